@@ -1,0 +1,41 @@
+# Each target makes its own virtual environment in .venv and installs what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help test lint test-all reproduce bench-pass bench-memory docs-check clean
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+# One stamp for each set of extras; a change of pyproject.toml or constraints.txt installs again.
+$(VENV)/.installed-%: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[$*]'
+	@touch $@
+
+test: lint ## Lint, type-check and run all tests, with coverage
+	$(BIN)/python -m pytest --cov --cov-report= $(PYTEST_ARGS)
+	@# once more without the compiler, so that coverage sees inside the kernels
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -m kernels --cov --cov-append --cov-report=
+	$(BIN)/python -m coverage combine --quiet --append || true
+	$(BIN)/python -m coverage report --fail-under=95
+
+lint: $(VENV)/.installed-dev ## Run ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+reproduce: $(VENV)/.installed-report ## Re-run the paper's experiments
+	$(BIN)/prgd reproduce
+
+bench-pass: $(VENV)/.installed-bench ## One pass over the data against one plain read of it
+	$(BIN)/python benchmarks/pass_ratio.py
+
+bench-memory: $(VENV)/.installed-bench ## A fit of a file larger than the memory it is allowed
+	$(BIN)/python benchmarks/out_of_core.py
+
+clean: ## Remove the virtual environment and all that was built
+	rm -rf $(VENV) .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis report build dist

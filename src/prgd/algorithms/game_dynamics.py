@@ -1,0 +1,72 @@
+"""Margin maximization as a two-player game with optimistic players."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from prgd.algorithms.base import State
+from prgd.checks import check_positive
+from prgd.losses import Array
+from prgd.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class GameState(State):
+    """State of the game: ``S = sum_s s u_s`` and the mean ``dual = S / A_t`` of the duals."""
+
+    S: Array
+    dual: Array
+
+
+@dataclass(frozen=True)
+class GameDynamics:
+    r"""Weighted regret minimisation by both players, an O(1 / t^2) method.
+
+    With weights s = 1, 2, ..., t of sum :math:`A_t = t (t + 1) / 2`:
+
+    .. math::
+
+        w_t = (S_{t-1} + t\, u_{t-1}) / A_t, \quad W_t = W_{t-1} + t\, w_t, \quad
+        p_t = \mathrm{softmax}(-Z W_t / 4), \quad u_t = Z^\top p_t, \quad S_t = S_{t-1} + t\, u_t
+
+    The iterate kept here is ``w = W_t / 4``, the point at which p_t is taken; it has the direction of
+    the output W_t. The mean dual ``S_t / A_t`` certifies an upper bound of its own.
+
+    Parameters
+    ----------
+    eta : float, in units of ``problem.unit``; 1 is the paper's 1 / 4 for rows of norm at most 1.
+
+    References
+    ----------
+    Wang, Hanashiro, Guha and Abernethy (2022), On accelerated perceptrons and beyond.
+
+    Examples
+    --------
+    >>> import prgd
+    >>> problem = prgd.Problem(*prgd.datasets.synthetic_one(0))
+    >>> prgd.run(problem, GameDynamics(), stop=1000).certificate.gap < 1e-3
+    True
+    """
+
+    eta: float = 1.0
+    state_type: ClassVar[type[State]] = GameState
+
+    def __post_init__(self) -> None:
+        check_positive("eta", self.eta)
+
+    def init(self, problem: Problem, w0: Array) -> GameState:
+        """Start at ``w0`` (the paper: 0)."""
+        zero = np.zeros(problem.d)
+        return GameState(0, w0, zero, problem.dual(w0))
+
+    def step(self, problem: Problem, s: GameState) -> GameState:
+        """Play one round."""
+        t, u = s.t, problem.dual(s.w)
+        S = s.S + t * u
+        dual = S / (t * (t + 1) / 2) if t else s.dual
+        w_next = (S + (t + 1) * u) / ((t + 1) * (t + 2) / 2)
+        w = s.w + self.eta * problem.unit / 4.0 * (t + 1) * w_next
+        return GameState(t + 1, w, S, dual)

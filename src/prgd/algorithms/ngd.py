@@ -1,0 +1,47 @@
+"""Normalized gradient descent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from prgd.algorithms.base import State
+from prgd.checks import check_positive
+from prgd.losses import Array
+from prgd.problem import Problem
+
+
+@dataclass(frozen=True)
+class NGD:
+    r"""Gradient descent on log L: the gradient divided by the loss.
+
+    .. math:: w(t+1) = w(t) - \eta \nabla L(w(t)) / L(w(t))
+
+    Its margin converges like 1 / t (Ji and Telgarsky 2021; tight by Theorem 6.4).
+
+    Parameters
+    ----------
+    eta : float, in units of ``problem.unit``.
+
+    Examples
+    --------
+    >>> import prgd
+    >>> problem = prgd.Problem(*prgd.datasets.toy(0.3))
+    >>> round(float(prgd.run(problem, NGD(), stop=10).w[0]), 12)  # w_1(t) = gamma_star t
+    3.0
+    """
+
+    eta: float = 1.0
+    state_type: ClassVar[type[State]] = State
+
+    def __post_init__(self) -> None:
+        check_positive("eta", self.eta)
+
+    def init(self, problem: Problem, w0: Array) -> State:
+        """Start at ``w0``."""
+        return State(0, w0)
+
+    def step(self, problem: Problem, s: State) -> State:
+        """Take one normalized gradient step."""
+        eta = self.eta * problem.unit
+        return State(s.t + 1, s.w - eta * problem.normalized_gradient(s.w))

@@ -1,0 +1,43 @@
+"""Checks at the door, shared by schedules, algorithms and data."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def check_positive(name: str, value: float, *, above: float = 0.0) -> None:
+    """Raise ``ValueError`` unless ``value`` is a finite number larger than ``above``."""
+    if not (isinstance(value, (int, float)) and math.isfinite(value) and value > above):
+        raise ValueError(f"{name} must be a finite number above {above:g}; got {value!r}.")
+
+
+def check_whole(name: str, value: int, *, least: int) -> None:
+    """Raise ``ValueError`` unless ``value`` is a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> ValueError:
+    """Return the error for a name that is not ``known``, with the nearest ones."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(names)}."
+    return ValueError(f"Unknown {kind} {name!r}. {hint}")
+
+
+def check_writable(folder: Path) -> Path:
+    """Make ``folder`` and prove that a file can be written there, before long work starts."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".prgd-write-test"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise ValueError(
+            f"Cannot write to the output folder {str(folder)!r} ({error.strerror}). "
+            "Choose another folder or change its permissions."
+        ) from error
+    return folder

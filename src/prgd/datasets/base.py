@@ -1,0 +1,56 @@
+"""Dataset: rows and labels under one name, with the closed-form answer where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Rows, labels and what is known about them; unpacks as ``X, y = dataset``.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array of shape (n, d)
+        One row per sample.
+    y : ndarray of shape (n,)
+        Labels, numbers or strings.
+    name : str
+        For captions and tables.
+    w_star : ndarray of shape (d,), optional
+        The direction of largest margin, of norm 1, where it is known.
+    gamma_star : float, optional
+        That largest margin.
+
+    Examples
+    --------
+    >>> dataset = Dataset(np.eye(2), np.array([1.0, -1.0]), "corner")
+    >>> dataset
+    Dataset('corner', 2 x 2, dense float64)
+    >>> X, y = dataset
+    >>> y
+    array([ 1., -1.])
+    """
+
+    X: npt.NDArray[np.floating[Any]] | csr_array[Any]
+    y: npt.NDArray[np.float64] | npt.NDArray[np.str_]
+    name: str
+    w_star: npt.NDArray[np.float64] | None = None
+    gamma_star: float | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.X
+        yield self.y
+
+    def __repr__(self) -> str:
+        n, d = self.X.shape
+        kind = "dense" if isinstance(self.X, np.ndarray) else "sparse"
+        return f"Dataset({self.name!r}, {n} x {d}, {kind} {self.X.dtype})"

@@ -1,0 +1,169 @@
+"""The paper's two-dimensional sets, whose largest margin is known: w_star = e_1."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd.datasets.base import Dataset
+
+Array = npt.NDArray[np.float64]
+
+PAPER_GAMMA_STAR = math.sin(math.pi / 100)
+
+
+def toy(gamma_star: float) -> Dataset:
+    r"""Return Dataset 1: three points, two on one side and one on the other.
+
+    .. math::
+        z_1 = z_3 = (\gamma^\star, \sqrt{1 - \gamma^{\star 2}}), \quad
+        z_2 = (\gamma^\star, -\sqrt{1 - \gamma^{\star 2}}), \quad z_i = y_i x_i
+
+    Parameters
+    ----------
+    gamma_star : float
+        The largest margin, strictly between 0 and 1.
+
+    Returns
+    -------
+    Dataset
+        Three rows of norm 1, with ``w_star = (1, 0)``.
+
+    Raises
+    ------
+    ValueError
+        When gamma_star is outside (0, 1).
+
+    References
+    ----------
+    Dataset 1 (Section 4) of "Achieving Margin Maximization Exponentially Fast via
+    Progressive Norm Rescaling".
+
+    Examples
+    --------
+    >>> toy(0.6).X
+    array([[ 0.6,  0.8],
+           [ 0.6, -0.8],
+           [-0.6, -0.8]])
+    """
+    _check_gamma_star(gamma_star)
+    height = math.sqrt(1.0 - gamma_star**2)
+    X = np.array([[gamma_star, height], [gamma_star, -height], [-gamma_star, -height]])
+    return _labelled(X, "toy", gamma_star)
+
+
+def synthetic_one(seed: int, n: int = 100, gamma_star: float = PAPER_GAMMA_STAR) -> Dataset:
+    r"""Return appendix E.1's Dataset I: points uniform on the two arcs where |x_1| >= gamma_star.
+
+    The first two points are :math:`(\pm\gamma^\star, \sqrt{1 - \gamma^{\star 2}})` and fix the
+    largest margin; the others are drawn by angle, the side first. Labels are the sign of x_1.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of ``numpy.random.default_rng``.
+    n : int
+        Number of points, at least 2.
+    gamma_star : float
+        The largest margin, strictly between 0 and 1.
+
+    Returns
+    -------
+    Dataset
+        n rows of norm 1, with ``w_star = (1, 0)``.
+
+    Raises
+    ------
+    ValueError
+        When n is below 2 or gamma_star outside (0, 1).
+
+    References
+    ----------
+    Appendix E.1 of the paper, Dataset I.
+
+    Examples
+    --------
+    >>> synthetic_one(seed=0)
+    Dataset('synthetic_one', 100 x 2, dense float64)
+    """
+    _check_gamma_star(gamma_star)
+    _check_n(n)
+    rng = np.random.default_rng(seed)
+    side = rng.choice([-1.0, 1.0], size=n - 2)
+    widest = math.acos(gamma_star)
+    angle = rng.uniform(-widest, widest, size=n - 2)
+    # cos(acos(gamma_star)) may round below gamma_star, which would spoil the exact margin
+    drawn = np.column_stack([side * np.maximum(np.cos(angle), gamma_star), np.sin(angle)])
+    return _labelled(np.vstack([_first_two(gamma_star), drawn]), "synthetic_one", gamma_star)
+
+
+def synthetic_two(seed: int, n: int = 100, gamma_star: float = PAPER_GAMMA_STAR) -> Dataset:
+    r"""Return appendix E.1's Dataset II: points uniform in the disk where |x_1| >= gamma_star.
+
+    The first two points are :math:`(\pm\gamma^\star, \sqrt{1 - \gamma^{\star 2}})` and fix the
+    largest margin; the others are drawn by rejection from the box around one cap of the disk, which
+    accepts at least 2/3 at any gamma_star, and sent to a random side. Labels are the sign of x_1.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of ``numpy.random.default_rng``.
+    n : int
+        Number of points, at least 2.
+    gamma_star : float
+        The largest margin, strictly between 0 and 1.
+
+    Returns
+    -------
+    Dataset
+        n rows of norm at most 1, with ``w_star = (1, 0)``.
+
+    Raises
+    ------
+    ValueError
+        When n is below 2 or gamma_star outside (0, 1).
+
+    References
+    ----------
+    Appendix E.1 of the paper, Dataset II.
+
+    Examples
+    --------
+    >>> synthetic_two(seed=0).y[:2]
+    array([ 1., -1.])
+    """
+    _check_gamma_star(gamma_star)
+    _check_n(n)
+    rng = np.random.default_rng(seed)
+    side = rng.choice([-1.0, 1.0], size=n - 2)
+    height = math.sqrt(1.0 - gamma_star**2)
+    cap = np.empty((0, 2))
+    while len(cap) < n - 2:
+        box = rng.uniform([gamma_star, -height], [1.0, height], size=(n, 2))
+        cap = np.vstack([cap, box[np.hypot(box[:, 0], box[:, 1]) <= 1.0]])
+    drawn = cap[: n - 2] * np.column_stack([side, np.ones(n - 2)])
+    return _labelled(np.vstack([_first_two(gamma_star), drawn]), "synthetic_two", gamma_star)
+
+
+def _check_gamma_star(gamma_star: float) -> None:
+    if not 0.0 < gamma_star < 1.0:
+        raise ValueError(
+            f"gamma_star must lie strictly between 0 and 1, since rows have norm at most 1; got"
+            f" {gamma_star}. The paper's sets use sin(pi / 100)."
+        )
+
+
+def _check_n(n: int) -> None:
+    if n < 2:
+        raise ValueError(f"n must be at least 2, since the first two points are given; got {n}.")
+
+
+def _first_two(gamma_star: float) -> Array:
+    height = math.sqrt(1.0 - gamma_star**2)
+    return np.array([[gamma_star, height], [-gamma_star, height]])
+
+
+def _labelled(X: Array, name: str, gamma_star: float) -> Dataset:
+    return Dataset(X, np.sign(X[:, 0]), name, w_star=np.array([1.0, 0.0]), gamma_star=gamma_star)

@@ -1,0 +1,388 @@
+"""Numba kernels: one fused pass over dense or CSR rows. Imported on first use, never with prgd.
+
+Each kernel walks slices ``first..last`` of the rows, block by block: margins of a block, their
+weights relative to the running largest (`_absorb`), then the weighted sum of the same rows while
+they are still in cache. Rows whose weight is below e^-50 of the largest seen are skipped: 1e9 of
+them together stay below rounding.
+
+``fastmath`` names only flags that keep infinities and NaN alive (no ``nnan``, no ``ninf``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+SAFE = {"reassoc", "contract", "nsz", "arcp"}
+NEGLIGIBLE = -50.0
+LOG2_E = 1.4426950408889634
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+# storage kinds: C-ordered or strided rows, the transpose of Fortran-ordered rows, CSR
+ROWS, COLUMNS, CSR = range(3)
+MAX_FLOAT = 1.7976931348623157e308
+# columns of one row of the scalar output
+SHIFT, MASS, SLOPE_SHIFT, SLOPE_MASS, MARGIN, COUNT = range(6)
+
+_jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, boundscheck=False)
+_vector = nb.njit(nogil=True, cache=True, fastmath={"contract"})
+_exact = nb.njit(nogil=True, cache=True)
+
+
+@_exact
+def log_value(m: float) -> float:
+    """Logistic loss: log log(1 + e^-m), exact where the inner logarithm underflows."""
+    if m > 37.0:
+        return -m
+    if m > 0.0:
+        return math.log(math.log1p(math.exp(-m)))
+    return math.log(-m + math.log1p(math.exp(m)))
+
+
+@_exact
+def log_slope(m: float) -> float:
+    """Logistic loss: log of -l'(m) = 1 / (1 + e^m)."""
+    if m > 0.0:
+        return -(m + math.log1p(math.exp(-m)))
+    return -math.log1p(math.exp(m))
+
+
+@_exact
+def _grow(out: Any, vector: Any, shift: float, slope_shift: float) -> None:
+    """Move the sums of one group to larger shifts."""
+    if shift > out[SHIFT]:
+        out[MASS] *= math.exp(out[SHIFT] - shift)
+        out[SHIFT] = shift
+    if slope_shift > out[SLOPE_SHIFT]:
+        factor = math.exp(out[SLOPE_SHIFT] - slope_shift)
+        out[SLOPE_SHIFT] = slope_shift
+        out[SLOPE_MASS] *= factor
+        for j in range(vector.size):
+            vector[j] *= factor
+
+
+@_vector
+def _exp(x: Any, size: int, bits: Any, scale: Any, out: Any) -> None:
+    """Write e^x for x in [-700, 0], to 2 units in the last place, in a loop that compilers vectorise.
+
+    e^x = 2^n e^r with |r| <= log(2) / 2 and the Taylor polynomial of degree 13, whose remainder is
+    below 2^-57; ``scale`` is a float64 view of ``bits``, where 2^n is built.
+    """
+    for i in range(size):
+        n = math.floor(x[i] * LOG2_E + 0.5)
+        r = (x[i] - n * LN2_HIGH) - n * LN2_LOW
+        q = 1.0 / 6227020800.0
+        q = q * r + 1.0 / 479001600.0
+        q = q * r + 1.0 / 39916800.0
+        q = q * r + 1.0 / 3628800.0
+        q = q * r + 1.0 / 362880.0
+        q = q * r + 1.0 / 40320.0
+        q = q * r + 1.0 / 5040.0
+        q = q * r + 1.0 / 720.0
+        q = q * r + 1.0 / 120.0
+        q = q * r + 1.0 / 24.0
+        q = q * r + 1.0 / 6.0
+        q = q * r + 0.5
+        q = q * r + 1.0
+        out[i] = q * r + 1.0
+        bits[i] = (np.int64(n) + 1023) << 52
+    for i in range(size):
+        out[i] *= scale[i]
+
+
+@_vector
+def _absorb_plain(
+    m: Any, y: Any, start: int, size: int, out: Any, vector: Any, c: Any, bits: Any, scale: Any
+) -> bool:
+    """`_absorb` for the exponential loss without weights or classes, the hot case.
+
+    Returns whether any row of the block carries weight. Overwrites ``m``.
+    """
+    margin = m[0]
+    for i in range(1, size):
+        margin = m[i] if m[i] < margin else margin
+    out[COUNT] += size
+    out[MARGIN] = min(out[MARGIN], margin)
+    if -margin - out[SLOPE_SHIFT] <= NEGLIGIBLE:
+        return False
+    if -margin > out[SLOPE_SHIFT]:
+        _grow(out, vector, -margin, -margin)
+    shift, mass = out[SLOPE_SHIFT], 0.0
+    for i in range(size):
+        m[i] = max(-m[i] - shift, NEGLIGIBLE)
+    _exp(m, size, bits, scale, c)
+    for i in range(size):
+        c[i] = c[i] if m[i] > NEGLIGIBLE else 0.0
+        mass += c[i]
+        c[i] *= y[start + i]
+    out[SLOPE_MASS] += mass
+    return True
+
+
+@_exact
+def _absorb(
+    m: Any,
+    y: Any,
+    s: Any,
+    start: int,
+    size: int,
+    logistic: bool,
+    scalars: Any,
+    vectors: Any,
+    c: Any,
+) -> None:
+    """Add a block of margins to the sums; leave in ``c`` the factor of each row x_i of the block."""
+    groups = scalars.shape[0]
+    for g in range(groups):
+        margin = np.inf
+        for i in range(size):
+            mine = groups == 1 or (y[start + i] < 0) == (g == 1)
+            if mine and (s.size == 0 or s[start + i] > 0.0):
+                margin = min(margin, m[i])
+        if margin < np.inf:
+            scalars[g, MARGIN] = min(scalars[g, MARGIN], margin)
+            if logistic:
+                _grow(scalars[g], vectors[g], log_value(margin), log_slope(margin))
+            else:
+                _grow(scalars[g], vectors[g], -margin, -margin)
+    for i in range(size):
+        out = scalars[1 if groups == 2 and y[start + i] < 0 else 0]
+        weight = 1.0 if s.size == 0 else s[start + i]
+        out[COUNT] += weight
+        c[i] = 0.0
+        if weight > 0.0:
+            exponent = -m[i]
+            if logistic:
+                out[MASS] += weight * math.exp(log_value(m[i]) - out[SHIFT])
+                exponent = log_slope(m[i])
+            if exponent - out[SLOPE_SHIFT] > NEGLIGIBLE:
+                p = weight * math.exp(exponent - out[SLOPE_SHIFT])
+                out[SLOPE_MASS] += p
+                c[i] = p * y[start + i]
+
+
+@_exact
+def _choose(c: Any, y: Any, start: int, size: int, group: int, groups: int, chosen: Any) -> int:
+    """List the rows of this block and group that carry weight; return how many."""
+    count = 0
+    for i in range(size):
+        if c[i] != 0.0 and (groups == 1 or (y[start + i] < 0) == (group == 1)):
+            chosen[count] = i
+            count += 1
+    return count
+
+
+@_exact
+def _begin(scalars: Any, vectors: Any) -> None:
+    for g in range(scalars.shape[0]):
+        scalars[g, SHIFT] = scalars[g, SLOPE_SHIFT] = -np.inf
+        scalars[g, MASS] = scalars[g, SLOPE_MASS] = scalars[g, COUNT] = 0.0
+        scalars[g, MARGIN] = np.inf
+    vectors[:] = 0.0
+
+
+@_exact
+def _end(scalars: Any, logistic: bool) -> None:
+    if not logistic:
+        for g in range(scalars.shape[0]):
+            scalars[g, MASS] = scalars[g, SLOPE_MASS]
+
+
+@_jit
+def _dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
+    # one row at a time: several streams at once were slower wherever a row is a power of two long
+    for i in range(size):
+        total = 0.0
+        for j in range(w.size):
+            total += X[start + i, j] * w[j]
+        m[i] = y[start + i] * total
+
+
+@_jit
+def _dense_add(X: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
+    # four rows at a time: a quarter of the loads and stores of `vector`
+    k = 0
+    while k + 4 <= count:
+        a0, a1, a2, a3 = chosen[k], chosen[k + 1], chosen[k + 2], chosen[k + 3]
+        c0, c1, c2, c3 = c[a0], c[a1], c[a2], c[a3]
+        i0, i1, i2, i3 = start + a0, start + a1, start + a2, start + a3
+        for j in range(vector.size):
+            vector[j] += (c0 * X[i0, j] + c1 * X[i1, j]) + (c2 * X[i2, j] + c3 * X[i3, j])
+        k += 4
+    while k < count:
+        i0, c0 = start + chosen[k], c[chosen[k]]
+        for j in range(vector.size):
+            vector[j] += c0 * X[i0, j]
+        k += 1
+
+
+@_jit
+def _columns_margins(XT: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
+    m[:size] = 0.0
+    for j in range(w.size):
+        for i in range(size):
+            m[i] += XT[j, start + i] * w[j]
+    for i in range(size):
+        m[i] *= y[start + i]
+
+
+@_jit
+def _columns_add(XT: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
+    if count == 0:
+        return
+    if 4 * count < chosen[count - 1]:
+        for j in range(vector.size):
+            for k in range(count):
+                vector[j] += c[chosen[k]] * XT[j, start + chosen[k]]
+        return
+    # nearly all rows carry weight: a contiguous sum, with zeros in the place of the others
+    k = 0
+    for i in range(chosen[count - 1] + 1):
+        if i == chosen[k]:
+            k += 1
+        else:
+            c[i] = 0.0
+    for j in range(vector.size):
+        total = 0.0
+        for i in range(chosen[count - 1] + 1):
+            total += c[i] * XT[j, start + i]
+        vector[j] += total
+
+
+@_jit
+def _csr_margins(data: Any, indices: Any, indptr: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
+    for i in range(size):
+        total = 0.0
+        for q in range(indptr[start + i], indptr[start + i + 1]):
+            total += data[q] * w[indices[q]]
+        m[i] = y[start + i] * total
+
+
+@_jit
+def _csr_add(
+    data: Any, indices: Any, indptr: Any, start: int, chosen: Any, count: int, c: Any, vector: Any
+) -> None:
+    for k in range(count):
+        i, ci = start + chosen[k], c[chosen[k]]
+        for q in range(indptr[i], indptr[i + 1]):
+            vector[indices[q]] += ci * data[q]
+
+
+@_jit
+def _margins(A: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
+    kind, X, data, indices, indptr = A
+    if kind == ROWS:
+        _dense_margins(X, y, w, start, size, m)
+    elif kind == COLUMNS:
+        _columns_margins(X, y, w, start, size, m)
+    else:
+        _csr_margins(data, indices, indptr, y, w, start, size, m)
+
+
+@_jit
+def _add(A: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
+    kind, X, data, indices, indptr = A
+    if kind == ROWS:
+        _dense_add(X, start, chosen, count, c, vector)
+    elif kind == COLUMNS:
+        _columns_add(X, start, chosen, count, c, vector)
+    else:
+        _csr_add(data, indices, indptr, start, chosen, count, c, vector)
+
+
+@_jit
+def tally_slices(
+    A: Any, y: Any, s: Any, w: Any, logistic: bool, block: int,
+    bounds: Any, first: int, last: int, scalars: Any, vectors: Any,
+) -> None:  # fmt: skip
+    """Tally slices ``first..last`` of the storage ``A = (kind, X, data, indices, indptr)``.
+
+    ``scalars`` has shape (slices, groups, 6) and ``vectors`` (slices, groups, d); with two groups,
+    rows of label +1 and -1 are summed apart. ``s`` is empty where all weights are 1.
+    """
+    m, c, chosen = np.empty(block), np.empty(block), np.empty(block, np.int64)
+    bits = np.empty(block, np.int64)
+    scale = bits.view(np.float64)
+    groups = scalars.shape[1]
+    plain = groups == 1 and s.size == 0 and not logistic
+    for k in range(first, last):
+        _begin(scalars[k], vectors[k])
+        # views made once: numba counts references, which costs as much as a short row
+        sums, sums_0, vectors_k, vector_0 = scalars[k], scalars[k, 0], vectors[k], vectors[k, 0]
+        for start in range(bounds[k], bounds[k + 1], block):
+            size = min(block, bounds[k + 1] - start)
+            _margins(A, y, w, start, size, m)
+            if plain:
+                if _absorb_plain(m, y, start, size, sums_0, vector_0, c, bits, scale):
+                    count = _choose(c, y, start, size, 0, 1, chosen)
+                    _add(A, start, chosen, count, c, vector_0)
+                continue
+            _absorb(m, y, s, start, size, logistic, sums, vectors_k, c)
+            for g in range(groups):
+                count = _choose(c, y, start, size, g, groups, chosen)
+                _add(A, start, chosen, count, c, vectors_k[g])
+        _end(scalars[k], logistic)
+
+
+@_jit
+def margins(A: Any, y: Any, w: Any, block: int, first: int, last: int, out: Any) -> None:
+    """Write ``m_i = y_i <w, x_i>`` for rows ``first..last``."""
+    for start in range(first, last, block):
+        size = min(block, last - start)
+        _margins(A, y, w, start, size, out[start : start + size])
+
+
+@_jit
+def weighted_sum(A: Any, c: Any, block: int, first: int, last: int, vector: Any) -> None:
+    """Add ``sum_i c_i x_i`` over rows ``first..last`` to ``vector``; rows with c_i = 0 are not read."""
+    chosen, factors = np.empty(block, np.int64), np.empty(block)
+    for start in range(first, last, block):
+        count = 0
+        for i in range(min(block, last - start)):
+            factors[i] = c[start + i]
+            if factors[i] != 0.0:
+                chosen[count] = i
+                count += 1
+        _add(A, start, chosen, count, factors, vector)
+
+
+@_jit
+def _row_size(A: Any, i: int, scale: float) -> tuple[float, float]:
+    """Return the largest absolute entry of row i and the sum of (entry / scale)^2."""
+    kind, X, data, _, indptr = A
+    largest, total = 0.0, 0.0
+    if kind == CSR:
+        for q in range(indptr[i], indptr[i + 1]):
+            value = abs(data[q] / scale)
+            # NaN and infinity fail the comparison, and stay
+            largest = largest if value <= largest else value
+            total += value * value
+    elif kind == ROWS:
+        for j in range(X.shape[1]):
+            value = abs(X[i, j] / scale)
+            largest = largest if value <= largest else value
+            total += value * value
+    else:
+        for j in range(X.shape[0]):
+            value = abs(X[j, i] / scale)
+            largest = largest if value <= largest else value
+            total += value * value
+    return largest, total
+
+
+@_exact
+def measure(A: Any, first: int, last: int, norms: Any) -> int:
+    """Write the norm of rows ``first..last``; return the first row that is not finite, else -1."""
+    for i in range(first, last):
+        largest, total = _row_size(A, i, 1.0)
+        if not largest <= MAX_FLOAT or not total >= 0.0:
+            return i
+        if largest > 0.0 and not 1e-280 < total < 1e300:
+            # squares left the floating range: divide the largest entry out
+            _, total = _row_size(A, i, largest)
+            norms[i] = largest * math.sqrt(total)
+        else:
+            norms[i] = math.sqrt(total)
+    return -1

@@ -1,0 +1,284 @@
+"""What an engine must answer, and the part that dense and CSR rows share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd.losses import Array, Loss
+from prgd.tally import Tally, merge_all
+
+Signs = npt.NDArray[np.int8]
+
+# A slice is what one thread sums alone. Their number depends on the data only, never on the number
+# of threads, so that results are bit-identical on any machine with the same instruction set.
+SLICE_BYTES = 2**21
+MOST_SLICES = 64
+
+
+class Measure(NamedTuple):
+    """Facts of one pass over the rows: largest row norm and the number of zero rows."""
+
+    max_norm: float
+    zero_rows: int
+
+
+@runtime_checkable
+class Rows(Protocol):
+    """Who computes a Tally: the one interface of every engine. Rows are ``z_i = y_i x_i``."""
+
+    n: int
+    d: int
+    classes: npt.NDArray[Any] | None
+    class_weights: tuple[float, float]
+
+    def tallies(self, w: Array, loss: Loss, by_class: bool = False) -> tuple[Tally, ...]:
+        """Sum all rows at ``w``, in one reading: one Tally, or one for each of the labels +1, -1."""
+        ...
+
+    def margins(self, w: Array) -> Array:
+        """Return ``<w, z_i>`` for every row."""
+        ...
+
+    def combine(self, p: Array) -> Array:
+        """Return ``Z^T p``; rows with ``p_i = 0`` need not be read."""
+        ...
+
+    def measure(self) -> Measure:
+        """Check that all entries are finite, and measure the row norms."""
+        ...
+
+    def signs(self) -> Signs:
+        """Return the labels y_i as +1 or -1."""
+        ...
+
+    def weights(self) -> Array:
+        """Return the sample weights, empty where all are 1."""
+        ...
+
+
+def read_labels(y: Any, n: int) -> tuple[Signs, npt.NDArray[Any] | None]:
+    """Return labels as +1 and -1 (the larger class is +1), and the two classes in order.
+
+    ``None`` means that the rows are ``z_i`` already.
+    """
+    if y is None:
+        return np.ones(n, np.int8), None
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.shape != (n,):
+        raise ValueError(f"y must hold one label for each of the {n} rows of X; got shape {labels.shape}.")
+    if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
+        raise ValueError(f"y has a label that is not finite, at row {_first(~np.isfinite(labels))}.")
+    classes = np.unique(labels)
+    if classes.size != 2:
+        shown = ", ".join(repr(c) for c in classes[:5].tolist())
+        raise ValueError(
+            f"y must hold two classes; got {classes.size} ({shown}{', ...' if classes.size > 5 else ''}). "
+            "Keep the rows of two classes, or solve one class against the rest."
+        )
+    return np.where(labels == classes[1], 1, -1).astype(np.int8), classes
+
+
+def read_weights(sample_weight: Any, n: int) -> Array:
+    """Return sample weights as float64, empty where none are given."""
+    if sample_weight is None:
+        return np.empty(0)
+    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight must hold one number for each of the {n} rows; got shape {weights.shape}."
+        )
+    if not (np.isfinite(weights) & (weights >= 0.0)).all():
+        bad = _first(~(np.isfinite(weights) & (weights >= 0.0)))
+        raise ValueError(f"sample_weight must be finite and not negative; row {bad} has {weights[bad]!r}.")
+    if not weights.any():
+        raise ValueError("sample_weight is zero everywhere: no row is left.")
+    return weights
+
+
+def _first(bad: npt.NDArray[np.bool_]) -> int:
+    return int(np.argmax(bad))
+
+
+def weight_by_class(signs: Signs, weights: Array) -> tuple[float, float]:
+    """Return the total weight of the rows labelled +1 and -1."""
+    mass = weights if weights.size else np.ones(signs.size)
+    return float(mass[signs > 0].sum()), float(mass[signs < 0].sum())
+
+
+def default_threads() -> int:
+    """Return PRGD_NUM_THREADS, else the number of cores that this process may use."""
+    given = os.environ.get("PRGD_NUM_THREADS")
+    if given is not None:
+        if not given.isdigit() or int(given) < 1:
+            raise ValueError(f"PRGD_NUM_THREADS must be a positive whole number; got {given!r}.")
+        return int(given)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # pragma: no cover - systems without affinity
+
+
+@cache
+def _pool(workers: int, pid: int) -> ThreadPoolExecutor:
+    # keyed by process: threads do not survive a fork
+    return ThreadPoolExecutor(workers, thread_name_prefix="prgd")
+
+
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a read-only view: one compiled kernel then serves writable and read-only data."""
+    view = array.view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Arrays as the kernels take them: ``A = (kind, X, data, indices, indptr)``."""
+
+    A: tuple[Any, ...]
+    n: int
+    d: int
+    block: int
+    bounds: npt.NDArray[np.int64]
+    locate: Callable[[int], int]  # the first column of a row that is not finite
+
+
+class ArrayRows:
+    """Rows that lie in arrays, in memory or mapped, summed by the Numba kernels in threads."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        signs: Signs,
+        weights: Array,
+        classes: npt.NDArray[Any] | None,
+        n_threads: int | None,
+    ) -> None:
+        self.n, self.d = storage.n, storage.d
+        self.classes = classes
+        self.class_weights = weight_by_class(signs, weights)
+        self._storage = storage
+        self._signs = cast(Signs, frozen(signs))
+        self._weights = cast(Array, frozen(weights))
+        self._threads = min(n_threads or default_threads(), storage.bounds.size - 1)
+
+    def signs(self) -> Signs:
+        """Return the labels y_i as +1 or -1."""
+        return self._signs
+
+    def weights(self) -> Array:
+        """Return the sample weights, empty where all are 1."""
+        return self._weights
+
+    def _each(self, work: Callable[[int, int], Any], pieces: int) -> list[Any]:
+        """Call ``work(first, last)`` on consecutive ranges of pieces, one a thread."""
+        if self._threads == 1:
+            return [work(0, pieces)]
+        cuts = [pieces * k // self._threads for k in range(self._threads + 1)]
+        pool = _pool(self._threads, os.getpid())
+        return list(pool.map(work, cuts[:-1], cuts[1:]))
+
+    def tallies(self, w: Array, loss: Loss, by_class: bool = False) -> tuple[Tally, ...]:
+        """Sum all rows at ``w``, in one reading."""
+        from prgd.rows import _kernels
+
+        s = self._storage
+        slices, groups = s.bounds.size - 1, 2 if by_class else 1
+        scalars, vectors = np.empty((slices, groups, 6)), np.empty((slices, groups, self.d))
+        w = cast(Array, frozen(w))
+
+        def work(first: int, last: int) -> None:
+            _kernels.tally_slices(
+                s.A, self._signs, self._weights, w, loss == "logistic", s.block,
+                s.bounds, first, last, scalars, vectors,
+            )  # fmt: skip
+
+        self._each(work, slices)
+        return tuple(
+            merge_all(_as_tally(scalars[k, g], vectors[k, g]) for k in range(slices)) for g in range(groups)
+        )
+
+    def margins(self, w: Array) -> Array:
+        """Return ``<w, z_i>`` for every row."""
+        from prgd.rows import _kernels
+
+        s, out = self._storage, np.empty(self.n)
+        w = cast(Array, frozen(w))
+
+        def work(first: int, last: int) -> None:
+            _kernels.margins(s.A, self._signs, w, s.block, s.bounds[first], s.bounds[last], out)
+
+        self._each(work, s.bounds.size - 1)
+        return out
+
+    def combine(self, p: Array) -> Array:
+        """Return ``Z^T p``."""
+        from prgd.rows import _kernels
+
+        s = self._storage
+        factors = p * self._signs
+        vectors = np.zeros((s.bounds.size - 1, self.d))
+
+        def work(first: int, last: int) -> None:
+            for k in range(first, last):
+                _kernels.weighted_sum(s.A, factors, s.block, s.bounds[k], s.bounds[k + 1], vectors[k])
+
+        self._each(work, s.bounds.size - 1)
+        return cast(Array, vectors.sum(axis=0))
+
+    def measure(self) -> Measure:
+        """Check that all entries are finite, and measure the row norms."""
+        from prgd.rows import _kernels
+
+        s, norms = self._storage, np.empty(self.n)
+
+        def work(first: int, last: int) -> int:
+            return int(_kernels.measure(s.A, s.bounds[first], s.bounds[last], norms))
+
+        for row in self._each(work, s.bounds.size - 1):
+            if row >= 0:
+                raise NotFiniteError(row, s.locate(row))
+        return Measure(float(norms.max()), int(np.count_nonzero(norms == 0.0)))
+
+
+class NotFiniteError(ValueError):
+    """An entry of X is NaN or infinite; ``row`` and ``column`` count from 0."""
+
+    def __init__(self, row: int, column: int) -> None:
+        super().__init__(
+            f"X has an entry that is NaN or infinite, at row {row}, column {column} "
+            "(counting from 0). Remove the row, or fill the entry in, before fitting."
+        )
+        self.row, self.column = row, column
+
+
+def _as_tally(scalars: Array, vector: Array) -> Tally:
+    shift, mass, slope_shift, slope_mass, margin, count = scalars.tolist()
+    return Tally(shift, mass, slope_shift, slope_mass, vector, margin, count)
+
+
+def even_bounds(n: int, row_bytes: float, block: int) -> npt.NDArray[np.int64]:
+    """Cut n rows of equal size into slices at multiples of ``block`` rows."""
+    slices = int(min(max(n * row_bytes // SLICE_BYTES, 1), MOST_SLICES, -(-n // block)))
+    return np.unique(np.append(np.arange(slices) * n // slices // block * block, n)).astype(np.int64)
+
+
+def check_shape(shape: Sequence[int]) -> tuple[int, int]:
+    """Return (n, d) when X is a table with at least one row and one column."""
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must be a table of shape (rows, columns); got shape {tuple(shape)}. "
+            "Use X.reshape(-1, 1) for a single feature."
+        )
+    if shape[0] == 0 or shape[1] == 0:
+        raise ValueError(f"X must have at least one row and one column; got shape {tuple(shape)}.")
+    return int(shape[0]), int(shape[1])

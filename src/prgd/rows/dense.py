@@ -1,0 +1,94 @@
+"""Dense rows: C order, Fortran order or strided, float32 or float64, in memory or mapped, no copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd.rows.base import (
+    ArrayRows,
+    Storage,
+    check_shape,
+    even_bounds,
+    frozen,
+    read_labels,
+    read_weights,
+)
+
+_BLOCK = 16  # rows of a block: small enough that the memory never waits for the exponentials
+_COLUMN_BLOCK_BYTES = 2**18  # a block of columns stays in the second-level cache between its two uses
+
+# what a dense storage passes for the CSR arrays
+NO_CSR = (np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64))
+
+
+class DenseRows(ArrayRows):
+    """Rows of a two-dimensional array.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        float32 and float64 are used as they lie; sums are in float64 for both. Other types are
+        converted once.
+    y : array of shape (n,), optional
+        Labels of two classes, applied on the fly. ``None``: the rows are z_i = y_i x_i already.
+    sample_weight : array of shape (n,), optional
+    n_threads : int, optional
+        Default: PRGD_NUM_THREADS, else all cores.
+
+    Examples
+    --------
+    >>> rows = DenseRows(np.array([[1.0, 0.0], [0.0, 2.0]]), [1, -1])
+    >>> rows.margins(np.array([3.0, 1.0]))
+    array([ 3., -2.])
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        n_threads: int | None = None,
+    ) -> None:
+        X = as_float(X)
+        n, _ = check_shape(X.shape)
+        signs, classes = read_labels(y, n)
+        weights = read_weights(sample_weight, n)
+        super().__init__(dense_storage(X), signs, weights, classes, n_threads)
+
+
+def as_float(X: Any) -> npt.NDArray[Any]:
+    """Return X as native float32 or float64, without a copy where it is that already."""
+    X = np.asarray(X)
+    if X.dtype == object:
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X must hold numbers only: {error}. Encode text columns first.") from error
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"X must hold real numbers; got dtype {X.dtype}. Encode or convert it first.")
+    if X.dtype.newbyteorder("=") not in (np.dtype(np.float32), np.dtype(np.float64)):
+        return np.asarray(X, dtype=np.float64)
+    return np.asarray(X, dtype=X.dtype.newbyteorder("="))
+
+
+def dense_storage(X: npt.NDArray[Any]) -> Storage:
+    """Describe an array to the kernels."""
+    from prgd.rows import _kernels
+
+    n, d = X.shape
+    by_columns = X.flags.f_contiguous and not X.flags.c_contiguous
+    if by_columns:
+        block = max(_BLOCK, min(_COLUMN_BLOCK_BYTES // (X.itemsize * d), 1024) // 8 * 8)
+        kind, stored = _kernels.COLUMNS, frozen(X.T)
+    else:
+        block, kind, stored = _BLOCK, _kernels.ROWS, frozen(X)
+
+    def locate(row: int) -> int:
+        return int(np.argmin(np.isfinite(X[row])))
+
+    A = (kind, stored, *(frozen(a) for a in NO_CSR))
+    return Storage(A, n, d, block, even_bounds(n, d * X.itemsize, block), locate)

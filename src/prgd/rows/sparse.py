@@ -1,0 +1,100 @@
+"""Sparse rows in CSR form, used as they lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd.rows.base import (
+    MOST_SLICES,
+    SLICE_BYTES,
+    ArrayRows,
+    Storage,
+    check_shape,
+    frozen,
+    read_labels,
+    read_weights,
+)
+
+_BLOCK = 16
+_NO_DENSE = np.empty((0, 0))
+
+
+class SparseRows(ArrayRows):
+    """Rows of a SciPy sparse matrix or array (other formats are converted to CSR once).
+
+    Parameters
+    ----------
+    X : sparse of shape (n, d), float32 or float64
+    y, sample_weight, n_threads
+        As for `DenseRows`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> rows = SparseRows(sp.csr_array([[1.0, 0.0], [0.0, 2.0]]), [1, -1])
+    >>> rows.margins(np.array([3.0, 1.0]))
+    array([ 3., -2.])
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        n_threads: int | None = None,
+    ) -> None:
+        n, d = check_shape(X.shape)
+        X = canonical_csr(X)
+        check_csr(X.data, X.indices, X.indptr, d)
+        signs, classes = read_labels(y, n)
+        weights = read_weights(sample_weight, n)
+        storage = csr_storage(X.data, X.indices, X.indptr, d)
+        super().__init__(storage, signs, weights, classes, n_threads)
+
+
+def canonical_csr(X: Any) -> Any:
+    """Return X in CSR form with float32 or float64 entries and none repeated (norms need that)."""
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"X must hold real numbers; got dtype {X.dtype}. Convert it first.")
+    X = X.tocsr()
+    if X.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+        X = X.astype(np.float64)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def check_csr(data: Any, indices: Any, indptr: Any, d: int) -> None:
+    """Look at every index, since the kernels trust them."""
+    last = int(indptr[-1])
+    if (np.diff(indptr) < 0).any() or indptr[0] != 0 or last > min(data.size, indices.size):
+        raise ValueError("X is not a valid CSR matrix: indptr decreases or points past the data.")
+    if last > 0 and not (int(indices[:last].min()) >= 0 and int(indices[:last].max()) < d):
+        raise ValueError(f"X is not a valid CSR matrix: a column index lies outside 0..{d - 1}.")
+
+
+def csr_storage(
+    data: npt.NDArray[Any], indices: npt.NDArray[Any], indptr: npt.NDArray[Any], d: int
+) -> Storage:
+    """Describe checked CSR arrays to the kernels; ``indptr`` may be that of a run of rows."""
+    from prgd.rows import _kernels
+
+    pointers = np.ascontiguousarray(indptr, dtype=np.int64)
+    n, low, last = pointers.size - 1, int(pointers[0]), int(pointers[-1])
+
+    def locate(row: int) -> int:
+        part = slice(int(pointers[row]), int(pointers[row + 1]))
+        return int(indices[part][np.argmin(np.isfinite(data[part]))])
+
+    A = (_kernels.CSR, frozen(_NO_DENSE), frozen(data), frozen(indices), frozen(pointers))
+    entries = last - low
+    # a slice owns a dense vector of d numbers: it must have several entries for each
+    most = min(MOST_SLICES, entries // (4 * d), entries * 12 // (SLICE_BYTES // 8))
+    cuts = np.linspace(low, last, max(most, 1) + 1)[1:-1]
+    bounds = np.unique(np.concatenate(([0], np.searchsorted(pointers, cuts), [n]))).astype(np.int64)
+    return Storage(A, n, d, _BLOCK, bounds, locate)

@@ -1,0 +1,427 @@
+"""Data sets: the geometry of the paper's sets, the real ones, and files in four formats."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import sys
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, save_npz
+
+from prgd.datasets import Dataset, cancer, digits, load, synthetic_one, synthetic_two, toy
+
+SYNTHETIC = [synthetic_one, synthetic_two]
+
+
+def test_dataset_unpacks_and_shows_itself():
+    dataset = Dataset(np.eye(2, 3), np.ones(2), "small")
+    X, y = dataset
+    assert X is dataset.X
+    assert y is dataset.y
+    assert repr(dataset) == "Dataset('small', 2 x 3, dense float64)"
+    sparse = Dataset(csr_array(np.eye(2, dtype=np.float32)), y, "thin")
+    assert repr(sparse) == "Dataset('thin', 2 x 2, sparse float32)"
+    assert dataset.w_star is dataset.gamma_star is None
+
+
+# The paper's sets
+
+
+def test_toy():
+    dataset = toy(0.28)
+    assert np.allclose(dataset.X, [[0.28, 0.96], [0.28, -0.96], [-0.28, -0.96]])
+    assert dataset.y.tolist() == [1, 1, -1]
+    assert dataset.w_star.tolist() == [1, 0]
+    assert dataset.gamma_star == 0.28
+
+
+@pytest.mark.parametrize("gamma_star", [0.0, 1.0, -0.5, 2.0, math.nan])
+@pytest.mark.parametrize("make", [toy, lambda g: synthetic_one(0, 9, g), lambda g: synthetic_two(0, 9, g)])
+def test_gamma_star_is_checked(make, gamma_star):
+    with pytest.raises(ValueError, match=f"strictly between 0 and 1.*got {gamma_star}"):
+        make(gamma_star)
+
+
+@pytest.mark.parametrize("make", SYNTHETIC)
+@pytest.mark.parametrize("gamma_star", [1e-6, math.sin(math.pi / 100), 0.9, 1 - 1e-9])
+@pytest.mark.parametrize("n", [2, 3, 500])
+def test_synthetic_geometry(make, gamma_star, n):
+    dataset = make(0, n, gamma_star)
+    norms = np.linalg.norm(dataset.X, axis=1)
+    height = math.sqrt(1 - gamma_star**2)
+    assert dataset.X.shape == (n, 2)
+    assert dataset.X[:2].tolist() == [[gamma_star, height], [-gamma_star, height]]
+    assert (np.abs(dataset.X[:, 0]) >= gamma_star).all()
+    assert norms.max() <= 1 + 1e-15
+    assert (dataset.y == np.sign(dataset.X[:, 0])).all()
+    assert (dataset.y * (dataset.X @ dataset.w_star)).min() == gamma_star == dataset.gamma_star
+    if make is synthetic_one:
+        assert np.allclose(norms, 1, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("make", SYNTHETIC)
+def test_seeds(make):
+    assert np.array_equal(make(3).X, make(3).X)
+    assert not np.array_equal(make(3).X, make(4).X)
+    assert make(3).X.shape == (100, 2)
+    assert make(3).gamma_star == math.sin(math.pi / 100)
+
+
+def test_synthetic_one_is_uniform_by_angle():
+    X = synthetic_one(0, 20_000).X[2:]
+    angle = np.arctan2(X[:, 1], np.abs(X[:, 0]))
+    widest = math.acos(math.sin(math.pi / 100))
+    assert abs(np.mean(angle**2) / (widest**2 / 3) - 1) < 0.03
+    assert abs(np.mean(X[:, 0] > 0) - 0.5) < 0.02
+
+
+def test_synthetic_two_is_uniform_by_area():
+    X = synthetic_two(0, 20_000, 0.1).X[2:]
+    # share of a disk's area beyond |x_1| = c is 1 - 2 (asin c + c sqrt(1 - c^2)) / pi
+    beyond = [1 - 2 * (math.asin(c) + c * math.sqrt(1 - c * c)) / math.pi for c in (0.1, 0.5)]
+    assert abs(np.mean(np.abs(X[:, 0]) > 0.5) - beyond[1] / beyond[0]) < 0.02
+    assert abs(np.mean(X[:, 0] > 0) - 0.5) < 0.02
+
+
+@pytest.mark.parametrize("make", SYNTHETIC)
+def test_synthetic_needs_two_points(make):
+    with pytest.raises(ValueError, match=r"n must be at least 2.*got 1"):
+        make(0, 1)
+
+
+# The real sets
+
+
+@pytest.mark.parametrize(("a", "b", "n"), [(0, 1, 360), (0, 4, 359)])
+def test_digits(a, b, n):
+    from sklearn.datasets import load_digits
+
+    X, target = load_digits(return_X_y=True)
+    selected = np.isin(target, [a, b])
+    dataset = digits(a, b)
+    assert dataset.X.shape == (n, 64)
+    assert dataset.name == f"digit-{a}{b}"
+    assert np.array_equal(dataset.y == 1, target[selected] == b)
+    assert set(dataset.y) == {-1.0, 1.0}
+    scale = np.linalg.norm(X[selected], axis=1).max()
+    assert np.allclose(dataset.X * scale, X[selected], rtol=1e-15)
+    assert np.linalg.norm(dataset.X, axis=1).max() == pytest.approx(1, abs=1e-15)
+
+
+def test_digits_first_rows_are_scaled_on_their_own():
+    dataset = digits(0, 1, 20)
+    assert dataset.X.shape == (20, 64)
+    assert np.linalg.norm(dataset.X, axis=1).max() == pytest.approx(1, abs=1e-15)
+
+
+@pytest.mark.parametrize(("a", "b"), [(0, 0), (0, 10), (-1, 3)])
+def test_digits_needs_two_digits(a, b):
+    with pytest.raises(ValueError, match=f"two different digits from 0 to 9; got {a} and {b}"):
+        digits(a, b)
+
+
+@pytest.mark.parametrize("n", [0, 1, 361])
+def test_digits_needs_enough_rows(n):
+    with pytest.raises(ValueError, match=f"between 2 and 360.*got {n}"):
+        digits(0, 1, n)
+
+
+def test_cancer():
+    from sklearn.datasets import load_breast_cancer
+
+    bunch = load_breast_cancer()
+    dataset = cancer()
+    assert np.array_equal(dataset.X, bunch.data)
+    assert np.array_equal(dataset.y == 1, bunch.target_names[bunch.target] == "benign")
+
+
+# Files in general
+
+
+@pytest.mark.parametrize("name", ["rows.xlsx", "rows", "rows.npz.gz", "rows.gz", "rows.binary.bz2"])
+def test_unknown_ending(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(ValueError, match=r"Known: LIBSVM \(\.svm.*\.csv.*\.npz.*\.parquet"):
+        load(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["rows.svm", "rows.csv.gz", "rows.npz", "rows.parquet"])
+def test_missing_file(tmp_path, name):
+    with pytest.raises(FileNotFoundError, match=f"Expected a data file at .*{name}"):
+        load(tmp_path / name)
+
+
+def test_dtype_is_checked(tmp_path):
+    (tmp_path / "rows.csv").write_text("1,2\n")
+    with pytest.raises(ValueError, match="dtype must be float64, float32 or None; got int64"):
+        load(tmp_path / "rows.csv", dtype=np.int64)
+
+
+@pytest.mark.parametrize("name", ["rows.svm", "rows.npz"])
+def test_label_is_not_ignored(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(ValueError, match="label chooses a column of a CSV or Parquet file"):
+        load(tmp_path / name, label="y")
+
+
+# LIBSVM
+
+
+@pytest.mark.parametrize("name", ["a.svm", "a.libsvm", "a.svmlight", "a.txt", "a.SVM"])
+def test_libsvm(tmp_path, name):
+    (tmp_path / name).write_text("1 1:0.5\n-1 2:3\n")
+    dataset = load(tmp_path / name, dtype="float32")
+    assert repr(dataset) == "Dataset('a', 2 x 2, sparse float32)"
+    assert isinstance(dataset.X, csr_array)
+    assert dataset.X.toarray().tolist() == [[0.5, 0], [0, 3]]
+    assert dataset.y.tolist() == [1, -1]
+
+
+def test_compressed_libsvm(tmp_path):
+    (tmp_path / "news.svm.gz").write_bytes(gzip.compress(b"1 1:0.5\n"))
+    assert repr(load(tmp_path / "news.svm.gz")) == "Dataset('news', 1 x 1, sparse float64)"
+
+
+# CSV
+
+
+def read_csv(folder, text, name="rows.csv", **options):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return load(path, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("1,2,7\n3,4,8\n", None),
+        ("1,2,7\n3,4,8\n", 2),
+        ("1,2,7\n3,4,8\n", -1),
+        ("7,1,2\n8,3,4\n", 0),
+        ("a,b,c\n1,2,7\n3,4,8\n", "c"),
+        ("a,b,c\n1,2,7\n3,4,8\n", 2),
+        ("a,Label,b\n1,7,2\n\n3,8,4\n", None),
+        ("\ufeffclass,a,b\r\n7,1,2\r\n8,3,4\r\n", None),
+        (' a , "b,c", y \n 1 , 2 , 7 \n3,"4",8', None),
+        ("0,1,y\n1,2,7\n3,4,8\n", None),
+        ("0,1,2\n1,2,7\n3,4,8\n", "2"),
+    ],
+)
+def test_csv(tmp_path, text, label):
+    dataset = read_csv(tmp_path, text, label=label)
+    assert dataset.X.tolist() == [[1, 2], [3, 4]]
+    assert dataset.y.tolist() == [7, 8]
+    assert dataset.X.dtype == dataset.y.dtype == np.float64
+
+
+def test_csv_text_labels_without_header(tmp_path):
+    dataset = read_csv(tmp_path, "5.1,3.5,y\n1,2,n\n", dtype="float32")
+    assert dataset.X.shape == (2, 2)
+    assert dataset.X.dtype == np.float32
+    assert dataset.y.tolist() == ["y", "n"]
+
+
+def test_compressed_csv(tmp_path):
+    dataset = read_csv(tmp_path, gzip.compress(b"x,y\n1,2\n"), "rows.csv.gz")
+    assert repr(dataset) == "Dataset('rows', 1 x 1, dense float64)"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("", {}, "at least two cells"),
+        ("1;2;3\n", {}, r"at least two cells .* got '1;2;3'"),
+        ("a,b,y\n", {}, "expected rows after the header in line 1"),
+        ("a,b,y\n1,2,3\n1,2\n", {}, "line 3: expected 3 cells as in the first row, got 2"),
+        ("a,b,y\n\n1,,3\n", {}, "line 3, column 'b': expected a finite number .* got ''"),
+        ("a,b,y\n1,2,3\n1,word,3\n", {}, "line 3, column 'b': .* got 'word'"),
+        ("a,y,b\n1,2,3\n1,3,nan\n", {}, "line 3, column 'b': .* got nan"),
+        ("1,2\n1e300,2\n", {"dtype": "float32"}, "line 2, column '0': .* got 1e\\+300"),
+        ("a,y,b\n1,2,3\n1,,3\n", {}, "line 3, column 'y': expected a label, got ''"),
+        ("a,y\n1,NaN\n", {}, "line 2, column 'y': expected a label, got 'NaN'"),
+        (",a,y\n0,1,2\n", {"label": "y"}, "line 1: expected a name for every column, .* column 0"),
+        ("a,b\n1,2\n", {}, "one label column called y or label or target or class, got 0.* a, b"),
+        ("y,label\n1,2\n", {}, "got 2"),
+        ("a,b\n1,2\n", {"label": "c"}, "called c, got 0. Columns: a, b"),
+        ("a,b\n1,2\n", {"label": 2}, "label column from 0 to 1, got label=2"),
+        (",".join("abcdefghijkl") + "\n", {"label": "z"}, r"i, j, \.\.\. \(12 in all\)"),
+        ('a,y\n1,2\n"open,2\n', {}, "error after line 3"),
+        (b"a,y\n1,2\n\xff\xff,2\n", {}, "whole UTF-8 text"),
+    ],
+)
+def test_csv_errors_name_the_place(tmp_path, text, options, message):
+    with pytest.raises(ValueError, match=f"rows.csv.*{message}"):
+        read_csv(tmp_path, text, **options)
+
+
+def test_truncated_csv(tmp_path):
+    packed = gzip.compress(b"x,y\n" + b"1,2\n" * 100)
+    with pytest.raises(ValueError, match=r"rows\.csv\.gz: expected whole UTF-8 text"):
+        read_csv(tmp_path, packed[:-12], "rows.csv.gz")
+
+
+@pytest.mark.parametrize("label", [True, 1.5])
+def test_label_of_a_wrong_type(tmp_path, label):
+    with pytest.raises(TypeError, match="label must be a column's name or index, or None"):
+        read_csv(tmp_path, "a,y\n1,2\n", label=label)
+
+
+# NPZ
+
+
+def read_npz(folder, **arrays):
+    np.savez(folder / "rows.npz", **arrays)
+    return load(folder / "rows.npz")
+
+
+def test_npz(tmp_path):
+    X = np.arange(6, dtype=np.float32).reshape(3, 2)
+    dataset = read_npz(tmp_path, X=X, y=np.array([1, -1, 1]), extra=np.zeros(1))
+    assert np.array_equal(dataset.X, X)
+    assert dataset.X.dtype == np.float32
+    assert dataset.y.tolist() == [1, -1, 1]
+    assert dataset.y.dtype == np.float64
+    assert load(tmp_path / "rows.npz", dtype=np.float64).X.dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.float16, ">f8"])
+def test_npz_other_numbers_become_float64(tmp_path, dtype):
+    dataset = read_npz(tmp_path, X=np.eye(2, dtype=dtype), y=np.array([True, False]))
+    assert dataset.X.dtype == np.float64
+    assert np.array_equal(dataset.X, np.eye(2))
+    assert dataset.y.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [b"no", b"yes"]])
+def test_npz_text_labels(tmp_path, labels):
+    assert read_npz(tmp_path, X=np.eye(2), y=np.array(labels)).y.tolist() == ["no", "yes"]
+
+
+def csr_arrays(X):
+    return {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape}
+
+
+def test_npz_csr(tmp_path):
+    rng = np.random.default_rng(0)
+    X = csr_array(rng.random((5, 7)) * (rng.random((5, 7)) < 0.4))
+    y = np.ones(5)
+    dataset = read_npz(tmp_path, **csr_arrays(X), y=y)
+    assert isinstance(dataset.X, csr_array)
+    assert np.array_equal(dataset.X.toarray(), X.toarray())
+    save_npz(tmp_path / "scipy.npz", X)
+    with np.load(tmp_path / "scipy.npz") as archive:
+        arrays = dict(archive)
+    assert np.array_equal(read_npz(tmp_path, **arrays, y=y).X.toarray(), X.toarray())
+    with pytest.raises(ValueError, match=r"expected a CSR matrix, got csc\. Save X\.tocsr"):
+        read_npz(tmp_path, **{**arrays, "format": np.array(b"csc")}, y=y)
+    with pytest.raises(ValueError, match="arrays of one CSR matrix"):
+        read_npz(tmp_path, **{**arrays, "shape": np.array([5, 2])}, y=y)
+
+
+def test_npz_csr_with_nan(tmp_path):
+    X = csr_array(np.array([[0, 1.0], [0, np.inf], [2, np.nan]]))
+    with pytest.raises(ValueError, match="row 1, column '1': expected a finite number"):
+        read_npz(tmp_path, **csr_arrays(X), y=np.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"features": np.eye(2), "y": np.ones(2)}, "expected the keys X and y.*got features, y"),
+        ({}, "got none"),
+        ({"X": np.eye(2), "y": np.ones(3)}, r"got \(2, 2\) and \(3,\)"),
+        ({"X": np.eye(2), "y": np.ones((2, 1))}, r"got \(2, 2\) and \(2, 1\)"),
+        ({"X": np.ones(2), "y": np.ones(2)}, r"got \(2,\) and \(2,\)"),
+        ({"X": np.ones((0, 2)), "y": np.ones(0)}, "none empty"),
+        ({"X": np.array([["a"]]), "y": np.ones(1)}, "expected numbers in X, got <U1"),
+        ({"X": np.eye(2), "y": np.array([1j, 1])}, "labels as numbers or strings, got complex128"),
+        ({"X": np.eye(2), "y": np.array([1, np.nan])}, "row 1: expected a finite label, got nan"),
+        ({"X": np.array([[1, np.nan]]), "y": np.ones(1)}, "row 0, column '1': .* got nan"),
+        ({"X": np.eye(1), "y": np.array(["a"], dtype=object)}, r"y\.astype\(str\)"),
+    ],
+)
+def test_npz_errors(tmp_path, arrays, message):
+    with pytest.raises(ValueError, match=f"rows.npz.*{message}"):
+        read_npz(tmp_path, **arrays)
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 cut"])
+def test_npz_that_is_none(tmp_path, content):
+    (tmp_path / "rows.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"rows\.npz: expected an NPZ archive"):
+        load(tmp_path / "rows.npz")
+
+
+# Parquet
+
+
+def read_parquet(folder, columns, **options):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = columns if isinstance(columns, pyarrow.Table) else pyarrow.table(columns)
+    parquet.write_table(table, folder / "rows.parquet")
+    return load(folder / "rows.parquet", **options)
+
+
+@pytest.mark.parametrize("label", [None, "y", 1, -2])
+def test_parquet(tmp_path, label):
+    columns = {"a": [1, 3], "y": [7, 8], "b": [2.0, 4.0], "__index_level_0__": [5, 6]}
+    dataset = read_parquet(tmp_path, columns, label=label)
+    assert dataset.X.tolist() == [[1, 2], [3, 4]]
+    assert dataset.y.tolist() == [7, 8]
+    assert repr(dataset) == "Dataset('rows', 2 x 2, dense float64)"
+
+
+def test_parquet_text_labels_and_float32(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    dataset = read_parquet(tmp_path, {"a": [True, False], "Class": ["x", "yy"]}, dtype="float32")
+    assert dataset.X.tolist() == [[1], [0]]
+    assert dataset.X.dtype == np.float32
+    assert dataset.y.tolist() == ["x", "yy"]
+    coded = pyarrow.array(["x", "yy"]).dictionary_encode()
+    assert read_parquet(tmp_path, {"a": [1, 2], "y": coded}).y.tolist() == ["x", "yy"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            {"a": [1.0, None], "y": [1, 2]},
+            "row 1, column 'a': expected a finite number .* got None",
+        ),
+        ({"a": [1.0, 2.0], "y": [None, 2]}, "row 0, column 'y'.*got None"),
+        ({"a": [1.0, math.nan], "y": [1, 2]}, "row 1, column 'a': .* got nan"),
+        ({"a": ["u", "v"], "y": [1, 2]}, "column 'a': expected numbers, got string"),
+        ({"a": [1, 2], "b": [1, 2]}, "expected one label column .* Columns: a, b"),
+        ({"y": [1, 2]}, "got 2 rows of 0 features"),
+        ({"y": [1.0, math.nan], "a": [1, 2]}, "row 1: expected a finite label"),
+        ({"y": [[1], [2]], "a": [1, 2]}, "expected labels as numbers or strings, got object"),
+    ],
+)
+def test_parquet_errors(tmp_path, columns, message):
+    with pytest.raises(ValueError, match=f"rows.parquet.*{message}"):
+        read_parquet(tmp_path, columns)
+
+
+def test_parquet_with_equal_names(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    columns = [pyarrow.array([value]) for value in (1, 2, 3)]
+    table = pyarrow.Table.from_arrays(columns, names=["a", "y", "a"])
+    assert read_parquet(tmp_path, table).X.tolist() == [[1, 3]]
+
+
+def test_parquet_that_is_none(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(ValueError, match="expected a whole Parquet file"):
+        load(tmp_path / "rows.parquet")
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    (tmp_path / "rows.parquet").touch()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"needs pyarrow.*pip install 'prgd\[report\]'"):
+        load(tmp_path / "rows.parquet")
