@@ -105,7 +105,7 @@ class Problem:
 
         The last one is kept: the loss, gradient, margin and bound at one w cost one reading.
         """
-        if self._cached_w is None or not (w is self._cached_w or np.array_equal(w, self._cached_w)):
+        if w is not self._cached_w and not (w.flags.writeable and np.array_equal(w, self._cached_w)):
             if w.shape != (self.d,):
                 raise ValueError(f"w must have shape ({self.d},); got {w.shape}.")
             self._cached = self.rows.tallies(w, self.loss, self.fit_intercept)

@@ -34,7 +34,9 @@ def progress_line(progress: bool | Show, label: str = "prgd") -> Iterator[Show]:
                 nonlocal last
                 if time.monotonic() - last > 0.1:
                     last = time.monotonic()
-                    line = f"{label}  step {now.t:,}  {certificate}"
+                    # short enough for 80 columns
+                    bounds = f"{certificate.lower:.6g} <= gamma_star <= {certificate.upper:.6g}"
+                    line = f"{label}  step {now.t:,}  {bounds}  gap {certificate.gap:.1e}"
                     live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
 
             yield show

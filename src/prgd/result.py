@@ -149,7 +149,7 @@ class Result:
     def load(cls, path: str | Path) -> Result:
         """Read a file written by `save`."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             meta = json.loads(str(arrays["meta"][()]))
             if meta["format"] != "prgd-result-1":

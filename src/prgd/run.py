@@ -141,9 +141,10 @@ def _look(problem: Problem, state: State, certificate: Certificate) -> tuple[Rec
     length = norm(w)
     if not math.isfinite(length):
         return None
-    log_loss, upper = problem.log_loss(w), problem.upper_bound(w)
-    if not (math.isfinite(log_loss) and math.isfinite(upper)):
+    log_loss = problem.log_loss(w)
+    if not math.isfinite(log_loss):
         return None
+    upper = problem.upper_bound(w)
     margin = problem.smallest_margin(w) / length if length > 0.0 else math.nan
     certificate = certificate.tightened(margin, upper, w)
     dual: Array | None = getattr(state, "dual", None)

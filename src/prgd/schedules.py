@@ -44,7 +44,8 @@ def _power(R_0: float, base: float, exponent: float) -> float:
     growth = exponent * math.log(base)
     if math.log(R_0) + growth >= math.log(MAX_RADIUS):
         return MAX_RADIUS
-    return R_0 * base**exponent if growth < 700.0 else math.exp(math.log(R_0) + growth)
+    R_k = R_0 * base**exponent if growth < 700.0 else math.exp(math.log(R_0) + growth)
+    return min(R_k, MAX_RADIUS)
 
 
 @dataclass(frozen=True)

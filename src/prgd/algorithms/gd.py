@@ -28,7 +28,7 @@ class GD:
     --------
     >>> import prgd
     >>> problem = prgd.Problem(*prgd.datasets.toy(0.3))
-    >>> prgd.run(problem, GD(), stop=100).w[0] > 0
+    >>> bool(prgd.run(problem, GD(), stop=100).w[0] > 0)
     True
     """
 

@@ -237,17 +237,15 @@ def _columns_add(XT: Any, start: int, chosen: Any, count: int, c: Any, vector: A
             for k in range(count):
                 vector[j] += c[chosen[k]] * XT[j, start + chosen[k]]
         return
-    # nearly all rows carry weight: a contiguous sum, with zeros in the place of the others
-    k = 0
-    for i in range(chosen[count - 1] + 1):
-        if i == chosen[k]:
-            k += 1
-        else:
-            c[i] = 0.0
+    # many rows carry weight: a contiguous sum, with zeros in the place of the others
+    last = chosen[count - 1] + 1
+    factors = np.zeros(last)
+    for k in range(count):
+        factors[chosen[k]] = c[chosen[k]]
     for j in range(vector.size):
         total = 0.0
-        for i in range(chosen[count - 1] + 1):
-            total += c[i] * XT[j, start + i]
+        for i in range(last):
+            total += factors[i] * XT[j, start + i]
         vector[j] += total
 
 

@@ -1,0 +1,151 @@
+"""Figures of a run, drawn without pyplot, so that no global state is touched."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prgd.losses import Array
+from prgd.result import History
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, which readers of any colour vision can tell apart
+BLUE, VERMILLION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#808080"
+ROUNDING = float(np.finfo(np.float64).eps)
+FEW, MOST_POINTS, MOST_MARKS = 20, 4000, 200
+
+
+def gap_figure(history: History, title: str) -> Figure:
+    """Draw how the two bounds on the margin close in, and their relative gap.
+
+    Left, the best margin and the best upper bound up to t; right, the certified relative gap or,
+    where no iterate separates the data, the upper bound on a logarithmic axis. Steps lie on a linear
+    axis where there are radii, whose phases have similar lengths, else on a logarithmic one,
+    where rates like 1 / t are straight lines.
+
+    Parameters
+    ----------
+    history : History
+        At least one row.
+    title : str
+        Long lines are wrapped.
+
+    Returns
+    -------
+    Figure
+
+    Examples
+    --------
+    >>> import prgd
+    >>> problem = prgd.Problem(*prgd.datasets.toy(0.3))
+    >>> history = prgd.run(problem, prgd.NGD(), stop=50).history
+    >>> len(gap_figure(history, "toy").axes)
+    2
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("Figures need matplotlib: pip install 'prgd[report]'.") from error
+    if not len(history):
+        raise ValueError("A figure needs at least one row of history; got none.")
+    figure = Figure(figsize=(10.0, 4.4), layout="constrained")
+    lines = [part for line in title.splitlines() for part in textwrap.wrap(line, 110)]
+    figure.suptitle("\n".join(lines[:3]) + " ..." * (len(lines) > 3), fontsize=10)
+    left, right = figure.subplots(1, 2, sharex=True)
+    kept = _kept(history)
+    _draw_bounds(left, history, kept)
+    _draw_gap(right, history, kept)
+    for axes in (left, right):
+        _draw_steps(axes, history)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def save_gap_png(history: History, path: str | Path, title: str) -> None:
+    """Write `gap_figure` as a PNG file."""
+    gap_figure(history, title).savefig(path, dpi=150, format="png")
+
+
+def _is_log(history: History) -> bool:
+    return bool(np.isnan(history["R_k"]).all()) and len(history) > FEW
+
+
+def _kept(history: History) -> Any:
+    """Return the rows to draw: t = 0 has no place on a logarithmic axis, and millions of points none."""
+    last, first = len(history) - 1, int(_is_log(history) and history.rows[0].t == 0)
+    even = np.linspace(first, last, MOST_POINTS // 2)
+    return np.unique(
+        np.concatenate([even, np.geomspace(first + 1, last + 1, MOST_POINTS // 2) - 1]).astype(int)
+    )
+
+
+def _best_upper(history: History) -> Array:
+    return np.fmin.accumulate(history["upper_bound"])
+
+
+def _line(axes: Any, t: Array, y: Array, **style: Any) -> None:
+    axes.step(t, y, where="post", marker="o" if len(t) <= FEW else None, markersize=4, **style)
+
+
+def _draw_bounds(axes: Any, history: History, kept: Any) -> None:
+    t = history["t"][kept]
+    # w = 0 has no margin: fmax lets the NaN pass until there is one
+    lower, upper = np.fmax.accumulate(history["margin"])[kept], _best_upper(history)[kept]
+    _line(axes, t, upper, color=VERMILLION, label="upper bound (smallest so far)")
+    _line(axes, t, lower, color=BLUE, label="margin of w (largest so far)")
+    axes.fill_between(t, lower, upper, step="post", color=GREY, alpha=0.12, linewidth=0)
+    if np.nanmin(lower, initial=math.inf) < 0.0:
+        axes.axhline(0.0, color=GREY, linewidth=0.8, zorder=0)
+    axes.set_title("Bounds on the largest margin", fontsize=10)
+    axes.set_ylabel("margin, in the units of the data")
+
+
+def _draw_gap(axes: Any, history: History, kept: Any) -> None:
+    t, gap = history["t"][kept], history["gap"][kept]
+    separated = gap < 1.0  # that is, some w so far has a positive margin
+    if separated.any():
+        y, top = np.where(separated, np.maximum(gap, ROUNDING), np.nan), 1.0
+        _line(axes, t, y, color=GREEN)
+        axes.set_title("Certified relative gap", fontsize=10)
+        axes.set_ylabel("(upper bound - margin) / upper bound")
+        if not separated[0]:
+            note = f"first w that separates the data: t = {t[np.argmax(separated)]:,.0f}"
+            axes.text(0.02, 0.06, note, transform=axes.transAxes, color=GREY, fontsize=9)
+    else:
+        upper = _best_upper(history)[kept]
+        y, top = np.maximum(upper, ROUNDING * upper.max()), upper.max()
+        _line(axes, t, y, color=VERMILLION)
+        axes.set_title("Upper bound alone: no w separates the data so far", fontsize=10)
+        axes.set_ylabel("upper bound, in the units of the data")
+    if top > 0.0:
+        axes.set_yscale("log")
+        bottom = math.floor(math.log10(np.nanmin(y) / 1.05))
+        axes.set_ylim(10.0**bottom, 10.0 ** math.ceil(math.log10(top)))
+
+
+def _draw_steps(axes: Any, history: History) -> None:
+    axes.set_xlabel("step t")
+    axes.spines[["top", "right"]].set_visible(False)
+    first, last = history.rows[0].t, history.rows[-1].t
+    if _is_log(history):
+        axes.set_xscale("log")
+    elif last - first <= FEW // 2:  # else ticks would fall between whole steps
+        axes.set_xticks(range(first, last + 1))
+    marks = history["t"][1:][np.diff(history["phase"]) > 0]
+    if 0 < marks.size <= MOST_MARKS:
+        axes.plot(
+            marks,
+            np.full(marks.size, 0.02),
+            "|",
+            color=GREY,
+            markersize=6,
+            markeredgewidth=0.6,
+            transform=axes.get_xaxis_transform(),
+            label="rescaling to R_k",
+        )

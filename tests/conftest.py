@@ -1,0 +1,9 @@
+"""Shared settings of all tests."""
+
+from __future__ import annotations
+
+import hypothesis
+
+# compiled kernels make the first example slow: no deadline
+hypothesis.settings.register_profile("prgd", deadline=None, derandomize=True, max_examples=60)
+hypothesis.settings.load_profile("prgd")

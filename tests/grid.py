@@ -1,0 +1,119 @@
+"""The shared lists of problems, engines and algorithms: a test is one body over their product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import prgd
+from prgd import datasets
+from prgd.rows import ChunkedRows, DenseRows, Rows, SparseRows, open_rows
+
+
+def _gaussian() -> datasets.Dataset:
+    # separable by construction: rows are pushed away from a planted hyperplane
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((211, 7))
+    planted = np.full(7, 1.0) / np.sqrt(7.0)
+    y = np.where(X @ planted > 0, 1, -1)
+    return datasets.Dataset(X + 0.3 * y[:, None] * planted, y, "gaussian")
+
+
+PROBLEMS: dict[str, Callable[[], datasets.Dataset]] = {
+    "toy": lambda: datasets.toy(0.3),
+    "synthetic-one": lambda: datasets.synthetic_one(0),
+    "synthetic-two": lambda: datasets.synthetic_two(0),
+    "gaussian": _gaussian,
+    "digits": lambda: datasets.digits(0, 1, 50),
+}
+
+Build = Callable[[Any, Any, Any, Path], Rows]
+
+
+def _mapped(X: Any, y: Any, s: Any, folder: Path) -> Rows:
+    np.save(folder / "X.npy", X)
+    return DenseRows(np.load(folder / "X.npy", mmap_mode="r"), y, s)
+
+
+def _chunks(X: Any, y: Any, s: Any, folder: Path) -> Rows:
+    cut = max(1, len(y) // 3)
+    blocks = [
+        (X[:cut], y[:cut]),
+        (sp.csr_array(X[cut : 2 * cut]), y[cut : 2 * cut]),
+        (X[2 * cut :], y[2 * cut :]),
+    ]
+    return ChunkedRows.from_blocks([b for b in blocks if b[0].shape[0]], s)
+
+
+def _npy(X: Any, y: Any, s: Any, folder: Path) -> Rows:
+    np.save(folder / "rows.npy", X)
+    return open_rows(folder / "rows.npy", y, s, max_memory=X.shape[1] * 8 * 20)
+
+
+def _libsvm(X: Any, y: Any, s: Any, folder: Path) -> Rows:
+    # repr of a float reads back exactly
+    lines = [
+        f"{label:g} " + " ".join(f"{j + 1}:{float(v)!r}" for j, v in enumerate(row) if v != 0)
+        for row, label in zip(X, y, strict=True)
+    ]
+    (folder / "rows.svm").write_text("\n".join(lines) + "\n")
+    return open_rows(folder / "rows.svm", None, s, max_memory=1000, cache_dir=folder / "cache")
+
+
+def _parquet(X: Any, y: Any, s: Any, folder: Path) -> Rows:
+    import pandas as pd
+
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    frame.assign(y=y).to_parquet(folder / "rows.parquet", row_group_size=37, index=False)
+    return open_rows(folder / "rows.parquet", None, s, max_memory=X.shape[1] * 8 * 40)
+
+
+ENGINES: dict[str, Build] = {
+    "dense": lambda X, y, s, folder: DenseRows(X, y, s),
+    "fortran": lambda X, y, s, folder: DenseRows(np.asfortranarray(X), y, s),
+    "strided": lambda X, y, s, folder: DenseRows(np.repeat(X, 2, axis=1)[:, ::2], y, s),
+    "mapped": _mapped,
+    "sparse": lambda X, y, s, folder: SparseRows(sp.csr_array(X), y, s),
+    "sparse-wide-index": lambda X, y, s, folder: SparseRows(_wide(X), y, s),
+    "chunks": _chunks,
+    "npy": _npy,
+    "libsvm": _libsvm,
+    "parquet": _parquet,
+}
+
+
+def _wide(X: Any) -> Any:
+    csr = sp.csr_array(X)
+    csr.indices = csr.indices.astype(np.int64)
+    csr.indptr = csr.indptr.astype(np.int64)
+    return csr
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An algorithm, whether it needs a warm start, and the gap it reaches on the synthetic sets."""
+
+    algorithm: Any
+    warm: bool = False
+    steps: int = 300
+    gap: float = 1.0
+
+
+ALGORITHMS: dict[str, Entry] = {
+    "gd": Entry(prgd.GD(), gap=0.9),
+    "ngd": Entry(prgd.NGD(), gap=0.9),
+    "prgd": Entry(prgd.PRGD(), warm=True, gap=1e-5),
+    "loss-scaled-gd": Entry(prgd.LossScaledGD(), gap=0.9),
+    "dual-acceleration": Entry(prgd.DualAcceleration(), steps=2000, gap=1e-3),
+    "game-dynamics": Entry(prgd.GameDynamics(), steps=2000, gap=1e-3),
+}
+
+
+def start(problem: prgd.Problem, entry: Entry) -> Any:
+    """Return the w0 of an entry: a short warm-up where it needs one."""
+    return prgd.run(problem, prgd.GD(), stop=50).w if entry.warm else None

@@ -1,0 +1,82 @@
+"""The package as it is imported, documented and read."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import prgd
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ["torch", "dask", "numba", "sklearn", "scipy", "matplotlib", "pandas", "pyarrow", "rich", "typer"]
+MODULES = [m.name for m in pkgutil.walk_packages(prgd.__path__, "prgd.") if not m.name.endswith("__main__")]
+
+
+def test_import_is_light():
+    code = f"import sys, prgd; print([m for m in {HEAVY} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples_run(name):
+    failed, _ = doctest.testmod(importlib.import_module(name))
+    assert failed == 0
+
+
+@pytest.mark.parametrize("name", [n for n in prgd.__all__ if callable(getattr(prgd, n))])
+def test_public_names_are_documented(name):
+    assert getattr(prgd, name).__doc__
+
+
+def test_versions_agree():
+    meta = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert meta["project"]["version"] == prgd.__version__
+    assert f"version: {prgd.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {prgd.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_readme_examples_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "README.md").read_text()
+    blocks = [b.split("```", 1)[0] for b in text.split("```python\n")[1:]]
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})  # noqa: S102
+
+
+def test_algorithm_1_fits_on_a_page():
+    lines = (ROOT / "src/prgd/algorithms/prgd.py").read_text().splitlines()
+    step = next(i for i, line in enumerate(lines) if "def step" in line)
+    assert len(lines) - step <= 20
+
+
+def test_imports_point_one_way():
+    """rows -> tally -> problem -> algorithm -> run -> result -> shells: nothing imports upward."""
+    order = [
+        "losses",
+        "tally",
+        "vectors",
+        "rows",
+        "problem",
+        "schedules",
+        "algorithms",
+        "run",
+        "reproduce",
+        "cli",
+    ]
+    for path in (ROOT / "src/prgd").rglob("*.py"):
+        room = path.relative_to(ROOT / "src/prgd").parts[0].removesuffix(".py")
+        if room not in order:
+            continue
+        for line in path.read_text().splitlines():
+            if line.startswith("from prgd."):
+                other = line.split()[1].split(".")[1]
+                assert other not in order or order.index(other) <= order.index(room), (path, line)

@@ -1,0 +1,103 @@
+"""One step of each algorithm by hand, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import prgd
+from prgd.algorithms import ALGORITHMS
+from prgd.algorithms.base import State
+
+# one row z = (2, 0): L(w) = e^(-2 w_1), so -grad L / L = (2, 0) everywhere
+ONE = prgd.Problem(np.array([[2.0, 0.0]]), scale="none")
+SCALED = prgd.Problem(np.array([[2.0, 0.0]]))
+
+
+def test_gd():
+    s = prgd.GD(0.5).step(ONE, State(0, np.array([1.0, 0.0])))
+    np.testing.assert_allclose(s.w, [1.0 + 0.5 * 2.0 * np.exp(-2.0), 0.0], rtol=1e-15)
+    assert s.t == 1
+
+
+def test_ngd_in_both_units():
+    np.testing.assert_allclose(prgd.NGD(0.5).step(ONE, State(3, np.zeros(2))).w, [1.0, 0.0])
+    # scale="max": the step is eta / max||x||^2
+    np.testing.assert_allclose(prgd.NGD(0.5).step(SCALED, State(3, np.zeros(2))).w, [0.25, 0.0])
+
+
+def test_loss_scaled_gd():
+    s = prgd.LossScaledGD(1.0).step(ONE, State(3, np.zeros(2)))
+    np.testing.assert_allclose(s.w, [2.0 / np.sqrt(4.0), 0.0])
+
+
+def test_prgd_rescales_then_projects():
+    algorithm = prgd.PRGD(prgd.Geometric(2.0), prgd.Every(3))
+    s = algorithm.init(ONE, np.array([0.0, 3.0]))
+    s = algorithm.step(ONE, s)  # T_0 = 0: R_0 = 3
+    np.testing.assert_allclose(s.w, [0.0, 3.0])
+    s = algorithm.step(ONE, s)  # v = (2, 3), projected to radius 3
+    np.testing.assert_allclose(s.w, np.array([2.0, 3.0]) * 3.0 / np.sqrt(13.0))
+    s = algorithm.step(ONE, algorithm.step(ONE, s))  # T_1 = 3: R_1 = 6
+    assert (s.t, s.k, s.R_k) == (4, 2, 6.0)
+    assert np.linalg.norm(s.w) == pytest.approx(6.0)
+
+
+def test_dual_acceleration():
+    algorithm = prgd.DualAcceleration()
+    s = algorithm.init(ONE, np.zeros(2))
+    s = algorithm.step(ONE, s)  # t = 0: g = 0, w = u
+    np.testing.assert_allclose([s.w, s.g], [[2.0, 0.0], [0.0, 0.0]])
+    s = algorithm.step(ONE, s)  # t = 1: g = (g + u) / 2 = 1, w += g + u
+    np.testing.assert_allclose([s.w, s.g], [[5.0, 0.0], [1.0, 0.0]])
+
+
+def test_game_dynamics():
+    algorithm = prgd.GameDynamics()
+    s = algorithm.init(ONE, np.zeros(2))
+    s = algorithm.step(ONE, s)  # round 1: w_1 = u, W = u, kept as W / 4
+    np.testing.assert_allclose([s.w, s.S], [[0.5, 0.0], [0.0, 0.0]])
+    s = algorithm.step(ONE, s)  # round 2: S = u, w_2 = (u + 2 u) / 3 = u, W = 3 u
+    np.testing.assert_allclose([s.w, s.S, s.dual], [[1.5, 0.0], [2.0, 0.0], [2.0, 0.0]])
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("eta", [0.0, -1.0, float("nan"), float("inf"), "1"])
+def test_eta_must_be_positive(name, eta):
+    with pytest.raises(ValueError, match="eta must be a finite number above 0"):
+        ALGORITHMS[name](eta=eta)
+
+
+def test_prgd_refuses_a_zero_start():
+    with pytest.raises(ValueError, match=r"non-zero w0.*Run GD or NGD first"):
+        prgd.run(ONE, prgd.PRGD(), stop=5)
+
+
+def test_prgd_refuses_schedules_that_do_not_advance():
+    class Backwards:
+        def __call__(self, k):
+            return 0
+
+    with pytest.raises(ValueError, match="does not advance"):
+        prgd.run(ONE, prgd.PRGD(T=Backwards()), [1.0, 0.0], stop=5)
+
+    class Late:
+        def __call__(self, k):
+            return k + 1
+
+    with pytest.raises(ValueError, match=r"T\(0\) must be 0"):
+        prgd.run(ONE, prgd.PRGD(T=Late()), [1.0, 0.0], stop=5)
+
+
+def test_prgd_refuses_a_radius_that_is_not_positive():
+    with pytest.raises(ValueError, match=r"ToyRadius\(\) gave the radius -1"):
+        prgd.run(ONE, prgd.PRGD(prgd.ToyRadius()), [0.0, -3.0], stop=5)
+
+
+def test_names_are_found_and_suggested():
+    assert prgd.find_algorithm("dual_acceleration") is prgd.DualAcceleration
+    assert prgd.find_algorithm("PRGD") is prgd.PRGD
+    with pytest.raises(ValueError, match="Did you mean prgd"):
+        prgd.find_algorithm("pgrd")
+    with pytest.raises(ValueError, match="Known: dual-acceleration, game-dynamics, gd"):
+        prgd.find_algorithm("zzzzzz")

@@ -1,0 +1,120 @@
+"""Log-loss and normalized gradient at any norm and margin, against mpmath on the same margins."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+import prgd
+from prgd.rows import DenseRows
+from prgd.vectors import norm, project_ball, rescale
+
+MARGINS = np.concatenate([[-1e3, -30.0, -1e-12, 0.0], np.logspace(-12, 3, 31), [36.9, 37.1, 710.0, 760.0]])
+NORMS = [1e-200, 1e-100, 1e-12, 1.0, 1e12, 1e100, 1e200]
+
+
+def problem_with_margins(length, margins, loss, **options):
+    """Rows whose margins at w = (length, 0) are the given ones."""
+    rng = np.random.default_rng(0)
+    Z = np.column_stack([margins / length, rng.standard_normal(margins.size)])
+    return Z, prgd.Problem(Z, loss=loss, scale="none", **options), np.array([length, 0.0])
+
+
+def exact(Z, m, s, loss):
+    mpmath.mp.dps = 80
+    m = [mpmath.mpf(float(v)) for v in m]
+    if loss == "exponential":
+        value = [mpmath.exp(-v) for v in m]
+        slope = value
+    else:
+        value = [mpmath.log1p(mpmath.exp(-v)) for v in m]
+        slope = [1 / (1 + mpmath.exp(v)) for v in m]
+    total = mpmath.fsum(a * v for a, v in zip(s, value, strict=True))
+    gradient = [
+        -mpmath.fsum(a * c * mpmath.mpf(float(z)) for a, c, z in zip(s, slope, Z[:, j], strict=True)) / total
+        for j in range(Z.shape[1])
+    ]
+    return mpmath.log(total / mpmath.fsum(s)), gradient
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+@pytest.mark.parametrize("length", NORMS)
+@pytest.mark.parametrize("least", [-np.inf, 1e-12, 1.0, 600.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_against_mpmath(loss, length, least, weighted):
+    margins = MARGINS[least <= MARGINS]
+    s = np.arange(1, margins.size + 1) % 4 + 1.0 if weighted else np.ones(margins.size)
+    Z, problem, w = problem_with_margins(length, margins, loss, sample_weight=s if weighted else None)
+    log_loss, gradient = exact(Z, problem.margins(w), s, loss)
+    assert problem.log_loss(w) == pytest.approx(float(log_loss), rel=4e-15, abs=4e-16)
+    found = problem.normalized_gradient(w)
+    assert np.isfinite(found).all()
+    for j in range(2):
+        # the terms of a component may cancel: its error is relative to the largest row entry
+        scale = float(np.abs(Z[:, j]).max()) if least < 0 else abs(float(gradient[j]))
+        assert abs(found[j] - float(gradient[j])) <= 1e-13 * max(scale, abs(float(gradient[j])))
+
+
+@pytest.mark.parametrize("length", NORMS)
+def test_huge_w_with_small_margins_in_the_default_units(length):
+    """The norm may sit in a direction that no row sees; then even scale='max' works at any norm."""
+    Z = np.column_stack([np.zeros(5), [1e-3, 0.5, 1.0, 0.2, 0.7]])
+    problem = prgd.Problem(Z)
+    w = np.array([length, 3.0])
+    assert problem.log_loss(w) == pytest.approx(np.log(np.mean(np.exp(-Z @ w))), rel=1e-14)
+    assert problem.gamma(w) == pytest.approx(3e-3 / np.hypot(length, 3.0), rel=1e-14)
+
+
+@pytest.mark.parametrize("length", NORMS)
+@pytest.mark.parametrize("algorithm", [prgd.NGD(), prgd.PRGD(), prgd.DualAcceleration(), prgd.GameDynamics()])
+def test_runs_stay_finite_from_any_norm(length, algorithm):
+    data = prgd.datasets.synthetic_one(0)
+    problem = prgd.Problem(data.X, data.y)
+    w0 = np.array([0.8, 0.6]) * length
+    result = prgd.run(problem, algorithm, w0, stop=50)
+    assert np.isfinite(result.w).all()
+    assert np.isfinite(result.history["log_loss"]).all()
+    assert result.certificate.lower <= data.gamma_star * (1 + 1e-12)
+    assert result.certificate.upper >= data.gamma_star * (1 - 1e-12)
+
+
+def test_ten_thousand_phases_do_not_overflow():
+    data = prgd.datasets.synthetic_one(1)
+    problem = prgd.Problem(data.X, data.y)
+    algorithm = prgd.PRGD(prgd.Geometric(1.2), prgd.Every(2))
+    result = prgd.run(problem, algorithm, [1.0, 0.1], stop=20_000, record=20_000)
+    assert result.history["R_k"][-1] == 1e200
+    assert np.isfinite(result.w).all()
+
+
+@pytest.mark.parametrize("length", NORMS)
+def test_norms_are_scaled_sums(length):
+    v = np.array([3.0, -4.0]) * length
+    assert norm(v) == pytest.approx(5 * length, rel=1e-15)
+    np.testing.assert_allclose(rescale(v, 2.0), [1.2, -1.6], rtol=1e-15)
+    assert project_ball(v, 10 * length) is v
+    np.testing.assert_allclose(project_ball(v, length), v / 5, rtol=1e-15)
+
+
+def test_norm_of_zero_and_of_infinity():
+    assert norm(np.zeros(3)) == 0.0
+    assert norm(np.array([1.0, np.inf])) == np.inf
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("size", [1e-200, 1e-160, 1e200])
+def test_row_norms_do_not_overflow(size):
+    rows = DenseRows(np.array([[3.0, 4.0], [0.3, 0.4]]) * size)
+    assert rows.measure().max_norm == pytest.approx(5 * size, rel=1e-14)
+
+
+@pytest.mark.kernels
+def test_the_kernel_exponential_is_exact_to_two_units():
+    from prgd.rows import _kernels
+
+    x = np.concatenate([np.linspace(-50.0, 0.0, 4001), -np.logspace(-18, 0, 40), [-700.0]])
+    bits, out = np.empty(x.size, np.int64), np.empty(x.size)
+    _kernels._exp(x, x.size, bits, bits.view(np.float64), out)
+    np.testing.assert_array_max_ulp(out, np.exp(x), maxulp=2)

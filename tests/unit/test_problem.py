@@ -1,0 +1,170 @@
+"""What Problem refuses, what it says, and what it never copies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import prgd
+from prgd.rows import ChunkedRows, DenseRows, SparseRows
+from prgd.rows.base import default_threads
+
+X = np.array([[1.0, 0.5], [-1.0, 0.5], [2.0, 0.1]])
+y = np.array([1, -1, 1])
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: prgd.Problem(X, [1, 1, 1]), "two classes; got 1"),
+        (lambda: prgd.Problem(X, [0, 1, 2]), "two classes; got 3"),
+        (lambda: prgd.Problem(np.ones((9, 1)), list("abcdefghi")), r"got 9 .*\.\.\."),
+        (lambda: prgd.Problem(X, [1, -1]), "one label for each of the 3 rows"),
+        (lambda: prgd.Problem(X, [1.0, np.nan, -1.0]), "not finite, at row 1"),
+        (lambda: prgd.Problem(X[0], y), "table of shape"),
+        (lambda: prgd.Problem(np.empty((0, 2)), []), "at least one row"),
+        (lambda: prgd.Problem(np.empty((3, 0)), y), "at least one row and one column"),
+        (lambda: prgd.Problem(X, y, loss="hinge"), "exponential, logistic"),
+        (lambda: prgd.Problem(X, y, scale="maximum"), "'max' or 'none'"),
+        (lambda: prgd.Problem(X, y, loss="logistic", fit_intercept=True), "closed form"),
+        (lambda: prgd.Problem(X, y, sample_weight=[1, 2]), "one number for each"),
+        (lambda: prgd.Problem(X, y, sample_weight=[1, -2, 1]), "row 1 has"),
+        (lambda: prgd.Problem(X, y, sample_weight=[1, np.nan, 1]), "row 1 has"),
+        (lambda: prgd.Problem(X, y, sample_weight=[0, 0, 0]), "zero everywhere"),
+        (lambda: prgd.Problem(X, y, sample_weight=[1, 0, 1], fit_intercept=True), "both classes"),
+        (lambda: prgd.Problem(X * 1e-160, y), "leaves the floating range"),
+        (lambda: prgd.Problem(DenseRows(X, y), y), "holds its labels"),
+        (lambda: prgd.Problem([["a", "b"]], [1]), "real numbers"),
+        (lambda: prgd.Problem(np.array([["a", 1]], object), [1]), "numbers only"),
+        (lambda: prgd.Problem(X + 1j, y), "real numbers"),
+        (lambda: prgd.Problem(sp.csr_array(X + 1j), y), "real numbers"),
+        (lambda: prgd.Problem(sp.csr_array((0, 3)), []), "at least one row"),
+        (lambda: ChunkedRows.from_blocks([]), "at least one block"),
+        (lambda: ChunkedRows.from_blocks([(X, y), (X[:, :1], y)]), "same number of columns; got 2, 1"),
+        (lambda: ChunkedRows.from_blocks([(X, y), (X, None)]), "block 1 has none"),
+        (lambda: ChunkedRows.from_blocks([(X, y), (X, y[:2])]), "Block 1 has 3 rows"),
+        (lambda: prgd.Problem(X, y).gamma(np.zeros(2)), "not defined at w = 0"),
+        (lambda: prgd.Problem(X, y).log_loss(np.zeros(3)), r"shape \(2,\)"),
+    ],
+)
+def test_errors_say_what_was_expected(make, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda m: m.indices.__setitem__(0, 9), "column index lies outside"),
+        (lambda m: m.indices.__setitem__(0, -1), "column index lies outside"),
+        (lambda m: m.indptr.__setitem__(1, 99), "indptr"),
+    ],
+)
+def test_a_broken_csr_matrix_never_reaches_the_kernels(change, words):
+    matrix = sp.csr_array(X)
+    assert matrix.has_canonical_format
+    change(matrix)
+    with pytest.raises(ValueError, match=words):
+        SparseRows(matrix, y)
+
+
+def test_repeated_entries_are_summed():
+    matrix = sp.coo_array(([1.0, 2.0, 5.0], ([0, 0, 1], [0, 0, 1])), shape=(2, 2)).tocsr()
+    twice = sp.csr_array((np.array([1.0, 2.0, 5.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    for m in (matrix, twice):
+        assert SparseRows(m).measure().max_norm == 5.0
+        np.testing.assert_array_equal(SparseRows(m).margins(np.array([1.0, 0.0])), [3.0, 0.0])
+
+
+def test_zero_rows_are_allowed_but_said():
+    Z = np.vstack([X, np.zeros((2, 2))])
+    labels = np.r_[y, 1, -1]
+    with pytest.warns(prgd.ZeroRowWarning, match="2 of 5 rows are zero"):
+        problem = prgd.Problem(Z, labels)
+    assert problem.gamma(np.array([1.0, 0.0])) == 0.0
+    with pytest.warns(prgd.ZeroRowWarning):
+        prgd.Problem(sp.csr_array(Z), labels)
+    prgd.Problem(Z, labels, fit_intercept=True)  # through any point: nothing to say
+
+
+def test_all_zero_data_have_unit_steps():
+    with pytest.warns(prgd.ZeroRowWarning):
+        problem = prgd.Problem(np.zeros((2, 2)), [1, -1])
+    assert problem.unit == 1.0
+    assert prgd.run(problem, prgd.NGD(), stop=3).status is prgd.Status.NOT_SEPARABLE
+
+
+@pytest.mark.parametrize("labels", [["b", "a", "b"], [True, False, True], [7, 3, 7], [[1], [-1], [1]]])
+def test_the_larger_class_is_plus_one(labels):
+    problem = prgd.Problem(X, labels)
+    np.testing.assert_array_equal(problem.rows.signs(), [1, -1, 1])
+    assert len(problem.classes) == 2
+
+
+@pytest.mark.parametrize(
+    "array",
+    [X, np.asfortranarray(X), X.astype(np.float32), X.repeat(2, axis=0)[::2], np.ma.asarray(X)],
+    ids=["C", "F", "float32", "strided", "masked"],
+)
+def test_data_are_not_copied(array):
+    rows = DenseRows(array, y)
+    assert np.shares_memory(rows._storage.A[1], array)
+
+
+def test_sparse_data_are_not_copied():
+    matrix = sp.csr_array(X)
+    assert np.shares_memory(SparseRows(matrix, y)._storage.A[2], matrix.data)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_, np.float16, ">f8", object])
+def test_other_types_are_converted(dtype):
+    Z = np.array([[1, 0], [0, 1], [1, 1]])
+    rows = DenseRows(Z.astype(dtype), y)
+    np.testing.assert_array_equal(rows.margins(np.array([1.0, 2.0])), [1.0, -2.0, 3.0])
+    if dtype not in (np.float16, ">f8", object):
+        sparse = SparseRows(sp.csr_array(Z.astype(dtype)), y)
+        np.testing.assert_array_equal(sparse.margins(np.array([1.0, 2.0])), [1.0, -2.0, 3.0])
+
+
+def test_a_writable_w_that_changes_is_seen():
+    problem = prgd.Problem(X, y)
+    w = np.array([1.0, 0.0])
+    first = problem.log_loss(w)
+    assert problem.log_loss(w) == first
+    assert problem.passes == 1
+    w[0] = 2.0
+    assert problem.log_loss(w) != first
+
+
+def test_threads_do_not_change_a_bit():
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((70_000, 9))
+    w = rng.standard_normal(9)
+    for make in (
+        lambda k: DenseRows(Z, n_threads=k),
+        lambda k: DenseRows(np.asfortranarray(Z), n_threads=k),
+        lambda k: SparseRows(sp.csr_array(Z), n_threads=k),
+    ):
+        one, many = (make(k).tallies(w, "exponential")[0] for k in (1, 3))
+        assert one.vector.tobytes() == many.vector.tobytes()
+        assert (one.shift, one.mass, one.margin) == (many.shift, many.mass, many.margin)
+        assert make(1).margins(w).tobytes() == make(3).margins(w).tobytes()
+        p = rng.random(70_000)
+        assert make(1).combine(p).tobytes() == make(3).combine(p).tobytes()
+        assert make(1).measure() == make(3).measure()
+
+
+def test_number_of_threads_comes_from_the_environment(monkeypatch):
+    monkeypatch.setenv("PRGD_NUM_THREADS", "3")
+    assert default_threads() == 3
+    monkeypatch.setenv("PRGD_NUM_THREADS", "many")
+    with pytest.raises(ValueError, match="PRGD_NUM_THREADS must be a positive whole number"):
+        default_threads()
+    monkeypatch.delenv("PRGD_NUM_THREADS")
+    assert default_threads() >= 1
+
+
+def test_repr_says_what_it_is():
+    expected = "Problem(3 x 2 DenseRows, loss='exponential', fit_intercept=False, scale='max')"
+    assert repr(prgd.Problem(X, y)) == expected

@@ -1,0 +1,198 @@
+"""The loop: stopping, recording, resuming, interrupting, and the result on disk."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import prgd
+from prgd import Status
+
+
+@pytest.fixture
+def problem():
+    return prgd.Problem(*prgd.datasets.synthetic_one(0))
+
+
+def test_one_reading_a_step(problem):
+    prgd.run(problem, prgd.NGD(), stop=100)
+    assert problem.passes == 101  # the start is measured too
+
+
+def test_history_columns_and_recording(problem):
+    result = prgd.run(problem, prgd.NGD(), stop=25, record=10)
+    assert list(result.history["t"]) == [0, 10, 20, 25]
+    frame = result.history.to_dataframe()
+    assert list(frame.columns) == ["t", "phase", "R_k", "log_loss", "margin", "upper_bound", "gap"]
+    assert math.isnan(frame.margin[0])
+    assert frame.log_loss[0] == 0.0
+    assert np.isnan(frame.R_k).all()
+
+
+def test_phases_and_radii_are_recorded(problem):
+    result = prgd.run(problem, prgd.PRGD(prgd.Geometric(2.0), prgd.Every(3)), [0.5, 0.0], stop=8)
+    assert list(result.history["phase"]) == [0, 0, 0, 0, 1, 1, 1, 2, 2]
+    assert list(result.history["R_k"]) == [0.5, 0.5, 0.5, 0.5, 1.0, 1.0, 1.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("stop", "status"),
+    [
+        (10, Status.MAX_STEPS),
+        (prgd.MaxSteps(0), Status.MAX_STEPS),
+        (prgd.any_of(prgd.Gap(0.5), 10_000), Status.CERTIFIED),
+        (prgd.any_of(prgd.MarginError(math.sin(math.pi / 100), 1e-3), 10_000), Status.REACHED),
+        (prgd.any_of(prgd.Stalled(50, 0.5), 100_000), Status.STALLED),
+    ],
+)
+def test_stopping(problem, stop, status):
+    assert prgd.run(problem, prgd.NGD(), stop=stop).status is status
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: prgd.MaxSteps(-1), "at least 0"),
+        (lambda: prgd.MaxSteps(1.5), "whole number"),
+        (lambda: prgd.Gap(0.0), "above 0"),
+        (lambda: prgd.MarginError(1.0, -1.0), "above 0"),
+        (lambda: prgd.Stalled(0), "at least 1"),
+    ],
+)
+def test_stopping_errors(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_bad_starts(problem):
+    for w0, words in (([1.0], "shape"), ([np.nan, 0.0], "finite"), ([1e308, 1e308], "overflow")):
+        with pytest.raises(ValueError, match=words):
+            prgd.run(prgd.Problem([[1e10, 1e10], [1e10, 2e10]], scale="none"), prgd.NGD(), w0, stop=1)
+    with pytest.raises(ValueError, match="record must be a whole number"):
+        prgd.run(problem, prgd.NGD(), stop=1, record=0)
+    done = prgd.run(problem, prgd.NGD(), stop=2)
+    with pytest.raises(ValueError, match="not both"):
+        prgd.run(problem, prgd.NGD(), [1.0, 0.0], stop=3, resume=done)
+    with pytest.raises(ValueError, match="another algorithm"):
+        prgd.run(problem, prgd.NGD(0.5), stop=3, resume=done)
+    with pytest.raises(ValueError, match="another problem"):
+        prgd.run(prgd.Problem(np.eye(2)), prgd.NGD(), stop=3, resume=done)
+
+
+def test_divergence_is_said_and_the_last_finite_state_kept():
+    # GD far on the wrong side: the gradient overflows
+    problem = prgd.Problem([[1.0], [2.0]], scale="none")
+    result = prgd.run(problem, prgd.GD(1e300), [-500.0], stop=50)
+    assert result.status is Status.DIVERGED
+    assert np.isfinite(result.w).all()
+    assert "smaller eta" in str(result.status)
+
+
+def test_not_separable_is_said_at_the_end():
+    result = prgd.run(prgd.Problem([[1.0, 2.0], [1.0, 2.0]], [1, -1]), prgd.NGD(), stop=7)
+    assert result.status is Status.NOT_SEPARABLE
+    assert result.t == 7  # the run went on
+    assert result.certificate.upper == 0.0
+    assert result.certificate.gap == math.inf
+
+
+def test_interrupt_keeps_the_last_whole_step(problem):
+    def press(now, certificate):
+        if now.t == 12:
+            raise KeyboardInterrupt
+
+    result = prgd.run(problem, prgd.NGD(), stop=1000, progress=press)
+    assert result.status is Status.INTERRUPTED
+    assert result.t == 12
+    whole = prgd.run(problem, prgd.NGD(), stop=30)
+    assert prgd.run(problem, prgd.NGD(), resume=result, stop=30).w.tobytes() == whole.w.tobytes()
+
+
+def test_interrupt_before_the_first_look_is_not_swallowed(problem, monkeypatch):
+    def press(w):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(problem, "log_loss", press)
+    with pytest.raises(KeyboardInterrupt):
+        prgd.run(problem, prgd.NGD(), stop=5)
+
+
+def test_states_cannot_be_written_to(problem):
+    class Careless(prgd.NGD):
+        def step(self, problem, s):
+            s.w[0] += 1.0
+            return s
+
+    with pytest.raises(ValueError, match="read-only"):
+        prgd.run(problem, Careless(), stop=2)
+
+
+def test_save_and_load_keep_every_bit(problem, tmp_path):
+    result = prgd.run(problem, prgd.PRGD(), [1.0, 0.2], stop=33)
+    result.save(tmp_path / "result.npz")
+    again = prgd.Result.load(tmp_path / "result.npz")
+    assert again.w.tobytes() == result.w.tobytes()
+    assert again.state["R_k"].hex() == result.state["R_k"].hex()
+    assert (again.status, again.t, again.intercept) == (result.status, result.t, result.intercept)
+    np.testing.assert_array_equal(again.history.rows, result.history.rows)
+    assert [type(v) for v in again.history.rows[0]] == [type(v) for v in result.history.rows[0]]
+    assert str(again.certificate) == str(result.certificate)
+    assert [p.name for p in tmp_path.iterdir()] == ["result.npz"]
+
+
+def test_csv_reads_back_exactly(problem, tmp_path):
+    result = prgd.run(problem, prgd.NGD(), stop=9)
+    result.history.to_csv(tmp_path / "history.csv")
+    header, *lines = (tmp_path / "history.csv").read_text().splitlines()
+    assert header == "t,phase,R_k,log_loss,margin,upper_bound,gap"
+    found = [[float(value) for value in line.split(",")] for line in lines]
+    np.testing.assert_array_equal(found, result.history.rows)
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:100], lambda b: b"", lambda b: b"PK" + b[10:]])
+def test_a_damaged_result_file_is_said(problem, tmp_path, damage):
+    path = tmp_path / "result.npz"
+    prgd.run(problem, prgd.NGD(), stop=2).save(path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match=r"result\.npz: not a whole prgd result"):
+        prgd.Result.load(path)
+
+
+def test_other_npz_files_are_refused(tmp_path):
+    np.savez(tmp_path / "other.npz", meta=np.array('{"format": "x"}'))
+    with pytest.raises(ValueError, match="not a whole prgd result"):
+        prgd.Result.load(tmp_path / "other.npz")
+    with pytest.raises(FileNotFoundError):
+        prgd.Result.load(tmp_path / "none.npz")
+
+
+def test_a_failed_save_leaves_the_old_file(problem, tmp_path, monkeypatch):
+    result = prgd.run(problem, prgd.NGD(), stop=2)
+    result.save(tmp_path / "r.npz")
+    before = (tmp_path / "r.npz").read_bytes()
+
+    def full(*args, **kwargs):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OSError, match="disk full"):
+        result.save(tmp_path / "r.npz")
+    assert (tmp_path / "r.npz").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_every_status_is_a_sentence():
+    for status in Status:
+        assert str(status)[0].isupper()
+        assert str(status).endswith(".")
+
+
+def test_missing_pandas_is_named(problem, monkeypatch):
+    import sys
+
+    result = prgd.run(problem, prgd.NGD(), stop=1)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pip install 'prgd\[report\]'"):
+        result.history.to_dataframe()
