@@ -24,7 +24,7 @@ from prgd.problem import Problem
 from prgd.progress import progress_line
 from prgd.result import Result, Status
 from prgd.rows.chunks import DEFAULT_MEMORY
-from prgd.schedules import Every, parse_phases, parse_radius
+from prgd.schedules import Every, Times, parse_phases, parse_radius
 from prgd.stopping import Stop, any_of
 
 INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C
@@ -243,7 +243,9 @@ def run_command(
     with _one_line_errors(debug):
         if every is not None and phases is not None:
             raise ValueError("--every and --phases both say when to rescale: give one of them.")
-        times = parse_phases(phases) if phases is not None else None if every is None else Every(every)
+        times: Times | None = None if every is None else Every(every)
+        if phases is not None:
+            times = parse_phases(phases)
         settings = {
             "eta": ("--eta", eta),
             "R": ("--radius", None if radius is None else parse_radius(radius)),
@@ -290,7 +292,7 @@ def run_command(
                     *_outcome(warm, result),
                     ("passes over the data", f"{problem.passes:,}"),
                     ("time", f"{seconds:.2f} s"),
-                    *([("files", ", ".join(map(str, written)))] if written else []),
+                    *([("files", "\n".join(map(str, written)))] if written else []),
                 ]
             )
         if result.status is Status.INTERRUPTED:
@@ -348,7 +350,7 @@ def _one_line_errors(debug: bool) -> Iterator[None]:
             _say(f"Error: {error}{hint}")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
-            _say("Interrupted; nothing was saved.")
+            _say("Interrupted.")
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -466,6 +468,8 @@ def _write(out: Path, warm: Result | None, result: Result, title: str) -> list[P
             written.append(out / "gap.png")
         except ImportError as error:
             _say(f"Warning: gap.png is missing. {error}")
+        except KeyboardInterrupt:  # a second Ctrl-C: the numbers are safe already
+            _say("Warning: gap.png is missing: interrupted while drawing.")
     return written
 
 
@@ -478,9 +482,12 @@ def _outcome(warm: Result | None, result: Result) -> list[tuple[str, str]]:
     return [
         *rows,
         ("steps", f"{0 if result is warm else result.t:,}"),
-        ("margin, lower bound", f"{lower:.9g}" if lower > 0.0 else f"{lower:.9g} (w does not separate yet)"),
+        (
+            "margin, lower bound",
+            f"{lower:.9g}" if lower > 0.0 else f"{lower:.9g} (no w separates the data so far)",
+        ),
         ("margin, upper bound", f"{upper:.9g}"),
-        ("relative gap", f"{gap:.2e}" if lower > 0.0 else "none: no separating w was found"),
+        ("relative gap", f"{gap:.2e}" if lower > 0.0 else "none yet"),
     ]
 
 
@@ -502,7 +509,7 @@ def _how_to_go_on(warm: Result | None, result: Result, out: Path | None) -> str:
 def _print_table(rows: list[tuple[str, str]]) -> None:
     if not sys.stdout.isatty():
         for name, value in rows:
-            print(f"{name}: {value}")
+            print(f"{name}: {value.replace(chr(10), ', ')}")
         return
     from rich.console import Console
     from rich.table import Table

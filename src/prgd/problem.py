@@ -105,7 +105,8 @@ class Problem:
 
         The last one is kept: the loss, gradient, margin and bound at one w cost one reading.
         """
-        if w is not self._cached_w and not (w.flags.writeable and np.array_equal(w, self._cached_w)):
+        last = self._cached_w
+        if last is None or not (w is last or (w.flags.writeable and np.array_equal(w, last))):
             if w.shape != (self.d,):
                 raise ValueError(f"w must have shape ({self.d},); got {w.shape}.")
             self._cached = self.rows.tallies(w, self.loss, self.fit_intercept)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prgd.rows import libsvm
+from prgd.rows import libsvm, libsvm_text
 from prgd.rows.libsvm import CachedCSR, cache_folder, cache_libsvm, parse_libsvm
 
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
@@ -195,7 +195,7 @@ def test_failing_disk_is_not_called_a_broken_stream(tmp_path, monkeypatch):
         def read1(self, size=-1):
             raise OSError("disk on fire")
 
-    monkeypatch.setattr(libsvm, "open_stream", lambda path: Failing())
+    monkeypatch.setattr(libsvm_text, "open_stream", lambda path: Failing())
     with pytest.raises(OSError, match="disk on fire"):
         parse_libsvm(write(tmp_path, TEXT))
 
@@ -248,7 +248,7 @@ def test_round_trip(tmp_path_factory, data, block_bytes, zero_based):
 def test_second_call_only_maps(tmp_path, monkeypatch):
     path = write(tmp_path, TEXT)
     first = cache(path)
-    monkeypatch.setattr(libsvm, "_parse", None)
+    monkeypatch.setattr(libsvm, "parse_blocks", None)
     second = cache(path)
     for name in ("data", "indices", "indptr", "y"):
         array = getattr(second, name)
@@ -347,7 +347,7 @@ def test_interrupted_writing_leaves_nothing(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(libsvm, "_parse_block", interrupt)
+        patch.setattr(libsvm_text, "_parse_block", interrupt)
         with pytest.raises(KeyboardInterrupt):
             cache(path)
     assert not list((tmp_path / "cache").iterdir())

@@ -185,7 +185,7 @@ def _load_csv(file: Path, label: Label, dtype: np.dtype[Any] | None) -> tuple[An
 
 def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and cells of each row, blank lines left out."""
-    from prgd.rows.libsvm import BROKEN_STREAM, open_stream
+    from prgd.rows.libsvm_text import BROKEN_STREAM, open_stream
 
     with (
         open_stream(file) as stream,

@@ -140,7 +140,7 @@ def summarise(rows: list[Row]) -> list[dict[str, str]]:
             missed = int(np.isinf(steps).sum())
             lines.append(
                 {
-                    "dataset": f"{task.name}, {task.error:g}",
+                    "dataset": f"{task.name}, {task.error:.0e}",
                     "method": method.name,
                     "paper": method.paper[number],
                     "median": _count(median),
