@@ -43,6 +43,11 @@ BLAS_VARIABLES = (
 # all competitors must find the same mean row; sgemv sums in float32
 AGREEMENT = {"float64": 1e-9, "float32": 2e-3}
 MOST_OF_TWO_PRODUCTS = 0.6
+# a repetition counts when the competitor had this share of its cores; a turn on a machine that others
+# use is repeated until there are this many, for at most so many times the rounds
+QUIET = 0.75
+LEAST_LAPS = 20
+MOST_ROUNDS = 6
 
 
 @dataclass(frozen=True)
@@ -216,7 +221,9 @@ def serve(connection: Any, competitor: str, case: Case, threads: int) -> None:
             work.aim(make_w(order))
             connection.send(work.mean_row() if hasattr(work, "mean_row") else None)
             continue
-        work()  # refills the caches after the other competitors' turns
+        # off the clock: refills the caches after the others' turns and lets threads find their cores
+        for _ in range(order // 3 + 1):
+            work()
         laps = []
         for _ in range(order):
             start, cpu = time.perf_counter(), time.process_time()
@@ -283,7 +290,7 @@ def workers_for(case: Case, threads: int) -> Any:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; times in seconds, all medians over the rounds."""
+    """One line of the table; times in seconds, all medians."""
 
     case: str
     dtype: str
@@ -300,6 +307,7 @@ class Row:
     products_range: tuple[float, float]
     products_target: float
     disagreement: float
+    is_disturbed: bool
 
     @property
     def verdict(self) -> str:
@@ -311,7 +319,8 @@ class Row:
             )
             if target is not None and found > target
         ]
-        return f"FAIL ({', '.join(missed)})" if missed else "pass"
+        verdict = f"FAIL ({', '.join(missed)})" if missed else "pass"
+        return f"{verdict}, disturbed" if self.is_disturbed else verdict
 
 
 def measure(case: Case, workers: dict[str, Worker], threads: int, rounds: int, seconds: float) -> Row:
@@ -326,19 +335,32 @@ def measure(case: Case, workers: dict[str, Worker], threads: int, rounds: int, s
         name: min(max(int(seconds / min(lap.seconds for lap in worker.ask(3))), 3), 200)
         for name, worker in workers.items()
     }
+    needed = {name: QUIET * cores_wanted(name, case, threads) for name in workers}
     turns: dict[str, list[list[Lap]]] = {name: [] for name in workers}
-    for _ in range(rounds):
+
+    def quiet_laps(name: str) -> list[float]:
+        return [lap.seconds for turn in turns[name] for lap in turn if lap.cores >= needed[name]]
+
+    for done in range(MOST_ROUNDS * rounds):
+        if done >= rounds and all(len(quiet_laps(name)) >= LEAST_LAPS for name in workers):
+            break
         for name, worker in workers.items():
             turns[name].append(worker.ask(repetitions[name]))
-    batches, quiet = {}, {}
-    for name, laps in turns.items():
-        batches[name], quiet[name] = quiet_medians(laps)
-    times = {name: statistics.median(batch) for name, batch in batches.items()}
+    quiet = {name: len(quiet_laps(name)) / sum(map(len, turns[name])) for name in workers}
+    if any(len(quiet_laps(name)) < LEAST_LAPS for name in workers):
+        needed = dict.fromkeys(workers, 0.0)  # the verdict says so
+    times = {name: statistics.median(quiet_laps(name)) for name in workers}
     yardstick = min(("sum", "product"), key=times.__getitem__)
 
     def ratio(other: str) -> tuple[float, tuple[float, float]]:
-        each = [a / b for a, b in zip(batches["pass"], batches[other], strict=True)]
-        return times["pass"] / times[other], (min(each), max(each))
+        each = []
+        for ours, theirs in zip(turns["pass"], turns[other], strict=True):
+            a = [lap.seconds for lap in ours if lap.cores >= needed["pass"]]
+            b = [lap.seconds for lap in theirs if lap.cores >= needed[other]]
+            if a and b:
+                each.append(statistics.median(a) / statistics.median(b))
+        middle = times["pass"] / times[other]
+        return middle, (min(each, default=middle), max(each, default=middle))
 
     to_read, to_products = ratio(yardstick), ratio("two products")
     return Row(
@@ -357,23 +379,14 @@ def measure(case: Case, workers: dict[str, Worker], threads: int, rounds: int, s
         products_range=to_products[1],
         products_target=MOST_OF_TWO_PRODUCTS,
         disagreement=float(difference),
+        is_disturbed=not all(needed.values()),
     )
 
 
-def quiet_medians(turns: list[list[Lap]]) -> tuple[list[float], float]:
-    """Return the median of every turn, and the share of laps that no other process disturbed.
-
-    A lap counts when the competitor had nine tenths of the cores that it gets when left alone (the
-    upper decile of all its laps). A turn without such a lap counts whole.
-    """
-    cores = sorted(lap.cores for turn in turns for lap in turn)
-    least = 0.9 * cores[int(0.9 * (len(cores) - 1))]
-    calm = [[lap.seconds for lap in turn if lap.cores >= least] for turn in turns]
-    medians = [
-        statistics.median(kept or [lap.seconds for lap in turn])
-        for kept, turn in zip(calm, turns, strict=True)
-    ]
-    return medians, sum(map(len, calm)) / len(cores)
+def cores_wanted(competitor: str, case: Case, threads: int) -> int:
+    """Return how many cores a competitor keeps busy when it is left alone."""
+    # SciPy's sparse products have one thread; a sum of few entries ends before the second one wakes
+    return threads if case.density == 1.0 or competitor == "pass" else 1
 
 
 def machine_facts() -> dict[str, str]:
@@ -422,8 +435,9 @@ def print_table(rows: list[Row], facts: dict[str, Any], console: Console) -> Non
         )
     console.print(table)
     console.print(
-        "Medians over rounds; in brackets the smallest and largest ratio of one round. Quiet: the share of "
-        "repetitions, of the most disturbed competitor, that had their cores to themselves; only those count."
+        "Medians; in brackets the smallest and largest ratio of one round. Quiet: the share of repetitions "
+        "that had their cores to themselves, of the most disturbed competitor; only those count, unless "
+        "there were too few of them (disturbed)."
     )
     console.print(", ".join(f"{key} {value}" for key, value in facts.items()))
 

@@ -190,6 +190,7 @@ def run_command(
             METHOD,
             "Instead of --every: every:N, polynomial:T0,B or explicit:0,T1,T2,...",
             metavar="SCHEDULE",
+            show_default=False,
         ),
     ] = None,
     warmup: Annotated[
@@ -221,6 +222,7 @@ def run_command(
             "Go on from the result.npz of an earlier run (with --warmup: from its warmup-result.npz), "
             "bit for bit as if it had not stopped.",
             metavar="FILE",
+            show_default=False,
         ),
     ] = None,
     out: Annotated[
@@ -321,7 +323,7 @@ def reproduce_command(
 
 def _say(line: str) -> None:
     """Print one line on stderr."""
-    print(" ".join(line.splitlines()), file=sys.stderr)
+    print(" ".join(line.splitlines()), file=sys.stderr, flush=True)
 
 
 def _cores() -> int:

@@ -85,6 +85,8 @@ def least_norm_in_hull(Z: Array) -> ActiveSet:
             weights = weights / weights.sum()
             del rows[leaves]
             Q, R = qr_delete(Q, R, leaves, which="col")
+            # from square factors it returns whole ones
+            Q, R = Q[:, : len(rows)], R[: len(rows)]
 
 
 def refined(Z: Array, rows: npt.NDArray[np.intp]) -> tuple[LongArray, LongArray]:
