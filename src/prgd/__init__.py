@@ -17,6 +17,7 @@ from prgd.algorithms import (
 )
 from prgd.certificate import Certificate
 from prgd.errors import NotSeparableError, ZeroRowWarning
+from prgd.maxmargin import MaxMarginResult, max_margin
 from prgd.problem import Problem
 from prgd.result import History, Record, Result, Status
 from prgd.rows import ChunkedRows, DenseRows, SparseRows, open_rows
@@ -55,6 +56,7 @@ __all__ = [
     "History",
     "LossScaledGD",
     "MarginError",
+    "MaxMarginResult",
     "MaxSteps",
     "NotSeparableError",
     "Polynomial",
@@ -71,6 +73,7 @@ __all__ = [
     "any_of",
     "datasets",
     "find_algorithm",
+    "max_margin",
     "open_rows",
     "rows",
     "run",

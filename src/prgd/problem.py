@@ -67,7 +67,7 @@ class Problem:
         if scale not in ("max", "none"):
             raise ValueError(f"scale must be 'max' or 'none'; got {scale!r}.")
         self.scale = scale
-        self.rows: Rows = _as_rows(X, y, sample_weight, n_threads)
+        self.rows: Rows = as_rows(X, y, sample_weight, n_threads)
         self.n, self.d, self.classes = self.rows.n, self.rows.d, self.rows.classes
         if self.fit_intercept and min(self.rows.class_weights) == 0.0:
             raise ValueError(
@@ -109,8 +109,9 @@ class Problem:
         if last is None or not (w is last or (w.flags.writeable and np.array_equal(w, last))):
             if w.shape != (self.d,):
                 raise ValueError(f"w must have shape ({self.d},); got {w.shape}.")
-            self._cached = self.rows.tallies(w, self.loss, self.fit_intercept)
-            self._cached_w = w.copy() if w.flags.writeable else w
+            tallies = self.rows.tallies(w, self.loss, self.fit_intercept)
+            # both at once: an interrupt in between must not pair an old w with new sums
+            self._cached_w, self._cached = (w.copy() if w.flags.writeable else w), tallies
             self.passes += 1
         return self._cached
 
@@ -204,7 +205,8 @@ class Problem:
         return exponent
 
 
-def _as_rows(X: Any, y: Any, sample_weight: Any, n_threads: int | None) -> Rows:
+def as_rows(X: Any, y: Any, sample_weight: Any, n_threads: int | None) -> Rows:
+    """Return the engine for X: itself where it is one, else dense or sparse rows."""
     if isinstance(X, Rows):
         if y is not None or sample_weight is not None or n_threads is not None:
             raise ValueError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import tempfile
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -21,6 +20,7 @@ class Status(Enum):
     """Why a run ended; the value is the sentence that a user reads."""
 
     MAX_STEPS = "The step limit was reached before any other rule."
+    MAX_PASSES = "The limit on passes over the data was reached before the gap was certified."
     CERTIFIED = "The certified relative gap fell below the tolerance."
     REACHED = "The margin came within the tolerance of the given gamma_star."
     STALLED = "The certified gap stopped shrinking: a still w is no proof of optimality."
@@ -136,13 +136,14 @@ class Result:
         }
         arrays |= {f"state_{k}": v for k, v in self.state.items() if k not in scalars}
         arrays |= {k: v for k in ("w_lower", "w_upper") if (v := getattr(c, k)) is not None}
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+        # a plain open, not mkstemp: the file gets the permissions that the user's umask says
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with temporary.open("wb") as file:
                 np.savez(file, **arrays)
-            Path(name).replace(path)
+            temporary.replace(path)
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
 
     @classmethod

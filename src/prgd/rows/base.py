@@ -51,6 +51,10 @@ class Rows(Protocol):
         """Return ``Z^T p``; rows with ``p_i = 0`` need not be read."""
         ...
 
+    def take(self, indices: npt.NDArray[np.int64]) -> Any:
+        """Return the rows z_i of these indices, ascending, as a float64 array or CSR matrix."""
+        ...
+
     def measure(self) -> Measure:
         """Check that all entries are finite, and measure the row norms."""
         ...
@@ -150,6 +154,7 @@ class Storage:
     block: int
     bounds: npt.NDArray[np.int64]
     locate: Callable[[int], int]  # the first column of a row that is not finite
+    gather: Callable[[npt.NDArray[np.int64]], Any]  # rows x_i as float64, dense or CSR
 
 
 class ArrayRows:
@@ -234,6 +239,15 @@ class ArrayRows:
 
         self._each(work, s.bounds.size - 1)
         return cast(Array, vectors.sum(axis=0))
+
+    def take(self, indices: npt.NDArray[np.int64]) -> Any:
+        """Return the rows z_i of these indices, ascending, as a float64 array or CSR matrix."""
+        found, signs = self._storage.gather(indices), self._signs[indices]
+        if isinstance(found, np.ndarray):
+            found *= signs[:, None]
+        else:
+            found.data *= np.repeat(signs, np.diff(found.indptr))
+        return found
 
     def measure(self) -> Measure:
         """Check that all entries are finite, and measure the row norms."""

@@ -247,6 +247,19 @@ class ChunkedRows:
                 total += part.combine(p[at])
         return total
 
+    def take(self, indices: npt.NDArray[np.int64]) -> Any:
+        """Return the rows z_i of these indices, ascending, as a float64 array or CSR matrix."""
+        found = []
+        for at, part in self._parts():
+            mine = indices[(indices >= at.start) & (indices < at.stop)]
+            if mine.size:
+                found.append(part.take(mine - at.start))
+        if all(isinstance(block, np.ndarray) for block in found):
+            return np.vstack(found)
+        from scipy.sparse import csr_array, vstack
+
+        return csr_array(vstack([csr_array(block) for block in found]))
+
     def measure(self) -> Measure:
         """Check that all entries are finite, and measure the row norms."""
         found = []

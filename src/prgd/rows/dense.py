@@ -90,5 +90,8 @@ def dense_storage(X: npt.NDArray[Any]) -> Storage:
     def locate(row: int) -> int:
         return int(np.argmin(np.isfinite(X[row])))
 
+    def gather(indices: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        return X[indices].astype(np.float64)
+
     A = (kind, stored, *(frozen(a) for a in NO_CSR))
-    return Storage(A, n, d, block, even_bounds(n, d * X.itemsize, block), locate)
+    return Storage(A, n, d, block, even_bounds(n, d * X.itemsize, block), locate, gather)

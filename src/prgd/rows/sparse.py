@@ -91,10 +91,19 @@ def csr_storage(
         part = slice(int(pointers[row]), int(pointers[row + 1]))
         return int(indices[part][np.argmin(np.isfinite(data[part]))])
 
+    def gather(rows: npt.NDArray[np.int64]) -> Any:
+        from scipy.sparse import csr_array
+
+        counts = pointers[rows + 1] - pointers[rows]
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        entries = np.arange(starts[-1]) + np.repeat(pointers[rows] - starts[:-1], counts)
+        values = data[entries].astype(np.float64)
+        return csr_array((values, indices[entries], starts), shape=(rows.size, d))
+
     A = (_kernels.CSR, frozen(_NO_DENSE), frozen(data), frozen(indices), frozen(pointers))
     entries = last - low
     # a slice owns a dense vector of d numbers: it must have several entries for each
     most = min(MOST_SLICES, entries // (4 * d), entries * 12 // (SLICE_BYTES // 8))
     cuts = np.linspace(low, last, max(most, 1) + 1)[1:-1]
     bounds = np.unique(np.concatenate(([0], np.searchsorted(pointers, cuts), [n]))).astype(np.int64)
-    return Storage(A, n, d, _BLOCK, bounds, locate)
+    return Storage(A, n, d, _BLOCK, bounds, locate, gather)

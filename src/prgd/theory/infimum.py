@@ -1,0 +1,313 @@
+r"""The smallest centripetal velocity over a cylinder, found by optimisation beside the proven bounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prgd.losses import Array
+from prgd.theory.cylinder import Constants, Cylinder, favorable_cylinder, velocity_bound
+from prgd.theory.geometry import Geometry, facets, inradius, require_nondegenerate
+
+POLISHED = 5  # how many of the best starts, no two of them alike, are polished
+ALIKE = 0.99
+TINY_SHARE = 1e-30
+
+
+@dataclass(frozen=True, eq=False)
+class Infimum:
+    """The smallest velocity found over a cylinder.
+
+    Attributes
+    ----------
+    value : float
+        An upper bound of the infimum: the velocity at the worst point found, or its limit.
+    v : ndarray of shape (d,)
+        The unit direction off the ray of that point ``h w_star + D v``.
+    D, h : float
+        Its radius and height; ``h`` is infinite where the worst is the limit far out.
+    at_infinity : float
+        The smallest velocity in the limit of infinite height, where only support vectors count.
+    lower : float
+        The proven bound of `velocity_bound`.
+    """
+
+    value: float
+    v: Array
+    D: float
+    h: float
+    at_infinity: float
+    lower: float
+
+    def __repr__(self) -> str:
+        return f"Infimum({self.value:.6g} at D={self.D:.6g}, h={self.h:.6g}; proven >= {self.lower:.6g})"
+
+
+def velocity_infimum(
+    data: Any, cylinder: Cylinder, *, starts: int = 200, seed: int = 0, directions: Any = None
+) -> Infimum:
+    r"""Search a cylinder for the smallest centripetal velocity.
+
+    Along each direction the velocity is the derivative of a convex function of D, so it is smallest at
+    ``D1``: the search is over unit directions v and over the share
+    :math:`\tau = e^{-(h - H) \Delta} \in [0, 1]` of the rows off the support, whose end 0 is the limit of
+    infinite height, in closed form. Many starts, among them the normals of the hull's facets, the best
+    polished by L-BFGS-B.
+
+    Parameters
+    ----------
+    data : array Z of shape (n, d), pair (X, y), Dataset or Geometry
+        Non-degenerate.
+    cylinder : Cylinder
+    starts : int
+        Random directions beside the chosen ones.
+    seed : int
+    directions : array of shape (m, d), optional
+        Further starts, orthogonal to ``w_star`` and in the span of the data.
+
+    Returns
+    -------
+    Infimum
+
+    Raises
+    ------
+    NotSeparableError, ValueError
+        As `favorable_cylinder`; ``ValueError`` too for directions outside the span.
+
+    References
+    ----------
+    The infimum of Theorem 5.5 of the paper.
+
+    Examples
+    --------
+    >>> Z = [[0.2, 0.1], [0.2, -0.01]]
+    >>> printed = favorable_cylinder(Z).printed
+    >>> round(velocity_infimum(Z, printed.cylinder).value, 6)  # negative: not favourable
+    -0.024482
+    """
+    g = require_nondegenerate(data)
+    given = [] if directions is None else [_direction(g, row) for row in np.atleast_2d(directions)]
+    V = np.vstack([*given, _starts(g, starts, seed)])
+    D, H = cylinder.D1, cylinder.H
+    far, far_v, _ = _search(g, D, H, V, shares=(0.0,))
+    best, v, tau = far, far_v, 0.0
+    if g.n > g.n_support:
+        near, near_v, near_tau = _search(g, D, H, V, shares=(1.0, 0.3, 0.03, 1e-4))
+        if near < far:
+            best, v, tau = near, near_v, near_tau
+    h = H - math.log(tau) / g.gap if tau > 0.0 else math.inf if g.n > g.n_support else H
+    return Infimum(best, g.basis @ v, D, h, far, velocity_bound(g, cylinder))
+
+
+@dataclass(frozen=True, eq=False)
+class BoundCheck:
+    """A velocity bound against the infimum found, compared in logarithms.
+
+    Attributes
+    ----------
+    constants : Constants
+    infimum : Infimum
+    holds : bool
+        Whether ``log(infimum) >= log_mu``.
+    looseness : float
+        ``log(infimum) - log_mu``: by what power of e the bound is loose; NaN where the velocity is not
+        positive.
+    """
+
+    constants: Constants
+    infimum: Infimum
+
+    @property
+    def looseness(self) -> float:
+        """``log(infimum) - log_mu``."""
+        value = self.infimum.value
+        return math.log(value) - self.constants.log_mu if value > 0.0 else math.nan
+
+    @property
+    def holds(self) -> bool:
+        """Whether the infimum found is at least mu."""
+        return self.looseness >= 0.0
+
+
+def check_bound(data: Any, kind: str = "corrected", *, starts: int = 200, seed: int = 0) -> BoundCheck:
+    r"""Compare the bound of Theorem 5.5 with the infimum found by optimisation.
+
+    Parameters
+    ----------
+    data : array Z of shape (n, d), pair (X, y), Dataset or Geometry
+    kind : {"printed", "corrected", "convexity"}
+    starts, seed : as in `velocity_infimum`.
+
+    Returns
+    -------
+    BoundCheck
+
+    References
+    ----------
+    Theorem 5.5 of the paper.
+
+    Examples
+    --------
+    >>> Z = [[0.2, 0.1], [0.2, -0.01]]
+    >>> [check_bound(Z, kind).holds for kind in ("printed", "corrected", "convexity")]
+    [False, True, True]
+    """
+    found = favorable_cylinder(data)
+    constants = found[kind]
+    infimum = velocity_infimum(found.geometry, constants.cylinder, starts=starts, seed=seed)
+    return BoundCheck(constants, infimum)
+
+
+def numerical_constants(
+    data: Any, *, share: float = 0.5, safety: float = 0.9, starts: int = 100, seed: int = 0
+) -> Constants:
+    r"""Return constants found by optimisation: the smallest D whose velocity is a share of the largest.
+
+    The velocity over :math:`C(D, 2D; 0)` rises with D to the inradius rho at least. D is found by
+    bisection so that its infimum is ``share * rho``; mu is ``safety`` times that, since a search proves
+    nothing.
+
+    Parameters
+    ----------
+    data : array Z of shape (n, d), pair (X, y), Dataset or Geometry
+    share, safety : float, in (0, 1).
+    starts, seed : as in `velocity_infimum`.
+
+    Returns
+    -------
+    Constants
+        Of kind ``"numerical"``, with H = 0.
+
+    References
+    ----------
+    Stands in for the constants of Theorem 5.5 where they are out of reach.
+
+    Examples
+    --------
+    >>> Z = [[0.6, 0.8], [0.6, -0.8]]
+    >>> round(numerical_constants(Z).D, 3)  # 0.8 tanh(0.8 D) = 0.4
+    0.687
+    """
+    for name, number in (("share", share), ("safety", safety)):
+        if not 0.0 < number < 1.0:
+            raise ValueError(f"{name} must lie strictly between 0 and 1; got {number!r}.")
+    g = require_nondegenerate(data)
+    rho = inradius(g).value
+    V = _starts(g, starts, seed)
+    # at this D the proven bound is share * rho already
+    low, high = 0.0, math.log(g.n) / ((1.0 - share) * rho)
+    while high - low > 1e-4 * high:
+        middle = 0.5 * (low + high)
+        value, v = _worst(g, middle, V)
+        V = np.vstack([V, v])
+        low, high = (middle, high) if value < share * rho else (low, middle)
+    found = velocity_infimum(g, Cylinder(high, 2.0 * high, 0.0), starts=starts, seed=seed)
+    return Constants("numerical", high, 0.0, math.log(safety * min(found.value, share * rho)), g.scale)
+
+
+def _worst(g: Geometry, D: float, V: Array) -> tuple[float, Array]:
+    far, v, _ = _search(g, D, 0.0, V, shares=(0.0,))
+    if g.n == g.n_support:
+        return far, v
+    near, near_v, _ = _search(g, D, 0.0, V, shares=(1.0, 0.3, 0.03))
+    return (far, v) if far <= near else (near, near_v)
+
+
+def _direction(g: Geometry, v: Array) -> Array:
+    """Return a unit direction in the coordinates of the basis."""
+    off = g.point(0.0, v)
+    if not np.any(off):
+        raise ValueError("A direction must not be zero.")
+    coordinates: Array = g.basis.T @ (off / np.linalg.norm(off))
+    return coordinates
+
+
+def _starts(g: Geometry, count: int, seed: int) -> Array:
+    """Return unit directions: facet normals, the rows themselves, principal axes, random ones."""
+    U = g.U[g.is_support]
+    _, axes = np.linalg.eigh(U.T @ U)
+    drawn = np.random.default_rng(seed).standard_normal((count, U.shape[1]))
+    hull = facets(g)
+    V = np.vstack([U, -U, axes.T, -axes.T, drawn, *([] if hull is None else [hull.normals])])
+    lengths = np.linalg.norm(V, axis=1)
+    return V[lengths > 0.0] / lengths[lengths > 0.0, None]
+
+
+def _search(
+    g: Geometry, D: float, H: float, V: Array, shares: tuple[float, ...]
+) -> tuple[float, Array, float]:
+    """Return the smallest velocity over directions (and shares, unless these are (0,)), and where."""
+    from scipy.optimize import minimize
+
+    far = shares == (0.0,)
+    U, powers, offset = (
+        (g.U[g.is_support], np.zeros(g.n_support), np.zeros(g.n_support))
+        if far
+        else (g.U, g.excess / g.gap, H * g.excess)
+    )
+    at_starts = np.stack([_velocities(U, D, V, offset, powers, tau or 1.0) for tau in shares])
+    q = V.shape[1]
+    bounds = [(None, None)] * q + ([] if far else [(TINY_SHARE, 1.0)])
+    best, where = math.inf, np.append(V[0], shares[0])
+    for which, row in _distinct(at_starts, V):
+        start = np.append(V[row], shares[which])
+        value = float(at_starts[which, row])
+        polished = minimize(
+            _value_and_slope,
+            start[: len(bounds)],
+            args=(U, D, offset, powers, far),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": 60},
+        )
+        if polished.fun < value:
+            value, start = float(polished.fun), np.append(polished.x[:q], 0.0 if far else polished.x[-1])
+        if value < best:
+            best, where = value, start
+    return best, where[:q] / np.linalg.norm(where[:q]), float(where[q])
+
+
+def _distinct(at_starts: Array, V: Array) -> list[tuple[int, int]]:
+    """Return (share, direction) of the best starts, no two with nearly the same direction."""
+    chosen: list[tuple[int, int]] = []
+    for flat in np.argsort(at_starts, axis=None)[: 20 * POLISHED]:
+        which, row = divmod(int(flat), len(V))
+        if all(V[row] @ V[other] < ALIKE for _, other in chosen):
+            chosen.append((which, row))
+        if len(chosen) == POLISHED:
+            break
+    return chosen
+
+
+def _velocities(U: Array, D: float, V: Array, offset: Array, powers: Array, tau: float) -> Array:
+    """Return the velocity at each direction of V and one share tau."""
+    x = V @ U.T
+    exponent = D * x - offset + powers * math.log(tau)
+    p = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+    velocity: Array = (p * x).sum(axis=1) / p.sum(axis=1)
+    return velocity
+
+
+def _value_and_slope(
+    x: Array, U: Array, D: float, offset: Array, powers: Array, far: bool
+) -> tuple[float, Array]:
+    """Return the velocity and its gradient in (v, tau), or in v alone far out; v need not have norm 1."""
+    q = U.shape[1]
+    length = float(np.linalg.norm(x[:q]))
+    v = x[:q] / length
+    tau = 1.0 if far else max(float(x[q]), TINY_SHARE)
+    along = U @ v
+    exponent = D * along - offset + powers * math.log(tau)
+    p = np.exp(exponent - exponent.max())
+    p /= p.sum()
+    velocity = float(p @ along)
+    weights = p * (1.0 + D * (along - velocity))
+    slope = U.T @ weights
+    slope = (slope - (slope @ v) * v) / length
+    if far:
+        return velocity, slope
+    return velocity, np.append(slope, float((p * (along - velocity)) @ powers) / tau)
