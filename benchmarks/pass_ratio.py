@@ -42,7 +42,6 @@ BLAS_VARIABLES = (
 )
 # all competitors must find the same mean row; sgemv sums in float32
 AGREEMENT = {"float64": 1e-9, "float32": 2e-3}
-MOST_OF_TWO_PRODUCTS = 0.6
 # a repetition counts when the competitor had this share of its cores; a turn on a machine that others
 # use is repeated until there are this many, for at most so many times the rounds
 QUIET = 0.75
@@ -64,6 +63,7 @@ class Case:
     density: float
     dtype: str
     spread: float
+    is_judged: bool = True
 
     @property
     def norm(self) -> float:
@@ -72,11 +72,15 @@ class Case:
     @property
     def most_of_read(self) -> float | None:
         """The target for pass / read; None where the plan sets none."""
-        if self.density < 1.0:
+        if self.density < 1.0 or not self.is_judged:
             return None
         if self.spread >= 1.0:
             return 1.3
         return 1.75 if self.dtype == "float64" else 2.1
+
+    @property
+    def most_of_products(self) -> float | None:
+        return 0.6 if self.is_judged else None
 
 
 def cases(quick: bool) -> list[Case]:
@@ -88,7 +92,8 @@ def cases(quick: bool) -> list[Case]:
     if quick:
         shapes = [(kind, n // 50, d, density) for kind, n, d, density in shapes]
     return [
-        Case(f"{kind} {n} x {d}", n, d, density, dtype, spread)
+        # small tables lie in the caches: there the targets, which compare with memory, mean nothing
+        Case(f"{kind} {n} x {d}", n, d, density, dtype, spread, is_judged=not quick)
         for kind, n, d, density in shapes
         for dtype in ("float64", "float32")
         for spread in (100.0, 0.01)
@@ -305,7 +310,7 @@ class Row:
     ratio_target: float | None
     products_ratio: float
     products_range: tuple[float, float]
-    products_target: float
+    products_target: float | None
     disagreement: float
     is_disturbed: bool
 
@@ -319,6 +324,8 @@ class Row:
             )
             if target is not None and found > target
         ]
+        if self.products_target is None:
+            return "not judged"
         verdict = f"FAIL ({', '.join(missed)})" if missed else "pass"
         return f"{verdict}, disturbed" if self.is_disturbed else verdict
 
@@ -341,7 +348,7 @@ def measure(case: Case, workers: dict[str, Worker], threads: int, rounds: int, s
     def quiet_laps(name: str) -> list[float]:
         return [lap.seconds for turn in turns[name] for lap in turn if lap.cores >= needed[name]]
 
-    for done in range(MOST_ROUNDS * rounds):
+    for done in range(MOST_ROUNDS * rounds if case.is_judged else rounds):
         if done >= rounds and all(len(quiet_laps(name)) >= LEAST_LAPS for name in workers):
             break
         for name, worker in workers.items():
@@ -377,7 +384,7 @@ def measure(case: Case, workers: dict[str, Worker], threads: int, rounds: int, s
         ratio_target=case.most_of_read,
         products_ratio=to_products[0],
         products_range=to_products[1],
-        products_target=MOST_OF_TWO_PRODUCTS,
+        products_target=case.most_of_products,
         disagreement=float(difference),
         is_disturbed=not all(needed.values()),
     )
@@ -414,7 +421,7 @@ def available_cores() -> int:
 def print_table(rows: list[Row], facts: dict[str, Any], console: Console) -> None:
     table = Table(title="One pass over the rows against one plain read of them", title_justify="left")
     columns = ("case", "dtype", "||w||", "pass ms", "read ms", "by", "GB/s", "pass / read", "target")
-    for name in (*columns, "pass / two products", "target", "quiet", ""):
+    for name in (*columns, "/ products", "target", "quiet", ""):
         table.add_column(name, justify="left" if name in ("case", "dtype", "by", "") else "right")
     for row in rows:
         read = row.times[row.yardstick]
@@ -427,19 +434,23 @@ def print_table(rows: list[Row], facts: dict[str, Any], console: Console) -> Non
             row.yardstick,
             f"{row.bytes / read / 1e9:.1f}",
             show_ratio(row.ratio, row.ratio_range),
-            "-" if row.ratio_target is None else f"{row.ratio_target:g}",
+            show_target(row.ratio_target),
             show_ratio(row.products_ratio, row.products_range),
-            f"{row.products_target:g}",
+            show_target(row.products_target),
             f"{min(row.quiet.values()):.0%}",
             row.verdict,
         )
     console.print(table)
     console.print(
-        "Medians; in brackets the smallest and largest ratio of one round. Quiet: the share of repetitions "
+        "Products: NumPy's or SciPy's X @ w, softmax, X.T @ p. Medians; in brackets the smallest and largest ratio of one round. Quiet: the share of repetitions "
         "that had their cores to themselves, of the most disturbed competitor; only those count, unless "
         "there were too few of them (disturbed)."
     )
     console.print(", ".join(f"{key} {value}" for key, value in facts.items()))
+
+
+def show_target(value: float | None) -> str:
+    return "-" if value is None else f"{value:g}"
 
 
 def show_ratio(value: float, span: tuple[float, float]) -> str:
@@ -457,7 +468,7 @@ def main() -> None:
         parser.error("--threads and --rounds must be at least 1")
     # read by the workers when they load BLAS
     os.environ.update(dict.fromkeys(BLAS_VARIABLES, str(options.threads)))
-    console = Console(width=None if os.isatty(1) else 160)
+    console = Console(width=None if os.isatty(1) else 150)
     facts: dict[str, Any] = {**machine_facts(), "threads": options.threads, "rounds": options.rounds}
     rows: list[Row] = []
     chosen = cases(options.quick)

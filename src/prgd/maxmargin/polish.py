@@ -32,19 +32,40 @@ def face_minimum(G: Array, E: Array, sums: Array, start: Array) -> Array:
     return x
 
 
-def polish(working: WorkingSet, groups: int, p: Array, rounds: int = 50) -> Array:
+def _face_minimum_by_rows(Z: Array, E: Array, start: Array) -> Array:
+    """`face_minimum` from the rows themselves, by orthogonal factors.
+
+    The Gram matrix squares the condition number: below a margin of 1e-4 of the row norms its products keep
+    less than half of the digits.
+    """
+    # directions that keep the sums: each row of a group against its first
+    first = np.argmax(E, axis=0)[np.argmax(E, axis=1)]
+    moving = np.flatnonzero(first != np.arange(len(E)))
+    if moving.size == 0:
+        return start
+    differences = Z[moving] - Z[first[moving]]
+    move = np.linalg.lstsq(differences.T, -(Z.T @ start), rcond=1e-15)[0]
+    x = start.copy()
+    x[moving] += move
+    np.subtract.at(x, first[moving], move)
+    return x
+
+
+def polish(working: WorkingSet, groups: int, p: Array, *, by_rows: bool = False, rounds: int = 50) -> Array:
     """Return weights on the support of ``p`` of smallest ``||Z^T p||``, or on a face of it.
 
-    Rows leave as they block the step; none joins. The last solve is refined once with margins formed from the
-    rows themselves, since ``G p`` loses the digits that cancel when the margin is small.
+    Rows leave as they block the step; none joins. ``by_rows`` works on the rows instead of their Gram matrix:
+    dearer, and right where the margin is tiny.
     """
     p = p.copy()
     for _ in range(rounds):
         face = np.flatnonzero(p > 0.0)
         E = (working.group[face, None] == np.arange(groups)).astype(np.float64)
-        G = working.G[np.ix_(face, face)]
         try:
-            x = face_minimum(G, E, E.T @ p[face], p[face])
+            if by_rows:
+                x = _face_minimum_by_rows(working.rows_of(face), E, p[face])
+            else:
+                x = face_minimum(working.G[np.ix_(face, face)], E, E.T @ p[face], p[face])
         except np.linalg.LinAlgError:  # not definite to rounding: keep what there is
             return p
         if x.min() > 0.0:
@@ -53,18 +74,59 @@ def polish(working: WorkingSet, groups: int, p: Array, rounds: int = 50) -> Arra
         step = x - p[face]
         falling = step < 0.0
         ratio = p[face][falling] / -step[falling]
-        share = float(ratio.min())
+        share = min(float(ratio.min()), 1.0)
         moved = p[face] + share * step
         moved[np.flatnonzero(falling)[ratio <= share]] = 0.0
         p[face] = np.maximum(moved, 0.0)
     return p
 
 
+def primal(working: WorkingSet, groups: int, p: Array) -> Array:
+    """Return the shortest w with margin 1 on all rows that carry weight (at the best intercept).
+
+    At the optimum it is ``u / ||u||^2`` with ``u = Z^T p``. That sum loses digits that cancel: an error of
+    1e-16 in u is one of ``1e-16 (max ||z|| / gamma)^2`` in the margins, relative. Solving for w keeps them.
+    """
+    face = np.flatnonzero(p > 0.0)
+    Z, group = working.rows_of(face), working.group[face]
+    # rows of a group against their first; the firsts together have margin 1 each, whatever b is
+    first = np.array([np.flatnonzero(group == q)[0] for q in range(groups)])
+    others = np.setdiff1d(np.arange(face.size), first)
+    A = np.vstack([Z[first].sum(axis=0), Z[others] - Z[first[group[others]]]])
+    target = np.zeros(len(A))
+    target[0] = groups
+    w = np.linalg.lstsq(A, target, rcond=1e-15)[0]
+    return np.asarray(w + np.linalg.lstsq(A, target - A @ w, rcond=1e-15)[0])
+
+
+def active_set(working: WorkingSet, groups: int, p: Array, tol: float, most: int = 1000) -> Array:
+    """Return the weights of the shortest vector over the set, by Wolfe's method on the rows.
+
+    Solve on the face, let the row of smallest margin join, solve again, until no margin lies more than
+    ``tol`` below those of the face.
+    """
+    for _ in range(most):
+        p = polish(working, groups, p, by_rows=True)
+        g = working.margins(primal(working, groups, p))
+        joined = False
+        for q in range(groups):
+            members = np.flatnonzero(working.group == q)
+            low = members[np.argmin(g[members])]
+            heavy = members[np.argmax(p[members])]
+            if g[low] < g[heavy] - tol and p[low] == 0.0:
+                share = 1e-3 * p[heavy]
+                p[low], p[heavy] = share, p[heavy] - share
+                joined = True
+        if not joined:
+            break
+    return p
+
+
 def gordan(working: WorkingSet, p: Array) -> Array:
     """Move ``p`` by the least correction with ``Z^T p = 0``; sums stay where the rows allow it.
 
-    Where the upper bound has almost vanished, this turns it into Gordan's proof, or shows by a negative weight
-    that these rows do not give one.
+    Where the upper bound has almost vanished, this turns it into Gordan's proof, or shows by a negative
+    weight that these rows do not give one.
     """
     face = np.flatnonzero(p > 0.0)
     Z = working.rows_of(face)

@@ -82,7 +82,7 @@ class MaxMarginResult:
         length = norm(self.coef)
         margin = float(margins.min()) / length if length > 0.0 else 0.0
         upper = norm(rows.combine(p))
-        slack = 1e-9 * max(rows.measure().max_norm * 1e-6, upper)
+        slack = 1e-9 * upper + 64 * np.finfo(np.float64).eps * rows.measure().max_norm
         groups = [rows.signs() > 0, rows.signs() < 0] if self.fit_intercept else [slice(None)]
         in_simplex = p.min() >= 0.0 and all(abs(p[g].sum() * len(groups) - 1.0) < 1e-12 for g in groups)
         agrees = abs(margin - self.margin) <= slack and abs(upper - self.upper_bound) <= slack

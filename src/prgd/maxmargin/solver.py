@@ -22,14 +22,17 @@ from prgd.algorithms import DualAcceleration
 from prgd.checks import check_positive, check_whole
 from prgd.losses import Array
 from prgd.maxmargin.gram import WorkingSet
-from prgd.maxmargin.polish import gordan, polish
+from prgd.maxmargin.polish import active_set, gordan, polish, primal
 from prgd.maxmargin.result import MaxMarginResult
 from prgd.problem import Problem
 from prgd.result import Status
-from prgd.run import ZERO_BOUND, run
+from prgd.run import run
 from prgd.vectors import norm
 
 _WARM_UP = 6  # passes that order the rows
+_SMALL_MARGIN = 1e-4  # of the largest row norm: below it Gram matrices lose half of the digits
+_PATIENCE = 25  # rounds without progress: the rounding floor of a tiny margin
+_EPS = float(np.finfo(np.float64).eps)
 _MOST_ROWS = 5000  # of the working set: a Gram matrix of 200 MB
 
 
@@ -146,7 +149,7 @@ def max_margin(
         if best.w.size == 0:
             raise
         status = Status.INTERRUPTED
-    return _result(problem, best, status)
+    return _result(problem, best, status, tol)
 
 
 def _line(entry: dict[str, float]) -> str:
@@ -177,17 +180,22 @@ def _solve(
     g = working.G @ p
     violation_tol = 0.1
     while True:
-        steps, violation = descend(
+        _, violation = descend(
             working.G, working.group, groups, p, g, violation_tol, 2000 + 20 * working.size
         )
-        if use_polish and violation > violation_tol:
-            p = polish(working, groups, p)
-            g = working.G @ p
         u = working.combine(p) / groups
+        if use_polish and violation > violation_tol:
+            if norm(u) > _SMALL_MARGIN * problem.max_norm:
+                p = polish(working, groups, p)
+            else:
+                p, violation = active_set(working, groups, p, violation_tol), violation_tol
+            u = working.combine(p) / groups
         upper = norm(u)
         best.see_p(upper, working.indices, p / groups)
         if upper <= 1e-6 * problem.max_norm and _prove_none(working, best, p, groups, problem.max_norm):
             return Status.NOT_SEPARABLE
+        if use_polish and _EPS * problem.max_norm**2 > 0.1 * tol * upper**2 and violation <= 0.1:
+            u = primal(working, groups, p) * upper**2
         margins = rows.margins(u)
         best.passes += 1 + working.size / problem.n
         b = best.see_w(u, margins)
@@ -196,6 +204,8 @@ def _solve(
             return Status.CERTIFIED
         if best.passes >= max_passes:
             return Status.MAX_PASSES
+        if len(best.history) > _PATIENCE and best.gap > 0.999 * best.history[-1 - _PATIENCE]["gap"]:
+            return Status.STALLED
         carried = int(np.count_nonzero(p))
         outside = _worst_outside(working, margins + b * rows.signs(), (1.0 - 0.5 * tol) * upper**2, carried)
         if outside.size:
@@ -249,27 +259,34 @@ def _prove_none(working: WorkingSet, best: _Best, p: Array, groups: int, max_nor
     if found.min() < 0.0:
         return False
     upper = norm(working.combine(found)) / groups
-    if upper > ZERO_BOUND * max_norm:
+    # down to rounding, not merely small: a margin of 1e-13 is a margin
+    if upper > 4.0 * _EPS * max_norm:
         return False
     best.see_p(upper, working.indices, found / groups)
     return True
 
 
-def _result(problem: Problem, best: _Best, status: Status) -> MaxMarginResult:
+def _result(problem: Problem, best: _Best, status: Status, tol: float) -> MaxMarginResult:
     from scipy.sparse import csr_array
 
     order = np.argsort(best.rows)
     support, values = best.rows[order], best.p[order]
     values = _exact_sums(values, problem.rows.signs()[support], problem.fit_intercept)
     dual = csr_array((values, (np.zeros(support.size, np.int64), support)), shape=(1, problem.n))
+    weights = np.zeros(problem.n)
+    weights[support] = values
+    upper = norm(problem.rows.combine(weights))  # of the weights as returned
+    gap = max(0.0, (upper - best.lower) / upper) if upper > 0.0 else np.inf
+    if status is Status.CERTIFIED and gap > tol:
+        status = Status.STALLED  # at the rounding floor the returned weights prove a little less
     length = norm(best.w)
     scale = 1.0 / (best.lower * length) if best.lower > 0.0 else 1.0 / length
     return MaxMarginResult(
         coef=best.w * scale,
         intercept=best.b * scale,
         margin=best.lower,
-        upper_bound=best.upper,
-        gap=best.gap,
+        upper_bound=upper,
+        gap=gap,
         dual_coef=dual,
         support=support,
         passes=best.passes,
@@ -281,9 +298,10 @@ def _result(problem: Problem, best: _Best, status: Status) -> MaxMarginResult:
 
 def _exact_sums(p: Array, signs: npt.NDArray[np.int8], by_class: bool) -> Array:
     """Scale weights so that they sum to 1 (1/2 in each class) to rounding."""
-    if not by_class:
-        return p / p.sum()
     p = p.copy()
+    if not by_class:
+        p /= p.sum()
+        return p
     for sign in (1, -1):
         p[signs == sign] *= 0.5 / p[signs == sign].sum()
     return p

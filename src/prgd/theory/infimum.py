@@ -14,6 +14,7 @@ from prgd.theory.geometry import Geometry, facets, inradius, require_nondegenera
 
 POLISHED = 5  # how many of the best starts, no two of them alike, are polished
 ALIKE = 0.99
+ITERATIONS = 80
 TINY_SHARE = 1e-30
 
 
@@ -55,7 +56,7 @@ def velocity_infimum(
     ``D1``: the search is over unit directions v and over the share
     :math:`\tau = e^{-(h - H) \Delta} \in [0, 1]` of the rows off the support, whose end 0 is the limit of
     infinite height, in closed form. Many starts, among them the normals of the hull's facets, the best
-    polished by L-BFGS-B.
+    polished by projected gradients.
 
     Parameters
     ----------
@@ -240,74 +241,70 @@ def _search(
     g: Geometry, D: float, H: float, V: Array, shares: tuple[float, ...]
 ) -> tuple[float, Array, float]:
     """Return the smallest velocity over directions (and shares, unless these are (0,)), and where."""
-    from scipy.optimize import minimize
-
     far = shares == (0.0,)
-    U, powers, offset = (
-        (g.U[g.is_support], np.zeros(g.n_support), np.zeros(g.n_support))
-        if far
-        else (g.U, g.excess / g.gap, H * g.excess)
-    )
-    at_starts = np.stack([_velocities(U, D, V, offset, powers, tau or 1.0) for tau in shares])
+    rows = g.is_support if far else slice(None)
+    velocity = _Velocity(g.U[rows], D, H * g.excess[rows], np.zeros(g.n_support) if far else g.excess / g.gap)
     q = V.shape[1]
-    bounds = [(None, None)] * q + ([] if far else [(TINY_SHARE, 1.0)])
-    best, where = math.inf, np.append(V[0], shares[0])
-    for which, row in _distinct(at_starts, V):
-        start = np.append(V[row], shares[which])
-        value = float(at_starts[which, row])
-        polished = minimize(
-            _value_and_slope,
-            start[: len(bounds)],
-            args=(U, D, offset, powers, far),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": 60},
-        )
-        if polished.fun < value:
-            value, start = float(polished.fun), np.append(polished.x[:q], 0.0 if far else polished.x[-1])
-        if value < best:
-            best, where = value, start
-    return best, where[:q] / np.linalg.norm(where[:q]), float(where[q])
+    x = np.vstack([np.column_stack([V, np.full(len(V), share)]) for share in shares])
+    if far:
+        x[:, q] = 1.0  # no row depends on it
+    x = _polished(velocity, x[_distinct(velocity.values(x), x[:, :q])])
+    values = velocity.values(x)
+    best = int(np.argmin(values))
+    return float(values[best]), x[best, :q], 0.0 if far else float(x[best, q])
 
 
-def _distinct(at_starts: Array, V: Array) -> list[tuple[int, int]]:
-    """Return (share, direction) of the best starts, no two with nearly the same direction."""
-    chosen: list[tuple[int, int]] = []
-    for flat in np.argsort(at_starts, axis=None)[: 20 * POLISHED]:
-        which, row = divmod(int(flat), len(V))
-        if all(V[row] @ V[other] < ALIKE for _, other in chosen):
-            chosen.append((which, row))
-        if len(chosen) == POLISHED:
-            break
+def _distinct(values: Array, V: Array) -> list[int]:
+    """Return which starts are best, no two with nearly the same direction."""
+    chosen: list[int] = []
+    for row in np.argsort(values)[: 50 * POLISHED].tolist():
+        if len(chosen) < POLISHED and (V[chosen] @ V[row] < ALIKE).all():
+            chosen.append(row)
     return chosen
 
 
-def _velocities(U: Array, D: float, V: Array, offset: Array, powers: Array, tau: float) -> Array:
-    """Return the velocity at each direction of V and one share tau."""
-    x = V @ U.T
-    exponent = D * x - offset + powers * math.log(tau)
-    p = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-    velocity: Array = (p * x).sum(axis=1) / p.sum(axis=1)
-    return velocity
+class _Velocity:
+    """The velocity at points (v, tau): a unit direction and the share of the rows off the support."""
+
+    def __init__(self, U: Array, D: float, offset: Array, powers: Array) -> None:
+        self.U, self.D, self.offset, self.powers = U, D, offset, powers
+
+    def _weights(self, x: Array) -> tuple[Array, Array]:
+        along = x[:, :-1] @ self.U.T
+        exponent = self.D * along - self.offset + np.multiply.outer(np.log(x[:, -1]), self.powers)
+        p = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+        return along, p / p.sum(axis=1, keepdims=True)
+
+    def values(self, x: Array) -> Array:
+        along, p = self._weights(x)
+        return np.asarray((p * along).sum(axis=1))
+
+    def slopes(self, x: Array) -> Array:
+        along, p = self._weights(x)
+        centred = along - (p * along).sum(axis=1, keepdims=True)
+        slope = (p * (1.0 + self.D * centred)) @ self.U
+        slope -= (slope * x[:, :-1]).sum(axis=1, keepdims=True) * x[:, :-1]
+        return np.column_stack([slope, ((p * centred) @ self.powers) / x[:, -1]])
 
 
-def _value_and_slope(
-    x: Array, U: Array, D: float, offset: Array, powers: Array, far: bool
-) -> tuple[float, Array]:
-    """Return the velocity and its gradient in (v, tau), or in v alone far out; v need not have norm 1."""
-    q = U.shape[1]
-    length = float(np.linalg.norm(x[:q]))
-    v = x[:q] / length
-    tau = 1.0 if far else max(float(x[q]), TINY_SHARE)
-    along = U @ v
-    exponent = D * along - offset + powers * math.log(tau)
-    p = np.exp(exponent - exponent.max())
-    p /= p.sum()
-    velocity = float(p @ along)
-    weights = p * (1.0 + D * (along - velocity))
-    slope = U.T @ weights
-    slope = (slope - (slope @ v) * v) / length
-    if far:
-        return velocity, slope
-    return velocity, np.append(slope, float((p * (along - velocity)) @ powers) / tau)
+def _polished(velocity: _Velocity, x: Array) -> Array:
+    """Descend from each point at once: projected gradients, steps of Barzilai and Borwein, backtracking."""
+    value, slope = velocity.values(x), velocity.slopes(x)
+    step = 1.0 / (1.0 + velocity.D * (velocity.U**2).sum(axis=1).max()) * np.ones(len(x))
+    for _ in range(ITERATIONS):
+        trial = x - step[:, None] * slope
+        trial[:, :-1] /= np.linalg.norm(trial[:, :-1], axis=1, keepdims=True)
+        trial[:, -1] = np.clip(trial[:, -1], TINY_SHARE, 1.0)
+        moved = trial - x
+        trial_value = velocity.values(trial)
+        falls = trial_value <= value + 1e-4 * (slope * moved).sum(axis=1)
+        trial_slope = velocity.slopes(trial)
+        bend = (moved * (trial_slope - slope)).sum(axis=1)
+        size = (moved**2).sum(axis=1)
+        longer = np.where(bend > 0.0, size / np.where(bend > 0.0, bend, 1.0), 4.0 * step)
+        step = np.clip(np.where(falls, longer, 0.25 * step), 1e-12, 1e6)
+        x, value = np.where(falls[:, None], trial, x), np.where(falls, trial_value, value)
+        slope = np.where(falls[:, None], trial_slope, slope)
+        if size.max() < 1e-24:
+            break
+    return x

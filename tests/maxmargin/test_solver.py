@@ -1,0 +1,255 @@
+"""The certified solver: its parts by hand, its engines, its statuses."""
+
+from __future__ import annotations
+
+import grid
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import nnls
+
+import prgd
+from prgd import Status
+from prgd.maxmargin import gram, pairs, polish, solver
+from prgd.rows import DenseRows, SparseRows
+
+
+def separable(seed, n, d, push=0.1, dtype=float):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    w = rng.standard_normal(d)
+    w /= np.linalg.norm(w)
+    y = np.where(X @ w > 0, 1, -1)
+    return (X + push * y[:, None] * w).astype(dtype), y
+
+
+def exact_gamma(X, y):
+    """gamma_star through the origin by NNLS: min ||Z^T a, 1 - sum a||, a >= 0, has w = Z^T a."""
+    Z = X * y[:, None]
+    scale = np.abs(Z).max()
+    a, _ = nnls(
+        np.vstack([Z.T / scale, np.ones(len(y))]), np.r_[np.zeros(Z.shape[1]), 1.0], maxiter=100 * len(y)
+    )
+    w = Z.T @ a
+    return (Z @ w).min() / np.linalg.norm(w)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("shape", [(40, 3), (200, 20), (60, 100), (500, 50)])
+def test_equals_nnls_through_the_origin(seed, shape):
+    X, y = separable(seed, *shape)
+    result = prgd.max_margin(X, y, fit_intercept=False, tol=1e-8)
+    assert result.status is Status.CERTIFIED
+    assert result.gap <= 1e-8
+    assert result.margin == pytest.approx(exact_gamma(X, y), rel=2e-8)
+    check = result.check(X, y)
+    assert check.is_valid
+    assert check.gap <= 1.001e-8
+    assert (y * (X @ result.coef)).min() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_every_engine_gives_the_same_answer(engine, fit_intercept, tmp_path):
+    data = grid.PROBLEMS["gaussian"]()
+    reference = prgd.max_margin(data.X, data.y, fit_intercept=fit_intercept, tol=1e-9)
+    rows = grid.ENGINES[engine](data.X, data.y, None, tmp_path)
+    result = prgd.max_margin(rows, fit_intercept=fit_intercept, tol=1e-9)
+    assert result.status is Status.CERTIFIED
+    assert result.check(data.X, data.y).is_valid
+    assert result.margin == pytest.approx(reference.margin, rel=1e-8)
+    np.testing.assert_allclose(
+        result.coef, reference.coef, rtol=1e-3, atol=1e-4 * np.linalg.norm(reference.coef)
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, np.asfortranarray])
+def test_dtypes(dtype, make):
+    X, y = separable(0, 300, 10, dtype=dtype)
+    result = prgd.max_margin(make(X), y)
+    assert result.gap <= 1e-6
+    assert result.check(make(X), y).is_valid
+
+
+def test_the_intercept_is_the_distance_of_hulls():
+    X = np.array([[3.0, 0.0], [5.0, 1.0], [1.0, 0.0], [0.0, 9.0]])
+    result = prgd.max_margin(X, [1, 1, -1, -1], tol=1e-10)
+    # the nearest points of the hulls are (3, 0) and (1, 0)
+    assert result.margin == pytest.approx(1.0)
+    np.testing.assert_allclose(result.coef, [1.0, 0.0], atol=1e-6)
+    assert result.intercept == pytest.approx(-2.0, abs=1e-6)
+    np.testing.assert_array_equal(result.support, [0, 2])
+    np.testing.assert_allclose(result.dual_coef.toarray(), [[0.5, 0.0, 0.5, 0.0]], atol=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("n", [30, 400])
+def test_overlap_is_proven(fit_intercept, n):
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((n, 4)), np.where(rng.random(n) < 0.5, 1, -1)
+    result = prgd.max_margin(X, y, fit_intercept=fit_intercept)
+    assert result.status is Status.NOT_SEPARABLE
+    assert result.is_separable is False
+    check = result.check(X, y)
+    assert check.is_valid
+    assert check.upper_bound <= 1e-12 * np.linalg.norm(X, axis=1).max()
+
+
+def test_opposite_labels_on_equal_rows_are_proof_at_once():
+    X, y = separable(2, 100, 5)
+    X, y = np.vstack([X, X[:1]]), np.r_[y, -y[0]]
+    result = prgd.max_margin(X, y)
+    assert result.status is Status.NOT_SEPARABLE
+    assert result.passes < 60
+
+
+@pytest.mark.parametrize("margin", [1e-3, 1e-5, 1e-7])
+def test_small_margins_are_certified(margin):
+    rng = np.random.default_rng(3)
+    y = np.where(rng.random(200) < 0.5, 1, -1)
+    X = np.column_stack([y * margin * (1 + rng.random(200)), rng.standard_normal((200, 5))])
+    result = prgd.max_margin(X, y, fit_intercept=False)
+    assert result.status is Status.CERTIFIED
+    assert result.check(X, y).gap <= 1.1e-6
+
+
+def test_tight_tolerances_are_reached_by_the_polish():
+    X, y = separable(4, 300, 30)
+    assert prgd.max_margin(X, y, tol=1e-12).gap <= 1e-12
+
+
+def test_without_polish_it_still_converges():
+    X, y = separable(5, 300, 10)
+    assert prgd.max_margin(X, y, polish=False).gap <= 1e-6
+
+
+def test_limit_on_passes_returns_the_interval():
+    X, y = separable(6, 2000, 40, push=0.0)
+    result = prgd.max_margin(X, y, max_passes=1, tol=1e-12)
+    assert result.status is Status.MAX_PASSES
+    assert result.margin <= result.upper_bound
+    assert result.check(X, y).is_valid
+
+
+def test_callback_and_verbose(capsys):
+    X, y = separable(7, 500, 20)
+    seen = []
+    result = prgd.max_margin(X, y, callback=seen.append, verbose=1)
+    assert seen == result.history
+    assert capsys.readouterr().out.count("gamma_star") == len(seen)
+    gaps = [entry["gap"] for entry in seen]
+    assert gaps == sorted(gaps, reverse=True)
+    assert seen[-1]["passes"] == result.passes
+
+
+def test_interrupt_returns_the_best_interval():
+    X, y = separable(8, 2000, 40, push=0.0)
+
+    def press(entry):
+        raise KeyboardInterrupt
+
+    result = prgd.max_margin(X, y, callback=press, tol=1e-12)
+    assert result.status is Status.INTERRUPTED
+    assert result.check(X, y).is_valid
+
+
+def test_interrupt_before_any_bound_is_not_swallowed(monkeypatch):
+    def press(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(solver, "run", press)
+    with pytest.raises(KeyboardInterrupt):
+        prgd.max_margin(np.eye(2), [1, -1])
+
+
+@pytest.mark.parametrize(("name", "value"), [("tol", 0.0), ("tol", -1.0), ("max_passes", 0)])
+def test_parameters_are_checked(name, value):
+    with pytest.raises(ValueError, match=name):
+        prgd.max_margin(np.eye(2), [1, -1], **{name: value})
+
+
+def test_a_full_working_set_lets_idle_rows_go(monkeypatch):
+    monkeypatch.setattr(solver, "_MOST_ROWS", 150)
+    X, y = separable(9, 3000, 20, push=0.0)
+    result = prgd.max_margin(X, y, fit_intercept=False)
+    assert result.gap <= 1e-6
+    assert max(entry["working_set"] for entry in result.history) <= 150
+
+
+def test_check_sees_a_wrong_certificate():
+    from dataclasses import replace
+
+    X, y = separable(10, 50, 4)
+    result = prgd.max_margin(X, y)
+    assert not replace(result, margin=result.margin * 1.01).check(X, y).is_valid
+    assert not replace(result, upper_bound=result.upper_bound * 0.99).check(X, y).is_valid
+    assert not replace(result, dual_coef=-result.dual_coef).check(X, y).is_valid
+    assert result.is_separable
+    assert result.problem(X, y).gamma(result.coef) == pytest.approx(result.margin, rel=1e-12)
+
+
+@pytest.mark.kernels
+def test_pairwise_descent_on_a_segment():
+    # the hull of (1, 0) and (0, 1): the shortest point is the middle
+    G, group = np.eye(2), np.zeros(2, np.int64)
+    p, g = np.array([1.0, 0.0]), np.array([1.0, 0.0])
+    steps, violation = pairs.descend(G, group, 1, p, g, 1e-12, 10)
+    np.testing.assert_allclose(p, [0.5, 0.5])
+    np.testing.assert_allclose(g, G @ p)
+    assert (steps, violation) == (1, 0.0)
+
+
+@pytest.mark.kernels
+def test_pairwise_descent_keeps_sums_and_stops_at_the_limit():
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((12, 3)) + 1.0
+    group = np.repeat([0, 1], 6)
+    p = np.zeros(12)
+    p[[0, 6]] = 1.0
+    g = Z @ (Z.T @ p)
+    G = Z @ Z.T
+    before = p @ g
+    steps, violation = pairs.descend(G, group, 2, p, g, 1e-15, 3)
+    assert steps == 3
+    assert violation > 1e-15
+    assert p @ G @ p < before
+    np.testing.assert_allclose([p[:6].sum(), p[6:].sum()], 1.0)
+
+
+def test_gram_of_sparse_rows_through_both_products():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((90, 300)) * (rng.random((90, 300)) < 0.03)
+    A[:, :40] = rng.standard_normal((90, 40)) * (rng.random((90, 40)) < 0.5)
+    working = gram.WorkingSet(SparseRows(sp.csr_array(A)), False)
+    working.add(np.arange(70))
+    working.add(np.arange(70, 90))
+    assert sp.issparse(working.Z)
+    np.testing.assert_allclose(working.G, A @ A.T, atol=1e-12)
+    mask = np.arange(90) % 2 == 0
+    working.keep(mask)
+    np.testing.assert_allclose(working.G, A[mask] @ A[mask].T, atol=1e-12)
+    p = rng.random(45)
+    np.testing.assert_allclose(working.combine(p), A[mask].T @ p, atol=1e-12)
+    np.testing.assert_allclose(working.rows_of(np.array([1, 3])), A[[2, 6]])
+
+
+def test_polish_solves_a_face_exactly_and_drops_what_blocks():
+    rng = np.random.default_rng(2)
+    Z = rng.standard_normal((6, 40)) + 0.5
+    Z = np.vstack([Z, Z[0]])  # a repeated row: the weights are not unique
+    working = gram.WorkingSet(DenseRows(Z), False)
+    working.add(np.arange(7))
+    p = polish.polish(working, 1, np.full(7, 1 / 7))
+    g = working.G @ p
+    assert p.min() >= 0.0
+    assert p.sum() == pytest.approx(1.0)
+    assert np.ptp(g[p > 0]) <= 1e-9 * (p @ g)
+
+
+def test_polish_keeps_what_there_is_where_nothing_can_be_factored():
+    working = gram.WorkingSet(DenseRows(np.eye(2)), False)
+    working.add(np.arange(2))
+    working.G = -np.eye(2) * 10
+    p = np.array([0.25, 0.75])
+    np.testing.assert_array_equal(polish.polish(working, 1, p), p)
