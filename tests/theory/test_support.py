@@ -145,6 +145,34 @@ def test_not_separable_carries_gordan_weights(Z):
     np.testing.assert_allclose(np.array(Z).T @ weights, 0.0, atol=1e-14)
 
 
+@pytest.mark.parametrize("seed", range(200))
+def test_lattice_rows_have_exact_ties(seed):
+    """Small integers: many ties, dependent rows and zero weights; every third has a margin of 1e-7."""
+    rng = np.random.default_rng(seed)
+    Z = rng.integers(-2, 4, size=(rng.integers(1, 30), rng.integers(1, 9))).astype(float)
+    Z[:, 0] = rng.integers(1, 3, size=len(Z)) * (1e-6 if seed % 3 == 0 else 1.0)
+    found = max_margin_reference(Z)
+    assert found.gap <= (1e-12 if seed % 3 else 1e-9)
+    assert found.alpha.min() >= 0.0
+
+
+@pytest.mark.parametrize("gamma", [1e-13, 2e-14, 1e-15])
+def test_at_the_rounding_floor_the_gap_is_honest(gamma):
+    """Margins of 1e-13 of the row norm are found or refused, never claimed without their gap."""
+    for seed in range(20):
+        Z = np.random.default_rng(seed).standard_normal((40, 6))
+        Z[:, 0] = gamma * (1.0 + np.abs(Z[:, 0]))
+        weights, lower = np.zeros(40), -1e-18
+        try:
+            found = max_margin_reference(Z)
+            lower += found.gamma_star * (1.0 - found.gap)
+            margin = float((Z.astype(np.longdouble) @ found.w_star).min())
+        except NotSeparableError as error:
+            weights, margin = error.weights, 0.0
+        assert margin >= lower
+        assert np.linalg.norm(Z.T @ weights) < 1e-12
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_random_rows_in_few_dimensions_are_not_separable(seed):
     Z = np.random.default_rng(seed).standard_normal((120, 6))
@@ -182,3 +210,6 @@ def test_active_set_and_refinement_alone():
     w, a = refined(Z, active.rows)
     np.testing.assert_allclose((Z[active.rows] @ w).astype(float), 1.0, atol=1e-13)
     np.testing.assert_allclose((a / a.sum()).astype(float), active.weights, atol=1e-11)
+    w, a = refined(np.ones((2, 2)), np.array([0, 1]))  # dependent rows
+    assert np.isnan(w).all()
+    assert np.isnan(a).all()

@@ -9,7 +9,7 @@ import numpy as np
 
 from prgd.errors import NotSeparableError
 from prgd.losses import Array
-from prgd.theory.minimum_norm import EPS
+from prgd.theory.minimum_norm import EPS, ROUNDING
 from prgd.theory.support import Reference, max_margin_reference, signed_rows
 
 # dual weights have sum 1: below this they are zero
@@ -108,13 +108,13 @@ def assumptions(data: Any) -> AssumptionsReport:
 
     Examples
     --------
-    >>> print(assumptions([[2.0, 1.0], [2.0, -1.0], [3.0, 0.5]]))
+    >>> print(assumptions([[2.0, 1.0], [2.0, -0.5], [3.0, 0.0]]))
     3 rows, 2 columns, data rank 2; 2 support vectors of rank 2; gamma_star = 2
-    assumption              holds  number  tolerance  meaning of the number
-    separable               yes    2       2.0e-09    gamma_star
-    positive dual weights   yes    0.5     1.0e-10    largest possible smallest alpha on the support
-    support spans the data  yes    0       2.0e-15    rank of the data less rank of the support vectors
-    mean is elsewhere       no     0       3.2e-09    distance of gamma_star w_star from the mean support vector
+    assumption              holds  number    tolerance  meaning of the number
+    separable               yes    2         4.3e-14    gamma_star
+    positive dual weights   yes    0.333333  1.0e-10    largest possible smallest alpha on the support
+    support spans the data  yes    0         2.8e-15    rank of the data less rank of the support vectors
+    mean is elsewhere       yes    0.25      3.0e-09    distance of gamma_star w_star from their mean
     """
     Z = signed_rows(data)
     n, d = Z.shape
@@ -126,12 +126,12 @@ def assumptions(data: Any) -> AssumptionsReport:
     except NotSeparableError as error:
         gordan = error.weights
     alpha, support_rank, n_support = None, 0, 0
-    gamma_star = support_tol = 0.0
+    gamma_star = 0.0
     lowest, distance = np.nan, np.nan
     if reference is not None:
         rows = Z[reference.support]
         n_support, support_rank = len(rows), _rank(rows)[0]
-        gamma_star, support_tol = reference.gamma_star, reference.support_tol
+        gamma_star = reference.gamma_star
         alpha = interior_alpha(Z, reference)
         lowest = float(alpha[reference.support].min())
         distance = float(np.linalg.norm(gamma_star * reference.w_star - rows.mean(axis=0)))
@@ -140,7 +140,7 @@ def assumptions(data: Any) -> AssumptionsReport:
     return AssumptionsReport(
         n,
         d,
-        Check("separable", asked, gamma_star, support_tol, "gamma_star"),
+        Check("separable", asked, gamma_star, ROUNDING * scale, "gamma_star"),
         Check(
             "positive dual weights",
             lowest > ALPHA_TOL if asked else None,
@@ -160,7 +160,7 @@ def assumptions(data: Any) -> AssumptionsReport:
             distance > 1e-9 * scale if asked else None,
             distance,
             1e-9 * scale,
-            "distance of gamma_star w_star from the mean support vector",
+            "distance of gamma_star w_star from their mean",
         ),
         data_rank,
         support_rank,
@@ -218,7 +218,7 @@ def interior_alpha(data: Any, reference: Reference) -> Array:
     start = reference.alpha[reference.support]
     cost = np.append(np.zeros(basis.shape[1]), -1.0)
     limits = np.column_stack([-basis, np.ones(len(rows))])
-    solution = linprog(cost, limits, start, bounds=(None, None), method="highs")
+    solution: Any = linprog(cost, limits, start, bounds=(None, None), method="highs")
     found = start + basis @ solution.x[:-1]
     alpha = np.zeros(len(Z))
     # the solver may step over zero by its tolerance where zero is the answer

@@ -72,6 +72,9 @@ class Geometry:
     is_support: npt.NDArray[np.bool_]
     degenerate: str
 
+    def __repr__(self) -> str:
+        return f"Geometry({self.n} rows, {self.n_support} support vectors, {self.U.shape[1]} directions)"
+
     @property
     def n(self) -> int:
         """Number of rows."""

@@ -233,8 +233,9 @@ def _starts(g: Geometry, count: int, seed: int) -> Array:
     drawn = np.random.default_rng(seed).standard_normal((count, U.shape[1]))
     hull = facets(g)
     V = np.vstack([U, -U, axes.T, -axes.T, drawn, *([] if hull is None else [hull.normals])])
-    lengths = np.linalg.norm(V, axis=1)
-    return V[lengths > 0.0] / lengths[lengths > 0.0, None]
+    lengths: Array = np.linalg.norm(V, axis=1)
+    starts: Array = V[lengths > 0.0] / lengths[lengths > 0.0, None]
+    return starts
 
 
 def _search(

@@ -16,6 +16,8 @@ from prgd.losses import Array
 EPS = float(np.finfo(np.float64).eps)
 # a margin is a sum of products, so it is known to a few units in the last place of the largest row
 ROUNDING = 64.0 * EPS
+ZERO_WEIGHT = 4.0 * EPS  # weights have sum 1
+TINY = float(np.finfo(np.float64).tiny)
 LongArray = npt.NDArray[np.longdouble]
 
 
@@ -50,7 +52,7 @@ def least_norm_in_hull(Z: Array) -> ActiveSet:
     >>> least_norm_in_hull(np.array([[1.0, 1.0], [1.0, -1.0], [3.0, 0.0]])).weights
     array([0.5, 0.5])
     """
-    from scipy.linalg import qr, qr_delete, qr_insert, solve_triangular
+    from scipy.linalg import qr, qr_delete, qr_insert
 
     lifted = np.concatenate([Z, np.ones((len(Z), 1))], axis=1)
     rows = [int(np.argmin(np.einsum("ij,ij->i", Z, Z)))]
@@ -58,46 +60,79 @@ def least_norm_in_hull(Z: Array) -> ActiveSet:
     Q, R = qr(lifted[rows].T, mode="economic")
     seen: set[frozenset[int]] = set()
     while True:
-        u = Z[rows].T @ weights
-        size = float(np.linalg.norm(u))
-        margins = Z @ u
-        enters = int(np.argmin(margins))
+        found = ActiveSet(np.array(rows), weights)
+        enters, is_fine = _violated(Z, found)
         # a set that comes back means that rounding decides: no strict progress is left
-        done = size <= ROUNDING or size * size - margins[enters] <= ROUNDING * size
-        if done or enters in rows or frozenset(rows) in seen or len(rows) > Z.shape[1]:
-            return ActiveSet(np.array(rows), weights)
+        if enters is None or enters in rows or frozenset(rows) in seen:
+            return found
         seen.add(frozenset(rows))
-        rows.append(enters)
-        weights = np.append(weights, 0.0)
-        Q, R = qr_insert(Q, R, lifted[enters], len(rows) - 1, which="col")
-        while True:
-            # the least-squares solution by QR: Q^T (0, 1) is the last row of Q
-            target = solve_triangular(R, Q[-1])
-            target = target / target.sum()
-            falls = np.flatnonzero(target <= 0.0)
-            if not falls.size:
-                weights = target
-                break
-            share = weights[falls] / (weights[falls] - target[falls])
-            leaves = int(falls[np.argmin(share)])
-            weights = weights + share.min() * (target - weights)
-            weights = np.delete(np.maximum(weights, 0.0), leaves)
-            weights = weights / weights.sum()
-            del rows[leaves]
-            Q, R = qr_delete(Q, R, leaves, which="col")
-            # from square factors it returns whole ones
-            Q, R = Q[:, : len(rows)], R[: len(rows)]
+        try:
+            Q, R = qr_insert(Q, R, lifted[enters], len(rows), which="col")
+            rows, weights = [*rows, enters], np.append(weights, 0.0)
+            while True:
+                target = _affine_weights(Z, rows, Q, R, is_fine)
+                falls = np.flatnonzero(target <= ZERO_WEIGHT)
+                if not falls.size:
+                    weights = target
+                    break
+                if rows[-1] == enters and weights[-1] == 0.0 and target[-1] <= ZERO_WEIGHT:
+                    return found  # the row that came in must gain weight, but for rounding
+                share = weights[falls] / (weights[falls] - np.minimum(target[falls], 0.0) + TINY)
+                leaves = int(falls[np.argmin(share)])
+                weights = weights + min(float(share.min()), 1.0) * (target - weights)
+                weights = np.delete(np.maximum(weights, 0.0), leaves)
+                weights = weights / weights.sum()
+                del rows[leaves]
+                Q, R = qr_delete(Q, R, leaves, which="col")
+                # from square factors it returns whole ones
+                Q, R = Q[:, : len(rows)], R[: len(rows)]
+        except np.linalg.LinAlgError:  # the rows are dependent to rounding
+            return found
+
+
+def _affine_weights(Z: Array, rows: list[int], Q: Array, R: Array, is_fine: bool) -> Array:
+    """Return the weights of least norm on the affine hull; by refinement where double is too coarse."""
+    from scipy.linalg import solve_triangular
+
+    if is_fine:
+        _, a = refined(Z, np.array(rows))
+        if np.isfinite(a).all() and a.sum() > 0.0:
+            return np.asarray(a / a.sum(), dtype=np.float64)
+    # the least-squares solution by QR: Q^T (0, 1) is the last row of Q
+    target = solve_triangular(R, Q[-1])
+    return np.asarray(target / target.sum())
+
+
+def _violated(Z: Array, found: ActiveSet) -> tuple[int | None, bool]:
+    """Return the row of least margin if it is below that of the active ones, and whether it was close."""
+    u = Z[found.rows].T @ found.weights
+    size = float(np.linalg.norm(u))
+    if size <= ROUNDING or len(found.rows) > Z.shape[1]:
+        return None, False
+    margins = Z @ u
+    lowest = int(np.argmin(margins))
+    # u is a difference of rows: it is known to rounding of the rows, not of itself
+    if size * size - margins[lowest] > ROUNDING:
+        return lowest, False
+    w, _ = refined(Z, found.rows)
+    if np.isnan(w).any():
+        return None, True
+    fine_margins = Z.astype(np.longdouble) @ w
+    lowest = int(np.argmin(fine_margins))
+    noise = 4.0 * EPS + 64.0 * float(np.finfo(np.longdouble).eps) / size
+    return (lowest if fine_margins[lowest] < 1.0 - noise else None), True
 
 
 def refined(Z: Array, rows: npt.NDArray[np.intp]) -> tuple[LongArray, LongArray]:
     r"""Solve ``min ||w||, Z_S w = 1`` and ``Z_S^T a = w`` in extended precision.
 
-    Iterative refinement: residuals in ``longdouble``, corrections by the QR factors of Z_S^T.
+    Iterative refinement of both equations at once (Bjorck): residuals in ``longdouble``, corrections by
+    the QR factors of Z_S^T.
 
     Parameters
     ----------
     Z : ndarray of shape (n, d).
-    rows : indices of linearly independent rows S.
+    rows : indices of linearly independent rows S; where they are dependent to rounding, all is NaN.
 
     Returns
     -------
@@ -107,18 +142,22 @@ def refined(Z: Array, rows: npt.NDArray[np.intp]) -> tuple[LongArray, LongArray]
     Examples
     --------
     >>> w, a = refined(np.array([[2.0, 1.0], [2.0, -1.0]]), np.array([0, 1]))
-    >>> w.tolist(), a.tolist()
-    ([0.5, 0.0], [0.125, 0.125])
+    >>> w.astype(float).round(18), a.astype(float)
+    (array([0.5, 0. ]), array([0.125, 0.125]))
     """
     from scipy.linalg import solve_triangular
 
     active = Z[rows].astype(np.longdouble)
     Q, R = np.linalg.qr(Z[rows].T)
     w, a = np.zeros(Z.shape[1], np.longdouble), np.zeros(len(rows), np.longdouble)
-    for _ in range(6):
-        residual = (1.0 - active @ w).astype(np.float64)
-        w = w + (Q @ solve_triangular(R, residual, trans="T")).astype(np.longdouble)
-    for _ in range(6):
-        residual = (w - active.T @ a).astype(np.float64)
-        a = a + solve_triangular(R, Q.T @ residual).astype(np.longdouble)
+    diagonal = np.abs(np.diag(R))
+    if len(rows) > Z.shape[1] or diagonal.min() <= EPS * diagonal.max():
+        return w * np.nan, a * np.nan
+    for _ in range(10):
+        short = (1.0 - active @ w).astype(np.float64)
+        outside = (active.T @ a - w).astype(np.float64)
+        within = Q.T @ outside
+        step = solve_triangular(R, short, trans="T")
+        w = w + (Q @ (step - within) + outside).astype(np.longdouble)
+        a = a + solve_triangular(R, step - within).astype(np.longdouble)
     return w, a

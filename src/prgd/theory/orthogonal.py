@@ -21,6 +21,7 @@ from prgd.problem import Problem
 from prgd.run import run
 from prgd.theory.geometry import Geometry, geometry
 from prgd.theory.minimum_norm import EPS
+from prgd.theory.newton import minimise_log_mean_exp
 from prgd.theory.velocity import decompose
 
 
@@ -120,36 +121,13 @@ def orthogonal(data: Any) -> Orthogonal:
     _, sigma, Vt = np.linalg.svd(U, full_matrices=False)
     longest = float(np.linalg.norm(g.Z, axis=1).max())
     V = Vt[: int((sigma > longest * max(U.shape) * EPS).sum())].T
-    c, value, curvature = _minimise(U @ V)
-    return Orthogonal(g, g.basis @ (V @ c), value, curvature)
-
-
-def _minimise(rows: Array) -> tuple[Array, float, tuple[float, float]]:
-    """Minimise ``log mean exp(rows @ c)`` by Newton's method with halved steps."""
-    c = np.zeros(rows.shape[1])
-    if c.size == 0:
-        return c, 0.0, (math.inf, 0.0)
-
-    def look(c: Array) -> tuple[float, Array, Array]:
-        exponent = rows @ c
-        top = float(exponent.max())
-        p = np.exp(exponent - top)
-        value = top + math.log(float(p.mean()))
-        p /= p.sum()
-        mean = p @ rows
-        return value, mean, (rows.T * p) @ rows - np.outer(mean, mean)
-
-    value, slope, hessian = look(c)
-    for _ in range(200):
-        step = np.linalg.solve(hessian, slope)
-        size = 1.0
-        while (new := look(c - size * step))[0] > value - 1e-4 * size * float(slope @ step) and size > 1e-10:
-            size *= 0.5
-        if np.linalg.norm(new[1]) >= np.linalg.norm(slope) and new[0] >= value:
-            break
-        c, (value, slope, hessian) = c - size * step, new
-    eigenvalues = np.linalg.eigvalsh(hessian)
-    return c, value, (float(eigenvalues[0]), float(eigenvalues[-1]))
+    if V.shape[1] == 0:
+        return Orthogonal(g, np.zeros(g.Z.shape[1]), 0.0, (math.inf, 0.0))
+    found = minimise_log_mean_exp(U @ V, 0.0, np.zeros(V.shape[1]))
+    eigenvalues = np.linalg.eigvalsh(found.hessian)
+    return Orthogonal(
+        g, g.basis @ (V @ found.x), found.value, (float(eigenvalues[0]), float(eigenvalues[-1]))
+    )
 
 
 class GDLimit(NamedTuple):
@@ -219,7 +197,8 @@ def gd_limit(data: Any, eta: float = 1.0) -> GDLimit:
     g = found.geometry
     if g.degenerate:
         raise ValueError(
-            f"The data are degenerate (Assumption 5.4 fails: {g.degenerate}), so GD's limit depends on its path."
+            f"The data are degenerate (Assumption 5.4 fails: {g.degenerate}), so GD's limit depends on its "
+            "path."
         )
     gamma_star, w_star = g.reference.gamma_star, g.reference.w_star
     share = math.log(eta * gamma_star**2 * g.n_support / g.n) + found.log_loss_star
@@ -266,7 +245,7 @@ def follow(
     >>> data = prgd.datasets.toy(0.6)
     >>> trace = follow(prgd.Problem(*data), prgd.NGD(), orthogonal(data), [1, 10, 50])
     >>> trace.distance.round(6)  # NGD's orthogonal part converges to v_star
-    array([0.16655 , 0.000162, 0.      ])
+    array([1.6655e-01, 1.7000e-05, 0.0000e+00])
     """
     g = target.geometry
     if problem.d != g.Z.shape[1] or problem.n != g.n:

@@ -9,6 +9,7 @@ import numpy as np
 
 from prgd.checks import check_positive
 from prgd.losses import Array
+from prgd.theory.newton import minimise_log_mean_exp
 from prgd.theory.support import signed_rows
 
 
@@ -57,36 +58,7 @@ def regularization_path(data: Any, penalties: Iterable[float]) -> Path:
     found = []
     for k, penalty in enumerate(values):
         check_positive("each penalty", penalty)
-        w = _solve(Z, penalty, w * (values[k - 1] / penalty) if k else w)
+        w = minimise_log_mean_exp(-Z, penalty, w * (values[k - 1] / penalty) if k else w).x
         found.append(w)
     points = np.array(found).reshape(-1, Z.shape[1])
     return Path(np.array(values), np.linalg.norm(points, axis=1), points)
-
-
-def _solve(Z: Array, penalty: float, w: Array) -> Array:
-    def look(w: Array) -> tuple[float, Array, Array]:
-        exponent = -(Z @ w)
-        top = float(exponent.max())
-        p = np.exp(exponent - top)
-        value = top + float(np.log(p.mean())) + 0.5 * penalty * float(w @ w)
-        p /= p.sum()
-        mean = p @ Z
-        hessian = (Z.T * p) @ Z - np.outer(mean, mean) + penalty * np.eye(w.size)
-        return value, penalty * w - mean, hessian
-
-    value, slope, hessian = look(w)
-    for _ in range(500):
-        step = np.linalg.solve(hessian, slope)
-        size = 1.0
-        while size > 1e-12:
-            new = look(w - size * step)
-            # at the rounding floor of the value a smaller slope is progress too
-            if new[0] < value or np.linalg.norm(new[1]) < np.linalg.norm(slope):
-                break
-            size *= 0.5
-        else:
-            break
-        w, (value, slope, hessian) = w - size * step, new
-        if np.linalg.norm(slope) <= 1e-15 * penalty * np.linalg.norm(w):
-            break
-    return w

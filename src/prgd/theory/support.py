@@ -125,29 +125,31 @@ def max_margin_reference(data: Any) -> Reference:
     Examples
     --------
     >>> reference = max_margin_reference([[2.0, 1.0], [2.0, -1.0], [3.0, 0.0]])
-    >>> reference.gamma_star, reference.alpha.tolist(), reference.gamma_sub
+    >>> reference.gamma_star, reference.alpha.round(15).tolist(), reference.gamma_sub
     (2.0, [0.5, 0.5, 0.0], 3.0)
     """
     Z = signed_rows(data)
-    scale = float(np.linalg.norm(Z, axis=1).max())
-    if scale == 0.0:
+    longest = float(np.linalg.norm(Z, axis=1).max())
+    if longest == 0.0:
         raise _not_separable(np.full(len(Z), 1.0 / len(Z)), 0.0)
+    # a power of two: dividing by it rounds nothing, and small margins feel every rounding of the rows
+    scale = 2.0 ** math.frexp(longest)[1]
     Z = Z / scale
     active = least_norm_in_hull(Z)
     alpha = np.zeros(len(Z))
     alpha[active.rows] = active.weights
     upper = float(np.linalg.norm(Z.T @ alpha))
     if upper <= ROUNDING:
-        raise _not_separable(alpha, upper)
-    found = [_measured(Z, Z.T @ alpha, alpha)]
+        raise _not_separable(alpha, upper * scale / longest)
+    best = _measured(Z, Z.T @ alpha, alpha)
     w, a = refined(Z, active.rows)
+    # refinement needs rows that are independent to rounding, and then it wins
     if np.isfinite(w).all() and (a > 0.0).all():
-        alpha = np.zeros(len(Z))
-        alpha[active.rows] = (a / a.sum()).astype(np.float64)
-        found.append(_measured(Z, w.astype(np.float64), alpha))
-    best = min(found, key=lambda r: r.gap)
+        weights = np.zeros(len(Z))
+        weights[active.rows] = (a / a.sum()).astype(np.float64)
+        best = min(_measured(Z, w.astype(np.float64), weights), best, key=lambda found: found.gap)
     if best.gap >= 1.0:
-        raise _not_separable(best.alpha, upper)
+        raise _not_separable(best.alpha, upper * scale / longest)
     return Reference(
         best.w_star,
         best.gamma_star * scale,
@@ -162,8 +164,8 @@ def max_margin_reference(data: Any) -> Reference:
 
 def _not_separable(weights: Array, upper: float) -> NotSeparableError:
     return NotSeparableError(
-        f"No direction separates the classes: no margin exceeds {upper:.2g} of the largest row norm. "
-        "The weights of this error prove it (Gordan): they average the rows to zero.",
+        f"No direction separates the classes, to rounding: no margin exceeds {upper:.2g} of the largest row "
+        "norm. The weights of this error prove it (Gordan): they average the rows to zero.",
         weights,
     )
 

@@ -21,6 +21,7 @@ STEPS = 20_000
     "Assumption 5.4 fails.",
 )
 def rank_of_digit_01() -> Finding:
+    """Compare the ranks of the exact solution, on all rows and on the first 300, with those printed."""
     whole, first = assumptions(digits(0, 1)), assumptions(digits(0, 1, 300))
     data = digits(0, 1, 300)
     problem = Problem(data.X, data.y, n_threads=1)
@@ -31,11 +32,12 @@ def rank_of_digit_01() -> Finding:
         float(first.support_rank),
         2.0,
         "==",
-        f"The data have rank {whole.data_rank}, as printed. The exact solution has {whole.n_support} support vectors of "
-        f"rank {whole.support_rank} on all {whole.n} rows and {first.n_support} of rank {first.support_rank} on the first "
-        f"{first.n}, not 2. The conclusion stands: they do not span the data. Read off NGD's w after {STEPS:,} steps, "
-        f"the rows within 1e-6, 1e-3 and 1e-2 of the smallest margin are {shares[1e-6]}, {shares[1e-3]} and "
-        f"{shares[1e-2]} (rank {rank} at 1e-3): NGD is too slow to show them.",
+        f"The data have rank {whole.data_rank}, as printed. The exact solution has {whole.n_support} "
+        f"support vectors of rank {whole.support_rank} on all {whole.n} rows and {first.n_support} of rank "
+        f"{first.support_rank} on the first {first.n}, not 2. The conclusion stands: they do not span the "
+        f"data. Read off NGD's w after {STEPS:,} steps, the rows within 1e-6, 1e-3 and 1e-2 of the "
+        f"smallest margin are {shares[1e-6]}, {shares[1e-3]} and {shares[1e-2]} (rank {rank} at 1e-3): NGD "
+        "is too slow to show them.",
         figures={
             "data rank": whole.data_rank,
             "support, all rows": whole.n_support,

@@ -19,14 +19,13 @@ from prgd.theory.claims.runs import (
     Followed,
     gd_runs,
     log_times,
-    margin_errors,
     ngd_runs,
 )
 from prgd.theory.geometry import geometry
 from prgd.theory.orthogonal import follow, orthogonal
 from prgd.theory.rates import RateFit, fit_rate
 
-GD_WINDOW, NGD_WINDOW = (2000, GD_STEPS), (1000, NGD_STEPS)
+GD_WINDOW, NGD_WINDOW = (10_000, GD_STEPS), (1000, NGD_STEPS)
 
 
 def _steepest(f: Followed) -> float:
@@ -54,14 +53,15 @@ def _gd_limits(
     "direction is Theta(1 / log t).",
 )
 def gd_direction() -> Finding:
+    """Fit the error of direction along GD."""
     worst, fits = _gd_limits(lambda f: f.direction, lambda f: float(np.linalg.norm(f.target.v_star)))
     return Finding(
         worst,
         0.05,
         "<=",
-        f"On {len(fits)} sets the errors at t = {GD_WINDOW[0]:,} to {GD_WINDOW[1]:,} are fitted by A / (log t + b), "
-        f"not by a power or an exponential, with A within {worst:.1%} of its limit gamma_star ||v_star||, "
-        "which is positive exactly when the mean is elsewhere.",
+        f"On {len(fits)} sets the errors at t = {GD_WINDOW[0]:,} to {GD_WINDOW[1]:,} are fitted by A / "
+        f"(log t + b), not by a power or an exponential, with A within {worst:.1%} of its limit gamma_star "
+        "||v_star||, which is positive exactly when the mean is elsewhere.",
         figures={"rates": [found.rate for found in fits]},
     )
 
@@ -72,15 +72,20 @@ def gd_direction() -> Finding:
     statement="Under the same conditions GD's margin error is Omega(1 / log^2 t).",
 )
 def gd_margin() -> Finding:
+    """Fit the margin error along GD, and hold it against the bound."""
     worst, fits = _gd_limits(lambda f: f.margin, _steepest)
-    least = min(float((f.margin * np.log(f.trace.t) ** 2)[f.trace.t >= 100].min()) for f in gd_runs())
+    growth = []
+    for f in gd_runs():
+        scaled = f.margin * np.log(f.trace.t) ** 2
+        growth.append(float(scaled[-1] / scaled[np.searchsorted(f.trace.t, GD_WINDOW[0])]))
     return Finding(
-        least,
-        0.0,
-        ">",
-        f"(log t)^2 times the margin error is at least {least:.3f} from t = 100 on, and grows: the error itself is "
-        f"Theta(1 / log t), with A within {worst:.1%} of its limit gamma_star max_i <v_star, -P_perp(z_i)>. The "
-        "bound holds and is not tight.",
+        min(growth),
+        1.0,
+        ">=",
+        f"(log t)^2 times the margin error grows by factors of {min(growth):.2f} to {max(growth):.2f} from "
+        f"t = {GD_WINDOW[0]:,} to {GD_STEPS:,}, where the bound asks that it does not vanish: the error "
+        f"itself is Theta(1 / log t), with A within {worst:.1%} of its limit gamma_star max_i <v_star, "
+        "-P_perp(z_i)>. The bound holds and is not tight.",
         figures={"rates": [found.rate for found in fits], "distance of A": worst},
     )
 
@@ -96,6 +101,7 @@ def _ngd_exponents(errors: Iterable[tuple[Followed, object]]) -> list[float]:
     statement="Under the same conditions NGD's error of direction is Theta(1 / t_k) along a subsequence.",
 )
 def ngd_direction() -> Finding:
+    """Fit the error of direction along NGD."""
     exponents = _ngd_exponents((f, f.direction) for f in ngd_runs())
     constants = [
         float(f.direction[-1] * f.trace.along[-1] / np.linalg.norm(f.target.v_star)) for f in ngd_runs()
@@ -119,6 +125,7 @@ def ngd_direction() -> Finding:
     statement="Under the same conditions NGD's margin error is Omega(1 / t_k^2) along a subsequence.",
 )
 def ngd_margin() -> Finding:
+    """Fit the margin error along NGD, and hold it against the bound."""
     exponents = _ngd_exponents((f, f.margin) for f in ngd_runs())
     limits = [
         float(f.margin[-1] * f.trace.t[-1])
@@ -129,10 +136,11 @@ def ngd_margin() -> Finding:
         max(exponents),
         2.0,
         "<=",
-        f"The exponents are {min(exponents):.4f} to {max(exponents):.4f}: the error is Theta(1/t), so the bound "
-        "holds and is not tight. On non-degenerate data the margin error is at least a constant times the error "
-        "of direction, since the orthogonal parts of the support vectors surround 0; t times it ends within "
-        f"{max(abs(limit - 1.0) for limit in limits):.1%} of max_i <v_star, -P_perp(z_i)> / (eta gamma_star).",
+        f"The exponents are {min(exponents):.4f} to {max(exponents):.4f}: the error is Theta(1/t), so the "
+        "bound holds and is not tight. On non-degenerate data the margin error is at least a constant "
+        "times the error of direction, since the orthogonal parts of the support vectors surround 0; t "
+        f"times it ends within {max(abs(limit - 1.0) for limit in limits):.1%} of max_i <v_star, "
+        "-P_perp(z_i)> / (eta gamma_star).",
         figures={"exponents": [round(a, 4) for a in exponents]},
     )
 
@@ -144,6 +152,7 @@ def ngd_margin() -> Finding:
     "condition gamma_star w_star != mean support vector holds there.",
 )
 def ngd_on_the_synthetic_sets() -> Finding:
+    """Ask the theorem's condition of both sets, and fit NGD's rate there."""
     distance, fitted, expected = 0.0, [], []
     for data in (synthetic_one(0), synthetic_two(3)):
         distance = max(distance, assumptions(data).off_mean.number)
@@ -156,15 +165,15 @@ def ngd_on_the_synthetic_sets() -> Finding:
         )
         # e(t) = |w_2| / ||w||, and ||w|| grows like t: what is left is |w_2|
         fitted.append(fit_rate(trace.t, trace.off, (float(times[0]), math.inf)))
-        margin_errors(g, trace.w)
     seen = [fit.constant if fit.rate == "e^-ct" else math.nan for fit in fitted]
     return Finding(
         distance,
         1e-9,
         ">",
-        f"The two support vectors (gamma_star, +-s) average to gamma_star w_star (distance {distance:.0e}), so the "
-        "condition fails on both sets and v_star = 0: NGD is exponential there in the end, with e(t) t falling "
-        f"like e^-ct, c = {seen[0]:.3e} and {seen[1]:.3e} fitted against eta gamma_star (gamma_sub - gamma_star) = "
-        f"{expected[0]:.3e} and {expected[1]:.3e}. It is slow since these are small, not by Theorem 6.4.",
+        "The two support vectors (gamma_star, +-s) average to gamma_star w_star (distance "
+        f"{distance:.0e}), so the condition fails on both sets and v_star = 0: NGD is exponential there in "
+        f"the end, with e(t) t falling like e^-ct, c = {seen[0]:.3e} and {seen[1]:.3e} fitted against eta "
+        f"gamma_star (gamma_sub - gamma_star) = {expected[0]:.3e} and {expected[1]:.3e}. It is slow since "
+        "these are small, not by Theorem 6.4.",
         figures={"fitted c": seen, "predicted c": expected},
     )

@@ -22,6 +22,7 @@ N_SETS, N_POINTS = 20, 200
     statement="gamma_star <= <-grad L/L, w_star> <= 1 and gamma_star <= ||grad L/L|| <= 1 for every w.",
 )
 def gradient_along_the_ray() -> Finding:
+    """Look for a broken bound at random w of all sizes."""
     slack, closest = math.inf, math.inf
     for seed in range(N_SETS):
         for Z in (geometry(random_nondegenerate(seed)).Z, gaussian_rows(seed)):
@@ -39,8 +40,9 @@ def gradient_along_the_ray() -> Finding:
         slack,
         -1e-12,
         ">=",
-        f"Over {2 * N_SETS} sets and {N_POINTS} w each, of norm 1e-3 to 1e4, no bound is broken: the smallest "
-        f"distance to one is {max(slack, 0.0):.1e}, and the lower one comes within a factor of {closest:.4f}.",
+        f"Over {2 * N_SETS} sets and {N_POINTS} w each, of norm 1e-3 to 1e4, no bound is broken: the "
+        f"smallest distance to one is {max(slack, 0.0):.1e}, and the lower one comes within a factor of "
+        f"{closest:.4f}.",
     )
 
 
@@ -64,10 +66,11 @@ def _parts(g: Geometry, h: float, off: Array) -> tuple[float, float, float, floa
 @claim(
     "lemma-c.3",
     where="Lemma C.3, Appendix C.3",
-    statement="For every eps there are delta and R such that, where ||P_perp(w)|| < delta and <w, w_star> > R, "
-    "rows off the support and the tilt of their weights change the gradient by less than eps.",
+    statement="For every eps there are delta and R such that, where ||P_perp(w)|| < delta and <w, w_star> "
+    "> R, rows off the support and the tilt of their weights change the gradient by less than eps.",
 )
 def gradient_beside_the_ray() -> Finding:
+    """Measure the four left sides with delta and R derived anew."""
     worst, excess = 0.0, 1.0
     for seed in range(N_SETS):
         g = geometry(random_nondegenerate(seed, others=4))
@@ -90,9 +93,10 @@ def gradient_beside_the_ray() -> Finding:
         worst,
         1.0,
         "<",
-        f"With delta = min(1/2, eps/8) and R = (log(2 (n - |I|) / (|I| eps)) + 2 delta) / (gamma_sub - gamma_star) "
-        f"the largest of the four left sides is {worst:.3f} eps, over {N_SETS} sets and three eps. The last two lines "
-        f"of the proof of (i) have + sqrt(2) delta for - sqrt(2) delta: that bound is too small by a factor of "
-        f"{excess:.3g} (delta = 0.1, <w, w_star> = 20, all rows off the support at gamma_sub).",
+        "With delta = min(1/2, eps/8) and R = (log(2 (n - |I|) / (|I| eps)) + 2 delta) / (gamma_sub - "
+        f"gamma_star) the largest of the four left sides is {worst:.3f} eps, over {N_SETS} sets and three "
+        "eps. The last two lines of the proof of (i) have + sqrt(2) delta for - sqrt(2) delta: that bound "
+        f"is too small by a factor of {excess:.3g} (delta = 0.1, <w, w_star> = 20, all rows off the "
+        "support at gamma_sub).",
         figures={"printed bound too small by": excess},
     )

@@ -15,6 +15,7 @@ from prgd.theory.claims.registry import Finding, claim
     statement="sqrt(1 + x) <= 1 + x/2 for x >= 0, and sqrt(1 + x) >= 1 + x/3 for 0 <= x <= 1/3.",
 )
 def square_root() -> Finding:
+    """Look at both on a grid, and where the second ends."""
     # x / (sqrt(1 + x) + 1) is sqrt(1 + x) - 1 without cancellation: both sides over x
     share = 1.0 / (np.sqrt(1.0 + (x := np.geomspace(1e-12, 1e12, 4001))) + 1.0)
     slack = min(float((0.5 - share).min()), float((share - 1.0 / 3.0)[x <= 1.0 / 3.0].min()))
@@ -23,8 +24,8 @@ def square_root() -> Finding:
         slack,
         0.0,
         ">=",
-        f"Both hold on a grid of 4,001 x from 1e-12 to 1e12. The second holds up to x = 3 (on the grid, {last:.3f}), "
-        "not only to 1/3. The paper uses neither.",
+        "Both hold on a grid of 4,001 x from 1e-12 to 1e12. The second holds up to x = 3 (on the grid, "
+        f"{last:.3f}), not only to 1/3. The paper uses neither.",
         figures={"second holds up to": last},
     )
 
@@ -35,7 +36,8 @@ def square_root() -> Finding:
     statement="h(x) = x + 2 (1 - gamma^2) (2 / (1 + e^x) - 1) has h'(x) > 0 for every x and gamma in (0, 1).",
 )
 def increasing_map() -> Finding:
-    x = np.concatenate([np.linspace(-40.0, 40.0, 8001)])
+    """Look at the derivative on a grid."""
+    x = np.linspace(-40.0, 40.0, 8001)
     lowest = math.inf
     for gamma in (0.001, 0.1, 0.3, 0.5, 0.9, 0.999):
         slope = 1.0 - (1.0 - gamma**2) / np.cosh(0.5 * x) ** 2  # 4 e^x / (1 + e^x)^2 = 1 / cosh^2(x/2)
@@ -44,8 +46,8 @@ def increasing_map() -> Finding:
         lowest,
         1.0 - 1e-9,
         ">=",
-        f"The smallest h' over gamma^2 is {lowest:.9f}, at x = 0, for six gamma from 0.001 to 0.999: h' >= gamma^2, as "
-        "the proof says.",
+        f"The smallest h' over gamma^2 is {lowest:.9f}, at x = 0, for six gamma from 0.001 to 0.999: h' >= "
+        "gamma^2, as the proof says.",
     )
 
 
@@ -56,13 +58,14 @@ def increasing_map() -> Finding:
     "f(w) - f* >= (mu/2) ||w - w*||.",
 )
 def strong_convexity() -> Finding:
+    """Look at the four on random quadratics."""
     rng = np.random.default_rng(0)
     printed, squared, others = math.inf, math.inf, math.inf
     for _ in range(200):
         d = int(rng.integers(1, 6))
         root = rng.standard_normal((d, d))
         H = root @ root.T + 0.1 * np.eye(d)
-        mu, L = np.linalg.eigvalsh(H)[[0, -1]]
+        mu, L = (float(value) for value in np.linalg.eigvalsh(H)[[0, -1]])
         # f(w) = w.Hw / 2, with minimiser 0 and f* = 0
         for _ in range(20):
             a, b = rng.standard_normal((2, d)) * rng.choice([0.1, 1.0, 10.0])
@@ -76,9 +79,9 @@ def strong_convexity() -> Finding:
         printed,
         1.0,
         ">=",
-        f"On 200 random quadratics f - f* falls to {printed:.2g} of the printed third bound: the distance must be "
-        f"squared (f(x) = x^2 / 2, mu = 1, x = 1/2: 1/8 < 1/4). With the square it holds (least ratio {squared:.6f}), "
-        f"and so do the other three ({others:.6f}). Step III of the proof for NGD uses the printed one, and stands "
-        "with mu eps_0^2 / 2 in place of mu eps_0 / 4.",
+        f"On 200 random quadratics f - f* falls to {printed:.2g} of the printed third bound: the distance "
+        "must be squared (f(x) = x^2 / 2, mu = 1, x = 1/2: 1/8 < 1/4). With the square it holds (least "
+        f"ratio {squared:.6f}), and so do the other three ({others:.6f}). Step III of the proof for NGD "
+        "uses the printed one, and stands with mu eps_0^2 / 2 in place of mu eps_0 / 4.",
         figures={"with the square": squared, "other three": others},
     )

@@ -15,7 +15,16 @@ from prgd.checks import unknown
 Relation = Literal["<=", ">=", "==", "<", ">"]
 
 # the rooms that hold claims, in the order of the paper
-MODULES = ("margins", "toy", "cylinder", "gradients", "first_order", "published", "inequalities", "digits")
+MODULES = (
+    "toy",
+    "cylinder",
+    "first_order",
+    "digits",
+    "margins",
+    "gradients",
+    "published",
+    "inequalities",
+)
 
 
 class Verdict(Enum):
@@ -179,12 +188,12 @@ def claim(name: str, *, where: str, statement: str) -> Callable[[Callable[[], Fi
     return register
 
 
-def registry() -> dict[str, Entry]:
+def registered() -> dict[str, Entry]:
     """Return every registered claim by name, in the order of the paper.
 
     Examples
     --------
-    >>> registry()["lemma-a.1"].where
+    >>> registered()["lemma-a.1"].where
     'Lemma A.1, Appendix A.2'
     """
     for module in MODULES:
@@ -230,7 +239,7 @@ def run_claims(
 
 def choose(names: Iterable[str] | None = None) -> list[Entry]:
     """Return the entries that the names, or prefixes of names, choose; all for None or none given."""
-    known = registry()
+    known = registered()
     wanted = [name.lower() for name in names or ()]
     for name in wanted:
         if not any(key.startswith(name) for key in known):

@@ -1,0 +1,202 @@
+r"""The statements (S1) to (S7) of Appendix C.1, as printed and as corrected, asked of a run's phases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd.losses import Array
+from prgd.theory.cylinder import Constants
+from prgd.theory.minimum_norm import EPS
+
+Bools = npt.NDArray[np.bool_]
+
+
+class Phase(NamedTuple):
+    """One phase of the proof's algorithm: a rescaling to w(2k+1), and the step from there to v(2k+2)."""
+
+    k: int
+    R_k: float
+    along: float  # <w(2k+1), w_star>
+    off: float  # ||P_perp(w(2k+1))||
+    velocity: float  # at w(2k+1)
+    along_after: float  # <v(2k+2), w_star>
+    off_after: float  # ||P_perp(v(2k+2))||
+    error: float  # ||w/||w|| - w_star|| at w(2k+1)
+    margin_error: float  # gamma_star - gamma(w(2k+1))
+
+
+class Statement(NamedTuple):
+    """Whether a statement held at every phase, as printed and as corrected, and what was corrected."""
+
+    printed: bool
+    corrected: bool
+    fails_at: int | None  # the first phase at which the printed one fails
+    note: str
+
+
+NOTES = {
+    "S1": "As printed.",
+    "S2": "The two rates change places, and 1 becomes mu D: sqrt(1 - mu^2) belongs to the lower bound with "
+    "gamma_star mu D, sqrt(1 - 2 mu), or better 1 - mu, to the upper one with mu D.",
+    "S3": "As printed for mu <= 1/2; D (1 - mu) is a larger lower bound, and needs only mu < 1.",
+    "S4": "Follows from (S2), so its displays inherit the swap; the lower one divides by (1 - mu) D, which "
+    "is no upper bound of ||P_perp(v)||; the exponent is Theta(k + 1).",
+    "S5": "As printed with Theta(k + 1), up to a factor between 1 and sqrt(2).",
+    "S6": "The display lacks a square root: 2 (1 - cos) is the square of the error. The statement stands.",
+    "S7": "Lemma A.1 gives the upper bound only; under Assumption 5.4 the margin error is at least "
+    "rho sin(angle), so the statement stands with Theta.",
+}
+
+
+def check_statements(
+    phases: Sequence[Phase], constants: Constants, gamma_star: float, rho: float
+) -> dict[str, Statement]:
+    r"""Ask (S1) to (S7) of a run, as printed and as corrected.
+
+    With :math:`a_k = \langle w(2k+1), w^\star \rangle`, the corrected (S2) reads
+
+    .. math::
+
+        a_k \ge q^{-k} \Big(a_0 + \frac{\mu D \gamma^\star}{1 - q}\Big) - \frac{\mu D \gamma^\star}{1 - q}
+        \quad (q = \sqrt{1 - \mu^2}), \qquad
+        a_k \le q^{-k} \Big(a_0 + \frac{\mu D}{1 - q}\Big) - \frac{\mu D}{1 - q} \quad (q = 1 - \mu)
+
+    Parameters
+    ----------
+    phases : sequence of Phase
+        In order, from k = 0.
+    constants : Constants
+        For rows of norm at most 1.
+    gamma_star, rho : float
+        The margin and the inradius of the same rows.
+
+    Returns
+    -------
+    dict of "S1".."S7" to Statement
+        Empty without phases. Comparisons allow for the rounding of w, which far out on the ray shows in
+        its part off the ray.
+
+    References
+    ----------
+    (S1) to (S7), proof of Theorem 6.1, Appendix C.1 of the paper.
+
+    Examples
+    --------
+    >>> constants = Constants("numerical", 1.0, 0.0, math.log(0.3))
+    >>> phase = Phase(0, 2.0, 1.8, 1.0, 0.3, 1.9, 0.9, 0.5, 0.1)
+    >>> check_statements([phase], constants, gamma_star=0.3, rho=0.1)["S3"].corrected
+    True
+    """
+    if not phases:
+        return {}
+    with np.errstate(over="ignore"):  # an upper bound may be infinite
+        checks = _checks(phases, constants, gamma_star, rho)
+    return {name: _statement(name, *checks[name]) for name in sorted(checks)}
+
+
+def _checks(
+    phases: Sequence[Phase], constants: Constants, gamma_star: float, rho: float
+) -> dict[str, tuple[Bools, Bools]]:
+    """Return for each statement at which phases it holds, as printed and as corrected."""
+    p = {
+        name: np.array(column) for name, column in zip(Phase._fields, zip(*phases, strict=True), strict=True)
+    }
+    mu, D = constants.mu, constants.D
+    k, a_0 = p["k"].astype(np.float64), float(p["along"][0])
+    # a is known to EPS relative, and what is off the ray to EPS a
+    slack = 32.0 * EPS * (1.0 + p["along"] / D)
+    log_slow, log_fast = 0.5 * math.log1p(-(mu**2)), math.log1p(-mu)
+    log_printed = 0.5 * math.log1p(-2.0 * mu) if mu < 0.5 else math.nan
+
+    lower = _growth(a_0, k, log_slow, mu * D * gamma_star)
+    upper = _growth(a_0, k, log_fast, mu * D)
+    # the same for one phase, from the a_k of the run itself: (S2) is this, repeated
+    next_lower = (p["along"] + mu * D * gamma_star) / math.exp(log_slow)
+    next_upper = (p["along"] + mu * D) / math.exp(log_fast)
+    printed_lower = _growth(a_0, k, log_printed, gamma_star)
+    printed_upper = _growth(a_0, k, log_slow, 1.0)
+    q_slow, q_fast, q_printed = math.exp(log_slow), 1.0 - mu, math.exp(log_printed)
+
+    ratio = p["along_after"] / p["off_after"]
+    R_next = D * np.hypot(ratio, 1.0)
+    tangent = p["off"] / p["along"]
+    sine = p["off"] / np.hypot(p["off"], p["along"])
+    log_most = math.log1p(mu) - log_fast  # a_k grows by at most (1 + mu) / (1 - mu), since a_k >= D
+
+    on_cylinder = (np.abs(p["off"] - D) <= slack * D) & (p["along"] >= constants.H * (1.0 - slack))
+    shrinks = p["off_after"] <= D * q_slow * (1.0 + slack)
+    # 1 - cos without cancellation
+    squared = 4.0 * np.sin(0.5 * np.arctan(tangent)) ** 2
+    margin_slack = 64.0 * EPS
+    checks = {
+        "S1": (on_cylinder, on_cylinder),
+        "S2": (
+            _between(printed_lower, p["along"], printed_upper, slack),
+            _between(lower, p["along"], upper, slack) & _after_one(next_lower, p["along"], next_upper, slack),
+        ),
+        "S3": (
+            (p["off_after"] >= D * q_printed * (1.0 - slack)) & shrinks,
+            (p["off_after"] >= D * q_fast * (1.0 - slack)) & shrinks,
+        ),
+        "S4": (
+            _between(
+                (printed_lower + mu * gamma_star * D) / (q_fast * D),
+                ratio,
+                (printed_upper + mu * D) / (q_printed * D),
+                slack,
+            ),
+            _between(next_lower / D, ratio, next_upper / D, slack),
+        ),
+        "S6": (
+            np.isclose(p["error"], squared, rtol=1e-6, atol=0.0),
+            _between(
+                2.0 * math.sin(math.pi / 8.0) * D / a_0 * np.exp(-k * log_most),
+                p["error"],
+                D / a_0 * np.exp(k * log_slow),
+                slack,
+            )
+            & _between(2.0 * math.sin(math.pi / 8.0) * tangent, p["error"], tangent, slack),
+        ),
+        "S7": (
+            p["margin_error"] <= p["error"] + margin_slack,
+            (p["margin_error"] <= p["error"] + margin_slack)
+            & (p["margin_error"] >= rho * sine * (1.0 - slack) - margin_slack),
+        ),
+    }
+    radii = _between(
+        a_0 * np.exp(-(k + 1.0) * log_slow),
+        R_next,
+        math.sqrt(2.0) * a_0 * np.exp((k + 1.0) * log_most),
+        slack,
+    )
+    checks["S5"] = (radii, radii)
+    return checks
+
+
+def _growth(a_0: float, k: Array, log_q: float, step: float) -> Array:
+    """Return ``q^-k (a_0 + step / (1 - q)) - step / (1 - q)``, without cancellation for q near 1."""
+    grown: Array = a_0 * np.exp(-k * log_q) + step * np.expm1(-k * log_q) / -math.expm1(log_q)
+    return grown
+
+
+def _between(lower: Array, value: Array, upper: Array, slack: Array) -> Bools:
+    inside: Bools = (value >= lower * (1.0 - slack)) & (value <= upper * (1.0 + slack))
+    return inside
+
+
+def _after_one(lower: Array, value: Array, upper: Array, slack: Array) -> Bools:
+    """Say for each phase whether the one after it is within the bounds; the last has none after it."""
+    inside = np.ones(len(value), dtype=bool)
+    inside[:-1] = _between(lower[:-1], value[1:], upper[:-1], slack[1:])
+    return inside
+
+
+def _statement(name: str, printed: Bools, corrected: Bools) -> Statement:
+    fails = np.flatnonzero(~printed)
+    first = int(fails[0]) if fails.size else None
+    return Statement(first is None, bool(corrected.all()), first, NOTES[name])

@@ -1,0 +1,183 @@
+"""The constants of Theorem 5.5 and the runs of Theorem 6.1 as tables: ``python -m prgd.theory.table``.
+
+``python -m prgd.theory.table 200`` compares the bounds with the infimum found on 200 random data sets.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from prgd import datasets
+from prgd.theory.cylinder import Kind, favorable_cylinder
+from prgd.theory.infimum import BoundCheck, numerical_constants, velocity_infimum
+from prgd.theory.samples import random_nondegenerate
+from prgd.theory.theorem import theorem_run
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+def examples() -> dict[str, Any]:
+    """Return the data sets of the tables: the two rows, the toy, the paper's Dataset I and random ones."""
+    return {
+        "two rows": np.array([[0.2, 0.1], [0.2, -0.01]]),
+        "toy(0.3)": datasets.toy(0.3),
+        "synthetic_one(0)": datasets.synthetic_one(0),
+        "random_nondegenerate(1)": random_nondegenerate(1),
+        "random_nondegenerate(11)": random_nondegenerate(11),
+    }
+
+
+def constants_table() -> str:
+    """Return D, H and mu of each kind beside the infimum found, as a Markdown table.
+
+    References
+    ----------
+    Theorem 5.5 and Appendix B of the paper.
+
+    Examples
+    --------
+    >>> print(constants_table().splitlines()[3])
+    | | corrected | 2220 | 0 | -1929.57 | 0.01 | 1927.57 |
+    """
+    rows = []
+    for name, data in examples().items():
+        found = favorable_cylinder(data)
+        g = found.geometry
+        label = f"{name}: n = {g.n}, N = {g.n_support}, rho = {found.rho:.3g}"
+        for kind in KINDS:
+            c = numerical_constants(g) if kind == "numerical" else found[kind]
+            value = velocity_infimum(g, c.cylinder).value
+            log_mu = c.log_mu / math.log(10.0)
+            loose = f"{math.log10(value) - log_mu:.2f}" if value > 0.0 else "not favourable"
+            rows.append([label, kind, _short(c.D), _short(c.H), f"{log_mu:.2f}", _short(value), loose])
+            label = ""
+    return _markdown(["data", "constants", "D", "H", "log10 mu", "inf velocity", "loose by 10^"], rows)
+
+
+def runs_table(max_phases: int = 1000) -> str:
+    """Return what the proof's algorithm does with each kind of constants, as a Markdown table.
+
+    References
+    ----------
+    Theorem 6.1 and Appendix C.1 of the paper.
+
+    Examples
+    --------
+    >>> print(runs_table(max_phases=20).splitlines()[0])
+    | data | constants | warm-up | phases | error | promised steps for a factor e | fail as printed | fail as corrected | ending |
+    """  # noqa: E501 - the header of a wide table
+    rows = []
+    for name, data in examples().items():
+        label = name
+        for kind in KINDS:
+            found = theorem_run(data, kind, max_phases=max_phases)
+            checks = found.statements.items()
+            printed = [name for name, statement in checks if not statement.printed]
+            corrected = [name for name, statement in checks if not statement.corrected]
+            rate = found.guaranteed_rate
+            rows.append(
+                [
+                    label,
+                    kind,
+                    str(found.warm_up_steps),
+                    str(len(found.phases)),
+                    f"{found.phases[-1].error:.1e}" if found.phases else "-",
+                    f"{1.0 / rate:.1e}" if rate > 0.0 else "inf",
+                    *(
+                        ", ".join(names) or ("none" if found.phases else "-")
+                        for names in (printed, corrected)
+                    ),
+                    found.ending,
+                ]
+            )
+            label = ""
+    head = ["data", "constants", "warm-up", "phases", "error", "promised steps for a factor e"]
+    return _markdown([*head, "fail as printed", "fail as corrected", "ending"], rows)
+
+
+class Comparison(NamedTuple):
+    """How the bound of one kind of constants did on many data sets."""
+
+    fails: int
+    tightest: float  # the smallest and largest log(infimum) - log_mu where the infimum is positive
+    loosest: float
+
+
+def compare_bounds(count: int, *, starts: int = 30) -> dict[Kind, Comparison]:
+    """Compare the three bounds with the infimum found, on the random data sets of seeds 0 to count - 1.
+
+    Parameters
+    ----------
+    count : int
+    starts : int
+        Random directions of each search, beside the chosen ones.
+
+    Returns
+    -------
+    dict of kind to Comparison
+
+    References
+    ----------
+    Theorem 5.5 of the paper.
+
+    Examples
+    --------
+    >>> {kind: found.fails for kind, found in compare_bounds(5).items()}
+    {'printed': 2, 'corrected': 0, 'convexity': 0}
+    """
+    checks: dict[Kind, list[BoundCheck]] = {"printed": [], "corrected": [], "convexity": []}
+    for seed in range(count):
+        found = favorable_cylinder(random_nondegenerate(seed))
+        for kind, those in checks.items():
+            infimum = velocity_infimum(found.geometry, found[kind].cylinder, starts=starts)
+            those.append(BoundCheck(found[kind], infimum))
+    return {
+        kind: Comparison(
+            sum(not check.holds for check in those),
+            float(np.nanmin([check.looseness for check in those])),
+            float(np.nanmax([check.looseness for check in those])),
+        )
+        for kind, those in checks.items()
+    }
+
+
+def comparison_table(count: int) -> str:
+    """Return `compare_bounds` as a Markdown table.
+
+    Examples
+    --------
+    >>> print(comparison_table(5).splitlines()[0])
+    | constants | fails, of 5 random data sets | loose by 10^, least | loose by 10^, most |
+    """
+    rows = [
+        [kind, str(c.fails), f"{c.tightest / math.log(10.0):.2f}", f"{c.loosest / math.log(10.0):.2f}"]
+        for kind, c in compare_bounds(count).items()
+    ]
+    head = ["constants", f"fails, of {count} random data sets", "loose by 10^, least", "loose by 10^, most"]
+    return _markdown(head, rows)
+
+
+def _short(value: float) -> str:
+    return np.format_float_positional(float(f"{value:.3g}"), trim="-")
+
+
+def _markdown(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(("| " + " | ".join(line) + " |").replace("|  |", "| |") for line in lines)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print the tables; with a number, the comparison on as many random data sets."""
+    if arguments:
+        print(comparison_table(int(arguments[0])))
+    else:
+        print(f"{constants_table()}\n\n{runs_table()}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

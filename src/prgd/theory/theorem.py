@@ -1,0 +1,279 @@
+r"""The two-phase algorithm of Theorem 6.1 with its own constants, and (S1) to (S7) watched at each phase."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from prgd.algorithms import GD, NGD, PRGD
+from prgd.algorithms.base import State
+from prgd.certificate import Certificate
+from prgd.checks import check_whole, unknown
+from prgd.losses import Array
+from prgd.problem import Problem
+from prgd.result import History, Record, Status
+from prgd.run import run
+from prgd.schedules import Every, ProofRadius
+from prgd.stopping import Stop
+from prgd.theory.cylinder import Constants, favorable_cylinder
+from prgd.theory.geometry import Geometry
+from prgd.theory.geometry import geometry as geometry_of
+from prgd.theory.infimum import numerical_constants
+from prgd.theory.statements import Phase, Statement, check_statements
+from prgd.theory.velocity import ON_THE_RAY, decompose, direction_error
+
+# below this a step of relative size mu is lost in the rounding of w
+LEAST_MU = 1e-15
+Ending = Literal["floor", "phases", "warm-up", "on the ray", "step below rounding"]
+ENDINGS: Mapping[Ending, str] = {
+    "floor": "The direction came within the floor of w_star.",
+    "phases": "The limit on phases was reached first.",
+    "warm-up": "The warm-up did not come within epsilon of w_star in its limit of steps.",
+    "on the ray": "The warm-up ended on the max-margin ray, where R_k = D ||w|| / ||P_perp w|| divides by 0.",
+    "step below rounding": "eta = mu D moves w by less than rounding, so no phase was run.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class TheoremRun:
+    """What `theorem_run` found.
+
+    Attributes
+    ----------
+    constants : Constants
+        D, H and mu, for the rows divided by ``scale``.
+    scale : float
+        The rows were divided by this, to have norm at most 1.
+    warm_up_steps : int
+    phases : tuple of Phase
+    statements : mapping of "S1".."S7" to Statement
+        Whether each held at every phase, as printed and as corrected; empty without phases.
+    ending : {"floor", "phases", "warm-up", "on the ray", "step below rounding"}
+    w : ndarray of shape (d,)
+        The last iterate, for the rows divided by ``scale``.
+    """
+
+    constants: Constants
+    scale: float
+    warm_up_steps: int
+    phases: tuple[Phase, ...]
+    statements: Mapping[str, Statement]
+    ending: Ending
+    w: Array
+
+    def __repr__(self) -> str:
+        error = f", error {self.phases[-1].error:.2e}" if self.phases else ""
+        return (
+            f"TheoremRun({self.constants.kind}, {self.warm_up_steps} warm-up steps, {len(self.phases)} phases"
+            f"{error}; {self.ending})"
+        )
+
+    @property
+    def reason(self) -> str:
+        """Why it ended, in words."""
+        return ENDINGS[self.ending]
+
+    @property
+    def guaranteed_rate(self) -> float:
+        """The c of ``e^(-c t)`` that the proof promises: ``-log(1 - mu^2) / 4``, two steps a phase."""
+        return -math.log1p(-(self.constants.mu**2)) / 4.0
+
+    def errors(self) -> tuple[Array, Array]:
+        """Return the steps t = 2k + 2 of the acceleration phase and the direction error at each."""
+        t = np.array([2.0 * p.k + 2.0 for p in self.phases])
+        angle = np.arctan2([p.off_after for p in self.phases], [p.along_after for p in self.phases])
+        return t, 2.0 * np.sin(0.5 * angle)
+
+
+def theorem_run(
+    data: Any,
+    constants: str | Constants = "convexity",
+    *,
+    warm_up: str = "ngd",
+    max_warm_up: int = 100_000,
+    max_phases: int = 20_000,
+    floor: float = 1e-10,
+) -> TheoremRun:
+    r"""Run the algorithm of the proof of Theorem 6.1 and watch its statements (S1) to (S7).
+
+    Warm-up from 0 until :math:`\|\hat w - w^\star\| < \epsilon = \min\{D/2H, 1/2\}`; then Algorithm 1 with
+
+    .. math::
+
+        \eta = \mu D, \qquad T_k = 2k, \qquad R_k = D \|w(T_k)\| / \|P_\perp(w(T_k))\|
+
+    Parameters
+    ----------
+    data : array Z of shape (n, d), pair (X, y), Dataset or Geometry
+        Non-degenerate. Rows are divided by ``max(1, max_i ||z_i||)`` first.
+    constants : {"printed", "corrected", "convexity", "numerical"} or Constants
+        The first three are those of `favorable_cylinder`. The corrected ones are out of the reach of
+        float64 (``mu`` is of the order ``e^(-2D)``), and so is the speed of the printed ones; those by
+        convexity are proven and in reach. ``"numerical"`` takes D and mu from `numerical_constants`.
+    warm_up : {"ngd", "gd"}
+    max_warm_up, max_phases : int
+        Limits on the steps of the warm-up and on the phases, two steps each.
+    floor : float
+        Stop when the direction error is this small: below 1e-10 rounding of w shows in its part off the ray.
+
+    Returns
+    -------
+    TheoremRun
+
+    Raises
+    ------
+    NotSeparableError
+        When there is no separator; ``weights`` are Gordan's.
+    ValueError
+        When the data are degenerate, or a parameter is not one of those above.
+
+    References
+    ----------
+    Theorem 6.1 and its proof, Appendix C.1 of the paper.
+
+    Examples
+    --------
+    >>> import prgd
+    >>> found = theorem_run(prgd.datasets.toy(0.3))
+    >>> found.ending, all(s.corrected for s in found.statements.values())
+    ('floor', True)
+    >>> [name for name, s in found.statements.items() if not s.printed]
+    ['S2', 'S4', 'S6']
+    """
+    check_whole("max_warm_up", max_warm_up, least=1)
+    check_whole("max_phases", max_phases, least=1)
+    if warm_up not in ("ngd", "gd"):
+        raise unknown("warm-up", warm_up, ["ngd", "gd"])
+    g = geometry_of(data)
+    scale = g.scale
+    if scale > 1.0:
+        g = geometry_of(g.Z / scale)
+    found = _constants(g, constants)
+    if not found.mu < 1.0:
+        raise ValueError(
+            f"mu must be below 1, as velocities are for rows of norm at most 1; got {found.mu:.6g}."
+        )
+    w_star, gamma_star = g.reference.w_star, g.reference.gamma_star
+    problem = Problem(g.Z, scale="none")
+
+    warm = _Watch(lambda w: bool(np.any(w)) and direction_error(w, w_star) < found.epsilon)
+    first = run(
+        problem,
+        _Watched(NGD() if warm_up == "ngd" else GD(), warm),
+        stop=_either(warm, max_warm_up),
+        record=max_warm_up,
+    )
+
+    def end(ending: Ending, w: Array, phases: tuple[Phase, ...] = ()) -> TheoremRun:
+        statements = check_statements(phases, found, gamma_star, favorable_cylinder(g).rho)
+        return TheoremRun(found, scale, first.t, phases, statements, ending, w)
+
+    if not warm.is_done:
+        return end("warm-up", first.w)
+    _, off = decompose(first.w, w_star)
+    if not float(np.linalg.norm(off)) > ON_THE_RAY * float(np.linalg.norm(first.w)):
+        return end("on the ray", first.w)
+    if found.mu < LEAST_MU:
+        return end("step below rounding", first.w)
+    watch = _PhaseWatch(w_star, gamma_star, found.mu * found.D, floor)
+    second = run(
+        problem,
+        _Watched(PRGD(ProofRadius(found.D, w_star), Every(2), found.mu * found.D), watch),
+        first.w,
+        stop=_either(watch, 2 * max_phases),
+        record=2 * max_phases,
+    )
+    return end("floor" if watch.is_done else "phases", second.w, tuple(watch.phases))
+
+
+def _constants(g: Geometry, constants: str | Constants) -> Constants:
+    if isinstance(constants, Constants):
+        if constants.scale != 1.0:
+            raise ValueError(
+                f"These constants are for rows of norm up to {constants.scale:.6g}: divide the rows by that, "
+                "and find the constants of the result."
+            )
+        return constants
+    if constants == "numerical":
+        return numerical_constants(g)
+    if constants not in ("printed", "corrected", "convexity"):
+        raise unknown("kind of constants", constants, ["printed", "corrected", "convexity", "numerical"])
+    return favorable_cylinder(g)[constants]
+
+
+@dataclass
+class _Watch:
+    """Sees each step of a run, and says when a condition on w is met."""
+
+    condition: Callable[[Array], bool]
+    is_done: bool = False
+
+    def __call__(self, problem: Problem, before: State, after: State) -> None:
+        self.is_done = self.condition(after.w)
+
+
+@dataclass
+class _PhaseWatch:
+    """Notes what the proof speaks of at the projected step of each phase."""
+
+    w_star: Array
+    gamma_star: float
+    eta: float
+    floor: float
+    is_done: bool = False
+    phases: list[Phase] = field(default_factory=list)
+
+    def __call__(self, problem: Problem, before: State, after: State) -> None:
+        if before.t % 2 == 0:  # the rescaling
+            return
+        w = before.w  # w(2k + 1)
+        gradient = problem.normalized_gradient(w)  # the step's own: no further pass
+        along, off = decompose(w, self.w_star)
+        along_after, off_after = decompose(w - self.eta * gradient, self.w_star)
+        length = float(np.linalg.norm(off))
+        error = direction_error(w, self.w_star)
+        self.phases.append(
+            Phase(
+                k=(before.t - 1) // 2,
+                R_k=float(np.linalg.norm(w)),
+                along=along,
+                off=length,
+                velocity=float(gradient @ off) / length,
+                along_after=along_after,
+                off_after=float(np.linalg.norm(off_after)),
+                error=error,
+                margin_error=self.gamma_star - problem.gamma(w),
+            )
+        )
+        self.is_done = error <= self.floor
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """An algorithm whose steps are seen; it changes nothing."""
+
+    algorithm: Any
+    watch: Callable[[Problem, State, State], None] = field(repr=False)
+    state_type: ClassVar[type[State]] = State
+
+    def init(self, problem: Problem, w0: Array) -> State:
+        state: State = self.algorithm.init(problem, w0)
+        return state
+
+    def step(self, problem: Problem, s: State) -> State:
+        after: State = self.algorithm.step(problem, s)
+        self.watch(problem, s, after)
+        return after
+
+
+def _either(watch: _Watch | _PhaseWatch, steps: int) -> Stop:
+    def stop(now: Record, certificate: Certificate, history: History) -> Status | None:
+        if watch.is_done:
+            return Status.REACHED
+        return Status.MAX_STEPS if now.t >= steps else None
+
+    return stop

@@ -1,0 +1,192 @@
+"""Each claim of the registry, measured, with its verdict; and the ways it is printed."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from prgd.theory.claims import (
+    Claim,
+    Finding,
+    Verdict,
+    claim,
+    main,
+    print_claims,
+    registered,
+    run_claims,
+)
+from prgd.theory.claims.toy import LiftTo, shrinking_factor
+
+HOLDS, CAVEAT, FAILS = Verdict.HOLDS, Verdict.CAVEAT, Verdict.FAILS
+# What a theorem says can be pinned; each failure here has its entry in docs/errata.md.
+VERDICTS = {
+    "proposition-4.1-ngd": CAVEAT,
+    "proposition-4.1-prgd": CAVEAT,
+    "regularization-path-toy": HOLDS,
+    "theorem-6.4-gd-direction": HOLDS,
+    "theorem-6.4-gd-margin": HOLDS,
+    "theorem-6.4-ngd-direction": HOLDS,
+    "theorem-6.4-ngd-margin": HOLDS,
+    "section-7.1-synthetic": FAILS,
+    "section-7.1-digit-rank": FAILS,
+    "lemma-a.1": HOLDS,
+    "lemma-a.2": HOLDS,
+    "lemma-c.1": HOLDS,
+    "lemma-c.2": HOLDS,
+    "lemma-c.3": HOLDS,
+    "lemma-c.4": HOLDS,
+    "lemma-c.5-gd": HOLDS,
+    "lemma-c.5-ngd": HOLDS,
+    "theorem-c.6": HOLDS,
+    "theorem-c.7": FAILS,
+    "theorem-c.7-corrected": HOLDS,
+    "lemma-d.1": HOLDS,
+    "lemma-d.2": HOLDS,
+    "lemma-d.3": FAILS,
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_claim(name):
+    found = measured(name)
+    assert found.verdict is VERDICTS[name], found.sentence
+    assert math.isfinite(found.measured)
+    assert len(found.sentence) > 40
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+_MEASURED: dict[str, Claim] = {}
+
+
+def measured(name: str) -> Claim:
+    """Measure a claim once for all tests."""
+    if name not in _MEASURED:
+        _MEASURED[name] = registered()[name]()
+    return _MEASURED[name]
+
+
+def test_every_claim_is_in_the_registry():
+    """Also those of the cylinder and of Theorem 6.1, which are measured in tests of their own."""
+    names = list(registered())
+    assert set(VERDICTS) <= set(names)
+    rest = [name for name in names if name not in VERDICTS]
+    assert all(name.startswith(("theorem-5.5", "theorem-6.1")) for name in rest)
+    assert {"theorem-5.5", "theorem-6.1"} <= set(rest)
+    assert (
+        names.index("proposition-4.1-ngd")
+        < names.index("theorem-5.5")
+        < names.index("theorem-6.4-gd-direction")
+    )
+
+
+def test_range_of_the_proof_of_proposition_4_1():
+    figures = measured("proposition-4.1-ngd").figures
+    assert figures["largest gamma_star of the proof"] == pytest.approx(
+        math.sqrt(1 - 0.75 * math.log(2)), abs=1e-9
+    )
+    assert figures["never above the line"] is True
+    figures = measured("proposition-4.1-prgd").figures
+    assert figures["largest gamma_star of the printed radius"] == pytest.approx(
+        math.sqrt(1 - (0.5 * math.log(2)) ** 2), abs=1e-9
+    )
+    assert figures["rate beyond, printed"] == 0.0
+
+
+@pytest.mark.parametrize("gamma_star", [0.01, 0.5, 0.9, 0.937, 0.939, 0.99, 0.9999])
+def test_a_line_above_the_attractor_always_contracts(gamma_star):
+    """q in (0, 1) at w_2 = log 2 / s for every gamma_star; at w_2 = 1 only below 0.93802."""
+    s = math.sqrt(1 - gamma_star**2)
+    assert 0.0 < shrinking_factor(gamma_star, math.log(2) / s) < 1.0
+    assert shrinking_factor(gamma_star) > 0.0
+    assert (shrinking_factor(gamma_star) < 1.0) == (gamma_star < 0.93802)
+
+
+def test_lifting_to_a_line():
+    assert LiftTo(2.0)(0, np.array([3.0, 4.0]), 1.0) == pytest.approx(2.5)
+
+
+def test_ngd_on_synthetic_one_has_the_predicted_exponential_rate():
+    figures = measured("section-7.1-synthetic").figures
+    assert figures["fitted c"] == pytest.approx(figures["predicted c"], rel=0.01)
+
+
+def test_digit_figures():
+    figures = measured("section-7.1-digit-rank").figures
+    assert (figures["data rank"], figures["rank, all rows"], figures["rank, first 300"]) == (51, 16, 12)
+
+
+@pytest.mark.parametrize(
+    ("relation", "a", "b", "agrees"),
+    [
+        ("<=", 1.0, 1.0, True),
+        ("<", 1.0, 1.0, False),
+        (">=", 1.0, 2.0, False),
+        (">", 3.0, 2.0, True),
+        ("==", 1.0 + 1e-12, 1.0, True),
+        ("==", 1.1, 1.0, False),
+        ("==", 1e-12, 0.0, True),
+        ("<=", math.nan, 1.0, False),
+    ],
+)
+def test_verdicts(relation, a, b, agrees):
+    assert Finding(a, b, relation, "A sentence.").verdict is (HOLDS if agrees else FAILS)
+    assert Finding(a, b, relation, "A sentence.", caveat="But.").verdict is (CAVEAT if agrees else FAILS)
+
+
+def test_names_and_prefixes():
+    assert [c.name for c in run_claims(["lemma-d"])] == ["lemma-d.1", "lemma-d.2", "lemma-d.3"]
+    assert [c.name for c in run_claims(["LEMMA-D.2"])] == ["lemma-d.2"]
+    with pytest.raises(ValueError, match=r"Did you mean .*lemma-a\.1"):
+        run_claims(["lemma-a.11"])
+
+
+def test_a_name_is_registered_once():
+    with pytest.raises(ValueError, match="registered twice"):
+        claim("lemma-d.2", where="", statement="")(lambda: Finding(0.0, 0.0, "==", ""))
+
+
+def test_main_prints_plain_lines_when_piped(capsys, tmp_path):
+    path = tmp_path / "new" / "claims.json"
+    main(["lemma-d"], json=path)
+    out = capsys.readouterr().out
+    assert "does not hold        lemma-d.3" in out
+    assert "\x1b" not in out
+    assert "3 claims: 2 hold, 0 hold with a caveat, 1 do not hold" in out
+    found = json.loads(path.read_text())
+    assert [c["verdict"] for c in found] == ["holds", "holds", "does not hold"]
+    assert found[2]["figures"]["with the square"] == pytest.approx(1.0)
+
+
+def test_main_lists(capsys):
+    main(list_only=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(registered())
+    assert lines[0].startswith("proposition-4.1-ngd")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_table_on_a_terminal(monkeypatch):
+    out = Terminal()
+    print_claims([measured("lemma-d.3")], out)
+    assert "lemma-d.3" in out.getvalue()
+    assert "│" in out.getvalue()
+    plain = io.StringIO()
+    print_claims([measured("lemma-d.3")], plain)
+    assert "│" not in plain.getvalue()
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    main(["lemma-d.2"])
+    assert "│" in terminal.getvalue()
+
+
+def test_odd_figures_fit_into_json():
+    odd = Claim("x", "", "", math.inf, 0.0, ">", HOLDS, "", {"a": (1.0, math.nan), "b": np.arange(2)})
+    assert json.loads(json.dumps(odd.to_dict(), allow_nan=False))["figures"]["a"] == [1.0, "nan"]

@@ -1,0 +1,193 @@
+"""A counter-example or a check for each entry of docs/errata.md that numbers can decide."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import prgd
+from prgd import datasets
+from prgd.theory import gd_limit, max_margin_reference, orthogonal
+from prgd.theory.claims.runs import margin_errors
+from prgd.theory.claims.toy import shrinking_factor
+from prgd.theory.geometry import geometry, inradius
+from prgd.theory.samples import random_nondegenerate
+from prgd.theory.velocity import direction_error
+
+
+def problem_of(data):
+    return prgd.Problem(data.X, data.y, scale="none")
+
+
+def test_dataset_1_needs_gamma_star_below_1():
+    """E1. At gamma_star = 1 the three z_i coincide, and one step of NGD is exact."""
+    w = prgd.run(prgd.Problem([[1.0, 0.0]] * 3), prgd.NGD(), stop=1).w
+    assert direction_error(w, [1.0, 0.0]) == 0.0
+
+
+def test_the_path_has_positive_w_1():
+    """E2. L(-w_1, w_2) > L(w_1, w_2) for w_1 > 0: the minimiser on a circle has w_1 > 0."""
+    problem = problem_of(datasets.toy(0.3))
+    angle = np.linspace(0.0, 2.0 * math.pi, 10_000, endpoint=False)
+    for R in (0.5, 5.0, 50.0):
+        losses = [problem.log_loss(R * np.array([math.cos(a), math.sin(a)])) for a in angle]
+        best = angle[int(np.argmin(losses))]
+        assert math.cos(best) > 0.0
+        assert math.sin(best) > 0.0
+    assert problem.log_loss(np.array([-1.0, 1.0])) > problem.log_loss(np.array([1.0, 1.0]))
+
+
+@pytest.mark.parametrize(("gamma_star", "inside"), [(0.69, True), (0.70, False), (0.9, False)])
+def test_x_1_leaves_its_interval(gamma_star, inside):
+    """E3. x(1) = -log 2 + 2 (1 - gamma^2) / 3 is in [-log 2 / 2, log 2 / 2] up to 0.6929 only."""
+    s = math.sqrt(1.0 - gamma_star**2)
+    w = prgd.run(problem_of(datasets.toy(gamma_star)), prgd.NGD(), stop=1).w
+    x_1 = 2.0 * s * w[1] - math.log(2.0)
+    assert x_1 == pytest.approx(-math.log(2.0) + 2.0 * s**2 / 3.0)
+    assert bool(abs(x_1) <= 0.5 * math.log(2.0)) is inside
+
+
+def test_the_printed_radius_stalls_above_0_938():
+    """E4. At gamma_star = 0.97, q > 1 and w_1(2k+2) converges to gamma / (q - 1): no exponential rate."""
+    q = shrinking_factor(0.97)
+    assert q > 1.0
+    problem = problem_of(datasets.toy(0.97))
+    w0 = prgd.run(problem, prgd.NGD(), stop=1).w
+    w = prgd.run(problem, prgd.PRGD(prgd.ToyRadius(), prgd.Every(2)), w0, stop=2001).w
+    assert w[1] == pytest.approx(1.0)
+    assert w[0] == pytest.approx(0.97 / (q - 1.0), rel=1e-6)
+
+
+def test_the_projection_acts_in_the_proof_for_prgd():
+    """E6. After the projection w_2(2k+3) is below q and w_1(2k+3) below w_1(2k+2) + gamma; v has them."""
+    problem = problem_of(datasets.toy(0.3))
+    w0 = prgd.run(problem, prgd.NGD(), stop=1).w
+    algorithm = prgd.PRGD(prgd.ToyRadius(), prgd.Every(2))
+    before = prgd.run(problem, algorithm, w0, stop=5)
+    after = prgd.run(problem, algorithm, resume=before, stop=6).w
+    v = before.w - problem.normalized_gradient(before.w)
+    q = shrinking_factor(0.3)
+    assert v[1] == pytest.approx(q)
+    assert v[0] == pytest.approx(before.w[0] + 0.3)
+    assert after[1] < q * (1.0 - 1e-3)
+    assert after[0] < before.w[0] + 0.3 - 1e-3
+    assert after[1] / after[0] == pytest.approx(v[1] / v[0])
+
+
+def test_theorem_c7_has_no_solution_for_other_dual_weights():
+    """E10. On Dataset 1 alpha is not unique, but z_1 = z_3 forces alpha_1 = alpha_3 on the solution."""
+    data = datasets.toy(0.3)
+    Z = data.X * data.y[:, None]
+    for alpha in ([0.25, 0.5, 0.25], [0.1, 0.5, 0.4]):
+        np.testing.assert_allclose(Z.T @ alpha, 0.3 * data.w_star, atol=1e-16)
+    weights = np.exp(-(Z @ gd_limit(data).w_tilde))
+    np.testing.assert_allclose(weights / weights.sum(), [0.25, 0.5, 0.25], rtol=1e-12)
+
+
+def test_the_part_of_gd_s_limit_along_w_star_is_negative():
+    """E11. Step I for GD says c > 0."""
+    assert gd_limit(datasets.toy(0.3)).along == pytest.approx(
+        math.log(0.09 * 2.0 * math.sqrt(2.0) / 3.0) / 0.3
+    )
+    assert gd_limit(datasets.toy(0.3)).along < 0.0
+
+
+def test_sign_of_the_orthogonal_step():
+    """E12. The step adds eta P_perp(sum p_i z_i), and grad L_perp(0) = -mean of P_perp(z_i)."""
+    data = datasets.toy(0.3)
+    problem, found = problem_of(data), orthogonal(data)
+    w = np.array([4.0, 0.1])
+    after = prgd.run(problem, prgd.NGD(), w, stop=1).w
+    mean = problem.weights(w) @ (data.X * data.y[:, None])
+    np.testing.assert_allclose(after - w, mean, rtol=1e-12)
+    off = (data.X * data.y[:, None]).mean(axis=0) * [0.0, 1.0]
+    np.testing.assert_allclose(found.gradient(np.zeros(2)), -off, atol=1e-15)
+
+
+def test_ngd_follows_the_gradient_of_log_l_perp():
+    """E14. Far out P_perp(grad L / L) is grad L_perp / L_perp, and grad L_perp only where L_perp = 1."""
+    data = random_nondegenerate(46)
+    problem, found = problem_of(data), orthogonal(data)
+    v = 8.0 * found.v_star
+    w = 1e4 * data.w_star + v
+    gradient = problem.normalized_gradient(w)
+    off = gradient - (gradient @ data.w_star) * data.w_star
+    expected = found.gradient(v)
+    np.testing.assert_allclose(off, expected / found.loss(v), atol=1e-10)
+    assert np.linalg.norm(off - expected) > 0.1 * np.linalg.norm(expected)
+
+
+def test_third_inequality_of_lemma_d3():
+    """E16. f(x) = x^2 / 2 has mu = L = 1 and f(1/2) = 1/8 < 1/4; on L_perp itself near v_star too."""
+    assert 0.5 * 0.5**2 < 0.5 * 0.5
+    found = orthogonal(datasets.toy(0.3))
+    # the curvature of L_perp = L_perp * s^2 tells mu on a small ball
+    mu = 0.9 * found.curvature[0] * math.exp(found.log_loss_star)
+    v = found.v_star + np.array([0.0, 0.1])
+    gap = found.loss(v) - found.loss(found.v_star)
+    assert gap < 0.5 * mu * 0.1
+    assert gap > 0.5 * mu * 0.1**2
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_margin_error_is_linear_in_the_angle(seed):
+    """E17. gamma_star - gamma(w) >= rho sin(angle) + gamma_star (1 - cos(angle)), rho the inradius."""
+    g = geometry(random_nondegenerate(seed))
+    rng = np.random.default_rng(seed)
+    rho = inradius(g)
+    v = rng.standard_normal((500, g.basis.shape[1]))
+    v /= np.linalg.norm(v, axis=1, keepdims=True)
+    angle = np.geomspace(1e-8, 1.5, 500)
+    W = np.cos(angle)[:, None] * g.reference.w_star + np.sin(angle)[:, None] * (v @ g.basis.T)
+    bound = rho.value * np.sin(angle) + g.reference.gamma_star * 2.0 * np.sin(0.5 * angle) ** 2
+    # near the ray the rounding of w_star itself shows: 1e-13 absolute
+    assert (margin_errors(g, W) >= bound * (1.0 - 1e-9) - 1e-13).all()
+
+
+def test_ngd_is_exponential_on_dataset_1_of_the_experiments():
+    """E19. On Synthetic I the mean of the support vectors is gamma_star w_star: w_2 falls like e^-ct."""
+    data = datasets.synthetic_one(0)
+    g = geometry(data)
+    problem = prgd.Problem(data.X, data.y, scale="none", n_threads=1)
+    early = prgd.run(problem, prgd.NGD(), stop=20_000, record=20_000)
+    late = prgd.run(problem, prgd.NGD(), resume=early, stop=30_000, record=20_000)
+    rate = math.log(abs(early.w[1] / late.w[1])) / 10_000
+    assert rate == pytest.approx(g.reference.gamma_star * g.gap, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_lower_bound_of_lemma_c2_far_from_w_star_and_without_assumption_5_4(seed):
+    """E20. For every w and every separable set: gamma(w) <= gamma_star cos(angle)."""
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((20, 30))
+    reference = max_margin_reference(Z)
+    for w in rng.standard_normal((200, 30)):
+        cosine = float(w @ reference.w_star) / float(np.linalg.norm(w))
+        assert (Z @ w).min() / np.linalg.norm(w) <= reference.gamma_star * cosine + 1e-12
+
+
+def test_printed_bound_in_lemma_c3():
+    """E22. On the ray, with one row off the support, the printed bound is below the true ratio."""
+    g = geometry([[0.3, 0.5], [0.3, -0.4], [0.5, 0.0]])
+    delta, h = 0.1, 20.0
+    true_ratio = math.exp(-h * g.gap) / 2.0
+    printed = 0.5 * math.exp(-h * ((1.0 - 0.5 * delta**2) * g.gap + math.sqrt(2.0) * delta))
+    corrected = 0.5 * math.exp(-h * ((1.0 - 0.5 * delta**2) * g.gap - math.sqrt(2.0) * delta))
+    assert printed < 0.1 * true_ratio
+    assert corrected >= true_ratio
+
+
+@pytest.mark.parametrize(("eps", "holds"), [(0.4, True), (0.5, False), (0.9, False)])
+def test_last_line_of_lemma_c3_needs_eps_below_one_half(eps, holds):
+    """E24. eps / (2 (1 - eps)) < eps exactly for eps < 1/2."""
+    assert (eps / (2.0 * (1.0 - eps)) < eps) is holds
+    assert eps / (2.0 * (1.0 - 0.25 * eps)) < eps  # with the bound that the proof itself derived
+
+
+def test_schedules_as_printed_begin_at_zero():
+    """E27. R_0 k^1.2 is 0 at k = 0, and so is the length T_0 k^0.6 of the first phase."""
+    assert 0.0**1.2 == 0.0
+    assert prgd.Polynomial(1.2)(0, np.ones(2), 3.0) == 3.0
+    assert prgd.PolynomialPhases(5, 0.6)(1) == 5
