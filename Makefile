@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint test-all reproduce bench-pass bench-memory docs-check clean
+.PHONY: help test lint test-all reproduce bench bench-pass bench-memory docs-check clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -20,7 +20,6 @@ test: lint ## Lint, type-check and run all tests, with coverage
 	$(BIN)/python -m pytest --cov --cov-report= $(PYTEST_ARGS)
 	@# once more without the compiler, so that coverage sees inside the kernels
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -m kernels --cov --cov-append --cov-report=
-	$(BIN)/python -m coverage combine --quiet --append || true
 	$(BIN)/python -m coverage report --fail-under=95
 
 lint: $(VENV)/.installed-dev ## Run ruff and mypy
@@ -30,6 +29,9 @@ lint: $(VENV)/.installed-dev ## Run ruff and mypy
 
 reproduce: $(VENV)/.installed-report ## Re-run the paper's experiments
 	$(BIN)/prgd reproduce
+
+bench: $(VENV)/.installed-bench ## Race LIBLINEAR, LIBSVM, QP and others on the sets in PRGD_DATA
+	$(BIN)/python -m benchmarks.race $(BENCH_ARGS)
 
 bench-pass: $(VENV)/.installed-bench ## One pass over the data against one plain read of it
 	$(BIN)/python benchmarks/pass_ratio.py

@@ -4,6 +4,8 @@ The paper's algorithms (GD, NGD, PRGD) and their peers run on engines that read 
 step; every run returns an interval that holds the largest margin.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from prgd import datasets, rows, schedules
 from prgd.algorithms import (
     ALGORITHMS,
@@ -12,11 +14,13 @@ from prgd.algorithms import (
     PRGD,
     DualAcceleration,
     GameDynamics,
+    GatedPRGD,
     LossScaledGD,
+    ProgressiveNewton,
     find_algorithm,
 )
 from prgd.certificate import Certificate
-from prgd.errors import NotSeparableError, ZeroRowWarning
+from prgd.errors import NotSeparableError, NotSeparableWarning, ZeroRowWarning
 from prgd.maxmargin import MaxMarginResult, max_margin
 from prgd.problem import Problem
 from prgd.result import History, Record, Result, Status
@@ -35,6 +39,9 @@ from prgd.schedules import (
 )
 from prgd.stopping import Gap, MarginError, MaxSteps, Stalled, any_of
 
+if TYPE_CHECKING:
+    from prgd.estimators import MaxMarginClassifier, PRGDClassifier
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -52,16 +59,21 @@ __all__ = [
     "ExplicitTimes",
     "GameDynamics",
     "Gap",
+    "GatedPRGD",
     "Geometric",
     "History",
     "LossScaledGD",
     "MarginError",
+    "MaxMarginClassifier",
     "MaxMarginResult",
     "MaxSteps",
     "NotSeparableError",
+    "NotSeparableWarning",
+    "PRGDClassifier",
     "Polynomial",
     "PolynomialPhases",
     "Problem",
+    "ProgressiveNewton",
     "ProofRadius",
     "Record",
     "Result",
@@ -79,3 +91,18 @@ __all__ = [
     "run",
     "schedules",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker would take any name as known
+
+    def __getattr__(name: str) -> Any:
+        """Import the estimators when they are asked for: they need scikit-learn, which is slow to load."""
+        if name in ("MaxMarginClassifier", "PRGDClassifier"):
+            from prgd import estimators
+
+            return getattr(estimators, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -19,3 +19,34 @@ class NotSeparableError(ValueError):
 
 class ZeroRowWarning(UserWarning):
     """Some rows are zero: they have margin 0 for every w, so no margin through the origin exists."""
+
+
+class NotSeparableWarning(UserWarning):
+    """``fit`` found no hyperplane that separates the classes, and returned a classifier that errs.
+
+    Attributes
+    ----------
+    classes : list
+        The classes that were not separated from the others; of two classes, the second one.
+    weights : csr_array of shape (len(classes), n) or None
+        For each of them weights p >= 0 of sum 1. Where it is proven, ``Z.T @ p = 0`` (to rounding), which
+        no separator allows (Gordan).
+    upper_bound : ndarray of shape (len(classes),) or None
+        ``||Z.T @ p||``: no separator has a larger margin.
+    is_proven : ndarray of bool or None
+        False where no separator was found within the limit, though there may be one of a smaller margin.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        classes: object = (),
+        weights: object = None,
+        upper_bound: object = None,
+        is_proven: object = None,
+    ) -> None:
+        super().__init__(message)
+        self.classes = classes
+        self.weights = weights
+        self.upper_bound = upper_bound
+        self.is_proven = is_proven

@@ -104,7 +104,7 @@ def test_opposite_labels_on_equal_rows_are_proof_at_once():
     assert result.passes < 60
 
 
-@pytest.mark.parametrize("margin", [1e-3, 1e-5, 1e-7])
+@pytest.mark.parametrize("margin", [1e-3, 1e-5, 1e-7, 1e-9, 1e-10])
 def test_small_margins_are_certified(margin):
     rng = np.random.default_rng(3)
     y = np.where(rng.random(200) < 0.5, 1, -1)

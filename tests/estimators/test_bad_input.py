@@ -1,0 +1,327 @@
+"""Bad input and faults, for `max_margin` and for the estimators: a clear word or a true interval."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import prgd
+from prgd import MaxMarginClassifier, NotSeparableWarning, PRGDClassifier, Status
+
+both = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "origin"])
+ignore_zero_rows = pytest.mark.filterwarnings("ignore::prgd.ZeroRowWarning")
+
+
+def gaussian(seed=0, n=60, d=4):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+def fitted(X, y, fit_intercept=True, **options):
+    """The answers of `max_margin` and of the estimator, which must be the same."""
+    result = prgd.max_margin(X, y, fit_intercept=fit_intercept, **options)
+    classifier = MaxMarginClassifier(fit_intercept=fit_intercept, **options).fit(X, y)
+    assert classifier.status_ == (result.status,)
+    assert classifier.margin_[0] == pytest.approx(result.margin, rel=1e-9)
+    assert classifier.margin_upper_bound_[0] == pytest.approx(result.upper_bound, rel=1e-9, abs=1e-300)
+    return result, classifier
+
+
+def refused(X, y, fit_intercept=True):
+    """Both must prove that there is no separator; return the proof of `max_margin`."""
+    result = prgd.max_margin(X, y, fit_intercept=fit_intercept)
+    assert result.status is Status.NOT_SEPARABLE
+    assert result.is_separable is False
+    assert result.check(X, y).is_valid
+    classifier = MaxMarginClassifier(fit_intercept=fit_intercept)
+    with pytest.warns(NotSeparableWarning) as caught:
+        classifier.fit(X, y)
+    (warning,) = (w.message for w in caught if w.category is NotSeparableWarning)
+    assert warning.is_proven.tolist() == [True]
+    assert np.isfinite(classifier.decision_function(X)).all()
+    return result
+
+
+@both
+def test_one_class(fit_intercept):
+    X = np.eye(3)
+    with pytest.raises(ValueError, match="y must hold two classes; got 1"):
+        prgd.max_margin(X, [1, 1, 1], fit_intercept=fit_intercept)
+    for estimator in (MaxMarginClassifier, PRGDClassifier):
+        with pytest.raises(ValueError, match="at least two classes; got one class, 1"):
+            estimator(fit_intercept=fit_intercept).fit(X, [1, 1, 1])
+
+
+def test_more_than_two_classes():
+    with pytest.raises(ValueError, match=r"two classes; got 3 .* one class against the rest"):
+        prgd.max_margin(np.eye(3), [1, 2, 3])
+
+
+@both
+def test_one_row(fit_intercept):
+    with pytest.raises(ValueError, match="two classes"):
+        prgd.max_margin([[1.0, 2.0]], [1], fit_intercept=fit_intercept)
+    with pytest.raises(ValueError, match="one class"):
+        MaxMarginClassifier(fit_intercept=fit_intercept).fit([[1.0, 2.0]], [1])
+
+
+def test_one_row_z():
+    result = prgd.max_margin([[3.0, 4.0]], fit_intercept=False)
+    assert result.status is Status.CERTIFIED
+    assert result.margin == pytest.approx(5.0)
+    with pytest.raises(ValueError, match="both classes"):
+        prgd.max_margin([[3.0, 4.0]])
+
+
+def test_two_rows():
+    result, classifier = fitted([[0.0, 0.0], [3.0, 4.0]], ["b", "a"])
+    assert result.margin == pytest.approx(2.5)
+    assert classifier.predict([[0.1, 0.0], [3.0, 3.9]]).tolist() == ["b", "a"]
+
+
+@both
+def test_one_feature(fit_intercept):
+    result, _ = fitted([[1.0], [2.0], [-1.5]], [1, 1, 0], fit_intercept)
+    assert result.status is Status.CERTIFIED
+    assert result.margin == pytest.approx(1.25 if fit_intercept else 1.0)
+    refused([[1.0], [2.0], [1.5]], [1, 1, 0], fit_intercept)
+
+
+@both
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_a_row_in_both_classes_is_a_proof_at_once(fit_intercept, kind):
+    X, y = gaussian()
+    X, y = np.vstack([X, X[7]]), np.append(y, 1 - y[7])
+    result = refused(kind(X), y, fit_intercept)
+    assert result.passes < 15
+
+
+@both
+def test_every_row_in_both_classes(fit_intercept):
+    X, y = gaussian()
+    refused(np.vstack([X, X]), np.append(y, 1 - y), fit_intercept)
+
+
+def test_zero_rows():
+    X, y = gaussian()
+    X, y = np.vstack([X, np.zeros((2, 4))]), np.append(y, [1, 1])
+    result, _ = fitted(X, y)
+    assert result.status is Status.CERTIFIED
+    with pytest.warns(prgd.ZeroRowWarning, match="2 of 62 rows are zero"):
+        result = prgd.max_margin(X, y, fit_intercept=False)
+    assert result.status is Status.NOT_SEPARABLE
+    y[-1] = 0
+    refused(X, y)
+
+
+@both
+@ignore_zero_rows
+@pytest.mark.parametrize("value", [0.0, 7.0])
+def test_all_rows_the_same(fit_intercept, value):
+    refused(np.full((4, 3), value), [0, 1, 0, 1], fit_intercept)
+
+
+@both
+def test_constant_columns_change_nothing_with_an_intercept(fit_intercept):
+    X, y = gaussian()
+    constant = np.column_stack([X, np.full(60, 1e3), np.zeros(60)])
+    result, _ = fitted(constant, y, fit_intercept, tol=1e-8)
+    assert result.status is Status.CERTIFIED
+    assert result.coef[-1] == 0.0
+    if fit_intercept:
+        expected = prgd.max_margin(X, y, tol=1e-8)
+        assert result.margin == pytest.approx(expected.margin, rel=1e-7)
+        assert abs(result.coef[-2]) * 1e3 < 1e-6
+
+
+@both
+def test_many_more_features_than_rows(fit_intercept):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((12, 5000)), np.arange(12) % 2
+    result, classifier = fitted(X, y, fit_intercept)
+    assert result.status is Status.CERTIFIED
+    assert classifier.score(X, y) == 1.0
+
+
+@both
+@ignore_zero_rows
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64, np.float32, np.float16, ">f8", object])
+def test_any_real_dtype(fit_intercept, dtype):
+    X = np.array([[0, 1, 1], [1, 1, 1], [1, 0, 0], [1, 0, 1], [0, 1, 0]])
+    y = [1, 1, 0, 0, 1]
+    expected = prgd.max_margin(X.astype(float), y, fit_intercept=fit_intercept)
+    result, classifier = fitted(X.astype(dtype), y, fit_intercept)
+    assert result.coef.tolist() == pytest.approx(expected.coef.tolist())
+    assert classifier.predict(X.astype(dtype)).tolist() == y
+
+
+@pytest.mark.parametrize(
+    "y", [[True, False], ["a", "b"], np.array(["a", "b"], object), [2.0, -1.0], [2**60, 1]]
+)
+def test_any_kind_of_label(y):
+    _, classifier = fitted([[1.0, 0.0], [0.0, 2.0]], y)
+    assert classifier.predict([[1.0, 0.0], [0.0, 2.0]]).tolist() == list(y)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_entries_that_are_not_finite(bad, kind):
+    X, y = gaussian()
+    X[3, 2] = bad
+    with pytest.raises(ValueError, match="NaN or infinite, at row 3, column 2"):
+        prgd.max_margin(kind(X), y)
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        MaxMarginClassifier().fit(kind(X), y)
+
+
+def test_shapes_that_do_not_fit():
+    X, y = gaussian()
+    for fit in (prgd.max_margin, MaxMarginClassifier().fit, PRGDClassifier().fit):
+        with pytest.raises(ValueError, match=r"y|label|inconsistent"):
+            fit(X, y[:-1])
+        with pytest.raises(ValueError, match=r"table|2D|1D"):
+            fit(X[:, 0], y)
+        with pytest.raises(ValueError, match=r"at least one|0 sample|Found array"):
+            fit(X[:0], y[:0])
+
+
+@pytest.mark.parametrize("frames", ["pandas", "polars"])
+def test_frames(frames):
+    library = pytest.importorskip(frames)
+    X, y = gaussian()
+    columns = {"a": X[:, 0], "b": (X[:, 1] * 10).astype(int), "c": X[:, 2] > 0}
+    table = np.column_stack([np.asarray(c, float) for c in columns.values()])
+    labels = np.where(y == 1, "yes", "no")
+    frame, series = library.DataFrame(columns), library.Series(labels.tolist())
+    result, classifier = fitted(frame, series, tol=1e-9)
+    expected = prgd.max_margin(table, labels, tol=1e-9)
+    assert result.coef == pytest.approx(expected.coef, rel=1e-6)
+    # scikit-learn 1.6 does not find the names in the frames of polars 2
+    if frames == "pandas" or hasattr(classifier, "feature_names_in_"):
+        assert classifier.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert (classifier.predict(frame) == labels).all()
+
+
+# Wild scales: the interval is true, and the word agrees with it
+
+
+def honest(result, gamma_star):
+    """gamma_star lies in the interval, and no word contradicts it."""
+    assert result.margin <= gamma_star * (1 + 1e-6)
+    assert result.upper_bound >= gamma_star * (1 - 1e-6)
+    assert result.is_separable is not False
+    if result.status is Status.CERTIFIED:
+        assert result.margin == pytest.approx(gamma_star, rel=1e-5)
+
+
+@both
+@pytest.mark.parametrize("gamma_star", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_tiny_relative_margins(gamma_star, fit_intercept):
+    # row norms up to 3, and a margin in closed form: only the second feature tells the classes apart
+    X = np.array(
+        [[1.0, gamma_star], [1.0, -gamma_star], [2.0, gamma_star], [-3.0, -gamma_star], [-3.0, gamma_star]]
+    )
+    result, _ = fitted(X, [1, 0, 1, 0, 1], fit_intercept)
+    honest(result, gamma_star)
+    if gamma_star >= 1e-9:
+        assert result.status is Status.CERTIFIED
+
+
+@both
+@pytest.mark.parametrize("seed", range(8))
+def test_wildly_scaled_features(seed, fit_intercept):
+    X, y = gaussian(seed)
+    scales = 10.0 ** np.random.default_rng(seed).integers(-9, 10, 4)
+    result, classifier = fitted(X * scales, y, fit_intercept)
+    assert result.status is Status.CERTIFIED
+    assert result.check(X * scales, y).is_valid
+    assert classifier.score(X * scales, y) == 1.0
+
+
+@both
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("decades", [3, 6, 9])
+def test_wildly_scaled_rows(seed, decades, fit_intercept):
+    X, y = gaussian(seed)
+    # the first column keeps its sign: its axis separates the rows, by little
+    X = X * 10.0 ** np.random.default_rng(seed).uniform(-decades, decades, (60, 1))
+    smallest = np.abs(X[:, 0]).min()
+    result = prgd.max_margin(X, y, fit_intercept=fit_intercept)
+    assert result.is_separable is not False
+    assert result.check(X, y).is_valid
+    assert result.upper_bound >= smallest
+    if decades < 9:
+        assert result.status is Status.CERTIFIED
+        assert result.margin >= smallest
+
+
+@both
+@pytest.mark.parametrize("scale", [1e-140, 1e-30, 1e30, 1e140])
+def test_the_unit_does_not_matter(scale, fit_intercept):
+    X, y = gaussian()
+    expected = prgd.max_margin(X, y, fit_intercept=fit_intercept)
+    result, classifier = fitted(X * scale, y, fit_intercept)
+    assert result.status is Status.CERTIFIED
+    assert result.margin == pytest.approx(expected.margin * scale, rel=2e-6)
+    assert classifier.score(X * scale, y) == 1.0
+
+
+def test_beyond_the_floating_range():
+    X, y = gaussian()
+    for scale in (1e-170, 1e170):
+        for fit in (prgd.max_margin, MaxMarginClassifier().fit):
+            with pytest.raises(ValueError, match=r"leaves the floating range\. Multiply X by a constant"):
+                fit(X * scale, y)
+
+
+# Ctrl-C
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_ctrl_c_returns_the_best_certified_interval(monkeypatch, calls):
+    from prgd.maxmargin import pairs
+
+    X, y = gaussian(n=2000, d=30)
+    exact = prgd.max_margin(X, y, tol=1e-9)
+    descend, left = pairs.descend, [calls]
+
+    def interrupted(*args):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return descend(*args)
+
+    monkeypatch.setattr(pairs, "descend", interrupted)
+    result = prgd.max_margin(X, y, tol=1e-14)
+    assert result.status is Status.INTERRUPTED
+    assert result.margin <= exact.upper_bound
+    assert result.upper_bound >= exact.margin
+    assert result.check(X, y).is_valid
+    assert len(result.history) == calls
+
+
+def test_ctrl_c_before_there_is_an_interval(monkeypatch):
+    from prgd.maxmargin import pairs
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pairs, "descend", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        prgd.max_margin(*gaussian())
+
+
+# Warm starts
+
+
+def test_a_warm_start_that_does_not_fit():
+    X, y = gaussian()
+    for w0 in (np.ones(3), np.full(4, np.nan), np.ones((1, 4))):
+        with pytest.raises(ValueError, match=r"w0 must be a finite vector of shape \(4,\)"):
+            prgd.max_margin(X, y, w0=w0)
+    for w0 in (np.zeros(4), -np.eye(4)[0], 1e100 * np.ones(4)):
+        result = prgd.max_margin(X, y, w0=w0)
+        assert result.status is Status.CERTIFIED
+        assert result.margin == pytest.approx(prgd.max_margin(X, y).margin, rel=2e-6)

@@ -1,0 +1,499 @@
+"""Both estimators: certificates, fallbacks, weights, several classes, and life inside scikit-learn."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import prgd
+from prgd import MaxMarginClassifier, NotSeparableWarning, PRGDClassifier, Status
+
+ignore_not_separable = pytest.mark.filterwarnings("ignore::prgd.NotSeparableWarning")
+ignore_convergence = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def gaussian(seed=0, n=120, d=6, push=0.3):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) + rng.standard_normal(d)
+    w = rng.standard_normal(d)
+    w /= np.linalg.norm(w)
+    side = X @ w - np.median(X @ w)
+    y = np.where(side > 0, "yes", "no")
+    return X + push * np.sign(side)[:, None] * w, y
+
+
+def flipped_iris():
+    X, y = load_iris(return_X_y=True)
+    return X[50:], y[50:]
+
+
+def recomputed(classifier, X, y, k):
+    """Both bounds of problem k from the attributes alone."""
+    classes = classifier.classes_
+    positive = classes[1] if len(classes) == 2 else classes[k]
+    signs = np.where(y == positive, 1.0, -1.0)
+    w, b = classifier.coef_[k], classifier.intercept_[k]
+    margin = (signs * (X @ w + b)).min() / np.linalg.norm(w)
+    p = classifier.dual_coef_[[k]].toarray()[0]
+    assert (p >= 0).all()
+    sums = [p[signs > 0].sum(), p[signs < 0].sum()] if classifier.fit_intercept else [p.sum()]
+    np.testing.assert_allclose(sums, 1.0 / len(sums), rtol=1e-12)
+    return margin, np.linalg.norm(X.T @ (signs * p))
+
+
+# Certificates
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_two_classes_are_certified(fit_intercept, kind):
+    X, y = gaussian()
+    if not fit_intercept:
+        X = X - X.mean(axis=0)
+        y = np.where(X @ np.arange(1.0, 7.0) > 0, "yes", "no")
+    classifier = MaxMarginClassifier(fit_intercept=fit_intercept).fit(kind(X), y)
+    expected = prgd.max_margin(X, y, fit_intercept=fit_intercept)
+    np.testing.assert_allclose(classifier.coef_[0], expected.coef, rtol=1e-6)
+    assert classifier.classes_.tolist() == ["no", "yes"]
+    assert classifier.status_ == (Status.CERTIFIED,)
+    assert classifier.gap_[0] <= 1e-6
+    margin, upper = recomputed(classifier, X, y, 0)
+    assert margin == pytest.approx(classifier.margin_[0], rel=1e-9)
+    assert upper == pytest.approx(classifier.margin_upper_bound_[0], rel=1e-9)
+    assert classifier.support_.tolist() == np.flatnonzero(classifier.dual_coef_.toarray()[0]).tolist()
+    assert classifier.n_iter_.tolist() == [np.ceil(expected.passes)]
+    assert classifier.score(X, y) == 1.0
+    smallest = np.abs(classifier.decision_function(X)).min()
+    assert smallest == pytest.approx(1.0, rel=1e-6)
+
+
+def test_each_class_of_several_has_its_certificate():
+    rng = np.random.default_rng(1)
+    centres = np.array([[0, 8], [7, -4], [-7, -4]])
+    y = np.arange(90) % 3
+    X = centres[y] + rng.standard_normal((90, 2))
+    classifier = MaxMarginClassifier().fit(X, y)
+    assert classifier.coef_.shape == (3, 2)
+    assert classifier.intercept_.shape == classifier.margin_.shape == classifier.n_iter_.shape == (3,)
+    assert classifier.dual_coef_.shape == (3, 90)
+    assert classifier.status_ == (Status.CERTIFIED,) * 3
+    for k in range(3):
+        margin, upper = recomputed(classifier, X, y, k)
+        assert margin == pytest.approx(classifier.margin_[k], rel=1e-9)
+        assert (upper - margin) / upper <= 1.001e-6
+        alone = prgd.max_margin(X, y == k)
+        assert alone.margin == pytest.approx(classifier.margin_[k], rel=1e-6)
+    assert classifier.decision_function(X).shape == (90, 3)
+    assert classifier.score(X, y) == 1.0
+
+
+def test_prgd_runs_algorithm_1_after_its_warm_up():
+    data = prgd.datasets.synthetic_one(0)
+    classifier = PRGDClassifier(fit_intercept=False, tol=1e-5).fit(data.X, data.y)
+    problem = prgd.Problem(data.X, data.y)
+    warm = prgd.run(problem, prgd.GD(), stop=1000)
+    result = prgd.run(problem, prgd.PRGD(), warm.w, stop=prgd.any_of(prgd.Gap(1e-5), 1000))
+    assert result.status is Status.CERTIFIED
+    assert classifier.n_iter_.tolist() == [1000 + result.t]
+    assert classifier.R_0_.tolist() == [np.linalg.norm(warm.w)]
+    assert classifier.margin_[0] == result.certificate.lower
+    assert classifier.margin_upper_bound_[0] == result.certificate.upper
+    w = result.certificate.w_lower
+    np.testing.assert_allclose(classifier.coef_[0], w / (w @ w) ** 0.5 / result.certificate.lower)
+    margin, upper = recomputed(classifier, data.X, data.y, 0)
+    assert margin == pytest.approx(classifier.margin_[0], rel=1e-9)
+    assert upper == pytest.approx(classifier.margin_upper_bound_[0], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("texts", "schedules"),
+    [
+        (("polynomial:0.6", "polynomial:5,0.6"), (prgd.Polynomial(0.6), prgd.PolynomialPhases(5, 0.6))),
+        (("explicit:5,50", "explicit:0,9,30"), (prgd.ExplicitRadii((5, 50)), prgd.ExplicitTimes((0, 9, 30)))),
+    ],
+)
+@ignore_convergence
+def test_schedules_are_objects_or_their_texts(texts, schedules):
+    X, y = gaussian()
+    a, b = (
+        PRGDClassifier(radius=R, phases=T, warmup_steps=50, max_iter=50).fit(X, y)
+        for R, T in (texts, schedules)
+    )
+    assert a.coef_.tobytes() == b.coef_.tobytes()
+
+
+def test_the_gap_that_is_not_reached_is_said():
+    X, y = gaussian()
+    with pytest.warns(ConvergenceWarning, match="limit on passes.*'no' from 'yes' the largest margin lies"):
+        classifier = MaxMarginClassifier(tol=1e-15, max_passes=1).fit(X, y)
+    assert classifier.status_ == (Status.MAX_PASSES,)
+    with pytest.warns(ConvergenceWarning, match="step limit was reached"):
+        classifier = PRGDClassifier(tol=1e-9, warmup_steps=20, max_iter=20).fit(X, y)
+    assert classifier.status_ == (Status.MAX_STEPS,)
+    assert classifier.margin_[0] > 0
+
+
+def test_verbose_prints_bounds(capsys):
+    MaxMarginClassifier(verbose=1).fit(*gaussian())
+    assert "<= gamma_star <=" in capsys.readouterr().out
+
+
+# Data that are not separable
+
+
+def test_the_warning_carries_the_proof():
+    X, y = flipped_iris()
+    with pytest.warns(NotSeparableWarning, match="No hyperplane separates 1 from 2. .* logistic") as caught:
+        classifier = MaxMarginClassifier().fit(X, y)
+    warning = caught[0].message
+    assert caught[0].filename == __file__
+    assert warning.classes == [2]
+    assert warning.is_proven.tolist() == [True]
+    assert warning.weights.shape == (1, 100)
+    signs = np.where(y == 2, 1.0, -1.0)
+    assert np.linalg.norm(X.T @ (signs * warning.weights.toarray()[0])) <= 1e-12
+    assert warning.upper_bound[0] <= 1e-12
+    assert classifier.status_ == (Status.NOT_SEPARABLE,)
+    assert classifier.margin_[0] < 0
+    restored = pickle.loads(pickle.dumps(warning))  # noqa: S301
+    assert str(restored) == str(warning)
+    assert restored.weights.nnz == warning.weights.nnz
+
+
+@ignore_not_separable
+@pytest.mark.parametrize(
+    "classifier",
+    [MaxMarginClassifier(), PRGDClassifier(warmup_steps=300, max_iter=100)],
+    ids=["max-margin", "prgd"],
+)
+@pytest.mark.parametrize("name", ["iris", "cancer"])
+@ignore_convergence
+def test_the_fallback_is_about_as_accurate_as_logistic_regression(classifier, name):
+    if name == "iris":
+        X, y = flipped_iris()
+    else:
+        X, y = load_breast_cancer(return_X_y=True)
+        wrong = np.random.default_rng(0).choice(len(y), 40, replace=False)
+        y[wrong] = 1 - y[wrong]
+    folds = StratifiedKFold(4, shuffle=True, random_state=0)
+    found, reference = (
+        cross_val_score(make_pipeline(StandardScaler(), model), X, y, cv=folds).mean()
+        for model in (classifier, LogisticRegression())
+    )
+    assert found >= reference - 0.025
+
+
+def test_separable_classes_stay_certified_beside_others():
+    X, y = load_digits(return_X_y=True)
+    with pytest.warns(NotSeparableWarning, match="separates .* from the rest") as caught:
+        classifier = MaxMarginClassifier(tol=1e-4).fit(X, y)
+    errs = caught[0].message.classes
+    assert 0 < len(errs) < 10
+    for k in range(10):
+        expected = Status.NOT_SEPARABLE if k in errs else Status.CERTIFIED
+        assert classifier.status_[k] is expected
+    assert classifier.score(X, y) > 0.97
+
+
+def test_the_fallback_does_not_depend_on_units():
+    X, y = flipped_iris()
+    with pytest.warns(NotSeparableWarning):
+        a = MaxMarginClassifier().fit(X, y)
+    units = np.array([1e-3, 1.0, 1e4, 8.0])
+    with pytest.warns(NotSeparableWarning):
+        b = MaxMarginClassifier().fit(X * units, y)
+    with pytest.warns(NotSeparableWarning):
+        c = MaxMarginClassifier().fit(sp.csr_array(X), y)
+    np.testing.assert_allclose(a.coef_, b.coef_ * units, rtol=1e-3)
+    np.testing.assert_allclose(a.coef_, c.coef_, rtol=1e-6)
+
+
+def test_prgd_says_when_it_has_no_proof():
+    X, y = flipped_iris()
+    with pytest.warns(
+        NotSeparableWarning, match="Found none that separates 1 from 2; its margin would be"
+    ) as caught:
+        classifier = PRGDClassifier(warmup_steps=50, max_iter=20).fit(X, y)
+    assert caught[0].message.is_proven.tolist() == [False]
+    assert classifier.score(X, y) > 0.5
+
+
+def test_prgd_knows_a_vanished_gradient():
+    X = np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 1.0], [3.0, 1.0]])
+    with pytest.warns(NotSeparableWarning, match="No hyperplane separates 0 from 1") as caught:
+        classifier = PRGDClassifier().fit(X, [0, 1, 0, 1])
+    assert caught[0].message.is_proven.all()
+    assert classifier.coef_.tolist() == [[0.0, 0.0]]
+    assert classifier.status_ == (Status.NOT_SEPARABLE,)
+
+
+# Weights
+
+
+def test_positive_weights_do_not_move_the_margin_and_zero_takes_rows_away():
+    X, y = gaussian()
+    plain = MaxMarginClassifier(tol=1e-10).fit(X, y)
+    weights = np.random.default_rng(3).uniform(0.1, 5.0, len(y))
+    heavy = MaxMarginClassifier(tol=1e-10, class_weight={"yes": 7, "no": 0.1}).fit(X, y, weights)
+    np.testing.assert_allclose(heavy.coef_, plain.coef_, rtol=1e-6)
+    weights[plain.support_] = 0.0
+    kept = weights > 0
+    light = MaxMarginClassifier(tol=1e-10).fit(X, y, weights)
+    alone = MaxMarginClassifier(tol=1e-10).fit(X[kept], y[kept])
+    np.testing.assert_allclose(light.coef_, alone.coef_, rtol=1e-6)
+    assert light.margin_[0] > plain.margin_[0]
+    # rows are counted as they were given
+    assert light.dual_coef_.shape == (1, len(y))
+    assert kept[light.support_].all()
+    assert light.support_.tolist() == np.flatnonzero(kept)[alone.support_].tolist()
+
+
+@ignore_not_separable
+def test_weights_count_in_the_fallback():
+    X, y = flipped_iris()
+    found = [
+        (MaxMarginClassifier(class_weight=w).fit(X, y).predict(X) == 2).sum() for w in ({2: 100}, {1: 100})
+    ]
+    assert found[0] > 50 > found[1]
+    weights = np.where(y == 2, 100.0, 1.0)
+    assert (MaxMarginClassifier().fit(X, y, weights).predict(X) == 2).sum() == found[0]
+
+
+@ignore_convergence
+def test_weights_weigh_the_loss_of_prgd():
+    X, y = gaussian(n=40)
+    counts = np.random.default_rng(5).integers(0, 4, 40)
+    options = {"warmup_steps": 100, "max_iter": 10}
+    a = PRGDClassifier(**options).fit(X, y, counts)
+    b = PRGDClassifier(**options).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    c = PRGDClassifier(**options).fit(X, y)
+    np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-8)
+    assert not np.allclose(a.coef_, c.coef_, rtol=1e-3)
+
+
+def test_balanced_counts_the_rows_that_are_there():
+    X, y = gaussian(n=40)
+    weights = np.ones(40)
+    weights[:7] = 0.0
+    options = {"warmup_steps": 30, "max_iter": 10, "tol": 0.9, "class_weight": "balanced"}
+    a = PRGDClassifier(**options).fit(X, y, weights)
+    b = PRGDClassifier(**options).fit(X[7:], y[7:])
+    np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-9)
+
+
+def test_a_class_without_weight_is_not_there():
+    X, y = load_iris(return_X_y=True)
+    classifier = MaxMarginClassifier(class_weight={0: 1, 1: 1, 2: 0}).fit(X, y)
+    assert classifier.classes_.tolist() == [0, 1]
+    assert classifier.dual_coef_.shape == (1, 150)
+    for estimator in (MaxMarginClassifier(), PRGDClassifier()):
+        with pytest.raises(ValueError, match="needs rows of at least two classes; got one class, 0"):
+            estimator.fit(X, y, (y == 0).astype(float))
+        with pytest.raises(ValueError, match=r"zero"):
+            estimator.fit(X, y, np.zeros(150))
+        with pytest.raises(ValueError, match="zero everywhere: no row and no class is left"):
+            clone(estimator).set_params(class_weight={0: 0, 1: 0, 2: 0}).fit(X, y)
+
+
+# Warm starts
+
+
+def test_warm_start_saves_passes():
+    X, y = gaussian(n=400)
+    cold = MaxMarginClassifier(warm_start=True).fit(X, y)
+    first, coef = cold.n_iter_[0], cold.coef_.copy()
+    cold.fit(X, y)
+    assert cold.n_iter_[0] < first
+    np.testing.assert_allclose(cold.coef_, coef, rtol=1e-3)
+    # another width starts afresh
+    cold.fit(X[:, :4], np.where(X[:, 0] > 1, 1, 0))
+    assert cold.coef_.shape == (1, 4)
+
+
+def test_warm_start_of_prgd_goes_on_from_the_direction():
+    X, y = gaussian()
+    classifier = PRGDClassifier(warm_start=True, warmup_steps=200, max_iter=100, tol=1e-12)
+    with pytest.warns(ConvergenceWarning):
+        classifier.fit(X, y)
+    assert classifier.n_iter_.tolist() == [300]
+    gap, R_0 = classifier.gap_[0], classifier.R_0_[0]
+    with pytest.warns(ConvergenceWarning):
+        classifier.fit(X, y)
+    assert classifier.n_iter_.tolist() == [100]
+    assert classifier.gap_[0] < gap
+    assert classifier.R_0_[0] == pytest.approx(R_0)
+
+
+# Ctrl-C
+
+
+def interrupt_after(monkeypatch, calls: int) -> None:
+    from prgd.maxmargin import pairs
+
+    descend, left = pairs.descend, [calls]
+
+    def interrupted(*args):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return descend(*args)
+
+    monkeypatch.setattr(pairs, "descend", interrupted)
+
+
+def test_ctrl_c_keeps_the_best_interval(monkeypatch):
+    X, y = gaussian(n=400)
+    exact = prgd.max_margin(X, y).margin
+    interrupt_after(monkeypatch, 1)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        classifier = MaxMarginClassifier(tol=1e-12).fit(X, y)
+    assert classifier.status_ == (Status.INTERRUPTED,)
+    assert 0 < classifier.margin_[0] <= exact <= classifier.margin_upper_bound_[0]
+    margin, upper = recomputed(classifier, X, y, 0)
+    assert margin == pytest.approx(classifier.margin_[0], rel=1e-9)
+    assert upper == pytest.approx(classifier.margin_upper_bound_[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("calls", [0, 1])
+def test_ctrl_c_is_not_swallowed_while_classes_are_left(monkeypatch, calls):
+    X, y = load_iris(return_X_y=True)
+    classifier = MaxMarginClassifier(tol=1e-15)
+    interrupt_after(monkeypatch, calls)
+    with pytest.raises(KeyboardInterrupt):
+        classifier.fit(X, y)
+    assert not hasattr(classifier, "coef_")
+
+
+@pytest.mark.parametrize(("algorithm", "steps"), [(prgd.GD, 7), (prgd.PRGD, 107)])
+def test_ctrl_c_keeps_what_prgd_has(monkeypatch, algorithm, steps):
+    step = algorithm.step
+
+    def interrupted(self, problem, state):
+        if state.t == 7:
+            raise KeyboardInterrupt
+        return step(self, problem, state)
+
+    monkeypatch.setattr(algorithm, "step", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        classifier = PRGDClassifier(warmup_steps=100, tol=1e-12).fit(*gaussian())
+    assert classifier.status_ == (Status.INTERRUPTED,)
+    assert classifier.n_iter_.tolist() == [steps]
+
+
+# Parameters
+
+
+@pytest.mark.parametrize(
+    ("estimator", "said"),
+    [
+        (MaxMarginClassifier(tol=-1), "tol must be a finite number above 0"),
+        (MaxMarginClassifier(max_passes=0), "max_passes must be a whole number of at least 1"),
+        (PRGDClassifier(eta=0), "eta must be a finite number above 0"),
+        (PRGDClassifier(warmup_steps=0), "warmup_steps must be a whole number of at least 1"),
+        (PRGDClassifier(max_iter=-1), "must be a whole number"),
+        (PRGDClassifier(radius="geometrik:2"), "Did you mean geometric"),
+        (PRGDClassifier(phases="evry:2"), "Did you mean every"),
+        (PRGDClassifier(loss="hinge"), "loss must be one of"),
+        (PRGDClassifier(loss="logistic"), "fit_intercept=True needs loss='exponential'"),
+    ],
+)
+def test_bad_parameters_are_named(estimator, said):
+    with pytest.raises(ValueError, match=said):
+        estimator.fit(*gaussian())
+
+
+def test_a_warm_up_that_diverges_is_named():
+    X, y = flipped_iris()
+    with pytest.raises(ValueError, match=r"left the floating range after step .* Use a smaller eta"):
+        PRGDClassifier(eta=1e306).fit(X, y)
+
+
+def test_numpy_numbers_are_numbers():
+    MaxMarginClassifier(tol=np.float32(1e-4), max_passes=np.int64(500)).fit(*gaussian())
+    with pytest.raises(TypeError):
+        MaxMarginClassifier(max_passes=2.5).fit(*gaussian())
+
+
+# Life inside scikit-learn
+
+
+def test_grid_search_over_a_pipeline_with_sparse_tfidf():
+    rng = np.random.default_rng(0)
+    words = {"spam": ["win", "cash", "now", "free"], "ham": ["meet", "lunch", "report", "team"]}
+    both = ["the", "a", "of", "and", "to"]
+    y = np.array(["spam", "ham"] * 30)
+    texts = [" ".join(rng.choice(words[label] + both, 12)) for label in y]
+    pipeline = make_pipeline(TfidfVectorizer(), MaxMarginClassifier())
+    grid = {
+        "maxmarginclassifier__fit_intercept": [True, False],
+        "maxmarginclassifier__tol": np.logspace(-6, -2, 2),
+    }
+    search = GridSearchCV(pipeline, grid, cv=3).fit(texts, y)
+    assert search.best_score_ > 0.95
+    assert sp.issparse(search.best_estimator_[0].transform(texts))
+    assert search.predict(["free cash", "team lunch"]).tolist() == ["spam", "ham"]
+
+
+@ignore_convergence
+def test_grid_search_over_schedules():
+    X, y = gaussian(n=60)
+    grid = {"radius": ["geometric:1.2", prgd.Polynomial(0.6)], "eta": [0.5, 1.0]}
+    search = GridSearchCV(PRGDClassifier(warmup_steps=30, max_iter=30), grid, cv=2).fit(X, y)
+    assert search.best_score_ > 0.8
+
+
+@ignore_convergence
+@pytest.mark.parametrize(
+    "estimator", [MaxMarginClassifier(tol=1e-4), PRGDClassifier(radius="constant", max_iter=9)]
+)
+def test_clone_and_pickle(estimator):
+    X, y = gaussian(n=60)
+    estimator = clone(estimator).fit(X, y)
+    copy = clone(estimator)
+    assert copy.get_params() == estimator.get_params()
+    assert not hasattr(copy, "coef_")
+    restored = pickle.loads(pickle.dumps(estimator))  # noqa: S301
+    assert (restored.decision_function(X) == estimator.decision_function(X)).all()
+    assert restored.status_ == estimator.status_
+    assert (restored.dual_coef_ != estimator.dual_coef_).nnz == 0
+
+
+@pytest.mark.parametrize("frames", ["pandas", "polars"])
+def test_frames_flow_through_a_pipeline(frames):
+    library = pytest.importorskip(frames)
+    X, y = gaussian()
+    frame = library.DataFrame({f"x{j}": X[:, j] for j in range(X.shape[1])})
+    scaler = StandardScaler().set_output(transform=frames)
+    classifier = MaxMarginClassifier(tol=1e-10)
+    pipeline = make_pipeline(scaler, classifier).fit(frame, library.Series(y))
+    # scikit-learn 1.6 does not find the names in the frames of polars 2
+    if frames == "pandas" or hasattr(pipeline[-1], "feature_names_in_"):
+        assert pipeline[-1].feature_names_in_.tolist() == [f"x{j}" for j in range(6)]
+    assert pipeline.score(frame, y) == 1.0
+    plain = make_pipeline(StandardScaler(), clone(classifier)).fit(X, y)
+    np.testing.assert_allclose(plain[-1].coef_, pipeline[-1].coef_, rtol=1e-6)
+
+
+def test_estimators_are_loaded_when_asked_for():
+    assert "MaxMarginClassifier" in dir(prgd)
+    assert prgd.PRGDClassifier is PRGDClassifier
+    with pytest.raises(AttributeError, match="has no attribute 'SVC'"):
+        _ = prgd.SVC
+
+
+def test_no_warning_where_all_is_well():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MaxMarginClassifier().fit(*gaussian())

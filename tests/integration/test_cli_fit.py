@@ -1,0 +1,409 @@
+"""``prgd fit``, ``prgd predict`` and ``prgd separability``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from test_cli import BOX, Terminal, call, in_empty_folder, pipe, posix, table  # noqa: F401 - a fixture too
+
+import prgd
+
+X = np.array([[0.5, 1.0], [0.25, 2.0], [-0.5, -1.5], [-1.0, 0.5], [2.0, -0.25]])
+KIND = ["b", "b", "a", "a", "b"]
+
+
+def write_files() -> None:
+    import pandas as pd
+
+    np.savez("rows.npz", X=X, y=np.array(KIND))
+    frame = pd.DataFrame(X, columns=["u", "v"])
+    frame.assign(kind=KIND).to_csv("rows.csv", index=False)
+    frame.assign(kind=KIND).to_parquet("rows.parquet")
+    lines = [f"{2 if k == 'b' else 1} 1:{a} 2:{b}" for (a, b), k in zip(X, KIND, strict=True)]
+    Path("rows.svm").write_text("\n".join(lines) + "\n")
+    np.save("rows.npy", X * np.where(np.array(KIND) == "b", 1, -1)[:, None])
+    frame.to_csv("bare.csv", index=False)
+    frame.to_csv("headless.csv", index=False, header=False)
+    frame.to_parquet("bare.parquet")
+    np.savez("bare.npz", X=X)
+    np.save("bare.npy", X)
+    sp.save_npz("sparse.npz", sp.csr_array(X))
+
+
+def model(file: str = "model.npz") -> dict[str, np.ndarray]:
+    with np.load(file, allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+# Fit
+
+
+def test_fit_prints_a_table_and_writes_a_model():
+    rows = table(call("fit", "digits:0,1", "--tol", 1e-8, "--out", "new/model.npz").stdout)
+    data = prgd.datasets.digits(0, 1)
+    result = prgd.max_margin(data.X, data.y, tol=1e-8)
+    assert rows["data"] == "digit-01, 360 x 64, DenseRows"
+    assert rows["classes"] == "-1 (score < 0), 1 (score > 0)"
+    assert rows["status"] == prgd.Status.CERTIFIED.value
+    assert float(rows["margin, lower bound"]) == pytest.approx(result.margin, rel=1e-8)
+    assert float(rows["margin, upper bound"]) == pytest.approx(result.upper_bound, rel=1e-8)
+    assert float(rows["relative gap"]) <= 1e-8
+    assert rows["support vectors"] == f"{result.support.size} of 360 rows"
+    assert float(rows["passes over the data"]) > 1
+    assert rows["model"] == "new/model.npz"
+    kept = model("new/model.npz")
+    assert kept["coef"].tobytes() == result.coef.tobytes()
+    assert kept["classes"].tolist() == [-1.0, 1.0]
+    assert str(kept["status"]) == "CERTIFIED"
+    assert kept["n_features"] == 64
+    assert not any(array.dtype.hasobject for array in kept.values())
+    # the certificate can be checked from the file alone
+    p = np.zeros(int(kept["n_rows"]))
+    p[kept["dual_indices"]] = kept["dual_weights"]
+    assert np.linalg.norm(data.X.T @ (p * data.y)) == pytest.approx(float(kept["upper_bound"]), rel=1e-9)
+    scores = data.X @ kept["coef"] + kept["intercept"]
+    margin = (data.y * scores).min() / np.linalg.norm(kept["coef"])
+    assert margin == pytest.approx(float(kept["margin"]), rel=1e-9)
+
+
+def test_fit_through_the_origin():
+    rows = table(call("fit", "toy:0.3", "--no-intercept", "--out", "model.npz").stdout)
+    assert float(rows["margin, lower bound"]) == pytest.approx(0.3, rel=1e-6)
+    assert model()["intercept"] == 0.0
+    assert not model()["fit_intercept"]
+
+
+def test_every_kind_of_file_gives_the_same_model():
+    write_files()
+    parts = ["--out-of-core", "--max-memory", "16B"]
+    commands = [
+        ["rows.npz"],
+        ["rows.csv", "--label", "kind"],
+        ["rows.parquet", "--label", "kind"],
+        ["rows.parquet", "--label", "kind", *parts],
+        ["rows.svm", "--threads", 1],
+        ["rows.svm", *parts],
+    ]
+    for command in commands:
+        rows = table(call("fit", *command, "--out", "model.npz").stdout)
+        assert ("ChunkedRows" in rows["data"]) == ("--out-of-core" in command)
+        kept = model()
+        assert kept["classes"].tolist() == ([1.0, 2.0] if command[0] == "rows.svm" else ["a", "b"])
+        np.testing.assert_allclose(kept["coef"], prgd.max_margin(X, KIND).coef, rtol=1e-5)
+    call("fit", "rows.npy", *parts, "--no-intercept", "--out", "model.npz")
+    np.testing.assert_allclose(model()["coef"], prgd.max_margin(X, KIND, fit_intercept=False).coef, rtol=1e-5)
+    assert model()["classes"].tolist() == [-1.0, 1.0]
+
+
+def test_exit_code_1_where_the_gap_is_not_certified():
+    rows = table(call("fit", "digits:0,1", "--tol", 1e-12, "--max-passes", 1, code=1).stdout)
+    assert rows["status"] == prgd.Status.MAX_PASSES.value
+
+
+def test_exit_code_3_where_the_data_are_not_separable():
+    Path("same.csv").write_text("a,b,y\n1,2,0\n1,2,1\n2,5,1\n")
+    rows = table(call("fit", "same.csv", "--out", "model.npz", code=3).stdout)
+    assert rows["status"] == prgd.Status.NOT_SEPARABLE.value
+    assert "no hyperplane found that separates" in rows["margin, lower bound"]
+    assert rows["relative gap"] == "none"
+    assert rows["why"] == "prgd separability same.csv"
+    assert str(model()["status"]) == "NOT_SEPARABLE"
+    said = call("predict", "model.npz", "same.csv", code=2).stderr
+    assert said.startswith("Error: model.npz: holds no separator to predict with.")
+    rows = table(call("fit", "same.csv", "--no-intercept", code=3).stdout)
+    assert rows["why"] == "prgd separability same.csv --no-intercept"
+
+
+def test_quiet_prints_nothing():
+    assert call("fit", "toy:0.3", "--quiet", "--out", "model.npz").output == ""
+    assert Path("model.npz").is_file()
+
+
+def interrupt_after(monkeypatch, calls: int) -> None:
+    from prgd.maxmargin import pairs
+
+    descend, left = pairs.descend, [calls]
+
+    def interrupted(*args):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return descend(*args)
+
+    monkeypatch.setattr(pairs, "descend", interrupted)
+
+
+def test_ctrl_c_keeps_the_best_interval(monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 1)
+        found = call("fit", "digits:0,1", "--tol", 1e-13, "--out", "model.npz", code=130)
+    assert table(found.stdout)["status"] == prgd.Status.INTERRUPTED.value
+    assert found.stderr == "Interrupted; model.npz holds the best interval.\n"
+    kept = model()
+    assert str(kept["status"]) == "INTERRUPTED"
+    assert 0 < kept["margin"] < kept["upper_bound"]
+    assert call("predict", "model.npz", "digits:0,1").stderr.startswith("accuracy: 1 ")
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 1)
+        assert "nothing was saved" in call("fit", "digits:0,1", "--tol", 1e-13, "--quiet", code=130).stderr
+    interrupt_after(monkeypatch, 0)
+    assert call("fit", "digits:0,1", code=130).stderr == "Interrupted.\n"
+
+
+def test_a_model_is_written_whole_or_not_at_all(monkeypatch):
+    call("fit", "toy:0.3", "--no-intercept", "--out", "model.npz")
+    before = Path("model.npz").read_bytes()
+
+    def savez(file, **_: object) -> None:
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", savez)
+    assert "No space left" in call("fit", "toy:0.4", "--out", "model.npz", code=2).stderr
+    assert Path("model.npz").read_bytes() == before
+    assert [path.name for path in Path.cwd().iterdir()] == ["model.npz"]
+
+
+# Predict
+
+
+@pytest.mark.parametrize("scores", [False, True])
+def test_predict_writes_the_classes_of_the_user(scores):
+    write_files()
+    call("fit", "rows.csv", "--label", "kind", "--out", "model.npz")
+    args = ["predict", "model.npz", "rows.csv", "--label", "kind", *(["--scores"] if scores else [])]
+    found = call(*args)
+    assert found.stderr == "accuracy: 1 (5 of 5)\n"
+    rows = list(csv.DictReader(io.StringIO(found.stdout)))
+    assert [row["prediction"] for row in rows] == KIND
+    if scores:
+        expected = prgd.max_margin(X, KIND)
+        values = [float(row["score"]) for row in rows]
+        np.testing.assert_allclose(values, X @ expected.coef + expected.intercept, rtol=1e-5)
+    said = table(call(*args, "--out", "p.csv").stdout)
+    assert said == {"rows": "5", "predictions": "a: 2, b: 3", "accuracy": "1 (5 of 5)", "file": "p.csv"}
+    assert Path("p.csv").read_text() == found.stdout
+
+
+@pytest.mark.parametrize(
+    "file", ["bare.csv", "headless.csv", "bare.parquet", "bare.npz", "bare.npy", "sparse.npz"]
+)
+def test_predict_without_labels(file):
+    write_files()
+    call("fit", "rows.npz", "--out", "model.npz")
+    found = call("predict", "model.npz", file)
+    assert found.stderr == ""
+    assert found.stdout.split() == ["prediction", *KIND]
+
+
+@pytest.mark.parametrize("file", ["rows.npz", "rows.parquet", "rows.csv"])
+def test_predict_with_labels(file):
+    write_files()
+    call("fit", "rows.npz", "--out", "model.npz")
+    label = [] if file == "rows.npz" else ["--label", "kind"]
+    assert call("predict", "model.npz", file, *label).stderr == "accuracy: 1 (5 of 5)\n"
+    # a headless file may still end in a label
+    Path("more.csv").write_text("0.5,1.0,b\n-0.5,-1.5,b\n")
+    assert call("predict", "model.npz", "more.csv").stderr == "accuracy: 0.5 (1 of 2)\n"
+
+
+def test_libsvm_text_may_lack_the_last_features():
+    Path("train.svm").write_text("3 1:1 3:1\n3 1:2\n7 1:-1 2:-1\n7 1:-3 4:1\n")
+    call("fit", "train.svm", "--out", "model.npz")
+    Path("test.svm").write_text("3 1:5\n7 1:-5\n7 2:-9\n")
+    found = call("predict", "model.npz", "test.svm")
+    assert found.stdout.split()[:3] == ["prediction", "3", "7"]
+    assert found.stderr.startswith("accuracy: ")
+    Path("test.svm").write_text("3 1:5 9:1\n")
+    said = call("predict", "model.npz", "test.svm", code=2).stderr
+    assert said.startswith("Error: test.svm has 9 features, and the model was fitted on 4.")
+
+
+def test_labels_that_the_model_does_not_know():
+    write_files()
+    call("fit", "rows.svm", "--out", "model.npz")
+    Path("other.svm").write_text("0 1:5\n0 1:-5\n")
+    found = call("predict", "model.npz", "other.svm")
+    assert found.stderr.startswith("accuracy: none: no label of the data is a class of the model")
+
+
+def test_classes_with_commas_are_quoted():
+    Path("odd.csv").write_text('a,y\n1,"x, 1"\n-1,"x ""2"""\n')
+    call("fit", "odd.csv", "--out", "model.npz")
+    call("predict", "model.npz", "odd.csv", "--out", "p.csv")
+    with Path("p.csv").open(newline="") as file:
+        assert [row["prediction"] for row in csv.DictReader(file)] == ["x, 1", 'x "2"']
+
+
+# Separability
+
+
+def test_separability_explains():
+    found = call("separability", "digits:0,1").stdout
+    assert found.startswith("separable: this hyperplane has every one of the 360 rows on its own side.")
+    Path("same.csv").write_text("a,y\n1,0\n1,1\n2,0\n0,1\n3,1\n")
+    assert call("separability", "same.csv").stdout.startswith("not separable: ")
+    assert "through the origin" in call("separability", "same.csv", "--no-intercept").stdout
+
+
+def test_separability_as_json():
+    Path("same.csv").write_text("a,b,y\n1,2,0\n1,2,1\n2,4,1\n")
+    facts = json.loads(call("separability", "same.csv", "--json").stdout)
+    assert facts["verdict"] == "quasi-separable"
+    assert facts["is_separable"] is False
+    assert facts["weights"] == {"rows": [0, 1], "values": [0.5, 0.5]}
+    assert facts["separated_rows"] == [2]
+    assert facts["boundary_rows"] == [0, 1]
+    facts = json.loads(call("separability", "toy:0.3", "--json").stdout)
+    assert facts["verdict"] == "separable"
+    assert facts["is_separable"] is True
+    assert facts["residual"] is None
+    assert len(facts["coef"]) == 2
+    assert facts["weights"] is None
+
+
+def test_separability_out_of_core():
+    write_files()
+    found = call("separability", "rows.svm", "--out-of-core", "--max-memory", "16B").stdout
+    assert found.startswith("separable")
+
+
+def test_separability_undecided(monkeypatch):
+    module = sys.modules.get("prgd.maxmargin.separability") or pytest.importorskip(
+        "prgd.maxmargin.separability"
+    )
+
+    def found(self: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module._Search, "found", found)
+    assert call("separability", "toy:0.3", code=1).stdout.startswith("undecided")
+
+
+# What they refuse
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ("fit toy:0.3 --tol 0", "tol must be a finite number above 0"),
+        ("fit toy:0.3 --tol much", "Invalid value for '--tol'"),
+        ("fit toy:0.3 --max-passes 0", "Invalid value for '--max-passes'"),
+        ("fit toy:0.3 --out folder", "--out expects a file; folder is a folder"),
+        ("fit toy:0.3 --out rows.csv/model.npz", "Cannot write to the output folder 'rows.csv'"),
+        ("fit toy:0.3 --max-memory 1M", "--max-memory is for --out-of-core"),
+        ("fit", "Missing argument 'DATA'. Try 'prgd fit --help'."),
+        ("fit one.csv", "y must hold two classes; got 1"),
+        ("fit three.csv", "y must hold two classes; got 3"),
+        ("fit none.csv", "Expected a data file at none.csv, found none"),
+        ("fit digit:0,1", "Did you mean digits?"),
+        ("separability one.csv", "y must hold two classes; got 1"),
+        (
+            "predict none.npz rows.npz",
+            "a file that prgd fit --out wrote; found none at none.npz",
+        ),
+        ("predict rows.csv rows.npz", "rows.csv: not a whole model of prgd fit"),
+        ("predict rows.npz rows.npz", "rows.npz: not a whole model of prgd fit"),
+        ("predict old.npz rows.npz", "old.npz: not a whole model of prgd fit (another format)"),
+        ("predict odd.npz rows.npz", "odd.npz: not a whole model of prgd fit (shapes that do not fit)"),
+        ("predict model.npz digits:0,1", "digits:0,1 has 64 features, and the model was fitted on 2."),
+        ("predict model.npz wide.csv", "wide.csv has 3 features, and the model was fitted on 2."),
+        ("predict model.npz wide.npz", "wide.npz has 3 features, and the model was fitted on 2."),
+        ("predict model.npz narrow.npz", "narrow.npz has 1 features, and the model was fitted on 2."),
+        ("predict model.npz words.csv", "words.csv: the last column, 'b', is not numeric"),
+        ("predict model.npz nan.npz", "nan.npz has an entry that is NaN or infinite"),
+        ("predict model.npz flat.npy", "X must be a table of shape (rows, columns)"),
+        ("predict model.npz empty.npz", "expected the keys X and y"),
+        ("predict model.npz torn.npz", "torn.npz: expected an NPZ archive"),
+        ("predict model.npz torn.parquet", "torn.parquet: expected a whole Parquet file"),
+        ("predict model.npz none.csv", "Expected a data file at none.csv, found none"),
+        ("predict model.npz digit:0,1", "Did you mean digits?"),
+        ("predict model.npz toy:0.3 --label y", "--label is for files"),
+        ("predict model.npz rows.npz --label y", "label chooses a column of a CSV or Parquet file"),
+        ("predict model.npz rows.npz --out rows.csv/p.csv", "Cannot write to the output folder"),
+    ],
+)
+def test_errors_are_one_line(args, said):
+    write_files()
+    Path("folder").mkdir()
+    Path("one.csv").write_text("a,y\n1,2\n2,2\n")
+    Path("three.csv").write_text("a,y\n1,2\n2,3\n4,4\n")
+    Path("wide.csv").write_text("a,b,c,y\n1,2,3,4\n")
+    Path("words.csv").write_text("a,b\n1,x\n2,y\n")
+    Path("torn.npz").write_bytes(b"PK\x03\x04 torn")
+    Path("torn.parquet").write_bytes(b"PAR1")
+    np.savez("wide.npz", X=np.ones((2, 3)))
+    np.savez("narrow.npz", data=[1.0], indices=[0], indptr=[0, 1], shape=[1, 1])
+    np.savez("nan.npz", X=np.full((2, 2), np.nan))
+    np.savez("empty.npz", Z=np.ones((2, 2)))
+    np.save("flat.npy", np.ones(2))
+    if args.startswith("predict"):
+        call("fit", "rows.npz", "--out", "model.npz", "--quiet")
+        np.savez("old.npz", **(model() | {"format": np.array("prgd-model-0")}))
+        np.savez("odd.npz", **(model() | {"coef": np.ones(3)}))
+    found = call(*args.split(), code=2)
+    assert found.stdout == ""
+    assert found.stderr.startswith("Error: ")
+    assert said in found.stderr
+    assert found.stderr.count("\n") == 1
+
+
+def test_the_output_is_checked_before_any_work(monkeypatch):
+    def load(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    write_files()
+    monkeypatch.setattr(prgd.datasets, "load", load)
+    assert "Cannot write" in call("fit", "rows.npz", "--out", "rows.csv/model.npz", code=2).stderr
+
+
+# In processes of their own
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "separability"])
+def test_help_fits_the_screen(command):
+    out, err = pipe(command, "--help", COLUMNS="80")
+    assert err == ""
+    assert max(map(len, out.splitlines())) <= 80
+    words = " ".join(re.sub(r"[\u2500-\u257f]", " ", out).split())
+    assert f"Example: prgd {command} " in words
+    if command == "fit":
+        for default in ("64M", "intercept", "1e-06", "1000"):
+            assert f"[default: {default}]" in words
+
+
+@posix
+def test_terminal_shows_a_live_line_and_keeps_the_interval_after_ctrl_c():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((4000, 400))
+    y = np.where(rows @ rng.standard_normal(400) > 0, 1.0, -1.0)
+    np.savez("rows.npz", X=rows, y=y)
+    terminal = Terminal("fit", "rows.npz", "--tol", "1e-15", "--out", "model.npz")
+    try:
+        terminal.read(r"fit  step \d+  -?[\d.e-]+ <= gamma_star <= [\d.e-]+  gap \d")
+        terminal.process.send_signal(signal.SIGINT)
+        code = terminal.end()
+    finally:
+        terminal.process.kill()
+        terminal.process.wait()
+    assert code == 130
+    assert "model.npz holds the best interval" in terminal.seen
+    assert str(model()["status"]) == "INTERRUPTED"
+    p = np.zeros(4000)
+    p[model()["dual_indices"]] = model()["dual_weights"]
+    assert np.linalg.norm(rows.T @ (p * y)) == pytest.approx(float(model()["upper_bound"]), rel=1e-9)
+
+
+def test_piped_output_has_no_escape_codes():
+    out, err = pipe("fit", "toy:0.3", FORCE_COLOR="1")
+    assert not BOX.search(out + err)
+    assert table(out)["status"] == prgd.Status.CERTIFIED.value
