@@ -442,9 +442,9 @@ def print_table(rows: list[Row], facts: dict[str, Any], console: Console) -> Non
         )
     console.print(table)
     console.print(
-        "Products: NumPy's or SciPy's X @ w, softmax, X.T @ p. Medians; in brackets the smallest and largest ratio of one round. Quiet: the share of repetitions "
-        "that had their cores to themselves, of the most disturbed competitor; only those count, unless "
-        "there were too few of them (disturbed)."
+        "Medians; in brackets the smallest and largest ratio of one round. Products: X @ w, softmax and "
+        "X.T @ p by NumPy or SciPy. Quiet: the share of repetitions that had their cores to themselves, of "
+        "the most disturbed competitor; only those count, unless there were too few (disturbed)."
     )
     console.print(", ".join(f"{key} {value}" for key, value in facts.items()))
 
@@ -468,7 +468,7 @@ def main() -> None:
         parser.error("--threads and --rounds must be at least 1")
     # read by the workers when they load BLAS
     os.environ.update(dict.fromkeys(BLAS_VARIABLES, str(options.threads)))
-    console = Console(width=None if os.isatty(1) else 150)
+    console = Console(width=None if os.isatty(1) else 165)
     facts: dict[str, Any] = {**machine_facts(), "threads": options.threads, "rounds": options.rounds}
     rows: list[Row] = []
     chosen = cases(options.quick)

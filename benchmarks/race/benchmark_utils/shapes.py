@@ -1,0 +1,51 @@
+"""The three base classes: benchopt's own when benchopt drives, else the little of them that is used here."""
+
+from __future__ import annotations
+
+import sys
+from itertools import product
+from typing import Any, ClassVar
+
+if "benchopt" in sys.modules:
+    from benchopt import BaseDataset, BaseObjective, BaseSolver
+else:
+
+    class _Base:
+        name: ClassVar[str] = ""
+        parameters: ClassVar[dict[str, list[Any]]] = {}
+
+        def __init__(self, **chosen: Any) -> None:
+            for key, values in self.parameters.items():
+                setattr(self, key, chosen.get(key, values[0] if values else None))
+
+    class BaseDataset(_Base):
+        """``get_data()`` returns X and y."""
+
+    class BaseObjective(_Base):
+        """``set_data``, ``get_objective`` and ``evaluate_result``."""
+
+    class BaseSolver(_Base):
+        """``skip`` and ``set_objective`` off the clock, ``run`` on it, ``get_result`` after."""
+
+        requirements: ClassVar[list[str]] = []
+        sampling_strategy: ClassVar[str] = "run_once"
+
+        def skip(self, **objective: Any) -> tuple[bool, str | None]:
+            return False, None
+
+
+def ladders(solver: type) -> list[list[dict[str, Any]]]:
+    """Return the sweep of a solver: one ladder for each choice of the other parameters.
+
+    Along a ladder only ``solver.rung`` changes, in the order given, from cheap to dear.
+    """
+    others = {key: values for key, values in solver.parameters.items() if key != solver.rung}
+    steps = solver.parameters.get(solver.rung, [None])
+    found = []
+    for chosen in product(*others.values()):
+        fixed = dict(zip(others, chosen, strict=True))
+        found.append([fixed | ({solver.rung: step} if solver.rung else {}) for step in steps])
+    return found
+
+
+__all__ = ["BaseDataset", "BaseObjective", "BaseSolver", "ladders"]

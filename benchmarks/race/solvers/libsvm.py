@@ -1,0 +1,47 @@
+"""LIBSVM: sequential minimal optimisation, on mirrored rows when without an intercept.
+
+Its kernel cache holds 32-bit numbers, so that very small margins are out of its reach at any tolerance.
+"""
+
+# ruff: noqa: RUF012 - class attributes in benchopt's manner
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.sparse as sp
+from benchmark_utils.forms import as_form, form_is_pointless, mirrored
+from benchmark_utils.shapes import BaseSolver
+
+
+class Solver(BaseSolver):
+    name = "LIBSVM"
+    requirements = ["scikit-learn"]
+    sampling_strategy = "run_once"
+    parameters = {
+        "form": ["sparse", "dense"],
+        "shrinking": [True, False],
+        "C": [1e10],
+        "tol": [1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8],
+    }
+    rung = "tol"
+
+    def skip(self, X: Any, y: Any, fit_intercept: bool) -> tuple[bool, str | None]:
+        reason = form_is_pointless(X, self.form)
+        return reason is not None, reason
+
+    def set_objective(self, X: Any, y: Any, fit_intercept: bool) -> None:
+        from sklearn.svm import SVC
+
+        X = as_form(X, self.form)
+        self.X, self.y = (X, y) if fit_intercept else mirrored(X, y)
+        self.model = SVC(
+            kernel="linear", C=self.C, tol=self.tol, shrinking=self.shrinking, cache_size=2000, max_iter=-1
+        )
+
+    def run(self, _: Any) -> None:
+        self.model.fit(self.X, self.y)
+
+    def get_result(self) -> dict[str, Any]:
+        w = self.model.coef_
+        return {"w": (w.toarray() if sp.issparse(w) else w)[0]}
