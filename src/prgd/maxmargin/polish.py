@@ -10,6 +10,7 @@ import numpy as np
 
 from prgd.losses import Array
 from prgd.maxmargin.gram import WorkingSet
+from prgd.vectors import norm
 
 
 def face_minimum(G: Array, E: Array, sums: Array, start: Array) -> Array:
@@ -51,7 +52,7 @@ def _face_minimum_by_rows(Z: Array, E: Array, start: Array) -> Array:
     return x
 
 
-def polish(working: WorkingSet, groups: int, p: Array, *, by_rows: bool = False, rounds: int = 50) -> Array:
+def polish(working: WorkingSet, groups: int, p: Array, *, by_rows: bool = False, rounds: int = 8) -> Array:
     """Return weights on the support of ``p`` of smallest ``||Z^T p||``, or on a face of it.
 
     Rows leave as they block the step; none joins. ``by_rows`` works on the rows instead of their Gram matrix:
@@ -105,8 +106,13 @@ def active_set(working: WorkingSet, groups: int, p: Array, tol: float, most: int
     Solve on the face, let the row of smallest margin join, solve again, until no margin lies more than
     ``tol`` below those of the face.
     """
+    length = np.inf
     for _ in range(most):
         p = polish(working, groups, p, by_rows=True)
+        # each round shortens the vector, or rounding decides and the faces would only cycle
+        before, length = length, norm(working.combine(p))
+        if not length < before:
+            break
         g = working.margins(primal(working, groups, p))
         joined = False
         for q in range(groups):
