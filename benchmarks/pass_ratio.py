@@ -46,7 +46,7 @@ AGREEMENT = {"float64": 1e-9, "float32": 2e-3}
 # use is repeated until there are this many, for at most so many times the rounds
 QUIET = 0.75
 LEAST_LAPS = 20
-MOST_ROUNDS = 6
+MOST_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def serve(connection: Any, competitor: str, case: Case, threads: int) -> None:
     X, y = make_data(case)
     work = makers[competitor](X, y, case.dtype, threads)
     connection.send({"bytes": sum(a.nbytes for a in stored_arrays(X)), "blas": blas_facts()})
-    while (order := connection.recv()) is not None:
+    while (order := next_order(connection)) is not None:
         if isinstance(order, Case):
             work.aim(make_w(order))
             connection.send(work.mean_row() if hasattr(work, "mean_row") else None)
@@ -236,6 +236,13 @@ def serve(connection: Any, competitor: str, case: Case, threads: int) -> None:
             seconds = time.perf_counter() - start
             laps.append(Lap(seconds, (time.process_time() - cpu) / seconds))
         connection.send(laps)
+
+
+def next_order(connection: Any) -> Any:
+    try:
+        return connection.recv()
+    except EOFError:  # the parent was stopped
+        return None
 
 
 def blas_facts() -> list[str]:
@@ -366,8 +373,9 @@ def measure(case: Case, workers: dict[str, Worker], threads: int, rounds: int, s
             b = [lap.seconds for lap in theirs if lap.cores >= needed[other]]
             if a and b:
                 each.append(statistics.median(a) / statistics.median(b))
-        middle = times["pass"] / times[other]
-        return middle, (min(each, default=middle), max(each, default=middle))
+        # within a round, since the speed of a shared memory changes from minute to minute
+        each = each or [times["pass"] / times[other]]
+        return statistics.median(each), (min(each), max(each))
 
     to_read, to_products = ratio(yardstick), ratio("two products")
     return Row(
@@ -442,9 +450,10 @@ def print_table(rows: list[Row], facts: dict[str, Any], console: Console) -> Non
         )
     console.print(table)
     console.print(
-        "Medians; in brackets the smallest and largest ratio of one round. Products: X @ w, softmax and "
-        "X.T @ p by NumPy or SciPy. Quiet: the share of repetitions that had their cores to themselves, of "
-        "the most disturbed competitor; only those count, unless there were too few (disturbed)."
+        "Times are medians; a ratio is the median over rounds, with the smallest and largest in brackets. "
+        "Products: X @ w, softmax and X.T @ p by NumPy or SciPy. Quiet: the share of repetitions that had "
+        "their cores to themselves, of the most disturbed competitor; only those count, unless there were "
+        "too few (disturbed)."
     )
     console.print(", ".join(f"{key} {value}" for key, value in facts.items()))
 

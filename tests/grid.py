@@ -96,12 +96,16 @@ def _wide(X: Any) -> Any:
 
 @dataclass(frozen=True)
 class Entry:
-    """An algorithm, whether it needs a warm start, and the gap it reaches on the synthetic sets."""
+    """An algorithm, whether it needs a warm start, and the gap it reaches on the synthetic sets.
+
+    ``history_tol`` is how closely the margins of all its iterates agree between engines.
+    """
 
     algorithm: Any
     warm: bool = False
     steps: int = 300
     gap: float = 1.0
+    history_tol: float = 1e-9
 
 
 ALGORITHMS: dict[str, Entry] = {
@@ -111,6 +115,10 @@ ALGORITHMS: dict[str, Entry] = {
     "loss-scaled-gd": Entry(prgd.LossScaledGD(), gap=0.9),
     "dual-acceleration": Entry(prgd.DualAcceleration(), steps=2000, gap=1e-3),
     "game-dynamics": Entry(prgd.GameDynamics(), steps=2000, gap=1e-3),
+    "gated-prgd": Entry(prgd.GatedPRGD(), gap=1e-3),
+    # within a phase few rows carry weight, H is nearly singular and a step multiplies rounding by up to
+    # 1e3; where the phase is solved the iterates agree again, to 1e-12
+    "progressive-newton": Entry(prgd.ProgressiveNewton(), steps=40, gap=1e-9, history_tol=1e-4),
 }
 
 

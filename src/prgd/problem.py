@@ -7,6 +7,7 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from prgd.errors import ZeroRowWarning
 from prgd.losses import Array, check_loss, log_slope
@@ -189,14 +190,31 @@ class Problem:
         margins = self.rows.margins(w)
         return margins + self.intercept(w) * self.rows.signs() if self.fit_intercept else margins
 
+    def near(self, w: Array, width: float) -> npt.NDArray[np.int64]:
+        """Return the rows with a margin within ``width`` of the smallest (of their class), by one pass.
+
+        Rows of weight 0 are left out.
+        """
+        margins, sample_weight = self.rows.margins(w), self.rows.weights()
+        self.passes += 1
+        if sample_weight.size:
+            margins[sample_weight == 0.0] = np.inf
+        for group in self._classes():
+            margins[group] -= margins[group].min()
+        return np.flatnonzero(margins <= width)
+
+    def _classes(self) -> list[Any]:
+        """Return which rows share a softmax: those of one class with an intercept, else all."""
+        signs = self.rows.signs()
+        return [signs > 0, signs < 0] if self.fit_intercept else [slice(None)]
+
     def weights(self, w: Array) -> Array:
         """Return the p of the certificate: ``s_i (-l'(m_i))``, of sum 1 (of 1/2 in each class)."""
         exponent = log_slope(self.rows.margins(w), self.loss)
         sample_weight = self.rows.weights()
         if sample_weight.size:
             exponent[sample_weight == 0.0] = -np.inf
-        signs = self.rows.signs()
-        groups = [signs > 0, signs < 0] if self.fit_intercept else [slice(None)]
+        groups = self._classes()
         for group in groups:
             part = np.exp(exponent[group] - exponent[group].max())
             if sample_weight.size:

@@ -58,7 +58,9 @@ def test_matches_the_textbook(engine, loss, weighted, data, tmp_path):
         np.testing.assert_allclose(rows.margins(w), y * (X @ w), rtol=1e-12, atol=1e-12)
     some = np.array([0, 3, 50, 51, 156])
     taken = rows.take(some)
-    np.testing.assert_array_equal(taken if isinstance(taken, np.ndarray) else taken.toarray(), (X * y[:, None])[some])
+    np.testing.assert_array_equal(
+        taken if isinstance(taken, np.ndarray) else taken.toarray(), (X * y[:, None])[some]
+    )
     assert problem.max_norm == pytest.approx(np.linalg.norm(X, axis=1).max(), rel=1e-14)
 
 
@@ -99,7 +101,9 @@ def test_same_trajectory_on_every_engine(engine, name, set_name, fit_intercept, 
     a = prgd.run(reference, entry.algorithm, w0, stop=stop)
     b = prgd.run(problem, entry.algorithm, w0, stop=stop)
     assert np.linalg.norm(a.w - b.w) <= 1e-12 * np.linalg.norm(a.w)
-    np.testing.assert_allclose(a.history["margin"], b.history["margin"], rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(
+        a.history["margin"], b.history["margin"], rtol=entry.history_tol, atol=1e-2 * entry.history_tol
+    )
     assert b.certificate.upper == pytest.approx(a.certificate.upper, rel=1e-10)
 
 

@@ -423,13 +423,51 @@ def test_root_help_and_version():
 
 def test_reproduce_passes_its_options_on(monkeypatch):
     given: list[dict[str, object]] = []
+    opened: list[str] = []
     module = importlib.import_module("prgd.reproduce")
-    monkeypatch.setattr(module, "main", lambda **options: given.append(options))
+    monkeypatch.setattr(module, "main", lambda **options: given.append(options) or Path("index.html"))
+    monkeypatch.setattr("webbrowser.open", opened.append)
     call("reproduce")
-    call("reproduce", "--seeds", 3, "--jobs", 2, "--out", "elsewhere")
-    assert given[0] == {"seeds": 100, "jobs": given[0]["jobs"], "out": Path("report")}
     assert given[0]["jobs"] >= 1
-    assert given[1] == {"seeds": 3, "jobs": 2, "out": Path("elsewhere")}
+    plain = {"only": [], "quick": False, "seeds": None, "jobs": given[0]["jobs"], "force": False}
+    assert given[0] == plain | {"out": Path("report")}
+    call(
+        "reproduce",
+        "--only",
+        "figure-3",
+        "table-2",
+        "--seeds",
+        3,
+        "--jobs",
+        2,
+        "--out",
+        "elsewhere",
+        "--open",
+    )
+    assert given[1] == plain | {
+        "only": ["figure-3", "table-2"],
+        "seeds": 3,
+        "jobs": 2,
+        "out": Path("elsewhere"),
+    }
+    call("reproduce", "--quick", "--force", "--only", "figure-3,table-1", "--only", "table-2")
+    assert given[2]["only"] == ["figure-3", "table-1", "table-2"]
+    assert given[2]["quick"] is given[2]["force"] is True
+    assert opened == [Path("index.html").resolve().as_uri()]
+
+
+def test_reproduce_refuses_before_it_works():
+    found = call("reproduce", "--only", "figure-44", code=2)
+    assert found.stderr.startswith("Error: Unknown experiment 'figure-44'. Did you mean figure-4")
+    Path("file").write_text("")
+    found = call("reproduce", "--out", "file/report", code=2)
+    assert found.stderr.startswith("Error: Cannot write to the output folder")
+
+
+def test_reproduce_lists_its_experiments():
+    found = call("reproduce", "--list")
+    assert "table-2" in found.stdout
+    assert not Path("report").exists()
 
 
 def test_import_is_light():

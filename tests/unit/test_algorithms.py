@@ -99,5 +99,5 @@ def test_names_are_found_and_suggested():
     assert prgd.find_algorithm("PRGD") is prgd.PRGD
     with pytest.raises(ValueError, match="Did you mean prgd"):
         prgd.find_algorithm("pgrd")
-    with pytest.raises(ValueError, match="Known: dual-acceleration, game-dynamics, gd"):
+    with pytest.raises(ValueError, match="Known: dual-acceleration, game-dynamics, gated-prgd, gd"):
         prgd.find_algorithm("zzzzzz")

@@ -8,10 +8,12 @@ from typing import Any
 from prgd.algorithms.base import Algorithm, State
 from prgd.algorithms.dual_acceleration import DualAcceleration
 from prgd.algorithms.game_dynamics import GameDynamics
+from prgd.algorithms.gated_prgd import GatedPRGD
 from prgd.algorithms.gd import GD
 from prgd.algorithms.loss_scaled_gd import LossScaledGD
 from prgd.algorithms.ngd import NGD
 from prgd.algorithms.prgd import PRGD
+from prgd.algorithms.progressive_newton import ProgressiveNewton
 from prgd.checks import unknown
 
 __all__ = [
@@ -22,7 +24,9 @@ __all__ = [
     "Algorithm",
     "DualAcceleration",
     "GameDynamics",
+    "GatedPRGD",
     "LossScaledGD",
+    "ProgressiveNewton",
     "State",
     "find_algorithm",
 ]
@@ -33,7 +37,17 @@ def _name(algorithm: type) -> str:
 
 
 ALGORITHMS: dict[str, Any] = {
-    _name(algorithm): algorithm for algorithm in (GD, NGD, PRGD, LossScaledGD, DualAcceleration, GameDynamics)
+    _name(algorithm): algorithm
+    for algorithm in (
+        GD,
+        NGD,
+        PRGD,
+        LossScaledGD,
+        DualAcceleration,
+        GameDynamics,
+        GatedPRGD,
+        ProgressiveNewton,
+    )
 }
 
 

@@ -108,7 +108,7 @@ def active_set(working: WorkingSet, groups: int, p: Array, tol: float, most: int
     """
     length = np.inf
     for _ in range(most):
-        p = polish(working, groups, p, by_rows=True)
+        p = polish(working, groups, p, by_rows=True, rounds=len(p))
         # each round shortens the vector, or rounding decides and the faces would only cycle
         before, length = length, norm(working.combine(p))
         if not length < before:

@@ -1,0 +1,296 @@
+"""Figures as plain values, drawn for print by `static` and for the page by `interactive`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, is_dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+# Okabe and Ito's colours, which readers of any colour vision can tell apart
+BLACK, GREY = "#000000", "#808080"
+ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+
+# what is drawn of an error of 0: double precision has no smaller one to show
+FLOOR = 1e-16
+
+Dash = Literal["solid", "dash", "dot", "dashdot", "longdash"]
+Marker = Literal["circle", "square", "diamond", "triangle-up", "x", "cross", "star"]
+
+
+class Style(NamedTuple):
+    """Colour, dash and marker of a line: three ways to tell it from the others."""
+
+    colour: str
+    dash: Dash = "solid"
+    marker: Marker = "circle"
+
+
+STYLES = {
+    "GD": Style(BLACK, "dot", "x"),
+    "NGD": Style(ORANGE, "dash", "square"),
+    "NGD, warm start": Style(GREY, "dash", "star"),
+    "PRGD(exp)": Style(BLUE, "solid", "circle"),
+    "PRGD(poly)": Style(VERMILLION, "solid", "triangle-up"),
+    "PRGD": Style(VERMILLION, "solid", "triangle-up"),
+    "dual acceleration": Style(GREEN, "dashdot", "diamond"),
+    "game dynamics": Style(PURPLE, "longdash", "cross"),
+    "gated PRGD": Style(SKY, "solid", "square"),
+    "progressive-rescaling Newton": Style(BLACK, "solid", "star"),
+}
+SPARE = (Style(SKY, "dash", "star"), Style(GREY, "dashdot", "square"))
+
+
+def style_of(name: str) -> Style:
+    """Return the style of a method: the same in every figure.
+
+    Examples
+    --------
+    >>> style_of("NGD").dash
+    'dash'
+    """
+    return STYLES.get(name) or SPARE[sum(map(ord, name)) % len(SPARE)]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve; ``name`` is its entry in the legend, and shared names are shown and hidden together."""
+
+    name: str
+    x: Any
+    y: Any
+    style: Style
+    width: float = 2.0
+    has_markers: bool = True
+    kind: str = "line"
+
+
+@dataclass(frozen=True)
+class Band:
+    """The area between two curves over x."""
+
+    name: str
+    x: Any
+    low: Any
+    high: Any
+    style: Style
+    kind: str = "band"
+
+
+@dataclass(frozen=True)
+class Points:
+    """Markers, with a text for each on hover where given."""
+
+    name: str
+    x: Any
+    y: Any
+    style: Style
+    size: float = 7.0
+    text: Sequence[str] = ()
+    kind: str = "points"
+
+
+@dataclass(frozen=True)
+class Arrows:
+    """A vector field: an arrow of (u, v) from each (x, y)."""
+
+    name: str
+    x: Any
+    y: Any
+    u: Any
+    v: Any
+    style: Style
+    kind: str = "arrows"
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A heat map: ``z[j][i]`` at column label x[i] and row label y[j], with the text written in each cell."""
+
+    x: Sequence[str]
+    y: Sequence[str]
+    z: Any
+    text: Sequence[Sequence[str]]
+    label: str
+    kind: str = "heat"
+
+
+@dataclass(frozen=True)
+class Space:
+    """A curve in three dimensions, or an arrow along its last stretch."""
+
+    name: str
+    x: Any
+    y: Any
+    z: Any
+    style: Style
+    width: float = 3.0
+    is_arrow: bool = False
+    kind: str = "space"
+
+
+Mark = Line | Band | Points | Arrows | Heat | Space
+
+
+@dataclass(frozen=True)
+class Note:
+    """A short text at a point of a panel."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes (or three, where the marks are `Space`)."""
+
+    title: str
+    marks: tuple[Mark, ...]
+    x_label: str
+    y_label: str
+    z_label: str = ""
+    x_log: bool = False
+    y_log: bool = False
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+    notes: tuple[Note, ...] = ()
+    is_equal: bool = False
+    is_ours: bool = False
+
+    @property
+    def is_space(self) -> bool:
+        """Whether the panel has three axes."""
+        return any(isinstance(mark, Space) for mark in self.marks)
+
+    @property
+    def heading(self) -> str:
+        """The title, marked where the paper has no such panel."""
+        return f"{self.title} (ours)" if self.is_ours else self.title
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels with one legend; ``alt`` says in words what a reader sees."""
+
+    name: str
+    title: str
+    alt: str
+    panels: tuple[Panel, ...]
+    columns: int = 3
+
+    @property
+    def legend(self) -> dict[str, Mark]:
+        """The named marks, each name once, in order of appearance."""
+        found: dict[str, Mark] = {}
+        for panel in self.panels:
+            for mark in panel.marks:
+                name = getattr(mark, "name", "")
+                if name and (name not in found or isinstance(found[name], Band)):
+                    found[name] = mark
+        return found
+
+    def key(self) -> str:
+        """Return a hash of all that is drawn."""
+        return hashlib.sha256(json.dumps(plain(self), sort_keys=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the page: a caption, column heads and cells of text; ``numbers`` are right-aligned."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numbers: tuple[str, ...] = ()
+
+
+SYMBOLS = (
+    ("alpha = beta", "α = β"),
+    ("Theta(", "Θ("),
+    ("Omega(", "Ω("),
+    ("O~(", "Õ("),
+    ("log^2", "log²"),
+    ("t^2", "t²"),
+    ("t_k^2", "t(k)²"),
+    ("t_k", "t(k)"),
+    ("R^3", "R³"),
+    (" <= ", " ≤ "),
+    ("gamma_star", "γ*"),
+    ("gamma_NGD", "γ(NGD)"),
+    ("gamma(", "γ("),
+    ("w_star", "w*"),
+    ("P_perp", "P⊥"),
+    ("T_{k+1} - T_k", "T(k+1) − T(k)"),
+    *(
+        (f"{letter}_{digit}", f"{letter}{sub}")
+        for letter in "wxRT"
+        for digit, sub in zip("0123", "₀₁₂₃", strict=True)
+    ),
+    ("R_k", "R(k)"),
+    ("+inf", "+∞"),
+)
+
+
+def pretty(text: str) -> str:
+    """Return a text with the paper's symbols in place of their names in the code.
+
+    Examples
+    --------
+    >>> pretty("gamma_star - gamma(w_1)")
+    'γ* - γ(w₁)'
+    """
+    for name, symbol in SYMBOLS:
+        text = text.replace(name, symbol)
+    return text
+
+
+def plain(value: Any) -> Any:
+    """Return what JSON can hold: lists, text, and floats of six digits; None for what is not finite.
+
+    Examples
+    --------
+    >>> plain(np.array([1.0, np.nan, 1 / 3]))
+    [1.0, None, 0.333333]
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(item) for name, item in asdict(value).items()}
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
+
+
+def thinned(line: Line, most: int = 300) -> Line:
+    """Return the line with at most ``most`` points, spaced evenly in the order of the points."""
+    n = len(line.x)
+    if n <= most:
+        return line
+    kept = np.unique(np.linspace(0, n - 1, most).round().astype(int))
+    return replace(line, x=np.asarray(line.x)[kept], y=np.asarray(line.y)[kept])
+
+
+def small(error: float) -> str:
+    """Return an error in words: two digits, or that rounding hides it.
+
+    Examples
+    --------
+    >>> small(0.00123), small(0.0)
+    ('1.2e-03', 'below 1e-16')
+    """
+    return f"{error:.1e}" if error > FLOOR else "below 1e-16"
+
+
+def floored(error: Any) -> Any:
+    """Return errors that a logarithmic axis can show: 0 and rounding below it become `FLOOR`."""
+    return np.maximum(np.asarray(error, dtype=np.float64), FLOOR)

@@ -1,0 +1,152 @@
+"""One pool of processes for the tasks of all experiments: one thread each, longest tasks first."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from prgd.reproduce.experiment import Row
+from prgd.reproduce.store import Store
+
+# the engines look at the first when they are made, the others are read when the libraries are loaded
+ONE_THREAD = (
+    "PRGD_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+
+class TaskError(ValueError):
+    """A task failed; the rows of those that ended are kept."""
+
+
+class Job(NamedTuple):
+    """A call for the pool: whose it is, what it is called, and what to do with its result."""
+
+    owner: str
+    name: str
+    call: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    then: Callable[[Any], None]
+    seconds: float = 1.0
+
+
+def jobs_of(store: Store, tasks: Iterable[str]) -> list[Job]:
+    """Return the jobs that compute these tasks and keep their rows."""
+    e = store.experiment
+
+    def keep(task: str) -> Callable[[tuple[list[Row], float]], None]:
+        return lambda found: store.write(task, *found)
+
+    return [
+        Job(e.name, task, timed, (e.compute, store.settings, task), keep(task), e.seconds) for task in tasks
+    ]
+
+
+def timed(compute: Callable[[Any, str], list[Row]], settings: Any, task: str) -> tuple[list[Row], float]:
+    """Return the rows of a task and the seconds that they took."""
+    started = time.perf_counter()
+    return compute(settings, task), time.perf_counter() - started
+
+
+def run_jobs(
+    jobs: list[Job], processes: int, label: Callable[[str], str] = str, *, show: bool | None = None
+) -> None:
+    """Run jobs in parallel processes, each result handed to its ``then`` as soon as it is there.
+
+    Parameters
+    ----------
+    jobs : list of Job
+    processes : int
+        How many at a time. One process is a process of its own too: rows do not depend on the number.
+    label : callable
+        From the owner of a job to the words beside its bar.
+    show : bool, optional
+        Draw bars on stderr; by default where it is a terminal.
+
+    Raises
+    ------
+    TaskError
+        When a job fails or its process dies.
+    """
+    if not jobs:
+        return
+    ordered = sorted(jobs, key=lambda job: -job.seconds)
+    with _bars(jobs, label, show) as advance, _executor(min(processes, len(jobs))) as pool:
+        futures: dict[Future[Any], Job] = {pool.submit(job.call, *job.arguments): job for job in ordered}
+        for future in as_completed(futures):
+            job = futures[future]
+            try:
+                found = future.result()
+            except BrokenProcessPool as error:
+                raise TaskError(
+                    f"A process died in {job.owner} ({job.name}), perhaps for want of memory. The rows so "
+                    "far are kept: run again, with --jobs 1."
+                ) from error
+            except Exception as error:
+                raise TaskError(
+                    f"{job.owner} ({job.name}) failed with {type(error).__name__}: {error} The rows so far "
+                    "are kept."
+                ) from error
+            job.then(found)
+            advance(job.owner)
+
+
+@contextmanager
+def _executor(processes: int) -> Iterator[ProcessPoolExecutor]:
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    known = set(multiprocessing.active_children())
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    # spawn: a forked child would inherit the locks of our threads, and BLAS with all its own
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), initializer=_begin)
+    try:
+        yield pool
+        pool.shutdown()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - known:
+            child.terminate()
+        raise
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+def _begin() -> None:
+    """Prepare a worker: Ctrl-C is the parent's business, and a worker ends when its parent does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:  # a parent that was killed cannot tell us
+
+        def watch() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _bars(jobs: list[Job], label: Callable[[str], str], show: bool | None) -> Iterator[Callable[[str], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    is_shown = console.is_terminal if show is None else show
+    with Progress(*columns, console=console, disable=not is_shown) as progress:
+        owners = dict.fromkeys(job.owner for job in jobs)
+        bars = {o: progress.add_task(label(o), total=sum(j.owner == o for j in jobs)) for o in owners}
+        yield lambda owner: progress.advance(bars[owner])

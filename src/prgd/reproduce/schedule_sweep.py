@@ -1,0 +1,179 @@
+"""Ours: the schedules of PRGD swept: c of R_0 c^k and the phase length, a and b of the polynomial ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prgd import datasets
+from prgd.algorithms import NGD, PRGD
+from prgd.problem import Problem
+from prgd.reproduce.curves import WARM_UP, warm_start, watch
+from prgd.reproduce.experiment import OURS, Experiment, Judged, Row, judge
+from prgd.reproduce.figures import FLOOR, Figure, Heat, Panel
+from prgd.schedules import Every, Geometric, Polynomial, PolynomialPhases
+from prgd.theory import max_margin_reference
+from prgd.theory.claims import Finding
+
+COLUMNS = ("set", "family", "first", "second", "t", "error")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The grids, and the steps after the warm-up at which errors are read."""
+
+    growths: tuple[float, ...] = (1.01, 1.03, 1.1, 1.2, 1.5, 2.0, 4.0)
+    phases: tuple[int, ...] = (2, 5, 10, 20, 50)
+    powers: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2)
+    phase_powers: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9, 1.2)
+    times: tuple[int, ...] = (1_000, 10_000)
+    warm_up: int = WARM_UP
+
+
+SETS = ("synthetic-one", "digit-01")
+
+
+def tasks(settings: Settings) -> list[str]:
+    """Return one task for each line of each heat map, and one for NGD on each set."""
+    lines = [f"{s}-geometric-{growth}" for s in SETS for growth in settings.growths]
+    lines += [f"digit-01-polynomial-{power}" for power in settings.powers]
+    return lines + [f"{s}-ngd-0" for s in SETS]
+
+
+def compute(settings: Settings, task: str) -> list[Row]:
+    """Return the margin errors of one line of a heat map, relative to gamma_star."""
+    name, family, value = task.rsplit("-", 2)
+    data = datasets.synthetic_one(0) if name == "synthetic-one" else datasets.digits(0, 1, 300)
+    gamma_star = data.gamma_star or max_margin_reference(data).gamma_star
+    problem = Problem(data.X, data.y, scale="none", n_threads=1)
+    warm = warm_start(problem, settings.warm_up)
+    first = float(value)
+    grid: list[tuple[float, Any]]
+    if family == "geometric":
+        grid = [(float(T), PRGD(Geometric(first), Every(T))) for T in settings.phases]
+    elif family == "polynomial":
+        grid = [(b, PRGD(Polynomial(first), PolynomialPhases(5, b))) for b in settings.phase_powers]
+    else:
+        grid = [(0.0, NGD())]
+    rows: list[Row] = []
+    for second, algorithm in grid:
+        seen = watch(problem, algorithm, None if family == "ngd" else warm, max(settings.times))
+        for t in settings.times:
+            error = (gamma_star - seen.margin[t]) / gamma_star
+            rows.append(dict(zip(COLUMNS, (name, family, first, second, t, float(error)), strict=True)))
+    return rows
+
+
+def _ngd(rows: Any, name: str, t: int) -> float:
+    return float(rows[(rows["set"] == name) & (rows.family == "ngd") & (rows.t == t)].error.iloc[0])
+
+
+def _panel(rows: Any, name: str, family: str, t: int) -> Panel:
+    some = rows[(rows["set"] == name) & (rows.family == family) & (rows.t == t)]
+    table = some.pivot(index="second", columns="first", values="error")
+    z = np.log10(np.maximum(table.to_numpy(), FLOOR))
+    ngd = math.log10(max(_ngd(rows, name, t), FLOOR))
+    text = [[f"{value:.1f}" + ("*" if value < ngd else "") for value in line] for line in z]
+    labels = {
+        "geometric": ("c of R_k = R_0 c^k", "steps a phase"),
+        "polynomial": ("a of R_k = R_0 (k+1)^a", "b of T_{k+1} - T_k = 5 (k+1)^b"),
+    }
+    return Panel(
+        f"{name}, {t:,} steps; * beats NGD ({ngd:.1f})",
+        (Heat([f"{v:g}" for v in table.columns], [f"{v:g}" for v in table.index], z, text, "log10 error"),),
+        *labels[family],
+        is_ours=True,
+    )
+
+
+def draw(rows: Any, settings: Settings) -> list[Figure]:
+    """Return heat maps of the relative margin error."""
+    early, late = settings.times[0], settings.times[-1]
+    panels = (
+        _panel(rows, "synthetic-one", "geometric", early),
+        _panel(rows, "digit-01", "geometric", early),
+        _panel(rows, "digit-01", "polynomial", early),
+        _panel(rows, "digit-01", "polynomial", late),
+    )
+    alt = (
+        "Heat maps of the logarithm of the relative margin error over schedules; cells that beat NGD carry "
+        "a star. " + reading(rows, settings)
+    )
+    return [Figure("schedule-sweep", "Which schedule? Relative margin error", alt, panels, columns=2)]
+
+
+def _stars(rows: Any, name: str, family: str, t: int) -> tuple[int, int]:
+    some = rows[(rows["set"] == name) & (rows.family == family) & (rows.t == t)]
+    return int((some.error < _ngd(rows, name, t)).sum()), len(some)
+
+
+def claims(rows: Any, settings: Settings) -> list[Judged]:
+    """Return the verdict on "well-tuned" alpha = beta = 0.6."""
+    some = rows[(rows["set"] == "digit-01") & (rows.family == "polynomial")]
+    words, ranks = [], []
+    for t in settings.times:
+        at = some[some.t == t].sort_values("error")
+        rank = 1 + int((at.error < _cell(at, 0.6, 0.6)).sum())
+        best = at.iloc[0]
+        ranks.append(rank)
+        words.append(
+            f"at step {t:,} it is number {rank} of {len(at)} (error {_cell(at, 0.6, 0.6):.1e}; the best, "
+            f"alpha = {best['first']:g}, beta = {best['second']:g}, has {best.error:.1e}; NGD "
+            f"{_ngd(rows, 'digit-01', t):.1e})"
+        )
+    return [
+        judge(
+            "section-7.1-tuned",
+            "Section 7.1, Figure 4",
+            "alpha = beta = 0.6 is well tuned for the digits.",
+            Finding(
+                float(min(ranks)),
+                math.ceil(len(settings.powers) * len(settings.phase_powers) / 4),
+                "<=",
+                f"On digit-01, first 300 rows, {'; '.join(words)}.",
+                "It depends on the horizon; T_0 = 5 is ours." if len(set(ranks)) > 1 else "T_0 = 5 is ours.",
+            ),
+        )
+    ]
+
+
+def _cell(at: Any, first: float, second: float) -> float:
+    return float(at[(at["first"] == first) & (at["second"] == second)].error.iloc[0])
+
+
+def reading(rows: Any, settings: Settings) -> str:
+    """Return what the heat maps show, in figures."""
+    early, late = settings.times[0], settings.times[-1]
+    one = _stars(rows, "synthetic-one", "geometric", early)
+    two = _stars(rows, "digit-01", "geometric", early)
+    three, four = (_stars(rows, "digit-01", "polynomial", t) for t in (early, late))
+    return (
+        f"Where the support vectors span (synthetic I) {one[0]} of {one[1]} geometric schedules beat NGD "
+        f"after {early:,} steps; on digit-01, where they do not, {two[0]} of {two[1]} do. Of the polynomial "
+        f"ones {three[0]} of {three[1]} beat NGD after {early:,} steps and {four[0]} of {four[1]} after "
+        f"{late:,}."
+    )
+
+
+EXPERIMENT = Experiment(
+    name="schedule-sweep",
+    title="Sweep over schedules",
+    where=OURS,
+    settings=Settings(),
+    quick=Settings(
+        growths=(1.03, 1.2, 2.0),
+        phases=(5, 20),
+        powers=(0.2, 0.6, 1.2),
+        phase_powers=(0.0, 0.6),
+        times=(500, 2_000),
+    ),
+    tasks=tasks,
+    compute=compute,
+    draw=draw,
+    claims=claims,
+    reading=reading,
+    seconds=2.0,
+)

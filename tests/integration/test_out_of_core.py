@@ -1,0 +1,44 @@
+"""The out-of-core benchmark, at the smallest size that still proves its point."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "out_of_core.py"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not SCRIPT.exists(), reason="benchmarks/ is not part of this copy"),
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc"),
+    # plain Python kernels would read a gigabyte for hours
+    pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="needs compiled kernels"),
+]
+
+
+def test_a_file_four_times_the_allowed_memory_is_fitted_as_in_memory(tmp_path):
+    report = tmp_path / "report.json"
+    options = ["--kinds", "npy", "--allow", "208MB", "--size", "840MB", "--steps", "3"]
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *options, "--dir", str(tmp_path), "--json", str(report)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(report.read_text())
+    assert "error" not in row, row["error"]
+    assert row["file_bytes"] >= 4 * row["allow"]
+    assert row["peak_anonymous"] < row["allow"]
+    assert row["peak_reserved"] <= row["allow"]
+    # the watch works: the same fit from memory holds the whole file
+    assert row["whole_anonymous"] > row["file_bytes"]
+    assert row["samples"] > 50
+    assert row["w_difference"] <= 1e-12
+    assert row["bounds_difference"] <= 1e-12
+    assert row["is_met"]
+    assert not list(tmp_path.glob("prgd-out-of-core-*"))

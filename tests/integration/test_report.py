@@ -1,0 +1,168 @@
+"""The page in a real browser: headless Chromium, opened from disk, with the network blocked."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from reproduce.tiny import tiny
+
+from prgd.reproduce import reproduce
+
+CHROMIUM = os.environ.get("PRGD_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None,
+    reason="no Chromium found: install Debian's chromium (apt-get install chromium) or set PRGD_CHROMIUM",
+)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("report")
+    return reproduce(list(tiny().values()), quick=True, seeds=None, jobs=2, out=out, force=False)
+
+
+@pytest.fixture(scope="module")
+def alone(report, tmp_path_factory) -> Path:
+    """Return the page without the files beside it, as somebody gets it by mail."""
+    return Path(shutil.copy(report, tmp_path_factory.mktemp("alone")))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Return a function that opens a page from disk, and fails on errors and requests afterwards."""
+    contexts, problems = [], []
+
+    def open_(file: Path, width: int):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            offline=True,
+            accept_downloads=True,
+            has_touch=width < 600,
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda m: m.type == "error" and problems.append(m.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda r: r.url.startswith("http") and problems.append(r.url))
+        page.goto(file.as_uri())
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_every_figure_is_visible(open_page, report, width):
+    page = open_page(report, width)
+    plots = page.locator(".plot")
+    assert plots.count() >= 25
+    for k in range(plots.count()):
+        plot = plots.nth(k)
+        plot.scroll_into_view_if_needed()
+        plot.locator(".main-svg, canvas").first.wait_for(state="visible")
+        box = plot.bounding_box()
+        assert box["width"] >= 280
+        assert box["height"] >= 250
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+    # wide tables scroll inside themselves: the page does not scroll sideways
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_claims_come_first_and_link_to_their_sections(open_page, report):
+    page = open_page(report, 1280)
+    assert page.locator("main > section").first.get_attribute("id") == "claims"
+    assert page.locator(".claims tbody tr").count() >= 20
+    for link in page.locator("nav a, .claims a").all():
+        target = link.get_attribute("href")
+        assert page.locator(f"[id='{target[1:]}']").count() == 1
+    assert page.get_by_text("not yet run").count() >= 1
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_toggling_a_trace_changes_every_panel(open_page, report, width):
+    page = open_page(report, width)
+    figure = page.locator("#figure-3-plot")
+    figure.locator(".plot").nth(2).scroll_into_view_if_needed()
+    figure.locator(".plot").nth(2).locator(".main-svg").first.wait_for()
+    drawn = ".scatterlayer .trace"
+    before = figure.locator(drawn).count()
+    button = figure.get_by_role("button", name="NGD", exact=True)
+    button.focus()
+    page.keyboard.press("Enter")  # reachable without a mouse
+    page.wait_for_function(
+        "n => document.querySelectorAll('#figure-3-plot .scatterlayer .trace').length === n", arg=before - 2
+    )
+    assert button.get_attribute("aria-pressed") == "false"
+    button.click()
+    page.wait_for_function(
+        "n => document.querySelectorAll('#figure-3-plot .scatterlayer .trace').length === n", arg=before
+    )
+
+
+def test_every_file_downloads_from_the_page_alone(open_page, alone, report):
+    page = open_page(alone, 1280)
+    links = page.locator("a[download]")
+    names = set()
+    for k in range(links.count()):
+        with page.expect_download() as found:
+            links.nth(k).press("Enter")
+        name = found.value.suggested_filename
+        names.add(name)
+        where = "rows" if name.endswith(("csv", "json")) else "figures"
+        assert Path(found.value.path()).read_bytes() == (report.parent / where / name).read_bytes()
+    for name in tiny():
+        assert f"{name}.csv" in names
+    with (report.parent / "rows" / "table-2.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 24
+
+
+def test_the_static_picture_can_be_shown_and_is_described(open_page, report):
+    page = open_page(report, 1280)
+    figure = page.locator("#figure-4-plot")
+    image = figure.locator(".static-picture img")
+    assert not image.is_visible()
+    figure.get_by_role("button", name="Show the static picture").click()
+    image.wait_for(state="visible")
+    assert image.evaluate("image => image.naturalWidth") > 500
+    for image in page.locator("img").all():
+        assert len(image.get_attribute("alt")) > 50
+
+
+def test_printed_and_without_scripts_the_pictures_are_there(browser, open_page, report):
+    page = open_page(report, 1280)
+    page.emulate_media(media="print")
+    assert page.locator(".static-picture").first.is_visible()
+    assert not page.locator(".interactive").first.is_visible()
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    plain = context.new_page()
+    plain.goto(report.as_uri())
+    assert plain.locator(".static-picture img").first.is_visible()
+    assert not plain.locator(".interactive").first.is_visible()
+    context.close()

@@ -1,0 +1,210 @@
+"""Every experiment: what it computes, draws and judges, at tiny settings."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from reproduce.tiny import rows_of, tiny
+
+from prgd import datasets
+from prgd.reproduce import choose, figure_5b, static, synthetic, table_2
+from prgd.reproduce.curves import leads_until, mean_interval
+from prgd.reproduce.experiment import Pending
+from prgd.reproduce.figure_4_reading import crossings
+from prgd.reproduce.interactive import plots
+from prgd.reproduce.report import VERDICTS
+from prgd.reproduce.store import frame, to_csv
+
+NAMES = list(tiny())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_claims_tables_and_reading_come_from_rows(name):
+    e, rows = tiny()[name], rows_of(name)
+    claims = e.claims(rows, e.settings)
+    assert claims
+    for claim in claims:
+        assert str(claim.verdict) in VERDICTS
+        assert "nan" not in claim.sentence
+        assert claim.sentence.endswith(".")
+    for table in e.tables(rows, e.settings):
+        assert table.rows
+        assert {len(row) for row in table.rows} == {len(table.columns)}
+        assert set(table.numbers) <= set(table.columns)
+    assert 1 <= e.reading(rows, e.settings).count(". ") + 1 <= 5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_figures_are_what_plotly_reads(name):
+    e, rows = tiny()[name], rows_of(name)
+    for figure in e.draw(rows, e.settings):
+        assert len(figure.alt) > 50
+        for plot in plots(figure):
+            go.Figure(plot)  # plotly's own check of every name and value
+
+
+@pytest.mark.parametrize("name", ["figure-1", "figure-2", "figure-5a", "schedule-sweep"])
+def test_every_kind_of_mark_is_drawn_for_print(name):
+    e = tiny()[name]
+    for figure in e.draw(rows_of(name), e.settings):
+        drawn = static.draw(figure)
+        assert len(drawn.axes) >= len(figure.panels)
+
+
+@pytest.mark.parametrize("name", ["figure-1", "schedule-sweep"])
+def test_computing_again_gives_the_same_rows(name):
+    e = tiny()[name]
+    task = e.tasks(e.settings)[0]
+    assert e.compute(e.settings, task) == e.compute(e.settings, task)
+
+
+def test_figures_are_the_same_bytes_when_drawn_again(tmp_path):
+    e = tiny()["figure-4"]
+    (figure, *_) = e.draw(rows_of("figure-4"), e.settings)
+    sums = []
+    for part in ("one", "two"):
+        static.save(figure, tmp_path / part)
+        files = sorted(path for path in (tmp_path / part).iterdir())
+        sums.append([hashlib.sha256(path.read_bytes()).hexdigest() for path in files])
+    assert sums[0] == sums[1]
+    (tmp_path / "two" / "figure-4.svg").write_text("damaged")
+    assert not static.is_current(figure, tmp_path / "two")
+
+
+def test_every_statement_of_section_7_has_a_claim():
+    found = {
+        claim.name for name in NAMES for claim in tiny()[name].claims(rows_of(name), tiny()[name].settings)
+    }
+    section_7 = {
+        "section-7.1-exponential", "section-7.1-poly", "section-7.1-slow", "table-2-gd", "table-2-ngd",
+        "table-2-prgd-exp", "table-2-prgd-poly", "section-7.1-digit-size", "section-7.1-digit-rank",
+        "section-7.1-approximation", "section-7.1-poly-better", "section-7.1-digits", "section-7.1-tuned",
+        "section-7.2-cancer-separable", "section-7.2-cancer", "section-7.2-vgg",
+    }  # fmt: skip
+    assert section_7 <= found
+
+
+def test_figure_1_draws_the_paths_of_the_paper():
+    rows = rows_of("figure-1")
+    path = rows[(rows.kind == "path") & (rows.method == "PRGD")]
+    assert len(path) == 9  # w(1) and 8 steps
+    np.testing.assert_allclose(path.y[path.t % 2 == 1], 1.0)  # rescaled to the line w_2 = 1
+    claims = {c.name: c for c in tiny()["figure-1"].claims(rows, tiny()["figure-1"].settings)}
+    assert str(claims["section-4-attractor"].verdict) == "holds"
+
+
+def test_figure_2_velocity_is_the_projection():
+    rows = rows_of("figure-2").set_index("kind")
+    descent, part, w = (
+        rows.loc[k, ["x", "y", "z"]].to_numpy(float) for k in ("-grad L / L", "centripetal part", "w")
+    )
+    inward = -np.array([w[0], w[1], 0.0]) / math.hypot(w[0], w[1])
+    np.testing.assert_allclose(part, (descent @ inward) * inward, atol=1e-12)
+    assert rows.loc["centripetal part", "value"] == pytest.approx(descent @ inward)
+
+
+def test_figure_4_has_the_exact_margin_and_rank():
+    rows = rows_of("figure-4")
+    fact = crossings(rows)["digit-01", "300"]
+    assert fact["gamma_star"] == pytest.approx(0.13232097884, rel=1e-9)
+    assert fact["support rank"] == 12
+    assert fact["data rank"] == 51
+    curve = rows[(rows.kind == "curve") & (rows["set"] == "digit-01")]
+    assert (curve.margin < fact["gamma_star"]).all()
+    assert (curve.upper > fact["gamma_star"] * (1 - 1e-12)).all()
+
+
+def test_cancer_is_separable_through_the_origin_in_exact_arithmetic():
+    rows = rows_of("figure-5a")
+    facts = rows[rows.kind == "fact"].set_index("name").value
+    assert facts["smallest exact margin"] > 0.0
+    assert 0.0 < facts["margin"] <= facts["upper bound"]
+    claims = {c.name: c for c in tiny()["figure-5a"].claims(rows, tiny()["figure-5a"].settings)}
+    assert str(claims["section-7.2-cancer-separable"].verdict) == "does not hold"
+
+
+def test_table_2_counts_what_was_not_reached_as_infinite():
+    rows = rows_of("table-2").copy()
+    rows["steps"] = np.where(rows.seed == 0, -1, 40)
+    found = table_2.counts(rows, "I", "PRGD(exp)")
+    assert (found.median, found.high, found.missed) == (40.0, math.inf, 1)
+    assert found.warm_up == 200
+
+
+def test_synthetic_rows_hold_the_points_and_the_excluded_case():
+    rows = rows_of("figure-6")
+    points = rows[(rows.kind == "point") & (rows["set"] == "I") & (rows.seed == 0)]
+    np.testing.assert_array_equal(points[["x", "y"]].to_numpy(), datasets.synthetic_one(0).X)
+    assert rows[rows.kind == "mean"].margin.max() < 1e-12
+    alone = rows[rows["set"] == "I"]  # what figure-3 has
+    assert len(synthetic.claims(alone, synthetic.Settings(small_scale=100, steps=400))) == 3
+
+
+@pytest.mark.parametrize(
+    ("ours", "other", "until"),
+    [([1.0, 1.0], [2.0, 2.0], 1), ([2.0, 2.0], [1.0, 1.0], -1), ([1.0, 3.0, 1.0], [2.0, 2.0, 2.0], 2)],
+)
+def test_leads_until(ours, other, until):
+    assert leads_until(np.array(ours), np.array(other)) == until
+
+
+def test_interval_of_one_difference_is_everything():
+    assert mean_interval([0.5]) == (0.5, -math.inf, math.inf)
+
+
+# Figure 5b
+
+
+HEAD = "setting,method,seed,epoch,test_accuracy\n"
+STORED = HEAD + "".join(
+    f"plain,{method},{seed},{epoch},{0.5 + 0.1 * epoch + 0.01 * k + 0.001 * seed}\n"
+    for k, method in enumerate(("GD", "NGD", "PRGD"))
+    for seed in range(3)
+    for epoch in range(3)
+)
+
+
+def _five_b(monkeypatch, content: str):
+    monkeypatch.setattr(figure_5b, "_content", lambda name: content.encode())
+    settings = figure_5b.current("stored.csv")
+    return frame(to_csv(figure_5b.compute(settings, "stored"))), settings
+
+
+def test_figure_5b_without_rows_is_not_yet_run(monkeypatch):
+    rows, settings = _five_b(monkeypatch, "")
+    assert figure_5b.draw(rows, settings) == []
+    assert figure_5b.tables(rows, settings) == []
+    (claim,) = figure_5b.claims(rows, settings)
+    assert isinstance(claim, Pending)
+    assert "Not yet run" in figure_5b.reading(rows, settings)
+
+
+def test_figure_5b_draws_stored_rows(monkeypatch):
+    rows, settings = _five_b(monkeypatch, STORED)
+    (figure,) = figure_5b.draw(rows, settings)
+    assert [panel.title for panel in figure.panels] == ["plain"]
+    (claim,) = figure_5b.claims(rows, settings)
+    assert str(claim.verdict) == "holds"
+    assert "+1.00 points" in claim.sentence
+    assert "plain, PRGD less NGD" in figure_5b.reading(rows, settings)
+    (table,) = figure_5b.tables(rows, settings)
+    assert len(table.rows) == 3
+
+
+def test_figure_5b_with_a_method_missing_is_not_judged(monkeypatch):
+    rows, settings = _five_b(monkeypatch, HEAD + "plain,GD,0,0,0.5\n")
+    (claim,) = figure_5b.claims(rows, settings)
+    assert isinstance(claim, Pending)
+
+
+def test_figure_5b_names_missing_columns(monkeypatch):
+    with pytest.raises(ValueError, match=r"lacks epoch, test_accuracy"):
+        _five_b(monkeypatch, "setting,method,seed\nplain,GD,0\n")
+
+
+def test_choose_takes_names_in_any_spelling():
+    assert [e.name for e in choose(["Table 2", "figure_3"])] == ["figure-3", "table-2"]

@@ -1,0 +1,72 @@
+"""Every experiment with settings that take a second or less, and its rows, computed once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pandas as pd
+
+from prgd.reproduce import (
+    experiments,
+    figure_1,
+    figure_2,
+    figure_4,
+    figure_5a,
+    gated_schedule,
+    growing_dimension,
+    schedule_sweep,
+    synthetic,
+    table_1,
+    table_2,
+)
+from prgd.reproduce.experiment import Experiment
+from prgd.reproduce.store import frame, to_csv
+
+SYNTHETIC = synthetic.Settings(seeds=2, steps=400, short=200, small_scale=100, warm_up=200)
+SETTINGS = {
+    "figure-1": figure_1.Settings(long_steps=10, grid=(6, 5)),
+    "figure-2": figure_2.Settings(heights=(2.0, 8.0), angles=12),
+    "figure-3": SYNTHETIC,
+    "figure-4": figure_4.Settings(early=60, steps=300, ngd_steps=400, warm_up=100, rows=(300,)),
+    "figure-5a": figure_5a.Settings(
+        seeds=2,
+        steps=40,
+        warm_up=10,
+        times=(10, 20, 40),
+        etas=(1.0, 1000.0),
+        prgd_etas=(10.0,),
+        powers=(0.6, 1.2),
+    ),
+    "figure-6": SYNTHETIC,
+    "table-1": table_1.Settings(
+        gd_steps=2000, ngd_steps=500, dual_steps=300, proof_steps=100, gd_from=100, sets=("toy", "random-117")
+    ),
+    "table-2": table_2.Settings(seeds=2, warm_up=200, gd_limit=300, ngd_limit=500, limit=300, prgd_limit=200),
+    "schedule-sweep": schedule_sweep.Settings(
+        growths=(1.03, 1.2),
+        phases=(5, 20),
+        powers=(0.6, 1.2),
+        phase_powers=(0.0, 0.6),
+        times=(50, 100),
+        warm_up=50,
+    ),
+    "growing-dimension": growing_dimension.Settings(seeds=2, n=30, dimensions=(2, 10), steps=50, warm_up=50),
+    "gated-schedule": gated_schedule.Settings(steps=60, warm_up=50),
+}
+
+
+def tiny() -> dict[str, Experiment]:
+    """Return the experiments with tiny settings for both the full and the quick run."""
+    found = experiments()
+    return {
+        name: replace(e, settings=SETTINGS.get(name, e.settings), quick=SETTINGS.get(name, e.quick))
+        for name, e in found.items()
+    }
+
+
+@cache
+def rows_of(name: str) -> pd.DataFrame:
+    """Return the rows of an experiment with tiny settings, as drawing reads them: through CSV."""
+    e = tiny()[name]
+    return frame(to_csv(row for task in e.tasks(e.settings) for row in e.compute(e.settings, task)))

@@ -1,0 +1,346 @@
+"""Progressive-rescaling Newton and gated PRGD: steps by hand, phases, counts and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import grid
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import prgd
+from prgd.algorithms import active_rows
+from prgd.algorithms.active_rows import ActiveRows
+
+# rows (1, 0) and (0, 1): at w = 0, p = (1/2, 1/2) and Z^T D Z = [[1, -1], [-1, 1]] / 4
+TWO = prgd.Problem(np.eye(2))
+
+
+def hessian(problem, X, y, w, lam):
+    """The second derivative of F by its definition, with one softmax for each class."""
+    Z, p = X * y[:, None], problem.weights(w)
+    total = lam * np.eye(X.shape[1])
+    for group in [y > 0, y < 0] if problem.fit_intercept else [slice(None)]:
+        mean = p[group] @ Z[group] / p[group].sum()
+        centred = Z[group] - mean
+        total += (centred.T * p[group]) @ centred
+    return total
+
+
+def objective(problem, w, lam):
+    return problem.log_loss(w) + 0.5 * lam * w @ w
+
+
+@pytest.fixture(params=[False, True], ids=["origin", "intercept"])
+def intercept(request):
+    return request.param
+
+
+@pytest.fixture
+def data():
+    return grid.PROBLEMS["gaussian"]()
+
+
+# Newton
+
+
+def test_a_newton_step_by_hand():
+    algorithm = prgd.ProgressiveNewton(tol=0.01)
+    s = algorithm.init(TWO, np.zeros(2))
+    assert (s.lam, s.k, s.row_reads) == (1.0, 1, 1.0)
+    s = algorithm.step(TWO, s)
+    # H = [[5, -1], [-1, 5]] / 4 and g = (1/2, 1/2): x = (1/2, 1/2), which is the solution u / lam
+    np.testing.assert_allclose(s.w, [0.5, 0.5], rtol=1e-15)
+    assert (s.t, s.k, s.lam) == (1, 1, 1.0)
+    np.testing.assert_array_equal(s.active, [0, 1])
+    # the start; the scan, the gathering and its margins; two products; the search on the rows; the pass
+    assert s.row_reads == 1.0 + 3.0 + 2.0 + 2.0 + 1.0
+
+
+def test_a_phase_change_by_hand():
+    algorithm = prgd.ProgressiveNewton(rho=8.0)
+    s = algorithm.step(TWO, algorithm.init(TWO, np.zeros(2)))
+    s = algorithm.step(TWO, s)
+    # both margins are equal, so c = 0 and the rescaling is exact
+    np.testing.assert_allclose(s.w, [4.0, 4.0], rtol=1e-14)
+    assert (s.k, s.lam) == (2, 0.125)
+    assert s.R_k == pytest.approx(8.0 * math.sqrt(0.5))
+
+
+def test_the_first_step_of_a_phase_is_the_corrected_rescaling(data, intercept, monkeypatch):
+    """w becomes rho w - (rho - 1) c, with (Z^T D Z + lam I) c = Z^T D Z w, plus what was unsolved."""
+    monkeypatch.setattr("prgd.algorithms.progressive_newton.FORCING", 1e-12)
+    problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
+    algorithm = prgd.ProgressiveNewton(rho=1.5)
+    s = algorithm.init(problem, np.zeros(problem.d))
+    while True:
+        before, s = s, algorithm.step(problem, s)
+        if s.k == 6:
+            break
+    w, lam = before.w, before.lam / 1.5
+    H = hessian(problem, data.X, data.y, w, lam)
+    c = np.linalg.solve(H, (H - lam * np.eye(problem.d)) @ w)
+    unsolved = problem.dual(w) - before.lam * w
+    expected = 1.5 * w - 0.5 * c + np.linalg.solve(H, unsolved)
+    np.testing.assert_allclose(s.w, expected, rtol=1e-9)
+
+
+def test_phases_end_near_the_minimum(data, intercept):
+    problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
+    algorithm = prgd.ProgressiveNewton()
+    s = algorithm.init(problem, np.zeros(problem.d))
+    for _ in range(20):
+        before, s = s, algorithm.step(problem, s)
+        if s.k > before.k:  # `before` solved its phase
+            unsettled, soft = problem.gap_split(before.w)
+            assert unsettled <= 0.5 * soft
+            value = objective(problem, before.w, before.lam)
+            for direction in np.eye(problem.d):
+                step = 0.5 * np.linalg.norm(before.w) * direction
+                assert objective(problem, before.w + step, before.lam) > value
+                assert objective(problem, before.w - step, before.lam) > value
+    assert s.k > 5
+
+
+def test_gap_falls_by_rho_in_each_late_phase(data, intercept):
+    problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
+    result = prgd.run(problem, prgd.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-10), 60))
+    assert result.status is prgd.Status.CERTIFIED
+    phase, gap = result.history["phase"], result.history["gap"]
+    ends = [gap[phase == k].min() for k in np.unique(phase)]
+    ratios = np.array(ends[-5:-1]) / np.array(ends[-4:])
+    assert ((ratios > 4.0) & (ratios < 16.0)).all()
+
+
+def test_newton_finds_the_optimum_with_an_intercept():
+    # classes 2 apart along the first feature, far from the origin: margin 1, b moves it there
+    X = np.array([[11.0, 0.0], [11.0, 3.0], [9.0, 1.0], [9.0, -2.0]])
+    problem = prgd.Problem(X, [1, 1, -1, -1], fit_intercept=True)
+    result = prgd.run(problem, prgd.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-9), 60))
+    assert result.certificate.lower == pytest.approx(1.0, rel=1e-8)
+    w = result.w / np.linalg.norm(result.w)
+    np.testing.assert_allclose(w, [1.0, 0.0], atol=1e-6)
+    assert result.intercept / np.linalg.norm(result.w) == pytest.approx(-10.0, rel=1e-6)
+
+
+def test_passes_are_counted(data, intercept):
+    problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
+    result = prgd.run(problem, prgd.ProgressiveNewton(), stop=20)
+    phases = int(result.history["phase"][-1])
+    # the start and one for each step, one to find the active rows of each phase, and failed trials
+    assert 21 + phases <= problem.passes <= 21 + phases + 5
+    assert result.state["row_reads"] > problem.passes
+
+
+def test_few_rows_are_read_late(data):
+    problem = prgd.Problem(data.X, data.y)
+    early = prgd.run(problem, prgd.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 60))
+    passes, reads = problem.passes, early.state["row_reads"]
+    late = prgd.run(problem, prgd.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-8), 60), resume=early)
+    assert late.state["row_reads"] - reads < 2.0 * (problem.passes - passes)
+
+
+def test_it_settles_and_then_costs_nothing(data):
+    problem = prgd.Problem(data.X, data.y)
+    result = prgd.run(problem, prgd.ProgressiveNewton(), stop=60)
+    passes = problem.passes
+    assert result.state["settled"]
+    more = prgd.run(problem, prgd.ProgressiveNewton(), stop=300, resume=result)
+    assert more.w.tobytes() == result.w.tobytes()
+    assert problem.passes == passes
+    assert more.state["row_reads"] == result.state["row_reads"]
+
+
+def test_a_search_that_fails_looks_at_all_rows_before_it_gives_up(data, monkeypatch):
+    problem = prgd.Problem(data.X, data.y)
+    algorithm = prgd.ProgressiveNewton()
+    s = algorithm.init(problem, np.zeros(problem.d))
+    while s.k < 6 or np.linalg.norm(problem.dual(s.w) - s.lam * s.w) < 0.5 * s.lam * np.linalg.norm(s.w):
+        s = algorithm.step(problem, s)
+    monkeypatch.setattr("prgd.algorithms.progressive_newton.LEAST_STEP", 2.0)
+    again = algorithm.step(problem, s)
+    assert s.active.size > 0
+    assert again.active.size == 0
+    assert not again.settled
+    assert again.row_reads > s.row_reads
+    given_up = algorithm.step(problem, again)
+    assert given_up.settled
+    assert given_up.w is s.w
+
+
+def test_resume_is_exact_with_an_intercept_and_weights(data, tmp_path):
+    weights = np.arange(len(data.y)) % 3.0  # some are 0
+    problem = prgd.Problem(data.X, data.y, sample_weight=weights, fit_intercept=True)
+    whole = prgd.run(problem, prgd.ProgressiveNewton(), stop=17)
+    part = prgd.run(problem, prgd.ProgressiveNewton(), stop=8)
+    part.save(tmp_path / "part.npz")
+    rest = prgd.run(
+        problem, prgd.ProgressiveNewton(), stop=17, resume=prgd.Result.load(tmp_path / "part.npz")
+    )
+    assert rest.w.tobytes() == whole.w.tobytes()
+    assert rest.state["row_reads"] == whole.state["row_reads"]
+    np.testing.assert_array_equal(rest.state["active"], whole.state["active"])
+
+
+def test_rows_of_weight_zero_do_not_count(data, intercept):
+    weights = (np.arange(len(data.y)) % 4 > 0).astype(float)
+    kept = weights > 0
+    weighted = prgd.Problem(data.X, data.y, sample_weight=weights, fit_intercept=intercept)
+    alone = prgd.Problem(data.X[kept], data.y[kept], fit_intercept=intercept)
+    a = prgd.run(weighted, prgd.ProgressiveNewton(), stop=30)
+    b = prgd.run(alone, prgd.ProgressiveNewton(), stop=30)
+    assert np.linalg.norm(a.w - b.w) <= 1e-10 * np.linalg.norm(b.w)
+
+
+def test_no_separator_is_proven():
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((60, 3)), np.where(rng.random(60) < 0.5, -1, 1)
+    result = prgd.run(prgd.Problem(X, y), prgd.ProgressiveNewton(), stop=60)
+    assert result.status is prgd.Status.NOT_SEPARABLE
+    # an upper bound of 0 at the start ends it at once
+    opposite = prgd.Problem([[1.0, 2.0], [1.0, 2.0]], [1, -1])
+    assert prgd.run(opposite, prgd.ProgressiveNewton(), stop=9).status is prgd.Status.NOT_SEPARABLE
+    assert opposite.passes == 1
+
+
+def test_a_start_on_the_path_is_continued(data):
+    problem = prgd.Problem(data.X, data.y)
+    first = prgd.run(problem, prgd.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 60))
+    again = prgd.run(problem, prgd.ProgressiveNewton(), first.w, stop=prgd.any_of(prgd.Gap(1e-6), 60))
+    assert again.status is prgd.Status.CERTIFIED
+    assert again.t <= 8
+    # from a long w that points elsewhere, Newton would see most rows too late: only its direction is used
+    astray = prgd.run(problem, prgd.ProgressiveNewton(), 1e12 * np.eye(problem.d)[0], stop=60)
+    assert astray.certificate.gap < 1e-9
+    assert astray.history["log_loss"][0] > -1e3
+
+
+@pytest.mark.parametrize("algorithm", [prgd.ProgressiveNewton(), prgd.GatedPRGD()])
+@pytest.mark.parametrize("length", [1e-200, 1e-12, 1.0, 1e12, 1e200])
+def test_any_length_of_the_start(algorithm, length):
+    data = prgd.datasets.synthetic_one(0)
+    problem = prgd.Problem(data.X, data.y)
+    result = prgd.run(problem, algorithm, np.array([0.8, 0.6]) * length, stop=60)
+    assert result.certificate.lower == pytest.approx(data.gamma_star, rel=1e-9)
+    assert result.certificate.upper == pytest.approx(data.gamma_star, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: prgd.ProgressiveNewton(rho=1.0), "rho must be a finite number above 1"),
+        (lambda: prgd.ProgressiveNewton(tol=0.0), "tol must be a finite number above 0"),
+        (lambda: prgd.GatedPRGD(growth=1.0), "growth must be a finite number above 1"),
+        (lambda: prgd.GatedPRGD(fraction=-1.0), "fraction must be a finite number above 0"),
+    ],
+)
+def test_hyper_parameters_are_checked(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_newton_refuses_the_logistic_loss(data):
+    problem = prgd.Problem(data.X, data.y, loss="logistic")
+    with pytest.raises(ValueError, match=r"needs loss='exponential'.*got loss='logistic'"):
+        prgd.run(problem, prgd.ProgressiveNewton(), stop=1)
+
+
+# the systems
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "dense engine", "sparse engine"])
+@pytest.mark.parametrize("length", [0.5, 200.0])  # by features, and by rows where these are few
+@pytest.mark.parametrize("shape", [(40, 6), (15, 40)])
+def test_systems_against_a_factorisation(form, length, shape, intercept, monkeypatch):
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal(shape), np.where(np.arange(shape[0]) % 2, 1, -1)
+    problem = prgd.Problem(sp.csr_array(X) if "sparse" in form else X, y, fit_intercept=intercept)
+    if "engine" in form:
+        monkeypatch.setattr(active_rows, "GATHER_BYTES", 0)
+    # a w at which some rows carry weight: the minimiser of a phase
+    w = prgd.run(problem, prgd.ProgressiveNewton(), stop=4).w
+    w = length / np.linalg.norm(w) * w
+    lam = float(np.linalg.norm(problem.dual(w)) / np.linalg.norm(w))
+    g = problem.dual(w) - lam / 8.0 * w
+    rows = ActiveRows.find(problem, w, np.empty(0, np.int64))
+    found = rows.solve(lam / 8.0, g, 1e-11 * np.linalg.norm(g), w)
+    expected = np.linalg.solve(hessian(problem, X, y, w, lam / 8.0), g)
+    assert np.linalg.norm(found - expected) <= 1e-6 * np.linalg.norm(expected)
+
+
+def test_rows_are_found_again_where_weight_lies_elsewhere(data):
+    problem = prgd.Problem(data.X, data.y)
+    w = np.full(problem.d, 10.0)
+    near = problem.near(w, 28.0)
+    margins = problem.rows.margins(w)
+    np.testing.assert_array_equal(near, np.flatnonzero(margins <= margins.min() + 28.0))
+    passes = problem.passes
+    problem.tallies(w)
+    kept = ActiveRows.find(problem, w, near)
+    assert problem.passes == passes + 1  # the tally
+    np.testing.assert_array_equal(kept.indices, near)
+    renewed = ActiveRows.find(problem, w, near[margins[near] > margins.min()])
+    assert problem.passes == passes + 2
+    np.testing.assert_array_equal(renewed.indices, near)
+    assert renewed.reads > kept.reads + 1.0
+
+
+def test_near_is_by_class_with_an_intercept(data):
+    problem = prgd.Problem(data.X, data.y, fit_intercept=True)
+    w = np.full(problem.d, 10.0)
+    margins = problem.rows.margins(w)
+    for sign in (1, -1):
+        mine = np.flatnonzero(data.y == sign)
+        expected = mine[margins[mine] <= margins[mine].min() + 5.0]
+        near = problem.near(w, 5.0)
+        np.testing.assert_array_equal(near[data.y[near] == sign], expected)
+
+
+# gated PRGD
+
+
+def test_gated_steps_by_hand():
+    algorithm = prgd.GatedPRGD(growth=4.0)
+    s = algorithm.init(TWO, np.zeros(2))
+    assert (s.R_k, s.step_size) == (1.0, 1.0)
+    s = algorithm.step(TWO, s)  # u = (1/2, 1/2), and momentum j = 2: x + (x - 0) / 4
+    np.testing.assert_allclose(s.x, [0.5, 0.5])
+    np.testing.assert_allclose(s.w, [0.625, 0.625])
+    s = algorithm.step(TWO, s)  # u has not changed: the step grows by a fifth; x = 1.225, on the sphere
+    assert s.step_size == pytest.approx(1.2)
+    np.testing.assert_allclose([s.x, s.w], np.full((2, 2), math.sqrt(0.5)))
+
+
+def test_gate_opens_when_the_direction_has_settled(data):
+    problem = prgd.Problem(data.X, data.y)
+    algorithm = prgd.GatedPRGD()
+    s = algorithm.init(problem, np.zeros(problem.d))
+    phases = 0
+    for _ in range(300):
+        before, s = s, algorithm.step(problem, s)
+        unsettled, soft = problem.gap_split(before.w) if before.w.any() else (1.0, 0.0)
+        if s.k > before.k:
+            phases += 1
+            assert unsettled <= 0.5 * soft
+            assert s.R_k == 4.0 * before.R_k
+            assert np.linalg.norm(s.w) == pytest.approx(s.R_k)
+            assert s.j == 1
+        else:
+            assert unsettled > 0.5 * soft or np.linalg.norm(before.w) < 0.9 * before.R_k
+            assert np.linalg.norm(s.w) <= s.R_k * (1 + 1e-12)
+    assert phases > 4
+
+
+def test_gated_reads_once_a_step(data):
+    problem = prgd.Problem(data.X, data.y)
+    prgd.run(problem, prgd.GatedPRGD(), stop=100)
+    assert problem.passes == 101
+
+
+def test_gated_radius_stays_at_the_rounding_floor():
+    data = prgd.datasets.synthetic_one(0)
+    problem = prgd.Problem(data.X, data.y)
+    result = prgd.run(problem, prgd.GatedPRGD(), stop=500)
+    assert math.isfinite(result.history["R_k"][-1])
+    assert result.certificate.gap < 1e-12
