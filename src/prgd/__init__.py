@@ -21,7 +21,7 @@ from prgd.algorithms import (
 )
 from prgd.certificate import Certificate
 from prgd.errors import NotSeparableError, NotSeparableWarning, ZeroRowWarning
-from prgd.maxmargin import MaxMarginResult, max_margin
+from prgd.maxmargin import MaxMarginResult, Separability, max_margin, separability
 from prgd.problem import Problem
 from prgd.result import History, Record, Result, Status
 from prgd.rows import ChunkedRows, DenseRows, SparseRows, open_rows
@@ -77,6 +77,7 @@ __all__ = [
     "ProofRadius",
     "Record",
     "Result",
+    "Separability",
     "SparseRows",
     "Stalled",
     "Status",
@@ -90,6 +91,7 @@ __all__ = [
     "rows",
     "run",
     "schedules",
+    "separability",
 ]
 
 
