@@ -3,9 +3,10 @@
 Each method runs through the origin from w = 0 on every separable set of the folder that PRGD_DATA names
 (its MANIFEST.json says which are; without the variable, on two pairs of digits), and progressive-rescaling
 Newton with an intercept too. The currency is rows read divided by n: a pass is 1, a product of
-the conjugate gradients with the active rows is their share of n. Nothing is timed.
+the conjugate gradients with the active rows is their share of n. Nothing is timed. The rows of a set are
+kept in a CSV file, and sets that have one are not run again.
 
-    python benchmarks/progressive.py [--sets SET ...] [--quick] [--out FOLDER] [--draw-only] [--write-docs]
+    python benchmarks/progressive.py [--sets SET ...] [--quick] [--force] [--out FOLDER] [--write-docs]
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import argparse
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,21 +55,23 @@ class Task:
     size: str
 
 
-def load_tasks(names: list[str] | None, quick: bool) -> Iterator[Task]:
-    """Yield the separable sets, one at a time."""
+def find_sets() -> dict[str, Callable[[], prgd.datasets.Dataset]]:
+    """Return how to load each separable set, by its name."""
     folder = os.environ.get("PRGD_DATA")
     if folder is None:
-        for pair in ((0, 1), (0, 4)):
-            data = prgd.datasets.digits(*pair)
-            if not names or data.name in names:
-                yield Task(data, "quick" if quick else "small")
-        return
-    for entry in json.loads((Path(folder) / "MANIFEST.json").read_text(encoding="utf-8")):
-        name = entry["file"].split(".")[0]
-        if entry["separable_through_origin"] == "YES" and (not names or name in names):
-            data = prgd.datasets.load(Path(folder) / entry["file"])
-            stored = data.X.nnz if hasattr(data.X, "nnz") else data.X.size
-            yield Task(data, "quick" if quick else "small" if stored < SMALL else "large")
+        return {f"digit-0{k}": partial(prgd.datasets.digits, 0, k) for k in (1, 4)}
+    entries = json.loads((Path(folder) / "MANIFEST.json").read_text(encoding="utf-8"))
+    return {
+        entry["file"].split(".")[0]: partial(prgd.datasets.load, Path(folder) / entry["file"])
+        for entry in entries
+        if entry["separable_through_origin"] == "YES"
+    }
+
+
+def load_task(load: Callable[[], prgd.datasets.Dataset], quick: bool) -> Task:
+    data = load()
+    stored = data.X.nnz if hasattr(data.X, "nnz") else data.X.size
+    return Task(data, "quick" if quick else "small" if stored < SMALL else "large")
 
 
 class Watched:
@@ -127,22 +131,19 @@ def curves(task: Task) -> Iterator[tuple[str, bool, list[list[float]]]]:
     yield "PRGD(exp) after GD", False, warm + after
 
 
-def compute(tasks: Iterator[Task]) -> pd.DataFrame:
+def compute(task: Task) -> pd.DataFrame:
     table: list[tuple[Any, ...]] = []
-    for task in tasks:
-        n, d = task.data.X.shape
-        for method, intercept, curve in curves(task):
-            lower, upper, kept = -math.inf, math.inf, math.inf
-            for k, (t, passes, reads, margin, bound) in enumerate(curve):
-                lower, upper = max(lower, -math.inf if math.isnan(margin) else margin), min(upper, bound)
-                gap = max(0.0, (upper - lower) / upper)
-                # a gap that fell by less than 2 % makes no difference to a table or a line
-                if gap <= 0.98 * kept or k == len(curve) - 1:
-                    kept = gap
-                    table.append(
-                        (task.data.name, n, d, intercept, method, t, passes, reads, lower, upper, gap)
-                    )
-            print(f"{task.data.name}, {method}{', intercept' * intercept}: gap {gap:.1e}", flush=True)
+    n, d = task.data.X.shape
+    for method, intercept, curve in curves(task):
+        lower, upper, kept = -math.inf, math.inf, math.inf
+        for k, (t, passes, reads, margin, bound) in enumerate(curve):
+            lower, upper = max(lower, -math.inf if math.isnan(margin) else margin), min(upper, bound)
+            gap = max(0.0, (upper - lower) / upper)
+            # a gap that fell by less than 2 % makes no difference to a table or a line
+            if gap <= 0.98 * kept or k == len(curve) - 1:
+                kept = gap
+                table.append((task.data.name, n, d, intercept, method, t, passes, reads, lower, upper, gap))
+        print(f"{task.data.name}, {method}{', intercept' * intercept}: gap {gap:.1e}", flush=True)
     return pd.DataFrame(table, columns=list(COLUMNS))
 
 
@@ -274,16 +275,18 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", metavar="SET", help="names of data sets; default all")
     parser.add_argument("--quick", action="store_true", help="few steps, to try the script out")
     parser.add_argument("--out", type=Path, default=ROOT / "bench-results" / "progressive")
-    parser.add_argument("--draw-only", action="store_true", help="read the rows of the last run")
+    parser.add_argument("--force", action="store_true", help="run again what is on disk")
     parser.add_argument("--write-docs", action="store_true", help="renew docs/progressive.md and its figure")
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    if not options.draw_only:
-        rows = compute(load_tasks(options.sets, options.quick))
-        if rows.empty:
-            parser.error("no separable set of that name")
-        rows.to_csv(options.out / "rows.csv", index=False)
-    rows = pd.read_csv(options.out / "rows.csv")
+    sets = find_sets()
+    if unknown := set(options.sets or ()) - set(sets):
+        parser.error(f"no separable set is called {', '.join(sorted(unknown))}; there are {', '.join(sets)}")
+    (options.out / "rows").mkdir(parents=True, exist_ok=True)
+    files = {name: options.out / "rows" / f"{name}.csv" for name in options.sets or sets}
+    for name, file in files.items():
+        if options.force or not file.exists():
+            compute(load_task(sets[name], options.quick)).to_csv(file, index=False)
+    rows = pd.concat([pd.read_csv(file) for file in files.values()])
     tables = {"newton": newton_table(rows), "peers": peers_table(rows), "rates": rates_table(rows)}
     print("\nPasses / row reads until the gap of progressive-rescaling Newton:\n\n" + tables["newton"])
     print("\nRow reads until a gap, through the origin:\n\n" + tables["peers"])

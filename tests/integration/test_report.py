@@ -95,6 +95,15 @@ def test_every_figure_is_visible(open_page, report, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_no_button_sends_the_plot_to_a_server(open_page, report):
+    page = open_page(report, 1280)
+    page.locator("#figure-3-plot .plot").first.scroll_into_view_if_needed()
+    page.locator("#figure-3-plot .modebar-btn").first.wait_for(state="attached")
+    titles = page.locator("#figure-3-plot .modebar-btn").evaluate_all("all => all.map(b => b.dataset.title)")
+    assert any("Zoom" in title for title in titles)
+    assert not any("hare" in title or "loud" in title for title in titles)
+
+
 def test_claims_come_first_and_link_to_their_sections(open_page, report):
     page = open_page(report, 1280)
     assert page.locator("main > section").first.get_attribute("id") == "claims"

@@ -23,7 +23,7 @@ from prgd.reproduce import (
 from prgd.reproduce.experiment import Experiment
 from prgd.reproduce.store import frame, to_csv
 
-SYNTHETIC = synthetic.Settings(seeds=2, steps=400, short=200, small_scale=100, warm_up=200)
+SYNTHETIC = synthetic.Settings(seeds=2, steps=400, accelerated=300, short=200, small_scale=100, warm_up=200)
 SETTINGS = {
     "figure-1": figure_1.Settings(long_steps=10, grid=(6, 5)),
     "figure-2": figure_2.Settings(heights=(2.0, 8.0), angles=12),

@@ -27,6 +27,7 @@ from prgd.reproduce.figures import (
     Points,
     Style,
     floored,
+    small,
     style_of,
 )
 from prgd.run import run
@@ -248,7 +249,7 @@ def claims(rows: Any, settings: Settings) -> list[Judged]:
                 e["PRGD"] / e["NGD"],
                 1.0,
                 "<",
-                f"Rescaled iterates lie on w_2 = 1 to {off_line:.0e}. After {settings.steps} steps the "
+                f"Rescaled iterates lie on w_2 = 1 to {small(off_line)}. After {settings.steps} steps the "
                 f"direction error is {e['PRGD']:.2g} against NGD's {e['NGD']:.2g}; after "
                 f"{settings.long_steps} steps it is {late['PRGD']:.1e} against {late['NGD']:.1e}.",
             ),

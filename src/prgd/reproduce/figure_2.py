@@ -172,7 +172,7 @@ def claims(rows: Any, settings: Settings) -> list[Judged]:
                 ">",
                 f"At height {best.height:g} the smallest velocity on the ring is negative up to a distance "
                 f"of {begins:.2g} from the ray and positive beyond; at distance {best.distance:.2g} it is "
-                f"{best.low:.2g}. One random set; `prgd claims` tests Theorem 5.5 on many.",
+                f"{best.low:.2g}. One random set; prgd claims tests Theorem 5.5 on many.",
             ),
         )
     ]

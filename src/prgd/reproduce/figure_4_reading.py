@@ -198,11 +198,10 @@ def _early(rows: Any, settings: Any) -> Judged:
 
 
 def _late(rows: Any, settings: Any) -> Judged:
-    c, late = crossings(rows), errors(rows, settings.steps)
+    facts, late = crossings(rows), errors(rows, settings.steps)
     ratio = {key: e["PRGD(poly)"] / e["NGD"] for key, e in late.items()}
-    at = "; ".join(
-        f"{key[0]}, {fact['n']:.0f} rows: {fact['leads NGD until']:,.0f}" for key, fact in c.items()
-    )
+    over_gd = [e["GD"] / e["PRGD(poly)"] for e in late.values()]
+    at = "; ".join(f"{key[0]}, {c['n']:.0f} rows: {c['leads NGD until']:,.0f}" for key, c in facts.items())
     return judge(
         "section-7.1-digits",
         WHERE,
@@ -211,9 +210,9 @@ def _late(rows: Any, settings: Any) -> Judged:
             max(ratio.values()),
             1.0,
             "<",
-            f"PRGD(poly) beats GD throughout, but NGD overtakes it at step ({at}); at step "
-            f"{settings.steps:,} its error is {_span(ratio.values(), '.1f')} times NGD's. Its rate is the "
-            "slower one.",
+            f"PRGD(poly) leads NGD early and is overtaken; the last step at which it leads is {at}. At step "
+            f"{settings.steps:,} its error is {_span(ratio.values(), '.1f')} times NGD's, and GD's is "
+            f"{_span(over_gd, '.0f')} times its own: it beats GD, but its rate is slower than NGD's.",
         ),
     )
 

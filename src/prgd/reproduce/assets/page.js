@@ -3,8 +3,9 @@
   document.documentElement.classList.add("js");
   // on a touch screen a drag scrolls the page; the buttons of a plot still zoom
   var touch = window.matchMedia("(pointer: coarse)").matches;
-  var config = { responsive: true, displaylogo: false, scrollZoom: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d"] };
+  // some versions of Plotly have a button that sends the plot to a server: nothing leaves this page
+  var config = { responsive: true, displaylogo: false, scrollZoom: false, showSendToCloud: false,
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "sendChartToCloud", "sendDataToCloud"] };
 
   function hasWebGL() {
     try {
@@ -40,7 +41,10 @@
         return;
       }
       var layout = Object.assign({}, spec.layout, { autosize: true });
-      if (touch && !spec.layout.scene) { layout.dragmode = false; }
+      if (touch && !spec.layout.scene) {
+        layout.dragmode = false;
+        layout.margin = Object.assign({}, layout.margin, { t: 38 }); // the buttons are always there
+      }
       var data = spec.data.map(function (trace) { return Object.assign({}, trace, { visible: visible(trace) }); });
       window.Plotly.newPlot(plot, data, layout, config);
     }
