@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+from pathlib import Path
 
 import grid
 import numpy as np
@@ -214,6 +216,22 @@ def test_a_start_on_the_path_is_continued(data):
     astray = prgd.run(problem, prgd.ProgressiveNewton(), 1e12 * np.eye(problem.d)[0], stop=60)
     assert astray.certificate.gap < 1e-9
     assert astray.history["log_loss"][0] > -1e3
+
+
+REAL = ["mushrooms", "rcv1_vw1500", "reuters_grain", "basehock", "movie_polarity"]
+REAL += ["mnist_0v1", "fashion_1v9", "ma_golub", "arcene", "letter_AB"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("PRGD_DATA" not in os.environ, reason="PRGD_DATA names no folder of real data")
+@pytest.mark.parametrize("name", REAL)
+def test_real_data_are_certified_within_200_passes(name, intercept):
+    (path,) = Path(os.environ["PRGD_DATA"]).glob(f"{name}.*")
+    problem = prgd.Problem(*prgd.datasets.load(path), fit_intercept=intercept)
+    result = prgd.run(problem, prgd.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 200))
+    assert result.status is prgd.Status.CERTIFIED
+    assert problem.passes <= 200
+    assert result.state["row_reads"] < 1000.0
 
 
 @pytest.mark.parametrize("algorithm", [prgd.ProgressiveNewton(), prgd.GatedPRGD()])
