@@ -27,6 +27,7 @@ MAX_FLOAT = 1.7976931348623157e308
 SHIFT, MASS, SLOPE_SHIFT, SLOPE_MASS, MARGIN, COUNT = range(6)
 
 _jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, boundscheck=False)
+_inline = nb.njit(nogil=True, cache=True, fastmath=SAFE, boundscheck=False, inline="always")
 _vector = nb.njit(nogil=True, cache=True, fastmath={"contract"})
 _exact = nb.njit(nogil=True, cache=True)
 
@@ -268,7 +269,8 @@ def _csr_add(
             vector[indices[q]] += ci * data[q]
 
 
-@_jit
+# inlined: passing five arrays to a call costs as much as a short row
+@_inline
 def _margins(A: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     kind, X, data, indices, indptr = A
     if kind == ROWS:
@@ -279,7 +281,7 @@ def _margins(A: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
         _csr_margins(data, indices, indptr, y, w, start, size, m)
 
 
-@_jit
+@_inline
 def _add(A: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
     kind, X, data, indices, indptr = A
     if kind == ROWS:

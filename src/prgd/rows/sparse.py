@@ -102,8 +102,10 @@ def csr_storage(
 
     A = (_kernels.CSR, frozen(_NO_DENSE), frozen(data), frozen(indices), frozen(pointers))
     entries = last - low
-    # a slice owns a dense vector of d numbers: it must have several entries for each
-    most = min(MOST_SLICES, entries // (4 * d), entries * 12 // (SLICE_BYTES // 8))
+    # a slice owns a dense vector of d numbers, zeroed and merged: a few slices for wide rows, so that two or
+    # more threads have work, and many only where each has many entries for every column
+    wanted = max(entries // (16 * d), min(2, entries // 2**17))
+    most = min(MOST_SLICES, wanted, entries * 12 // (SLICE_BYTES // 8))
     cuts = np.linspace(low, last, max(most, 1) + 1)[1:-1]
     bounds = np.unique(np.concatenate(([0], np.searchsorted(pointers, cuts), [n]))).astype(np.int64)
     return Storage(A, n, d, _BLOCK, bounds, locate, gather)
