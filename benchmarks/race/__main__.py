@@ -64,7 +64,10 @@ def main(arguments: list[str] | None = None) -> None:
         # a line that changes on a terminal; nothing at all where the output is piped
         with Console(stderr=True).status("") as status:
             race.tell = status.update
-            scores, _ = race.run()
+            try:
+                scores, _ = race.run()
+            except KeyboardInterrupt:
+                raise SystemExit("Interrupted. What is done is kept: call again to go on.") from None
         about |= {
             "minutes": round((time.perf_counter() - started) / 60.0, 1),
             "threads": options.threads,

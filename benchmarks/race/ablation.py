@@ -153,7 +153,7 @@ def table(results: dict[str, Any], target: float, limit: float) -> tuple[list[st
 def main(arguments: list[str] | None = None) -> None:
     from benchmark_utils import load, report
     from benchmark_utils.race import VARIANTS, Race
-    from benchmark_utils.score import Case
+    from benchmark_utils.score import Case, power
     from benchmark_utils.sweep import Rules
     from benchmark_utils.worker import set_threads
     from rich.console import Console
@@ -193,8 +193,8 @@ def main(arguments: list[str] | None = None) -> None:
     parts = []
     for target in record["targets"]:
         head, lines = table(record["results"], target, record["limit"])
-        report.print_table(console, f"To a certified gap of {target:g}", head, lines, rule_before=1)
-        parts.append(f"To a certified gap of {target:g}:\n\n{report.markdown(head, lines)}")
+        report.print_table(console, f"To a certified gap of {power(target)}", head, lines, rule_before=1)
+        parts.append(f"To a certified gap of {power(target)}:\n\n{report.markdown(head, lines)}")
     for name, reason in record["skipped"].items():
         console.print(f"Left out: {name}: {reason}.", highlight=False)
     if options.write_docs:

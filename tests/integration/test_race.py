@@ -205,7 +205,7 @@ def test_the_race_runs_resumes_and_reports(tmp_path):
     first = race()
     assert first.returncode == 0, first.stderr
     assert first.stderr == ""  # quiet when piped
-    assert "Ratios at 1e-06" in first.stdout
+    assert "Ratios at 1e-6" in first.stdout
     assert "Left out: mixed, origin: not separable" in first.stdout
     with (out / "rows.csv").open() as file:
         rows = list(csv.DictReader(file))

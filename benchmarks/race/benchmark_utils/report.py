@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from .score import AIMS, OURS, Case, Scores, profile, summarise, three_digits, verdict
+from .score import AIMS, OURS, Case, Scores, power, profile, summarise, three_digits, verdict
 from .sweep import show
 
 # Okabe and Ito's colours, told apart with any colour vision; ours is the black line
@@ -84,7 +84,7 @@ def aims_table(scores: Scores) -> tuple[list[str], Lines]:
                 verdict(mean, aim),
             ]
         )
-    head = ["against", "mean", "mean, uncapped", "aim", "worst", "aim", f"verdict at {target:g}"]
+    head = ["against", "mean", "mean, uncapped", "aim", "worst", "aim", f"verdict at {power(target)}"]
     return head, lines
 
 
@@ -120,9 +120,9 @@ def notes(about: dict[str, Any]) -> list[str]:
 
 def print_all(scores: Scores, about: dict[str, Any], console: Console) -> None:
     for target in sorted(scores.targets, reverse=True):
-        print_table(console, f"Seconds to a relative gap of {target:g}", *times_table(scores, target))
+        print_table(console, f"Seconds to a relative gap of {power(target)}", *times_table(scores, target))
     target = min(scores.targets)
-    print_table(console, f"Ratios at {target:g}", *ratios_table(scores, target), rule_before=4)
+    print_table(console, f"Ratios at {power(target)}", *ratios_table(scores, target), rule_before=4)
     print_table(console, "Aims", *aims_table(scores))
     for note in notes(about):
         console.print(note, highlight=False)
@@ -148,9 +148,9 @@ def markdown(head: list[str], lines: Lines) -> str:
 def docs_part(scores: Scores, about: dict[str, Any]) -> str:
     target = min(scores.targets)
     parts = ["### Against the aims\n\n" + markdown(*aims_table(scores))]
-    parts.append(f"### Ratios at {target:g}\n\n" + markdown(*ratios_table(scores, target)))
+    parts.append(f"### Ratios at {power(target)}\n\n" + markdown(*ratios_table(scores, target)))
     for each in sorted(scores.targets):
-        parts.append(f"### Seconds to {each:g}\n\n" + markdown(*times_table(scores, each)))
+        parts.append(f"### Seconds to {power(each)}\n\n" + markdown(*times_table(scores, each)))
     parts.append("\n".join(f"- {note}" for note in notes(about)))
     return "\n\n".join(parts)
 
@@ -199,7 +199,7 @@ def figure(scores: Scores) -> Any:
                 label=HEADS.get(peer, peer),
                 zorder=3 if peer == OURS else 2,
             )
-        axis.set(xscale="log", xlim=(1.0, widest), ylim=(-0.02, 1.03), title=f"gap {target:g}")
+        axis.set(xscale="log", xlim=(1.0, widest), ylim=(-0.02, 1.03), title=f"gap {power(target)}")
         axis.set_xlabel("time over that of the fastest")
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)
@@ -248,11 +248,11 @@ def write_page(path: Path, scores: Scores, about: dict[str, Any]) -> None:
     target = min(scores.targets)
     tables = [
         _html("Aims", *aims_table(scores)),
-        _html(f"Ratios at {target:g}", *ratios_table(scores, target)),
+        _html(f"Ratios at {power(target)}", *ratios_table(scores, target)),
     ]
     for each in sorted(scores.targets):
-        tables.append(_html(f"Seconds to {each:g}", *times_table(scores, each)))
-    tables.append(_html(f"Settings that won at {target:g}", *winners_table(scores)))
+        tables.append(_html(f"Seconds to {power(each)}", *times_table(scores, each)))
+    tables.append(_html(f"Settings that won at {power(target)}", *winners_table(scores)))
     text = PAGE.format(
         limit=about["limit"],
         svg=image.getvalue()[image.getvalue().index("<svg") :],

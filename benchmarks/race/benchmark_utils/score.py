@@ -66,7 +66,7 @@ class Scores:
             row = self.times.setdefault(target, {}).setdefault(case, {})
             row[peer] = best_time(runs, target, self.limit)
             if peer in QP:
-                row[BEST_QP] = min(row[name] for name in QP if name in row)
+                row[BEST_QP] = min((row[name] for name in QP if name in row), key=lambda time: time.seconds)
 
     def peers(self, *, with_best: bool = False) -> list[str]:
         found: dict[str, None] = {}
@@ -125,6 +125,12 @@ def verdict(found: Mean, aim: Aim) -> str:
 
 def geometric_mean(values: list[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
+
+
+def power(target: float) -> str:
+    """Write a target as people say it: 1e-6."""
+    exponent = round(math.log10(target))
+    return f"1e{exponent}" if math.isclose(target, 10.0**exponent) else f"{target:g}"
 
 
 def three_digits(value: float) -> str:

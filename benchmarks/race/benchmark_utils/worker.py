@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
 import multiprocessing
 import os
+import signal
 import time
 import warnings
 from pathlib import Path
@@ -108,16 +110,22 @@ def serve(
 ) -> None:
     """Answer each (parameters, limit) with "ready", "done" and the evaluation, or with what went wrong."""
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, who ends this process
+    # a parent that is gone wants no answer
+    with contextlib.suppress(EOFError, ConnectionError):
+        _serve(pipe, solver, data, fit_intercept, gamma_star, targets)
+
+
+def _serve(
+    pipe: Any, solver: Path, data: Path, fit_intercept: bool, gamma_star: float, targets: list[float]
+) -> None:
     maker = load.module(solver).Solver
     objective = load.module(load.RACE / "objective.py").Objective(fit_intercept=fit_intercept)
     objective.set_data(*load.read(data), gamma_star=gamma_star)
     given = objective.get_objective()
     is_warm: set[str] = set()
     while True:
-        try:
-            parameters, limit = pipe.recv()
-        except EOFError:
-            return
+        parameters, limit = pipe.recv()
         try:
             skip, reason = maker(**parameters).skip(**given)
             if skip:

@@ -40,18 +40,28 @@ class Solver(BaseSolver):
         return np.vstack([self.scaling * self.y, *last] if self.fit_intercept else last)
 
     def run(self, _: Any) -> None:
-        from scipy.linalg import cholesky
         from scipy.optimize import nnls
 
         n = len(self.y)
         A = self.A
         if A is None:
-            K = gram(self.Z)
-            K[np.diag_indices(n)] += 1e-14 * n * K.diagonal().max()
-            A = np.vstack([cholesky(K), self._more(n)])
+            A = np.vstack([factor(gram(self.Z)), self._more(n)])
         target = np.zeros(A.shape[0])
         target[-1] = 1.0
         self.a, _ = nnls(A, target, maxiter=30 * n)
 
     def get_result(self) -> dict[str, Any]:
         return {"w": np.asarray(self.Z.T @ self.a).ravel()}
+
+
+def factor(K: np.ndarray) -> np.ndarray:
+    """Return R with ``R^T R = K``, up to the smallest ridge that lets the factorisation pass."""
+    from scipy.linalg import cholesky
+
+    place, ridge = np.diag_indices(len(K)), np.finfo(np.float64).eps * np.trace(K)
+    while True:
+        K[place] += ridge
+        try:
+            return cholesky(K)
+        except np.linalg.LinAlgError:
+            ridge *= 100.0

@@ -395,12 +395,7 @@ class _Tableau:
                 self.pivot(unused[0], j)
         kept = [k for k in range(d) if self.basis[k] >= 0]
         self.T, self.basis = self.T[kept], [self.basis[k] for k in kept]
-        self._random = np.random.default_rng(0)
-        self.perturb()
-
-    def perturb(self) -> None:
-        """Draw new right-hand sides."""
-        sides = self._random.integers(2**20, 2**21, len(self.basis))
+        sides = np.random.default_rng(0).integers(2**20, 2**21, len(kept))
         self.T[:, -1] = [self.denominator * int(side) for side in sides]
 
     def pivot(self, k: int, j: int) -> None:
@@ -479,8 +474,8 @@ def partition(
         for k, basic in enumerate(tableau.basis):
             ray[basic] = -tableau.T[k, j]
         weights = _added(weights, ray)
+        # the entering column is zero in the rows that still count, so no free weight ever has to enter
         free = np.array([p > 0 for p in weights])
-        _bring_in(tableau, free)
     # p and v of the rows and columns as given, not as scaled
     lift = table.rows.max(initial=0) - table.rows
     weights = [p << int(s) for p, s in zip(weights, lift, strict=True)]
@@ -498,15 +493,3 @@ def _added(weights: list[int], ray: list[int]) -> list[int]:
     total = [q + max(times, 0) * p for p, q in zip(weights, ray, strict=True)]
     common = math.gcd(*total)
     return [p // common for p in total]
-
-
-def _bring_in(tableau: _Tableau, free: npt.NDArray[np.bool_]) -> None:
-    """Make as many free weights basic as can be: they are then out of the way of the ratio test."""
-    for j in np.flatnonzero(free):
-        if j in tableau.basis:
-            continue
-        for k, basic in enumerate(tableau.basis):
-            if not free[basic] and tableau.T[k, j]:
-                tableau.pivot(k, int(j))
-                break
-    tableau.perturb()

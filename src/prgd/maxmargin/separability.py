@@ -6,6 +6,7 @@ Quick looks, an iterative method, linear programming and exact arithmetic propos
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd.algorithms import DualAcceleration
+from prgd.errors import ZeroRowWarning
 from prgd.losses import Array
 from prgd.maxmargin.exact import (
     Index,
@@ -47,7 +49,7 @@ SMALL = 600  # entries of a table that goes to exact arithmetic at once
 EXACT_SECONDS = 30.0  # what exact arithmetic may take as the last resort, by an estimate that is not timed
 MOST_ENTRIES = 2**25  # entries of the largest copy that is made of the data
 PROGRAMME_ENTRIES = 500_000  # entries above which linear programming starts from some of the rows
-TIME_LIMIT = 120.0  # seconds for one linear program
+TIME_LIMIT = 60.0  # seconds for one linear program
 ROUNDS = 30  # times that linear programming may ask for more rows
 ZOOMS = 3  # times that it may look closer
 PLAIN_STEPS, MOST_STEPS = 150, 3000
@@ -82,8 +84,9 @@ class Separability:
         ``min_i y_i (<w, x_i> + b) / ||w||`` of this witness, rounded down; 0 where quasi-separable and
         NaN where there is no witness.
     weights : ndarray of shape (n,) or None
-        Gordan's weights p >= 0 of sum 1 with ``sum_i p_i y_i (x_i, 1) = 0``: no hyperplane separates the
-        rows of positive weight strictly. Given wherever ``is_separable`` is False.
+        Gordan's weights p >= 0 of sum 1 with ``sum_i p_i y_i (x_i, 1) = 0`` (``y_i x_i`` without
+        intercept): no hyperplane separates the rows of positive weight strictly. Given wherever
+        ``is_separable`` is False.
     residual : float
         Norm of that sum in float64; the proof says that it can be made zero.
     lower, upper : float
@@ -133,8 +136,8 @@ class Separability:
         Returns
         -------
         bool
-            False where the data are others, or any stored number was changed so that nothing is proven.
-            An undecided result states an interval (and weights, perhaps): these are checked.
+            False where the data are others, or a stored number was changed so that nothing is proven.
+            Of an undecided result the lower bound is checked, and the weights where it has some.
         """
         rows = LiftedRows(read_table(X)[0], y, fit_intercept=self.fit_intercept)
         n, everything = rows.n, np.arange(rows.n)
@@ -150,18 +153,20 @@ class Separability:
         if self.coef.shape != (rows.d,):
             return False
         v = np.append(self.coef, self.intercept) if self.fit_intercept else self.coef
+        exact = self.proof.direction or tuple(Fraction(float(value)) for value in v)
+        if not np.array_equal(_rounded(exact), v):
+            return False
         if self.verdict is not Verdict.QUASI_SEPARABLE:
-            least = smallest_margin(rows, v, self.proof.direction).margin
+            least = smallest_margin(rows, v, exact).margin
             stated = self.margin * norm(self.coef)
             return least >= stated - 1e-9 * abs(stated) and (least > 0.0 or self.verdict is Verdict.UNDECIDED)
         both = np.concatenate([self.separated_rows, self.boundary_rows])
-        exact = self.proof.direction or tuple(Fraction(float(value)) for value in v)
         return (
             self.weights is not None
             and self.separated_rows.size > 0
             and np.array_equal(np.sort(both), everything)
             and is_zero_on(rows, exact, self.boundary_rows)
-            and smallest_margin(rows, v, self.proof.direction, self.separated_rows).margin > 0.0
+            and smallest_margin(rows, v, exact, self.separated_rows).margin > 0.0
         )
 
     def name(self, feature: int) -> str:
@@ -231,8 +236,8 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     ----------
     X : array, sparse matrix, data frame or Rows
         Dense or sparse, in memory, mapped or chunked. A data frame's column names are used in the
-        explanation. The verdict is about these float64 numbers, taken literally. Where linear programming
-        is needed and the data are large, it works on some of the rows and asks for more.
+        explanation. The verdict is about these float64 numbers, taken literally. Large data are read in
+        passes; only some of their rows are ever copied.
     y : array of shape (n,)
         Labels of two classes. Leave it out where X is an engine that holds them.
     fit_intercept : bool
@@ -296,15 +301,17 @@ def read_table(X: Any) -> tuple[Any, list[str] | None]:
     names = None
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
         names, X = [str(name) for name in X.columns], X.to_numpy()
-    kept = X.data if hasattr(X, "tocsr") else np.asarray(X)
-    X = X if hasattr(X, "tocsr") else kept
-    kind, size = kept.dtype.kind, kept.dtype.itemsize
-    is_long = (kind in "iu" and size == 8) or (kind == "f" and size > 8)
-    if is_long and not (kept.astype(np.float64).astype(kept.dtype) == kept).all():
-        raise ValueError(
-            f"X holds {kept.dtype} numbers that float64 cannot: a verdict would be about rounded data. "
-            "Subtract a constant from such columns, or round them yourself."
-        )
+    X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+    numbers = X if isinstance(X, np.ndarray) else X.data
+    kind, size = numbers.dtype.kind, numbers.dtype.itemsize
+    if (kind in "iu" and size == 8) or (kind == "f" and size > 8):
+        with np.errstate(invalid="ignore", over="ignore"):
+            back = numbers.astype(np.float64).astype(numbers.dtype)
+        if not (back == numbers).all():
+            raise ValueError(
+                f"X holds {numbers.dtype} numbers that float64 cannot: a verdict would be about rounded "
+                "data. Subtract a constant from such columns, or round them yourself."
+            )
     return X, names
 
 
@@ -421,10 +428,13 @@ class _Search:
             return None
         Z, _, columns = _balanced(copy)
         is_dense = Z.nnz > 0.3 * rows.n * rows.width
-        steps = int(np.clip(STEP_ENTRIES / Z.nnz, PLAIN_STEPS, MOST_STEPS)) // (
-            1 if rows.n * rows.width > PROGRAMME_ENTRIES else 5
-        )
-        return self._steps(Problem(Z.toarray() if is_dense else Z), steps, columns)
+        steps = int(np.clip(STEP_ENTRIES / Z.nnz, PLAIN_STEPS, MOST_STEPS))
+        # where linear programming is quick, it is better than many steps
+        steps = steps if rows.n * rows.width > PROGRAMME_ENTRIES else steps // 5
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ZeroRowWarning)  # a row may vanish here, but not in the data
+            problem = Problem(Z.toarray() if is_dense else Z)
+        return self._steps(problem, steps, columns)
 
     def _steps(self, problem: Problem, steps: int, columns: Index) -> _Found | None:
         rows, algorithm = self.rows, DualAcceleration()

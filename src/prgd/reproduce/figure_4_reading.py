@@ -116,7 +116,7 @@ def _rank(rows: Any) -> Judged:
     c = crossings(rows)
     fact = next(fact for key, fact in c.items() if key[0] == "digit-01")
     each = "; ".join(
-        f"{key[0]}, {fact['n']:.0f} rows: {fact['support rank']:.0f} of {fact['data rank']:.0f}"
+        f"{fact['support rank']:.0f} of {fact['data rank']:.0f} on {key[0]} ({fact['n']:.0f} rows)"
         for key, fact in c.items()
     )
     return judge(
@@ -127,9 +127,9 @@ def _rank(rows: Any) -> Judged:
             fact["support rank"],
             2.0,
             "==",
-            f"The exact solution has support vectors of rank {each}. The rank of the data is as printed "
-            "and the conclusion stands (they do not span), but not the 2: it was read off NGD, which is "
-            "too slow to show them.",
+            f"The rank of the exact support vectors, of the rank of the data, is {each}. The conclusion "
+            "stands: they do not span the data. The 2 does not; it was read off NGD, which is too slow to "
+            "show them.",
         ),
     )
 

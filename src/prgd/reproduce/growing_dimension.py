@@ -88,6 +88,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
             "1 - gamma(w) / gamma_star",
             x_log=True,
             y_log=True,
+            y_range=(1e-8, 2.0),
             is_ours=True,
         ),
         Panel(

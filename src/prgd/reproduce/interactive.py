@@ -199,6 +199,7 @@ def _layout(panel: Panel) -> dict[str, Any]:
         return layout
     is_heat = any(isinstance(mark, Heat) for mark in panel.marks)
     layout["xaxis"] = _axis(panel.x_label, panel.x_log, panel.x_range, is_heat)
+    layout["xaxis"] |= {"dtick": 1} if panel.x_log and not panel.x_range else {}
     layout["yaxis"] = _axis(panel.y_label, panel.y_log, panel.y_range, is_heat)
     if panel.is_equal:
         layout["yaxis"] |= {"scaleanchor": "x", "scaleratio": 1, "constrain": "domain"}
@@ -229,14 +230,10 @@ def _axis(label: str, is_log: bool, ends: tuple[float, float] | None, is_categor
     if is_category:
         return axis | {"type": "category"}
     if is_log:
-        axis |= {"type": "log", "exponentformat": "power", "dtick": _step(ends)}
-    if ends:
-        axis["range"] = [float(np.log10(end)) for end in ends] if is_log else list(ends)
-    return {name: value for name, value in axis.items() if value is not None}
-
-
-def _step(ends: tuple[float, float] | None) -> int | None:
-    """Return the decades from one tick to the next, where the range is known."""
-    if ends is None:
-        return 1
-    return max(1, round(float(np.log10(ends[1] / ends[0])) / 6))
+        axis |= {"type": "log", "exponentformat": "power"}
+    if ends and is_log:
+        low, high = (float(np.log10(end)) for end in ends)
+        axis |= {"range": [low, high], "dtick": max(1, round((high - low) / 6))}
+    elif ends:
+        axis["range"] = list(ends)
+    return axis

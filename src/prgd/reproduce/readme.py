@@ -33,7 +33,7 @@ def block(claims: list[dict[str, Any]], images: str) -> str:
         f"| {_cell(c['statement'])} | {_cell(c['where'])} | {SIGNS[c['verdict']]} {c['verdict']} |"
         for c in claims
     ]
-    return "\n".join(["", *pictures, "", "| The paper says | where | verdict |", "|---|---|---|", *lines])
+    return "\n".join(["", *pictures, "", "| Statement | where | verdict |", "|---|---|---|", *lines])
 
 
 def _cell(text: str) -> str:

@@ -204,7 +204,7 @@ def _claims(sections: list[Section]) -> Safe:
         )
         for claim, section in found
     ]
-    heads = (tag("th", words, scope="col") for words in ("The paper says", "Verdict", "What was found"))
+    heads = (tag("th", words, scope="col") for words in ("Statement", "Verdict", "What was found"))
     return tag(
         "section",
         tag("h2", "Claims and verdicts", id="claims-head"),

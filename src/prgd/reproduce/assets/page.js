@@ -74,22 +74,27 @@
 
   // files travel inside the page, compressed: the link beside the report works too, where there is no script
   function setUpFile(link) {
-    var file = document.getElementById("file-" + link.dataset.file);
+    var file = document.getElementById("file-" + link.dataset.file), ready = null;
     if (!file || !("DecompressionStream" in window)) { return; }
-    link.addEventListener("click", function (event) {
-      event.preventDefault();
+
+    function prepare() {
+      if (ready) { return ready; }
       var bytes = Uint8Array.from(atob(file.textContent), function (c) { return c.charCodeAt(0); });
       var stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-      new Response(stream).blob().then(function (blob) {
-        var url = URL.createObjectURL(new Blob([blob], { type: file.dataset.type }));
-        var anchor = document.createElement("a");
-        anchor.href = url;
-        anchor.download = link.getAttribute("download");
-        document.body.appendChild(anchor);
-        anchor.click();
-        anchor.remove();
-        setTimeout(function () { URL.revokeObjectURL(url); }, 10000);
+      ready = new Response(stream).blob().then(function (blob) {
+        link.href = URL.createObjectURL(new Blob([blob], { type: file.dataset.type }));
+        link.dataset.ready = "yes";
       });
+      return ready;
+    }
+    // unpacked before the click, so that the click itself downloads: no browser asks twice about that
+    ["pointerenter", "focus", "touchstart"].forEach(function (name) {
+      link.addEventListener(name, prepare, { passive: true });
+    });
+    link.addEventListener("click", function (event) {
+      if (link.dataset.ready) { return; }
+      event.preventDefault();
+      prepare().then(function () { link.click(); });
     });
   }
 
