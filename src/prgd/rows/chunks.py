@@ -20,10 +20,12 @@ from prgd.rows.base import (
     NotFiniteError,
     Signs,
     Storage,
+    Worst,
     check_shape,
     read_labels,
     read_weights,
     weight_by_class,
+    worst_of,
 )
 from prgd.rows.dense import as_float, dense_storage
 from prgd.rows.libsvm import cache_libsvm
@@ -238,6 +240,12 @@ class ChunkedRows:
     def margins(self, w: Array) -> Array:
         """Return ``<w, z_i>`` for every row."""
         return np.concatenate([part.margins(w) for _, part in self._parts()])
+
+    def worst(
+        self, w: Array, most: int, by_class: bool, without: npt.NDArray[np.int64]
+    ) -> tuple[Worst, ...]:
+        """Return the rows of smallest margin, of each class if asked."""
+        return worst_of(self.margins(w), self._signs if by_class else None, most, without)
 
     def combine(self, p: Array) -> Array:
         """Return ``Z^T p``."""
