@@ -12,6 +12,7 @@ from prgd.rows import Rows
 
 # a column filled in more than this share of the rows, and a whole block, is cheaper in a dense product
 _DENSE_SHARE = 0.15
+_FEW_DIMENSIONS = 1024
 
 
 class WorkingSet:
@@ -28,6 +29,11 @@ class WorkingSet:
     def size(self) -> int:
         """Number of rows in the set."""
         return self.indices.size
+
+    @property
+    def is_flat(self) -> bool:
+        """Dense, and of so few dimensions that systems in them are cheap."""
+        return isinstance(self.Z, np.ndarray) and self.Z.shape[1] <= _FEW_DIMENSIONS
 
     def add(self, indices: npt.NDArray[np.int64]) -> None:
         """Gather these rows and border the Gram matrix with their products."""

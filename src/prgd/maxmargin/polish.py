@@ -9,25 +9,24 @@ from __future__ import annotations
 import numpy as np
 
 from prgd.losses import Array
+from prgd.maxmargin.factor import definite_solver
 from prgd.maxmargin.gram import WorkingSet
 from prgd.vectors import norm
 
 
 def face_minimum(G: Array, E: Array, sums: Array, start: Array) -> Array:
     """Return the minimiser of ``x^T G x`` on the affine hull of the face, the nearest to ``start``."""
-    from scipy.linalg import cho_factor, cho_solve
-
     # E E^T is constant on the feasible set; with it G is definite where rows are affinely independent.
     # The small proximal term covers dependent rows (repeats, more rows than dimensions).
     size = float(np.diag(G).mean()) or 1.0
     H = G + size * (E @ E.T)
     ridge = 1e-13 * size * len(G)
     H[np.diag_indices_from(H)] += ridge
-    factor = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
-    Y = cho_solve(factor, E, check_finite=False)
+    solve = definite_solver(H)
+    Y = solve(E)
     x = start
     for _ in range(3):
-        free = ridge * cho_solve(factor, x, check_finite=False)
+        free = ridge * solve(x)
         mu = np.linalg.solve(E.T @ Y, sums - E.T @ free)
         x = Y @ mu + free
     return x

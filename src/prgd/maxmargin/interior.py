@@ -1,0 +1,141 @@
+"""Interior point: the maximum margin over a working set of few dimensions.
+
+Pairwise descent needs ever more steps as the margin shrinks against the row norms. Mehrotra's predictor and
+corrector take 10 to 40 steps whatever the margin, each a product ``Z^T D Z`` and one factorisation in d
+dimensions.
+
+References
+----------
+S. Mehrotra (1992). On the implementation of a primal-dual interior point method. SIAM J. Optim. 2(4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prgd.losses import Array
+from prgd.maxmargin.factor import definite_solver
+from prgd.vectors import norm
+
+_MOST_STEPS = 80
+_SHARE = 0.99  # of the way to the boundary
+
+
+@dataclass(frozen=True, eq=False)
+class Interior:
+    """What the steps reached.
+
+    Attributes
+    ----------
+    p : ndarray of shape (m,)
+        Positive weights, of sum 1 (in each class, with an intercept).
+    is_active : ndarray of bool, shape (m,)
+        Rows whose weight outgrew their slack: the support, once the gap is small.
+    w : ndarray of shape (d,)
+    gap : float
+        Relative gap between the bound of p and the margin of w, over these rows.
+    """
+
+    p: Array
+    is_active: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    w: Array
+    gap: float
+
+
+def interior(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: float) -> Interior:
+    r"""Maximise the margin of m rows until the relative gap over them is at most ``tol``.
+
+    .. math:: \min \tfrac12 \|w\|^2 \quad \text{subject to} \quad \langle w, z_i \rangle + b y_i \ge g
+
+    with g near the margin, so that ``||w||`` ends near 1; p are its multipliers, scaled.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (m, d)
+    signs : ndarray of shape (m,), the labels as +1 and -1
+    fit_intercept : bool
+    start : ndarray of shape (d,), non-zero
+        A direction, e.g. the answer for a smaller set.
+    tol : float
+
+    Returns
+    -------
+    Interior
+        The best point seen; its gap is above ``tol`` where rounding, or rows that no w separates, end the steps.
+
+    Examples
+    --------
+    >>> Z = np.array([[2.0, 0.0], [0.0, 1.0], [3.0, 3.0]])
+    >>> found = interior(Z, np.ones(3), False, np.ones(2), 1e-9)
+    >>> found.p.round(6), found.is_active
+    (array([0.2, 0.8, 0. ]), array([ True,  True, False]))
+    """
+    m, d = Z.shape
+    A = Z / np.sqrt(np.einsum("ij,ij->i", Z, Z).max())
+    if fit_intercept:
+        A = np.column_stack([A, signs])
+    groups = [signs > 0, signs < 0] if fit_intercept else [np.ones(m, bool)]
+    quadratic = np.where(np.arange(A.shape[1]) < d, 1.0, 0.0)
+    x = np.zeros(A.shape[1])
+    x[:d] = start / norm(start)
+    margins = A @ x
+    if fit_intercept:
+        x[d] = 0.5 * (margins[groups[1]].min() - margins[groups[0]].min())
+        margins += x[d] * signs
+    g = max(float(np.median(margins)), 1e-12)
+    s = np.maximum(margins - g, 0.5 * g)
+    lam = 1.0 / (s * g * (1.0 / s).sum())
+    best = _measure(A, groups, x, s, lam, d)
+    for _ in range(_MOST_STEPS):
+        if best.gap <= tol:
+            break
+        dual_residual = A.T @ lam - quadratic * x
+        primal_residual = A @ x - s - g
+        ratio = lam / s
+        H = A.T @ (ratio[:, None] * A)
+        H[np.diag_indices_from(H)] += quadratic
+        try:
+            solve = definite_solver(H)
+        except np.linalg.LinAlgError:  # not definite to rounding
+            break
+        mu = float(s @ lam) / m
+        change = np.zeros(m)  # of s lam, beyond first order
+        for target in (0.0, None):
+            # aim at 0 first; how far that goes says how much of mu to keep
+            if target is None:
+                reached = float((s + _reach(s, ds) * ds) @ (lam + _reach(lam, dlam) * dlam)) / m
+                target, change = mu * (reached / mu) ** 3, ds * dlam
+            right = (target - change) / s - lam
+            dx = solve(dual_residual + A.T @ (right - ratio * primal_residual))
+            ds = A @ dx + primal_residual
+            dlam = right - ratio * ds
+        step = _SHARE * min(_reach(s, ds), _reach(lam, dlam))
+        x, s, lam = x + step * dx, s + step * ds, lam + step * dlam
+        if not np.isfinite(lam).all():
+            break
+        now = _measure(A, groups, x, s, lam, d)
+        best = now if now.gap < best.gap else best
+    return best
+
+
+def _reach(v: Array, change: Array) -> float:
+    """Return the largest step, up to 1, that keeps v from turning negative."""
+    falling = change < 0.0
+    return float((-v[falling] / change[falling]).min(initial=1.0))
+
+
+def _measure(
+    A: Array, groups: list[np.ndarray[tuple[int], np.dtype[np.bool_]]], x: Array, s: Array, lam: Array, d: int
+) -> Interior:
+    p = lam.copy()
+    for group in groups:
+        p[group] /= p[group].sum()
+    margins = A[:, :d] @ x[:d]
+    upper = norm(A[:, :d].T @ p) / len(groups)
+    lower = sum(float(margins[group].min()) for group in groups) / (len(groups) * norm(x[:d]))
+    # both have no unit: the slack in units of the margin
+    is_active = p > s / (upper * norm(x[:d]))
+    gap = (upper - lower) / upper if upper > 0.0 else np.inf
+    return Interior(p, is_active, x[:d], gap)
