@@ -90,7 +90,11 @@ def solve(X, y, engine: str, fit_intercept: bool, tol: float, verbose: int) -> d
         "peak_bytes": torch.cuda.max_memory_allocated() if X.is_cuda else None,
         "history": result.history,
     }
-    good = facts["gap_rechecked"] <= tol and seconds < TARGET_SECONDS and facts["relative_margin"] <= TARGET_MARGIN
+    good = (
+        facts["gap_rechecked"] <= tol
+        and seconds < TARGET_SECONDS
+        and facts["relative_margin"] <= TARGET_MARGIN
+    )
     print(
         f"{'intercept' if fit_intercept else 'origin':9s} {seconds:7.2f} s  {result.passes:6.1f} passes  "
         f"gap {result.gap:.2e} (again, in float64: {facts['gap_rechecked']:.2e})  "
@@ -117,8 +121,13 @@ def main() -> None:
     start = time.perf_counter()
     X, y = generate(args.n, args.d, args.device, getattr(torch, args.dtype), args.seed)
     print(f"{args.n} x {args.d} {args.dtype} on {args.device}, drawn in {time.perf_counter() - start:.1f} s")
-    solve(X[:4096], y[:4096], args.engine, True, 1e-2, 0)  # compiles and loads what there is to load
     cases = {"both": [True, False], "intercept": [True], "origin": [False]}[args.case]
+    for case in cases:  # compiles and loads what there is to load
+        prgd.max_margin(
+            *((X[:4096], y[:4096]) if args.engine == "tensor" else (X[:4096].numpy(), y[:4096].numpy())),
+            fit_intercept=case,
+            tol=1e-2,
+        )
     found = [solve(X, y, args.engine, case, args.tol, args.verbose) for case in cases]
     if args.out:
         facts = {"n": args.n, "d": args.d, "dtype": args.dtype, "device": args.device, "tol": args.tol}

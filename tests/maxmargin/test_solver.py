@@ -171,6 +171,7 @@ def test_parameters_are_checked(name, value):
 
 def test_a_full_working_set_lets_idle_rows_go(monkeypatch):
     monkeypatch.setattr(solver, "_MOST_ROWS", 150)
+    monkeypatch.setattr(solver, "_MOST_FLAT_ROWS", 150)
     X, y = separable(9, 3000, 20, push=0.0)
     result = prgd.max_margin(X, y, fit_intercept=False)
     assert result.gap <= 1e-6
@@ -250,6 +251,6 @@ def test_polish_solves_a_face_exactly_and_drops_what_blocks():
 def test_polish_keeps_what_there_is_where_nothing_can_be_factored():
     working = gram.WorkingSet(DenseRows(np.eye(2)), False)
     working.add(np.arange(2))
-    working.G = -np.eye(2) * 10
+    working._G = -np.eye(2) * 10
     p = np.array([0.25, 0.75])
     np.testing.assert_array_equal(polish.polish(working, 1, p), p)

@@ -7,7 +7,6 @@ the two rows of a group that gain most (second-order choice, as LIBSVM's). ``g =
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -17,17 +16,19 @@ from prgd.losses import Array
 _LEAST_CURVATURE = 1e-300
 
 
-def descend(G: Array, group: Any, groups: int, p: Array, g: Array, tol: float, most: int) -> tuple[int, float]:
+def descend(
+    G: Array, group: Any, groups: int, p: Array, g: Array, tol: float, most: int
+) -> tuple[int, float]:
     """Update p and g in place; return the steps taken and the violation left, relative to p^T G p.
 
     The violation is the largest ``g_j - g_i`` within a group, j carrying weight and i any row. It bounds
     the relative gap of the certificate over these rows. Compiled where Numba is there.
     """
-    if find_spec("numba") is None:
+    try:
+        from prgd.maxmargin import _pairs_kernel
+    except ImportError:
         return descend_plainly(G, group, groups, p, g, tol, most)
-    from prgd.maxmargin._pairs_kernel import descend as compiled
-
-    steps, violation = compiled(G, group, groups, p, g, tol, most)
+    steps, violation = _pairs_kernel.descend(G, group, groups, p, g, tol, most)
     return int(steps), float(violation)
 
 

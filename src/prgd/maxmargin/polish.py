@@ -65,7 +65,7 @@ def polish(working: WorkingSet, groups: int, p: Array, *, by_rows: bool = False,
             if by_rows:
                 x = _face_minimum_by_rows(working.rows_of(face), E, p[face])
             else:
-                x = face_minimum(working.G[np.ix_(face, face)], E, E.T @ p[face], p[face])
+                x = face_minimum(working.products_of(face), E, E.T @ p[face], p[face])
         except np.linalg.LinAlgError:  # not definite to rounding: keep what there is
             return p
         if x.min() > 0.0:

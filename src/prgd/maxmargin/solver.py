@@ -38,6 +38,7 @@ _SMALL_MARGIN = 1e-4  # of the largest row norm: below it Gram matrices lose hal
 _PATIENCE = 25  # rounds without progress: the rounding floor of a tiny margin
 _EPS = float(np.finfo(np.float64).eps)
 _MOST_ROWS = 5000  # of the working set: a Gram matrix of 200 MB
+_MOST_FLAT_ROWS = 20000  # where no Gram matrix is needed
 
 
 @dataclass
@@ -232,13 +233,15 @@ def _solve(
             return Status.STALLED
         outside = _violators(worst, b, (1.0 - 0.5 * tol) * upper**2, most)
         if outside.size:
-            if working.size + outside.size > _MOST_ROWS:
-                mask = (p > 0.0) | (working.margins(u) < 2.0 * upper**2)
-                p, g = p[mask], g[mask]
+            if working.size + outside.size > (_MOST_FLAT_ROWS if descent_is_slow else _MOST_ROWS):
+                mask = working.margins(u) < 2.0 * upper**2
+                if not descent_is_slow:  # which starts from p
+                    mask |= p > 0.0
+                p = p[mask]
                 working.keep(mask)
             working.add(outside)
             p = np.concatenate([p, np.zeros(outside.size)])
-        g = working.margins(working.combine(p))
+        g = np.empty(0) if descent_is_slow else working.margins(working.combine(p))
         violation_tol = max(0.25 * tol, min(0.1 * violation_tol if not outside.size else 0.1, 0.1 * best.gap))
 
 
@@ -247,7 +250,7 @@ def _start(working: WorkingSet, groups: int) -> Array:
     p = np.zeros(working.size)
     for group in range(groups):
         members = np.flatnonzero(working.group == group)
-        p[members[np.argmin(np.diag(working.G)[members])]] = 1.0
+        p[members[np.argmin(working.norms()[members])]] = 1.0
     return p
 
 
@@ -285,7 +288,7 @@ def _prove_none(working: WorkingSet, best: _Best, p: Array, groups: int) -> bool
     upper = norm(working.combine(found)) / groups
     # down to the rounding of this sum, not merely small: a margin of 1e-13 is a margin, and so is one of
     # 1e-9 beside rows of norm 1e9 that carry next to no weight
-    if upper > 4.0 * _EPS * float(found @ np.sqrt(np.diag(working.G))) / groups:
+    if upper > 4.0 * _EPS * float(found @ working.norms()) / groups:
         return False
     best.see_p(upper, working.indices, found / groups)
     return True

@@ -16,7 +16,7 @@ from prgd.rows.base import NotFiniteError, Signs
 
 Tensor = Any  # torch.Tensor, which is not imported with prgd
 
-_WIDEST = 2**14  # columns of which the registers of a program hold w, the sum and a row
+_WIDEST = 2**13  # columns of which the registers of a program hold w, the sum and a row
 
 
 def as_tensor(X: Any, device: Any) -> Tensor:

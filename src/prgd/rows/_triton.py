@@ -33,7 +33,7 @@ def _log1p(t):
 
 @triton.jit
 def _log_value(m, LOGISTIC: tl.constexpr, SUM: tl.constexpr):
-    """log l(m). What is linear in m keeps the precision of m, the rest has that of the sums."""
+    """Log l(m). What is linear in m keeps the precision of m, the rest has that of the sums."""
     if not LOGISTIC:
         return -m
     t = tl.exp(-tl.abs(m).to(SUM))
@@ -72,7 +72,9 @@ def _signed(v, negative, LABELLED: tl.constexpr):
 
 
 @triton.jit
-def _load_w(W, D: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, DOT: tl.constexpr):
+def _load_w(
+    W, D: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, DOT: tl.constexpr
+):
     """Return w by chunk and part, as the threads meet its columns."""
     column = tl.arange(0, WIDTH)
     w = ()
@@ -244,7 +246,7 @@ def _tile(
     return plus, minus
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def tally_kernel(
     X, Y, S, W, out, n, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr, SLOTS: tl.constexpr,
     WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, LABELLED: tl.constexpr,
@@ -277,7 +279,7 @@ def tally_kernel(
         _write(minus, out + (SCALARS + D), D, WIDTH, CHUNKS, PARTS, LOGISTIC, SUM)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count"])
 def merge_kernel(
     parts, out, count, D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr
 ):
@@ -313,7 +315,7 @@ def merge_kernel(
         tl.store(out + MARGIN, tl.min(margin, axis=0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def margins_kernel(
     X, Y, W, out, n, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr, SLOTS: tl.constexpr,
     WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, LABELLED: tl.constexpr,

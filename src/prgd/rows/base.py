@@ -63,9 +63,7 @@ class Rows(Protocol):
         """Return ``<w, z_i>`` for every row."""
         ...
 
-    def worst(
-        self, w: Array, most: int, by_class: bool, without: npt.NDArray[np.int64]
-    ) -> tuple[Worst, ...]:
+    def worst(self, w: Array, most: int, by_class: bool, without: npt.NDArray[np.int64]) -> tuple[Worst, ...]:
         """Return the ``most`` rows of smallest ``<w, z_i>``, of all rows or of each of the labels +1, -1.
 
         Rows ``without`` count in `Worst.smallest` only. One reading, and an answer that does not grow with n.
@@ -275,9 +273,7 @@ class ArrayRows:
         self._each(work, s.bounds.size - 1)
         return out
 
-    def worst(
-        self, w: Array, most: int, by_class: bool, without: npt.NDArray[np.int64]
-    ) -> tuple[Worst, ...]:
+    def worst(self, w: Array, most: int, by_class: bool, without: npt.NDArray[np.int64]) -> tuple[Worst, ...]:
         """Return the rows of smallest margin, of each class if asked."""
         return worst_of(self.margins(w), self._signs if by_class else None, most, without)
 

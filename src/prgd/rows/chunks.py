@@ -241,9 +241,7 @@ class ChunkedRows:
         """Return ``<w, z_i>`` for every row."""
         return np.concatenate([part.margins(w) for _, part in self._parts()])
 
-    def worst(
-        self, w: Array, most: int, by_class: bool, without: npt.NDArray[np.int64]
-    ) -> tuple[Worst, ...]:
+    def worst(self, w: Array, most: int, by_class: bool, without: npt.NDArray[np.int64]) -> tuple[Worst, ...]:
         """Return the rows of smallest margin, of each class if asked."""
         return worst_of(self.margins(w), self._signs if by_class else None, most, without)
 

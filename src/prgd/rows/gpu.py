@@ -7,8 +7,9 @@ smallest margins brings those few rows back.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,20 +45,27 @@ class Plan:
     stages: int = 1
 
 
-def choose_plan(d: int, itemsize: int, load_bytes: int) -> Plan:
-    """Return the plan for rows of ``d`` numbers of ``itemsize`` bytes, loaded ``load_bytes`` at a time.
+def choose_plan(d: int, load_bytes: int, vector_bytes: int) -> Plan:
+    """Return the plan for rows of ``d`` numbers.
 
     About 16 numbers of a row for each thread: fewer, and the exchange that ends a product costs more than the
     product; more, and w, the sums and the rows in flight leave the registers.
+
+    Parameters
+    ----------
+    d : int
+    load_bytes : int
+        Size of what is loaded: a number, or two of them packed.
+    vector_bytes : int
+        Bytes that a thread may load at once, as the rows are aligned; at most 16.
     """
-    lanes = min(max(_power_of_two(-(-d // 16)), 4), 32)
     warps = 1 if d <= 1024 else min(_power_of_two(-(-d // 512)), 16)
-    if warps > 1:
-        lanes = 32 * warps
-    slots = 32 * warps // lanes
+    lanes = min(max(_power_of_two(-(-d // 16)), 4), 32) if warps == 1 else 32 * warps
     held = -(-d // lanes)
-    steps = max(1, min(8, _power_of_two(64 // held))) if itemsize < 8 else 2
-    return Plan(steps, slots, lanes * (16 // load_bytes), warps, max(2, 16 // warps))
+    steps = max(1, min(4, 64 // _power_of_two(held)))
+    if load_bytes == 8:
+        steps = max(1, steps // 2)
+    return Plan(steps, 32 * warps // lanes, lanes * (vector_bytes // load_bytes), warps, max(1, 16 // warps))
 
 
 def _power_of_two(number: int) -> int:
@@ -86,7 +94,7 @@ class TensorRows:
 
     Notes
     -----
-    Rows that are not contiguous, CSR and rows wider than 16384 columns are multiplied twice by torch, part by
+    Rows that are not contiguous, CSR and rows wider than 8192 columns are multiplied twice by torch, part by
     part.
 
     Examples
@@ -192,7 +200,9 @@ class TensorRows:
             yield slice(start, min(start + step, self.n))
 
     def _default_plan(self) -> Plan:
-        return choose_plan(self.d, self._X.element_size(), self._loads.element_size())
+        load_bytes = self._loads.element_size()
+        vector_bytes = gcd(16, self._loads.stride(0) * load_bytes, self._X.data_ptr())
+        return choose_plan(self.d, load_bytes, vector_bytes)
 
     @cached_property
     def _loads(self) -> Tensor:
@@ -234,6 +244,8 @@ class TensorRows:
 
         from prgd.rows import _triton
 
+        if by_class or loss == "logistic":  # they hold more in registers
+            plan = replace(plan, steps=min(plan.steps, 2))
         groups, columns = 2 if by_class else 1, self.d + _triton.SCALARS.value
         programs = self._programs(plan)
         parts = torch.empty((programs, groups, columns), dtype=torch.float64, device=self.device)
@@ -294,7 +306,9 @@ class TensorRows:
             for group in groups:
                 s = torch.ones_like(m) if self._weights is None else self._weights[at]
                 s = s if group is None else torch.where(group, s, 0.0)
-                found.append(_tally(m, s, loss, lambda c, at=at, combine=combine: combine(c * self._signs[at])))
+                found.append(
+                    _tally(m, s, loss, lambda c, at=at, combine=combine: combine(c * self._signs[at]))
+                )
             total.append(found)
         return tuple(merge_all(parts[g] for parts in total) for g in range(2 if by_class else 1))
 
@@ -323,7 +337,14 @@ class TensorRows:
 
         plan = self._plan
         _triton.margins_kernel[(self._programs(plan),)](
-            self._loads, self._words, v, out, self.n, **self._layout(plan), DOT=tl.float64, num_warps=plan.warps
+            self._loads,
+            self._words,
+            v,
+            out,
+            self.n,
+            **self._layout(plan),
+            DOT=tl.float64,
+            num_warps=plan.warps,
         )
         return out
 
