@@ -45,7 +45,7 @@ def log_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     differences = _wide(logits)
     differences = differences - differences.gather(1, right)
     others = differences.scatter(1, right, -math.inf)
-    return _log_mean_exp(_LogSoftplus.apply(torch.logsumexp(others, dim=1)))
+    return _log_mean_exp(_log_softplus(torch.logsumexp(others, dim=1)))
 
 
 def log_logistic_loss(margins: Tensor) -> Tensor:
@@ -60,7 +60,7 @@ def log_logistic_loss(margins: Tensor) -> Tensor:
     >>> log_logistic_loss(torch.tensor([700.0, 700.0])).item()
     -700.0
     """
-    return _log_mean_exp(_LogSoftplus.apply(-_wide(margins).reshape(-1)))
+    return _log_mean_exp(_log_softplus(-_wide(margins).reshape(-1)))
 
 
 def log_exponential_loss(margins: Tensor) -> Tensor:
@@ -78,6 +78,11 @@ def log_exponential_loss(margins: Tensor) -> Tensor:
     return _log_mean_exp(-_wide(margins).reshape(-1))
 
 
+def _log_softplus(u: Tensor) -> Tensor:
+    result: Tensor = _LogSoftplus.apply(u)  # type: ignore[no-untyped-call]
+    return result
+
+
 class _LogSoftplus(torch.autograd.Function):
     """``log(log(1 + e^u))`` and its derivative ``sigmoid(u) / log(1 + e^u)``, for any u."""
 
@@ -90,7 +95,7 @@ class _LogSoftplus(torch.autograd.Function):
         return value
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         u, value = ctx.saved_tensors
         return gradient * torch.exp(torch.nn.functional.logsigmoid(u) - value)
 

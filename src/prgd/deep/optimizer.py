@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from prgd.deep.tensors import norm, scale_, wide_dtype
-from prgd.deep.wrapper import Loss, Wrapper, _capturing
+from prgd.deep.wrapper import Loss, Wrapper, capturing
 from prgd.schedules import Radius, Times
 
 OnRescale = Literal["reset", "scale", "keep"]
@@ -151,7 +151,7 @@ class PRGD(Wrapper):
 
     @property
     def rescale_due(self) -> bool:
-        """Whether the next step only rescales, so that it needs neither a gradient nor a loss."""
+        """Whether t = T_k: the next step only rescales, and needs neither a gradient nor a loss."""
         return self.t - self.warm_up == self.T(self.k)
 
     @torch.no_grad()
@@ -159,6 +159,7 @@ class PRGD(Wrapper):
         """Return the norm of the homogeneous parameters, over all processes that share them."""
         return norm(self._homogeneous())
 
+    @torch._disable_dynamo  # type: ignore[attr-defined, untyped-decorator]
     @torch.no_grad()
     def prepare(self) -> bool:
         """Begin the next step; rescale where t = T_k, and return whether that was all of it."""
@@ -170,7 +171,7 @@ class PRGD(Wrapper):
 
     def _update(self, loss: Loss | None) -> None:
         super()._update(loss)
-        if self._projects or _capturing():
+        if self._projects or capturing():
             length = self.norm()
             factor = (self._radius / length).clamp(max=1.0)
             # a norm that overflows must not send the parameters to zero
@@ -207,8 +208,8 @@ class PRGD(Wrapper):
         largest = math.sqrt(min(torch.finfo(_accumulator(p)).max for p in self._homogeneous())) / 1e3
         if not 1.0 / largest < R_k < largest:
             raise ValueError(
-                f"{self.R!r} gave the radius {R_k!r} at k = {self.k}; it must lie between {1.0 / largest:.0e} "
-                f"and {largest:.0e} in this precision. Cap it."
+                f"{self.R!r} gave the radius {R_k!r} at k = {self.k}; in this precision it must lie between "
+                f"{1.0 / largest:.0e} and {largest:.0e}. Cap it."
             )
 
     def _rescale_momentum(self, factor: Tensor) -> None:
@@ -232,7 +233,8 @@ class PRGD(Wrapper):
         t, k = progress["t"] - self.warm_up, progress["k"]
         if k > 0 and not self.T(k - 1) < t <= self.T(k):
             raise ValueError(
-                f"The state (t = {progress['t']}, k = {k}) does not fit {self.T!r} with warm_up = {self.warm_up}."
+                f"The state (t = {progress['t']}, k = {k}) does not fit {self.T!r} with "
+                f"warm_up = {self.warm_up}."
             )
         super().restore_progress(progress)
         self.k, self.R_0, self.R_k = k, progress["R_0"], progress["R_k"]

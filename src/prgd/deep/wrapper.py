@@ -22,7 +22,7 @@ class Wrapper(torch.optim.Optimizer):
     ours (the step t, the count of skipped steps) is kept beside the base's state, never inside it.
     """
 
-    loss_scaled: bool
+    base: torch.optim.Optimizer
 
     def __init__(
         self,
@@ -61,6 +61,13 @@ class Wrapper(torch.optim.Optimizer):
         """Steps skipped because of a non-finite loss or gradient. Reading it waits for the device."""
         return int(self._skipped)
 
+    @property
+    def rescale_due(self) -> bool:
+        """Whether the next step only rescales, so that it needs neither a gradient nor a loss."""
+        return False
+
+    # a compiled prepare would be compiled again whenever t changes
+    @torch._disable_dynamo  # type: ignore[attr-defined, untyped-decorator]
     def prepare(self) -> bool:
         """Begin the next step; return whether that was all of it (a rescaling, which needs no gradient).
 
@@ -88,9 +95,12 @@ class Wrapper(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        if _capturing():
-            self._update(loss)
-        elif not _outside_of_graphs(self.prepare)():
+        if self.loss_scaled and loss is None and not self.rescale_due:
+            raise ValueError(
+                f"{type(self).__name__} divides the gradient by the loss, and got none. Call "
+                "step(loss=loss), or train on prgd.deep.log_cross_entropy with loss_scaled=False."
+            )
+        if capturing() or not self.prepare():
             self._update(loss)
         return loss
 
@@ -104,11 +114,6 @@ class Wrapper(torch.optim.Optimizer):
     def _gradient_factor(self, loss: Loss | None) -> Tensor:
         """Return 1 / loss, or 1 for plain steps, or NaN where the loss is of no use."""
         if loss is None:
-            if self.loss_scaled:
-                raise ValueError(
-                    f"{type(self).__name__} divides the gradient by the loss, and got none. Call "
-                    "step(loss=loss), or train on prgd.deep.log_cross_entropy with loss_scaled=False."
-                )
             return torch.ones_like(self._non_finite)
         device = self._non_finite.device
         value = torch.as_tensor(loss, device=device).detach().to(wide_dtype(device)).reshape(())
@@ -134,7 +139,7 @@ class Wrapper(torch.optim.Optimizer):
             finally:
                 del self.base.found_inf  # type: ignore[attr-defined]
             return
-        if _capturing():
+        if capturing():
             raise RuntimeError(
                 "A CUDA graph can hold a step only after one step outside of it, and with a base optimizer "
                 f"that skips on the device, such as torch.optim.SGD(..., fused=True); got {self.base!r}."
@@ -160,8 +165,8 @@ class Wrapper(torch.optim.Optimizer):
         """Go on where ``state_dict`` was taken, bit by bit."""
         if "prgd" not in state_dict:
             raise ValueError(
-                f"This is not the state of a {type(self).__name__}: it has no entry 'prgd'. Load the state of "
-                "a base optimizer with optimizer.base.load_state_dict."
+                f"This is not the state of a {type(self).__name__}: it has no entry 'prgd'. Load the state "
+                "of a base optimizer with optimizer.base.load_state_dict."
             )
         ours = dict(state_dict["prgd"])
         saved = [tuple(shape) for shape in ours.pop("shapes")]
@@ -211,10 +216,6 @@ def _listed(params: Any) -> list[Any]:
     return [params] if isinstance(params, Tensor) else list(params)
 
 
-def _capturing() -> bool:
+def capturing() -> bool:
+    """Tell whether a CUDA graph is being captured, which must not touch what lives on the host."""
     return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
-
-
-def _outside_of_graphs(function: Callable[[], bool]) -> Callable[[], bool]:
-    """Keep torch.compile from tracing ``function``: it would compile again whenever t changes."""
-    return torch.compiler.disable(function)  # type: ignore[no-any-return, no-untyped-call]
