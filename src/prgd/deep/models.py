@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from prgd.checks import check_whole, unknown
 
@@ -85,6 +85,30 @@ def build_model(
     return model
 
 
+class Dropout(nn.Module):
+    """Dropout that can draw from a generator of its own, so that runs in one process do not disturb another.
+
+    Examples
+    --------
+    >>> layer = Dropout(0.5)
+    >>> layer.generator = torch.Generator().manual_seed(0)
+    >>> layer(torch.ones(4)).tolist()
+    [0.0, 2.0, 0.0, 0.0]
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+        self.generator: torch.Generator | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x with each entry 0 with probability p, else divided by 1 - p; x itself in evaluation."""
+        if not self.training or self.p == 0.0:
+            return x
+        kept = torch.rand(x.shape, generator=self.generator, device=x.device) >= self.p
+        return x * (kept / (1.0 - self.p)).to(x.dtype)
+
+
 def _linear(shape: Shape, classes: int, dropout: float) -> list[nn.Module]:
     return [nn.Flatten(), nn.Linear(math.prod(shape), classes)]
 
@@ -101,8 +125,8 @@ def _cnn(shape: Shape, classes: int, dropout: float) -> list[nn.Module]:
 
 def _vgg16(shape: Shape, classes: int, dropout: float, width: int = 512) -> list[nn.Module]:
     features, size = _convolutions(VGG16, shape)
-    hidden = [nn.Dropout(dropout), nn.Linear(size, width), nn.ReLU()]
-    hidden += [nn.Dropout(dropout), nn.Linear(width, width), nn.ReLU()]
+    hidden = [Dropout(dropout), nn.Linear(size, width), nn.ReLU()]
+    hidden += [Dropout(dropout), nn.Linear(width, width), nn.ReLU()]
     return [*features, nn.Flatten(), *hidden, nn.Linear(width, classes)]
 
 
