@@ -159,7 +159,7 @@ class PRGD(Wrapper):
         """Return the norm of the homogeneous parameters, over all processes that share them."""
         return norm(self._homogeneous())
 
-    @torch._disable_dynamo  # type: ignore[attr-defined, untyped-decorator]
+    @torch._disable_dynamo  # type: ignore[attr-defined]
     @torch.no_grad()
     def prepare(self) -> bool:
         """Begin the next step; rescale where t = T_k, and return whether that was all of it."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from prgd.checks import check_whole
-from prgd.deep.tensors import is_sharded, scale_and_check_, wide_dtype
+from prgd.deep.tensors import is_sharded, scale_and_check_
 
 Loss = Tensor | float
 
@@ -50,6 +50,8 @@ class Wrapper(torch.optim.Optimizer):
         self._non_finite = torch.zeros((), dtype=torch.float32, device=device)
         self._skipped = torch.zeros((), dtype=torch.int64, device=device)
         self._started = False
+        double = any(p.dtype == torch.float64 for group in self.param_groups for p in group["params"])
+        self._dtype = torch.float64 if double else torch.float32
 
     @property
     def warming_up(self) -> bool:
@@ -67,7 +69,7 @@ class Wrapper(torch.optim.Optimizer):
         return False
 
     # a compiled prepare would be compiled again whenever t changes
-    @torch._disable_dynamo  # type: ignore[attr-defined, untyped-decorator]
+    @torch._disable_dynamo  # type: ignore[attr-defined]
     def prepare(self) -> bool:
         """Begin the next step; return whether that was all of it (a rescaling, which needs no gradient).
 
@@ -106,25 +108,24 @@ class Wrapper(torch.optim.Optimizer):
 
     def _update(self, loss: Loss | None) -> None:
         gradients = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
-        self._non_finite.zero_()
-        scale_and_check_(gradients, self._gradient_factor(loss), self._non_finite)
+        factor = self._gradient_factor(loss)
+        self._non_finite.copy_(~((factor > 0.0) & (factor < math.inf)))
+        scale_and_check_(gradients, factor, self._non_finite)
         self._step_base()
         self._skipped.add_(self._non_finite.to(torch.int64))
 
     def _gradient_factor(self, loss: Loss | None) -> Tensor:
-        """Return 1 / loss, or 1 for plain steps, or NaN where the loss is of no use."""
+        """Return 1 / loss, or 1 for plain steps; no positive finite number where the loss is of no use."""
         if loss is None:
             return torch.ones_like(self._non_finite)
         device = self._non_finite.device
-        value = torch.as_tensor(loss, device=device).detach().to(wide_dtype(device)).reshape(())
+        value = torch.as_tensor(loss, device=device).detach().to(self._dtype).reshape(())
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             # replicas that divide by losses of their own would drift apart
             torch.distributed.all_reduce(value := value.clone())
             value /= torch.distributed.get_world_size()
-        if not self.loss_scaled:
-            return torch.where(torch.isfinite(value), 1.0, math.nan)
-        usable = (value > 0.0) & (value < math.inf)
-        return torch.where(usable, torch.where(self._plain, 1.0, 1.0 / value), math.nan)
+        plain = torch.where(torch.isfinite(value), 1.0, math.nan)
+        return torch.where(self._plain, plain, 1.0 / value) if self.loss_scaled else plain
 
     def _step_base(self) -> None:
         """Take a step of the base optimizer, unless ``_non_finite`` is set.
