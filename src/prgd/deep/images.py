@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,9 @@ class Images:
         channels, height, width = self.train.shape[1:]
         return int(channels), int(height), int(width)
 
+    @cached_property
     def channel_statistics(self) -> tuple[Array, Array]:
-        """Return mean and standard deviation of each channel over the training set, in units of 1.
+        """Mean and standard deviation of each channel over the training set, in units of 1.
 
         Counts of the 256 values make it exact: no sum of 150 million floats.
         """
@@ -78,6 +80,7 @@ class Images:
         square = np.array([count @ values**2 / count.sum() for count in counts])
         return mean, np.sqrt(square - mean**2)
 
+    @lru_cache(maxsize=2)  # noqa: B019 - sets live as long as the program
     def with_validation(self, fraction: float, seed: int = 0) -> Images:
         """Return these with the test set replaced by a random part of the training set.
 

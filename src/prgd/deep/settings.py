@@ -38,9 +38,10 @@ class Settings:
         grown or an epoch undone by what the epoch did to it; or by the loss of the batch, with a
         constant rate.
     schedule_scale : float
-        s of ``T_k = s (2 + k/s)^3`` and ``R_k = min(R_0 (2 + k/s)^0.2, 1000)``: PRGD's warm-up takes 8 s
-        steps. The appendix's 3000 for CIFAR-10; by default a sixteenth of the run elsewhere, so that
-        half of it is warm-up.
+        s of ``T_k = s (2 + k/s)^3`` and ``R_k = min(R_0 (2 + k/s)^0.2, 1000)``. The appendix's 3000 for
+        CIFAR-10; by default a sixteenth of the run elsewhere, so that half of it is warm-up.
+    warm_up : int
+        Plain steps of PRGD before its first rescaling; T_0 = 8 s unless given.
     on_rescale : {"keep", "scale", "reset"}
         What a rescaling does to the momentum. The paper does not say; a plain script would keep it.
     augment : bool
@@ -63,6 +64,7 @@ class Settings:
     bias: Literal["first", "none", "all"] = "first"
     loss_scaling: LossScaling = "epoch"
     schedule_scale: float = 0.0
+    warm_up: int = 0
     on_rescale: Literal["keep", "scale", "reset"] = "keep"
     augment: bool = False
     validation: float = 0.0
@@ -81,6 +83,7 @@ class Settings:
         check_whole("epochs", self.epochs, least=1)
         check_whole("batch", self.batch, least=1)
         check_whole("seed", self.seed, least=0)
+        check_whole("warm_up", self.warm_up, least=0)
         check_positive("lr", self.lr)
         for name in ("momentum", "weight_decay", "schedule_scale"):
             value = getattr(self, name)

@@ -80,11 +80,12 @@ class Run:
         images = choose_images(settings, images)
         if settings.batch % where.world:
             raise ValueError(
-                f"batch must be a multiple of the {where.world} processes that share it; got {settings.batch}."
+                f"batch must be a multiple of the {where.world} processes that share it; "
+                f"got {settings.batch}."
             )
         self.settings, self.where = settings, where
         self.device = device = where.torch_device
-        statistics = images.channel_statistics()
+        statistics = images.channel_statistics
         self.train = DeviceImages(
             images.train, images.train_labels, *statistics, device, pads=settings.augment
         )
@@ -96,9 +97,10 @@ class Run:
             bias=settings.bias,
             dropout=settings.dropout,
             seed=settings.seed,
-        ).to(device, memory_format=torch.channels_last)
+        )
         some, _ = self.test.batch(torch.arange(2, device=device))
-        self.degree = check_homogeneous(self.model, some, strict=where.strict).degree
+        self.degree = check_homogeneous(self.model, some.cpu(), strict=where.strict).degree
+        self.model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.optimizer = self._make_optimizer(len(self.train))
         self.generator = torch.Generator(device).manual_seed(settings.seed * 1009 + where.rank)
         self.stepper = Stepper(
@@ -204,7 +206,7 @@ class Run:
             self.model.parameters(),
             R=R,
             T=T,
-            warm_up=T.warm_up,
+            warm_up=s.warm_up or T.warm_up,
             on_rescale=s.on_rescale,
             loss_scaled=False,
             **sgd,

@@ -54,9 +54,7 @@ def train_command(
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     where = _among(where, processes) if processes > 1 else where
     try:
-        if where.torch_device.type == "cuda":  # pragma: cuda only
-            torch.backends.cudnn.benchmark = True
-            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+        prepare_device(where.device)
         run = Run(settings, open_images(settings.data, folder, fetch=fetch), where)
         run.go()
     finally:
@@ -65,6 +63,13 @@ def train_command(
     if where.out is not None and where.rank == 0:
         say(f"files: {where.out / 'log.csv'}, {where.out / 'checkpoint.pt'}")
     return run
+
+
+def prepare_device(device: str) -> None:
+    """Let the CUDA libraries choose the fastest kernels; the CPU needs nothing."""
+    if Where(device=device).torch_device.type == "cuda":  # pragma: cuda only
+        torch.backends.cudnn.benchmark = True
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
 
 
 def _among(where: Where, processes: int) -> Where:
@@ -102,6 +107,7 @@ def parser() -> argparse.ArgumentParser:
     option("bias", str, "first, none or all layers")
     option("loss_scaling", str, "epoch: Lyu and Li's rule; batch: the loss of each batch")
     option("schedule_scale", float, "s of T_k = s (2 + k/s)^3; by default 3000 for cifar10")
+    option("warm_up", int, "plain steps of prgd before its first rescaling; by default T_0")
     option("on_rescale", str, "keep, scale or reset the momentum")
     p.add_argument("--augment", action="store_true", help="random crops and mirrored images")
     option("validation", float, "part of the training set to test on instead of the test set")
