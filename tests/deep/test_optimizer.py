@@ -243,7 +243,10 @@ def test_grad_scaler_on_the_cpu():
     assert torch.allclose(flat(plain), flat(scaled), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # torch's own, while it compiles
 def test_compiled_step_is_the_same():
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
     eager, compiled = network(), network()
     optimizers = [deep.PRGD(m.parameters(), **SCHEDULE, warm_up=3, lr=0.1) for m in (eager, compiled)]
     compiled_step = torch.compile(optimizers[1].step, backend="aot_eager")
