@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import io
 import math
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -502,6 +504,13 @@ def test_copies_are_independent():
     train(model, optimizer, 3)
     twin = copy.deepcopy({"model": model, "optimizer": optimizer})
     assert torch.equal(train(**twin, steps=9), train(model, optimizer, 9))
+
+
+def test_example_reaches_a_larger_margin():
+    path = Path(__file__).parents[2] / "examples" / "drop_in.py"
+    train_example = runpy.run_path(str(path))["train"]
+    (_, plain), (_, progressive) = train_example(0.3, use_prgd=False), train_example(0.02, use_prgd=True)
+    assert progressive > 1.2 * plain > 0.0
 
 
 def test_works_with_torch_and_numpy_alone():

@@ -172,11 +172,10 @@ class PRGD(Wrapper):
     def _update(self, loss: Loss | None) -> None:
         super()._update(loss)
         if self._projects or capturing():
-            length = self.norm()
-            factor = (self._radius / length).clamp(max=1.0)
-            # a norm that overflows must not send the parameters to zero
-            moved = (self._non_finite == 0.0) & (length < math.inf)
-            scale_(self._homogeneous(), torch.where(moved, factor, 1.0))
+            factor = self._radius / self.norm()
+            # not after a skipped step; and a norm that overflows must not send the parameters to zero
+            moved = (self._non_finite == 0.0) & (factor > 0.0)
+            scale_(self._homogeneous(), torch.where(moved, factor, self._one).clamp_(max=1.0))
 
     def _rescale(self) -> None:
         length = self.norm()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor
 
 from prgd.checks import check_whole
-from prgd.deep.tensors import is_sharded, scale_and_check_
+from prgd.deep.tensors import is_sharded, scale_and_check_, wide_dtype
 
 Loss = Tensor | float
 
@@ -48,10 +47,11 @@ class Wrapper(torch.optim.Optimizer):
         # what a captured CUDA graph must see change is kept on the device
         self._plain = torch.tensor(not loss_scaled or warm_up > 0, device=device)
         self._non_finite = torch.zeros((), dtype=torch.float32, device=device)
-        self._skipped = torch.zeros((), dtype=torch.int64, device=device)
+        self._skipped = torch.zeros((), dtype=wide_dtype(device), device=device)
         self._started = False
         double = any(p.dtype == torch.float64 for group in self.param_groups for p in group["params"])
         self._dtype = torch.float64 if double else torch.float32
+        self._one = torch.ones((), dtype=self._dtype, device=device)
 
     @property
     def warming_up(self) -> bool:
@@ -108,24 +108,31 @@ class Wrapper(torch.optim.Optimizer):
 
     def _update(self, loss: Loss | None) -> None:
         gradients = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
-        factor = self._gradient_factor(loss)
-        self._non_finite.copy_(~((factor > 0.0) & (factor < math.inf)))
-        scale_and_check_(gradients, factor, self._non_finite)
+        factor, witness = self._gradient_factor(loss)
+        self._non_finite.zero_()
+        scale_and_check_([*gradients, *witness], factor, self._non_finite)
         self._step_base()
-        self._skipped.add_(self._non_finite.to(torch.int64))
+        self._skipped.add_(self._non_finite)
 
-    def _gradient_factor(self, loss: Loss | None) -> Tensor:
-        """Return 1 / loss, or 1 for plain steps; no positive finite number where the loss is of no use."""
+    def _gradient_factor(self, loss: Loss | None) -> tuple[Tensor, list[Tensor]]:
+        """Return 1 / loss, or 1 for plain steps, and a number that is finite where the loss is of use.
+
+        That number is checked with the gradients, in the same kernel.
+        """
         if loss is None:
-            return torch.ones_like(self._non_finite)
+            return self._one, []
         device = self._non_finite.device
         value = torch.as_tensor(loss, device=device).detach().to(self._dtype).reshape(())
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             # replicas that divide by losses of their own would drift apart
             torch.distributed.all_reduce(value := value.clone())
             value /= torch.distributed.get_world_size()
-        plain = torch.where(torch.isfinite(value), 1.0, math.nan)
-        return torch.where(self._plain, plain, 1.0 / value) if self.loss_scaled else plain
+        if not self.loss_scaled:
+            return self._one, [value.clone()]
+        inverse = value.reciprocal()
+        # log(1 / loss) is finite for positive losses whose inverse is finite too
+        witness = torch.where(self._plain, value, inverse.log())
+        return torch.where(self._plain, self._one, inverse), [witness]
 
     def _step_base(self) -> None:
         """Take a step of the base optimizer, unless ``_non_finite`` is set.
