@@ -102,7 +102,7 @@ class Wrapper(torch.optim.Optimizer):
                 f"{type(self).__name__} divides the gradient by the loss, and got none. Call "
                 "step(loss=loss), or train on prgd.deep.log_cross_entropy with loss_scaled=False."
             )
-        if capturing() or not self.prepare():
+        if self._capturing() or not self.prepare():
             self._update(loss)
         return loss
 
@@ -147,7 +147,7 @@ class Wrapper(torch.optim.Optimizer):
             finally:
                 del self.base.found_inf  # type: ignore[attr-defined]
             return
-        if capturing():
+        if self._capturing():
             raise RuntimeError(
                 "A CUDA graph can hold a step only after one step outside of it, and with a base optimizer "
                 f"that skips on the device, such as torch.optim.SGD(..., fused=True); got {self.base!r}."
@@ -205,6 +205,11 @@ class Wrapper(torch.optim.Optimizer):
         # a scheduler patches ``step`` on the instance; copies get a fresh one
         return {name: value for name, value in self.__dict__.items() if name != "step"}
 
+    def _capturing(self) -> bool:
+        """Tell whether a CUDA graph is being captured, which must not touch what lives on the host."""
+        on_cuda = self._non_finite.is_cuda and not torch.compiler.is_compiling()
+        return on_cuda and torch.cuda.is_current_stream_capturing()
+
     def _share(self) -> None:
         self.param_groups, self.state = self.base.param_groups, self.base.state
 
@@ -222,8 +227,3 @@ def _default_base(params: Iterable[Any], options: dict[str, Any]) -> torch.optim
 
 def _listed(params: Any) -> list[Any]:
     return [params] if isinstance(params, Tensor) else list(params)
-
-
-def capturing() -> bool:
-    """Tell whether a CUDA graph is being captured, which must not touch what lives on the host."""
-    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
