@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import io
 import math
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import prgd
 from prgd import deep
-from prgd.deep import wrapper
+from prgd.deep.wrapper import Wrapper
 from prgd.schedules import Constant, Every, ExplicitTimes, Geometric, Polynomial, PowerRadii, PowerTimes
 
 INPUTS = torch.randn(24, 5, generator=torch.Generator().manual_seed(1))
@@ -304,8 +306,7 @@ def test_replayed_updates_equal_eager_steps(monkeypatch):
     optimizers = [deep.PRGD(m.parameters(), **SCHEDULE, warm_up=6, lr=0.1) for m in (eager, replayed)]
     train(eager, optimizers[0], 25)
     train(replayed, optimizers[1], 2)  # a capture follows steps outside of it
-    monkeypatch.setattr("prgd.deep.wrapper.capturing", lambda: True)
-    monkeypatch.setattr("prgd.deep.optimizer.capturing", lambda: True)
+    monkeypatch.setattr(Wrapper, "_capturing", lambda self: True)
     for _ in range(23):
         if not optimizers[1].prepare():
             train(replayed, optimizers[1], 1)
@@ -316,7 +317,7 @@ def test_replayed_updates_equal_eager_steps(monkeypatch):
 def test_capture_needs_a_base_that_skips_on_the_device(monkeypatch):
     model = network()
     optimizer = deep.NGD(torch.optim.RMSprop(model.parameters()))
-    monkeypatch.setattr(wrapper, "capturing", lambda: True)
+    monkeypatch.setattr(Wrapper, "_capturing", lambda self: True)
     with pytest.raises(RuntimeError, match="skips on the device"):
         train(model, optimizer, 1)
 
@@ -411,6 +412,12 @@ def test_bad_options(options, error, message):
         deep.PRGD(network().parameters(), **(SCHEDULE | options))
 
 
+def test_nothing_to_rescale():
+    groups = [{"params": network().parameters(), "homogeneous": False}]
+    with pytest.raises(ValueError, match="nothing to rescale"):
+        deep.PRGD(groups, **SCHEDULE)
+
+
 def test_options_of_sgd_beside_a_base_are_refused():
     base = torch.optim.AdamW(network().parameters())
     with pytest.raises(TypeError, match=r"momentum would be ignored.*AdamW"):
@@ -502,6 +509,13 @@ def test_copies_are_independent():
     train(model, optimizer, 3)
     twin = copy.deepcopy({"model": model, "optimizer": optimizer})
     assert torch.equal(train(**twin, steps=9), train(model, optimizer, 9))
+
+
+def test_example_reaches_a_larger_margin():
+    path = Path(__file__).parents[2] / "examples" / "drop_in.py"
+    train_example = runpy.run_path(str(path))["train"]
+    (_, plain), (_, progressive) = train_example(0.3, use_prgd=False), train_example(0.02, use_prgd=True)
+    assert progressive > 1.2 * plain > 0.0
 
 
 def test_works_with_torch_and_numpy_alone():

@@ -51,9 +51,11 @@ for t in range(14):
     norms.append(optimizer.norm().item())
 weights = [getattr(p, "full_tensor", lambda p=p: p)().detach().flatten().tolist() for p in model.parameters()]
 if rank == 0:
-    print(json.dumps({"norms": norms, "weights": sum(weights, []), "skipped": optimizer.skipped}))
+    print(json.dumps({"norms": norms, "weights": sum(weights, []), "skipped": optimizer.skipped}), flush=True)
 if size > 1:
+    dist.barrier()
     dist.destroy_process_group()
+os._exit(0)  # the interpreter's own end may abort while threads of gloo still run
 """
 
 

@@ -7,18 +7,45 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from prgd.deep.cifar import cifar10, fetch_cifar10
+    from prgd.deep.homogeneity import (
+        Homogeneity,
+        NotHomogeneousWarning,
+        check_homogeneous,
+        homogeneity_degree,
+    )
+    from prgd.deep.images import Images, synthetic
     from prgd.deep.loss import log_cross_entropy, log_exponential_loss, log_logistic_loss
     from prgd.deep.loss_scaled_lr import LossScaledLR
+    from prgd.deep.margins import Margins, normalized_margin
+    from prgd.deep.models import build_model
     from prgd.deep.optimizer import GD, NGD, PRGD
+    from prgd.deep.settings import Settings
+    from prgd.deep.train_loop import Run, Where, train
 
 __all__ = [
     "GD",
     "NGD",
     "PRGD",
+    "Homogeneity",
+    "Images",
     "LossScaledLR",
+    "Margins",
+    "NotHomogeneousWarning",
+    "Run",
+    "Settings",
+    "Where",
+    "build_model",
+    "check_homogeneous",
+    "cifar10",
+    "fetch_cifar10",
+    "homogeneity_degree",
     "log_cross_entropy",
     "log_exponential_loss",
     "log_logistic_loss",
+    "normalized_margin",
+    "synthetic",
+    "train",
 ]
 
 _HOMES = {
@@ -29,6 +56,21 @@ _HOMES = {
     "log_cross_entropy": "loss",
     "log_exponential_loss": "loss",
     "log_logistic_loss": "loss",
+    "Homogeneity": "homogeneity",
+    "NotHomogeneousWarning": "homogeneity",
+    "check_homogeneous": "homogeneity",
+    "homogeneity_degree": "homogeneity",
+    "Images": "images",
+    "synthetic": "images",
+    "Margins": "margins",
+    "normalized_margin": "margins",
+    "build_model": "models",
+    "Settings": "settings",
+    "Run": "train_loop",
+    "Where": "train_loop",
+    "train": "train_loop",
+    "cifar10": "cifar",
+    "fetch_cifar10": "cifar",
 }
 
 if not TYPE_CHECKING:  # a type checker would take any name as known

@@ -13,6 +13,8 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -223,11 +225,11 @@ def load_pieces(folder: Path | str) -> Images:
     pictures, labels, train = [], [], TRAIN
     for file in files:
         try:
-            with np.load(file, allow_pickle=False) as piece:
+            with file.open("rb") as stream, np.load(stream, allow_pickle=False) as piece:
                 _, pieces, train = (int(number) for number in piece["piece"])
                 pictures.append(_pictures(piece["differences"]))
                 labels.append(piece["labels"].astype(np.int64))
-        except (OSError, ValueError, KeyError, EOFError) as error:
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise ValueError(f"{file} is cut short or damaged ({error}). Fetch CIFAR-10 again.") from error
         if pieces != len(files):
             raise ValueError(f"{folder} holds {len(files)} of {pieces} pieces of CIFAR-10. Bring the rest.")

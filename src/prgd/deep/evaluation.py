@@ -40,7 +40,7 @@ def evaluate(model: nn.Module, data: DeviceImages, *, amp: str) -> Evaluation:
     model.eval()
     parts = []
     share = torch.arange(rank, len(data), world, device=data.labels.device)
-    for index in share.split(BATCH):
+    for index in torch.split(share, BATCH):
         inputs, target = data.batch(index)
         with autocast(index.device, amp):
             logits = model(inputs)

@@ -138,6 +138,6 @@ def synthetic(n: int = 2000, size: int = 16, classes: int = 10, seed: int = 0) -
     labels = np.arange(total) % classes
     random.shuffle(labels)
     strength = random.uniform(0.6, 1.4, size=(total, 1, 1, 1))
-    pictures = 128.0 + 32.0 * (strength * patterns[labels] + random.normal(size=(total, 3, size, size)))
+    pictures = 128.0 + 32.0 * (0.5 * strength * patterns[labels] + random.normal(size=(total, 3, size, size)))
     pictures = np.clip(pictures, 0, 255).astype(np.uint8)
     return Images("synthetic", pictures[:n], labels[:n], pictures[n:], labels[n:], classes)

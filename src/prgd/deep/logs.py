@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -50,9 +51,7 @@ class Log:
         if tensorboard:
             if find_spec("tensorboard") is None:
                 raise ImportError("--tensorboard needs TensorBoard: pip install tensorboard.")
-            from torch.utils.tensorboard import SummaryWriter
-
-            self._writer = SummaryWriter(str(folder / "tensorboard"))  # type: ignore[no-untyped-call]
+            self._writer = import_module("torch.utils.tensorboard").SummaryWriter(folder / "tensorboard")
         # a run that goes on from a checkpoint writes the epochs after it again
         temporary = folder / f".{CSV_NAME}.tmp"
         with temporary.open("w", newline="") as file:
@@ -68,7 +67,7 @@ class Log:
             with (self.folder / CSV_NAME).open("a", newline="") as file:
                 csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow(row)
         if self._writer is not None:
-            for name in COLUMNS[2:]:
+            for name in (name for name in COLUMNS[2:] if row[name] != ""):
                 self._writer.add_scalar(name, row[name], row["step"])
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ its neighbours scale by a power of c. Batch normalisation is left out: it takes 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from typing import Literal
 
@@ -21,6 +22,7 @@ Shape = tuple[int, int, int]  # channels, height, width
 # the widths of configuration D of Simonyan and Zisserman (2015); 0 is a max pooling
 VGG16 = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0)
 SMALL = (32, 0, 64, 0)
+_drawing = threading.Lock()
 
 
 def build_model(
@@ -77,7 +79,8 @@ def build_model(
     if dropout and name != "vgg16":
         raise ValueError(f"Only vgg16 has dropout; got dropout {dropout:g} for {name}. Leave it at 0.")
     check_whole("classes", classes, least=2)
-    with torch.random.fork_rng(devices=[], enabled=seed is not None):
+    # torch's layers draw from the one global generator, which threads share
+    with _drawing, torch.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:
             torch.default_generator.manual_seed(seed)
         model = nn.Sequential(*MODELS[name](shape, classes, dropout))

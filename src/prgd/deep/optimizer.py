@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from prgd.deep.tensors import norm, scale_, wide_dtype
-from prgd.deep.wrapper import Loss, Wrapper, capturing
+from prgd.deep.tensors import local, norm, scale_, wide_dtype
+from prgd.deep.wrapper import Loss, Wrapper
 from prgd.schedules import Radius, Times
 
 OnRescale = Literal["reset", "scale", "keep"]
@@ -143,6 +143,8 @@ class PRGD(Wrapper):
                 f"{R!r} reads the iterate w, which stays on the device; use radii of k and R_0 alone."
             ) from error
         super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, **sgd)
+        if not self._homogeneous():
+            raise ValueError("PRGD has nothing to rescale: every parameter group has 'homogeneous': False.")
         self.R, self.T, self.on_rescale = R, T, on_rescale
         self.k, self.R_0, self.R_k = 0, math.inf, math.inf
         device = self._non_finite.device
@@ -171,18 +173,17 @@ class PRGD(Wrapper):
 
     def _update(self, loss: Loss | None) -> None:
         super()._update(loss)
-        if self._projects or capturing():
-            length = self.norm()
-            factor = (self._radius / length).clamp(max=1.0)
-            # a norm that overflows must not send the parameters to zero
-            moved = (self._non_finite == 0.0) & (length < math.inf)
-            scale_(self._homogeneous(), torch.where(moved, factor, 1.0))
+        if self._projects or self._capturing():
+            factor = self._radius / self.norm()
+            # not after a skipped step; and a norm that overflows must not send the parameters to zero
+            moved = (self._non_finite == 0.0) & (factor > 0.0)
+            scale_(self._homogeneous(), torch.where(moved, factor, self._one).clamp_(max=1.0))
 
     def _rescale(self) -> None:
         length = self.norm()
         if self.k == 0:
             self.R_0 = self._first_norm(length)
-        R_k = self.R(self.k, _NO_VECTOR, self.R_0)
+        R_k = float(self.R(self.k, _NO_VECTOR, self.R_0))
         self._check_radius(R_k)
         if self.T(self.k + 1) <= self.T(self.k):
             raise ValueError(
@@ -217,8 +218,10 @@ class PRGD(Wrapper):
             return
         states = (self.state[p] for p in self._homogeneous() if p in self.state)
         momenta = [state[name] for state in states for name in _MOMENTUM if state.get(name) is not None]
-        if momenta:
-            scale_(momenta, factor if self.on_rescale == "scale" else torch.zeros_like(factor))
+        if self.on_rescale == "scale":
+            scale_(momenta, factor)
+        elif momenta:
+            torch._foreach_zero_([local(momentum) for momentum in momenta])
 
     def _homogeneous(self) -> list[Tensor]:
         groups = [group for group in self.param_groups if group.get("homogeneous", True)]

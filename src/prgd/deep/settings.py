@@ -39,7 +39,7 @@ class Settings:
         constant rate.
     schedule_scale : float
         s of ``T_k = s (2 + k/s)^3`` and ``R_k = min(R_0 (2 + k/s)^0.2, 1000)``. The appendix's 3000 for
-        CIFAR-10; by default a sixteenth of the run elsewhere, so that half of it is warm-up.
+        CIFAR-10; by default an eighth of an epoch elsewhere, so that the first epoch is warm-up.
     warm_up : int
         Plain steps of PRGD before its first rescaling; T_0 = 8 s unless given.
     on_rescale : {"keep", "scale", "reset"}
@@ -109,8 +109,7 @@ class Settings:
         """Return R and T of the appendix, for n training images."""
         scale = self.schedule_scale
         if not scale:
-            total = self.epochs * self.steps_per_epoch(n)
-            scale = PowerTimes().scale if self.data == "cifar10" else max(total / 16.0, 0.25)
+            scale = PowerTimes().scale if self.data == "cifar10" else self.steps_per_epoch(n) / 8.0
         return PowerRadii(scale=scale), PowerTimes(scale=scale)
 
     def as_dict(self) -> dict[str, Any]:

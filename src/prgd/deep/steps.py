@@ -207,7 +207,7 @@ def own_stream(device: torch.device) -> Iterator[None]:
     if device.type != "cuda":
         yield
         return
-    stream = torch.cuda.Stream(device)  # pragma: cuda only
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # pragma: cuda only
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):
         yield

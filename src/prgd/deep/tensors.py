@@ -67,7 +67,7 @@ def scale_(tensors: Sequence[Tensor], factor: Tensor) -> None:
 
 
 def scale_and_check_(tensors: Sequence[Tensor], factor: Tensor, non_finite: Tensor) -> None:
-    """Multiply ``tensors`` by ``factor``; set ``non_finite`` to 1.0 where a product is not finite.
+    """Multiply ``tensors`` by ``factor``; set ``non_finite`` to 1.0 where an entry is not finite.
 
     One read and one write of memory; two in float64, where torch's kernel would round the factor to
     float32. ``non_finite`` is a float32 tensor of one number on the factor's device.

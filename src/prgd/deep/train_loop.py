@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -62,7 +63,11 @@ class Where:
     @property
     def torch_device(self) -> torch.device:
         """The device."""
-        return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        name = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            return torch.device(name)
+        except RuntimeError as error:
+            raise ValueError(f"Unknown device {name!r}. Expected cpu, cuda or cuda:N.") from error
 
 
 class Run:
@@ -156,11 +161,10 @@ class Run:
                 self._save()
         train, test = self._evaluate()
         stands = self.rate is None or self.rate.step(log_loss=train.log_loss)
+        if not stands:  # the parameters are those before the epoch
+            train, test = self._evaluate()
         self.epoch, self.position = self.epoch + 1, 0
-        if stands:
-            self._add_row(train, test, undone=False)
-        else:  # the parameters are those of the epoch before: so are loss and accuracy
-            self._repeat_row()
+        self._add_row(train, test, undone=not stands)
         if where.checkpoint_every and self.epoch * self.steps % where.checkpoint_every == 0:
             self._save()
         return True
@@ -177,10 +181,6 @@ class Run:
         if optimizer.rescale_due:
             optimizer.step()
         log_loss = evaluate(self.model, self.train, amp=settings.amp).log_loss
-        if not math.isfinite(log_loss):
-            raise ValueError(
-                f"The training loss is not finite after {optimizer.t} plain steps. Use a smaller --lr."
-            )
         self._make_rate(log_loss, alpha=settings.lr * math.exp(max(log_loss, -60.0)))
 
     def _make_rate(self, log_loss: float, alpha: float) -> None:
@@ -221,31 +221,26 @@ class Run:
         return evaluate(self.model, self.train, amp=amp), evaluate(self.model, self.test, amp=amp)
 
     def _add_row(self, train: Evaluation, test: Evaluation, *, undone: bool) -> None:
-        norm = parameter_norm(self.model.parameters())
-        values = {
-            "train_loss": train.loss,
-            "log_train_loss": train.log_loss,
-            "train_accuracy": train.accuracy,
-            "test_accuracy": test.accuracy,
-            "normalized_margin": float(normalize(train.margin, norm, self.degree)),
-            "norm": norm,
-        }
-        self._write_row(values, undone)
-
-    def _repeat_row(self) -> None:
-        self._write_row({name: self.log.rows[-1][name] for name in logs.COLUMNS[2:8]}, undone=True)
-
-    def _write_row(self, values: logs.Row, undone: bool) -> None:
         self.seconds = time.monotonic() - self._started
+        norm = parameter_norm(self.model.parameters())
         R_k = getattr(self.optimizer, "R_k", math.inf)
-        state = {
-            "R_k": R_k if math.isfinite(R_k) else "",
-            "lr": self._effective_rate(),
-            "undone": int(undone),
-            "skipped": self.optimizer.skipped,
-            "seconds": round(self.seconds, 3),
-        }
-        self.log.add({"epoch": self.epoch, "step": self.epoch * self.steps, **values, **state})
+        self.log.add(
+            {
+                "epoch": self.epoch,
+                "step": self.epoch * self.steps,
+                "train_loss": train.loss,
+                "log_train_loss": train.log_loss,
+                "train_accuracy": train.accuracy,
+                "test_accuracy": test.accuracy,
+                "normalized_margin": float(normalize(np.array(train.margin), norm, self.degree)),
+                "norm": norm,
+                "R_k": R_k if math.isfinite(R_k) else "",
+                "lr": self._effective_rate(),
+                "undone": int(undone),
+                "skipped": self.optimizer.skipped,
+                "seconds": round(self.seconds, 3),
+            }
+        )
 
     def _effective_rate(self) -> float:
         """Return what the plain gradient is multiplied by."""

