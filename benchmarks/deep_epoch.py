@@ -18,6 +18,7 @@ from prgd.deep.settings import Settings
 from prgd.deep.steps import batches, own_stream
 from prgd.deep.train_loop import Run, Where
 from prgd.deep.training import prepare_device
+from prgd.deep.turns import TURNS
 
 
 def wait(device: torch.device) -> None:
@@ -27,7 +28,7 @@ def wait(device: torch.device) -> None:
 
 def epochs(run: Run, count: int, found: list[list[float]]) -> None:
     """Add the seconds of the steps and of both evaluations, an epoch each; the first one warms up."""
-    with own_stream(run.device):
+    with TURNS.working(), own_stream(run.device):
         for epoch in range(count + 1):
             order = batches(len(run.train), run.settings.batch, 0, epoch).to(run.device)
             started = time.perf_counter()

@@ -28,6 +28,7 @@ from prgd.deep.jobs import REGULARISATION, Job, Plan, Results
 from prgd.deep.merge import merge
 from prgd.deep.train_loop import Run, Where
 from prgd.deep.training import DEFAULT_FOLDER, open_images, prepare_device
+from prgd.deep.turns import TURNS
 
 SLACK = 1.1  # how much longer than the slowest epoch so far a run may take
 
@@ -84,7 +85,8 @@ def work(queue: Queue, images: Images, device: str, keep: bool, say: Callable[[s
     """Take runs from the queue until there is none left."""
     while (job := queue.take()) is not None:
         try:
-            _run(queue, job, images, device, keep, say)
+            with TURNS.working():
+                _run(queue, job, images, device, keep, say)
         except Exception as error:  # said at the end: the other threads must not wait for this one
             queue.failures.append(f"{job.name}: {type(error).__name__}: {error}")
         finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,13 +12,12 @@ from torch import Tensor, nn
 from prgd.deep.images import Array
 from prgd.deep.loss import log_cross_entropy
 from prgd.deep.models import Dropout
+from prgd.deep.turns import TURNS
 from prgd.deep.wrapper import Wrapper
 
 Objective = Callable[[Tensor], Tensor]  # log of the batch's loss -> what is differentiated
 PAD = 4  # pixels around an image, for random crops
 EAGER_STEPS = 3  # before a capture: libraries choose their kernels, the optimizer makes its state
-# one capture at a time: it begins by emptying the allocator's cache, which a capture elsewhere forbids
-_capturing = threading.Lock()
 
 
 class DeviceImages:
@@ -148,6 +146,7 @@ class Stepper:
 
     def step(self, index: Tensor) -> None:
         """Take one step on the images of ``index``; a rescaling ignores them."""
+        TURNS.pause()
         if self.optimizer.rescale_due:
             self.optimizer.step()
         elif self.graphs and self._eager_steps >= EAGER_STEPS:
@@ -173,10 +172,9 @@ class Stepper:
 
     def _capture(self, index: Tensor) -> None:  # pragma: cuda only
         self._index = index.clone()
-        with _capturing:
+        with TURNS.alone():
             graph = torch.cuda.CUDAGraph()
             graph.register_generator_state(self.generator)
-            # other threads may go on with their own runs meanwhile
             with torch.cuda.graph(
                 graph, stream=torch.cuda.current_stream(), capture_error_mode="thread_local"
             ):
