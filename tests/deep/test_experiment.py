@@ -81,7 +81,9 @@ def test_runs_beside_each_other_do_not_change_each_other(results, tmp_path):
 def test_no_run_starts_that_cannot_end_in_time(tmp_path):
     queue = Queue(PLAN, Results(tmp_path), deadline=experiment.time.monotonic() + 100.0)
     assert queue.take() is not None  # nothing is known yet
-    queue.slowest_epoch = 1000.0
+    queue.seconds_per_epoch.append(80.0)
+    assert queue.take() is not None
+    queue.seconds_per_epoch.append(1000.0)
     assert queue.take() is None
 
 

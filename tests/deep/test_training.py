@@ -57,6 +57,13 @@ def test_two_epochs_of_the_default_lower_the_loss_and_raise_the_margin():
     assert [row["step"] for row in rows] == [0, 32, 64]
 
 
+def test_a_rescaling_is_a_step_of_its_own():
+    run = train(Settings(**(SHORT | {"lr": 0.01}), warm_up=2), SMALL, Where(device="cpu"))
+    assert run.rate.undone == 0
+    assert run.optimizer.t == 15  # as many as batches
+    assert run.optimizer.k > 0
+
+
 def test_rows_are_the_truth():
     run = train(Settings(**SHORT, algorithm="gd"), SMALL, Where(device="cpu"))
     row = run.log.rows[-1]

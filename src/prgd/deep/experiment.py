@@ -30,7 +30,8 @@ from prgd.deep.train_loop import Run, Where
 from prgd.deep.training import DEFAULT_FOLDER, open_images, prepare_device
 from prgd.deep.turns import TURNS
 
-SLACK = 1.1  # how much longer than the slowest epoch so far a run may take
+SLACK = 1.1  # how much longer than the slowest of the others a run may take
+SETTLED = 5  # epochs after which the time of the first one, which warms up, counts for little
 
 
 class Queue:
@@ -47,7 +48,7 @@ class Queue:
     def __init__(self, plan: Plan, results: Results, deadline: float = math.inf) -> None:
         self.plan, self.results, self.deadline = plan, results, deadline
         self.running: dict[Job, Run | None] = {}
-        self.slowest_epoch = 0.0
+        self.seconds_per_epoch: list[float] = []  # of the runs that have ended
         self.failures: list[str] = []
         self.changed = threading.Condition()
 
@@ -67,17 +68,17 @@ class Queue:
                 self.changed.wait(timeout=1.0)
 
     def estimate(self) -> float:
-        """Return the seconds that a run takes, from the slowest epoch seen; 0 before the first."""
-        for run in self.running.values():
-            if run is not None and run.epoch > 0:
-                self.slowest_epoch = max(self.slowest_epoch, run.seconds / run.epoch)
-        return SLACK * self.slowest_epoch * self.plan.epochs
+        """Return the seconds that a run takes, from the slowest of the others; 0 before the first."""
+        runs = [run for run in self.running.values() if run is not None and run.epoch >= SETTLED]
+        seen = [*self.seconds_per_epoch, *(run.seconds / run.epoch for run in runs)]
+        return SLACK * self.plan.epochs * max(seen, default=0.0)
 
     def give_back(self, job: Job) -> None:
         """Say that a run has ended, or was stopped."""
         with self.changed:
-            self.estimate()
-            self.running.pop(job, None)
+            run = self.running.pop(job, None)
+            if run is not None and run.epoch == self.plan.epochs:
+                self.seconds_per_epoch.append(run.seconds / run.epoch)
             self.changed.notify_all()
 
 
@@ -168,7 +169,8 @@ def run_plan(
     check_writable(out)
     queue = Queue(plan, Results(out), time.monotonic() + 60.0 * minutes)
     threads = [
-        threading.Thread(target=work, args=(queue, images, device, keep, say)) for _ in range(together)
+        threading.Thread(target=work, args=(queue, images, device, keep, say), daemon=True)
+        for _ in range(together)
     ]
     for thread in threads:
         thread.start()

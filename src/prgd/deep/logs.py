@@ -86,10 +86,11 @@ def describe(row: Row) -> str:
     'epoch 1  step 782  loss 1.5  accuracy 0.00 % train, 0.00 % test  margin 0.00e+00  norm 60  lr 0'
     """
     undone = "  (undone)" if row["undone"] else ""
+    skipped = f"  {row['skipped']:,} steps skipped" if row["skipped"] else ""
     return (
         f"epoch {row['epoch']}  step {row['step']:,}  loss {row['train_loss']:.4g}  "
         f"accuracy {100 * row['train_accuracy']:.2f} % train, {100 * row['test_accuracy']:.2f} % test  "
-        f"margin {row['normalized_margin']:.2e}  norm {row['norm']:.4g}  lr {row['lr']:.3g}{undone}"
+        f"margin {row['normalized_margin']:.2e}  norm {row['norm']:.4g}  lr {row['lr']:.3g}{undone}{skipped}"
     )
 
 

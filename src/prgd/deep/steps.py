@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -96,7 +97,7 @@ def divided_by_batch_loss(log_loss: Tensor) -> Tensor:
         world = torch.distributed.get_world_size()
         every = [torch.empty_like(reference) for _ in range(world)]
         torch.distributed.all_gather(every, reference)
-        reference = torch.logsumexp(torch.stack(every), dim=0) - torch.tensor(world).log()
+        reference = torch.logsumexp(torch.stack(every), dim=0) - math.log(world)
     return torch.exp(log_loss - reference)
 
 

@@ -152,8 +152,8 @@ class Run:
         while self.position < self.steps:
             if time.monotonic() > where.deadline:
                 return False
-            self._begin_loss_scaling()
-            self.stepper.step(order[self.position])
+            if not self._begin_loss_scaling():
+                self.stepper.step(order[self.position])
             self.position += 1
             step = self.epoch * self.steps + self.position
             after_step(step)
@@ -169,19 +169,24 @@ class Run:
             self._save()
         return True
 
-    def _begin_loss_scaling(self) -> None:
-        """Where the warm-up ends, rescale first: L is measured at R_0 (2 + 0)^0.2, where phase 0 goes on."""
+    def _begin_loss_scaling(self) -> bool:
+        """Where the warm-up ends, divide by the loss from here on; return whether that took a step.
+
+        PRGD rescales first, so that L is measured where phase 0 goes on.
+        """
         settings, optimizer = self.settings, self.optimizer
         if self.rate is not None or not settings.loss_scaled or optimizer.warming_up:
-            return
+            return False
         if settings.loss_scaling == "batch":
             if self.stepper.objective is not divided_by_batch_loss:
                 self.stepper.set_objective(divided_by_batch_loss)
-            return
-        if optimizer.rescale_due:
+            return False
+        rescales = optimizer.rescale_due
+        if rescales:
             optimizer.step()
         log_loss = evaluate(self.model, self.train, amp=settings.amp).log_loss
         self._make_rate(log_loss, alpha=settings.lr * math.exp(max(log_loss, -60.0)))
+        return rescales
 
     def _make_rate(self, log_loss: float, alpha: float) -> None:
         # with weight decay the decay too is divided by L, as a rate of alpha / L does
@@ -250,7 +255,10 @@ class Run:
         return lr
 
     def _save(self) -> None:
-        if self.where.out is None or self.where.rank > 0:
+        if self.where.out is None:
+            return
+        generators = self._generators()
+        if self.where.rank > 0:
             return
         self.seconds = time.monotonic() - self._started
         state = {
@@ -258,7 +266,7 @@ class Run:
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "rate": None if self.rate is None else self.rate.state_dict(),
-            "generator": self.generator.get_state(),
+            "generators": generators,
             "epoch": self.epoch,
             "position": self.position,
             "seconds": self.seconds,
@@ -266,8 +274,18 @@ class Run:
         }
         save_checkpoint(self.where.out, state)
 
+    def _generators(self) -> list[Any]:
+        """Return the state of every process's generator."""
+        states: list[Any] = [self.generator.get_state()]
+        if self.where.world > 1:
+            states *= self.where.world
+            torch.distributed.all_gather_object(states, self.generator.get_state())
+        return states
+
     def _restore(self, state: dict[str, Any]) -> list[logs.Row]:
         other = differences(state["settings"], self.settings)
+        if len(state["generators"]) != self.where.world:
+            other.append(f"{len(state['generators'])} processes, not {self.where.world}")
         if other:
             raise ValueError(
                 f"The checkpoint in {str(self.where.out)!r} is of another run: {'; '.join(other)}. "
@@ -279,7 +297,7 @@ class Run:
             self._make_rate(state["rate"]["log_loss"], state["rate"]["alpha"])
             assert self.rate is not None  # noqa: S101 - for the type checker
             self.rate.load_state_dict(state["rate"])
-        self.generator.set_state(state["generator"].cpu())
+        self.generator.set_state(state["generators"][self.where.rank].cpu())
         self.epoch, self.position, self.seconds = state["epoch"], state["position"], state["seconds"]
         return list(state["rows"])
 

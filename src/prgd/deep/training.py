@@ -57,6 +57,8 @@ def train_command(
         prepare_device(where.device)
         run = Run(settings, open_images(settings.data, folder, fetch=fetch), where)
         run.go()
+        if processes > 1:
+            torch.distributed.barrier()  # who leaves first would break the others' connections
     finally:
         if processes > 1:
             torch.distributed.destroy_process_group()
