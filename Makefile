@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint test-all reproduce bench bench-pass bench-memory docs-check clean
+.PHONY: help test lint test-all reproduce bench bench-pass bench-memory bench-deep docs-check clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -38,6 +38,9 @@ bench-pass: $(VENV)/.installed-bench ## One pass over the data against one plain
 
 bench-memory: $(VENV)/.installed-bench ## A fit of a file larger than the memory it is allowed
 	$(BIN)/python benchmarks/out_of_core.py
+
+bench-deep: $(VENV)/.installed-deep ## A step of PRGD on VGG-16 against one of SGD
+	$(BIN)/python benchmarks/deep_step.py $(BENCH_ARGS)
 
 clean: ## Remove the virtual environment and all that was built
 	rm -rf $(VENV) .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis report build dist

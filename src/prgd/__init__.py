@@ -34,6 +34,8 @@ from prgd.schedules import (
     Geometric,
     Polynomial,
     PolynomialPhases,
+    PowerRadii,
+    PowerTimes,
     ProofRadius,
     ToyRadius,
 )
@@ -72,6 +74,8 @@ __all__ = [
     "PRGDClassifier",
     "Polynomial",
     "PolynomialPhases",
+    "PowerRadii",
+    "PowerTimes",
     "Problem",
     "ProgressiveNewton",
     "ProofRadius",

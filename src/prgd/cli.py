@@ -34,6 +34,7 @@ from prgd.cli_common import (
 )
 from prgd.cli_fit import fit_command, predict_command, separability_command
 from prgd.cli_reproduce import reproduce_command
+from prgd.cli_train import train_command
 from prgd.problem import Problem
 from prgd.progress import progress_line
 from prgd.result import Result, Status
@@ -105,6 +106,7 @@ app.command("fit")(fit_command)
 app.command("predict")(predict_command)
 app.command("separability")(separability_command)
 app.command("reproduce")(reproduce_command)
+app.command("train")(train_command)
 
 
 @app.command("run")

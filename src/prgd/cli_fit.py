@@ -42,7 +42,7 @@ from prgd.result import Status
 from prgd.rows import Rows
 
 if TYPE_CHECKING:
-    from prgd.maxmargin.separability import Separability
+    from prgd.maxmargin.verdict import Separability
 
 UNDECIDED, NOT_SEPARABLE = 1, 3  # exit codes
 
@@ -191,7 +191,7 @@ def separability_command(
     """
     with one_line_errors(debug):
         _, rows = _open_rows(data, label, out_of_core, max_memory, threads)
-        from prgd.maxmargin.separability import Verdict, separability
+        from prgd.maxmargin import Verdict, separability
 
         found = separability(rows, fit_intercept=intercept)
         print(json.dumps(_facts(found), indent=1) if as_json else found)

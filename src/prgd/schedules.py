@@ -91,6 +91,32 @@ class Polynomial:
 
 
 @dataclass(frozen=True)
+class PowerRadii:
+    """``R_k = min(R_0 (shift + k / scale)^a, cap)``: the radii of Appendix E.2, for VGG-16 on CIFAR-10.
+
+    As the appendix prints it, the first rescaling already grows the norm, by ``shift^a``.
+
+    Examples
+    --------
+    >>> [round(PowerRadii()(k, np.ones(1), 100.0), 2) for k in (0, 3000, 10**9)]
+    [114.87, 124.57, 1000.0]
+    """
+
+    scale: float = 3000.0
+    shift: float = 2.0
+    a: float = 0.2
+    cap: float = 1000.0
+
+    def __post_init__(self) -> None:
+        for name in ("scale", "shift", "a", "cap"):
+            check_positive(f"{name} of PowerRadii", getattr(self, name))
+
+    def __call__(self, k: int, w: Array, R_0: float) -> float:
+        """Return R_k."""
+        return min(_power(R_0, self.shift + k / self.scale, self.a), self.cap)
+
+
+@dataclass(frozen=True)
 class Constant:
     """``R_k = R_0``: every phase returns to the first radius."""
 
@@ -214,6 +240,46 @@ class PolynomialPhases:
         while len(ends) <= k:
             ends.append(ends[-1] + max(2, math.ceil(self.T_0 * len(ends) ** self.b)))
         return ends[k]
+
+
+@dataclass(frozen=True)
+class PowerTimes:
+    """``T_k = scale (shift + k / scale)^b - scale shift^b``, rounded up: the times of Appendix E.2.
+
+    The appendix counts from the first step, so that its T_0, here ``warm_up``, is the length of the
+    warm-up; schedules count from the end of it.
+
+    Examples
+    --------
+    >>> times = PowerTimes()
+    >>> times.warm_up, [times(k) for k in (0, 1, 2, 3000)]
+    (24000, [0, 13, 25, 57000])
+    """
+
+    scale: float = 3000.0
+    shift: float = 2.0
+    b: float = 3.0
+
+    def __post_init__(self) -> None:
+        for name in ("scale", "shift"):
+            check_positive(f"{name} of PowerTimes", getattr(self, name))
+        if not (math.isfinite(self.b) and self.b >= 1.0 and self.b * self.shift ** (self.b - 1.0) >= 2.0):
+            raise ValueError(
+                "PowerTimes needs b of at least 1 and b shift^(b - 1) of at least 2, or its first phase "
+                f"would only rescale; got b = {self.b!r} and shift = {self.shift!r}."
+            )
+
+    @property
+    def warm_up(self) -> int:
+        """``T_0`` as the appendix counts it."""
+        return math.ceil(self._absolute(0))
+
+    def __call__(self, k: int) -> int:
+        """Return T_k, in steps after the warm-up."""
+        return math.ceil(self._absolute(k) - self._absolute(0))
+
+    def _absolute(self, k: int) -> float:
+        return self.scale * math.pow(self.shift + k / self.scale, self.b)
 
 
 @dataclass(frozen=True)

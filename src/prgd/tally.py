@@ -72,6 +72,13 @@ def _factors(a: float, b: float) -> tuple[float, float, float]:
     return shift, math.exp(a - shift), math.exp(b - shift)
 
 
+def _combine(fa: float, a: Array, fb: float, b: Array) -> Array:
+    # the larger shift has factor 1: one product and one sum, since d may be large
+    total = fb * b if fa == 1.0 else fa * a
+    total += a if fa == 1.0 else b
+    return total
+
+
 def merge(a: Tally, b: Tally) -> Tally:
     """Return the Tally of both sets of rows.
 
@@ -90,7 +97,7 @@ def merge(a: Tally, b: Tally) -> Tally:
         fa * a.mass + fb * b.mass,
         slope_shift,
         ga * a.slope_mass + gb * b.slope_mass,
-        ga * a.vector + gb * b.vector,
+        _combine(ga, a.vector, gb, b.vector),
         min(a.margin, b.margin),
         a.count + b.count,
     )

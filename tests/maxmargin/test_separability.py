@@ -39,7 +39,7 @@ from prgd.maxmargin.proofs import (
 )
 
 # the function has the name of its module
-stage = importlib.import_module("prgd.maxmargin.separability")
+stage = importlib.import_module("prgd.maxmargin.search")
 proofs = importlib.import_module("prgd.maxmargin.proofs")
 
 
@@ -585,7 +585,7 @@ def test_ctrl_c_returns_what_there_is(where, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stage._Search, where, interrupt)
+    monkeypatch.setattr(stage.Search, where, interrupt)
     X, y = overlapping()
     found = separability(X, y)
     assert found.verdict is Verdict.UNDECIDED

@@ -111,6 +111,12 @@ def test_row_norms_do_not_overflow(size):
 
 
 @pytest.mark.kernels
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1.7e308])
+def test_row_norms_at_the_ends_of_the_floating_range(size):
+    assert DenseRows(np.diag([size, size])).measure() == (size, 0)
+
+
+@pytest.mark.kernels
 def test_the_kernel_exponential_is_exact_to_two_units():
     from prgd.rows import _kernels
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,6 +20,7 @@ w = np.array([3.0, 4.0])
     [
         (prgd.Geometric(1.2), [2.0, 2.4, 2.88]),
         (prgd.Polynomial(2.0), [2.0, 8.0, 18.0]),
+        (prgd.PowerRadii(scale=1.0, shift=2.0, a=2.0, cap=20.0), [8.0, 18.0, 20.0]),
         (prgd.Constant(), [2.0, 2.0, 2.0]),
         (prgd.ExplicitRadii([1.0, 7.0]), [1.0, 7.0, 7.0]),
         (prgd.ToyRadius(), [1.25, 1.25, 1.25]),
@@ -34,6 +37,7 @@ def test_radii(radius, expected):
         (prgd.Every(5), [0, 5, 10, 15]),
         (prgd.PolynomialPhases(5, 0.6), [0, 5, 13, 23]),
         (prgd.PolynomialPhases(0.1, 0.0), [0, 2, 4, 6]),
+        (prgd.PowerTimes(scale=1.0, shift=2.0, b=3.0), [0, 19, 56, 117]),
         (prgd.ExplicitTimes((0, 2.5, 9)), [0, 3, 9, NEVER]),
     ],
 )
@@ -75,6 +79,9 @@ def test_proof_radius_on_the_ray_is_capped():
         (lambda: prgd.Every(1), "at least 2"),
         (lambda: prgd.Every(2.5), "whole number"),
         (lambda: prgd.PolynomialPhases(0.0, 1.0), "above 0"),
+        (lambda: prgd.PowerRadii(cap=-1.0), "cap of PowerRadii"),
+        (lambda: prgd.PowerTimes(scale=0.0), "scale of PowerTimes"),
+        (lambda: prgd.PowerTimes(shift=0.1), "only rescale"),
         (lambda: prgd.PolynomialPhases(1.0, -1.0), "at least 0"),
         (lambda: prgd.ExplicitTimes((1, 2)), "begin at T_0 = 0"),
         (lambda: prgd.ExplicitTimes(()), "begin at T_0 = 0"),
@@ -119,3 +126,15 @@ def test_phases_are_read_from_text(text, value):
 def test_repr_is_the_whole_configuration():
     algorithm = prgd.PRGD(prgd.Polynomial(0.6), prgd.PolynomialPhases(5.0, 0.6), eta=0.5)
     assert repr(algorithm) == "PRGD(R=Polynomial(a=0.6), T=PolynomialPhases(T_0=5.0, b=0.6), eta=0.5)"
+
+
+def test_schedules_of_the_appendix():
+    """T_k = 3000 (2 + k/3000)^3 from the first step on, and R_k = min(R_0 (2 + k/3000)^0.2, 1000)."""
+    times, radii = prgd.PowerTimes(), prgd.PowerRadii()
+    T = [times(k) for k in range(9000)]
+    assert times.warm_up == 24000
+    assert all(b - a >= 12 for a, b in itertools.pairwise(T))
+    for k in (0, 1, 500, 3000, 8999):
+        assert 24000 + T[k] - 1 < 3000 * (2 + k / 3000) ** 3 <= 24000 + T[k] + 1e-6
+        assert radii(k, w, 90.0) == pytest.approx(90.0 * (2 + k / 3000) ** 0.2, rel=1e-14)
+    assert radii(0, w, 1e4) == 1000.0

@@ -322,7 +322,7 @@ def _table(table: Table) -> Safe:
         "div",
         tag(
             "table",
-            tag("caption", table.caption),
+            tag("caption", tag("span", table.caption)),
             tag("thead", tag("tr", *heads)),
             tag("tbody", join(*lines)),
         ),

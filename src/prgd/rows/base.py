@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -237,8 +238,10 @@ class ArrayRows:
         if self._threads == 1:
             return [work(0, pieces)]
         cuts = [pieces * k // self._threads for k in range(self._threads + 1)]
-        pool = _pool(self._threads, os.getpid())
-        return list(pool.map(work, cuts[:-1], cuts[1:]))
+        pool = _pool(self._threads - 1, os.getpid())
+        others = [pool.submit(work, *part) for part in pairwise(cuts[:-1])]
+        mine = work(*cuts[-2:])  # this thread would only wait
+        return [*(other.result() for other in others), mine]
 
     def tallies(self, w: Array, loss: Loss, by_class: bool = False) -> tuple[Tally, ...]:
         """Sum all rows at ``w``, in one reading."""

@@ -18,7 +18,8 @@ from prgd.rows.base import (
     read_weights,
 )
 
-_BLOCK = 16
+# entries of a block: w and the sum compete for the second-level cache, so they change places seldom
+_BLOCK_ENTRIES, _MOST_BLOCK = 2**17, 4096
 _NO_DENSE = np.empty((0, 0))
 
 
@@ -108,4 +109,5 @@ def csr_storage(
     most = min(MOST_SLICES, wanted, entries * 12 // (SLICE_BYTES // 8))
     cuts = np.linspace(low, last, max(most, 1) + 1)[1:-1]
     bounds = np.unique(np.concatenate(([0], np.searchsorted(pointers, cuts), [n]))).astype(np.int64)
-    return Storage(A, n, d, _BLOCK, bounds, locate, gather)
+    block = min(max(_BLOCK_ENTRIES * n // max(entries, 1), 16), _MOST_BLOCK)
+    return Storage(A, n, d, block, bounds, locate, gather)

@@ -1,0 +1,82 @@
+"""Time of a VGG-16 epoch at batch 64 (782 steps) with GD and PRGD, alone and several runs at a time.
+
+Random images stand in for CIFAR-10: the time does not depend on them. PyTorch and NumPy are enough:
+``python benchmarks/deep_epoch.py --together 1 2 3 4``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import threading
+import time
+
+import torch
+
+from prgd.deep.evaluation import evaluate
+from prgd.deep.images import synthetic
+from prgd.deep.settings import Settings
+from prgd.deep.steps import batches, own_stream
+from prgd.deep.train_loop import Run, Where
+from prgd.deep.training import prepare_device
+from prgd.deep.turns import TURNS
+
+
+def wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def epochs(run: Run, count: int, found: list[list[float]]) -> None:
+    """Add the seconds of the steps and of both evaluations, an epoch each; the first one warms up."""
+    with TURNS.working(), own_stream(run.device):
+        for epoch in range(count + 1):
+            order = batches(len(run.train), run.settings.batch, 0, epoch).to(run.device)
+            started = time.perf_counter()
+            for index in order:
+                run.optimizer.t = max(
+                    run.optimizer.t, run.optimizer.warm_up
+                )  # no warm-up: every 12th rescales
+                run.stepper.step(index)
+            if run.device.type == "cuda":
+                torch.cuda.current_stream().synchronize()
+            stepped = time.perf_counter()
+            evaluate(run.model, run.train, amp=run.settings.amp)
+            evaluate(run.model, run.test, amp=run.settings.amp)
+            if epoch:
+                found.append([stepped - started, time.perf_counter() - stepped])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--together", type=int, nargs="+", default=[1, 2, 3, 4])
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--images", type=int, default=50_000)
+    parser.add_argument("--model", default="vgg16")
+    parser.add_argument("--amp", default="bf16")
+    parser.add_argument("--no-graphs", dest="graphs", action="store_false")
+    parser.add_argument("--device", default="")
+    given = parser.parse_args()
+    prepare_device(given.device)
+    images = synthetic(given.images, size=32)
+    where = Where(device=given.device, graphs=given.graphs)
+    print(
+        f"{'algorithm':10}{'together':>9}{'steps, s':>10}{'evaluation, s':>15}{'s an epoch of one run':>23}"
+    )
+    for together in given.together:
+        for algorithm in ("gd", "prgd"):
+            settings = Settings("cifar10", given.model, algorithm, lr=1e-4, amp=given.amp)
+            runs = [Run(settings, images, where) for _ in range(together)]
+            found: list[list[float]] = []
+            threads = [threading.Thread(target=epochs, args=(run, given.epochs, found)) for run in runs]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            wait(where.torch_device)
+            steps, evaluation = (sorted(column)[len(found) // 2] for column in zip(*found, strict=True))
+            share = (steps + evaluation) / together
+            print(f"{algorithm:10}{together:9}{steps:10.3f}{evaluation:15.3f}{share:23.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""What PRGD costs in training VGG-16, next to plain SGD.
+
+Three parts: the optimizer's step alone on VGG-16's parameters, with rescalings as often as the paper has
+them; a whole training step (forward, backward, step) at batch 64; and, on a CUDA device, an epoch of
+CIFAR-10's size in which the step is a CUDA graph. Competitors take turns within a round, and a ratio is
+the median over rounds. Needs PyTorch and NumPy alone.
+
+    python benchmarks/deep_step.py [--device cuda] [--rounds N] [--batch B] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from prgd import deep
+from prgd.deep.models import build_model
+from prgd.deep.steps import DeviceImages, Stepper, batches, divided_by_batch_loss, own_stream
+from prgd.schedules import PowerRadii, PowerTimes
+
+SEED = 0
+BASELINE = "SGD foreach"
+# of PRGD against the baseline
+TARGETS = {"optimizer step": 1.7, "training step": 1.05}
+EPOCH_TARGET = 1.2  # seconds, on an H200
+TRAINING_IMAGES = 50_000
+Turn = Callable[[], Any]
+
+
+def optimizers(model: torch.nn.Module) -> dict[str, torch.optim.Optimizer]:
+    """Return the competitors, each on a copy of the parameters of its own, with gradients."""
+
+    def copies() -> list[torch.nn.Parameter]:
+        generator = torch.Generator().manual_seed(SEED)
+        made = [torch.nn.Parameter(p.detach().clone()) for p in model.parameters()]
+        for p in made:
+            p.grad = torch.randn(p.shape, generator=generator).to(p).mul_(1e-4)
+        return made
+
+    options: dict[str, Any] = {"lr": 1e-3, "momentum": 0.9}
+    radii: dict[str, Any] = {"R": PowerRadii(), "T": PowerTimes()}
+    return {
+        BASELINE: torch.optim.SGD(copies(), foreach=True, **options),
+        "SGD fused": torch.optim.SGD(copies(), fused=True, **options),
+        "PRGD": deep.PRGD(copies(), **radii, **options),
+        "PRGD around SGD foreach": deep.PRGD(torch.optim.SGD(copies(), foreach=True, **options), **radii),
+        "NGD": deep.NGD(copies(), **options),
+    }
+
+
+def optimizer_turns(model: torch.nn.Module, device: torch.device) -> dict[str, Turn]:
+    # a loss of nearly 1, so that gradients which are divided by it over and over stay what they are
+    loss = torch.tensor(1.0 - 1e-6, device=device)
+
+    def turn(optimizer: torch.optim.Optimizer) -> Turn:
+        if isinstance(optimizer, deep.GD | deep.NGD | deep.PRGD):
+            return lambda: optimizer.step(loss=loss)
+        return optimizer.step
+
+    return {name: turn(optimizer) for name, optimizer in optimizers(model).items()}
+
+
+def training_turns(model: torch.nn.Module, device: torch.device, batch: int) -> dict[str, Turn]:
+    generator = torch.Generator().manual_seed(SEED)
+    inputs = torch.randn(batch, 3, 32, 32, generator=generator).to(device)
+    target = torch.randint(0, 10, (batch,), generator=generator).to(device)
+
+    def turn(kind: str) -> Turn:
+        own = build_model("vgg16", seed=SEED).to(device)
+        if kind == BASELINE:
+            optimizer: Any = torch.optim.SGD(own.parameters(), lr=1e-3, momentum=0.9, foreach=True)
+        else:
+            optimizer = deep.PRGD(own.parameters(), R=PowerRadii(), T=PowerTimes(), lr=1e-3, momentum=0.9)
+
+        def step() -> None:
+            optimizer.zero_grad()
+            loss = cross_entropy(own(inputs), target)
+            loss.backward()
+            optimizer.step() if kind == BASELINE else optimizer.step(loss=loss)
+
+        return step
+
+    return {kind: turn(kind) for kind in (BASELINE, "PRGD")}
+
+
+def race(turns: dict[str, Turn], device: torch.device, rounds: int, steps: int) -> dict[str, list[float]]:
+    """Return the seconds a step, for each competitor and round; they take turns of ``steps`` steps."""
+    times: dict[str, list[float]] = {name: [] for name in turns}
+    for number in range(rounds + 1):
+        for name, turn in turns.items():
+            if device.type == "cuda":
+                torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(steps):
+                turn()
+            if device.type == "cuda":
+                torch.cuda.synchronize()
+            if number > 0:  # the first round warms up
+                times[name].append((time.perf_counter() - start) / steps)
+    return times
+
+
+def epoch_seconds(device: torch.device, batch: int, epochs: int = 5) -> list[float]:
+    """Return the seconds of epochs of PRGD on pictures of CIFAR-10's number and size, by CUDA graphs."""
+    rng = np.random.default_rng(SEED)
+    pictures = rng.integers(0, 256, (TRAINING_IMAGES, 3, 32, 32), dtype=np.uint8)
+    labels = rng.integers(0, 10, TRAINING_IMAGES)
+    model = build_model("vgg16", seed=SEED).to(device, memory_format=torch.channels_last)
+    optimizer = deep.PRGD(model.parameters(), R=PowerRadii(), T=PowerTimes(), lr=1e-3, loss_scaled=False)
+    data = DeviceImages(pictures, labels, np.full(3, 0.5), np.full(3, 0.25), device, pads=False)
+    generator = torch.Generator(device).manual_seed(SEED)
+    stepper = Stepper(model, optimizer, data, generator, amp="bf16", augment=False, graphs=True)
+    stepper.set_objective(divided_by_batch_loss)
+    seconds = []
+    with own_stream(device):
+        for epoch in range(epochs + 1):
+            indices = batches(len(data), batch, SEED, epoch).to(device)
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for index in indices:
+                stepper.step(index)
+            torch.cuda.synchronize()
+            seconds.append(time.perf_counter() - start)
+    return seconds[1:]  # the first one captures
+
+
+def compare(part: str, times: dict[str, list[float]]) -> list[dict[str, Any]]:
+    rows = []
+    for name, seconds in times.items():
+        ratios = sorted(ours / theirs for ours, theirs in zip(seconds, times[BASELINE], strict=True))
+        rows.append(
+            {
+                "part": part,
+                "optimizer": name,
+                "milliseconds": 1e3 * statistics.median(seconds),
+                "ratio": statistics.median(ratios),
+                "ratio_range": (ratios[0], ratios[-1]),
+                "target": TARGETS[part] if name == "PRGD" else None,
+            }
+        )
+    return rows
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    print(f"{'part':16}{'optimizer':26}{'ms':>9}   ratio to {BASELINE}")
+    for row in rows:
+        low, high = row["ratio_range"]
+        verdict = ""
+        if row["target"] is not None:
+            verdict = f", target {row['target']}: {'pass' if row['ratio'] <= row['target'] else 'FAIL'}"
+        print(
+            f"{row['part']:16}{row['optimizer']:26}{row['milliseconds']:9.3f}   "
+            f"{row['ratio']:.3f} ({low:.3f}-{high:.3f}){verdict}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    default = "cuda" if torch.cuda.is_available() else "cpu"
+    parser.add_argument("--device", default=default)
+    parser.add_argument("--rounds", type=int, default=15, help="turns of each competitor")
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--json", type=Path, help="write the rows and the machine there")
+    options = parser.parse_args()
+    device = torch.device(options.device)
+    on_cuda = device.type == "cuda"
+    facts = {
+        "device": torch.cuda.get_device_name(device) if on_cuda else platform.machine(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "rounds": options.rounds,
+        "batch": options.batch,
+    }
+    model = build_model("vgg16", seed=SEED).to(device)
+    # turns of a whole number of phases, about 12 steps each: every turn rescales
+    times = race(optimizer_turns(model, device), device, options.rounds, 240 if on_cuda else 24)
+    rows = compare("optimizer step", times)
+    training = training_turns(model, device, options.batch)
+    times = race(training, device, options.rounds if on_cuda else 5, 60 if on_cuda else 1)
+    rows += compare("training step", times)
+    show(rows)
+    report: dict[str, Any] = {"machine": facts, "rows": rows}
+    if on_cuda:
+        seconds = epoch_seconds(device, options.batch)
+        report["epoch_seconds"] = seconds
+        typical = statistics.median(seconds)
+        verdict = "pass" if typical <= EPOCH_TARGET else "FAIL"
+        print(
+            f"epoch of {TRAINING_IMAGES} images: {typical:.3f} s, target {EPOCH_TARGET} on an H200: {verdict}"
+        )
+    print(", ".join(f"{key} {value}" for key, value in facts.items()))
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Deep networks: GD, NGD and PRGD as PyTorch optimizers, and losses that never underflow.
+
+Works with PyTorch and NumPy alone. Names are imported when they are asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from prgd.deep.cifar import cifar10, fetch_cifar10
+    from prgd.deep.homogeneity import (
+        Homogeneity,
+        NotHomogeneousWarning,
+        check_homogeneous,
+        homogeneity_degree,
+    )
+    from prgd.deep.images import Images, synthetic
+    from prgd.deep.loss import log_cross_entropy, log_exponential_loss, log_logistic_loss
+    from prgd.deep.loss_scaled_lr import LossScaledLR
+    from prgd.deep.margins import Margins, normalized_margin
+    from prgd.deep.models import build_model
+    from prgd.deep.optimizer import GD, NGD, PRGD
+    from prgd.deep.settings import Settings
+    from prgd.deep.train_loop import Run, Where, train
+
+__all__ = [
+    "GD",
+    "NGD",
+    "PRGD",
+    "Homogeneity",
+    "Images",
+    "LossScaledLR",
+    "Margins",
+    "NotHomogeneousWarning",
+    "Run",
+    "Settings",
+    "Where",
+    "build_model",
+    "check_homogeneous",
+    "cifar10",
+    "fetch_cifar10",
+    "homogeneity_degree",
+    "log_cross_entropy",
+    "log_exponential_loss",
+    "log_logistic_loss",
+    "normalized_margin",
+    "synthetic",
+    "train",
+]
+
+_HOMES = {
+    "GD": "optimizer",
+    "NGD": "optimizer",
+    "PRGD": "optimizer",
+    "LossScaledLR": "loss_scaled_lr",
+    "log_cross_entropy": "loss",
+    "log_exponential_loss": "loss",
+    "log_logistic_loss": "loss",
+    "Homogeneity": "homogeneity",
+    "NotHomogeneousWarning": "homogeneity",
+    "check_homogeneous": "homogeneity",
+    "homogeneity_degree": "homogeneity",
+    "Images": "images",
+    "synthetic": "images",
+    "Margins": "margins",
+    "normalized_margin": "margins",
+    "build_model": "models",
+    "Settings": "settings",
+    "Run": "train_loop",
+    "Where": "train_loop",
+    "train": "train_loop",
+    "cifar10": "cifar",
+    "fetch_cifar10": "cifar",
+}
+
+if not TYPE_CHECKING:  # a type checker would take any name as known
+
+    def __getattr__(name: str) -> Any:
+        """Import the module of a name when it is first asked for."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            module = import_module(f"prgd.deep.{_HOMES[name]}")
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise ModuleNotFoundError(
+                "prgd.deep needs PyTorch: pip install 'prgd[deep]'.", name="torch"
+            ) from error
+        return getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,129 @@
+"""What a run tells while it goes: a CSV row an epoch, TensorBoard, and lines or a bar for the reader."""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+CSV_NAME = "log.csv"
+COLUMNS = (
+    "epoch",
+    "step",
+    "train_loss",
+    "log_train_loss",
+    "train_accuracy",
+    "test_accuracy",
+    "normalized_margin",
+    "norm",
+    "R_k",
+    "lr",
+    "undone",
+    "skipped",
+    "seconds",
+)
+
+
+class Log:
+    """Rows of a run in ``OUT/log.csv``, and in TensorBoard's format beside it where that is asked for.
+
+    Parameters
+    ----------
+    folder : Path or None
+        None keeps the rows in memory only.
+    rows : list of Row
+        What was there before: rows of a run that goes on.
+    tensorboard : bool
+    """
+
+    def __init__(self, folder: Path | None, rows: list[Row], *, tensorboard: bool = False) -> None:
+        self.folder, self.rows = folder, list(rows)
+        self._writer: Any = None
+        if folder is None:
+            return
+        if tensorboard:
+            if find_spec("tensorboard") is None:
+                raise ImportError("--tensorboard needs TensorBoard: pip install tensorboard.")
+            self._writer = import_module("torch.utils.tensorboard").SummaryWriter(folder / "tensorboard")
+        # a run that goes on from a checkpoint writes the epochs after it again
+        temporary = folder / f".{CSV_NAME}.tmp"
+        with temporary.open("w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self.rows)
+        temporary.replace(folder / CSV_NAME)
+
+    def add(self, row: Row) -> None:
+        """Keep a row; it is in the file when this returns."""
+        self.rows.append(row)
+        if self.folder is not None:
+            with (self.folder / CSV_NAME).open("a", newline="") as file:
+                csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow(row)
+        if self._writer is not None:
+            for name in (name for name in COLUMNS[2:] if row[name] != ""):
+                self._writer.add_scalar(name, row[name], row["step"])
+
+    def close(self) -> None:
+        """Finish TensorBoard's file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def describe(row: Row) -> str:
+    """Return a row in one line.
+
+    Examples
+    --------
+    >>> row = dict.fromkeys(COLUMNS, 0) | {"epoch": 1, "step": 782, "train_loss": 1.5, "norm": 60.0}
+    >>> describe(row)
+    'epoch 1  step 782  loss 1.5  accuracy 0.00 % train, 0.00 % test  margin 0.00e+00  norm 60  lr 0'
+    """
+    undone = "  (undone)" if row["undone"] else ""
+    skipped = f"  {row['skipped']:,} steps skipped" if row["skipped"] else ""
+    return (
+        f"epoch {row['epoch']}  step {row['step']:,}  loss {row['train_loss']:.4g}  "
+        f"accuracy {100 * row['train_accuracy']:.2f} % train, {100 * row['test_accuracy']:.2f} % test  "
+        f"margin {row['normalized_margin']:.2e}  norm {row['norm']:.4g}  lr {row['lr']:.3g}{undone}{skipped}"
+    )
+
+
+@contextmanager
+def progress(
+    epochs: int, steps: int, *, quiet: bool
+) -> Iterator[tuple[Callable[[int], None], Callable[[Row], None]]]:
+    """Yield what to call after a step, with the number of steps taken, and after an epoch, with its row.
+
+    A bar on a terminal that has rich, else a line an epoch.
+    """
+    if quiet:
+        yield (lambda step: None), (lambda row: None)
+        return
+    if not (sys.stderr.isatty() and find_spec("rich") is not None):
+        yield (lambda step: None), (lambda row: print(describe(row), flush=True))
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("steps", total=epochs * steps)
+        last = 0.0
+
+        def after_step(step: int) -> None:
+            nonlocal last
+            if time.monotonic() - last > 0.1:
+                last = time.monotonic()
+                bar.update(task, completed=step)
+
+        def after_epoch(row: Row) -> None:
+            bar.update(task, completed=row["epoch"] * steps)
+            bar.console.print(describe(row), highlight=False)
+
+        yield after_step, after_epoch

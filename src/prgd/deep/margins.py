@@ -1,0 +1,170 @@
+"""The normalized margin of a network over a data set, with its distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from prgd.deep.homogeneity import check_homogeneous
+from prgd.deep.images import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """The margin ``f_y - max f_j`` of every example, and what they are divided by.
+
+    Attributes
+    ----------
+    margins : ndarray of float64, shape (n,)
+        In the order of the data; negative where the prediction is wrong.
+    norm : float
+        l2 norm of the homogeneous parameters.
+    degree : float
+        L: margins grow as ``norm**L``.
+    """
+
+    margins: Array = field(repr=False)
+    norm: float
+    degree: float
+
+    @property
+    def normalized_margin(self) -> float:
+        """The smallest margin over ``norm**degree``."""
+        return float(self.normalized.min())
+
+    @property
+    def normalized(self) -> Array:
+        """All margins over ``norm**degree``."""
+        return normalize(self.margins, self.norm, self.degree)
+
+    @property
+    def accuracy(self) -> float:
+        """The part of the examples whose margin is positive."""
+        return float((self.margins > 0.0).mean())
+
+    def quantiles(self, levels: Iterable[float] = (0.0, 0.01, 0.1, 0.5, 0.9, 1.0)) -> dict[float, float]:
+        """Return normalized margins at some levels.
+
+        Examples
+        --------
+        >>> Margins(np.array([1.0, 3.0]), 2.0, 1.0).quantiles([0.0, 1.0])
+        {0.0: 0.5, 1.0: 1.5}
+        """
+        levels = list(levels)
+        return dict(zip(levels, np.quantile(self.normalized, levels).tolist(), strict=True))
+
+    def histogram(self, bins: int = 50) -> tuple[Array, Array]:
+        """Return counts and edges of the normalized margins, as NumPy does."""
+        return np.histogram(self.normalized, bins=bins)
+
+    def plot(self, axes: Any = None, bins: int = 50) -> Any:
+        """Draw the histogram with Matplotlib, on ``axes`` or new ones, and return them."""
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            axes = plt.subplots()[1]
+        counts, edges = self.histogram(bins)
+        axes.stairs(counts, edges, fill=True)
+        axes.axvline(self.normalized_margin, color="black", linestyle="--", label="smallest")
+        axes.set(xlabel=f"margin / norm^{self.degree:g}", ylabel="examples")
+        axes.legend()
+        return axes
+
+
+def normalize(margins: Array, norm: float, degree: float) -> Array:
+    """Return ``margins / norm**degree``; the power alone may overflow where the quotient does not.
+
+    Examples
+    --------
+    >>> print(f"{normalize(np.array([1e300]), 1e100, 4.0)[0]:.9e}")
+    1.000000000e-100
+    """
+    margins = np.asarray(margins, dtype=np.float64)
+    if not norm > 0.0:
+        return np.full(margins.shape, math.nan)
+    whole = int(degree * math.log2(norm))
+    rest = 2.0 ** (degree * math.log2(norm) - whole)
+    return np.asarray(np.ldexp(margins / rest, -whole))
+
+
+def example_margins(logits: Tensor, target: Tensor) -> Tensor:
+    """Return ``f_y - max_{j != y} f_j`` of each row.
+
+    Examples
+    --------
+    >>> example_margins(torch.tensor([[3.0, 1.0, 2.0]]), torch.tensor([0]))
+    tensor([1.])
+    """
+    own = logits.gather(1, target[:, None])
+    others = logits.scatter(1, target[:, None], -math.inf)
+    return own[:, 0] - others.amax(dim=1)
+
+
+def parameter_norm(parameters: Iterable[Tensor]) -> float:
+    """Return the l2 norm of all parameters together, summed in float64."""
+    squares = [parameter.detach().double().square().sum() for parameter in parameters]
+    return float(torch.stack([square.to(squares[0].device) for square in squares]).sum().sqrt())
+
+
+@torch.no_grad()
+def normalized_margin(
+    model: nn.Module,
+    loader: Iterable[tuple[Tensor, Tensor]],
+    *,
+    degree: float | None = None,
+    parameters: Iterable[Tensor] | None = None,
+) -> Margins:
+    r"""Return the margins of all examples and the normalized margin of the network.
+
+    .. math:: \bar\gamma(w) = \min_i \Bigl(f_{y_i}(x_i) - \max_{j \ne y_i} f_j(x_i)\Bigr) / \|w\|_2^L
+
+    Parameters
+    ----------
+    model : nn.Module
+        Evaluated in evaluation mode, and left in the mode it was in.
+    loader : iterable of (inputs, labels)
+        Read once; one batch is in memory at a time.
+    degree : float, optional
+        L; measured on the first batch when left out, with a warning if the network is not homogeneous.
+    parameters : iterable of Tensor, optional
+        Those of the norm; all by default.
+
+    Returns
+    -------
+    Margins
+        ``normalized_margin`` is the number, the rest its distribution.
+
+    References
+    ----------
+    Lyu and Li (2020), equation (3).
+
+    Examples
+    --------
+    >>> model = nn.Linear(2, 2, bias=False)
+    >>> model.weight = nn.Parameter(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    >>> batch = (torch.eye(2), torch.tensor([0, 1]))
+    >>> round(normalized_margin(model, [batch]).normalized_margin, 3)
+    0.6
+    """
+    first = next(model.parameters())
+    was_training = model.training
+    model.eval()
+    try:
+        parts = []
+        for inputs, target in loader:
+            inputs, target = inputs.to(first.device), target.to(first.device)
+            if degree is None:
+                degree = check_homogeneous(model, inputs[:4]).degree
+            parts.append(example_margins(model(inputs).double(), target))
+    finally:
+        model.train(was_training)
+    if not parts or degree is None:
+        raise ValueError("normalized_margin needs at least one batch; the loader was empty.")
+    norm = parameter_norm(model.parameters() if parameters is None else parameters)
+    return Margins(torch.cat(parts).cpu().numpy(), norm, degree)

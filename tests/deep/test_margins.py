@@ -1,0 +1,73 @@
+"""Normalized margins against a computation by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from prgd.deep.homogeneity import NotHomogeneousWarning
+from prgd.deep.margins import Margins, normalize, normalized_margin
+from prgd.deep.models import build_model
+
+
+@pytest.fixture
+def data():
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(50, 1, 4, 4, generator=generator), torch.randint(0, 3, (50,), generator=generator)
+
+
+def test_margins_match_a_loop_over_the_examples(data):
+    x, y = data
+    model = build_model("mlp", (1, 4, 4), 3, seed=0).double()
+    x = x.double()
+    found = normalized_margin(model, zip(x.split(16), y.split(16), strict=True))
+    logits = model(x).detach().numpy()
+    expected = [f[k] - max(v for j, v in enumerate(f) if j != k) for f, k in zip(logits, y, strict=True)]
+    np.testing.assert_allclose(found.margins, expected, rtol=1e-12)
+    norm = np.sqrt(sum(float((p.detach() ** 2).sum()) for p in model.parameters()))
+    assert found.degree == 3
+    assert found.norm == pytest.approx(norm, rel=1e-12)
+    assert found.normalized_margin == pytest.approx(min(expected) / norm**3, rel=1e-12)
+    assert found.accuracy == pytest.approx(np.mean(np.array(expected) > 0))
+    assert model.training
+
+
+def test_it_does_not_depend_on_the_scale_of_the_parameters(data):
+    model = build_model("mlp", (1, 4, 4), 3, seed=0).double()
+    batch = [(data[0].double(), data[1])]
+    before = normalized_margin(model, batch).normalized_margin
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 7.0
+    assert normalized_margin(model, batch).normalized_margin == pytest.approx(before, rel=1e-12)
+
+
+def test_a_power_that_overflows_is_no_harm():
+    assert normalize(np.array([1e300, -1e300]), 1e30, 16.0) == pytest.approx([1e-180, -1e-180])
+    assert np.isnan(normalize(np.array([1.0]), 0.0, 2.0)).all()
+
+
+def test_distribution():
+    margins = Margins(np.linspace(1.0, 5.0, 101), norm=2.0, degree=1.0)
+    assert margins.quantiles([0.0, 0.5, 1.0]) == {0.0: 0.5, 0.5: 1.5, 1.0: 2.5}
+    counts, edges = margins.histogram(4)
+    assert counts.sum() == 101
+    assert edges[0] == 0.5
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    axes = margins.plot()
+    assert axes.get_xlabel() == "margin / norm^1"
+
+
+def test_a_network_that_is_not_homogeneous_is_said(data):
+    model = build_model("mlp", (1, 4, 4), 3, bias="all", seed=0)
+    with pytest.warns(NotHomogeneousWarning, match="Linear with a bias"):
+        normalized_margin(model, [data])
+
+
+def test_an_empty_loader_is_an_error():
+    with pytest.raises(ValueError, match="at least one batch"):
+        normalized_margin(nn.Linear(2, 2), [])

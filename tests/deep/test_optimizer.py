@@ -1,0 +1,549 @@
+"""GD, NGD and PRGD as PyTorch optimizers: the core's iterates, and the company they keep in PyTorch."""
+
+from __future__ import annotations
+
+import copy
+import io
+import math
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import prgd
+from prgd import deep
+from prgd.deep.wrapper import Wrapper
+from prgd.schedules import Constant, Every, ExplicitTimes, Geometric, Polynomial, PowerRadii, PowerTimes
+
+INPUTS = torch.randn(24, 5, generator=torch.Generator().manual_seed(1))
+TARGETS = torch.randint(0, 3, (24,), generator=torch.Generator().manual_seed(2))
+SCHEDULE = {"R": Polynomial(0.5), "T": Every(4)}
+
+
+def network(seed=0, dtype=torch.float32):
+    torch.manual_seed(seed)
+    layers = [torch.nn.Linear(5, 8, bias=False), torch.nn.ReLU(), torch.nn.Linear(8, 3, bias=False)]
+    return torch.nn.Sequential(*layers).to(dtype)
+
+
+def train(model, optimizer, steps, step=None):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = cross_entropy(model(INPUTS), TARGETS)
+        loss.backward()
+        (step or optimizer.step)(loss=loss)
+    return flat(model)
+
+
+def flat(model):
+    return torch.cat([p.detach().reshape(-1).clone() for p in model.parameters()])
+
+
+def gradients(model, scale=1.0):
+    cross_entropy(model(INPUTS), TARGETS).backward()
+    for p in model.parameters():
+        p.grad.mul_(scale)
+
+
+# against the core
+
+EXACT = {
+    "GD": (prgd.GD(), deep.GD, {}, "exponential"),
+    "NGD": (prgd.NGD(), deep.NGD, {}, "exponential"),
+    "NGD, logistic": (prgd.NGD(), deep.NGD, {}, "logistic"),
+    "PRGD": (prgd.PRGD(**SCHEDULE), deep.PRGD, SCHEDULE, "exponential"),
+    "PRGD, logistic": (prgd.PRGD(**SCHEDULE), deep.PRGD, SCHEDULE, "logistic"),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("in_log_frame", [False, True])
+def test_linear_model_follows_the_core_for_300_steps(name, in_log_frame):
+    algorithm, optimizer_type, options, loss_name = EXACT[name]
+    X, y = prgd.datasets.synthetic_one(seed=0)
+    problem = prgd.Problem(X, y, loss=loss_name, scale="none")
+    w0 = prgd.run(problem, prgd.GD(), stop=100).w
+    state = algorithm.init(problem, w0)
+
+    linear = torch.nn.Linear(X.shape[1], 1, bias=False).double()
+    linear.weight.data.copy_(torch.tensor(w0))
+    scaled = optimizer_type is not deep.GD
+    options = options | ({"loss_scaled": not in_log_frame} if scaled else {})
+    optimizer = optimizer_type(linear.parameters(), lr=1.0, momentum=0.0, **options)
+    log_loss = deep.log_exponential_loss if loss_name == "exponential" else deep.log_logistic_loss
+    inputs, labels = torch.tensor(X), torch.tensor(y)
+    for _ in range(300):
+        optimizer.zero_grad()
+        loss = log_loss(labels * linear(inputs).squeeze(1))
+        loss = loss if scaled and in_log_frame else loss.exp()
+        loss.backward()
+        optimizer.step(loss=loss)
+        state = algorithm.step(problem, state)
+        w = linear.weight.detach().numpy()[0]
+        assert np.linalg.norm(w - state.w) <= 1e-12 * np.linalg.norm(state.w)
+    assert optimizer.skipped == 0
+
+
+def test_geometric_radii_follow_the_core_where_the_loss_underflows():
+    X, y = prgd.datasets.synthetic_one(seed=0)
+    problem = prgd.Problem(X, y, scale="none")
+    state = prgd.PRGD().init(problem, prgd.run(problem, prgd.GD(), stop=100).w)
+    w = torch.nn.Parameter(torch.tensor(state.w))
+    optimizer = deep.PRGD([w], R=Geometric(), T=Every(), lr=1.0, momentum=0.0, loss_scaled=False)
+    Z = torch.tensor(X * y[:, None])
+    for _ in range(300):
+        optimizer.zero_grad()
+        loss = deep.log_exponential_loss(Z @ w)
+        loss.backward()
+        optimizer.step()
+        state = prgd.PRGD().step(problem, state)
+        assert np.linalg.norm(w.detach().numpy() - state.w) <= 1e-12 * np.linalg.norm(state.w)
+    assert loss < math.log(1e-300)
+
+
+# Algorithm 1, step by step
+
+
+def test_warm_up_is_plain_and_then_one_step_only_rescales():
+    model, plain = network(), network()
+    optimizer = deep.PRGD(model.parameters(), R=PowerRadii(), T=PowerTimes(), warm_up=7, lr=0.1)
+    sgd = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9, fused=True)
+    for _ in range(7):
+        assert optimizer.warming_up
+        sgd.zero_grad()
+        gradients(plain)
+        sgd.step()
+    before = train(model, optimizer, 7)
+    assert torch.equal(before, flat(plain))
+    assert optimizer.rescale_due
+    assert not optimizer.warming_up
+    after = train(model, optimizer, 1)
+    assert math.isclose(optimizer.R_0, before.double().norm().item(), rel_tol=1e-7)
+    assert optimizer.norm().item() == pytest.approx(optimizer.R_0 * 2**0.2, rel=1e-6)
+    assert torch.allclose(after / after.norm(), before / before.norm(), rtol=1e-6, atol=0)
+
+
+def test_step_is_that_of_the_gradient_over_the_loss_with_momentum():
+    model, plain = network(), network()
+    optimizer = deep.NGD(model.parameters(), lr=0.1)
+    sgd = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(5):
+        sgd.zero_grad()
+        gradients(plain, 1.0 / cross_entropy(plain(INPUTS), TARGETS).item())
+        sgd.step()
+    assert torch.allclose(train(model, optimizer, 5), flat(plain), rtol=1e-5, atol=1e-7)
+
+
+def test_steps_stay_in_the_ball():
+    model = network()
+    optimizer = deep.PRGD(model.parameters(), R=Constant(), T=Every(4), lr=0.5)
+    for _ in range(12):
+        train(model, optimizer, 1)
+        assert flat(model).double().norm().item() <= optimizer.R_k * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("policy", ["reset", "scale", "keep"])
+@pytest.mark.parametrize(
+    ("base_type", "key"), [(torch.optim.SGD, "momentum_buffer"), (torch.optim.AdamW, "exp_avg")]
+)
+def test_momentum_at_a_rescaling(policy, base_type, key):
+    model = network()
+    base = base_type(model.parameters(), lr=1e-3, **({"momentum": 0.9} if key == "momentum_buffer" else {}))
+    radii, times = prgd.ExplicitRadii((2.0, 4.0)), ExplicitTimes((0, 3))
+    optimizer = deep.PRGD(base, R=radii, T=times, on_rescale=policy)
+    train(model, optimizer, 3)
+    before = [base.state[p][key].clone() for p in model.parameters()]
+    factor = {"reset": 0.0, "scale": 4.0 / optimizer.norm().item(), "keep": 1.0}[policy]
+    train(model, optimizer, 1)
+    for p, momentum in zip(model.parameters(), before, strict=True):
+        assert torch.allclose(base.state[p][key], momentum * factor)
+
+
+def test_excluded_groups_are_stepped_by_the_base_alone():
+    head, body, alone = (torch.nn.Parameter(torch.full((3,), 2.0)) for _ in range(3))
+    groups = [{"params": [body]}, {"params": [head], "homogeneous": False}]
+    optimizer = deep.PRGD(groups, R=Geometric(3.0), T=Every(2), lr=0.1, loss_scaled=False)
+    sgd = torch.optim.SGD([alone], lr=0.1, momentum=0.9)
+    for t in range(6):
+        for p in (head, body, alone):
+            p.grad = torch.ones(3)
+        assert optimizer.rescale_due == (t % 2 == 0)
+        before = head.detach().clone()
+        optimizer.step()
+        if t % 2 == 0:
+            assert torch.equal(head, before)
+        else:
+            sgd.step()
+        assert optimizer.norm() == pytest.approx(body.double().norm().item(), rel=1e-7)
+    assert torch.allclose(head, alone)
+
+
+# company in PyTorch
+
+
+def test_groups_and_state_are_those_of_the_base():
+    model = network()
+    base = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    optimizer = deep.PRGD(base, **SCHEDULE)
+    assert isinstance(optimizer, torch.optim.Optimizer)
+    assert optimizer.param_groups is base.param_groups
+    extra = torch.nn.Parameter(torch.ones(2))
+    optimizer.add_param_group({"params": [extra], "homogeneous": False})
+    assert base.param_groups[1]["params"] == [extra]
+    assert base.param_groups[1]["lr"] == 1e-2
+    train(model, optimizer, 6)
+    assert set(base.state[model[0].weight]) == {"step", "exp_avg", "exp_avg_sq"}
+    assert torch.equal(extra, torch.ones(2))
+
+
+def test_one_cycle_schedule_sets_the_rate_of_the_base():
+    model = network()
+    optimizer = deep.PRGD(model.parameters(), **SCHEDULE)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=10)
+    rates = []
+    for _ in range(9):
+        train(model, optimizer, 1)
+        scheduler.step()
+        rates.append(optimizer.base.param_groups[0]["lr"])
+    assert max(rates) == pytest.approx(0.1, rel=0.1)
+    assert rates[-1] < rates[0]
+    assert optimizer.t == 9
+
+
+def test_accumulated_gradients_are_those_of_the_whole_batch():
+    whole, parts = network(), network()
+    optimizers = [deep.PRGD(m.parameters(), **SCHEDULE, lr=0.1) for m in (whole, parts)]
+    train(whole, optimizers[0], 10)
+    for _ in range(10):
+        optimizers[1].zero_grad()
+        total = torch.zeros(())
+        for half in (slice(0, 12), slice(12, 24)):
+            loss = cross_entropy(parts(INPUTS[half]), TARGETS[half]) / 2
+            loss.backward()
+            total += loss.detach()
+        optimizers[1].step(loss=total)
+    assert torch.allclose(flat(whole), flat(parts), rtol=1e-5, atol=1e-6)
+
+
+def test_grad_scaler_on_the_cpu():
+    plain, scaled = network(), network()
+    train(plain, deep.PRGD(plain.parameters(), **SCHEDULE, lr=0.1), 10)
+    optimizer = deep.PRGD(scaled.parameters(), **SCHEDULE, lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+    for _ in range(10):
+        optimizer.zero_grad()
+        loss = cross_entropy(scaled(INPUTS), TARGETS)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer, loss=loss)
+        scaler.update()
+    assert torch.allclose(flat(plain), flat(scaled), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # torch's own, while it compiles
+def test_compiled_step_is_the_same():
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    eager, compiled = network(), network()
+    optimizers = [deep.PRGD(m.parameters(), **SCHEDULE, warm_up=3, lr=0.1) for m in (eager, compiled)]
+    compiled_step = torch.compile(optimizers[1].step, backend="aot_eager")
+
+    def step(loss):
+        compiled_step(loss=loss.detach())
+
+    assert torch.equal(train(eager, optimizers[0], 20), train(compiled, optimizers[1], 20, step))
+    # t changes at each step and must not be compiled in: the first, the warm-up's and the later steps
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] <= 12
+
+
+def test_closure_gives_the_loss():
+    model, other = network(), network()
+    optimizer = deep.NGD(model.parameters(), lr=0.1)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = cross_entropy(model(INPUTS), TARGETS)
+        loss.backward()
+        return loss
+
+    losses = [optimizer.step(closure).item() for _ in range(5)]
+    assert losses == sorted(losses, reverse=True)
+    assert torch.equal(train(other, deep.NGD(other.parameters(), lr=0.1), 5), flat(model))
+
+
+class Waits(TorchDispatchMode):
+    """Counts how often a value of a tensor is read on the host."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.count += function is torch.ops.aten._local_scalar_dense.default
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("base", [torch.optim.SGD, torch.optim.AdamW])
+def test_no_value_is_read_on_the_host(base):
+    model = network()
+    optimizer = deep.PRGD(base(model.parameters(), lr=1e-3, fused=True), **SCHEDULE)
+    train(model, optimizer, 2)  # the first rescaling reads R_0, the first base step waits
+    losses = [torch.tensor(1.0)] * 20
+    gradients(model)
+    with Waits() as waits:
+        for loss in losses:
+            optimizer.step(loss=loss)
+    assert optimizer.k == 6
+    assert waits.count == 0
+
+
+def test_replayed_updates_equal_eager_steps(monkeypatch):
+    """A CUDA graph holds the device's part of ``step``; ``prepare`` is the host's part."""
+    eager, replayed = network(), network()
+    optimizers = [deep.PRGD(m.parameters(), **SCHEDULE, warm_up=6, lr=0.1) for m in (eager, replayed)]
+    train(eager, optimizers[0], 25)
+    train(replayed, optimizers[1], 2)  # a capture follows steps outside of it
+    monkeypatch.setattr(Wrapper, "_capturing", lambda self: True)
+    for _ in range(23):
+        if not optimizers[1].prepare():
+            train(replayed, optimizers[1], 1)
+    assert torch.equal(flat(eager), flat(replayed))
+    assert optimizers[0].progress() == optimizers[1].progress()
+
+
+def test_capture_needs_a_base_that_skips_on_the_device(monkeypatch):
+    model = network()
+    optimizer = deep.NGD(torch.optim.RMSprop(model.parameters()))
+    monkeypatch.setattr(Wrapper, "_capturing", lambda self: True)
+    with pytest.raises(RuntimeError, match="skips on the device"):
+        train(model, optimizer, 1)
+
+
+# bad input and faults
+
+BASES = {
+    "fused SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, fused=True),
+    "fused SGD, no momentum": lambda p: torch.optim.SGD(p, lr=0.1, fused=True),
+    "foreach SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.1, foreach=True),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01),
+    "fused AdamW": lambda p: torch.optim.AdamW(p, lr=0.01, fused=True),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, lr=0.01, momentum=0.9),
+}
+FAULTS = {
+    "NaN gradient": (math.nan, 1.0),
+    "infinite gradient": (math.inf, 1.0),
+    "NaN loss": (1.0, math.nan),
+    "infinite loss": (1.0, math.inf),
+    "loss of 0": (1.0, 0.0),
+    "negative loss": (1.0, -1.0),
+}
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("good_steps", [1, 6])
+def test_non_finite_step_is_skipped_and_counted(base, fault, good_steps):
+    model, clean = network(), network()
+    optimizers = [deep.PRGD(BASES[base](m.parameters()), **SCHEDULE) for m in (model, clean)]
+    for m, optimizer in zip((model, clean), optimizers, strict=True):
+        train(m, optimizer, good_steps)
+    scale, loss = FAULTS[fault]
+    optimizers[0].zero_grad()
+    gradients(model)
+    model[2].weight.grad[0, 0] *= scale
+    optimizers[0].step(loss=loss)
+    assert torch.equal(flat(model), flat(clean))
+    assert optimizers[0].skipped == 1
+    for mine, theirs in zip(optimizers[0].state.values(), optimizers[1].state.values(), strict=True):
+        assert all(torch.equal(mine[key], theirs[key]) for key in theirs)
+    # a skipped step still takes its place in time
+    optimizers[1].prepare()
+    assert torch.equal(train(model, optimizers[0], 3), train(clean, optimizers[1], 3))
+
+
+def test_plain_steps_need_a_finite_loss_and_no_more():
+    model = network()
+    optimizer = deep.NGD(model.parameters(), warm_up=4)
+    before = flat(model)
+    gradients(model)
+    for loss in (math.nan, math.inf, -math.inf):
+        optimizer.step(loss=loss)
+    assert torch.equal(flat(model), before)
+    assert optimizer.skipped == 3
+    optimizer.zero_grad()
+    gradients(model)
+    optimizer.step(loss=0.0)
+    assert not torch.equal(flat(model), before)
+
+
+def test_missing_loss_says_how_to_pass_it():
+    model = network()
+    optimizer = deep.NGD(model.parameters())
+    gradients(model)
+    with pytest.raises(ValueError, match=r"step\(loss=loss\)"):
+        optimizer.step()
+    assert optimizer.t == 0
+
+
+@pytest.mark.parametrize("value", [0.0, math.nan])
+def test_parameters_without_a_direction(value):
+    model = network()
+    for p in model.parameters():
+        p.data.fill_(value)
+    with pytest.raises(ValueError, match="first rescaling"):
+        train(model, deep.PRGD(model.parameters(), **SCHEDULE), 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"R": prgd.ToyRadius()}, ValueError, "reads the iterate"),
+        ({"R": prgd.ProofRadius(1.0, np.ones(3))}, ValueError, "reads the iterate"),
+        ({"T": lambda k: 5 + k}, ValueError, r"T\(0\) must be 0"),
+        ({"on_rescale": "drop"}, ValueError, "reset, scale, keep"),
+        ({"warm_up": -1}, ValueError, "warm_up"),
+    ],
+)
+def test_bad_options(options, error, message):
+    with pytest.raises(error, match=message):
+        deep.PRGD(network().parameters(), **(SCHEDULE | options))
+
+
+def test_nothing_to_rescale():
+    groups = [{"params": network().parameters(), "homogeneous": False}]
+    with pytest.raises(ValueError, match="nothing to rescale"):
+        deep.PRGD(groups, **SCHEDULE)
+
+
+def test_options_of_sgd_beside_a_base_are_refused():
+    base = torch.optim.AdamW(network().parameters())
+    with pytest.raises(TypeError, match=r"momentum would be ignored.*AdamW"):
+        deep.NGD(base, momentum=0.5)
+    with pytest.raises(TypeError, match="itself a NGD"):
+        deep.PRGD(deep.NGD(base), **SCHEDULE)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        ({"R": prgd.ExplicitRadii((1e30,))}, "Cap it"),
+        ({"R": lambda k, w, R_0: math.nan}, "gave the radius nan"),
+        ({"T": lambda k: 0}, "does not advance"),
+    ],
+)
+def test_schedules_that_lead_nowhere(schedule, message):
+    model = network()
+    optimizer = deep.PRGD(model.parameters(), **(SCHEDULE | schedule))
+    with pytest.raises(ValueError, match=message):
+        train(model, optimizer, 1)
+
+
+def test_step_beyond_the_floating_range_does_not_erase_the_parameters():
+    w = torch.nn.Parameter(torch.ones(2))
+    optimizer = deep.PRGD([w], R=Constant(), T=Every(4), lr=1.0, momentum=0.0, loss_scaled=False)
+    for gradient in (0.0, 1e30):
+        w.grad = torch.full((2,), gradient)
+        optimizer.step()
+    assert torch.equal(w, torch.full((2,), -1e30))
+
+
+# numbers
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_rescaling_in_low_precision(dtype):
+    torch.manual_seed(0)
+    w = [torch.nn.Parameter(torch.randn(shape).mul_(100).to(dtype)) for shape in ((300, 300), (7,), ())]
+    optimizer = deep.PRGD(w, R=prgd.ExplicitRadii((40.0,)), T=Every(), loss_scaled=False)
+    exact = math.sqrt(sum(p.double().square().sum().item() for p in w))
+    optimizer.step()
+    assert math.isclose(optimizer.R_0, exact, rel_tol=1e-6)
+    assert optimizer.norm().item() == pytest.approx(40.0, rel=2e-4)
+
+
+# state
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("steps", [1, 2, 9])
+def test_resume_in_mid_phase_is_bit_identical(base, steps):
+    model = network()
+    optimizer = deep.PRGD(BASES[base](model.parameters()), **SCHEDULE, warm_up=2)
+    train(model, optimizer, steps)
+    file = io.BytesIO()
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, file)
+    whole = train(model, optimizer, 11)
+
+    again = network(seed=5)
+    second = deep.PRGD(BASES[base](again.parameters()), **SCHEDULE, warm_up=2)
+    saved = torch.load(io.BytesIO(file.getvalue()), weights_only=True)
+    again.load_state_dict(saved["model"])
+    second.load_state_dict(saved["optimizer"])
+    assert second.param_groups is second.base.param_groups
+    assert torch.equal(train(again, second, 11), whole)
+    assert second.progress() == optimizer.progress()
+
+
+def test_state_of_another_model_or_schedule_is_refused():
+    model = network()
+    optimizer = deep.PRGD(model.parameters(), **SCHEDULE)
+    train(model, optimizer, 6)
+    state = optimizer.state_dict()
+    wider = torch.nn.Sequential(torch.nn.Linear(5, 9, bias=False), torch.nn.Linear(9, 3, bias=False))
+    with pytest.raises(ValueError, match="another model"):
+        deep.PRGD(wider.parameters(), **SCHEDULE).load_state_dict(state)
+    with pytest.raises(ValueError, match="another model"):
+        deep.PRGD([next(model.parameters())], **SCHEDULE).load_state_dict(state)
+    with pytest.raises(ValueError, match="does not fit"):
+        deep.PRGD(model.parameters(), R=Constant(), T=Every(50)).load_state_dict(state)
+    with pytest.raises(ValueError, match="no entry 'prgd'"):
+        deep.PRGD(model.parameters(), **SCHEDULE).load_state_dict(optimizer.base.state_dict())
+
+
+def test_copies_are_independent():
+    model = network()
+    optimizer = deep.PRGD(model.parameters(), **SCHEDULE)
+    train(model, optimizer, 3)
+    twin = copy.deepcopy({"model": model, "optimizer": optimizer})
+    assert torch.equal(train(**twin, steps=9), train(model, optimizer, 9))
+
+
+def test_example_reaches_a_larger_margin():
+    path = Path(__file__).parents[2] / "examples" / "drop_in.py"
+    train_example = runpy.run_path(str(path))["train"]
+    (_, plain), (_, progressive) = train_example(0.3, use_prgd=False), train_example(0.02, use_prgd=True)
+    assert progressive > 1.2 * plain > 0.0
+
+
+def test_works_with_torch_and_numpy_alone():
+    code = """
+import importlib.abc, sys
+
+class Without(importlib.abc.MetaPathFinder):
+    def __init__(self, finder):
+        self.finder = finder
+
+    def find_spec(self, name, path, target=None):
+        absent = name.split(".")[0] in sys.argv[1:]
+        return None if absent else self.finder.find_spec(name, path, target)
+
+sys.meta_path = [Without(finder) for finder in sys.meta_path]
+import torch
+from prgd import deep
+from prgd.schedules import PowerRadii, PowerTimes
+
+model = torch.nn.Linear(2, 2, bias=False)
+optimizer = deep.PRGD(model.parameters(), R=PowerRadii(), T=PowerTimes())
+for _ in range(3):
+    loss = deep.log_cross_entropy(model(torch.eye(2)), torch.tensor([0, 1])).exp()
+    loss.backward()
+    optimizer.step(loss=loss)
+print(optimizer.k)
+"""
+    blocked = ["scipy", "numba", "sklearn", "pandas", "matplotlib", "rich", "typer", "pyarrow", "plotly"]
+    command = [sys.executable, "-W", "error", "-c", code, *blocked]
+    out = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert out.stdout.strip() == "1", out.stderr
