@@ -132,7 +132,8 @@ def default_threads() -> int:
 
 
 @cache
-def _pool(workers: int, pid: int) -> ThreadPoolExecutor:
+def pool(workers: int, pid: int) -> ThreadPoolExecutor:
+    """Return the shared threads of this process."""
     # keyed by process: threads do not survive a fork
     return ThreadPoolExecutor(workers, thread_name_prefix="prgd")
 
@@ -189,8 +190,7 @@ class ArrayRows:
         if self._threads == 1:
             return [work(0, pieces)]
         cuts = [pieces * k // self._threads for k in range(self._threads + 1)]
-        pool = _pool(self._threads, os.getpid())
-        return list(pool.map(work, cuts[:-1], cuts[1:]))
+        return list(pool(self._threads, os.getpid()).map(work, cuts[:-1], cuts[1:]))
 
     def tallies(self, w: Array, loss: Loss, by_class: bool = False) -> tuple[Tally, ...]:
         """Sum all rows at ``w``, in one reading."""
@@ -242,12 +242,7 @@ class ArrayRows:
 
     def take(self, indices: npt.NDArray[np.int64]) -> Any:
         """Return the rows z_i of these indices, ascending, as a float64 array or CSR matrix."""
-        found, signs = self._storage.gather(indices), self._signs[indices]
-        if isinstance(found, np.ndarray):
-            found *= signs[:, None]
-        else:
-            found.data *= np.repeat(signs, np.diff(found.indptr))
-        return found
+        return times_signs(self._storage.gather(indices), self._signs[indices])
 
     def measure(self) -> Measure:
         """Check that all entries are finite, and measure the row norms."""
@@ -262,6 +257,15 @@ class ArrayRows:
             if row >= 0:
                 raise NotFiniteError(row, s.locate(row))
         return Measure(float(norms.max()), int(np.count_nonzero(norms == 0.0)))
+
+
+def times_signs(block: Any, signs: Signs) -> Any:
+    """Turn gathered rows x_i into z_i = y_i x_i, in place."""
+    if isinstance(block, np.ndarray):
+        block *= signs[:, None]
+    else:
+        block.data *= np.repeat(signs, np.diff(block.indptr))
+    return block
 
 
 class NotFiniteError(ValueError):
