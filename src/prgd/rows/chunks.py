@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from pathlib import Path
 from threading import Semaphore
 from typing import Any, TypeVar
@@ -31,7 +31,15 @@ from prgd.rows.base import (
     times_signs,
     weight_by_class,
 )
-from prgd.rows.sources import CsrSource, ParquetSource, Source, block_source, libsvm_source, npy_source
+from prgd.rows.sources import (
+    CsrSource,
+    ParquetSource,
+    Source,
+    block_source,
+    file_kind,
+    libsvm_source,
+    npy_source,
+)
 from prgd.tally import Tally, merge
 
 DEFAULT_MEMORY = 2**26
@@ -43,7 +51,8 @@ T = TypeVar("T")
 class ChunkedRows:
     """Rows of several sources, summed part by part within a bound on memory.
 
-    Use `from_blocks` for arrays that are at hand and `open_rows` for files.
+    Use `from_blocks` for arrays that are at hand and `open_rows` for files. ``classes`` are the two labels
+    where these rows may lack one of them.
 
     Examples
     --------
@@ -58,6 +67,7 @@ class ChunkedRows:
         sample_weight: Any = None,
         *,
         n_threads: int | None = None,
+        classes: npt.NDArray[Any] | None = None,
     ) -> None:
         if not sources:
             raise ValueError("ChunkedRows needs at least one block or file; got none.")
@@ -74,7 +84,7 @@ class ChunkedRows:
                 raise ValueError(f"Block {i} has {source.n} rows but labels of shape {source.labels.shape}.")
         self.n, self.d = sum(source.n for source in sources), widths.pop()
         labels = np.concatenate([np.asarray(s.labels) for s in sources]) if all(given) else None
-        self._signs, self.classes = read_labels(labels, self.n)
+        self._signs, self.classes = read_labels(labels, self.n, classes)
         self._weights = read_weights(sample_weight, self.n)
         self.class_weights = weight_by_class(self._signs, self._weights)
         self._sources, self._threads = list(sources), n_threads or default_threads()
@@ -113,25 +123,19 @@ class ChunkedRows:
         self, source: Source, offset: int, parts: Iterator[slice], work: Callable[[slice, ArrayRows], T]
     ) -> Iterator[T]:
         at_once = min(source.at_once, self._threads + _READERS)
-        threads = self._threads if at_once == 1 else 1
         summing = Semaphore(self._threads)  # the other threads read ahead
-
-        def engine(rows: slice, storage: Storage) -> tuple[slice, ArrayRows]:
-            at = slice(offset + rows.start, offset + rows.stop)
-            weights = self._weights[at] if self._weights.size else self._weights
-            return at, ArrayRows(storage, self._signs[at], weights, self.classes, threads)
-
         with source.reading() as load:
             if at_once == 1:
                 for part in parts:
-                    yield from (work(*engine(*loaded)) for loaded in load(part))
+                    for loaded in load(part):
+                        yield work(*self._engine(offset, *loaded, self._threads))
                 return
 
             def one(part: slice) -> list[T]:
                 found = []
                 for loaded in load(part):
                     with summing:
-                        found.append(work(*engine(*loaded)))
+                        found.append(work(*self._engine(offset, *loaded, 1)))
                 return found
 
             waiting: deque[Future[list[T]]] = deque()
@@ -145,8 +149,23 @@ class ChunkedRows:
             finally:
                 for future in waiting:
                     future.cancel()
-                for future in waiting:  # the file stays open until no thread reads it
-                    future.exception() if not future.cancelled() else None
+                wait(waiting)  # no thread reads on after an error
+
+    def _engine(self, offset: int, rows: slice, storage: Storage, n_threads: int) -> tuple[slice, ArrayRows]:
+        at = slice(offset + rows.start, offset + rows.stop)
+        weights = self._weights[at] if self._weights.size else self._weights
+        return at, ArrayRows(storage, self._signs[at], weights, self.classes, n_threads)
+
+    def pieces(self) -> Iterator[tuple[int, ArrayRows]]:
+        """Yield the number of the first row and the engine of each part; the last one is let go then."""
+        offset = 0
+        for source in self._sources:
+            with source.reading() as load:
+                for part in source.parts():
+                    for loaded in load(part):
+                        at, engine = self._engine(offset, *loaded, self._threads)
+                        yield at.start, engine
+            offset += source.n
 
     def tallies(self, w: Array, loss: Loss, by_class: bool = False) -> tuple[Tally, ...]:
         """Sum all rows at ``w``, in one reading."""
@@ -243,22 +262,16 @@ def open_rows(
     for p in paths:
         if not p.is_file():
             raise FileNotFoundError(f"No file {str(p)!r}. Check the path.")
-        suffixes = [s for s in p.suffixes if s not in (".gz", ".bz2", ".xz")]
-        suffix = suffixes[-1].lower() if suffixes else ""
-        if suffix == ".npy":
+        kind = file_kind(p)
+        if kind == "npy":
             source = npy_source(p, max_memory)
             if y is not None:
                 source.labels = np.asarray(y)[used : used + source.n]
             sources.append(source)
-        elif suffix == ".parquet":
+        elif kind == "parquet":
             sources.append(ParquetSource(p, label, max_memory))
-        elif suffix in (".svm", ".libsvm", ".svmlight", ".txt"):
-            sources.append(libsvm_source(p, max_memory, cache_dir))
         else:
-            raise ValueError(
-                f"{p}: unknown kind of file. Out of core: .npy, .parquet, .svm, .libsvm, .svmlight, "
-                ".txt (the last four also .gz, .bz2, .xz)."
-            )
+            sources.append(libsvm_source(p, max_memory, cache_dir))
         used += sources[-1].n
     if y is not None and len(y) != used:
         raise ValueError(f"y must hold one label for each of the {used} rows; got {len(y)}.")

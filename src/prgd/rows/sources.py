@@ -6,12 +6,12 @@ results do not either.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +22,18 @@ from prgd.rows.dense import as_float, dense_storage
 from prgd.rows.libsvm import cache_libsvm
 from prgd.rows.sparse import canonical_csr, check_csr, csr_storage
 
-# A part of a file. It stays in the second-level cache between its reading and its summing, which made a
-# warm pass twice as fast as with 32 MB, and no slower with a cold cache.
-PART_BYTES = 2**21
+# What a thread reads at a time. It stays in the second-level cache until it is summed, which made a warm
+# pass twice as fast as with 32 MB, and no slower with a cold cache.
+BLOCK_BYTES = 2**21
+BLOCKS = 8  # of a part: fewer parts have less to hand from thread to thread
+_PAGE = 4096
 LEAST_ROWS = 64  # of a part of wide rows: each part has a vector of d sums to merge
 
 Indices = npt.NDArray[np.int64]
 Load = Callable[[slice], Iterator[tuple[slice, Storage]]]
 
 
+@runtime_checkable
 class Source(Protocol):
     """Where parts come from: a file or a block in memory.
 
@@ -75,7 +78,7 @@ class ArraySource:
 
     def parts(self) -> Iterable[slice]:
         """Yield consecutive row ranges."""
-        return cuts(self.n, self._step)
+        return cuts(0, self.n, self._step)
 
     def reading(self) -> AbstractContextManager[Load]:
         """Return what describes a part to the kernels."""
@@ -121,10 +124,10 @@ class CsrSource:
         return self._storage(slice(0, self.n)).gather(indices)
 
 
-def cuts(n: int, step: int) -> Iterator[slice]:
-    """Cut n rows into ranges of ``step`` rows."""
-    for start in range(0, n, step):
-        yield slice(start, min(start + step, n))
+def cuts(first: int, last: int, step: int) -> Iterator[slice]:
+    """Cut the rows from ``first`` to ``last`` into ranges of ``step``."""
+    for start in range(first, last, step):
+        yield slice(start, min(start + step, last))
 
 
 def block_source(X: Any, y: Any = None) -> Source:
@@ -165,7 +168,7 @@ class DataFile:
 
 
 class NpySource:
-    """A ``.npy`` file in C order, read part by part into a few small buffers.
+    """A ``.npy`` file in C order, read into a few small buffers.
 
     Reading beats mapping: with a cold cache large reads keep the disk busier than page faults do, with a
     warm one a buffer that stays in the processor's cache costs less than page tables; and a file that
@@ -178,39 +181,47 @@ class NpySource:
         self.n, self.d = mapped.shape
         self._file, self._dtype, self._offset = DataFile.of(path), mapped.dtype, mapped.offset
         self._row = self.d * self._dtype.itemsize
-        size = min(max(PART_BYTES, LEAST_ROWS * self._row), max_memory)
+        size = min(max(BLOCK_BYTES, LEAST_ROWS * self._row), max_memory)
         self._step = max(1, size // self._row)
         self.at_once = max(1, max_memory // (self._step * self._row))
 
     def parts(self) -> Iterable[slice]:
         """Yield consecutive row ranges."""
-        return cuts(self.n, self._step)
+        return cuts(0, self.n, BLOCKS * self._step)
 
     @contextmanager
     def reading(self) -> Iterator[Load]:
-        """Open the file for one pass; buffers are used again by the next part."""
+        """Return what reads a part; buffers are used again by the next one."""
         self._file.check()
         free: list[npt.NDArray[Any]] = []
-        with self._file.path.open("rb", buffering=0) as file:
 
-            def load(rows: slice) -> Iterator[tuple[slice, Storage]]:
-                buffer = free.pop() if free else np.empty((self._step, self.d), self._dtype)
-                block = buffer[: rows.stop - rows.start]
-                self._fill(file.fileno(), block, rows.start)
-                yield rows, dense_storage(block)
-                free.append(buffer)
+        def load(rows: slice) -> Iterator[tuple[slice, Storage]]:
+            buffer = free.pop() if free else self._buffer()
+            # opened anew: the system reads ahead for each open file, and two threads in one would confuse it
+            with self._file.path.open("rb", buffering=0) as file:
+                for piece in cuts(rows.start, rows.stop, self._step):
+                    block = buffer[: piece.stop - piece.start]
+                    self._fill(file, block, piece.start)
+                    yield piece, dense_storage(block)
+            free.append(buffer)
 
-            yield load
+        yield load
 
-    def _fill(self, file: int, block: npt.NDArray[Any], start: int) -> None:
-        left, offset = memoryview(block.reshape(-1).view(np.uint8)), self._offset + start * self._row
-        while len(left):
-            # more than one thread reads: each says where, and none moves a shared position
-            count = os.preadv(file, [left], offset)
-            if count == 0:
-                self._file.check()
-                raise RowsLostError(f"{self._file.path}: ends before its last row. Write it again.")
-            left, offset = left[count:], offset + count
+    def _buffer(self) -> npt.NDArray[Any]:
+        # it lies in its pages as its rows do in the file's: copies were up to half as fast elsewhere
+        raw = np.empty(self._step * self._row + _PAGE, np.uint8)
+        first = (self._offset - raw.ctypes.data) % _PAGE
+        rows: npt.NDArray[Any] = raw[first : first + self._step * self._row].view(self._dtype)
+        return rows.reshape(self._step, self.d)
+
+    def _fill(self, file: FileIO, block: npt.NDArray[Any], start: int) -> None:
+        left = block.data.cast("B")
+        file.seek(self._offset + start * self._row)
+        while count := file.readinto(left):
+            left = left[count:]
+        if len(left):
+            self._file.check()
+            raise RowsLostError(f"{self._file.path}: ends before its last row. Write it again.")
 
     def take(self, indices: Indices) -> Any:
         """Return the rows x_i of these indices."""
@@ -218,8 +229,24 @@ class NpySource:
         self._file.check()
         with self._file.path.open("rb", buffering=0) as file:
             for k, row in enumerate(indices.tolist()):
-                self._fill(file.fileno(), found[k], row)
+                self._fill(file, found[k], row)
         return found.astype(np.float64)
+
+
+def file_kind(path: Path) -> Literal["npy", "parquet", "libsvm"]:
+    """Tell the kind of a file by its name."""
+    suffixes = [s for s in path.suffixes if s not in (".gz", ".bz2", ".xz")]
+    suffix = suffixes[-1].lower() if suffixes else ""
+    if suffix == ".npy":
+        return "npy"
+    if suffix == ".parquet":
+        return "parquet"
+    if suffix in (".svm", ".libsvm", ".svmlight", ".txt"):
+        return "libsvm"
+    raise ValueError(
+        f"{path}: unknown kind of file. Out of core: .npy, .parquet, .svm, .libsvm, .svmlight, "
+        ".txt (the last four also .gz, .bz2, .xz)."
+    )
 
 
 def npy_source(path: Path, max_memory: int) -> Source:
@@ -233,7 +260,7 @@ def npy_source(path: Path, max_memory: int) -> Source:
             f"{path}: holds {X.dtype}; out-of-core rows must be float32 or float64. Save it as such."
         )
     check_shape(X.shape)
-    if X.flags.c_contiguous and hasattr(os, "preadv"):
+    if X.flags.c_contiguous:
         return NpySource(path, X, max_memory)
     return ArraySource(X, None, max(1, max_memory // (X.shape[1] * X.itemsize)))
 
@@ -243,7 +270,7 @@ def libsvm_source(path: Path, max_memory: int, cache_dir: str | Path | None) -> 
     csr = cache_libsvm(path, cache_dir)
     entry = csr.data.itemsize + csr.indices.itemsize
     # a part has a vector of d sums to clear and to merge: many entries for every column
-    entries = max(1, min(max(PART_BYTES // entry, 16 * csr.n_features), max_memory // entry))
+    entries = max(1, min(max(BLOCK_BYTES // entry, 16 * csr.n_features), max_memory // entry))
     return CsrSource(csr, csr.n_features, csr.y, entries, max(1, max_memory // (entries * entry)))
 
 
@@ -251,7 +278,7 @@ class ParquetSource:
     """A Parquet file: a part is a row group, decoded in batches of rows through pyarrow."""
 
     def __init__(self, path: Path, label: str, max_memory: int) -> None:
-        file = _open_parquet(path)
+        file = open_parquet(path)
         names = file.schema_arrow.names
         if label not in names:
             raise ValueError(f"{path}: no column {label!r}; its columns are {', '.join(names[:20])}.")
@@ -266,7 +293,7 @@ class ParquetSource:
         self.n, self.d = check_shape((file.metadata.num_rows, len(self.columns)))
         # a batch is held twice: as pyarrow's columns and as our block
         row = 2 * self.d * self._dtype.itemsize
-        self._batch = max(1, min(max(4 * PART_BYTES, LEAST_ROWS * row), max_memory) // row)
+        self._batch = max(1, min(max(4 * BLOCK_BYTES, LEAST_ROWS * row), max_memory) // row)
         # pyarrow holds the encoded bytes of a row group while it is decoded
         encoded = max(group.total_byte_size for group in groups)
         self.at_once = max(1, max_memory // (encoded + self._batch * row))
@@ -284,7 +311,7 @@ class ParquetSource:
         free: list[Any] = []  # a ParquetFile serves one thread at a time
 
         def load(rows: slice) -> Iterator[tuple[slice, Storage]]:
-            file = free.pop() if free else _open_parquet(self._file.path)
+            file = free.pop() if free else open_parquet(self._file.path)
             group, start = int(np.searchsorted(self._ends, rows.start, side="right")), rows.start
             for batch in file.iter_batches(
                 self._batch, row_groups=[group], columns=self.columns, use_threads=False
@@ -308,6 +335,15 @@ class ParquetSource:
                 raise ValueError(f"{place} is not numeric. Encode it first.") from error
         return block
 
+    def whole(self) -> npt.NDArray[Any]:
+        """Return all rows as one array."""
+        X = np.empty((self.n, self.d), self._dtype)
+        with self.reading() as load:
+            for part in self.parts():
+                for rows, storage in load(part):
+                    X[rows] = storage.A[1].T
+        return X
+
     def take(self, indices: Indices) -> Any:
         """Return the rows x_i of these indices, from the row groups that hold them."""
         found = np.empty((indices.size, self.d))
@@ -322,7 +358,8 @@ class ParquetSource:
         return found
 
 
-def _open_parquet(path: Path) -> Any:
+def open_parquet(path: Path) -> Any:
+    """Open a file with pyarrow."""
     try:
         import pyarrow.parquet
     except ImportError as error:
