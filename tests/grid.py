@@ -79,7 +79,7 @@ def local_client() -> Any:
     """One scheduler and worker for all tests, in threads of this process; conftest closes it."""
     from distributed import Client
 
-    client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None)
+    client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0")
     client.scheduler_comm.interval = 0.0005  # Dask holds messages back for 10 ms: thousands of passes here
     return client
 

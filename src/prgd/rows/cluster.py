@@ -97,7 +97,13 @@ class ClusterRows:
         chosen = self._partitions if only is None else [self._partitions[k] for k in only]
         with self._naming_losses():
             futures = self._client.map(task, chosen, *own, key=f"prgd-{task.__name__}", pure=False, **shared)
-            return list(self._wait(self._client.gather(futures, asynchronous=True)))
+            found = list(self._wait(self._client.gather(futures, errors="skip", asynchronous=True)))
+            if len(found) == len(futures):
+                return found
+            for future in futures:
+                if future.status in ("error", "cancelled"):
+                    future.result()  # raises what happened there
+            raise RowsLostError(f"{len(futures) - len(found)} of {len(futures)} partitions gave no answer.")
 
     @contextmanager
     def _naming_losses(self) -> Iterator[None]:

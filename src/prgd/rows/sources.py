@@ -312,15 +312,20 @@ class ParquetSource:
 
         def load(rows: slice) -> Iterator[tuple[slice, Storage]]:
             file = free.pop() if free else open_parquet(self._file.path)
-            group, start = int(np.searchsorted(self._ends, rows.start, side="right")), rows.start
-            for batch in file.iter_batches(
-                self._batch, row_groups=[group], columns=self.columns, use_threads=False
-            ):
-                yield slice(start, start + batch.num_rows), dense_storage(self._block(batch, start).T)
-                start += batch.num_rows
+            for batch_rows, block in self._blocks(file, rows):
+                yield batch_rows, dense_storage(block)
             free.append(file)
 
         yield load
+
+    def _blocks(self, file: Any, rows: slice) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+        """Decode the row group that begins at ``rows`` batch by batch."""
+        group, start = int(np.searchsorted(self._ends, rows.start, side="right")), rows.start
+        for batch in file.iter_batches(
+            self._batch, row_groups=[group], columns=self.columns, use_threads=False
+        ):
+            yield slice(start, start + batch.num_rows), self._block(batch, start)
+            start += batch.num_rows
 
     def _block(self, batch: Any, start: int) -> npt.NDArray[Any]:
         block = np.empty((self.d, batch.num_rows), self._dtype)
@@ -333,15 +338,14 @@ class ParquetSource:
                 block[j] = column.to_numpy(zero_copy_only=False)
             except (TypeError, ValueError) as error:
                 raise ValueError(f"{place} is not numeric. Encode it first.") from error
-        return block
+        return block.T
 
     def whole(self) -> npt.NDArray[Any]:
         """Return all rows as one array."""
-        X = np.empty((self.n, self.d), self._dtype)
-        with self.reading() as load:
-            for part in self.parts():
-                for rows, storage in load(part):
-                    X[rows] = storage.A[1].T
+        X, file = np.empty((self.n, self.d), self._dtype), open_parquet(self._file.path)
+        for part in self.parts():
+            for rows, block in self._blocks(file, part):
+                X[rows] = block
         return X
 
     def take(self, indices: Indices) -> Any:
