@@ -24,8 +24,8 @@ from prgd.rows.sparse import canonical_csr, check_csr, csr_storage
 
 # What a thread reads at a time. It stays in the second-level cache until it is summed, which made a warm
 # pass twice as fast as with 32 MB, and no slower with a cold cache.
-BLOCK_BYTES = 2**21
-BLOCKS = 8  # of a part: fewer parts have less to hand from thread to thread
+BLOCK_BYTES = 2**22
+BLOCKS = 4  # of a part: fewer parts have less to hand from thread to thread
 _PAGE = 4096
 LEAST_ROWS = 64  # of a part of wide rows: each part has a vector of d sums to merge
 
@@ -293,7 +293,7 @@ class ParquetSource:
         self.n, self.d = check_shape((file.metadata.num_rows, len(self.columns)))
         # a batch is held twice: as pyarrow's columns and as our block
         row = 2 * self.d * self._dtype.itemsize
-        self._batch = max(1, min(max(4 * BLOCK_BYTES, LEAST_ROWS * row), max_memory) // row)
+        self._batch = max(1, min(max(2 * BLOCK_BYTES, LEAST_ROWS * row), max_memory) // row)
         # pyarrow holds the encoded bytes of a row group while it is decoded
         encoded = max(group.total_byte_size for group in groups)
         self.at_once = max(1, max_memory // (encoded + self._batch * row))
