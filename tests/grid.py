@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 
 import prgd
 from prgd import datasets
-from prgd.rows import ChunkedRows, DenseRows, Rows, SparseRows, open_rows
+from prgd.rows import ChunkedRows, DenseRows, Rows, SparseRows, open_cluster, open_rows
 
 
 def _gaussian() -> datasets.Dataset:
@@ -73,6 +74,28 @@ def _parquet(X: Any, y: Any, s: Any, folder: Path) -> Rows:
     return open_rows(folder / "rows.parquet", None, s, max_memory=X.shape[1] * 8 * 40)
 
 
+@cache
+def local_client() -> Any:
+    """One scheduler and worker for all tests, in threads of this process; conftest closes it."""
+    from distributed import Client
+
+    client = Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0")
+    client.scheduler_comm.interval = 0.0005  # Dask holds messages back for 10 ms: thousands of passes here
+    return client
+
+
+def _cluster(X: Any, y: Any, s: Any, folder: Path) -> Rows:
+    from dask.delayed import delayed
+
+    cut = len(y) // 2
+    places = [slice(0, cut), slice(cut, cut), slice(cut, None)]
+    blocks = [
+        (kind(X[at]), y[at], None if s is None else s[at])
+        for at, kind in zip(places, [np.asarray, np.asarray, sp.csr_array], strict=True)
+    ]
+    return open_cluster([delayed(block) for block in blocks], client=local_client())
+
+
 ENGINES: dict[str, Build] = {
     "dense": lambda X, y, s, folder: DenseRows(X, y, s),
     "fortran": lambda X, y, s, folder: DenseRows(np.asfortranarray(X), y, s),
@@ -84,6 +107,7 @@ ENGINES: dict[str, Build] = {
     "npy": _npy,
     "libsvm": _libsvm,
     "parquet": _parquet,
+    "cluster": _cluster,
 }
 
 

@@ -20,11 +20,11 @@ from prgd.algorithms import (
     find_algorithm,
 )
 from prgd.certificate import Certificate
-from prgd.errors import NotSeparableError, NotSeparableWarning, ZeroRowWarning
+from prgd.errors import NotSeparableError, NotSeparableWarning, RowsLostError, ZeroRowWarning
 from prgd.maxmargin import MaxMarginResult, Separability, max_margin, separability
 from prgd.problem import Problem
 from prgd.result import History, Record, Result, Status
-from prgd.rows import ChunkedRows, DenseRows, SparseRows, open_rows
+from prgd.rows import ChunkedRows, ClusterRows, DenseRows, SparseRows, open_cluster, open_rows
 from prgd.run import run
 from prgd.schedules import (
     Constant,
@@ -53,6 +53,7 @@ __all__ = [
     "PRGD",
     "Certificate",
     "ChunkedRows",
+    "ClusterRows",
     "Constant",
     "DenseRows",
     "DualAcceleration",
@@ -81,6 +82,7 @@ __all__ = [
     "ProofRadius",
     "Record",
     "Result",
+    "RowsLostError",
     "Separability",
     "SparseRows",
     "Stalled",
@@ -91,6 +93,7 @@ __all__ = [
     "datasets",
     "find_algorithm",
     "max_margin",
+    "open_cluster",
     "open_rows",
     "rows",
     "run",

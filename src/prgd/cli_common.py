@@ -82,6 +82,16 @@ MaxMemory = Annotated[
         metavar="SIZE",
     ),
 ]
+Cluster = Annotated[
+    str | None,
+    option(
+        DATA,
+        "Spread the files of DATA, which may be a quoted pattern, over the Dask workers at this address "
+        "(tcp://HOST:PORT), or over workers started on this machine (local).",
+        default="no cluster",
+        metavar="ADDRESS",
+    ),
+]
 Threads = Annotated[int | None, option(DATA, "Number of threads.", default="all cores", min=1, metavar="N")]
 Quiet = Annotated[bool, option(OUTPUT, "Print errors and warnings only.", "--quiet")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
@@ -136,12 +146,16 @@ def parse_size(text: str) -> int:
     return int(float(match[1]) * UNITS[match[2].upper()])
 
 
+def _check_memory(out_of_core: bool, max_memory: str | None) -> None:
+    if max_memory is not None and not out_of_core:
+        raise ValueError("--max-memory is for --out-of-core: add that, or leave --max-memory out.")
+
+
 def open_data(
     data: str, label: str | None, out_of_core: bool, max_memory: str | None, threads: int | None
 ) -> tuple[str, dict[str, Any]]:
     """Return the name of the data, and the arguments of `Problem` that hold its rows."""
-    if max_memory is not None and not out_of_core:
-        raise ValueError("--max-memory is for --out-of-core: add that, or leave --max-memory out.")
+    _check_memory(out_of_core, max_memory)
     dataset = built_in(data)
     if dataset is not None:
         for flag, given in (("--label", label is not None), ("--out-of-core", out_of_core)):
@@ -158,6 +172,38 @@ def open_data(
     if max_memory is not None:
         options["max_memory"] = parse_size(max_memory)
     return file.stem, {"X": prgd.open_rows(file, n_threads=threads, **options)}
+
+
+@contextmanager
+def open_cluster_data(
+    cluster: str,
+    data: str,
+    label: str | None,
+    out_of_core: bool,
+    max_memory: str | None,
+    threads: int | None,
+    quiet: bool,
+) -> Iterator[tuple[str, Any]]:
+    """Give the name and the rows of files on a cluster; says where its dashboard is."""
+    if built_in(data) is not None:
+        raise ValueError(f"--cluster is for files, and {data} is built in. Leave it out.")
+    _check_memory(out_of_core, max_memory)
+    options: dict[str, Any] = {} if label is None else {"label": label}
+    if out_of_core:
+        options["max_memory"] = DEFAULT_MEMORY if max_memory is None else parse_size(max_memory)
+
+    def show(loaded: int, total: int) -> None:
+        if not quiet and sys.stderr.isatty():
+            end = "\n" if loaded == total else ""
+            print(f"\rloaded {loaded:,} of {total:,} partitions", end=end, file=sys.stderr, flush=True)
+
+    rows = prgd.open_cluster(
+        data, client=None if cluster == "local" else cluster, n_threads=threads or 1, progress=show, **options
+    )
+    with rows:
+        if not quiet:
+            say(f"dashboard: {rows.dashboard}")
+        yield Path(data).name, rows
 
 
 def data_file(data: str) -> Path:

@@ -7,6 +7,7 @@ import json
 import math
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,7 @@ from prgd.cli_common import (
     METHOD,
     OUTPUT,
     STOP,
+    Cluster,
     Data,
     Debug,
     Label,
@@ -29,6 +31,7 @@ from prgd.cli_common import (
     Quiet,
     Threads,
     one_line_errors,
+    open_cluster_data,
     open_data,
     option,
     print_table,
@@ -57,8 +60,18 @@ def fit_command(
     label: Label = None,
     out_of_core: OutOfCore = False,
     max_memory: MaxMemory = None,
+    cluster: Cluster = None,
     threads: Threads = None,
     intercept: Intercept = True,
+    start: Annotated[
+        Path | None,
+        option(
+            METHOD,
+            "Start from this w: a .npy file, or the model of an earlier fit.",
+            default="a few passes",
+            metavar="FILE",
+        ),
+    ] = None,
     tol: Annotated[float, option(STOP, "Relative gap to certify.", metavar="TOL")] = 1e-6,
     max_passes: Annotated[
         int, option(STOP, "Limit on readings of the data.", "--max-passes", min=1, metavar="N")
@@ -85,31 +98,73 @@ def fit_command(
     with one_line_errors(debug):
         if out is not None:
             check_file(out)
-        name, rows = _open_rows(data, label, out_of_core, max_memory, threads)
-        started = time.perf_counter()
-        with progress_line(not quiet and sys.stdout.isatty(), "fit") as show:
-
-            def callback(entry: dict[str, float]) -> None:
-                bounds = Certificate(entry["margin"], entry["upper_bound"])
-                show(SimpleNamespace(t=round(entry["passes"])), bounds)
-
-            result = prgd.max_margin(
-                rows, fit_intercept=intercept, tol=tol, max_passes=max_passes, callback=callback
-            )
-        seconds = time.perf_counter() - started
-        if out is not None:
-            Model.of(result, rows).save(out)
-        if not quiet:
-            print_table(_summary(name, data, rows, result, seconds, out))
-        if result.status is Status.INTERRUPTED:
-            kept = "nothing was saved; give --out FILE" if out is None else f"{out} holds the best interval"
-            say(f"Interrupted; {kept}.")
+        w0 = None if start is None else _load_start(start)
+        with ExitStack() as stack:
+            if cluster is not None:
+                opened = open_cluster_data(cluster, data, label, out_of_core, max_memory, threads, quiet)
+                name, rows = stack.enter_context(opened)
+            else:
+                name, rows = _open_rows(data, label, out_of_core, max_memory, threads)
+            started = time.perf_counter()
+            result = _fit(rows, intercept, tol, max_passes, w0, out, quiet)
+            seconds = time.perf_counter() - started
+            if out is not None:
+                Model.of(result, rows).save(out)
+            if not quiet:
+                print_table(_summary(name, data, rows, result, seconds, out))
+            if result.status is Status.INTERRUPTED:
+                kept = (
+                    "nothing was saved; give --out FILE" if out is None else f"{out} holds the best interval"
+                )
+                say(f"Interrupted; {kept}.")
     codes = {
         Status.CERTIFIED: 0,
         Status.NOT_SEPARABLE: NOT_SEPARABLE,
         Status.INTERRUPTED: INTERRUPTED,
     }
     raise typer.Exit(codes.get(result.status, UNDECIDED))
+
+
+def _fit(
+    rows: Rows,
+    intercept: bool,
+    tol: float,
+    max_passes: int,
+    w0: Any,
+    out: Path | None,
+    quiet: bool,
+) -> MaxMarginResult:
+    """Fit with a progress line; where rows are lost on the way, keep w beside ``out``."""
+    bounds = Certificate()
+    with progress_line(not quiet and sys.stdout.isatty(), "fit") as show:
+
+        def callback(entry: dict[str, float]) -> None:
+            nonlocal bounds
+            bounds = Certificate(entry["margin"], entry["upper_bound"])
+            show(SimpleNamespace(t=round(entry["passes"])), bounds)
+
+        try:
+            return prgd.max_margin(
+                rows, fit_intercept=intercept, tol=tol, max_passes=max_passes, callback=callback, w0=w0
+            )
+        except prgd.RowsLostError as error:
+            if error.w is None or out is None:
+                raise
+            kept = out.with_suffix(".start.npy")
+            np.save(kept, error.w)
+            raise prgd.RowsLostError(f"{error} So far {bounds}; go on with --start {kept}.") from error
+
+
+def _load_start(file: Path) -> Any:
+    """Return the w of a ``.npy`` file or of a model."""
+    if file.suffix != ".npy":
+        return Model.load(file).coef
+    try:
+        return np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ValueError(
+            f"--start expects a .npy file or a model; {file} cannot be read ({error})."
+        ) from error
 
 
 def predict_command(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class NotSeparableError(ValueError):
     """No hyperplane separates the two classes, where one is needed.
@@ -15,6 +17,23 @@ class NotSeparableError(ValueError):
     def __init__(self, message: str, weights: object = None) -> None:
         super().__init__(message)
         self.weights = weights
+
+
+class RowsLostError(OSError):
+    """Rows that a run was reading are gone: a file vanished or changed, or all workers were lost.
+
+    Attributes
+    ----------
+    result : Result or None
+        What `prgd.run` had reached, set by it: save it, and go on with ``run(..., resume=result)``.
+    w : ndarray of shape (d,) or None
+        The last w that cluster rows were summed at: a warm start, e.g. ``max_margin(rows, w0=error.w)``.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.result: Any = None
+        self.w: Any = None
 
 
 class ZeroRowWarning(UserWarning):

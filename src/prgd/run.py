@@ -12,6 +12,7 @@ import numpy as np
 from prgd.algorithms.base import Algorithm, State
 from prgd.certificate import Certificate
 from prgd.checks import check_whole
+from prgd.errors import RowsLostError
 from prgd.losses import Array
 from prgd.problem import Problem
 from prgd.progress import progress_line
@@ -59,7 +60,8 @@ def run(
     Notes
     -----
     One reading of the data a step. Ctrl-C ends the run with status ``INTERRUPTED`` and returns what
-    there is.
+    there is. Where rows are lost (a file vanished, all workers of a cluster died) the `RowsLostError` that is
+    raised has it as ``error.result``: save it, open the rows again, and resume.
 
     Examples
     --------
@@ -88,24 +90,39 @@ def run(
                 if (status := rule(now, certificate, history)) is not None:
                     break
                 state = _freeze(algorithm.step(problem, state))
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
+        except (KeyboardInterrupt, RowsLostError) as stopped:
             if now is None:
+                raise
+            status = Status.INTERRUPTED
+            if isinstance(stopped, RowsLostError):
+                stopped.result = _end(problem, algorithm, state_seen, status, now, certificate, history)
                 raise
     if now is None:
         raise ValueError("w0 must be finite and its margins must not overflow.")
+    return _end(problem, algorithm, state_seen, status, now, certificate, history)
+
+
+def _end(
+    problem: Problem,
+    algorithm: Algorithm[Any],
+    state: State,
+    status: Status,
+    now: Record,
+    certificate: Certificate,
+    history: History,
+) -> Result:
     if not history.rows or history.rows[-1].t < now.t:
         history.rows.append(now)
     if certificate.upper <= ZERO_BOUND * problem.max_norm:
         status = Status.NOT_SEPARABLE
     return Result(
-        w=state_seen.w,
-        intercept=problem.intercept(state_seen.w),
+        w=state.w,
+        intercept=problem.intercept(state.w),
         status=status,
-        t=state_seen.t,
+        t=state.t,
         certificate=certificate,
         history=history,
-        state={f.name: getattr(state_seen, f.name) for f in fields(state_seen)},
+        state={f.name: getattr(state, f.name) for f in fields(state)},
         algorithm=repr(algorithm),
         problem=repr(problem),
     )

@@ -89,6 +89,24 @@ def test_intercept_is_the_minimum_over_b(engine, weighted, data, tmp_path):
 
 
 @pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("by_class", [False, True])
+def test_worst_rows(engine, by_class, data, tmp_path):
+    X, y = data
+    rows = grid.ENGINES[engine](X, y, None, tmp_path)
+    w = np.random.default_rng(7).standard_normal(X.shape[1])
+    margins = y * (X @ w)
+    without = np.argsort(margins)[[0, 1, 4, 60]]  # the very smallest counts in `smallest` only
+    for most in (5, 1000):
+        found = rows.worst(w, most, by_class, without)
+        groups = [y > 0, y < 0] if by_class else [y != 0]
+        for (smallest, values, indices), group in zip(found, groups, strict=True):
+            allowed = np.setdiff1d(np.flatnonzero(group), without)
+            np.testing.assert_array_equal(indices, allowed[np.argsort(margins[allowed])[:most]])
+            np.testing.assert_allclose(values, margins[indices], rtol=1e-12, atol=1e-12)
+            assert smallest == pytest.approx(margins[group].min(), rel=1e-12)
+
+
+@pytest.mark.parametrize("engine", grid.ENGINES)
 @pytest.mark.parametrize("name", grid.ALGORITHMS)
 @pytest.mark.parametrize("set_name", ["toy", "synthetic-one", "gaussian"])
 @pytest.mark.parametrize("fit_intercept", [False, True])

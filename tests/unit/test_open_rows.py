@@ -39,7 +39,8 @@ def test_single_precision_parquet_stays_single(tmp_path):
     frame.to_parquet(tmp_path / "x.parquet", index=False)
     rows = prgd.open_rows(tmp_path / "x.parquet", label="label")
     np.testing.assert_array_equal(rows.margins(np.ones(2)), y * X.sum(axis=1))
-    assert next(rows._parts())[1]._storage.A[1].dtype == np.float32
+    (dtype,) = rows._each(lambda _, part: part._storage.A[1].dtype)
+    assert dtype == np.float32
 
 
 def test_errors_name_the_file(tmp_path):

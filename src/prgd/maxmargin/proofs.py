@@ -141,8 +141,7 @@ class LiftedRows:
 def _pieces(rows: Rows) -> Iterator[tuple[int, Rows]]:
     """Yield the engines of consecutive rows with the number of their first one."""
     if isinstance(rows, ChunkedRows):
-        for at, part in rows._parts():
-            yield at.start, part
+        yield from rows.pieces()
     else:
         yield 0, rows
 

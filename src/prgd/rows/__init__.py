@@ -2,7 +2,18 @@
 
 from prgd.rows.base import Measure, Rows
 from prgd.rows.chunks import ChunkedRows, open_rows
+from prgd.rows.cluster import ClusterRows
+from prgd.rows.cluster_open import open_cluster
 from prgd.rows.dense import DenseRows
 from prgd.rows.sparse import SparseRows
 
-__all__ = ["ChunkedRows", "DenseRows", "Measure", "Rows", "SparseRows", "open_rows"]
+__all__ = [
+    "ChunkedRows",
+    "ClusterRows",
+    "DenseRows",
+    "Measure",
+    "Rows",
+    "SparseRows",
+    "open_cluster",
+    "open_rows",
+]

@@ -54,7 +54,11 @@ class Rows(Protocol):
     n: int
     d: int
     classes: npt.NDArray[Any] | None
-    class_weights: tuple[float, float]
+
+    @property
+    def class_weights(self) -> tuple[float, float]:
+        """Total weight of the rows labelled +1 and -1."""
+        ...
 
     def tallies(self, w: Array, loss: Loss, by_class: bool = False) -> tuple[Tally, ...]:
         """Sum all rows at ``w``, in one reading: one Tally, or one for each of the labels +1, -1."""
@@ -92,10 +96,13 @@ class Rows(Protocol):
         ...
 
 
-def read_labels(y: Any, n: int) -> tuple[Signs, npt.NDArray[Any] | None]:
+def read_labels(
+    y: Any, n: int, classes: npt.NDArray[Any] | None = None
+) -> tuple[Signs, npt.NDArray[Any] | None]:
     """Return labels as +1 and -1 (the larger class is +1), and the two classes in order.
 
-    ``None`` means that the rows are ``z_i`` already.
+    ``None`` means that the rows are ``z_i`` already. ``classes`` are given where these labels are known to
+    be some of many: they may lack one of the two then.
     """
     if y is None:
         return np.ones(n, np.int8), None
@@ -106,7 +113,8 @@ def read_labels(y: Any, n: int) -> tuple[Signs, npt.NDArray[Any] | None]:
         raise ValueError(f"y must hold one label for each of the {n} rows of X; got shape {labels.shape}.")
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
         raise ValueError(f"y has a label that is not finite, at row {_first(~np.isfinite(labels))}.")
-    classes = np.unique(labels)
+    if classes is None:
+        classes = np.unique(labels)
     if classes.size != 2:
         shown = ", ".join(repr(c) for c in classes[:5].tolist())
         raise ValueError(
@@ -118,6 +126,14 @@ def read_labels(y: Any, n: int) -> tuple[Signs, npt.NDArray[Any] | None]:
 
 def read_weights(sample_weight: Any, n: int) -> Array:
     """Return sample weights as float64, empty where none are given."""
+    weights = check_weights(sample_weight, n)
+    if weights.size and not weights.any():
+        raise ValueError("sample_weight is zero everywhere: no row is left.")
+    return weights
+
+
+def check_weights(sample_weight: Any, n: int) -> Array:
+    """Return the weights of some of the rows, which may all be zero."""
     if sample_weight is None:
         return np.empty(0)
     weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
@@ -128,8 +144,6 @@ def read_weights(sample_weight: Any, n: int) -> Array:
     if not (np.isfinite(weights) & (weights >= 0.0)).all():
         bad = _first(~(np.isfinite(weights) & (weights >= 0.0)))
         raise ValueError(f"sample_weight must be finite and not negative; row {bad} has {weights[bad]!r}.")
-    if not weights.any():
-        raise ValueError("sample_weight is zero everywhere: no row is left.")
     return weights
 
 
@@ -181,7 +195,8 @@ def default_threads() -> int:
 
 
 @cache
-def _pool(workers: int, pid: int) -> ThreadPoolExecutor:
+def pool(workers: int, pid: int) -> ThreadPoolExecutor:
+    """Return the shared threads of this process."""
     # keyed by process: threads do not survive a fork
     return ThreadPoolExecutor(workers, thread_name_prefix="prgd")
 
@@ -219,11 +234,15 @@ class ArrayRows:
     ) -> None:
         self.n, self.d = storage.n, storage.d
         self.classes = classes
-        self.class_weights = weight_by_class(signs, weights)
         self._storage = storage
         self._signs = cast(Signs, frozen(signs))
         self._weights = cast(Array, frozen(weights))
         self._threads = min(n_threads or default_threads(), storage.bounds.size - 1)
+
+    @property
+    def class_weights(self) -> tuple[float, float]:
+        """Total weight of the rows labelled +1 and -1; parts of a file are not asked for it."""
+        return weight_by_class(self._signs, self._weights)
 
     def signs(self) -> Signs:
         """Return the labels y_i as +1 or -1."""
@@ -238,8 +257,7 @@ class ArrayRows:
         if self._threads == 1:
             return [work(0, pieces)]
         cuts = [pieces * k // self._threads for k in range(self._threads + 1)]
-        pool = _pool(self._threads - 1, os.getpid())
-        others = [pool.submit(work, *part) for part in pairwise(cuts[:-1])]
+        others = [pool(self._threads - 1, os.getpid()).submit(work, *part) for part in pairwise(cuts[:-1])]
         mine = work(*cuts[-2:])  # this thread would only wait
         return [*(other.result() for other in others), mine]
 
@@ -260,7 +278,7 @@ class ArrayRows:
 
         self._each(work, slices)
         return tuple(
-            merge_all(_as_tally(scalars[k, g], vectors[k, g]) for k in range(slices)) for g in range(groups)
+            merge_all(as_tally(scalars[k, g], vectors[k, g]) for k in range(slices)) for g in range(groups)
         )
 
     def margins(self, w: Array) -> Array:
@@ -297,12 +315,7 @@ class ArrayRows:
 
     def take(self, indices: npt.NDArray[np.int64]) -> Any:
         """Return the rows z_i of these indices, ascending, as a float64 array or CSR matrix."""
-        found, signs = self._storage.gather(indices), self._signs[indices]
-        if isinstance(found, np.ndarray):
-            found *= signs[:, None]
-        else:
-            found.data *= np.repeat(signs, np.diff(found.indptr))
-        return found
+        return times_signs(self._storage.gather(indices), self._signs[indices])
 
     def measure(self) -> Measure:
         """Check that all entries are finite, and measure the row norms."""
@@ -319,6 +332,15 @@ class ArrayRows:
         return Measure(float(norms.max()), int(np.count_nonzero(norms == 0.0)))
 
 
+def times_signs(block: Any, signs: Signs) -> Any:
+    """Turn gathered rows x_i into z_i = y_i x_i, in place."""
+    if isinstance(block, np.ndarray):
+        block *= signs[:, None]
+    else:
+        block.data *= np.repeat(signs, np.diff(block.indptr))
+    return block
+
+
 class NotFiniteError(ValueError):
     """An entry of X is NaN or infinite; ``row`` and ``column`` count from 0."""
 
@@ -330,7 +352,8 @@ class NotFiniteError(ValueError):
         self.row, self.column = row, column
 
 
-def _as_tally(scalars: Array, vector: Array) -> Tally:
+def as_tally(scalars: Array, vector: Array) -> Tally:
+    """Return a Tally from the six numbers and the vector that a kernel wrote."""
     shift, mass, slope_shift, slope_mass, margin, count = scalars.tolist()
     return Tally(shift, mass, slope_shift, slope_mass, vector, margin, count)
 

@@ -1,0 +1,320 @@
+"""Rows on a cluster: what may be opened, what is refused, and what survives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import grid
+import numpy as np
+import pandas as pd
+import pytest
+from test_cli import call, in_empty_folder, table  # noqa: F401 - a fixture too
+
+import prgd
+from prgd.rows import cluster, open_cluster
+
+dask = pytest.importorskip("dask")
+delayed = dask.delayed
+
+RNG = np.random.default_rng(11)
+X = RNG.standard_normal((90, 4))
+y = np.where(X[:, 0] > 0.0, 1, -1)
+X[:, 0] += 0.2 * y
+W = RNG.standard_normal(4)
+CUTS = [slice(0, 20), slice(20, 55), slice(55, 90)]
+
+
+def same_as_dense(rows: prgd.ClusterRows) -> None:
+    dense = prgd.DenseRows(X, y)
+    assert (rows.n, rows.d) == X.shape
+    np.testing.assert_allclose(rows.margins(W), dense.margins(W), rtol=1e-12)
+    np.testing.assert_array_equal(rows.signs(), dense.signs())
+    assert rows.class_weights == dense.class_weights
+    for found, expected in zip(
+        rows.tallies(W, "logistic", True), dense.tallies(W, "logistic", True), strict=True
+    ):
+        np.testing.assert_allclose(found.mean_row, expected.mean_row, rtol=1e-12)
+
+
+def write_parts(folder: Path) -> None:
+    for k, at in enumerate(CUTS):
+        np.save(folder / f"x-{k}.npy", X[at])
+        np.save(folder / f"z-{k}.npy", X[at] * y[at, None])
+        np.save(folder / f"y-{k}.npy", y[at])
+        frame = pd.DataFrame(X[at], columns=list("abcd")).assign(kind=y[at])
+        frame.to_parquet(folder / f"part-{k}.parquet", index=False, row_group_size=8)
+        lines = [
+            f"{label} " + " ".join(f"{j}:{float(v)!r}" for j, v in enumerate(row) if j or k)
+            for row, label in zip(X[at] * [k > 0, 1, 1, 1], y[at], strict=True)
+        ]
+        (folder / f"t-{k}.svm").write_text("\n".join(lines) + "\n")
+
+
+# What may be opened
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_files_by_pattern(tmp_path, on_disk):
+    write_parts(tmp_path)
+    memory = {"max_memory": 400} if on_disk else {}
+    loaded = []
+    rows = open_cluster(
+        f"{tmp_path}/part-*.parquet", label="kind", client=grid.local_client(),
+        progress=lambda *counts: loaded.append(counts), **memory,
+    )  # fmt: skip
+    same_as_dense(rows)
+    assert loaded == [(1, 3), (2, 3), (3, 3)]
+    assert rows.names == [f"{tmp_path}/part-{k}.parquet" for k in range(3)]
+    labels = [tmp_path / f"y-{k}.npy" for k in range(3)]
+    same_as_dense(open_cluster(f"{tmp_path}/x-*.npy", labels, client=grid.local_client(), **memory))
+    z = open_cluster([f"{tmp_path}/z-*.npy"], client=grid.local_client(), **memory)
+    assert z.classes is None
+    np.testing.assert_allclose(z.margins(W), y * (X @ W), rtol=1e-12)
+
+
+def test_text_files_agree_on_where_columns_start(tmp_path):
+    # no line of the first file has an index 0: alone it would be read as counted from 1
+    write_parts(tmp_path)
+    rows = open_cluster(f"{tmp_path}/t-*.svm", client=grid.local_client())
+    assert rows.d == 4
+    first = X[0] * [0, 1, 1, 1]
+    np.testing.assert_allclose(rows.margins(W)[0], y[0] * first @ W, rtol=1e-12)
+    np.testing.assert_allclose(rows.margins(W)[20:], (y * (X @ W))[20:], rtol=1e-12)
+    (tmp_path / "t-3.svm").write_text("")
+    assert open_cluster(f"{tmp_path}/t-*.svm", client=grid.local_client()).n == 90
+
+
+def test_files_elsewhere_are_copied_to_the_worker(tmp_path):
+    import fsspec
+
+    write_parts(tmp_path)
+    files = fsspec.filesystem("memory")
+    for k in range(3):
+        files.put_file(str(tmp_path / f"part-{k}.parquet"), f"/prgd/part-{k}.parquet")
+    same_as_dense(open_cluster("memory://prgd/part-*.parquet", label="kind", client=grid.local_client()))
+    with pytest.raises(ValueError, match="files on the disks of the workers"):
+        open_cluster("memory://prgd/part-*.parquet", client=grid.local_client(), max_memory=100)
+
+
+def test_dask_collections():
+    array, frame = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+    client = grid.local_client()
+    cut = array.from_array(X, chunks=(30, 3))
+    same_as_dense(open_cluster(cut, y, client=client))
+    same_as_dense(open_cluster(cut, array.from_array(y, chunks=45), client=client))
+    s = RNG.integers(0, 3, 90).astype(float)
+    weighted = open_cluster(cut, y, s, client=client)
+    np.testing.assert_array_equal(weighted.weights(), s)
+    assert weighted.class_weights == (s[y > 0].sum(), s[y < 0].sum())
+    table = pd.DataFrame(X, columns=list("abcd")).assign(kind=y)
+    same_as_dense(open_cluster(frame.from_pandas(table, npartitions=3), label="kind", client=client))
+
+
+# What is refused
+
+
+def refused(data, kind, words, **options):
+    with pytest.raises(kind, match=words):
+        open_cluster(data, client=grid.local_client(), **options)
+
+
+def test_partitions_that_do_not_fit_together_are_named(tmp_path):
+    good = delayed((X, y))
+    refused([good, delayed((X[:, :3], y))], ValueError, "partition 0 has 4, and partition 1 has 3")
+    refused([good, delayed((X[:5], y))], ValueError, "partition 1: y must hold one label for each of the 5")
+    refused([good, delayed((X[:5], np.full(5, 7)))], ValueError, "partition 1 has 5 rows with the label 7")
+    refused([good, delayed(X)], ValueError, "all partitions come with labels or none; partition 1 has none")
+    refused([good, delayed((X, np.where(y > 0, np.nan, 1)))], ValueError, "partition 1: y has a label")
+    refused([good, delayed((X, y, -np.ones(90)))], ValueError, "partition 1: sample_weight must be finite")
+    refused([delayed((X, y, np.zeros(90)))], ValueError, "sample_weight is zero everywhere")
+    refused([delayed((X, np.ones(90)))], ValueError, "two classes; got 1")
+    refused([delayed((X, np.arange(90)))], ValueError, "Is this the label column")
+    refused([delayed((X[:0], y[:0]))], ValueError, "All partitions are without rows")
+    refused([good, delayed((np.array([["a"]]), [1]))], TypeError, "partition 1: X must hold real numbers")
+    refused([], ValueError, "at least one partition")
+    refused(X, TypeError, "got ndarray. Use prgd.Problem")
+    refused([good], ValueError, "Delayed blocks hold their labels", y=y)
+    write_parts(tmp_path)
+    pd.DataFrame({"a": [1.0], "b": 1.0, "c": 1.0, "d": 1.0, "kind": 3}).to_parquet(
+        tmp_path / "part-1.parquet"
+    )
+    refused(
+        f"{tmp_path}/part-*.parquet", ValueError, r"part-1\.parquet has 1 rows with the label 3", label="kind"
+    )
+    refused(f"{tmp_path}/*.txt", FileNotFoundError, "No file matches")
+    refused(f"{tmp_path}/none.npy", FileNotFoundError, r"No file '.*none\.npy'")
+    refused(
+        f"{tmp_path}/x-*.npy",
+        ValueError,
+        "one label file for each of the 3 files; got 1",
+        y=f"{tmp_path}/y-0.npy",
+    )
+
+
+def test_an_entry_that_is_not_finite_is_named_with_its_partition():
+    bad = X[CUTS[1]].copy()
+    bad[4, 2] = np.inf
+    rows = open_cluster([delayed((X, y)), delayed((bad, y[CUTS[1]]))], client=grid.local_client())
+    with pytest.raises(ValueError, match="row 94, column 2") as caught:
+        prgd.Problem(rows)
+    assert caught.value.__notes__ == ["It is row 4 of partition partition 1."]
+
+
+def test_no_scheduler_and_no_worker():
+    from distributed import Client
+
+    with pytest.raises(
+        ConnectionError, match=r"No Dask scheduler answered at tcp://127\.0\.0\.1:1 within 0\.3 s"
+    ):
+        open_cluster([delayed((X, y))], client="tcp://127.0.0.1:1", connect_timeout=0.3)
+    with (
+        Client(processes=False, n_workers=0, dashboard_address=":0", set_as_default=False) as client,
+        pytest.raises(ConnectionError, match=r"has no worker after 0\.2 s\. Start some with 'dask worker"),
+    ):
+        open_cluster([delayed((X, y))], client=client, worker_timeout=0.2)
+
+
+def test_rows_that_are_closed_say_so():
+    rows = open_cluster([delayed((X, y))], client=grid.local_client())
+    rows.close()
+    with pytest.raises(ValueError, match="These rows are closed"):
+        rows.margins(W)
+
+
+def test_a_file_that_vanishes_between_passes(tmp_path):
+    write_parts(tmp_path)
+    away, kept = tmp_path / "z-1.npy", tmp_path / "away.npy"
+
+    def rows():
+        return open_cluster(f"{tmp_path}/z-*.npy", client=grid.local_client(), max_memory=320)
+
+    whole = prgd.run(prgd.Problem(rows()), prgd.NGD(), stop=20)
+
+    def leave(now, _):
+        if now.t == 7:
+            away.rename(kept)
+
+    with pytest.raises(prgd.RowsLostError, match=r"z-1\.npy: was there when the rows were opened") as caught:
+        prgd.run(prgd.Problem(rows()), prgd.NGD(), stop=20, progress=leave)
+    caught.value.result.save(tmp_path / "state.npz")
+    kept.rename(away)
+    state = prgd.Result.load(tmp_path / "state.npz")
+    assert state.t == 7
+    rest = prgd.run(prgd.Problem(rows()), prgd.NGD(), stop=20, resume=state)
+    assert rest.w.tobytes() == whole.w.tobytes()
+
+
+# What survives
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """Four worker processes, each with a nanny that starts it again."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=":0") as four,
+        Client(four, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def pids(client) -> list[int]:
+    return sorted(client.run(os.getpid).values())
+
+
+@pytest.mark.slow
+def test_a_worker_killed_every_few_passes_changes_no_bit(workers, tmp_path):
+    write_parts(tmp_path)
+    for k in range(8):
+        np.save(tmp_path / f"k-{k}.npy", np.repeat(X * y[:, None], 40, axis=0) + 0.01 * k)
+
+    def fit(killing: bool):
+        kills = 0
+        rows = open_cluster(f"{tmp_path}/k-*.npy", client=workers)
+
+        def kill(now, _):
+            nonlocal kills
+            if killing and now.t % 6 == 3:
+                victim = pids(workers)[now.t % 3]
+                # once before the tasks are sent, once while they are on their way or at work
+                threading.Timer(0.0 if now.t % 4 == 3 else 0.012, os.kill, (victim, signal.SIGKILL)).start()
+                kills += 1
+
+        problem = prgd.Problem(rows)
+        return prgd.run(problem, prgd.NGD(), stop=25, progress=kill), kills
+
+    (calm, none), (shaken, kills) = fit(False), fit(True)
+    assert (none, kills) == (0, 4)
+    assert shaken.w.tobytes() == calm.w.tobytes()
+    np.testing.assert_array_equal(shaken.history.rows, calm.history.rows)
+    a, b = shaken.certificate, calm.certificate
+    assert (a.lower, a.upper) == (b.lower, b.upper)
+    assert a.w_lower.tobytes() == b.w_lower.tobytes()
+    assert a.w_upper.tobytes() == b.w_upper.tobytes()
+
+
+@pytest.mark.slow
+def test_a_file_that_vanished_before_its_worker_died(workers, tmp_path):
+    write_parts(tmp_path)
+    rows = open_cluster(f"{tmp_path}/z-*.npy", client=workers)
+    rows.margins(W)
+    (tmp_path / "z-2.npy").unlink()
+    rows.margins(W)  # the workers have it in memory
+    for pid in pids(workers):
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(prgd.RowsLostError, match=r"No file '.*z-2\.npy' on this worker") as caught:
+        rows.margins(W + 1.0)
+    np.testing.assert_array_equal(caught.value.w, W)
+
+
+@pytest.mark.slow
+def test_fit_on_a_cluster_by_command(workers, tmp_path):
+    write_parts(Path.cwd())
+    address = workers.scheduler.address
+    expected = prgd.max_margin(X, y)
+    for where, more in ((address, ["--out-of-core", "--max-memory", "1K"]), ("local", [])):
+        found = call("fit", "part-*.parquet", "--label", "kind", "--cluster", where, *more, "--out", "m.npz")
+        rows = table(found.stdout)
+        assert rows["data"] == "part-*.parquet, 90 x 4, ClusterRows"
+        assert found.stderr.startswith("dashboard: http://")
+        with np.load("m.npz") as model:
+            np.testing.assert_allclose(model["coef"], expected.coef, rtol=1e-5)
+    assert "is built in" in call("fit", "toy:0.3", "--cluster", "local", code=2).stderr
+    assert (
+        "for --out-of-core" in call("fit", "a.npy", "--cluster", "local", "--max-memory", "1K", code=2).stderr
+    )
+    again = table(call("fit", "part-0.parquet", "--label", "kind", "--start", "m.npz").stdout)
+    assert again["status"] == prgd.Status.CERTIFIED.value
+    assert "--start expects a .npy" in call("fit", "toy:0.3", "--start", "none.npy", code=2).stderr
+
+
+@pytest.mark.slow
+def test_all_workers_lost_keeps_the_state(workers, tmp_path, monkeypatch):
+    """Last in this file: the workers end here."""
+    monkeypatch.setattr(cluster, "_LOOK_S", 0.1)
+    write_parts(tmp_path)
+    options = {"client": workers, "worker_timeout": 0.5}
+    whole = prgd.run(prgd.Problem(open_cluster(f"{tmp_path}/z-*.npy", **options)), prgd.NGD(), stop=12)
+
+    def leave(now, _):
+        if now.t == 5:
+            workers.cluster.scale(0)
+            workers.cluster.sync(workers.cluster._correct_state)
+
+    with pytest.raises(
+        prgd.RowsLostError, match=r"All workers .* were lost, and none came back within 0\.5 s"
+    ) as caught:
+        prgd.run(
+            prgd.Problem(open_cluster(f"{tmp_path}/z-*.npy", **options)), prgd.NGD(), stop=12, progress=leave
+        )
+    assert caught.value.result.status is prgd.Status.INTERRUPTED
+    np.testing.assert_array_equal(caught.value.w, caught.value.result.w)
+    rest = prgd.run(
+        prgd.Problem(open_cluster(f"{tmp_path}/z-*.npy", client=grid.local_client())),
+        prgd.NGD(), stop=12, resume=caught.value.result,
+    )  # fmt: skip
+    assert rest.w.tobytes() == whole.w.tobytes()
