@@ -185,7 +185,7 @@ def test_check_sees_a_wrong_certificate():
     result = prgd.max_margin(X, y)
     assert not replace(result, margin=result.margin * 1.01).check(X, y).is_valid
     assert not replace(result, upper_bound=result.upper_bound * 0.99).check(X, y).is_valid
-    assert not replace(result, dual_coef=-result.dual_coef).check(X, y).is_valid
+    assert not replace(result, dual=-result.dual).check(X, y).is_valid
     assert result.is_separable
     assert result.problem(X, y).gamma(result.coef) == pytest.approx(result.margin, rel=1e-12)
 

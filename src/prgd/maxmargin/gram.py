@@ -16,10 +16,10 @@ _FEW_DIMENSIONS = 1024
 
 
 class WorkingSet:
-    """Rows z_i of the set, in the order in which they joined, with ``G = Z Z^T``, made when it is asked for."""
+    """Rows z_i of the set, in the order in which they joined, with ``G = Z Z^T``, made at the first look."""
 
     def __init__(self, rows: Rows, by_class: bool) -> None:
-        self._rows, self._by_class = rows, by_class
+        self._rows, self.by_class = rows, by_class
         self.indices = np.empty(0, np.int64)
         self.group = np.empty(0, np.int64)
         self.Z: Any = None
@@ -73,7 +73,7 @@ class WorkingSet:
             self.Z = stack(self.Z, block)
         self.indices = np.concatenate([self.indices, indices])
         signs = self._rows.signs()[indices]
-        group = (signs < 0).astype(np.int64) if self._by_class else np.zeros(indices.size, np.int64)
+        group = (signs < 0).astype(np.int64) if self.by_class else np.zeros(indices.size, np.int64)
         self.group = np.concatenate([self.group, group])
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> None:

@@ -11,6 +11,7 @@ S. Mehrotra (1992). On the implementation of a primal-dual interior point method
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +45,32 @@ class Interior:
     gap: float
 
 
+@dataclass(frozen=True, eq=False)
+class _Conditions:
+    """The conditions of optimality, linear at a point: multipliers balance, slacks agree, s lam is even."""
+
+    A: Array
+    s: Array
+    lam: Array
+    dual_residual: Array
+    primal_residual: Array
+    solve: Callable[[Array], Array]
+
+    @classmethod
+    def linearised(cls, A: Array, quadratic: Array, g: float, x: Array, s: Array, lam: Array) -> _Conditions:
+        H = A.T @ ((lam / s)[:, None] * A)
+        H[np.diag_indices_from(H)] += quadratic
+        return cls(A, s, lam, A.T @ lam - quadratic * x, A @ x - s - g, definite_solver(H))
+
+    def move(self, target: float, change: Array) -> tuple[Array, Array, Array]:
+        """Return changes of x, s and lam that bring ``s lam`` to target; ``change`` is beyond first order."""
+        ratio = self.lam / self.s
+        right = (target - change) / self.s - self.lam
+        dx = self.solve(self.dual_residual + self.A.T @ (right - ratio * self.primal_residual))
+        ds = self.A @ dx + self.primal_residual
+        return dx, ds, right - ratio * ds
+
+
 def interior(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: float) -> Interior:
     r"""Maximise the margin of m rows until the relative gap over them is at most ``tol``.
 
@@ -63,7 +90,8 @@ def interior(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: flo
     Returns
     -------
     Interior
-        The best point seen; its gap is above ``tol`` where rounding, or rows that no w separates, end the steps.
+        The best point seen; its gap is above ``tol`` where rounding, or rows that no w separates, end the
+        steps.
 
     Examples
     --------
@@ -91,26 +119,15 @@ def interior(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: flo
     for _ in range(_MOST_STEPS):
         if best.gap <= tol:
             break
-        dual_residual = A.T @ lam - quadratic * x
-        primal_residual = A @ x - s - g
-        ratio = lam / s
-        H = A.T @ (ratio[:, None] * A)
-        H[np.diag_indices_from(H)] += quadratic
         try:
-            solve = definite_solver(H)
+            at = _Conditions.linearised(A, quadratic, g, x, s, lam)
         except np.linalg.LinAlgError:  # not definite to rounding
             break
         mu = float(s @ lam) / m
-        change = np.zeros(m)  # of s lam, beyond first order
-        for target in (0.0, None):
-            # aim at 0 first; how far that goes says how much of mu to keep
-            if target is None:
-                reached = float((s + _reach(s, ds) * ds) @ (lam + _reach(lam, dlam) * dlam)) / m
-                target, change = mu * (reached / mu) ** 3, ds * dlam
-            right = (target - change) / s - lam
-            dx = solve(dual_residual + A.T @ (right - ratio * primal_residual))
-            ds = A @ dx + primal_residual
-            dlam = right - ratio * ds
+        # aim at 0 first; how far that goes says how much of mu to keep
+        _, ds, dlam = at.move(0.0, np.zeros(m))
+        reached = float((s + _reach(s, ds) * ds) @ (lam + _reach(lam, dlam) * dlam)) / m
+        dx, ds, dlam = at.move(mu * (reached / mu) ** 3, ds * dlam)
         step = _SHARE * min(_reach(s, ds), _reach(lam, dlam))
         x, s, lam = x + step * dx, s + step * ds, lam + step * dlam
         if not np.isfinite(lam).all():

@@ -125,22 +125,3 @@ def active_set(working: WorkingSet, groups: int, p: Array, tol: float, most: int
         if not joined:
             break
     return p
-
-
-def gordan(working: WorkingSet, p: Array) -> Array:
-    """Move ``p`` by the least correction with ``Z^T p = 0``; sums stay where the rows allow it.
-
-    Where the upper bound has almost vanished, this turns it into Gordan's proof, or shows by a negative
-    weight that these rows do not give one.
-    """
-    face = np.flatnonzero(p > 0.0)
-    Z = working.rows_of(face)
-    E = (working.group[face, None] == np.unique(working.group)).astype(np.float64)
-    A = np.vstack([Z.T, E.T * np.abs(Z).max()])
-    x = p[face].copy()
-    target = np.concatenate([np.zeros(Z.shape[1]), (E.T @ x) * np.abs(Z).max()])
-    for _ in range(3):
-        x += np.linalg.lstsq(A, target - A @ x, rcond=None)[0]
-    found = np.zeros_like(p)
-    found[face] = x
-    return found

@@ -23,9 +23,10 @@ from prgd.algorithms import DualAcceleration
 from prgd.checks import check_positive, check_whole
 from prgd.losses import Array
 from prgd.maxmargin import pairs
+from prgd.maxmargin.gordan import is_proven, vanishing_weights
 from prgd.maxmargin.gram import WorkingSet
 from prgd.maxmargin.interior import interior
-from prgd.maxmargin.polish import active_set, gordan, polish, primal
+from prgd.maxmargin.polish import active_set, polish, primal
 from prgd.maxmargin.result import MaxMarginResult
 from prgd.problem import Problem
 from prgd.result import Status
@@ -187,8 +188,7 @@ def _solve(
     if w is None:
         w = run(problem, DualAcceleration(), stop=_WARM_UP, record=_WARM_UP + 1).w
         best.passes += _WARM_UP + 1
-    first = min(problem.n, max(64, min(2 * problem.d, 256))) // groups
-    worst = rows.worst(w, max(1, first), problem.fit_intercept, np.empty(0, np.int64))
+    worst = rows.worst(w, _first_rows(problem), problem.fit_intercept, np.empty(0, np.int64))
     best.passes += 1
     best.see_w(w, worst)
     working = WorkingSet(rows, problem.fit_intercept)
@@ -214,8 +214,9 @@ def _solve(
             u = working.combine(p) / groups
         upper = norm(u)
         best.see_p(upper, working.indices, p / groups)
-        if upper <= 1e-6 * problem.max_norm and _prove_none(working, best, p, groups):
-            return Status.NOT_SEPARABLE
+        if upper <= 1e-6 * problem.max_norm and (none := vanishing_weights(working, groups, p)) is not None:
+            best.see_p(norm(working.combine(none)) / groups, working.indices, none / groups)
+            return Status.NOT_SEPARABLE if is_proven(working, none) else Status.STALLED
         if use_polish and _EPS * problem.max_norm**2 > 0.1 * tol * upper**2 and violation <= 0.1:
             u = primal(working, groups, p) * upper**2
         elif direction is not None:
@@ -245,6 +246,11 @@ def _solve(
         violation_tol = max(0.25 * tol, min(0.1 * violation_tol if not outside.size else 0.1, 0.1 * best.gap))
 
 
+def _first_rows(problem: Problem) -> int:
+    """Return how many rows, of each class with an intercept, start the working set."""
+    return min(max(64, 2 * problem.d), 256) // (2 if problem.fit_intercept else 1)
+
+
 def _start(working: WorkingSet, groups: int) -> Array:
     """Put all weight on the shortest row of each group."""
     p = np.zeros(working.size)
@@ -259,7 +265,8 @@ def _interior(working: WorkingSet, groups: int, start: Array, tol: float) -> tup
 
     Once the support shows, the polish makes its weights exact and all others zero.
     """
-    found = interior(working.Z, 1.0 - 2.0 * working.group, groups == 2, start, tol)
+    signs = np.where(working.group == 0, 1.0, -1.0)
+    found = interior(working.Z, signs, groups == 2, start, tol)
     if found.gap > tol:
         return None
     p = np.where(found.is_active, found.p, 0.0)
@@ -278,20 +285,6 @@ def _violators(worst: tuple[Worst, ...], b: float, level: float, most: int) -> n
     indices = np.concatenate([group.indices for group in worst])
     order = np.argsort(margins, kind="stable")[:most]
     return indices[order[margins[order] < level]]
-
-
-def _prove_none(working: WorkingSet, best: _Best, p: Array, groups: int) -> bool:
-    """Try to turn an almost vanished upper bound into Gordan's proof."""
-    found = gordan(working, p)
-    if found.min() < 0.0:
-        return False
-    upper = norm(working.combine(found)) / groups
-    # down to the rounding of this sum, not merely small: a margin of 1e-13 is a margin, and so is one of
-    # 1e-9 beside rows of norm 1e9 that carry next to no weight
-    if upper > 4.0 * _EPS * float(found @ working.norms()) / groups:
-        return False
-    best.see_p(upper, working.indices, found / groups)
-    return True
 
 
 def _result(problem: Problem, best: _Best, status: Status, tol: float) -> MaxMarginResult:

@@ -1,12 +1,10 @@
-"""Tensors as rows: what is taken, where the kernels run, CSR, and the words for a full device."""
+"""Tensors as rows: what is taken, CSR, and the words for a full device."""
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -15,8 +13,6 @@ import numpy.typing as npt
 from prgd.rows.base import NotFiniteError, Signs
 
 Tensor = Any  # torch.Tensor, which is not imported with prgd
-
-_WIDEST = 2**13  # columns of which the registers of a program hold w, the sum and a row
 
 
 def as_tensor(X: Any, device: Any) -> Tensor:
@@ -30,7 +26,12 @@ def as_tensor(X: Any, device: Any) -> Tensor:
                 f"device={str(device)!r} was asked for, but torch finds no CUDA device. "
                 "Install a CUDA build of torch and its driver, or leave device out."
             )
-    X = X.detach() if isinstance(X, torch.Tensor) else torch.as_tensor(X)
+    # torch warns of arrays that it could write to and must not
+    X = (
+        X.detach()
+        if isinstance(X, torch.Tensor)
+        else torch.from_numpy(np.require(X, requirements=["C", "W"]))
+    )
     if X.layout not in (torch.strided, torch.sparse_csr):
         raise TypeError(f"X must be a strided or sparse CSR tensor; got {X.layout}. Use X.to_sparse_csr().")
     if X.is_complex():
@@ -38,12 +39,6 @@ def as_tensor(X: Any, device: Any) -> Tensor:
     with room(X, device):
         X = X.to(device) if device is not None else X
         return X if X.is_floating_point() and X.element_size() > 1 else X.double()
-
-
-def has_kernels(X: Tensor) -> bool:
-    """Tell whether the Triton kernels take X: on CUDA, or anywhere in Triton's interpreter."""
-    on_device = X.is_cuda or os.environ.get("TRITON_INTERPRET") == "1"
-    return bool(on_device and X.stride(1) == 1 and X.shape[1] <= _WIDEST and find_spec("triton") is not None)
 
 
 @contextmanager
@@ -58,10 +53,10 @@ def room(X: Tensor, device: Any = None) -> Iterator[None]:
         total = torch.cuda.mem_get_info(device or X.device)[1]
         row = d * X.element_size() + 48  # margins, labels and what a search for the smallest needs
         raise MemoryError(
-            f"The device has no room for a pass over {n} rows of {d} {X.dtype} ({n * d * X.element_size():.2g} "
-            f"bytes): its {total:.3g} bytes hold about {int(0.9 * total / row)} such rows if nothing else is "
-            "there. Free other tensors, store X in bfloat16, or keep the rows on the host in chunks "
-            "(prgd.ChunkedRows.from_blocks, prgd.open_rows)."
+            f"The device has no room for a pass over {n} rows of {d} {X.dtype}: its {total:.3g} bytes hold "
+            f"about {int(0.9 * total / row)} such rows if nothing else is there. Free other tensors, store X "
+            "in bfloat16, or keep the rows on the host in chunks (prgd.ChunkedRows.from_blocks, "
+            "prgd.open_rows)."
         ) from error
 
 

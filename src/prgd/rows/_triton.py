@@ -1,13 +1,16 @@
 """Triton kernels: one Tally, or all margins, of rows in device memory. Imported on first use.
 
-A program takes tiles of ``STEPS x SLOTS`` rows. One step is a row for each slot, cut into ``CHUNKS`` chunks of
+A program takes tiles of ``STEPS x SLOTS`` rows. A step is a row for each slot, cut into ``CHUNKS`` chunks of
 ``WIDTH`` loads, 16 bytes for every thread; a thread keeps its columns of w and of the sum in registers, so
 that the rows are read once and used twice. Each slot runs an online softmax of its own: within the loop the
 threads meet only in the product of a row with w. Slots meet once, after the loop; programs in `merge_kernel`.
 
-The sign of row i is bit ``i % 32`` of word ``i // 32`` of ``Y``. Packed rows are pairs of bfloat16 loaded as one
-32-bit integer: a shift or a mask makes a float32 of either.
+The sign of row i is bit ``i % 32`` of word ``i // 32`` of ``Y``. Packed rows are pairs of bfloat16 loaded as
+one 32-bit integer: a shift or a mask makes a float32 of either.
 """
+
+# ruff: noqa: ANN001, ANN202, RUF005 - the compiler reads these as code, and has types of its own
+# mypy: ignore-errors
 
 from __future__ import annotations
 
@@ -283,7 +286,7 @@ def tally_kernel(
 def merge_kernel(
     parts, out, count, D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr
 ):
-    """Merge the ``count <= ROWS`` Tallies of all programs: program (b, g) sums block b of the columns of group g."""
+    """Merge the ``count <= ROWS`` Tallies of all programs: (b, g) sums columns of block b for group g."""
     group, groups = tl.program_id(1), tl.num_programs(1)
     parts += group * (SCALARS + D)
     step = groups * (SCALARS + D)

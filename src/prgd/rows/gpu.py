@@ -7,17 +7,16 @@ smallest margins brings those few rows back.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
-from math import gcd
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from prgd.losses import Array, Loss
-from prgd.rows._tensors import Csr, as_tensor, check_finite, has_kernels, room
-from prgd.rows.base import Measure, Signs, Worst, check_shape, read_labels, read_weights
+from prgd.rows._launch import Kernels, has_kernels
+from prgd.rows._tensors import Csr, as_tensor, check_finite, room
+from prgd.rows.base import Measure, Signs, Worst, as_tally, check_shape, read_labels, read_weights
 from prgd.tally import Tally, merge_all
 from prgd.vectors import norm
 
@@ -33,45 +32,6 @@ _CHUNK_BYTES = 2**28  # of rows that torch widens to float64 at a time
 _WIDE = 32.0
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How a kernel lays rows over its threads; see `prgd.rows._triton`."""
-
-    steps: int
-    slots: int
-    width: int
-    warps: int
-    programs: int  # for each multiprocessor
-    stages: int = 1
-
-
-def choose_plan(d: int, load_bytes: int, vector_bytes: int) -> Plan:
-    """Return the plan for rows of ``d`` numbers.
-
-    About 16 numbers of a row for each thread: fewer, and the exchange that ends a product costs more than the
-    product; more, and w, the sums and the rows in flight leave the registers.
-
-    Parameters
-    ----------
-    d : int
-    load_bytes : int
-        Size of what is loaded: a number, or two of them packed.
-    vector_bytes : int
-        Bytes that a thread may load at once, as the rows are aligned; at most 16.
-    """
-    warps = 1 if d <= 1024 else min(_power_of_two(-(-d // 512)), 16)
-    lanes = min(max(_power_of_two(-(-d // 16)), 4), 32) if warps == 1 else 32 * warps
-    held = -(-d // lanes)
-    steps = max(1, min(4, 64 // _power_of_two(held)))
-    if load_bytes == 8:
-        steps = max(1, steps // 2)
-    return Plan(steps, 32 * warps // lanes, lanes * (vector_bytes // load_bytes), warps, max(1, 16 // warps))
-
-
-def _power_of_two(number: int) -> int:
-    return 1 << max(0, number - 1).bit_length()
-
-
 class TensorRows:
     """Rows of a torch tensor on any device.
 
@@ -81,8 +41,8 @@ class TensorRows:
         float16, bfloat16, float32 and float64 are used as they lie. Sums are in float64 for float64 and off
         CUDA; the kernels sum smaller types in float32, and programs in float64.
     y : tensor or array of shape (n,), optional
-        Labels of two classes, applied on the fly. ``None``: the rows are z_i = y_i x_i already. A tensor must be
-        on the device of X.
+        Labels of two classes, applied on the fly. ``None``: the rows are z_i = y_i x_i already. A tensor must
+        be on the device of X.
     sample_weight : tensor or array of shape (n,), optional
     device : str or torch.device, optional
         Where to put X, e.g. ``"cuda"``. Default: where it is.
@@ -120,8 +80,9 @@ class TensorRows:
             plus = torch.where(self._signs > 0, mass.to(self.device), 0.0).sum()
             minus = torch.where(self._signs < 0, mass.to(self.device), 0.0).sum()
         self.class_weights = (float(plus), float(minus))
-        self._kernels = self._sparse is None and has_kernels(X)
-        self._plan = self._default_plan() if self._kernels else None
+        self._kernels: Kernels | None = None
+        if self._sparse is None and has_kernels(X):
+            self._kernels = Kernels(X, self._signs if self.classes is not None else None, self._weights)
 
     def __repr__(self) -> str:
         return f"TensorRows({self.n} x {self.d} {self._X.dtype} on {self.device})"
@@ -140,8 +101,8 @@ class TensorRows:
             if classes.numel() == 2 and bool(torch.isfinite(classes).all()):
                 signs = torch.where(y == classes[1], 1, -1).to(torch.int8)
                 return signs, classes.cpu().numpy()
-        signs, found = read_labels(y.cpu().numpy() if isinstance(y, torch.Tensor) else y, self.n)
-        return torch.from_numpy(signs).to(self.device), found
+        read, found = read_labels(y.cpu().numpy() if isinstance(y, torch.Tensor) else y, self.n)
+        return torch.from_numpy(read).to(self.device), found
 
     def _read_weights(self, sample_weight: Any) -> Tensor | None:
         import torch
@@ -163,15 +124,12 @@ class TensorRows:
         """Return the sample weights, empty where all are 1."""
         return self._host_weights
 
-    @cached_property
-    def _measured(self) -> Measure:
-        return self._measure()
-
     def measure(self) -> Measure:
         """Check that all entries are finite, and measure the row norms."""
         return self._measured
 
-    def _measure(self) -> Measure:
+    @cached_property
+    def _measured(self) -> Measure:
         import torch
 
         largest, zeros = 0.0, 0
@@ -199,96 +157,19 @@ class TensorRows:
         for start in range(0, self.n, step):
             yield slice(start, min(start + step, self.n))
 
-    def _default_plan(self) -> Plan:
-        load_bytes = self._loads.element_size()
-        vector_bytes = gcd(16, self._loads.stride(0) * load_bytes, self._X.data_ptr())
-        return choose_plan(self.d, load_bytes, vector_bytes)
-
-    @cached_property
-    def _loads(self) -> Tensor:
-        """X as the kernels load it: bfloat16 in pairs where rows allow it."""
-        import torch
-
-        X = self._X
-        in_pairs = X.dtype == torch.bfloat16 and self.d % 2 == 0 and X.stride(0) % 2 == 0
-        return X.view(torch.int32) if in_pairs and X.data_ptr() % 4 == 0 else X
-
-    @cached_property
-    def _words(self) -> Tensor:
-        """Signs for the kernels: one bit a row."""
-        import torch
-
-        negative = torch.zeros(-(-self.n // 32) * 32, dtype=torch.int32, device=self.device)
-        negative[: self.n] = self._signs < 0
-        place = torch.arange(32, dtype=torch.int64, device=self.device)
-        words = (negative.view(-1, 32).long() << place).sum(dim=1)
-        return torch.where(words >= 2**31, words - 2**32, words).to(torch.int32)
-
     def tallies(self, w: Array, loss: Loss, by_class: bool = False) -> tuple[Tally, ...]:
         """Sum all rows at ``w``, in one reading."""
         with room(self._X):
-            if self._plan is None:
+            if self._kernels is None:
                 return self._torch_tallies(w, loss, by_class)
-            found = self.launch(self._send(w), loss, by_class, self._plan, norm(w)).cpu().numpy()
+            wide = norm(w) * self.measure().max_norm > _WIDE
+            found = self._kernels.tallies(self._send(w), loss, by_class, wide=wide).cpu().numpy()
         counts = self.class_weights if by_class else (sum(self.class_weights),)
         return tuple(
-            Tally(*row[:4].tolist(), vector=row[5:], margin=float(row[4]), count=count)
-            for row, count in zip(found, counts, strict=True)
+            as_tally(np.append(row[:5], count), row[5:]) for row, count in zip(found, counts, strict=True)
         )
 
-    def launch(self, w: Tensor, loss: Loss, by_class: bool, plan: Plan, length: float) -> Tensor:
-        """Enqueue a pass; the answer has shape (groups, 5 + d), each row as `_triton` lays it out."""
-        import torch
-        import triton
-        import triton.language as tl
-
-        from prgd.rows import _triton
-
-        if by_class or loss == "logistic":  # they hold more in registers
-            plan = replace(plan, steps=min(plan.steps, 2))
-        groups, columns = 2 if by_class else 1, self.d + _triton.SCALARS.value
-        programs = self._programs(plan)
-        parts = torch.empty((programs, groups, columns), dtype=torch.float64, device=self.device)
-        out = torch.empty((groups, columns), dtype=torch.float64, device=self.device)
-        double = self._X.dtype == torch.float64
-        wide = double or length * self.measure().max_norm > _WIDE
-        weights = self._weights
-        _triton.tally_kernel[(programs,)](
-            self._loads, self._words, w if weights is None else weights, w, parts, self.n,
-            **self._layout(plan), WEIGHTED=weights is not None, BY_CLASS=by_class, LOGISTIC=loss == "logistic",
-            DOT=tl.float64 if wide else tl.float32, SUM=tl.float64 if double else tl.float32,
-            STAGES=plan.stages, num_warps=plan.warps,
-        )  # fmt: skip
-        width = 8
-        _triton.merge_kernel[(-(-self.d // width), groups)](
-            parts, out, programs, D=self.d, ROWS=triton.next_power_of_2(programs),
-            BLOCK=min(1024, triton.next_power_of_2(programs)), WIDTH=width, num_warps=8,
-        )  # fmt: skip
-        return out
-
-    def _programs(self, plan: Plan) -> int:
-        import torch
-
-        processors = 4
-        if self.device.type == "cuda":
-            processors = torch.cuda.get_device_properties(self.device).multi_processor_count
-        return min(processors * plan.programs, -(-self.n // (plan.steps * plan.slots)))
-
-    def _layout(self, plan: Plan) -> dict[str, Any]:
-        """Return what the kernels know when they are compiled."""
-        loads = self._loads
-        return {
-            "STRIDE": loads.stride(0),
-            "D": self.d,
-            "STEPS": plan.steps,
-            "SLOTS": plan.slots,
-            "WIDTH": plan.width,
-            "CHUNKS": -(-loads.shape[1] // plan.width),
-            "PARTS": self.d // loads.shape[1],
-            "LABELLED": self.classes is not None,
-        }
-
-    def _send(self, v: Array) -> Tensor:
+    def _send(self, v: npt.NDArray[Any]) -> Tensor:
         import torch
 
         return torch.from_numpy(np.array(v)).to(self.device)
@@ -306,9 +187,8 @@ class TensorRows:
             for group in groups:
                 s = torch.ones_like(m) if self._weights is None else self._weights[at]
                 s = s if group is None else torch.where(group, s, 0.0)
-                found.append(
-                    _tally(m, s, loss, lambda c, at=at, combine=combine: combine(c * self._signs[at]))
-                )
+                weights, scalars = _weigh(m, s, loss)
+                found.append(as_tally(scalars, np.asarray(combine(weights * self._signs[at]).cpu().numpy())))
             total.append(found)
         return tuple(merge_all(parts[g] for parts in total) for g in range(2 if by_class else 1))
 
@@ -326,26 +206,11 @@ class TensorRows:
         import torch
 
         v = self._send(w)
+        if self._kernels is not None:
+            return self._kernels.margins(v)
         out = torch.empty(self.n, dtype=torch.float64, device=self.device)
-        if self._plan is None:
-            for at, times, _ in self._products():
-                out[at] = times(v) * self._signs[at]
-            return out
-        import triton.language as tl
-
-        from prgd.rows import _triton
-
-        plan = self._plan
-        _triton.margins_kernel[(self._programs(plan),)](
-            self._loads,
-            self._words,
-            v,
-            out,
-            self.n,
-            **self._layout(plan),
-            DOT=tl.float64,
-            num_warps=plan.warps,
-        )
+        for at, times, _ in self._products():
+            out[at] = times(v) * self._signs[at]
         return out
 
     def margins(self, w: Array) -> Array:
@@ -395,24 +260,21 @@ class TensorRows:
             return np.asarray(self._X[at].double().cpu().numpy()) * signs[:, None]
 
 
-def _tally(m: Tensor, s: Tensor, loss: Loss, combine: Any) -> Tally:
-    """Return the Tally of a part from its margins and weights."""
+def _weigh(m: Tensor, s: Tensor, loss: Loss) -> tuple[Tensor, Array]:
+    """Return ``s_i (-l'(m_i))`` and the scalars of a Tally, all relative to the largest terms."""
     import torch
     from torch.nn.functional import softplus
 
-    used = s > 0.0
-    margins = torch.where(used, m, torch.inf)
-    margin = float(margins.min())
-    if margin == np.inf:
-        return Tally.identity(int(combine(torch.zeros_like(m)).numel()))
+    margins = torch.where(s > 0.0, m, torch.inf)
+    if not bool((margins < torch.inf).any()):
+        return torch.zeros_like(m), np.array([-np.inf, 0.0, -np.inf, 0.0, np.inf, 0.0])
     log_slope = log_value = -margins
     if loss == "logistic":
         log_slope = -softplus(margins, threshold=40.0)
         # log log(1 + e^-m) is -m where the inner logarithm would underflow
         near = torch.clamp(margins, max=37.0)
         log_value = torch.where(margins > 37.0, -margins, softplus(-near, threshold=40.0).log())
-    shift, slope_shift = float(log_value.max()), float(log_slope.max())
-    p = s * torch.exp(log_slope - slope_shift)
-    mass = s * torch.exp(log_value - shift)
-    vector = np.asarray(combine(p).cpu().numpy())
-    return Tally(shift, float(mass.sum()), slope_shift, float(p.sum()), vector, margin, float(s.sum()))
+    shift, slope_shift = log_value.max(), log_slope.max()
+    weights, mass = s * torch.exp(log_slope - slope_shift), s * torch.exp(log_value - shift)
+    scalars = torch.stack([shift, mass.sum(), slope_shift, weights.sum(), margins.min(), s.sum()])
+    return weights, np.asarray(scalars.cpu().numpy())
