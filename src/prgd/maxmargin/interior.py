@@ -22,6 +22,7 @@ from prgd.vectors import norm
 
 _MOST_STEPS = 80
 _SHARE = 0.99  # of the way to the boundary
+_VANISHED = 1e-9  # an upper bound, in units of the largest row norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +38,20 @@ class Interior:
     w : ndarray of shape (d,)
     gap : float
         Relative gap between the bound of p and the margin of w, over these rows.
+    upper : float
+        The bound of p, in units of the largest row norm.
     """
 
     p: Array
     is_active: np.ndarray[tuple[int], np.dtype[np.bool_]]
     w: Array
     gap: float
+    upper: float
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether p is close to Gordan's weights: the multipliers diverge where no w separates the rows."""
+        return self.upper <= _VANISHED
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +99,7 @@ def interior(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: flo
     Returns
     -------
     Interior
-        The best point seen; its gap is above ``tol`` where rounding, or rows that no w separates, end the
-        steps.
+        The best point seen; its gap is above ``tol`` where rounding ends the steps, or its bound vanishes.
 
     Examples
     --------
@@ -133,6 +141,8 @@ def interior(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: flo
         if not np.isfinite(lam).all():
             break
         now = _measure(A, groups, x, s, lam, d)
+        if now.vanishes:
+            return now
         best = now if now.gap < best.gap else best
     return best
 
@@ -155,4 +165,4 @@ def _measure(
     # both have no unit: the slack in units of the margin
     is_active = p > s / (upper * norm(x[:d]))
     gap = (upper - lower) / upper if upper > 0.0 else np.inf
-    return Interior(p, is_active, x[:d], gap)
+    return Interior(p, is_active, x[:d], gap, upper)

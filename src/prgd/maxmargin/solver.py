@@ -267,6 +267,8 @@ def _interior(working: WorkingSet, groups: int, start: Array, tol: float) -> tup
     """
     signs = np.where(working.group == 0, 1.0, -1.0)
     found = interior(working.Z, signs, groups == 2, start, tol)
+    if found.vanishes:
+        return found.p, found.w
     if found.gap > tol:
         return None
     p = np.where(found.is_active, found.p, 0.0)
