@@ -38,8 +38,9 @@ _WARM_UP = 6  # passes that order the rows
 _SMALL_MARGIN = 1e-4  # of the largest row norm: below it Gram matrices lose half of the digits
 _PATIENCE = 25  # rounds without progress: the rounding floor of a tiny margin
 _EPS = float(np.finfo(np.float64).eps)
-_MOST_ROWS = 5000  # of the working set: a Gram matrix of 200 MB
-_MOST_FLAT_ROWS = 20000  # where no Gram matrix is needed
+_MOST_ROWS = 5000  # of the working set before idle rows go: a Gram matrix of 200 MB
+_MOST_FLAT_ROWS = 20_000  # where no Gram matrix is needed
+_MOST_GRAM_ROWS = 20_000  # that carry weight, or nearly: a Gram matrix of 3.2 GB
 
 
 @dataclass
@@ -240,6 +241,8 @@ def _solve(
                     mask |= p > 0.0
                 p = p[mask]
                 working.keep(mask)
+            if not descent_is_slow and working.size + outside.size > _MOST_GRAM_ROWS:
+                return Status.STALLED
             working.add(outside)
             p = np.concatenate([p, np.zeros(outside.size)])
         g = np.empty(0) if descent_is_slow else working.margins(working.combine(p))
