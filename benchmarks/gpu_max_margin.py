@@ -57,7 +57,8 @@ def recheck(X: torch.Tensor, y: torch.Tensor, result: prgd.MaxMarginResult) -> t
         margin = min(margin, float((labels * (part.double() @ w + result.intercept)).min()))
     support = torch.from_numpy(result.support).to(X.device)
     p = torch.from_numpy(result.dual).to(X.device)
-    assert float(p.min()) >= 0.0 and abs(float(p.sum()) - 1.0) < 1e-12
+    assert float(p.min()) >= 0.0
+    assert abs(float(p.sum()) - 1.0) < 1e-12
     if result.fit_intercept:
         assert abs(float(p[y[support] > 0].sum()) - 0.5) < 1e-12
     u = (p * y[support]) @ X[support].double()

@@ -77,13 +77,11 @@ class Csr:
 
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sparse CSR|Sparse CSC", category=UserWarning)
-            self._X = torch.sparse_csr_tensor(
-                X.crow_indices(), X.col_indices(), X.values().double(), size=X.shape
-            )
+            parts = X.crow_indices(), X.col_indices(), X.values().double()
+            self._X = torch.sparse_csr_tensor(*parts, size=X.shape, check_invariants=True)
             turned = self._X.to_sparse_csc()
-            self._transpose = torch.sparse_csr_tensor(
-                turned.ccol_indices(), turned.row_indices(), turned.values(), size=X.shape[::-1]
-            )
+            parts = turned.ccol_indices(), turned.row_indices(), turned.values()
+            self._transpose = torch.sparse_csr_tensor(*parts, size=X.shape[::-1], check_invariants=False)
 
     def times(self, v: Tensor) -> Tensor:
         """Return ``X v``."""
