@@ -5,10 +5,20 @@ from __future__ import annotations
 import grid
 import numpy as np
 import pytest
+import torch
 
 import prgd
 
 LOSSES = ("exponential", "logistic")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Let torch not wake threads for a hundred rows: on busy cores it would wait for them."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def oracle(X, y, s, w, loss):

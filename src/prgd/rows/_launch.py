@@ -62,8 +62,8 @@ def choose_plan(d: int, load_bytes: int, vector_bytes: int, *, in_pairs: bool = 
     """
     is_wide = in_pairs and d > 512
     lanes = max(4, _power_of_two(-(-d // (32 if is_wide else 16))))
-    if lanes == 64:
-        lanes = 32
+    if d <= 1024:
+        lanes = min(lanes, 32)
     warps = max(4, lanes // 32)
     steps = 1 if is_wide else 2 if load_bytes == 8 else 4
     width = lanes * (vector_bytes // load_bytes)

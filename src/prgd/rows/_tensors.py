@@ -116,7 +116,7 @@ class Csr:
         from scipy.sparse import csr_array
 
         crow = self._X.crow_indices()
-        at = torch.from_numpy(indices).to(crow.device)
+        at = torch.from_numpy(indices.copy()).to(crow.device)  # torch warns of arrays that are read-only
         counts = crow[at + 1] - crow[at]
         starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
         entries = torch.arange(int(starts[-1]), device=crow.device)

@@ -227,7 +227,7 @@ class TensorRows:
             groups = [self._signs > 0, self._signs < 0] if by_class else [None]
             sides = [margins if g is None else torch.where(g, margins, torch.inf) for g in groups]
             smallest = [float(side.min()) for side in sides]
-            left_out = torch.from_numpy(without).to(self.device)
+            left_out = self._send(without)
             found = []
             for low, side in zip(smallest, sides, strict=True):
                 side[left_out] = torch.inf
