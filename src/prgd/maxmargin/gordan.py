@@ -33,8 +33,9 @@ def vanishing_weights(working: WorkingSet, groups: int, p: Array) -> Array | Non
         return None
     found = np.zeros_like(p)
     found[face] = x
-    vanishes = norm(working.combine(found)) <= 4.0 * _EPS * float(found @ working.norms())
-    return found if vanishes else None
+    sizes = found * working.norms()
+    found[sizes <= _EPS * sizes.sum()] = 0.0  # less than rounding: the true weights may well be zero
+    return found if norm(working.combine(found)) <= 4.0 * _EPS * float(sizes.sum()) else None
 
 
 def is_proven(working: WorkingSet, p: Array) -> bool:
