@@ -142,8 +142,8 @@ class ClusterRows:
                 elif time.monotonic() - seen > self._timeout:
                     raise RowsLostError(
                         f"All workers of the cluster at {self._client.scheduler.address}, or its scheduler, "
-                        f"were lost, and none came back within {self._timeout:g} s. Start them, open the rows "
-                        "again, and go on from the last state."
+                        f"were lost, and none came back within {self._timeout:g} s. Start them, open the "
+                        "rows again, and go on from the last state."
                     )
         finally:
             future.cancel()
