@@ -7,7 +7,6 @@ import io
 import json
 import re
 import signal
-import sys
 from pathlib import Path
 
 import numpy as np
