@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import torch
 from torch import Tensor
 
 
-def is_plain_sgd(optimizer: torch.optim.Optimizer) -> bool:
+def is_plain_sgd(optimizer: torch.optim.Optimizer) -> TypeGuard[torch.optim.SGD]:
     """Tell whether `step_fused_sgd` does all that ``optimizer.step`` would do."""
     if type(optimizer) is not torch.optim.SGD or torch.compiler.is_compiling():
         return False
@@ -16,9 +18,8 @@ def is_plain_sgd(optimizer: torch.optim.Optimizer) -> bool:
 def step_fused_sgd(optimizer: torch.optim.SGD, found_inf: Tensor) -> None:
     """Take a step of a fused SGD that has its momentum, unless ``found_inf`` is 1 on the device.
 
-    ``optimizer.step`` gives the same numbers, but takes three times as long on the host, for hooks, checks and
-    grouping; and the host is what an optimizer's step waits for on a fast device. All parameters must be of
-    one device and dtype.
+    All parameters must be of one device and dtype. ``optimizer.step`` gives the same numbers, but takes three
+    times as long on the host (hooks, checks, grouping), and on a fast device the host sets the pace.
     """
     for group in optimizer.param_groups:
         parameters = [p for p in group["params"] if p.grad is not None]

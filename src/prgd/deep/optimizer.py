@@ -191,8 +191,8 @@ class PRGD(Wrapper):
             raise ValueError(
                 f"{self.T!r} does not advance: T({self.k + 1}) <= T({self.k}) = {self.T(self.k)}."
             )
-        usable = length.nan_to_num_(nan=0.0, posinf=0.0)
-        factor = (R_k / usable).nan_to_num_(posinf=1.0)
+        # 1 where the norm is 0 or not finite
+        factor = (R_k / length.nan_to_num_(nan=0.0, posinf=0.0)).nan_to_num_(posinf=1.0)
         scale_(parameters, factor)
         self._rescale_momentum(factor)
         self._radius.fill_(R_k)

@@ -35,7 +35,7 @@ def local(tensor: Tensor) -> Tensor:
 
 
 def wide_dtype(device: torch.device) -> torch.dtype:
-    """Return the dtype for norms and radii: float64 where the device has it."""
+    """Return the dtype to combine norms in: float64 where the device has it."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
@@ -53,13 +53,9 @@ def grouped(tensors: list[Tensor]) -> list[Group]:
         return [Group((), tensors)]
     groups: dict[tuple[Any, ...], Group] = {}
     for tensor in tensors:
-        layout: tuple[Any, ...] = ()
-        if is_sharded(tensor):
-            layout, tensor = (tensor.device_mesh, tensor.placements), local(tensor)  # type: ignore[attr-defined]  # noqa: PLW2901
-        key = (layout, tensor.device, tensor.dtype)
-        if key not in groups:
-            groups[key] = Group(layout, [])
-        groups[key].tensors.append(tensor)
+        layout = (tensor.device_mesh, tensor.placements) if is_sharded(tensor) else ()  # type: ignore[attr-defined]
+        group = groups.setdefault((layout, tensor.device, tensor.dtype), Group(layout, []))
+        group.tensors.append(local(tensor))
     return list(groups.values())
 
 
@@ -143,9 +139,9 @@ def _local_norm(tensors: list[Tensor]) -> Tensor:
 
 
 def _block_norms(tensors: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
-    """Return vectors of norms, of at most ``_BLOCK`` numbers each.
+    """Return vectors of norms, each norm of at most ``_BLOCK`` numbers.
 
-    On a CPU a float64 accumulator is eight times slower, and a float32 one for all of a tensor loses 5 digits.
+    On a CPU, a float64 accumulator is 8 times slower, and a float32 one for a whole tensor loses 5 digits.
     """
     norms, rests = [], []
     for tensor in tensors:
@@ -168,4 +164,3 @@ def _reduce(value: Tensor, layout: tuple[Any, ...], operation: str) -> Tensor:
     mesh, placements = layout
     spread = [Partial(operation) if p.is_shard() else Replicate() for p in placements]
     return DTensor.from_local(value, mesh, spread, run_check=False).full_tensor()
-
