@@ -20,7 +20,7 @@ test: lint ## Lint, type-check and run all tests, with coverage
 	$(BIN)/python -m pytest --cov --cov-report= $(PYTEST_ARGS)
 	@# once more without the compiler, so that coverage sees inside the kernels (plain NumPy scalars warn of overflow)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -m kernels -W ignore::RuntimeWarning --cov --cov-append --cov-report=
-	$(BIN)/python -m coverage report
+	$(BIN)/python -m coverage report --fail-under=95
 
 lint: $(VENV)/.installed-dev ## Run ruff and mypy
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import io
 import math
@@ -182,6 +183,10 @@ def test_excluded_groups_are_stepped_by_the_base_alone():
             sgd.step()
         assert optimizer.norm() == pytest.approx(body.double().norm().item(), rel=1e-7)
     assert torch.allclose(head, alone)
+    optimizer.param_groups[1]["homogeneous"] = True
+    optimizer.step()
+    both = torch.cat([head, body]).double().norm().item()
+    assert both == pytest.approx(optimizer.R_k, rel=1e-6)
 
 
 # company in PyTorch
@@ -276,13 +281,15 @@ def test_closure_gives_the_loss():
     assert torch.equal(train(other, deep.NGD(other.parameters(), lr=0.1), 5), flat(model))
 
 
-class Waits(TorchDispatchMode):
-    """Counts how often a value of a tensor is read on the host."""
+class Calls(TorchDispatchMode):
+    """Counts calls of torch's operators; on a GPU each is a launch or a few."""
 
-    count = 0
+    def __init__(self):
+        super().__init__()
+        self.count = collections.Counter()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.count += function is torch.ops.aten._local_scalar_dense.default
+        self.count[function] += function.namespace == "aten"
         return function(*args, **(kwargs or {}))
 
 
@@ -293,11 +300,61 @@ def test_no_value_is_read_on_the_host(base):
     train(model, optimizer, 2)  # the first rescaling reads R_0, the first base step waits
     losses = [torch.tensor(1.0)] * 20
     gradients(model)
-    with Waits() as waits:
+    with Calls() as calls:
         for loss in losses:
             optimizer.step(loss=loss)
     assert optimizer.k == 6
-    assert waits.count == 0
+    assert calls.count[torch.ops.aten._local_scalar_dense.default] == 0
+
+
+@pytest.mark.parametrize("tensors", [2, 40])
+def test_calls_do_not_grow_with_the_number_of_tensors(tensors):
+    w = [torch.nn.Parameter(torch.ones(3)) for _ in range(tensors)]
+    optimizer = deep.PRGD(w, **SCHEDULE)
+    for p in w:
+        p.grad = torch.ones(3)
+    for _ in range(2):
+        optimizer.step(loss=1.0)
+    with Calls() as calls:
+        optimizer.step(loss=torch.tensor(1.0))
+    assert calls.count.total() <= 17
+
+
+SGD_OPTIONS = {
+    "plain": {},
+    "momentum": {"momentum": 0.9, "dampening": 0.5, "weight_decay": 0.1},
+    "nesterov": {"momentum": 0.9, "nesterov": True, "maximize": True},
+    "rate on the device": {"momentum": 0.9, "lr": torch.tensor(0.1)},
+}
+
+
+@pytest.mark.parametrize("options", SGD_OPTIONS)
+@pytest.mark.parametrize("dtypes", [(torch.float32, torch.float32), (torch.float32, torch.float64)])
+def test_steps_of_the_fused_base_are_its_own(options, dtypes):
+    def parameters():
+        made = [torch.nn.Parameter(torch.ones(3, dtype=dtype)) for dtype in (*dtypes, torch.float32)]
+        # the last one never has a gradient
+        return [{"params": made[:2]}, {"params": made[2:], "homogeneous": False}]
+
+    options = {"lr": 0.1, "fused": True} | SGD_OPTIONS[options]
+    sgd, ours = (torch.optim.SGD(parameters(), **options) for _ in range(2))
+    optimizer = deep.GD(ours)
+    for t in range(4):
+        for base, step in ((sgd, sgd.step), (ours, optimizer.step)):
+            for p in base.param_groups[0]["params"]:
+                p.grad = torch.arange(3, dtype=p.dtype) + t
+            step()
+    for mine, theirs in zip(ours.param_groups[0]["params"], sgd.param_groups[0]["params"], strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def test_hooks_of_the_base_are_called():
+    model, calls = network(), []
+    optimizer = deep.PRGD(model.parameters(), **SCHEDULE)
+    optimizer.base.register_step_post_hook(lambda *_: calls.append("base"))
+    optimizer.register_step_pre_hook(lambda *_: calls.append("ours"))
+    train(model, optimizer, 3)  # the first one rescales
+    assert calls == ["ours", "ours", "base", "ours", "base"]
 
 
 def test_replayed_updates_equal_eager_steps(monkeypatch):

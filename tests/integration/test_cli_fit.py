@@ -7,7 +7,6 @@ import io
 import json
 import re
 import signal
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -278,14 +277,12 @@ def test_separability_out_of_core():
 
 
 def test_separability_undecided(monkeypatch):
-    module = sys.modules.get("prgd.maxmargin.separability") or pytest.importorskip(
-        "prgd.maxmargin.separability"
-    )
+    from prgd.maxmargin.search import Search
 
     def found(self: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module._Search, "found", found)
+    monkeypatch.setattr(Search, "found", found)
     assert call("separability", "toy:0.3", code=1).stdout.startswith("undecided")
 
 

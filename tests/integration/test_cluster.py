@@ -272,6 +272,25 @@ def test_a_file_that_vanished_before_its_worker_died(workers, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_fit_that_lost_its_rows_goes_on_by_command(workers, monkeypatch):
+    write_parts(Path.cwd())
+    command = ["fit", "z-*.npy", "--cluster", workers.scheduler.address, "--no-intercept", "--out", "m.npz"]
+
+    def gone(rows, indices):
+        error = prgd.RowsLostError("The rows are gone.")
+        error.w = rows._w
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(prgd.ClusterRows, "take", gone)
+        said = call(*command, code=2).stderr
+    assert "The rows are gone. So far " in said
+    assert said.endswith("; go on with --start m.start.npy.\n")
+    assert np.load("m.start.npy").shape == (4,)
+    assert table(call(*command, "--start", "m.start.npy").stdout)["status"] == prgd.Status.CERTIFIED.value
+
+
+@pytest.mark.slow
 def test_fit_on_a_cluster_by_command(workers, tmp_path):
     write_parts(Path.cwd())
     address = workers.scheduler.address

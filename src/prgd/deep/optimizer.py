@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from prgd.deep.tensors import local, norm, scale_, wide_dtype
+from prgd.deep.tensors import Grouping, grouped, local, norm, scale_
 from prgd.deep.wrapper import Loss, Wrapper
 from prgd.schedules import Radius, Times
 
@@ -143,12 +143,12 @@ class PRGD(Wrapper):
                 f"{R!r} reads the iterate w, which stays on the device; use radii of k and R_0 alone."
             ) from error
         super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, **sgd)
+        self._homogeneous_grouping = Grouping()
         if not self._homogeneous():
             raise ValueError("PRGD has nothing to rescale: every parameter group has 'homogeneous': False.")
         self.R, self.T, self.on_rescale = R, T, on_rescale
         self.k, self.R_0, self.R_k = 0, math.inf, math.inf
-        device = self._non_finite.device
-        self._radius = torch.full((), math.inf, dtype=wide_dtype(device), device=device)
+        self._radius = torch.full_like(self._one, math.inf)
         self._projects = False
 
     @property
@@ -159,28 +159,30 @@ class PRGD(Wrapper):
     @torch.no_grad()
     def norm(self) -> Tensor:
         """Return the norm of the homogeneous parameters, over all processes that share them."""
-        return norm(self._homogeneous())
+        return norm(grouped(self._homogeneous()))
 
     @torch._disable_dynamo  # type: ignore[attr-defined]
-    @torch.no_grad()
     def prepare(self) -> bool:
         """Begin the next step; rescale where t = T_k, and return whether that was all of it."""
         rescales = self.rescale_due
         if rescales:
             self._rescale()
-        super().prepare()
+        self._advance()
         return rescales
 
-    def _update(self, loss: Loss | None) -> None:
-        super()._update(loss)
-        if self._projects or self._capturing():
-            factor = self._radius / self.norm()
-            # not after a skipped step; and a norm that overflows must not send the parameters to zero
-            moved = (self._non_finite == 0.0) & (factor > 0.0)
-            scale_(self._homogeneous(), torch.where(moved, factor, self._one).clamp_(max=1.0))
+    def _update(self, loss: Loss | None, capturing: bool) -> None:
+        super()._update(loss, capturing)
+        if self._projects or capturing:
+            parameters = self._homogeneous_grouping(self._homogeneous())
+            # a norm that overflows must not send the parameters to zero: R_k / 0 is cut to 1
+            length = norm(parameters).nan_to_num_(nan=0.0, posinf=0.0)
+            # nor may a skipped step move them: where the flag is 1, so is the factor
+            scale_(parameters, torch.addcdiv(self._non_finite, self._radius, length).clamp_(max=1.0))
 
+    @torch.no_grad()
     def _rescale(self) -> None:
-        length = self.norm()
+        parameters = self._homogeneous_grouping(self._homogeneous())
+        length = norm(parameters)
         if self.k == 0:
             self.R_0 = self._first_norm(length)
         R_k = float(self.R(self.k, _NO_VECTOR, self.R_0))
@@ -189,8 +191,9 @@ class PRGD(Wrapper):
             raise ValueError(
                 f"{self.T!r} does not advance: T({self.k + 1}) <= T({self.k}) = {self.T(self.k)}."
             )
-        factor = torch.where((length > 0.0) & (length < math.inf), R_k / length, 1.0)
-        scale_(self._homogeneous(), factor)
+        # 1 where the norm is 0 or not finite
+        factor = (R_k / length.nan_to_num_(nan=0.0, posinf=0.0)).nan_to_num_(posinf=1.0)
+        scale_(parameters, factor)
         self._rescale_momentum(factor)
         self._radius.fill_(R_k)
         self.k, self.R_k, self._projects = self.k + 1, R_k, True
@@ -206,7 +209,8 @@ class PRGD(Wrapper):
 
     def _check_radius(self, R_k: float) -> None:
         # the square of the norm must stay in the range of the parameters' dtype
-        largest = math.sqrt(min(torch.finfo(_accumulator(p)).max for p in self._homogeneous())) / 1e3
+        double = all(p.dtype == torch.float64 for p in self._homogeneous())
+        largest = math.sqrt(torch.finfo(torch.float64 if double else torch.float32).max) / 1e3
         if not 1.0 / largest < R_k < largest:
             raise ValueError(
                 f"{self.R!r} gave the radius {R_k!r} at k = {self.k}; in this precision it must lie between "
@@ -219,7 +223,7 @@ class PRGD(Wrapper):
         states = (self.state[p] for p in self._homogeneous() if p in self.state)
         momenta = [state[name] for state in states for name in _MOMENTUM if state.get(name) is not None]
         if self.on_rescale == "scale":
-            scale_(momenta, factor)
+            scale_(grouped(momenta), factor)
         elif momenta:
             torch._foreach_zero_([local(momentum) for momentum in momenta])
 
@@ -243,7 +247,3 @@ class PRGD(Wrapper):
         self.k, self.R_0, self.R_k = k, progress["R_0"], progress["R_k"]
         self._radius.fill_(self.R_k)
         self._projects = k > 0
-
-
-def _accumulator(parameter: Tensor) -> torch.dtype:
-    return torch.float64 if parameter.dtype == torch.float64 else torch.float32

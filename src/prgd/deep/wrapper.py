@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from prgd.checks import check_whole
-from prgd.deep.tensors import is_sharded, scale_and_check_, wide_dtype
+from prgd.deep.fused_sgd import is_plain_sgd, step_fused_sgd
+from prgd.deep.tensors import Grouping, grouped, is_sharded, scale_and_check_
 
 Loss = Tensor | float
 
@@ -42,12 +43,14 @@ class Wrapper(torch.optim.Optimizer):
         self.base = params if isinstance(params, torch.optim.Optimizer) else _default_base(params, sgd)
         super().__init__(self.base.param_groups, self.base.defaults)
         self._share()
+        self._grouping = Grouping()
         self.loss_scaled, self.warm_up, self.t = loss_scaled, warm_up, 0
         device = self.param_groups[0]["params"][0].device
         # what a captured CUDA graph must see change is kept on the device
-        self._plain = torch.tensor(not loss_scaled or warm_up > 0, device=device)
+        self._plain = not loss_scaled or warm_up > 0
+        self._plain_on_device = torch.tensor(self._plain, device=device)
         self._non_finite = torch.zeros((), dtype=torch.float32, device=device)
-        self._skipped = torch.zeros((), dtype=wide_dtype(device), device=device)
+        self._skipped = torch.zeros_like(self._non_finite)  # exact up to 2^24
         self._started = False
         double = any(p.dtype == torch.float64 for group in self.param_groups for p in group["params"])
         self._dtype = torch.float64 if double else torch.float32
@@ -76,10 +79,17 @@ class Wrapper(torch.optim.Optimizer):
         ``step`` calls it. Call it yourself only before you replay a CUDA graph that holds a ``step``,
         since the schedules live on the host; replay where it returns False.
         """
-        if self.t == self.warm_up and self.loss_scaled:
-            self._plain.fill_(False)
-        self.t += 1
+        self._advance()
         return False
+
+    def _advance(self) -> None:
+        if self.t == self.warm_up and self.loss_scaled:
+            self._set_plain(False)
+        self.t += 1
+
+    def _set_plain(self, plain: bool) -> None:
+        self._plain = plain
+        self._plain_on_device.fill_(plain)
 
     @torch.no_grad()
     def step(  # type: ignore[override]
@@ -102,19 +112,20 @@ class Wrapper(torch.optim.Optimizer):
                 f"{type(self).__name__} divides the gradient by the loss, and got none. Call "
                 "step(loss=loss), or train on prgd.deep.log_cross_entropy with loss_scaled=False."
             )
-        if self._capturing() or not self.prepare():
-            self._update(loss)
+        capturing = self._capturing()
+        if capturing or not self.prepare():
+            self._update(loss, capturing)
         return loss
 
-    def _update(self, loss: Loss | None) -> None:
+    def _update(self, loss: Loss | None, capturing: bool) -> None:
         gradients = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
-        factor, witness = self._gradient_factor(loss)
+        factor, witness = self._gradient_factor(loss, capturing)
         self._non_finite.zero_()
-        scale_and_check_([*gradients, *witness], factor, self._non_finite)
-        self._step_base()
+        scale_and_check_(grouped([*gradients, *witness]), factor, self._non_finite)
+        self._step_base(capturing)
         self._skipped.add_(self._non_finite)
 
-    def _gradient_factor(self, loss: Loss | None) -> tuple[Tensor, list[Tensor]]:
+    def _gradient_factor(self, loss: Loss | None, capturing: bool) -> tuple[Tensor, list[Tensor]]:
         """Return 1 / loss, or 1 for plain steps, and a number that is finite where the loss is of use.
 
         That number is checked with the gradients, in the same kernel.
@@ -122,32 +133,40 @@ class Wrapper(torch.optim.Optimizer):
         if loss is None:
             return self._one, []
         device = self._non_finite.device
-        value = torch.as_tensor(loss, device=device).detach().to(self._dtype).reshape(())
+        value = torch.as_tensor(loss, dtype=self._dtype, device=device)
+        value = value.reshape(()) if value.ndim else value
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             # replicas that divide by losses of their own would drift apart
             torch.distributed.all_reduce(value := value.clone())
             value /= torch.distributed.get_world_size()
-        if not self.loss_scaled:
+        if not self.loss_scaled or (self._plain and not capturing):
             return self._one, [value.clone()]
         inverse = value.reciprocal()
         # log(1 / loss) is finite for positive losses whose inverse is finite too
-        witness = torch.where(self._plain, value, inverse.log())
-        return torch.where(self._plain, self._one, inverse), [witness]
+        witness = inverse.log()
+        if capturing:  # one graph serves plain and loss-scaled steps
+            inverse = torch.where(self._plain_on_device, self._one, inverse)
+            witness = torch.where(self._plain_on_device, value, witness)
+        return inverse, [witness]
 
-    def _step_base(self) -> None:
+    def _step_base(self, capturing: bool) -> None:
         """Take a step of the base optimizer, unless ``_non_finite`` is set.
 
         Fused optimizers read the flag on the device. Others, and the first step (the fused SGD leaves
         its momentum uninitialised when it skips that one), wait for it.
         """
         if getattr(self.base, "_step_supports_amp_scaling", False) and self._started:
+            parameters = [p for group in self.param_groups for p in group["params"]]
+            if is_plain_sgd(self.base) and len(self._grouping(parameters)) == 1:
+                step_fused_sgd(self.base, self._non_finite)
+                return
             self.base.found_inf = self._non_finite  # type: ignore[attr-defined]
             try:
                 self.base.step()
             finally:
                 del self.base.found_inf  # type: ignore[attr-defined]
             return
-        if self._capturing():
+        if capturing:
             raise RuntimeError(
                 "A CUDA graph can hold a step only after one step outside of it, and with a base optimizer "
                 f"that skips on the device, such as torch.optim.SGD(..., fused=True); got {self.base!r}."
@@ -199,7 +218,7 @@ class Wrapper(torch.optim.Optimizer):
         """Set what `progress` returned."""
         self.t = progress["t"]
         self._skipped.fill_(progress["skipped"])
-        self._plain.fill_(not self.loss_scaled or self.t < self.warm_up)
+        self._set_plain(not self.loss_scaled or self.t < self.warm_up)
 
     def __getstate__(self) -> dict[str, Any]:
         # a scheduler patches ``step`` on the instance; copies get a fresh one

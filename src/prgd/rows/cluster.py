@@ -110,13 +110,15 @@ class ClusterRows:
         from distributed import KilledWorker
         from distributed.comm.core import CommClosedError
 
-        address = self._client.scheduler.address if self._client.scheduler else "the scheduler"
+        address = self._client.scheduler.address
+        # two classes of one name: a future was cancelled, as when the scheduler forgot it
+        cancelled = (concurrent.futures.CancelledError, asyncio.CancelledError)
         try:
             yield
         except RowsLostError as error:
             error.w = self._w
             raise
-        except (OSError, CommClosedError, KilledWorker, concurrent.futures.CancelledError) as error:
+        except (OSError, CommClosedError, KilledWorker, *cancelled) as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             lost = RowsLostError(
                 f"The rows on the cluster at {address} can no longer be read ({reason}). Open them again, "
@@ -124,8 +126,6 @@ class ClusterRows:
             )
             lost.w = self._w
             raise lost from error
-        except asyncio.CancelledError as error:  # not an Exception: the client was closed under the pass
-            raise RowsLostError(f"The connection to the cluster at {address} was closed.") from error
 
     def _wait(self, answer: Any) -> Any:
         """Wait for an answer as long as there are workers, or some come back in time."""
@@ -141,9 +141,9 @@ class ClusterRows:
                     seen = time.monotonic()
                 elif time.monotonic() - seen > self._timeout:
                     raise RowsLostError(
-                        f"All workers of the cluster at {self._client.scheduler.address} were lost, and none "
-                        f"came back within {self._timeout:g} s. Start workers, open the rows again, and go "
-                        "on from the last state."
+                        f"All workers of the cluster at {self._client.scheduler.address}, or its scheduler, "
+                        f"were lost, and none came back within {self._timeout:g} s. Start them, open the "
+                        "rows again, and go on from the last state."
                     )
         finally:
             future.cancel()

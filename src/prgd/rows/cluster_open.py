@@ -247,7 +247,7 @@ def _gather_facts(client: Any, futures: Sequence[Any], progress: Show | None, ti
             f"The scheduler at {client.scheduler.address} has no worker after {timeout:g} s. Start some with "
             f"'dask worker {client.scheduler.address}'."
         ) from None
-    for count, future in enumerate(as_completed(futures), 1):
+    for count, future in enumerate(as_completed(futures, loop=client.loop), 1):
         if future.status == "error":
             future.result()
         if progress is not None:

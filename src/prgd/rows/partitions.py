@@ -104,6 +104,8 @@ def load_file(url: str, label: str, labels_url: str | None, max_memory: int | No
                 "Leave it out, and the file is loaded into memory."
             )
         if labels_url is not None:
+            if kind != "npy":
+                raise ValueError(f"{url}: y is for .npy files; this one holds its labels. Leave y out.")
             with _local(labels_url) as labels_path:
                 y = np.load(labels_path, allow_pickle=False)
         if kind == "libsvm":
