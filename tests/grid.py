@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -10,10 +11,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 
 import prgd
 from prgd import datasets
 from prgd.rows import ChunkedRows, DenseRows, Rows, SparseRows, open_cluster, open_rows
+from prgd.rows.gpu import TensorRows
 
 
 def _gaussian() -> datasets.Dataset:
@@ -96,6 +99,12 @@ def _cluster(X: Any, y: Any, s: Any, folder: Path) -> Rows:
     return open_cluster([delayed(block) for block in blocks], client=local_client())
 
 
+def _tensor_csr(X: Any, y: Any, s: Any, folder: Path) -> Rows:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR", UserWarning)  # a beta, says torch, once
+        return TensorRows(torch.from_numpy(X).to_sparse_csr(), y, s)
+
+
 ENGINES: dict[str, Build] = {
     "dense": lambda X, y, s, folder: DenseRows(X, y, s),
     "fortran": lambda X, y, s, folder: DenseRows(np.asfortranarray(X), y, s),
@@ -108,6 +117,9 @@ ENGINES: dict[str, Build] = {
     "libsvm": _libsvm,
     "parquet": _parquet,
     "cluster": _cluster,
+    "tensor": lambda X, y, s, folder: TensorRows(torch.from_numpy(X), y, s),
+    "tensor-strided": lambda X, y, s, folder: TensorRows(torch.from_numpy(X.repeat(2, axis=1))[:, ::2], y, s),
+    "tensor-csr": _tensor_csr,
 }
 
 

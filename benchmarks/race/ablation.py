@@ -88,9 +88,7 @@ class Solver(BaseSolver):
             if self.part == "no warm-up passes":
                 solver._WARM_UP = 0
             elif self.part == "all rows at once":
-                import numpy as np
-
-                solver._first_rows = lambda problem, _: np.arange(problem.n)
+                solver._first_rows = lambda problem: problem.n
                 solver._MOST_ROWS = MOST_ROWS
             options = {"polish": False} if self.part == "no polish" else {}
             found = prgd.max_margin(self.X, self.y, fit_intercept=self.fit_intercept, tol=self.tol, **options)

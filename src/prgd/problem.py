@@ -232,5 +232,11 @@ def as_rows(X: Any, y: Any, sample_weight: Any, n_threads: int | None) -> Rows:
                 "give y, sample_weight and n_threads to the engine, not to Problem."
             )
         return X
+    if type(X).__module__.partition(".")[0] == "torch":
+        from prgd.rows.gpu import TensorRows
+
+        if n_threads is not None:
+            raise ValueError("n_threads is for arrays; tensors on the CPU take torch.set_num_threads.")
+        return TensorRows(X, y, sample_weight)
     engine = SparseRows if hasattr(X, "tocsr") else DenseRows
     return engine(X, y, sample_weight, n_threads=n_threads)

@@ -5,10 +5,20 @@ from __future__ import annotations
 import grid
 import numpy as np
 import pytest
+import torch
 
 import prgd
 
 LOSSES = ("exponential", "logistic")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Let torch not wake threads for a hundred rows: on busy cores it would wait for them."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def oracle(X, y, s, w, loss):
@@ -86,6 +96,24 @@ def test_intercept_is_the_minimum_over_b(engine, weighted, data, tmp_path):
     best = (y * (X @ w + b))[:, kept].min(axis=1).max()
     assert problem.smallest_margin(w) >= best - 1e-12
     assert problem.margins(w)[kept].min() == pytest.approx(problem.smallest_margin(w), abs=1e-12)
+
+
+@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("by_class", [False, True])
+def test_worst_rows(engine, by_class, data, tmp_path):
+    X, y = data
+    rows = grid.ENGINES[engine](X, y, None, tmp_path)
+    w = np.random.default_rng(7).standard_normal(X.shape[1])
+    margins = y * (X @ w)
+    without = np.argsort(margins)[[0, 1, 4, 60]]  # the very smallest counts in `smallest` only
+    for most in (5, 1000):
+        found = rows.worst(w, most, by_class, without)
+        groups = [y > 0, y < 0] if by_class else [y != 0]
+        for (smallest, values, indices), group in zip(found, groups, strict=True):
+            allowed = np.setdiff1d(np.flatnonzero(group), without)
+            np.testing.assert_array_equal(indices, allowed[np.argsort(margins[allowed])[:most]])
+            np.testing.assert_allclose(values, margins[indices], rtol=1e-12, atol=1e-12)
+            assert smallest == pytest.approx(margins[group].min(), rel=1e-12)
 
 
 @pytest.mark.parametrize("engine", grid.ENGINES)

@@ -281,19 +281,19 @@ def test_beyond_the_floating_range():
 
 @pytest.mark.parametrize("calls", [1, 2])
 def test_ctrl_c_returns_the_best_certified_interval(monkeypatch, calls):
-    from prgd.maxmargin import pairs
+    from prgd.rows import DenseRows
 
     X, y = gaussian(n=2000, d=30)
     exact = prgd.max_margin(X, y, tol=1e-9)
-    descend, left = pairs.descend, [calls]
+    worst, left = DenseRows.worst, [calls + 1]  # one look starts the working set, and one ends each round
 
     def interrupted(*args):
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
-        return descend(*args)
+        return worst(*args)
 
-    monkeypatch.setattr(pairs, "descend", interrupted)
+    monkeypatch.setattr(DenseRows, "worst", interrupted)
     result = prgd.max_margin(X, y, tol=1e-14)
     assert result.status is Status.INTERRUPTED
     assert result.margin <= exact.upper_bound

@@ -113,21 +113,6 @@ def test_dask_collections():
     same_as_dense(open_cluster(frame.from_pandas(table, npartitions=3), label="kind", client=client))
 
 
-def test_worst_rows_without_a_vector_of_all():
-    blocks = [delayed((X[at], y[at])) for at in CUTS]
-    rows = open_cluster(blocks, client=grid.local_client())
-    margins = y * (X @ W + 0.1)
-    order = np.argsort(margins)
-    found = rows.worst(W, 0.1, most=7)
-    np.testing.assert_array_equal(found[0], order[:7])
-    np.testing.assert_allclose(found[1], margins[order[:7]])
-    without = rows.worst(W, 0.1, most=7, exclude=order[[0, 2]], below=margins[order[5]])
-    np.testing.assert_array_equal(without[0], order[[1, 3, 4]])
-    indices, _, signs = rows.worst(W, 0.1, most=2, by_class=True)
-    np.testing.assert_array_equal(np.sort(indices[signs > 0]), np.sort(order[y[order] > 0][:2]))
-    np.testing.assert_array_equal(np.sort(indices[signs < 0]), np.sort(order[y[order] < 0][:2]))
-
-
 # What is refused
 
 

@@ -353,7 +353,7 @@ class Elsewhere:
     def __init__(self, rows):
         self.n, self.d = rows.n, rows.d
         self.classes, self.class_weights = rows.classes, rows.class_weights
-        for name in ("tallies", "margins", "combine", "take", "measure", "signs", "weights"):
+        for name in ("tallies", "margins", "worst", "combine", "take", "measure", "signs", "weights"):
             setattr(self, name, getattr(rows, name))
 
 

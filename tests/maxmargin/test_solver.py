@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import grid
 import numpy as np
 import pytest
@@ -171,20 +174,76 @@ def test_parameters_are_checked(name, value):
 
 def test_a_full_working_set_lets_idle_rows_go(monkeypatch):
     monkeypatch.setattr(solver, "_MOST_ROWS", 150)
+    monkeypatch.setattr(solver, "_MOST_FLAT_ROWS", 150)
     X, y = separable(9, 3000, 20, push=0.0)
     result = prgd.max_margin(X, y, fit_intercept=False)
     assert result.gap <= 1e-6
     assert max(entry["working_set"] for entry in result.history) <= 150
 
 
-def test_check_sees_a_wrong_certificate():
-    from dataclasses import replace
+def all_support():
+    """More dimensions than rows: nearly all rows carry weight."""
+    rng = np.random.default_rng(11)
+    return rng.standard_normal((300, 1100)), np.where(rng.random(300) < 0.5, 1, -1)
 
+
+def test_support_beyond_the_working_set_is_certified(monkeypatch):
+    monkeypatch.setattr(solver, "_MOST_ROWS", 100)
+    X, y = all_support()
+    result = prgd.max_margin(X, y)
+    assert result.status is Status.CERTIFIED
+    assert result.support.size > 200
+    assert result.check(X, y).is_valid
+
+
+def test_support_beyond_memory_ends_with_the_interval(monkeypatch):
+    monkeypatch.setattr(solver, "_MOST_ROWS", 100)
+    monkeypatch.setattr(solver, "_MOST_GRAM_ROWS", 270)
+    X, y = all_support()
+    result = prgd.max_margin(X, y)
+    assert result.status is Status.STALLED
+    assert result.margin < result.upper_bound
+    assert result.check(X, y).is_valid
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_margin_at_rounding_is_not_called_overlap(fit_intercept):
+    # separable by the first feature, with a margin that no float64 sum of the others can see
+    rng = np.random.default_rng(12)
+    y = np.where(rng.random(200) < 0.5, 1, -1)
+    X = np.column_stack([y * 1e-16 * (1 + rng.random(200)), rng.standard_normal((200, 5))])
+    result = prgd.max_margin(X, y, fit_intercept=fit_intercept)
+    assert result.status is Status.STALLED
+    assert result.is_separable is None
+    assert result.upper_bound <= 1e-14
+    assert prgd.separability(X, y, fit_intercept=fit_intercept).is_separable
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_overlap_in_many_dimensions_is_proven_by_the_interior_point(fit_intercept, make):
+    rng = np.random.default_rng(13)
+    X, y = rng.standard_normal((600, 60)), np.where(rng.random(600) < 0.5, 1, -1)
+    result = prgd.max_margin(make(X), y, fit_intercept=fit_intercept)
+    assert result.status is Status.NOT_SEPARABLE
+    assert result.check(X, y).is_valid
+
+
+def test_results_are_pickled_and_replaced():
+    X, y = separable(14, 50, 4)
+    result = prgd.max_margin(X, y)
+    assert result.dual_coef.shape == (1, 50)
+    again = replace(pickle.loads(pickle.dumps(result)), passes=0.0)  # noqa: S301 - written here
+    np.testing.assert_array_equal(again.dual_coef.toarray(), result.dual_coef.toarray())
+    assert again.check(X, y) == result.check(X, y)
+
+
+def test_check_sees_a_wrong_certificate():
     X, y = separable(10, 50, 4)
     result = prgd.max_margin(X, y)
     assert not replace(result, margin=result.margin * 1.01).check(X, y).is_valid
     assert not replace(result, upper_bound=result.upper_bound * 0.99).check(X, y).is_valid
-    assert not replace(result, dual_coef=-result.dual_coef).check(X, y).is_valid
+    assert not replace(result, dual=-result.dual).check(X, y).is_valid
     assert result.is_separable
     assert result.problem(X, y).gamma(result.coef) == pytest.approx(result.margin, rel=1e-12)
 
@@ -250,6 +309,6 @@ def test_polish_solves_a_face_exactly_and_drops_what_blocks():
 def test_polish_keeps_what_there_is_where_nothing_can_be_factored():
     working = gram.WorkingSet(DenseRows(np.eye(2)), False)
     working.add(np.arange(2))
-    working.G = -np.eye(2) * 10
+    working._G = -np.eye(2) * 10
     p = np.array([0.25, 0.75])
     np.testing.assert_array_equal(polish.polish(working, 1, p), p)

@@ -12,25 +12,52 @@ from prgd.rows import Rows
 
 # a column filled in more than this share of the rows, and a whole block, is cheaper in a dense product
 _DENSE_SHARE = 0.15
+_FEW_DIMENSIONS = 1024
 
 
 class WorkingSet:
-    """Rows z_i of the set, in the order in which they joined, with ``G = Z Z^T``."""
+    """Rows z_i of the set, in the order in which they joined, with ``G = Z Z^T``, made at the first look."""
 
     def __init__(self, rows: Rows, by_class: bool) -> None:
-        self._rows, self._by_class = rows, by_class
+        self._rows, self.by_class = rows, by_class
         self.indices = np.empty(0, np.int64)
         self.group = np.empty(0, np.int64)
         self.Z: Any = None
-        self.G = np.empty((0, 0))
+        self._G = np.empty((0, 0))
 
     @property
     def size(self) -> int:
         """Number of rows in the set."""
         return self.indices.size
 
+    @property
+    def is_flat(self) -> bool:
+        """Dense, and of so few dimensions that systems in them are cheap."""
+        return isinstance(self.Z, np.ndarray) and self.Z.shape[1] <= _FEW_DIMENSIONS
+
+    @property
+    def G(self) -> Array:
+        """The Gram matrix; rows that joined since the last look border it."""
+        old, new = len(self._G), self.size
+        if old < new:
+            block = self.Z[old:]
+            G = np.empty((new, new))
+            G[:old, :old] = self._G
+            if old:
+                G[old:, :old] = products(block, self.Z[:old])
+                G[:old, old:] = G[old:, :old].T
+            G[old:, old:] = products(block, block)
+            self._G = G
+        return self._G
+
+    def products_of(self, places: npt.NDArray[np.int64]) -> Array:
+        """Return the Gram matrix of the rows at these places."""
+        if len(self._G) == self.size:
+            return np.asarray(self._G[np.ix_(places, places)])
+        return products(self.Z[places], self.Z[places])
+
     def add(self, indices: npt.NDArray[np.int64]) -> None:
-        """Gather these rows and border the Gram matrix with their products."""
+        """Gather these rows."""
         indices = np.sort(indices)
         block = self._rows.take(indices)
         if self.Z is None:
@@ -39,25 +66,20 @@ class WorkingSet:
                 and block.nnz > _DENSE_SHARE * block.shape[0] * block.shape[1]
             ):
                 block = block.toarray()
-            self.Z, self.G = block, products(block, block)
+            self.Z = block
         else:
             if isinstance(self.Z, np.ndarray) and not isinstance(block, np.ndarray):
                 block = block.toarray()
-            old, new = self.size, self.size + indices.size
-            G = np.empty((new, new))
-            G[:old, :old] = self.G
-            G[old:, :old] = products(block, self.Z)
-            G[:old, old:] = G[old:, :old].T
-            G[old:, old:] = products(block, block)
-            self.Z, self.G = stack(self.Z, block), G
+            self.Z = stack(self.Z, block)
         self.indices = np.concatenate([self.indices, indices])
         signs = self._rows.signs()[indices]
-        group = (signs < 0).astype(np.int64) if self._by_class else np.zeros(indices.size, np.int64)
+        group = (signs < 0).astype(np.int64) if self.by_class else np.zeros(indices.size, np.int64)
         self.group = np.concatenate([self.group, group])
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> None:
         """Let the other rows go."""
-        self.Z, self.G = self.Z[mask], np.ascontiguousarray(self.G[np.ix_(mask, mask)])
+        known = mask[: len(self._G)]
+        self.Z, self._G = self.Z[mask], np.ascontiguousarray(self._G[np.ix_(known, known)])
         self.indices, self.group = self.indices[mask], self.group[mask]
 
     def combine(self, p: Array) -> Array:
@@ -68,6 +90,12 @@ class WorkingSet:
     def margins(self, w: Array) -> Array:
         """Return ``<w, z_i>`` for the rows of the set."""
         return np.asarray(self.Z @ w)
+
+    def norms(self) -> Array:
+        """Return the norms of the rows of the set."""
+        if isinstance(self.Z, np.ndarray):
+            return np.asarray(np.sqrt(np.einsum("ij,ij->i", self.Z, self.Z)))
+        return np.asarray(np.sqrt(self.Z.multiply(self.Z).sum(axis=1))).ravel()
 
     def rows_of(self, places: npt.NDArray[np.int64]) -> Array:
         """Return the rows z_i at these places of the set, as a dense array."""

@@ -9,51 +9,57 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
-_exact = nb.njit(nogil=True, cache=True, fastmath={"contract"})
+from prgd.losses import Array
+
+_LEAST_CURVATURE = 1e-300
 
 
-@_exact
-def descend(G: Any, group: Any, groups: int, p: Any, g: Any, tol: float, most: int) -> tuple[int, float]:
+def descend(
+    G: Array, group: Any, groups: int, p: Array, g: Array, tol: float, most: int
+) -> tuple[int, float]:
     """Update p and g in place; return the steps taken and the violation left, relative to p^T G p.
 
     The violation is the largest ``g_j - g_i`` within a group, j carrying weight and i any row. It bounds
-    the relative gap of the certificate over these rows.
+    the relative gap of the certificate over these rows. Compiled where Numba is there.
     """
-    m = p.size
-    violation = 0.0
+    try:
+        from prgd.maxmargin import _pairs_kernel
+    except ImportError:
+        return descend_plainly(G, group, groups, p, g, tol, most)
+    steps, violation = _pairs_kernel.descend(G, group, groups, p, g, tol, most)
+    return int(steps), float(violation)
+
+
+def descend_plainly(
+    G: Array, group: Any, groups: int, p: Array, g: Array, tol: float, most: int
+) -> tuple[int, float]:
+    """`descend` in NumPy: the same steps, each some ten times slower."""
+    members = [np.flatnonzero(group == q) for q in range(groups)]
+    diagonal, violation = np.diag(G).copy(), 0.0
     for step in range(most):
-        gain, best_i, best_j, worst, square = 0.0, -1, -1, 0.0, 0.0
-        for k in range(m):
-            square += p[k] * g[k]
-        for q in range(groups):
-            i = -1
-            for k in range(m):
-                if group[k] == q and (i < 0 or g[k] < g[i]):
-                    i = k
-            for k in range(m):
-                if group[k] == q and p[k] > 0.0 and g[k] > g[i]:
-                    slope = g[k] - g[i]
-                    worst = max(worst, slope)
-                    curvature = max(G[i, i] + G[k, k] - 2.0 * G[i, k], 1e-300)
-                    move = min(slope / curvature, p[k])
-                    found = move * (slope - 0.5 * curvature * move)
-                    if found > gain:
-                        gain, best_i, best_j = found, i, k
+        gain, pair, worst, square = 0.0, (-1, -1), 0.0, float(p @ g)
+        for rows in members:
+            i = rows[np.argmin(g[rows])]
+            others = rows[(p[rows] > 0.0) & (g[rows] > g[i])]
+            if others.size == 0:
+                continue
+            slope = g[others] - g[i]
+            worst = max(worst, float(slope.max()))
+            curvature = np.maximum(diagonal[i] + diagonal[others] - 2.0 * G[i, others], _LEAST_CURVATURE)
+            move = np.minimum(slope / curvature, p[others])
+            found = move * (slope - 0.5 * curvature * move)
+            k = int(np.argmax(found))
+            if found[k] > gain:
+                gain, pair = float(found[k]), (int(i), int(others[k]))
         violation = worst / square if square > 0.0 else np.inf
-        if best_i < 0 or worst <= tol * square:
-            return step, violation if best_i >= 0 else 0.0
-        i, j = best_i, best_j
-        curvature = max(G[i, i] + G[j, j] - 2.0 * G[i, j], 1e-300)
-        move = (g[j] - g[i]) / curvature
-        if move >= p[j]:
-            move = p[j]
-            p[j] = 0.0
-        else:
-            p[j] -= move
-        p[i] += move
-        for k in range(m):
-            g[k] += move * (G[i, k] - G[j, k])
+        i, j = pair
+        if i < 0 or worst <= tol * square:
+            return step, violation if i >= 0 else 0.0
+        move = (g[j] - g[i]) / max(diagonal[i] + diagonal[j] - 2.0 * G[i, j], _LEAST_CURVATURE)
+        moved = min(float(move), float(p[j]))
+        p[j] = 0.0 if moved == p[j] else p[j] - moved
+        p[i] += moved
+        g += moved * (G[i] - G[j])
     return most, violation

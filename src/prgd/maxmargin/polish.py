@@ -9,25 +9,24 @@ from __future__ import annotations
 import numpy as np
 
 from prgd.losses import Array
+from prgd.maxmargin.factor import definite_solver
 from prgd.maxmargin.gram import WorkingSet
 from prgd.vectors import norm
 
 
 def face_minimum(G: Array, E: Array, sums: Array, start: Array) -> Array:
     """Return the minimiser of ``x^T G x`` on the affine hull of the face, the nearest to ``start``."""
-    from scipy.linalg import cho_factor, cho_solve
-
     # E E^T is constant on the feasible set; with it G is definite where rows are affinely independent.
     # The small proximal term covers dependent rows (repeats, more rows than dimensions).
     size = float(np.diag(G).mean()) or 1.0
     H = G + size * (E @ E.T)
     ridge = 1e-13 * size * len(G)
     H[np.diag_indices_from(H)] += ridge
-    factor = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
-    Y = cho_solve(factor, E, check_finite=False)
+    solve = definite_solver(H)
+    Y = solve(E)
     x = start
     for _ in range(3):
-        free = ridge * cho_solve(factor, x, check_finite=False)
+        free = ridge * solve(x)
         mu = np.linalg.solve(E.T @ Y, sums - E.T @ free)
         x = Y @ mu + free
     return x
@@ -66,7 +65,7 @@ def polish(working: WorkingSet, groups: int, p: Array, *, by_rows: bool = False,
             if by_rows:
                 x = _face_minimum_by_rows(working.rows_of(face), E, p[face])
             else:
-                x = face_minimum(working.G[np.ix_(face, face)], E, E.T @ p[face], p[face])
+                x = face_minimum(working.products_of(face), E, E.T @ p[face], p[face])
         except np.linalg.LinAlgError:  # not definite to rounding: keep what there is
             return p
         if x.min() > 0.0:
@@ -126,22 +125,3 @@ def active_set(working: WorkingSet, groups: int, p: Array, tol: float, most: int
         if not joined:
             break
     return p
-
-
-def gordan(working: WorkingSet, p: Array) -> Array:
-    """Move ``p`` by the least correction with ``Z^T p = 0``; sums stay where the rows allow it.
-
-    Where the upper bound has almost vanished, this turns it into Gordan's proof, or shows by a negative
-    weight that these rows do not give one.
-    """
-    face = np.flatnonzero(p > 0.0)
-    Z = working.rows_of(face)
-    E = (working.group[face, None] == np.unique(working.group)).astype(np.float64)
-    A = np.vstack([Z.T, E.T * np.abs(Z).max()])
-    x = p[face].copy()
-    target = np.concatenate([np.zeros(Z.shape[1]), (E.T @ x) * np.abs(Z).max()])
-    for _ in range(3):
-        x += np.linalg.lstsq(A, target - A @ x, rcond=None)[0]
-    found = np.zeros_like(p)
-    found[face] = x
-    return found

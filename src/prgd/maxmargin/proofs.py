@@ -458,3 +458,56 @@ def completed_weights(Z: Array, known: Structure, p: Array) -> list[int] | None:
     for i, value in zip(np.flatnonzero(~basis).tolist(), whole, strict=True):
         weights[i] = Fraction(value)
     return whole_numbers(weights)
+
+
+def normalised(p: Array, rows: LiftedRows) -> Array:
+    """Return weights of sum 1, with an intercept of sum 1/2 in each class."""
+    groups = [rows.signs > 0, rows.signs < 0] if rows.fit_intercept else [rows.signs != 0]
+    p = p.copy()
+    for group in groups:
+        if (total := p[group].sum()) > 0.0:
+            p[group] /= total * len(groups)
+    return p
+
+
+def proven_weights(
+    rows: LiftedRows, inside: Index, given: Array, known: Structure
+) -> tuple[Array, Proof] | None:
+    """Turn weights whose sum ``Z^T p`` is near zero into some that `weights_prove` takes, where that works.
+
+    By absorbing the residual, or by rounding the weights and completing them exactly.
+
+    Parameters
+    ----------
+    rows : LiftedRows
+    inside : ndarray of int
+        The boundary rows.
+    given : ndarray
+        The weights of those rows, positive.
+    known : Structure
+        What `column_structure` found on them.
+    """
+    Z = rows.take(inside)
+    if known.relations is not None:
+        proof = Proof(relations=tuple(known.relations))
+        for improve in (False, True):
+            p = np.zeros(rows.n)
+            p[inside] = refined_weights(Z[:, known.columns], given) if improve else given
+            p = normalised(p, rows)
+            if weights_prove(rows, inside, p, proof):
+                return p, proof
+    completed = completed_weights(Z, known, given)
+    return None if completed is None else whole_weights(rows, inside, completed, known.relations)
+
+
+def whole_weights(
+    rows: LiftedRows, inside: Index, whole: Sequence[int], relations: Sequence[Relation] | None
+) -> tuple[Array, Proof] | None:
+    """Return whole numbers as weights of sum 1 with their proof, None where they do not balance."""
+    total = sum(whole)
+    p = np.zeros(rows.n)
+    # a positive weight stays positive, however small
+    p[inside] = [max(float(Fraction(w, total)), TINY) for w in whole]
+    exact = dict(zip(inside.tolist(), whole, strict=True))
+    proof = Proof(weights=exact, relations=tuple(relations or ()))
+    return (p, proof) if weights_prove(rows, inside, p, proof) else None

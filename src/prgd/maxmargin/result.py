@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from prgd.vectors import norm
 
 
 class Check(NamedTuple):
-    """Bounds recomputed in float64 from ``coef``, ``intercept`` and ``dual_coef`` alone."""
+    """Bounds recomputed in float64 from ``coef``, ``intercept`` and ``dual`` alone."""
 
     margin: float
     upper_bound: float
@@ -41,9 +42,12 @@ class MaxMarginResult:
     gap : float
         ``(upper_bound - margin) / upper_bound``.
     dual_coef : csr_array of shape (1, n)
-        Weights of the certificate: not negative, of sum 1 (1/2 in each class with an intercept).
+        Weights of the certificate: not negative, of sum 1 (1/2 in each class with an intercept). Needs SciPy;
+        ``support`` and ``dual`` hold the same.
     support : ndarray of int
         Rows of positive dual weight.
+    dual : ndarray
+        The weights of those rows.
     passes : float
         Readings of the whole data, products on some of the rows counted by their share.
     status : Status
@@ -56,12 +60,21 @@ class MaxMarginResult:
     margin: float
     upper_bound: float
     gap: float
-    dual_coef: Any
     support: npt.NDArray[np.int64]
+    dual: Array
+    n: int
     passes: float
     status: Status
     fit_intercept: bool
     history: list[dict[str, float]] = field(repr=False, default_factory=list)
+
+    @cached_property
+    def dual_coef(self) -> Any:
+        """Weights of all rows, as a sparse row."""
+        from scipy.sparse import csr_array
+
+        rows = np.zeros(self.support.size, np.int64)
+        return csr_array((self.dual, (rows, self.support)), shape=(1, self.n))
 
     @property
     def is_separable(self) -> bool | None:
@@ -78,7 +91,8 @@ class MaxMarginResult:
         """
         rows = as_rows(X, y, None, None)
         margins = rows.margins(self.coef) + self.intercept * rows.signs()
-        p = np.asarray(self.dual_coef.todense()).ravel()
+        p = np.zeros(self.n)
+        p[self.support] = self.dual
         length = norm(self.coef)
         margin = float(margins.min()) / length if length > 0.0 else 0.0
         upper = norm(rows.combine(p))

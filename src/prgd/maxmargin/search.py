@@ -17,7 +17,6 @@ from prgd.errors import ZeroRowWarning
 from prgd.losses import Array
 from prgd.maxmargin.exact import (
     Index,
-    Relation,
     Structure,
     Vector,
     partition,
@@ -29,13 +28,14 @@ from prgd.maxmargin.proofs import (
     LiftedRows,
     Proof,
     column_structure,
-    completed_weights,
     is_zero_on,
+    normalised,
     obeying,
-    refined_weights,
+    proven_weights,
     rounding,
     smallest_margin,
     weights_prove,
+    whole_weights,
 )
 from prgd.maxmargin.verdict import Separability, Verdict, rounded
 from prgd.problem import Problem
@@ -360,33 +360,14 @@ class Search:
         """Prove the weights of the boundary rows: as exact ones, or by absorbing their residual."""
         if not isinstance(proposal.weights, np.ndarray):
             whole = [w for w, on in zip(proposal.weights, proposal.boundary, strict=True) if on]
-            return self._proven_weights(inside, whole, known.relations)
-        rows, given = self.rows, proposal.weights[proposal.boundary]
-        if inside.size * rows.width > MOST_ENTRIES:
+            return whole_weights(self.rows, inside, whole, known.relations)
+        if inside.size * self.rows.width > MOST_ENTRIES:
             return None
-        Z = rows.take(inside)
-        if known.relations is not None:
-            proof = Proof(relations=tuple(known.relations))
-            for improve in (False, True):
-                p = np.zeros(rows.n)
-                p[inside] = refined_weights(Z[:, known.columns], given) if improve else given
-                p = _normalised(p, rows)
-                self._bound(norm(rows.rows.combine(p)))
-                if weights_prove(rows, inside, p, proof):
-                    return p, proof
-        completed = completed_weights(Z, known, given)
-        return None if completed is None else self._proven_weights(inside, completed, known.relations)
-
-    def _proven_weights(
-        self, inside: Index, whole: Sequence[int], relations: Sequence[Relation] | None
-    ) -> tuple[Array, Proof] | None:
-        total = sum(whole)
         p = np.zeros(self.rows.n)
-        # a positive weight stays positive, however small
-        p[inside] = [max(float(Fraction(w, total)), TINY) for w in whole]
-        exact = dict(zip(inside.tolist(), whole, strict=True))
-        proof = Proof(weights=exact, relations=tuple(relations or ()))
-        return (p, proof) if weights_prove(self.rows, inside, p, proof) else None
+        p[inside] = proposal.weights[proposal.boundary]
+        p = normalised(p, self.rows)
+        self._bound(norm(self.rows.rows.combine(p)))
+        return proven_weights(self.rows, inside, p[inside], known)
 
     def _direction(self, proposal: Proposal, known: Structure, inside: Index) -> tuple[Array, Vector] | None:
         """Return an exact direction that is zero on the boundary and positive on the rows proposed so."""
@@ -411,7 +392,7 @@ class Search:
             how = "Interrupted before a proof was found." if self.is_interrupted else "All proofs failed."
             found = self.gordan or Found(Verdict.UNDECIDED, how, v=self.best if self.best.size else None)
         p, v = found.p, found.v
-        self._bound(norm(rows.rows.combine(_normalised(np.full(rows.n, 1.0 / rows.n), rows))))
+        self._bound(norm(rows.rows.combine(normalised(np.full(rows.n, 1.0 / rows.n), rows))))
         lower, upper = self.lower, self.upper
         if p is not None:
             upper = 0.0
@@ -510,16 +491,6 @@ def _solved_programme(Z: Any, tolerance: float) -> tuple[Array, Array] | None:
     if solved.status != 0:
         return None
     return solved.x[:n] + solved.x[n:], -solved.eqlin.marginals
-
-
-def _normalised(p: Array, rows: LiftedRows) -> Array:
-    """Return weights of sum 1, with an intercept of sum 1/2 in each class."""
-    groups = [rows.signs > 0, rows.signs < 0] if rows.fit_intercept else [rows.signs != 0]
-    p = p.copy()
-    for group in groups:
-        if (total := p[group].sum()) > 0.0:
-            p[group] /= total * len(groups)
-    return p
 
 
 def _coarse(v: Array, ranges: Array, bits: int) -> list[Fraction]:

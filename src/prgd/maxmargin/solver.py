@@ -5,7 +5,8 @@
    vector u of their hull (between the two hulls, with an intercept), ever more exactly as the gap closes.
 3. One pass over all rows measures the margin of u: ``gamma(u) <= gamma_star <= ||u||``. Rows that u
    serves worst join the set, and 2 follows, until the gap is certified.
-4. Where descent is slow, the weights are solved for exactly on the identified support (`polish`).
+4. Where descent is slow, an interior point solves the set (`interior`), if its dimensions are few, and the
+   weights are solved for exactly on the identified support (`polish`).
 """
 
 from __future__ import annotations
@@ -21,11 +22,15 @@ import numpy.typing as npt
 from prgd.algorithms import DualAcceleration
 from prgd.checks import check_positive, check_whole
 from prgd.losses import Array
+from prgd.maxmargin import pairs
+from prgd.maxmargin.gordan import is_proven, vanishing_weights
 from prgd.maxmargin.gram import WorkingSet
-from prgd.maxmargin.polish import active_set, gordan, polish, primal
+from prgd.maxmargin.interior import interior
+from prgd.maxmargin.polish import active_set, polish, primal
 from prgd.maxmargin.result import MaxMarginResult
 from prgd.problem import Problem
 from prgd.result import Status
+from prgd.rows.base import Worst
 from prgd.run import run
 from prgd.vectors import norm
 
@@ -33,7 +38,9 @@ _WARM_UP = 6  # passes that order the rows
 _SMALL_MARGIN = 1e-4  # of the largest row norm: below it Gram matrices lose half of the digits
 _PATIENCE = 25  # rounds without progress: the rounding floor of a tiny margin
 _EPS = float(np.finfo(np.float64).eps)
-_MOST_ROWS = 5000  # of the working set: a Gram matrix of 200 MB
+_MOST_ROWS = 5000  # of the working set before idle rows go: a Gram matrix of 200 MB
+_MOST_FLAT_ROWS = 20_000  # where no Gram matrix is needed
+_MOST_GRAM_ROWS = 20_000  # that carry weight, or nearly: a Gram matrix of 3.2 GB
 
 
 @dataclass
@@ -54,13 +61,12 @@ class _Best:
     def gap(self) -> float:
         return max(0.0, (self.upper - self.lower) / self.upper) if self.upper > 0.0 else np.inf
 
-    def see_w(self, w: Array, margins: Array) -> float:
+    def see_w(self, w: Array, worst: tuple[Worst, ...]) -> float:
         """Take ``w`` if its margin is the best; return the intercept that it goes with."""
-        b, smallest = 0.0, float(margins.min())
+        b, smallest = 0.0, sum(group.smallest for group in worst) / len(worst)
         if self.problem.fit_intercept:
-            signs = self.problem.rows.signs()
-            plus, minus = float(margins[signs > 0].min()), float(margins[signs < 0].min())
-            b, smallest = 0.5 * (minus - plus), 0.5 * (plus + minus)
+            plus, minus = worst
+            b = 0.5 * (minus.smallest - plus.smallest)
         length = norm(w)
         if length > 0.0 and smallest / length > self.lower:
             self.lower, self.w, self.b = smallest / length, w, b
@@ -179,40 +185,47 @@ def _solve(
     tell: Callable[[int], None],
     w: Array | None,
 ) -> Status:
-    from prgd.maxmargin.pairs import descend
-
     rows, groups = problem.rows, 2 if problem.fit_intercept else 1
     if w is None:
         w = run(problem, DualAcceleration(), stop=_WARM_UP, record=_WARM_UP + 1).w
         best.passes += _WARM_UP + 1
-    margins = rows.margins(w)
+    worst = rows.worst(w, _first_rows(problem), problem.fit_intercept, np.empty(0, np.int64))
     best.passes += 1
-    b = best.see_w(w, margins)
+    best.see_w(w, worst)
     working = WorkingSet(rows, problem.fit_intercept)
-    working.add(_first_rows(problem, margins + b * rows.signs()))
+    working.add(np.concatenate([group.indices for group in worst]))
     p = _start(working, groups)
     g = working.G @ p
-    violation_tol = 0.1
+    violation_tol, descent_is_slow = 0.1, False
     while True:
-        _, violation = descend(
-            working.G, working.group, groups, p, g, violation_tol, 2000 + 20 * working.size
-        )
+        direction, violation = None, np.inf
+        if not descent_is_slow:
+            _, violation = pairs.descend(
+                working.G, working.group, groups, p, g, violation_tol, 2000 + 20 * working.size
+            )
         u = working.combine(p) / groups
         if use_polish and violation > violation_tol:
-            if norm(u) > _SMALL_MARGIN * problem.max_norm:
-                p = polish(working, groups, p)
-            else:
+            if norm(u) <= _SMALL_MARGIN * problem.max_norm:
                 p, violation = active_set(working, groups, p, violation_tol), violation_tol
+            elif working.is_flat and (found := _interior(working, groups, u, violation_tol)) is not None:
+                p, direction = found
+                violation, descent_is_slow = violation_tol, True
+            else:
+                p = polish(working, groups, p)
             u = working.combine(p) / groups
         upper = norm(u)
         best.see_p(upper, working.indices, p / groups)
-        if upper <= 1e-6 * problem.max_norm and _prove_none(working, best, p, groups):
-            return Status.NOT_SEPARABLE
+        if upper <= 1e-6 * problem.max_norm and (none := vanishing_weights(working, groups, p)) is not None:
+            best.see_p(norm(working.combine(none)) / groups, working.indices, none / groups)
+            return Status.NOT_SEPARABLE if is_proven(working, none) else Status.STALLED
         if use_polish and _EPS * problem.max_norm**2 > 0.1 * tol * upper**2 and violation <= 0.1:
             u = primal(working, groups, p) * upper**2
-        margins = rows.margins(u)
+        elif direction is not None:
+            u = direction * (upper / norm(direction))
+        most = max(64, int(np.count_nonzero(p)))  # rows that join: about as many as carry weight
+        worst = rows.worst(u, most, problem.fit_intercept, working.indices)
         best.passes += 1 + working.size / problem.n
-        b = best.see_w(u, margins)
+        b = best.see_w(u, worst)
         tell(working.size)
         if best.gap <= tol:
             return Status.CERTIFIED
@@ -220,31 +233,25 @@ def _solve(
             return Status.MAX_PASSES
         if len(best.history) > _PATIENCE and best.gap > 0.999 * best.history[-1 - _PATIENCE]["gap"]:
             return Status.STALLED
-        carried = int(np.count_nonzero(p))
-        outside = _worst_outside(working, margins + b * rows.signs(), (1.0 - 0.5 * tol) * upper**2, carried)
+        outside = _violators(worst, b, (1.0 - 0.5 * tol) * upper**2, most)
         if outside.size:
-            if working.size + outside.size > _MOST_ROWS:
-                mask = (p > 0.0) | (working.margins(u) < 2.0 * upper**2)
-                p, g = p[mask], g[mask]
+            if working.size + outside.size > (_MOST_FLAT_ROWS if descent_is_slow else _MOST_ROWS):
+                mask = working.margins(u) < 2.0 * upper**2
+                if not descent_is_slow:  # which starts from p
+                    mask |= p > 0.0
+                p = p[mask]
                 working.keep(mask)
+            if not descent_is_slow and working.size + outside.size > _MOST_GRAM_ROWS:
+                return Status.STALLED
             working.add(outside)
             p = np.concatenate([p, np.zeros(outside.size)])
-        g = working.margins(working.combine(p))
+        g = np.empty(0) if descent_is_slow else working.margins(working.combine(p))
         violation_tol = max(0.25 * tol, min(0.1 * violation_tol if not outside.size else 0.1, 0.1 * best.gap))
 
 
-def _first_rows(problem: Problem, margins: Array) -> npt.NDArray[np.int64]:
-    """Return the rows of smallest margin, of each class with an intercept."""
-    size = min(problem.n, max(64, min(2 * problem.d, 256)))
-    if not problem.fit_intercept:
-        return np.argpartition(margins, size - 1)[:size].astype(np.int64)
-    signs = problem.rows.signs()
-    found = []
-    for sign in (1, -1):
-        members = np.flatnonzero(signs == sign)
-        part = min(members.size, max(1, size // 2))
-        found.append(members[np.argpartition(margins[members], part - 1)[:part]])
-    return np.concatenate(found).astype(np.int64)
+def _first_rows(problem: Problem) -> int:
+    """Return how many rows, of each class with an intercept, start the working set."""
+    return min(max(64, 2 * problem.d), 256) // (2 if problem.fit_intercept else 1)
 
 
 def _start(working: WorkingSet, groups: int) -> Array:
@@ -252,42 +259,43 @@ def _start(working: WorkingSet, groups: int) -> Array:
     p = np.zeros(working.size)
     for group in range(groups):
         members = np.flatnonzero(working.group == group)
-        p[members[np.argmin(np.diag(working.G)[members])]] = 1.0
+        p[members[np.argmin(working.norms()[members])]] = 1.0
     return p
 
 
-def _worst_outside(working: WorkingSet, margins: Array, level: float, carried: int) -> npt.NDArray[np.int64]:
-    """Return the rows outside the set that ``u`` serves worst, about as many as carry weight."""
-    margins = margins.copy()
-    margins[working.indices] = np.inf
-    bad = np.flatnonzero(margins < level)
-    most = max(64, carried)
-    if bad.size > most:
-        bad = bad[np.argpartition(margins[bad], most - 1)[:most]]
-    return bad.astype(np.int64)
+def _interior(working: WorkingSet, groups: int, start: Array, tol: float) -> tuple[Array, Array] | None:
+    """Return weights and direction of the set by interior point, None where that fails.
+
+    Once the support shows, the polish makes its weights exact and all others zero.
+    """
+    signs = np.where(working.group == 0, 1.0, -1.0)
+    found = interior(working.Z, signs, groups == 2, start, tol)
+    if found.vanishes:
+        return found.p, found.w
+    if found.gap > tol:
+        return None
+    p = np.where(found.is_active, found.p, 0.0)
+    sums = np.bincount(working.group, p, minlength=groups)
+    if sums.min() > 0.0:
+        p = polish(working, groups, p / sums[working.group])
+        if norm(working.combine(p)) <= norm(working.combine(found.p)):
+            return p, found.w
+    return found.p, found.w
 
 
-def _prove_none(working: WorkingSet, best: _Best, p: Array, groups: int) -> bool:
-    """Try to turn an almost vanished upper bound into Gordan's proof."""
-    found = gordan(working, p)
-    if found.min() < 0.0:
-        return False
-    upper = norm(working.combine(found)) / groups
-    # down to the rounding of this sum, not merely small: a margin of 1e-13 is a margin, and so is one of
-    # 1e-9 beside rows of norm 1e9 that carry next to no weight
-    if upper > 4.0 * _EPS * float(found @ np.sqrt(np.diag(working.G))) / groups:
-        return False
-    best.see_p(upper, working.indices, found / groups)
-    return True
+def _violators(worst: tuple[Worst, ...], b: float, level: float, most: int) -> npt.NDArray[np.int64]:
+    """Return the ``most`` rows of smallest margin at intercept b, if below the level."""
+    signs = (1.0, -1.0)[: len(worst)]
+    margins = np.concatenate([group.margins + b * sign for group, sign in zip(worst, signs, strict=True)])
+    indices = np.concatenate([group.indices for group in worst])
+    order = np.argsort(margins, kind="stable")[:most]
+    return indices[order[margins[order] < level]]
 
 
 def _result(problem: Problem, best: _Best, status: Status, tol: float) -> MaxMarginResult:
-    from scipy.sparse import csr_array
-
     order = np.argsort(best.rows)
     support, values = best.rows[order], best.p[order]
     values = _exact_sums(values, problem.rows.signs()[support], problem.fit_intercept)
-    dual = csr_array((values, (np.zeros(support.size, np.int64), support)), shape=(1, problem.n))
     weights = np.zeros(problem.n)
     weights[support] = values
     upper = norm(problem.rows.combine(weights))  # of the weights as returned
@@ -304,8 +312,9 @@ def _result(problem: Problem, best: _Best, status: Status, tol: float) -> MaxMar
         margin=best.lower,
         upper_bound=upper,
         gap=gap,
-        dual_coef=dual,
         support=support,
+        dual=values,
+        n=problem.n,
         passes=best.passes,
         status=status,
         fit_intercept=problem.fit_intercept,

@@ -31,6 +31,22 @@ class Measure(NamedTuple):
     zero_rows: int
 
 
+class Worst(NamedTuple):
+    """The rows of a group that a w serves worst.
+
+    Attributes
+    ----------
+    smallest : float
+        The smallest margin of all rows of the group, infinite where it has none.
+    margins, indices : ndarray
+        The rows of smallest margin among those that were asked for, in ascending order of margin.
+    """
+
+    smallest: float
+    margins: Array
+    indices: npt.NDArray[np.int64]
+
+
 @runtime_checkable
 class Rows(Protocol):
     """Who computes a Tally: the one interface of every engine. Rows are ``z_i = y_i x_i``."""
@@ -50,6 +66,13 @@ class Rows(Protocol):
 
     def margins(self, w: Array) -> Array:
         """Return ``<w, z_i>`` for every row."""
+        ...
+
+    def worst(self, w: Array, most: int, by_class: bool, without: npt.NDArray[np.int64]) -> tuple[Worst, ...]:
+        """Return the ``most`` rows of smallest ``<w, z_i>``, of all rows or of each of the labels +1, -1.
+
+        Rows ``without`` count in `Worst.smallest` only. One reading, and an answer that does not grow with n.
+        """
         ...
 
     def combine(self, p: Array) -> Array:
@@ -132,6 +155,31 @@ def weight_by_class(signs: Signs, weights: Array) -> tuple[float, float]:
     """Return the total weight of the rows labelled +1 and -1."""
     mass = weights if weights.size else np.ones(signs.size)
     return float(mass[signs > 0].sum()), float(mass[signs < 0].sum())
+
+
+def worst_of(
+    margins: Array, signs: Signs | None, most: int, without: npt.NDArray[np.int64]
+) -> tuple[Worst, ...]:
+    """Pick the answer of `Rows.worst` from all margins; ``signs`` where each class is asked for apart.
+
+    Examples
+    --------
+    >>> worst_of(np.array([3.0, 1.0, 2.0]), None, 1, np.array([1]))
+    (Worst(smallest=1.0, margins=array([2.]), indices=array([2])),)
+    """
+    rest = np.ones(margins.size, bool)
+    rest[without] = False
+    found = []
+    for members in [rest | ~rest] if signs is None else [signs > 0, signs < 0]:
+        outside = np.flatnonzero(members & rest)
+        values = margins[outside]
+        if values.size > most:
+            kept = np.argpartition(values, most - 1)[:most]
+            outside, values = outside[kept], values[kept]
+        order = np.argsort(values, kind="stable")
+        smallest = float(margins[members].min(initial=np.inf))
+        found.append(Worst(smallest, values[order], outside[order].astype(np.int64)))
+    return tuple(found)
 
 
 def default_threads() -> int:
@@ -245,6 +293,10 @@ class ArrayRows:
 
         self._each(work, s.bounds.size - 1)
         return out
+
+    def worst(self, w: Array, most: int, by_class: bool, without: npt.NDArray[np.int64]) -> tuple[Worst, ...]:
+        """Return the rows of smallest margin, of each class if asked."""
+        return worst_of(self.margins(w), self._signs if by_class else None, most, without)
 
     def combine(self, p: Array) -> Array:
         """Return ``Z^T p``."""

@@ -24,12 +24,14 @@ from prgd.rows.base import (
     NotFiniteError,
     Signs,
     Storage,
+    Worst,
     default_threads,
     pool,
     read_labels,
     read_weights,
     times_signs,
     weight_by_class,
+    worst_of,
 )
 from prgd.rows.sources import (
     CsrSource,
@@ -183,6 +185,10 @@ class ChunkedRows:
 
         deque(self._each(work), maxlen=0)
         return out
+
+    def worst(self, w: Array, most: int, by_class: bool, without: npt.NDArray[np.int64]) -> tuple[Worst, ...]:
+        """Return the rows of smallest margin, of each class if asked."""
+        return worst_of(self.margins(w), self._signs if by_class else None, most, without)
 
     def combine(self, p: Array) -> Array:
         """Return ``Z^T p``."""

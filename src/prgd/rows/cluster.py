@@ -21,7 +21,7 @@ import numpy.typing as npt
 from prgd.errors import RowsLostError
 from prgd.losses import Array, Loss
 from prgd.rows import partitions as worker
-from prgd.rows.base import Measure, NotFiniteError, Signs
+from prgd.rows.base import Measure, NotFiniteError, Signs, Worst
 from prgd.rows.chunks import stack_blocks
 from prgd.rows.partitions import Facts
 from prgd.rows.sources import Indices
@@ -214,32 +214,20 @@ class ClusterRows:
             self._weights = np.concatenate(self._ask(worker.weights)) if self._has_weights else np.empty(0)
         return self._weights
 
-    def worst(
-        self,
-        w: Array,
-        b: float = 0.0,
-        *,
-        most: int,
-        below: float = np.inf,
-        exclude: Indices | None = None,
-        by_class: bool = False,
-    ) -> tuple[Indices, Array, Signs]:
-        """Return the rows of smallest ``y_i (<w, x_i> + b)`` with their margins and signs, in that order.
-
-        At most ``most`` rows, or ``most`` of each class, with less than ``below`` and none of ``exclude``;
-        no vector of n numbers reaches the driver.
-        """
-        without: list[Indices] = [np.empty(0, np.int64)] * len(self.names)
-        for k, rows in zip(
-            *self._split(np.sort(exclude if exclude is not None else without[0])), strict=True
-        ):
-            without[k] = rows
-        found = self._ask(worker.worst, without, w=w, b=b, most=most, below=below, by_class=by_class)
+    def worst(self, w: Array, most: int, by_class: bool, without: Indices) -> tuple[Worst, ...]:
+        """Return the rows of smallest margin, of each class if asked; ``most`` from each partition travel."""
+        left_out: list[Indices] = [np.empty(0, np.int64)] * len(self.names)
+        for k, rows in zip(*self._split(np.sort(without)), strict=True):
+            left_out[k] = rows
+        found = self._ask(worker.worst, left_out, w=w, most=most, by_class=by_class)
         self._w = w.copy()
-        indices = np.concatenate([start + f[0] for start, f in zip(self._starts, found, strict=False)])
-        values, sides = (np.concatenate([f[k] for f in found]) for k in (1, 2))
-        groups = [sides > 0, sides < 0] if by_class else [np.ones(sides.size, bool)]
-        return worker.smallest(indices, values, sides, groups, most)
+        return tuple(self._merge_worst(parts, most) for parts in zip(*found, strict=True))
+
+    def _merge_worst(self, parts: Sequence[Worst], most: int) -> Worst:
+        margins = np.concatenate([part.margins for part in parts])
+        indices = np.concatenate([k + part.indices for k, part in zip(self._starts, parts, strict=False)])
+        order = np.lexsort((indices, margins))[:most]
+        return Worst(min(part.smallest for part in parts), margins[order], indices[order])
 
 
 def _class_weights(facts: Sequence[Facts], classes: npt.NDArray[Any] | None) -> tuple[float, float]:

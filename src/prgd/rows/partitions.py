@@ -24,6 +24,7 @@ from prgd.rows.base import (
     NotFiniteError,
     Rows,
     Signs,
+    Worst,
     as_tally,
     check_shape,
     check_weights,
@@ -291,29 +292,6 @@ def weights(partition: Partition) -> Array:
     return found if found.size else np.ones(partition.n)
 
 
-def worst(
-    partition: Partition, exclude: Indices, w: Array, b: float, most: int, below: float, by_class: bool
-) -> tuple[Indices, Array, Signs]:
-    """Return the rows of smallest ``y_i (<w, x_i> + b)``, at most ``most`` of each class, best served last.
-
-    Only rows with less than ``below`` count, and none of ``exclude``.
-    """
-    sides = partition.engine.signs()
-    found = partition.engine.margins(w) + b * sides
-    found[exclude] = np.inf
-    groups = [sides > 0, sides < 0] if by_class else [np.ones(partition.n, bool)]
-    return smallest(np.arange(partition.n), found, sides, [g & (found < below) for g in groups], most)
-
-
-def smallest(
-    indices: Indices, values: Array, sides: Signs, groups: list[npt.NDArray[np.bool_]], most: int
-) -> tuple[Indices, Array, Signs]:
-    """Return the ``most`` smallest values of each group, ties by index, ascending."""
-    kept = []
-    for group in groups:
-        members = np.flatnonzero(group)
-        order = np.lexsort((indices[members], values[members]))
-        kept.append(members[order[:most]])
-    chosen = np.concatenate(kept)
-    chosen = chosen[np.lexsort((indices[chosen], values[chosen]))]
-    return indices[chosen], values[chosen], sides[chosen]
+def worst(partition: Partition, without: Indices, w: Array, most: int, by_class: bool) -> tuple[Worst, ...]:
+    """Return the rows of smallest ``<w, z_i>``, at most ``most``, of each class if asked."""
+    return partition.engine.worst(w, most, by_class, without)

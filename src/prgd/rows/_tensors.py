@@ -1,0 +1,127 @@
+"""Tensors as rows: what is taken, CSR, and the words for a full device."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd.rows.base import NotFiniteError, Signs
+
+Tensor = Any  # torch.Tensor, which is not imported with prgd
+
+
+def as_tensor(X: Any, device: Any) -> Tensor:
+    """Return X as a floating tensor on a device, without a copy where it is one already."""
+    import torch
+
+    if device is not None:
+        device = torch.device(device)
+        if device.type == "cuda" and not torch.cuda.is_available():
+            raise ValueError(
+                f"device={str(device)!r} was asked for, but torch finds no CUDA device. "
+                "Install a CUDA build of torch and its driver, or leave device out."
+            )
+    # torch warns of arrays that it could write to and must not
+    X = (
+        X.detach()
+        if isinstance(X, torch.Tensor)
+        else torch.from_numpy(np.require(X, requirements=["C", "W"]))
+    )
+    if X.layout not in (torch.strided, torch.sparse_csr):
+        raise TypeError(f"X must be a strided or sparse CSR tensor; got {X.layout}. Use X.to_sparse_csr().")
+    if X.is_complex():
+        raise TypeError(f"X must hold real numbers; got dtype {X.dtype}. Encode or convert it first.")
+    with room(X, device):
+        X = X.to(device) if device is not None else X
+        return X if X.is_floating_point() and X.element_size() > 1 else X.double()
+
+
+@contextmanager
+def room(X: Tensor, device: Any = None) -> Iterator[None]:
+    """Say how many rows fit, where the device runs out of memory."""
+    import torch
+
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        n, d = X.shape
+        total = torch.cuda.mem_get_info(device or X.device)[1]
+        row = d * X.element_size() + 48  # margins, labels and what a search for the smallest needs
+        raise MemoryError(
+            f"The device has no room for a pass over {n} rows of {d} {X.dtype}: its {total:.3g} bytes hold "
+            f"about {int(0.9 * total / row)} such rows if nothing else is there. Free other tensors, store X "
+            "in bfloat16, or keep the rows on the host in chunks (prgd.ChunkedRows.from_blocks, "
+            "prgd.open_rows)."
+        ) from error
+
+
+def check_finite(norms: Tensor, first: int, locate: Callable[[int], int]) -> None:
+    """Name the first entry that is not finite, if there is one."""
+    import torch
+
+    if not bool(torch.isfinite(norms).all()):
+        row = first + int((~torch.isfinite(norms)).int().argmax())
+        raise NotFiniteError(row, locate(row))
+
+
+class Csr:
+    """A sparse CSR tensor in float64, and its transpose, both for products with a vector."""
+
+    def __init__(self, X: Tensor) -> None:
+        import torch
+
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sparse CSR|Sparse CSC", category=UserWarning)
+            parts = X.crow_indices(), X.col_indices(), X.values().double()
+            self._X = torch.sparse_csr_tensor(*parts, size=X.shape, check_invariants=True)
+            turned = self._X.to_sparse_csc()
+            parts = turned.ccol_indices(), turned.row_indices(), turned.values()
+            self._transpose = torch.sparse_csr_tensor(*parts, size=X.shape[::-1], check_invariants=False)
+
+    def times(self, v: Tensor) -> Tensor:
+        """Return ``X v``."""
+        return self._X @ v
+
+    def combine(self, c: Tensor) -> Tensor:
+        """Return ``X^T c``."""
+        return self._transpose @ c
+
+    def norms(self) -> Tensor:
+        """Return the norm of every row, NaN or infinite where an entry is."""
+        import torch
+
+        crow, values = self._X.crow_indices(), self._X.values()
+        largest = torch.segment_reduce(values.abs(), "max", offsets=crow, initial=0.0)
+        scale = torch.where(largest > 0.0, largest, 1.0)
+        scaled = values / torch.repeat_interleave(scale, crow.diff())
+        return largest * torch.segment_reduce(scaled**2, "sum", offsets=crow, initial=0.0).sqrt()
+
+    def locate(self, row: int) -> int:
+        """Return the first column of a row that is not finite."""
+        import torch
+
+        crow = self._X.crow_indices()
+        part = slice(int(crow[row]), int(crow[row + 1]))
+        bad = ~torch.isfinite(self._X.values()[part])
+        return int(self._X.col_indices()[part][int(bad.int().argmax())])
+
+    def take(self, indices: npt.NDArray[np.int64], signs: Signs) -> Any:
+        """Return rows times their signs as a SciPy CSR array."""
+        import torch
+        from scipy.sparse import csr_array
+
+        crow = self._X.crow_indices()
+        at = torch.from_numpy(indices.copy()).to(crow.device)  # torch warns of arrays that are read-only
+        counts = crow[at + 1] - crow[at]
+        starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        entries = torch.arange(int(starts[-1]), device=crow.device)
+        entries += torch.repeat_interleave(crow[at] - starts[:-1], counts)
+        values = self._X.values()[entries].cpu().numpy()
+        values *= np.repeat(signs, counts.cpu().numpy())
+        columns = self._X.col_indices()[entries].cpu().numpy()
+        return csr_array((values, columns, starts.cpu().numpy()), shape=(indices.size, self._X.shape[1]))

@@ -1,0 +1,344 @@
+"""Triton kernels: one Tally, or all margins, of rows in device memory. Imported on first use.
+
+A program takes tiles of ``STEPS x SLOTS`` rows. A step is a row for each slot, cut into ``CHUNKS`` chunks of
+``WIDTH`` loads, 16 bytes for every thread; a thread keeps its columns of w and of the sum in registers, so
+that the rows are read once and used twice. Each slot runs an online softmax of its own: within the loop the
+threads meet only in the product of a row with w. Slots meet once, after the loop; programs in `merge_kernel`.
+
+The sign of row i is bit ``i % 32`` of word ``i // 32`` of ``Y``. Packed rows are pairs of bfloat16 loaded as
+one 32-bit integer: a shift or a mask makes a float32 of either.
+"""
+
+# ruff: noqa: ANN001, ANN202, RUF005 - the compiler reads these as code, and has types of its own
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+# a row of the output: the scalars of a Tally, then its vector
+SHIFT = tl.constexpr(0)
+MASS = tl.constexpr(1)
+SLOPE_SHIFT = tl.constexpr(2)
+SLOPE_MASS = tl.constexpr(3)
+MARGIN = tl.constexpr(4)
+SCALARS = tl.constexpr(5)
+
+
+@triton.jit
+def _log1p(t):
+    """log(1 + t) for t in [0, 1], exact to rounding where 1 + t loses the digits of t."""
+    u = 1.0 + t
+    lost = u == 1.0
+    return tl.where(lost, t, tl.log(u) * (t / tl.where(lost, 1.0, u - 1.0)))
+
+
+@triton.jit
+def _log_value(m, LOGISTIC: tl.constexpr, SUM: tl.constexpr):
+    """Log l(m). What is linear in m keeps the precision of m, the rest has that of the sums."""
+    if not LOGISTIC:
+        return -m
+    t = tl.exp(-tl.abs(m).to(SUM))
+    tail = _log1p(t)
+    lost = t == 0.0
+    right = tl.log(tl.where(lost, 1.0, tail / tl.where(lost, 1.0, t)))
+    left = tl.log(tl.where(m > 0.0, 1.0, tail - m.to(SUM)))
+    return tl.where(m > 0.0, right - m, left)
+
+
+@triton.jit
+def _log_slope(m, LOGISTIC: tl.constexpr, SUM: tl.constexpr):
+    """log(-l'(m))."""
+    if not LOGISTIC:
+        return -m
+    return tl.minimum(-m, 0.0) - _log1p(tl.exp(-tl.abs(m).to(SUM)))
+
+
+@triton.jit
+def _values(raw, PACKED: tl.constexpr):
+    """Return the one or two numbers of each load."""
+    if PACKED:
+        return (raw << 16).to(tl.float32, bitcast=True), (raw & -65536).to(tl.float32, bitcast=True)
+    else:  # noqa: RET505 - the compiler takes one branch, and needs to see them as such
+        return (raw,)
+
+
+@triton.jit
+def _signed(v, negative, LABELLED: tl.constexpr):
+    """Return v or -v, by the sign bit alone."""
+    if not LABELLED:
+        return v
+    if v.dtype == tl.float32:
+        return (v.to(tl.int32, bitcast=True) ^ (negative & -2147483648)).to(tl.float32, bitcast=True)
+    return tl.where(negative < 0, -v, v)
+
+
+@triton.jit
+def _load_w(
+    W, D: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, DOT: tl.constexpr
+):
+    """Return w by chunk and part, as the threads meet its columns."""
+    column = tl.arange(0, WIDTH)
+    w = ()
+    for c in tl.static_range(CHUNKS):
+        for part in tl.static_range(PARTS):
+            j = PARTS * (c * WIDTH + column) + part
+            w = w + (tl.load(W + j, mask=j < D, other=0.0).to(DOT)[None, :],)
+    return w
+
+
+@triton.jit
+def _load_rows(
+    X, first, left, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr, SLOTS: tl.constexpr,
+    WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, WHOLE: tl.constexpr,
+):  # fmt: skip
+    """Load a tile: a tuple over steps and chunks. ``left`` rows of it exist unless it is ``WHOLE``."""
+    slot, column = tl.arange(0, SLOTS)[:, None], tl.arange(0, WIDTH)[None, :]
+    tile = X + first * tl.full((), STRIDE, tl.int64)  # past 2^31 entries
+    rows = ()
+    for k in tl.static_range(STEPS):
+        for c in tl.static_range(CHUNKS):
+            at = tile + (k * SLOTS * STRIDE + c * WIDTH) + (slot * STRIDE + column)
+            inside = PARTS * (c * WIDTH + column) < D
+            if not WHOLE:
+                rows = rows + (tl.load(at, mask=inside & (k * SLOTS + slot < left), other=0),)
+            elif (c + 1) * WIDTH * PARTS <= D:
+                rows = rows + (tl.load(at),)
+            else:
+                rows = rows + (tl.load(at, mask=inside & (slot >= 0), other=0),)
+    return rows
+
+
+@triton.jit
+def _load_signs(Y, first, STEPS: tl.constexpr, SLOTS: tl.constexpr, LABELLED: tl.constexpr):
+    """Return by step and slot an integer that is negative where the label is."""
+    slot = tl.arange(0, SLOTS)
+    signs = ()
+    if LABELLED:
+        for k in tl.static_range(STEPS):
+            if (k * SLOTS) % 32 == 0:
+                # a tile is a power of two of rows, aligned: it fills whole words or lies in one
+                word = tl.load(Y + (first + k * SLOTS) // 32) >> (first % 32)
+            signs = signs + (word << (31 - (k * SLOTS) % 32 - slot),)
+    else:
+        for _ in tl.static_range(STEPS):
+            signs = signs + (slot,)
+    return signs
+
+
+@triton.jit
+def _margin(
+    rows, w, negative, k: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, LABELLED: tl.constexpr,
+    DOT: tl.constexpr,
+):  # fmt: skip
+    """Return the margins of one step."""
+    for c in tl.static_range(CHUNKS):
+        values = _values(rows[k * CHUNKS + c], PARTS == 2)
+        for part in tl.static_range(PARTS):
+            product = values[part].to(DOT) * w[c * PARTS + part]
+            if c + part == 0:
+                total = product
+            else:
+                total += product
+    return _signed(tl.sum(total, axis=1), negative, LABELLED)
+
+
+@triton.jit
+def _add(
+    sums, rows, margins, signs, weights, STEPS: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
+    LABELLED: tl.constexpr, WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr, SUM: tl.constexpr,
+):  # fmt: skip
+    """Add a tile to the sums of the slots, ``(margin, mass, slope mass, vector ...)``.
+
+    Rows with an infinite margin do not count.
+    """
+    low = sums[0]
+    for k in tl.static_range(STEPS):
+        low = tl.minimum(low, margins[k])
+    # exp(-inf + inf) is NaN: a slot without rows keeps a finite shift
+    seen = tl.where(low < float("inf"), low, 0.0)
+    top = _log_slope(seen, LOGISTIC, SUM)
+    scale = tl.exp((_log_slope(sums[0], LOGISTIC, SUM) - top).to(SUM))
+    mass, slope_mass = sums[1], sums[2] * scale
+    if LOGISTIC:
+        value_top = _log_value(seen, LOGISTIC, SUM)
+        mass *= tl.exp((_log_value(sums[0], LOGISTIC, SUM) - value_top).to(SUM))
+    vector = ()
+    for i in tl.static_range(CHUNKS * PARTS):
+        vector = vector + (sums[3 + i] * scale[:, None],)
+    for k in tl.static_range(STEPS):
+        p = tl.exp((_log_slope(margins[k], LOGISTIC, SUM) - top).to(SUM))
+        if WEIGHTED:
+            p *= weights[k]
+        slope_mass += p
+        if LOGISTIC:
+            value = tl.exp((_log_value(margins[k], LOGISTIC, SUM) - value_top).to(SUM))
+            mass += value * weights[k] if WEIGHTED else value
+        factor = _signed(p, signs[k], LABELLED)[:, None]
+        grown = ()
+        for c in tl.static_range(CHUNKS):
+            values = _values(rows[k * CHUNKS + c], PARTS == 2)
+            for part in tl.static_range(PARTS):
+                grown = grown + (vector[c * PARTS + part] + factor * values[part].to(SUM),)
+        vector = grown
+    return (low, mass, slope_mass) + vector
+
+
+@triton.jit
+def _write(
+    sums, out, D: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
+    LOGISTIC: tl.constexpr, SUM: tl.constexpr,
+):  # fmt: skip
+    """Merge the slots and write scalars and vector of a program."""
+    low = sums[0]
+    margin = tl.min(low, axis=0)
+    seen = tl.where(margin < float("inf"), margin, 0.0)
+    slope_shift, shift = _log_slope(seen, LOGISTIC, SUM), _log_value(seen, LOGISTIC, SUM)
+    scale = tl.exp((_log_slope(low, LOGISTIC, SUM) - slope_shift).to(SUM))
+    slope_mass = tl.sum(sums[2] * scale, axis=0)
+    mass = slope_mass
+    if LOGISTIC:
+        mass = tl.sum(sums[1] * tl.exp((_log_value(low, LOGISTIC, SUM) - shift).to(SUM)), axis=0)
+    nothing = margin == float("inf")
+    tl.store(out + SHIFT, tl.where(nothing, -float("inf"), shift))
+    tl.store(out + MASS, mass)
+    tl.store(out + SLOPE_SHIFT, tl.where(nothing, -float("inf"), slope_shift))
+    tl.store(out + SLOPE_MASS, slope_mass)
+    tl.store(out + MARGIN, margin)
+    column = tl.arange(0, WIDTH)
+    for c in tl.static_range(CHUNKS):
+        for part in tl.static_range(PARTS):
+            j = PARTS * (c * WIDTH + column) + part
+            total = tl.sum(sums[3 + c * PARTS + part] * scale[:, None], axis=0)
+            tl.store(out + SCALARS + j, total, mask=j < D)
+
+
+@triton.jit
+def _tile(
+    plus, minus, X, Y, S, w, first, left, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr,
+    SLOTS: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
+    LABELLED: tl.constexpr, WEIGHTED: tl.constexpr, BY_CLASS: tl.constexpr, LOGISTIC: tl.constexpr,
+    DOT: tl.constexpr, SUM: tl.constexpr, WHOLE: tl.constexpr,
+):  # fmt: skip
+    """Read a tile and add it to the sums, apart for the two labels if asked."""
+    rows = _load_rows(X, first, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, WHOLE)
+    slot = tl.arange(0, SLOTS)
+    signs = _load_signs(Y, first, STEPS, SLOTS, LABELLED)
+    margins, margins_minus, weights = (), (), ()
+    for k in tl.static_range(STEPS):
+        margin = _margin(rows, w, signs[k], k, CHUNKS, PARTS, LABELLED, DOT)
+        if not WHOLE:
+            margin = tl.where(k * SLOTS + slot < left, margin, float("inf"))
+        if WEIGHTED:
+            weight = tl.load(S + first + k * SLOTS + slot, mask=k * SLOTS + slot < left, other=0.0)
+            margin = tl.where(weight > 0.0, margin, float("inf"))
+            weights = weights + (weight.to(SUM),)
+        if BY_CLASS:
+            margins_minus = margins_minus + (tl.where(signs[k] < 0, margin, float("inf")),)
+            margin = tl.where(signs[k] < 0, float("inf"), margin)
+        margins = margins + (margin,)
+    plus = _add(
+        plus, rows, margins, signs, weights, STEPS, CHUNKS, PARTS, LABELLED, WEIGHTED, LOGISTIC, SUM
+    )  # fmt: skip
+    if BY_CLASS:
+        minus = _add(
+            minus, rows, margins_minus, signs, weights, STEPS, CHUNKS, PARTS, LABELLED, WEIGHTED,
+            LOGISTIC, SUM,
+        )  # fmt: skip
+    return plus, minus
+
+
+@triton.jit(do_not_specialize=["n"])
+def tally_kernel(
+    X, Y, S, W, out, n, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr, SLOTS: tl.constexpr,
+    WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, LABELLED: tl.constexpr,
+    WEIGHTED: tl.constexpr, BY_CLASS: tl.constexpr, LOGISTIC: tl.constexpr, DOT: tl.constexpr,
+    SUM: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Write the Tally of every P-th tile, P programs in all: ``out`` has shape (P, groups, SCALARS + D)."""
+    TILE: tl.constexpr = STEPS * SLOTS
+    program, programs = tl.program_id(0), tl.num_programs(0)
+    w = _load_w(W, D, WIDTH, CHUNKS, PARTS, DOT)
+    plus = (tl.full((SLOTS,), float("inf"), DOT), tl.zeros((SLOTS,), SUM), tl.zeros((SLOTS,), SUM))
+    for _ in tl.static_range(CHUNKS * PARTS):
+        plus = plus + (tl.zeros((SLOTS, WIDTH), SUM),)
+    minus = plus if BY_CLASS else ()
+    whole = n // TILE
+    for t in tl.range(program, whole, programs, num_stages=STAGES):
+        plus, minus = _tile(
+            plus, minus, X, Y, S, w, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS,
+            LABELLED, WEIGHTED, BY_CLASS, LOGISTIC, DOT, SUM, True,
+        )  # fmt: skip
+    if whole % programs == program and whole * TILE < n:
+        plus, minus = _tile(
+            plus, minus, X, Y, S, w, whole * TILE, n - whole * TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS,
+            PARTS, LABELLED, WEIGHTED, BY_CLASS, LOGISTIC, DOT, SUM, False,
+        )  # fmt: skip
+    GROUPS: tl.constexpr = 2 if BY_CLASS else 1
+    out += program * (GROUPS * (SCALARS + D))
+    _write(plus, out, D, WIDTH, CHUNKS, PARTS, LOGISTIC, SUM)
+    if BY_CLASS:
+        _write(minus, out + (SCALARS + D), D, WIDTH, CHUNKS, PARTS, LOGISTIC, SUM)
+
+
+@triton.jit(do_not_specialize=["count"])
+def merge_kernel(
+    parts, out, count, D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr
+):
+    """Merge the ``count <= ROWS`` Tallies of all programs: (b, g) sums columns of block b for group g."""
+    group, groups = tl.program_id(1), tl.num_programs(1)
+    parts += group * (SCALARS + D)
+    step = groups * (SCALARS + D)
+    i = tl.arange(0, ROWS)
+    shifts = tl.load(parts + i * step + SLOPE_SHIFT, mask=i < count, other=-float("inf"))
+    slope_shift = tl.max(shifts, axis=0)
+    slope_top = tl.where(slope_shift > -float("inf"), slope_shift, 0.0)
+    j = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    total = tl.zeros((WIDTH,), tl.float64)
+    for start in range(0, count, BLOCK):
+        k = start + tl.arange(0, BLOCK)
+        shift = tl.load(parts + k * step + SLOPE_SHIFT, mask=k < count, other=-float("inf"))
+        inside = (k < count)[:, None] & (j < D)[None, :]
+        vectors = tl.load(parts + (k * step)[:, None] + (j + SCALARS)[None, :], mask=inside, other=0.0)
+        total += tl.sum(tl.exp(shift - slope_top)[:, None] * vectors, axis=0)
+    out += group * (SCALARS + D)
+    tl.store(out + SCALARS + j, total, mask=j < D)
+    if tl.program_id(0) == 0:
+        slope_mass = tl.load(parts + i * step + SLOPE_MASS, mask=i < count, other=0.0)
+        tl.store(out + SLOPE_SHIFT, slope_shift)
+        tl.store(out + SLOPE_MASS, tl.sum(tl.exp(shifts - slope_top) * slope_mass, axis=0))
+        shifts = tl.load(parts + i * step + SHIFT, mask=i < count, other=-float("inf"))
+        shift = tl.max(shifts, axis=0)
+        mass = tl.load(parts + i * step + MASS, mask=i < count, other=0.0)
+        tl.store(out + SHIFT, shift)
+        top = tl.where(shift > -float("inf"), shift, 0.0)
+        tl.store(out + MASS, tl.sum(tl.exp(shifts - top) * mass, axis=0))
+        margin = tl.load(parts + i * step + MARGIN, mask=i < count, other=float("inf"))
+        tl.store(out + MARGIN, tl.min(margin, axis=0))
+
+
+@triton.jit(do_not_specialize=["n"])
+def margins_kernel(
+    X, Y, W, out, n, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr, SLOTS: tl.constexpr,
+    WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, LABELLED: tl.constexpr,
+    DOT: tl.constexpr,
+):  # fmt: skip
+    """Write ``<w, z_i>`` for every row."""
+    TILE: tl.constexpr = STEPS * SLOTS
+    slot = tl.arange(0, SLOTS)
+    w = _load_w(W, D, WIDTH, CHUNKS, PARTS, DOT)
+    whole = n // TILE
+    for t in range(tl.program_id(0), whole, tl.num_programs(0)):
+        rows = _load_rows(X, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, True)
+        signs = _load_signs(Y, t * TILE, STEPS, SLOTS, LABELLED)
+        for k in tl.static_range(STEPS):
+            margin = _margin(rows, w, signs[k], k, CHUNKS, PARTS, LABELLED, DOT)
+            tl.store(out + t * TILE + k * SLOTS + slot, margin)
+    if whole % tl.num_programs(0) == tl.program_id(0) and whole * TILE < n:
+        left = n - whole * TILE
+        rows = _load_rows(X, whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False)
+        signs = _load_signs(Y, whole * TILE, STEPS, SLOTS, LABELLED)
+        for k in tl.static_range(STEPS):
+            margin = _margin(rows, w, signs[k], k, CHUNKS, PARTS, LABELLED, DOT)
+            tl.store(out + whole * TILE + k * SLOTS + slot, margin, mask=k * SLOTS + slot < left)

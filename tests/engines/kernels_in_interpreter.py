@@ -1,0 +1,77 @@
+"""Run by test_tensor_rows.py with TRITON_INTERPRET=1, which must be set before Triton is imported.
+
+Prints one line a case: its name and the largest relative error of a pass and of the margins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from prgd.rows.gpu import TensorRows
+
+
+def oracle(Z, s, w, loss):
+    m = Z @ w
+    log_slope = -m if loss == "exponential" else -np.logaddexp(0.0, m)
+    with np.errstate(divide="ignore"):  # of rows that do not matter
+        log_value = -m if loss == "exponential" else np.log(np.logaddexp(0.0, -m))
+    used = s > 0
+    p = s * np.exp(log_slope - log_slope[used].max())
+    top = log_value[used].max()
+    return float(np.log((s * np.exp(log_value - top)).sum()) + top), p @ Z / p.sum(), m[used].min()
+
+
+def largest_error(X, y=None, s=None, *, loss="exponential", by_class=False, scale=1.0, programs=None):
+    """Return the largest error of all numbers of a pass; NaN where one is."""
+    n, d = X.shape
+    signs = np.ones(n) if y is None else y
+    Z = X.double().numpy() * signs[:, None]
+    rows = TensorRows(X, y, s)
+    if programs is not None:  # more than there are tiles: some have no rows
+        rows._kernels._programs = lambda plan: programs
+    w = scale * np.random.default_rng(d).standard_normal(d) / np.sqrt(d)
+    size = np.linalg.norm(w) * np.linalg.norm(Z, axis=1).max()
+    groups = [signs > 0, signs < 0] if by_class else [signs != 0]
+    found = [np.abs(rows.margins(w) - Z @ w).max() / size]
+    for tally, group in zip(rows.tallies(w, loss, by_class), groups, strict=True):
+        log_sum, u, margin = oracle(Z, group * (np.ones(n) if s is None else s), w, loss)
+        found.append(abs(tally.log_sum - log_sum) / max(1.0, abs(log_sum)))
+        found.append(np.linalg.norm(tally.mean_row - u) / np.linalg.norm(u))
+        found.append(abs(tally.margin - margin) / size)
+    return float(np.max(found))  # keeps a NaN
+
+
+def main():
+    rng = np.random.default_rng(0)
+
+    def draw(n, d, dtype=torch.float32):
+        return torch.from_numpy(rng.standard_normal((n, d))).to(dtype)
+
+    def labels(n):
+        return np.where(np.arange(n) % 3 == 0, 1, -1)
+
+    weights = rng.integers(0, 3, 150).astype(float)
+    cases = {
+        "below one tile": largest_error(draw(5, 3), labels(5)),
+        "one row z": largest_error(draw(1, 3)),
+        "empty programs": largest_error(draw(150, 5), labels(150), programs=7),
+        "weights that underflow": largest_error(draw(150, 5), labels(150), scale=1e4),
+        "weighted logistic by class": largest_error(
+            draw(150, 6), labels(150), weights, loss="logistic", by_class=True
+        ),
+        "logistic that underflows": largest_error(draw(150, 6), labels(150), loss="logistic", scale=1e4),
+        "double by class": largest_error(draw(70, 9, torch.float64), labels(70), by_class=True),
+        "bfloat16 in pairs": largest_error(draw(150, 10, torch.bfloat16), labels(150)),
+        "bfloat16, odd columns": largest_error(draw(40, 9, torch.bfloat16), labels(40)),
+        "bfloat16, wide": largest_error(draw(9, 520, torch.bfloat16), labels(9)),
+        "float16": largest_error(draw(40, 8, torch.float16), labels(40)),
+        "rows of a wider table": largest_error(draw(40, 12)[:, 3:8], labels(40)),
+        "more columns than a warp holds": largest_error(draw(3, 1030), labels(3)),
+    }
+    for name, error in cases.items():
+        print(f"{name}: {error:.3e}")
+
+
+if __name__ == "__main__":
+    main()

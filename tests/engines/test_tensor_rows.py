@@ -1,0 +1,202 @@
+"""Rows of torch tensors: kernels in Triton's interpreter, NumPy and torch alone, plans, and bad input."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import grid
+import numpy as np
+import pytest
+import torch
+
+import prgd
+from prgd.maxmargin import factor, gram, pairs
+from prgd.rows import _tensors
+from prgd.rows._launch import Plan, choose_plan
+from prgd.rows.gpu import TensorRows
+
+HERE = Path(__file__).parent
+
+
+def test_kernels_in_the_interpreter():
+    pytest.importorskip("triton", reason="Triton is for Linux")
+    out = subprocess.run(
+        [sys.executable, "-W", "error", HERE / "kernels_in_interpreter.py"],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert out.returncode == 0, out.stderr
+    cases = dict(line.rsplit(": ", 1) for line in out.stdout.splitlines())
+    assert len(cases) == 13
+    for name, error in cases.items():
+        assert float(error) <= (1e-14 if name.startswith("double") else 1e-6), name
+
+
+@pytest.mark.parametrize(
+    ("d", "in_pairs", "plan"),
+    [
+        (64, False, Plan(4, 32, 16, 4, 4)),
+        (64, True, Plan(4, 32, 16, 4, 4)),
+        (512, False, Plan(4, 4, 128, 4, 4)),
+        (512, True, Plan(4, 4, 128, 4, 4)),
+        (4096, False, Plan(4, 1, 1024, 8, 4)),
+        (4096, True, Plan(1, 1, 512, 4, 4, stages=3)),
+    ],
+)
+def test_plans_as_measured(d, in_pairs, plan):
+    assert choose_plan(d, 4, 16, in_pairs=in_pairs) == plan
+
+
+@pytest.mark.parametrize(("load_bytes", "in_pairs"), [(2, False), (4, False), (4, True), (8, False)])
+@pytest.mark.parametrize("vector_bytes", [2, 4, 8, 16])
+def test_plans_for_any_width(load_bytes, in_pairs, vector_bytes):
+    for d in range(1, 8193):
+        plan = choose_plan(d, load_bytes, max(vector_bytes, load_bytes), in_pairs=in_pairs)
+        sizes = (plan.steps, plan.slots, plan.width, plan.warps)  # Triton takes powers of two
+        assert all(size & (size - 1) == 0 and size > 0 for size in sizes)
+        assert plan.warps <= 16
+        lanes = 32 * plan.warps // plan.slots
+        assert -(-d // lanes) <= 32  # numbers that a thread holds
+
+
+ALONE = """
+import sys
+
+for name in ("scipy", "numba", "sklearn", "pandas", "rich", "typer", "pyarrow", "dask", "triton"):
+    sys.modules[name] = None  # any import of it fails
+import numpy as np
+import torch
+
+import prgd
+import prgd.rows.gpu
+
+data = prgd.datasets.synthetic_one(0)
+X, y = torch.from_numpy(data.X), torch.from_numpy(data.y)
+print(prgd.run(prgd.Problem(X, y), prgd.NGD(), stop=50).w.tolist())
+for fit_intercept in (False, True):
+    result = prgd.max_margin(X, y, fit_intercept=fit_intercept, tol=1e-9)
+    assert result.check(X, y).is_valid
+    print(result.status.name, result.margin)
+rng = np.random.default_rng(0)
+overlap = prgd.max_margin(torch.from_numpy(rng.standard_normal((40, 2))), np.sign(rng.standard_normal(40)))
+print(overlap.status.name, overlap.upper_bound < 1e-14)
+"""
+
+
+def test_numpy_and_torch_are_enough():
+    out = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
+    assert out.returncode == 0, out.stderr
+    w, origin, intercept, overlap = out.stdout.splitlines()
+    data = grid.PROBLEMS["synthetic-one"]()
+    expected = prgd.run(prgd.Problem(data.X, data.y), prgd.NGD(), stop=50).w
+    np.testing.assert_allclose(np.fromstring(w.strip("[]"), sep=","), expected, rtol=1e-12)
+    for line, fit_intercept in ((origin, False), (intercept, True)):
+        status, margin = line.split()
+        exact = prgd.max_margin(data.X, data.y, fit_intercept=fit_intercept, tol=1e-9).margin
+        assert status == "CERTIFIED"
+        assert float(margin) == pytest.approx(exact, rel=1e-8)
+    # without SciPy there is no proof, so that the word is not said
+    assert overlap == "STALLED True"
+
+
+def test_descent_in_numpy_takes_the_same_steps():
+    rng = np.random.default_rng(0)
+    Z, group = rng.standard_normal((40, 30)) + 0.3, np.repeat([0, 1], 20)
+    G = Z @ Z.T
+    start = np.zeros(40)
+    start[[0, 20]] = 1.0
+    answers = []
+    for descend in (pairs.descend, pairs.descend_plainly):
+        p = start.copy()
+        g = G @ p
+        answers.append((*descend(G, group, 2, p, g, 1e-6, 5000), p, g))
+    (steps, violation, p, g), (plain_steps, plain_violation, plain_p, plain_g) = answers
+    assert steps == plain_steps
+    assert violation == pytest.approx(plain_violation, rel=1e-6)
+    np.testing.assert_allclose(p, plain_p, atol=1e-12)
+    np.testing.assert_allclose(g, plain_g, atol=1e-12)
+
+
+def test_systems_without_scipy(monkeypatch):
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((50, 20)), rng.standard_normal((20, 2))
+    H = A.T @ A
+    expected = factor.definite_solver(H)(b)
+    monkeypatch.setitem(sys.modules, "scipy.linalg", None)
+    np.testing.assert_allclose(factor.definite_solver(H)(b), expected, rtol=1e-10)
+    with pytest.raises(np.linalg.LinAlgError):
+        factor.definite_solver(-H)
+
+
+def test_a_csr_tensor_is_solved_like_its_table(tmp_path):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((200, 30)) * (rng.random((200, 30)) < 0.1)
+    y = np.where(X @ rng.standard_normal(30) > 0, 1, -1)
+    X[:, 0] += y
+    rows = grid.ENGINES["tensor-csr"](X, y, None, tmp_path)
+    result, expected = prgd.max_margin(rows, tol=1e-9), prgd.max_margin(X, y, tol=1e-9)
+    assert result.margin == pytest.approx(expected.margin, rel=1e-8)
+    working = gram.WorkingSet(rows, True)
+    working.add(np.array([3, 5, 8]))
+    np.testing.assert_array_equal(working.rows_of(np.arange(3)), (y[:, None] * X)[[3, 5, 8]])
+
+
+# What is refused
+
+
+def test_cuda_where_there_is_none(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="finds no CUDA device"):
+        TensorRows(np.eye(2), [1, -1], device="cuda")
+
+
+def test_labels_on_another_device():
+    with pytest.raises(ValueError, match=r"on the device of X, cpu; it is on meta. Use y.to\('cpu'\)"):
+        prgd.Problem(torch.eye(2), torch.empty(2, device="meta"))
+
+
+@pytest.mark.parametrize("ask", ["tallies", "margins", "worst", "combine", "take", "measure"])
+def test_a_full_device_says_how_many_rows_fit(ask, monkeypatch):
+    rows = TensorRows(torch.eye(3), [1, -1, 1])
+
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    for name in ("_parts", "_send", "_products"):
+        monkeypatch.setattr(rows, name, full)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 60_000))
+    arguments = {
+        "tallies": (np.ones(3), "exponential"),
+        "worst": (np.ones(3), 1, False, np.empty(0, np.int64)),
+        "take": (np.array([1]),),
+        "measure": (),
+    }
+    with pytest.raises(MemoryError, match=r"hold about 900 such rows.*bfloat16.*open_rows"):
+        getattr(rows, ask)(*arguments.get(ask, (np.ones(3),)))
+
+
+def test_tensors_of_another_kind():
+    with pytest.raises(TypeError, match="to_sparse_csr"):
+        TensorRows(torch.eye(2).to_sparse_coo(), [1, -1])
+    with pytest.raises(TypeError, match="real numbers"):
+        TensorRows(torch.eye(2, dtype=torch.complex64), [1, -1])
+    with pytest.raises(ValueError, match="set_num_threads"):
+        prgd.Problem(torch.eye(2), [1, -1], n_threads=2)
+    with pytest.raises(ValueError, match="one label for each"):
+        TensorRows(torch.eye(2), [1, -1, 1])
+    with pytest.raises(ValueError, match="two classes"):
+        TensorRows(torch.eye(2), torch.ones(2))
+
+
+def test_numbers_that_are_no_floats_are_widened():
+    rows = TensorRows(torch.tensor([[1, 2], [3, 4]]), ["no", "yes"])
+    assert repr(rows) == "TensorRows(2 x 2 torch.float64 on cpu)"
+    np.testing.assert_array_equal(rows.margins(np.array([1.0, 0.0])), [-1.0, 3.0])
+    frozen = np.eye(2)
+    frozen.flags.writeable = False
+    assert _tensors.as_tensor(frozen, "cpu").dtype == torch.float64
