@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import prgd
 from prgd import deep
+from prgd.deep.tensors import grouped, norm
 from prgd.deep.wrapper import Wrapper
 from prgd.schedules import Constant, Every, ExplicitTimes, Geometric, Polynomial, PowerRadii, PowerTimes
 
@@ -519,6 +520,14 @@ def test_rescaling_in_low_precision(dtype):
     optimizer.step()
     assert math.isclose(optimizer.R_0, exact, rel_tol=1e-6)
     assert optimizer.norm().item() == pytest.approx(40.0, rel=2e-4)
+
+
+@pytest.mark.parametrize("sizes", [(0,), (0, 3), (4096,), (5000, 8192, 1)])
+def test_norm_of_empty_small_and_large_tensors(sizes):
+    generator = torch.Generator().manual_seed(0)
+    tensors = [torch.randn(size, generator=generator) for size in sizes]
+    exact = torch.cat(tensors).double().norm().item()
+    assert norm(grouped(tensors)).item() == pytest.approx(exact, rel=1e-7)
 
 
 # state

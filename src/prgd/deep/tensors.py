@@ -62,7 +62,8 @@ def grouped(tensors: list[Tensor]) -> list[Group]:
 class Grouping:
     """Does what `grouped` does, and remembers the answer while it is asked for the same tensors.
 
-    Not where tensors are sharded: their local shards are new objects each time.
+    Their data may be swapped meanwhile, but not the dtype or device of some of them. Nothing is remembered
+    where tensors are sharded: local shards are new objects each time.
     """
 
     def __init__(self) -> None:
@@ -146,11 +147,13 @@ def _block_norms(tensors: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
     norms, rests = [], []
     for tensor in tensors:
         whole = tensor.numel() // _BLOCK * _BLOCK
-        flat = tensor.reshape(-1) if whole else tensor
-        if whole:
-            norms.append(_length(flat[:whole].view(-1, _BLOCK), dim=1, dtype=dtype))
+        if whole == 0:  # an empty shard too: there must be a norm at least
+            rests.append(tensor)
+            continue
+        flat = tensor.reshape(-1)
+        norms.append(_length(flat[:whole].view(-1, _BLOCK), dim=1, dtype=dtype))
         if whole < tensor.numel():
-            rests.append(flat[whole:] if whole else flat)
+            rests.append(flat[whole:])
     return [*norms, torch.stack(torch._foreach_norm(rests, 2, dtype=dtype))] if rests else norms
 
 
