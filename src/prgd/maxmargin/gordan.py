@@ -6,6 +6,7 @@ A bound at rounding is no proof: rows may be separated by a margin of 1e-16 of t
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from prgd.losses import Array
 from prgd.maxmargin.gram import WorkingSet
@@ -33,9 +34,8 @@ def vanishing_weights(working: WorkingSet, groups: int, p: Array) -> Array | Non
         return None
     found = np.zeros_like(p)
     found[face] = x
-    sizes = found * working.norms()
-    found[sizes <= _EPS * sizes.sum()] = 0.0  # less than rounding: the true weights may well be zero
-    return found if norm(working.combine(found)) <= 4.0 * _EPS * float(sizes.sum()) else None
+    vanishes = norm(working.combine(found)) <= 4.0 * _EPS * float(found @ working.norms())
+    return found if vanishes else None
 
 
 def is_proven(working: WorkingSet, p: Array) -> bool:
@@ -43,16 +43,17 @@ def is_proven(working: WorkingSet, p: Array) -> bool:
 
     False, too, where the proof would be dear, or the packages that it needs are not there.
     """
+    # weights below rounding may well be zero in truth, and must be where the others balance alone
+    faces = {tuple(np.flatnonzero(p > level * p.max())) for level in (_EPS, 0.0)}
     try:
-        return _prove(working, p)
+        return any(_prove(working, p, np.array(face)) for face in sorted(faces, key=len))
     except ImportError:
         return False
 
 
-def _prove(working: WorkingSet, p: Array) -> bool:
+def _prove(working: WorkingSet, p: Array, face: npt.NDArray[np.int64]) -> bool:
     from prgd.maxmargin.proofs import LiftedRows, column_structure, proven_weights
 
-    face = np.flatnonzero(p > 0.0)
     X, signs = working.Z[face], None
     if working.by_class:  # back to x_i = y_i z_i
         signs = 1.0 - 2.0 * working.group[face]
