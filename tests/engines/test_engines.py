@@ -67,6 +67,7 @@ def test_matches_the_textbook(engine, loss, weighted, data, tmp_path):
         np.testing.assert_allclose(rows.combine(p), expected["dual"], rtol=1e-11, atol=1e-13)
         np.testing.assert_allclose(rows.margins(w), y * (X @ w), rtol=1e-12, atol=1e-12)
     some = np.array([0, 3, 50, 51, 156])
+    np.testing.assert_array_equal(rows.signs(some), y[some])
     taken = rows.take(some)
     np.testing.assert_array_equal(
         taken if isinstance(taken, np.ndarray) else taken.toarray(), (X * y[:, None])[some]

@@ -53,6 +53,28 @@ def write_parts(folder: Path) -> None:
         (folder / f"t-{k}.svm").write_text("\n".join(lines) + "\n")
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_fit_never_gathers_a_number_for_each_row(fit_intercept, monkeypatch):
+    blocks = [delayed((X[at], y[at])) for at in CUTS]
+    rows = open_cluster(blocks, client=grid.local_client())
+    signs = prgd.ClusterRows.signs
+
+    def of_some(self, indices=None):
+        assert indices is not None
+        assert len(indices) < len(y)
+        return signs(self, indices)
+
+    def refuse(self, *_):
+        raise AssertionError("the driver must not hold n numbers")
+
+    monkeypatch.setattr(prgd.ClusterRows, "signs", of_some)
+    for name in ("margins", "weights"):
+        monkeypatch.setattr(prgd.ClusterRows, name, refuse)
+    found = prgd.max_margin(rows, fit_intercept=fit_intercept, tol=1e-8)
+    expected = prgd.max_margin(X, y, fit_intercept=fit_intercept, tol=1e-8)
+    assert found.margin == pytest.approx(expected.margin, rel=1e-8)
+
+
 # What may be opened
 
 

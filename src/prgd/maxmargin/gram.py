@@ -72,8 +72,8 @@ class WorkingSet:
                 block = block.toarray()
             self.Z = stack(self.Z, block)
         self.indices = np.concatenate([self.indices, indices])
-        signs = self._rows.signs()[indices]
-        group = (signs < 0).astype(np.int64) if self.by_class else np.zeros(indices.size, np.int64)
+        is_minus = self._rows.signs(indices) < 0 if self.by_class else np.zeros(indices.size)
+        group = np.asarray(is_minus, dtype=np.int64)
         self.group = np.concatenate([self.group, group])
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> None:

@@ -295,10 +295,9 @@ def _violators(worst: tuple[Worst, ...], b: float, level: float, most: int) -> n
 def _result(problem: Problem, best: _Best, status: Status, tol: float) -> MaxMarginResult:
     order = np.argsort(best.rows)
     support, values = best.rows[order], best.p[order]
-    values = _exact_sums(values, problem.rows.signs()[support], problem.fit_intercept)
-    weights = np.zeros(problem.n)
-    weights[support] = values
-    upper = norm(problem.rows.combine(weights))  # of the weights as returned
+    signs = problem.rows.signs(support) if problem.fit_intercept else np.ones(support.size, np.int8)
+    values = _exact_sums(values, signs, problem.fit_intercept)
+    upper = norm(problem.rows.take(support).T @ values)  # of the weights as returned
     gap = max(0.0, (upper - best.lower) / upper) if upper > 0.0 else np.inf
     if status is Status.CERTIFIED and gap > tol:
         status = Status.STALLED  # at the rounding floor the returned weights prove a little less

@@ -87,8 +87,8 @@ class Rows(Protocol):
         """Check that all entries are finite, and measure the row norms."""
         ...
 
-    def signs(self) -> Signs:
-        """Return the labels y_i as +1 or -1."""
+    def signs(self, indices: npt.NDArray[np.int64] | None = None) -> Signs:
+        """Return the labels y_i as +1 or -1, of all rows or of these indices, ascending."""
         ...
 
     def weights(self) -> Array:
@@ -244,9 +244,9 @@ class ArrayRows:
         """Total weight of the rows labelled +1 and -1; parts of a file are not asked for it."""
         return weight_by_class(self._signs, self._weights)
 
-    def signs(self) -> Signs:
-        """Return the labels y_i as +1 or -1."""
-        return self._signs
+    def signs(self, indices: npt.NDArray[np.int64] | None = None) -> Signs:
+        """Return the labels y_i as +1 or -1, of all rows or of some."""
+        return self._signs if indices is None else self._signs[indices]
 
     def weights(self) -> Array:
         """Return the sample weights, empty where all are 1."""

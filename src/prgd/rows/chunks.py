@@ -102,9 +102,9 @@ class ChunkedRows:
         """Take a list of ``(X, y)`` blocks, dense or sparse; ``y`` is None where rows are z_i."""
         return cls([block_source(X, y) for X, y in blocks], sample_weight, n_threads=n_threads)
 
-    def signs(self) -> Signs:
-        """Return the labels y_i as +1 or -1."""
-        return self._signs
+    def signs(self, indices: npt.NDArray[np.int64] | None = None) -> Signs:
+        """Return the labels y_i as +1 or -1, of all rows or of some."""
+        return self._signs if indices is None else self._signs[indices]
 
     def weights(self) -> Array:
         """Return the sample weights, empty where all are 1."""

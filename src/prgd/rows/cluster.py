@@ -202,8 +202,11 @@ class ClusterRows:
                 raise error
         return Measure(max(m.max_norm for m in found), sum(m.zero_rows for m in found))
 
-    def signs(self) -> Signs:
-        """Return the labels y_i as +1 or -1: n bytes, gathered once."""
+    def signs(self, indices: Indices | None = None) -> Signs:
+        """Return the labels y_i as +1 or -1: of all rows, n bytes that are gathered once, or of some."""
+        if indices is not None:
+            held, mine = self._split(indices)
+            return np.concatenate([np.empty(0, np.int8), *self._ask(worker.signs, mine, only=held)])
         if self._signs is None:
             self._signs = np.concatenate(self._ask(worker.signs))
         return self._signs

@@ -116,9 +116,9 @@ class TensorRows:
     def _host_signs(self) -> Signs:
         return np.asarray(self._signs.cpu().numpy())
 
-    def signs(self) -> Signs:
-        """Return the labels y_i as +1 or -1."""
-        return self._host_signs
+    def signs(self, indices: npt.NDArray[np.int64] | None = None) -> Signs:
+        """Return the labels y_i as +1 or -1, of all rows or of some."""
+        return self._host_signs if indices is None else self._host_signs[indices]
 
     def weights(self) -> Array:
         """Return the sample weights, empty where all are 1."""

@@ -281,9 +281,9 @@ def measure(partition: Partition) -> Measure | tuple[str, int, int]:
         return partition.name, error.row, error.column
 
 
-def signs(partition: Partition) -> Signs:
-    """Return the labels as +1 or -1."""
-    return partition.engine.signs()
+def signs(partition: Partition, rows: Indices | None = None) -> Signs:
+    """Return the labels as +1 or -1, of all rows or of some."""
+    return partition.engine.signs(rows)
 
 
 def weights(partition: Partition) -> Array:
