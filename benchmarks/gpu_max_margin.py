@@ -2,6 +2,11 @@
 
 Rows are standard normal, labelled by a planted w; those with a margin below 1e-3 of the largest row norm are
 dropped, so that gamma_star is between 1e-3 and 2e-3 of it. NumPy and torch are enough to run this.
+
+    python benchmarks/gpu_max_margin.py [--out FOLDER]
+    python benchmarks/gpu_max_margin.py --sample 0.01 --device cpu --liblinear [--out FOLDER]
+
+The second line draws 1 % of the rows on the CPU, and sets scikit-learn's LinearSVC beside the solver.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from prgd.rows.gpu import TensorRows
 
 TARGET_SECONDS, TARGET_GAP, TARGET_MARGIN = 30.0, 1e-4, 2e-3
 CHUNK = 2**18
+LIBLINEAR_ITERATIONS = (1000, 50_000)  # scikit-learn's default, and some patience
 
 
 def planted(d: int, device: str, seed: int) -> torch.Tensor:
@@ -85,6 +91,7 @@ def solve(X, y, engine: str, fit_intercept: bool, tol: float, verbose: int) -> d
         "gap": result.gap,
         "gap_rechecked": (upper - margin) / upper,
         "margin": margin,
+        "upper_bound": upper,
         "relative_margin": margin / largest,
         "support": len(result.support),
         "working_set": result.history[-1]["working_set"],
@@ -106,8 +113,43 @@ def solve(X, y, engine: str, fit_intercept: bool, tol: float, verbose: int) -> d
     return facts
 
 
+def liblinear(X: torch.Tensor, y: torch.Tensor, upper: float, max_iter: int) -> dict:
+    """Time LIBLINEAR, through the origin as it penalises an intercept, and measure its margin."""
+    import warnings
+
+    import sklearn
+    from sklearn.svm import LinearSVC
+
+    model = LinearSVC(
+        C=1e6, loss="hinge", dual=True, tol=1e-4, max_iter=max_iter, fit_intercept=False, random_state=0
+    )
+    rows, labels = X.double().numpy(), y.numpy()  # as it would copy them itself
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it did not converge is in the record
+        model.fit(rows, labels)
+    seconds = time.perf_counter() - start
+    w = model.coef_[0]
+    margins = labels * (rows @ w) / np.linalg.norm(w)
+    facts = {
+        "seconds": seconds,
+        "iterations": int(model.n_iter_),
+        "max_iter": max_iter,
+        "margin": float(margins.min()),
+        "gap_to_upper_bound": float((upper - margins.min()) / upper),
+        "misclassified": int((margins <= 0.0).sum()),
+        "scikit_learn": sklearn.__version__,
+    }
+    print(
+        f"LinearSVC {seconds:7.2f} s  {facts['iterations']} of at most {max_iter} iterations  "
+        f"gap to the bound {facts['gap_to_upper_bound']:.2e}  {facts['misclassified']} rows misclassified",
+        flush=True,
+    )
+    return facts
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--n", type=int, default=10_000_000)
     parser.add_argument("--d", type=int, default=256)
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float64"])
@@ -116,10 +158,15 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=TARGET_GAP)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--case", default="both", choices=["both", "intercept", "origin"])
+    parser.add_argument("--sample", type=float, default=1.0, help="share of the rows that are drawn")
+    parser.add_argument(
+        "--liblinear", action="store_true", help="LinearSVC too, on the CPU, after the solver"
+    )
     parser.add_argument("--verbose", type=int, default=0)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     start = time.perf_counter()
+    args.n = int(args.n * args.sample)
     X, y = generate(args.n, args.d, args.device, getattr(torch, args.dtype), args.seed)
     print(f"{args.n} x {args.d} {args.dtype} on {args.device}, drawn in {time.perf_counter() - start:.1f} s")
     cases = {"both": [True, False], "intercept": [True], "origin": [False]}[args.case]
@@ -130,10 +177,16 @@ def main() -> None:
             tol=1e-2,
         )
     found = [solve(X, y, args.engine, case, args.tol, args.verbose) for case in cases]
+    facts = {"n": args.n, "d": args.d, "dtype": args.dtype, "tol": args.tol, "torch": torch.__version__}
+    facts["device"] = torch.cuda.get_device_name(0) if X.is_cuda else "cpu"
+    facts["cases"] = found
+    if args.liblinear:
+        origin = [case["upper_bound"] for case in found if not case["fit_intercept"]]
+        facts["linear_svc"] = [liblinear(X.cpu(), y.cpu(), origin[0], most) for most in LIBLINEAR_ITERATIONS]
     if args.out:
-        facts = {"n": args.n, "d": args.d, "dtype": args.dtype, "device": args.device, "tol": args.tol}
         args.out.mkdir(parents=True, exist_ok=True)
-        (args.out / "gpu_max_margin.json").write_text(json.dumps({**facts, "cases": found}, indent=1))
+        name = "gpu_max_margin_sample.json" if args.liblinear else "gpu_max_margin.json"
+        (args.out / name).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
