@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ from prgd.reproduce.figures import (
     Points,
     Style,
     floored,
+    log_log,
     small,
     style_of,
 )
@@ -104,7 +106,18 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
         f"farther out. Right, errors against steps: after {settings.steps} steps the direction error is "
         f"{e['NGD']:.2g} for NGD and {e['PRGD']:.2g} for PRGD."
     )
-    panels = (_points(rows, settings), _field(rows), _errors(rows, settings), _upper(rows, settings))
+    gamma_star = settings.gamma_star
+    panels = (
+        _points(rows, settings),
+        _field(rows),
+        _curves(rows, "Margin error", "gamma_star - gamma(w(t))", lambda some: gamma_star - some.u),
+        _curves(
+            rows,
+            "Certified upper bound",
+            "smallest upper bound - gamma_star",
+            lambda some: some.upper - gamma_star,
+        ),
+    )
     return [Figure("figure-1", "The toy set, its vector field, and 8 steps", alt, panels, columns=2)]
 
 
@@ -166,7 +179,8 @@ def _field(rows: Any) -> Panel:
     )
 
 
-def _errors(rows: Any, settings: Settings) -> Panel:
+def _curves(rows: Any, title: str, label: str, error: Callable[[Any], Any]) -> Panel:
+    """Draw the ``error`` of the rows of each method."""
     curves = rows[rows.kind == "curve"]
     marks = []
     for method in curves.method.unique():
@@ -174,38 +188,8 @@ def _errors(rows: Any, settings: Settings) -> Panel:
         style = Style(PURPLE, "solid", "triangle-up") if method == "PRGD" else style_of(method)
         if method == "game dynamics":
             style = Style("#56B4E9", "longdash", "cross")  # purple is PRGD's here, as in the paper
-        marks.append(Line(method, some.t.to_numpy(), floored(settings.gamma_star - some.u), style))
-    return Panel(
-        "Margin error",
-        tuple(marks),
-        "step t",
-        "gamma_star - gamma(w(t))",
-        x_log=True,
-        y_log=True,
-        y_range=(1e-16, 1.0),
-        is_ours=True,
-    )
-
-
-def _upper(rows: Any, settings: Settings) -> Panel:
-    panel = _errors(rows, settings)
-    curves = rows[rows.kind == "curve"]
-    marks = []
-    for mark in panel.marks:
-        assert isinstance(mark, Line)  # noqa: S101 - for the type checker
-        some = curves[(curves.method == mark.name) & (curves.t > 0)]
-        above = floored(some.upper - settings.gamma_star)
-        marks.append(Line(mark.name, some.t.to_numpy(), above, mark.style))
-    return Panel(
-        "Certified upper bound",
-        tuple(marks),
-        "step t",
-        "smallest upper bound - gamma_star",
-        x_log=True,
-        y_log=True,
-        y_range=(1e-16, 1.0),
-        is_ours=True,
-    )
+        marks.append(Line(method, some.t.to_numpy(), floored(error(some)), style))
+    return log_log(title, marks, "step t", label, 1e-16, is_ours=True)
 
 
 def _ends(rows: Any) -> dict[str, float]:

@@ -11,7 +11,7 @@ from prgd.problem import Problem
 from prgd.reproduce.curves import DIGITS, WARM_UP, curve_rows, leads_until, record_times, warm_start, watch
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.reproduce.figure_4_reading import claims, crossings, reading, tables
-from prgd.reproduce.figures import GREY, Figure, Line, Note, Panel, Style, floored, style_of, thinned
+from prgd.reproduce.figures import GREY, Figure, Line, Note, Panel, Style, floored, log_log, style_of, thinned
 from prgd.theory import assumptions
 
 COLUMNS = ("kind", "set", "rows", "method", "t", "margin", "lower", "upper", "name", "value")
@@ -144,14 +144,12 @@ def _long(rows: Any, settings: Settings, key: tuple[str, str]) -> Panel:
     marks = _lines(_curves(rows, key), [m.name for m in DIGITS], settings.steps, gamma_star)
     wall = Line("NGD overtakes PRGD(poly)", [at, at], [1e-8, 1.0], Style(GREY, "dash"), 1.2, False)
     note = Note(math.log10(at), math.log10(3e-8), f"t = {at:,.0f}")
-    return Panel(
+    return log_log(
         _name(key),
         (*marks, wall),
         "step t, warm-up left out",
         "gamma_star - gamma(w(t))",
-        x_log=True,
-        y_log=True,
-        y_range=(1e-8, 1.0),
+        1e-8,
         notes=(note,),
         is_ours=True,
     )
@@ -161,14 +159,12 @@ def _counted(rows: Any, settings: Settings, key: tuple[str, str]) -> Panel:
     gamma_star = crossings(rows)[key]["gamma_star"]
     methods = [m.name for m in DIGITS if m.name != "NGD, warm start"]
     marks = _lines(_curves(rows, key), methods, settings.steps, gamma_star, settings.warm_up)
-    return Panel(
+    return log_log(
         "Warm-up counted",
         marks,
         "step t, warm-up counted",
         "gamma_star - gamma(w(t))",
-        x_log=True,
-        y_log=True,
-        y_range=(1e-8, 1.0),
+        1e-8,
         is_ours=True,
     )
 
@@ -177,14 +173,12 @@ def _upper(rows: Any, settings: Settings, key: tuple[str, str]) -> Panel:
     gamma_star = crossings(rows)[key]["gamma_star"]
     methods = [m.name for m in DIGITS if m.name != "NGD, warm start"]
     marks = _lines(_curves(rows, key), methods, settings.steps, gamma_star, upper=True)
-    return Panel(
+    return log_log(
         "Certified upper bound",
         marks,
         "step t, warm-up left out",
         "smallest upper bound - gamma_star",
-        x_log=True,
-        y_log=True,
-        y_range=(1e-8, 1.0),
+        1e-8,
         is_ours=True,
     )
 
@@ -194,14 +188,12 @@ def _approximate(rows: Any, settings: Settings, key: tuple[str, str]) -> Panel:
     curves = _curves(rows, key)
     curves = curves[curves.margin < gamma_ngd]
     marks = _lines(curves, PAPER, settings.steps, gamma_ngd)
-    return Panel(
+    return log_log(
         f"The paper's gamma_star: NGD at {settings.ngd_steps:,} steps",
         marks,
         "step t, warm-up left out",
         "gamma_NGD - gamma(w(t))",
-        x_log=True,
-        y_log=True,
-        y_range=(1e-8, 1.0),
+        1e-8,
     )
 
 

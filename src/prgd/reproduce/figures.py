@@ -174,6 +174,20 @@ class Panel:
         return f"{self.title} (ours)" if self.is_ours else self.title
 
 
+def log_log(
+    title: str,
+    marks: Sequence[Mark],
+    x_label: str,
+    y_label: str,
+    lowest: float,
+    highest: float = 1.0,
+    **more: Any,
+) -> Panel:
+    """Return a panel for errors that fall by decades: both axes are logarithmic."""
+    ends = (lowest, highest)
+    return Panel(title, tuple(marks), x_label, y_label, x_log=True, y_log=True, y_range=ends, **more)
+
+
 @dataclass(frozen=True)
 class Figure:
     """Panels with one legend; ``alt`` says in words what a reader sees."""

@@ -10,7 +10,7 @@ from prgd.algorithms import ALGORITHMS, find_algorithm
 from prgd.problem import Problem
 from prgd.reproduce.curves import EXP, POLY_DIGITS, WARM_UP, record_times, warm_start
 from prgd.reproduce.experiment import OURS, Experiment, Judged, Row, judge
-from prgd.reproduce.figures import Figure, Line, Panel, floored, style_of, thinned
+from prgd.reproduce.figures import Figure, Line, floored, log_log, style_of, thinned
 from prgd.reproduce.growing_dimension import gaussian
 from prgd.run import run
 from prgd.theory import max_margin_reference
@@ -81,14 +81,13 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
             line = Line(method, some.reads.to_numpy(), floored(_gap(some)), style_of(method))
             marks.append(thinned(line))
         panels.append(
-            Panel(
+            log_log(
                 name,
-                tuple(marks),
+                marks,
                 "readings of all rows, warm-up counted",
                 "certified relative gap",
-                x_log=True,
-                y_log=True,
-                y_range=(1e-14, 1.5),
+                1e-14,
+                1.5,
                 is_ours=True,
             )
         )

@@ -10,7 +10,7 @@ import numpy as np
 from prgd.problem import Problem
 from prgd.reproduce.curves import GAUSSIAN, WARM_UP, warm_start, watch
 from prgd.reproduce.experiment import OURS, Experiment, Judged, Row, judge
-from prgd.reproduce.figures import BLUE, Band, Figure, Line, Panel, Style, floored, style_of
+from prgd.reproduce.figures import BLUE, Band, Figure, Line, Panel, Style, floored, log_log, style_of
 from prgd.theory import assumptions
 from prgd.theory.claims import Finding
 
@@ -81,14 +81,13 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
         Style(BLUE, "solid", "square"),
     )
     panels = (
-        Panel(
+        log_log(
             f"Relative margin error after {settings.steps:,} steps",
-            tuple(marks),
+            marks,
             "dimension d",
             "1 - gamma(w) / gamma_star",
-            x_log=True,
-            y_log=True,
-            y_range=(1e-8, 2.0),
+            1e-8,
+            2.0,
             is_ours=True,
         ),
         Panel(

@@ -33,6 +33,7 @@ from prgd.reproduce.figures import (
     Points,
     Style,
     floored,
+    log_log,
     small,
     style_of,
     thinned,
@@ -147,14 +148,12 @@ def _all_methods(curves: Any, settings: Settings, name: str) -> Panel:
         style = style_of(method.name)
         marks.append(Band(method.name, t, floored(low), floored(high), style))
         marks.append(thinned(Line(method.name, t, floored(middle), style)))
-    return Panel(
+    return log_log(
         f"Set {name}: median and 5 to 95 % of {curves.seed.nunique()} draws, warm-up counted",
-        tuple(marks),
+        marks,
         "step t, warm-up counted",
         "gamma_star - gamma(w(t))",
-        x_log=True,
-        y_log=True,
-        y_range=(1e-16, 1.0),
+        1e-16,
         is_ours=True,
     )
 
@@ -166,14 +165,12 @@ def _bounds(curves: Any, name: str) -> Panel:
         some = curves[(curves.method == method.name) & (curves.seed == 0)]
         above = floored(some.upper - GAMMA_STAR)
         marks.append(thinned(Line(method.name, some.t.to_numpy(), above, style_of(method.name))))
-    return Panel(
+    return log_log(
         f"Set {name}, seed 0: certified upper bound",
-        tuple(marks),
+        marks,
         "step t, warm-up left out",
         "smallest upper bound - gamma_star",
-        x_log=True,
-        y_log=True,
-        y_range=(1e-16, 1.0),
+        1e-16,
         is_ours=True,
     )
 

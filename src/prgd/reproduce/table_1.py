@@ -13,7 +13,7 @@ from prgd.datasets import Dataset, toy
 from prgd.problem import Problem
 from prgd.reproduce.curves import record_times, warm_start
 from prgd.reproduce.experiment import Experiment, Judged, Row, judge
-from prgd.reproduce.figures import Figure, Line, Panel, Table, floored, style_of, thinned
+from prgd.reproduce.figures import Figure, Line, Table, floored, log_log, style_of, thinned
 from prgd.run import run
 from prgd.schedules import Every, Geometric, ProofRadius
 from prgd.theory import fit_rate
@@ -158,14 +158,13 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
                 style = style_of("PRGD(poly)" if method == PROOF else method)
                 marks.append(thinned(Line(method, some.t.to_numpy(), floored(some.value), style)))
             panels.append(
-                Panel(
+                log_log(
                     f"{name}: {quantity} error",
-                    tuple(marks),
+                    marks,
                     "step t, warm-up left out",
                     symbol,
-                    x_log=True,
-                    y_log=True,
-                    y_range=(1e-14, 2.0),
+                    1e-14,
+                    2.0,
                 )
             )
     alt = (
