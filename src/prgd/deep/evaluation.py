@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from prgd.deep.loss import log_cross_entropy
 from prgd.deep.margins import example_margins
 from prgd.deep.steps import DeviceImages, autocast
+from prgd.deep.tensors import processes
 
 BATCH = 2000
 
@@ -35,7 +36,7 @@ def evaluate(model: nn.Module, data: DeviceImages, *, amp: str) -> Evaluation:
     The loss is summed in the log frame, so that it does not underflow. One number is read from the device
     at the end.
     """
-    world, rank = _processes()
+    world, rank = processes()
     was_training = model.training
     model.eval()
     parts = []
@@ -53,12 +54,6 @@ def evaluate(model: nn.Module, data: DeviceImages, *, amp: str) -> Evaluation:
     log_loss = torch.logsumexp(found[:, 0], dim=0) - math.log(len(data))
     summary = torch.stack([log_loss, found[:, 1].sum() / len(data), found[:, 2].min()])
     return Evaluation(*summary.tolist())
-
-
-def _processes() -> tuple[int, int]:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_world_size(), torch.distributed.get_rank()
-    return 1, 0
 
 
 def _everywhere(rows: Tensor, world: int) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from prgd.deep.images import Array
 from prgd.deep.loss import log_cross_entropy
 from prgd.deep.models import Dropout
+from prgd.deep.tensors import processes
 from prgd.deep.turns import TURNS
 from prgd.deep.wrapper import Wrapper
 
@@ -93,8 +94,8 @@ def plain_objective(log_loss: Tensor) -> Tensor:
 def divided_by_batch_loss(log_loss: Tensor) -> Tensor:
     """Return a number whose gradient is that of the loss, over the loss of this batch on all processes."""
     reference = log_loss.detach()
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        world = torch.distributed.get_world_size()
+    world, _ = processes()
+    if world > 1:
         every = [torch.empty_like(reference) for _ in range(world)]
         torch.distributed.all_gather(every, reference)
         reference = torch.logsumexp(torch.stack(every), dim=0) - math.log(world)

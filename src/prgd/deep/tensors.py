@@ -24,6 +24,13 @@ else:  # pragma: no cover - a build without torch.distributed has no DTensor eit
 _BLOCK = 4096
 
 
+def processes() -> tuple[int, int]:
+    """Return how many processes share the run, and the number of this one."""
+    if has_distributed() and torch.distributed.is_initialized():
+        return torch.distributed.get_world_size(), torch.distributed.get_rank()
+    return 1, 0
+
+
 def is_sharded(tensor: Tensor) -> bool:
     """Tell whether ``tensor`` is a `DTensor`."""
     return DTensor is not None and isinstance(tensor, DTensor)

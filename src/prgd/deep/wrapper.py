@@ -10,7 +10,7 @@ from torch import Tensor
 
 from prgd.checks import check_whole
 from prgd.deep.fused_sgd import is_plain_sgd, step_fused_sgd
-from prgd.deep.tensors import Grouping, grouped, is_sharded, scale_and_check_
+from prgd.deep.tensors import Grouping, grouped, is_sharded, processes, scale_and_check_
 
 Loss = Tensor | float
 
@@ -52,7 +52,7 @@ class Wrapper(torch.optim.Optimizer):
         self._non_finite = torch.zeros((), dtype=torch.float32, device=device)
         self._skipped = torch.zeros_like(self._non_finite)  # exact up to 2^24
         self._started = False
-        double = any(p.dtype == torch.float64 for group in self.param_groups for p in group["params"])
+        double = any(p.dtype == torch.float64 for p in self._parameters())
         self._dtype = torch.float64 if double else torch.float32
         self._one = torch.ones((), dtype=self._dtype, device=device)
 
@@ -118,7 +118,7 @@ class Wrapper(torch.optim.Optimizer):
         return loss
 
     def _update(self, loss: Loss | None, capturing: bool) -> None:
-        gradients = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
+        gradients = [p.grad for p in self._parameters() if p.grad is not None]
         factor, witness = self._gradient_factor(loss, capturing)
         self._non_finite.zero_()
         scale_and_check_(grouped([*gradients, *witness]), factor, self._non_finite)
@@ -135,10 +135,11 @@ class Wrapper(torch.optim.Optimizer):
         device = self._non_finite.device
         value = torch.as_tensor(loss, dtype=self._dtype, device=device)
         value = value.reshape(()) if value.ndim else value
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
+        world, _ = processes()
+        if world > 1:
             # replicas that divide by losses of their own would drift apart
             torch.distributed.all_reduce(value := value.clone())
-            value /= torch.distributed.get_world_size()
+            value /= world
         if not self.loss_scaled or (self._plain and not capturing):
             return self._one, [value.clone()]
         inverse = value.reciprocal()
@@ -156,8 +157,7 @@ class Wrapper(torch.optim.Optimizer):
         its momentum uninitialised when it skips that one), wait for it.
         """
         if getattr(self.base, "_step_supports_amp_scaling", False) and self._started:
-            parameters = [p for group in self.param_groups for p in group["params"]]
-            if is_plain_sgd(self.base) and len(self._grouping(parameters)) == 1:
+            if is_plain_sgd(self.base) and len(self._grouping(self._parameters())) == 1:
                 step_fused_sgd(self.base, self._non_finite)
                 return
             self.base.found_inf = self._non_finite  # type: ignore[attr-defined]
@@ -185,7 +185,7 @@ class Wrapper(torch.optim.Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the base's state and, under ``"prgd"``, ours; ``torch.load(weights_only=True)`` reads it."""
-        shapes = [list(p.shape) for group in self.param_groups for p in group["params"]]
+        shapes = [list(p.shape) for p in self._parameters()]
         return {**self.base.state_dict(), "prgd": {**self.progress(), "shapes": shapes}}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -197,7 +197,7 @@ class Wrapper(torch.optim.Optimizer):
             )
         ours = dict(state_dict["prgd"])
         saved = [tuple(shape) for shape in ours.pop("shapes")]
-        shapes = [tuple(p.shape) for group in self.param_groups for p in group["params"]]
+        shapes = [tuple(p.shape) for p in self._parameters()]
         if saved != shapes:
             pairs = zip(saved, shapes, strict=False)
             at = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(saved), len(shapes)))
@@ -228,6 +228,9 @@ class Wrapper(torch.optim.Optimizer):
         """Tell whether a CUDA graph is being captured, which must not touch what lives on the host."""
         on_cuda = self._non_finite.is_cuda and not torch.compiler.is_compiling()
         return on_cuda and torch.cuda.is_current_stream_capturing()
+
+    def _parameters(self) -> list[Tensor]:
+        return [p for group in self.param_groups for p in group["params"]]
 
     def _share(self) -> None:
         self.param_groups, self.state = self.base.param_groups, self.base.state

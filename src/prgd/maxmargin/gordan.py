@@ -24,10 +24,10 @@ def vanishing_weights(working: WorkingSet, groups: int, p: Array) -> Array | Non
     """
     face = np.flatnonzero(p > 0.0)
     Z = working.rows_of(face)
-    E = (working.group[face, None] == np.arange(groups)).astype(np.float64)
-    A = np.vstack([Z.T, E.T * np.abs(Z).max()])
+    E, size = working.membership(face, groups), np.abs(Z).max()
+    A = np.vstack([Z.T, E.T * size])
     x = p[face].copy()
-    target = np.concatenate([np.zeros(Z.shape[1]), (E.T @ x) * np.abs(Z).max()])
+    target = np.concatenate([np.zeros(Z.shape[1]), (E.T @ x) * size])
     for _ in range(3):
         x += np.linalg.lstsq(A, target - A @ x, rcond=None)[0]
     if x.min() < 0.0:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from prgd.losses import Array
 from prgd.rows import Rows
+from prgd.rows.chunks import stack_blocks
 
 # a column filled in more than this share of the rows, and a whole block, is cheaper in a dense product
 _DENSE_SHARE = 0.15
@@ -54,7 +55,8 @@ class WorkingSet:
         """Return the Gram matrix of the rows at these places."""
         if len(self._G) == self.size:
             return np.asarray(self._G[np.ix_(places, places)])
-        return products(self.Z[places], self.Z[places])
+        some = self.Z[places]
+        return products(some, some)
 
     def add(self, indices: npt.NDArray[np.int64]) -> None:
         """Gather these rows."""
@@ -70,7 +72,7 @@ class WorkingSet:
         else:
             if isinstance(self.Z, np.ndarray) and not isinstance(block, np.ndarray):
                 block = block.toarray()
-            self.Z = stack(self.Z, block)
+            self.Z = stack_blocks([self.Z, block])
         self.indices = np.concatenate([self.indices, indices])
         is_minus = self._rows.signs(indices) < 0 if self.by_class else np.zeros(indices.size)
         group = np.asarray(is_minus, dtype=np.int64)
@@ -97,26 +99,14 @@ class WorkingSet:
             return np.asarray(np.sqrt(np.einsum("ij,ij->i", self.Z, self.Z)))
         return np.asarray(np.sqrt(self.Z.multiply(self.Z).sum(axis=1))).ravel()
 
+    def membership(self, places: npt.NDArray[np.int64], groups: int) -> Array:
+        """Return a column for each group, 1.0 where the row at a place belongs to it."""
+        return np.asarray(self.group[places, None] == np.arange(groups), dtype=np.float64)
+
     def rows_of(self, places: npt.NDArray[np.int64]) -> Array:
         """Return the rows z_i at these places of the set, as a dense array."""
         found = self.Z[places]
         return np.asarray(found if isinstance(found, np.ndarray) else found.toarray())
-
-
-def stack(A: Any, B: Any) -> Any:
-    """Put the rows of B below those of A; both dense or both CSR."""
-    if isinstance(A, np.ndarray):
-        return np.concatenate([A, B])
-    from scipy.sparse import csr_array
-
-    return csr_array(
-        (
-            np.concatenate([A.data, B.data]),
-            np.concatenate([A.indices, B.indices]),
-            np.concatenate([A.indptr, A.indptr[-1] + B.indptr[1:]]),
-        ),
-        shape=(A.shape[0] + B.shape[0], A.shape[1]),
-    )
 
 
 def products(A: Any, B: Any) -> Array:

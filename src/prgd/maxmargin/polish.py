@@ -60,7 +60,7 @@ def polish(working: WorkingSet, groups: int, p: Array, *, by_rows: bool = False,
     p = p.copy()
     for _ in range(rounds):
         face = np.flatnonzero(p > 0.0)
-        E = (working.group[face, None] == np.arange(groups)).astype(np.float64)
+        E = working.membership(face, groups)
         try:
             if by_rows:
                 x = _face_minimum_by_rows(working.rows_of(face), E, p[face])

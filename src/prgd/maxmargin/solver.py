@@ -256,10 +256,10 @@ def _first_rows(problem: Problem) -> int:
 
 def _start(working: WorkingSet, groups: int) -> Array:
     """Put all weight on the shortest row of each group."""
-    p = np.zeros(working.size)
+    p, norms = np.zeros(working.size), working.norms()
     for group in range(groups):
         members = np.flatnonzero(working.group == group)
-        p[members[np.argmin(working.norms()[members])]] = 1.0
+        p[members[np.argmin(norms[members])]] = 1.0
     return p
 
 
