@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
@@ -208,3 +209,12 @@ def test_figure_5b_names_missing_columns(monkeypatch):
 
 def test_choose_takes_names_in_any_spelling():
     assert [e.name for e in choose(["Table 2", "figure_3"])] == ["figure-3", "table-2"]
+
+
+def test_the_table_in_the_docs_is_that_of_the_stored_rows():
+    settings = figure_5b.current()
+    results, _ = figure_5b.tables(frame(to_csv(figure_5b.compute(settings, "stored"))), settings)
+    docs = (Path(__file__).parents[2] / "docs" / "deep.md").read_text(encoding="utf-8")
+    assert len(results.rows) == 9
+    for line in results.rows:
+        assert f"| {' | '.join(line)} |" in docs

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from prgd.deep.tensors import Grouping, grouped, local, norm, scale_
+from prgd.deep.replay import Replay
+from prgd.deep.tensors import Group, Grouping, grouped, local, norm, scale_
 from prgd.deep.wrapper import Loss, Wrapper
 from prgd.schedules import Radius, Times
 
@@ -144,6 +145,7 @@ class PRGD(Wrapper):
             ) from error
         super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, **sgd)
         self._homogeneous_grouping = Grouping()
+        self._projection = Replay()
         if not self._homogeneous():
             raise ValueError("PRGD has nothing to rescale: every parameter group has 'homogeneous': False.")
         self.R, self.T, self.on_rescale = R, T, on_rescale
@@ -172,12 +174,20 @@ class PRGD(Wrapper):
 
     def _update(self, loss: Loss | None, capturing: bool) -> None:
         super()._update(loss, capturing)
-        if self._projects or capturing:
-            parameters = self._homogeneous_grouping(self._homogeneous())
-            # a norm that overflows must not send the parameters to zero: R_k / 0 is cut to 1
-            length = norm(parameters).nan_to_num_(nan=0.0, posinf=0.0)
-            # nor may a skipped step move them: where the flag is 1, so is the factor
-            scale_(parameters, torch.addcdiv(self._non_finite, self._radius, length).clamp_(max=1.0))
+        if not (self._projects or capturing):
+            return
+        parameters = self._homogeneous_grouping(self._homogeneous())
+        is_one_group = len(parameters) == 1 and not parameters[0].layout
+        if capturing or torch.compiler.is_compiling() or not is_one_group:
+            self._project(parameters)
+        else:  # ten launches, which a fast device would wait for
+            self._projection(lambda: self._project(parameters), parameters[0].tensors)
+
+    def _project(self, parameters: list[Group]) -> None:
+        # a norm that overflows must not send the parameters to zero: R_k / 0 is cut to 1
+        length = norm(parameters).nan_to_num_(nan=0.0, posinf=0.0)
+        # nor may a skipped step move them: where the flag is 1, so is the factor
+        scale_(parameters, torch.addcdiv(self._non_finite, self._radius, length).clamp_(max=1.0))
 
     @torch.no_grad()
     def _rescale(self) -> None:

@@ -132,7 +132,11 @@ def scale_and_check_(groups: list[Group], factor: Tensor, non_finite: Tensor) ->
             inverse = torch.ones_like(inverse)
         here = not layout and device == non_finite.device
         flag = non_finite if here else torch.zeros((), dtype=torch.float32, device=device)
-        torch._amp_foreach_non_finite_check_and_unscale_(tensors, flag, inverse)
+        # torch has this kernel for bfloat16 on a CPU alone
+        checked = [t.float() for t in tensors] if tensors[0].dtype == torch.bfloat16 else tensors
+        torch._amp_foreach_non_finite_check_and_unscale_(checked, flag, inverse)
+        if checked is not tensors:
+            torch._foreach_copy_(tensors, checked)
         if not here:
             flag = _reduce(flag, layout, "max") if layout else flag
             non_finite.copy_(torch.maximum(non_finite, flag.to(non_finite.device)))

@@ -178,7 +178,9 @@ def summary(claims: Iterable[Judged]) -> str:
     claims = list(claims)
     words = {"holds": "hold", "does not hold": "do not hold", "holds with a caveat": "hold with a caveat"}
     counts = {verdict: sum(str(c.verdict) == verdict for c in claims) for verdict in VERDICTS}
-    parts = ", ".join(f"{n} {words.get(verdict, verdict)}" for verdict, n in counts.items() if n)
+    parts = ", ".join(
+        f"{n} {verdict if n == 1 else words.get(verdict, verdict)}" for verdict, n in counts.items() if n
+    )
     return f"{len(claims)} claim{'s' if len(claims) != 1 else ''}: {parts}"
 
 

@@ -1,0 +1,82 @@
+"""Recordings of work on tensors that stay in place; the recorder is counted instead of a CUDA graph."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="prgd.deep needs PyTorch")
+
+from prgd.deep.replay import PLAIN_CALLS, Replay  # noqa: E402
+
+
+class Recorder:
+    def __init__(self):
+        self.recordings, self.replays = 0, 0
+
+    def __call__(self, work):
+        self.recordings += 1
+
+        def replay():
+            self.replays += 1
+
+        return replay
+
+
+def test_work_is_recorded_once_its_addresses_have_settled():
+    recorder, done = Recorder(), []
+    replay = Replay(recorder)
+    for _ in range(PLAIN_CALLS + 5):
+        replay.call(lambda: done.append(1), [10, 20])
+    assert (len(done), recorder.recordings, recorder.replays) == (PLAIN_CALLS, 1, 5)
+
+
+def test_a_recording_is_dropped_where_a_tensor_moves():
+    recorder, done = Recorder(), []
+    replay = Replay(recorder)
+    for _ in range(PLAIN_CALLS + 1):
+        replay.call(lambda: done.append(1), [10, 20])
+    replay.call(lambda: done.append(1), [10, 30])
+    assert (len(done), recorder.replays) == (PLAIN_CALLS + 1, 1)
+    for _ in range(PLAIN_CALLS):
+        replay.call(lambda: done.append(1), [10, 30])
+    assert (len(done), recorder.recordings) == (2 * PLAIN_CALLS, 2)
+
+
+def test_tensors_that_move_at_every_call_are_never_recorded():
+    recorder, done = Recorder(), []
+    replay = Replay(recorder)
+    for address in range(20):
+        replay.call(lambda: done.append(1), [address])
+    assert (len(done), recorder.recordings) == (20, 0)
+
+
+def test_a_recording_that_fails_is_told_once_and_the_work_goes_on():
+    def fails(work):
+        raise RuntimeError("no capture here")
+
+    done, replay = [], Replay(fails)
+    for _ in range(PLAIN_CALLS):
+        replay.call(lambda: done.append(1), [10])
+    with pytest.warns(UserWarning, match="no capture here"):
+        replay.call(lambda: done.append(1), [10])
+    replay.call(lambda: done.append(1), [10])
+    assert len(done) == PLAIN_CALLS + 2
+
+
+def test_a_copy_begins_without_a_recording():
+    recorder, done = Recorder(), []
+    replay = Replay(recorder)
+    for _ in range(PLAIN_CALLS + 1):
+        replay.call(lambda: None, [10])
+    copy.deepcopy(replay).call(lambda: done.append(1), [10])
+    assert done == [1]
+
+
+def test_on_a_cpu_the_work_is_called():
+    recorder, done = Recorder(), []
+    replay, w = Replay(recorder), torch.ones(2)
+    for _ in range(PLAIN_CALLS + 2):
+        replay(lambda: done.append(1), [w])
+    assert (len(done), recorder.recordings) == (PLAIN_CALLS + 2, 0)
