@@ -135,7 +135,7 @@ def test_schedules_are_objects_or_their_texts(texts, schedules):
 
 
 def test_the_gap_that_is_not_reached_is_said():
-    X, y = gaussian()
+    X, y = gaussian(n=2000)
     with pytest.warns(ConvergenceWarning, match="limit on passes.*'no' from 'yes' the largest margin lies"):
         classifier = MaxMarginClassifier(tol=1e-15, max_passes=1).fit(X, y)
     assert classifier.status_ == (Status.MAX_PASSES,)

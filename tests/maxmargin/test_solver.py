@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from dataclasses import replace
 
 import grid
@@ -161,7 +162,7 @@ def test_interrupt_before_any_bound_is_not_swallowed(monkeypatch):
     def press(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(solver, "run", press)
+    monkeypatch.setattr(solver, "_start", press)
     with pytest.raises(KeyboardInterrupt):
         prgd.max_margin(np.eye(2), [1, -1])
 
@@ -173,12 +174,54 @@ def test_parameters_are_checked(name, value):
 
 
 def test_a_full_working_set_lets_idle_rows_go(monkeypatch):
-    monkeypatch.setattr(solver, "_MOST_ROWS", 150)
-    monkeypatch.setattr(solver, "_MOST_FLAT_ROWS", 150)
     X, y = separable(9, 3000, 20, push=0.0)
+    free = prgd.max_margin(X, y, fit_intercept=False)
+    monkeypatch.setattr(solver, "_MOST_ROWS", 100)
+    monkeypatch.setattr(solver, "_MOST_FLAT_ROWS", 100)
     result = prgd.max_margin(X, y, fit_intercept=False)
     assert result.gap <= 1e-6
-    assert max(entry["working_set"] for entry in result.history) <= 150
+    sizes, free_sizes = ([entry["working_set"] for entry in r.history] for r in (result, free))
+    assert sizes != sorted(sizes)  # rows left
+    assert free_sizes == sorted(free_sizes)
+    assert max(sizes) < max(free_sizes)
+
+
+def test_few_rows_are_taken_at_once():
+    X, y = separable(10, 200, 20)
+    (entry,) = prgd.max_margin(X, y).history
+    assert entry["working_set"] == 200
+
+
+def test_rows_of_many_dimensions_are_taken_at_once():
+    rng = np.random.default_rng(11)
+    X = sp.random_array((400, 4000), density=0.02, rng=rng, format="csr")
+    y = np.where(rng.random(400) < 0.5, 1, -1)
+    result = prgd.max_margin(X, y)
+    assert result.history[0]["working_set"] == 400
+    assert result.check(X, y).is_valid
+    assert result.gap <= 1e-6
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_gram_of_sparse_rows_is_the_same_with_any_threads(threads):
+    rng = np.random.default_rng(12)
+    A = rng.standard_normal((60, 200)) * (rng.random((60, 200)) < 0.05)
+    A[:, :20] = rng.standard_normal((60, 20))  # columns for BLAS
+    working = gram.WorkingSet(SparseRows(sp.csr_array(A)), False, threads)
+    for stop in (20, 23, 60):  # many rows, few, and more than there is room for
+        working.add(np.arange(working.size, stop))
+        np.testing.assert_allclose(working.G, A[:stop] @ A[:stop].T, atol=1e-13)
+
+
+def test_gram_of_sparse_rows_without_the_compiler(monkeypatch):
+    monkeypatch.setitem(sys.modules, "prgd.maxmargin._gram_kernel", None)
+    rng = np.random.default_rng(13)
+    A = rng.standard_normal((50, 200)) * (rng.random((50, 200)) < 0.05)
+    working = gram.WorkingSet(SparseRows(sp.csr_array(A)), False)
+    working.add(np.arange(20))
+    working.add(np.arange(20, 50))
+    np.testing.assert_allclose(working.G, A @ A.T, atol=1e-13)
 
 
 def all_support():
@@ -309,6 +352,6 @@ def test_polish_solves_a_face_exactly_and_drops_what_blocks():
 def test_polish_keeps_what_there_is_where_nothing_can_be_factored():
     working = gram.WorkingSet(DenseRows(np.eye(2)), False)
     working.add(np.arange(2))
-    working._G = -np.eye(2) * 10
+    working._table, working._known = -np.eye(2) * 10, 2
     p = np.array([0.25, 0.75])
     np.testing.assert_array_equal(polish.polish(working, 1, p), p)

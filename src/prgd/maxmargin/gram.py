@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -9,22 +10,25 @@ import numpy.typing as npt
 
 from prgd.losses import Array
 from prgd.rows import Rows
+from prgd.rows.base import pool
 from prgd.rows.chunks import stack_blocks
 
 # a column filled in more than this share of the rows, and a whole block, is cheaper in a dense product
 _DENSE_SHARE = 0.15
 _FEW_DIMENSIONS = 1024
+_FEW_NEW = 8  # rows whose products are taken one by one: columns are not worth sorting
+_MOST_ROOM = 4096  # rows to come, for which the table has room
 
 
 class WorkingSet:
     """Rows z_i of the set, in the order in which they joined, with ``G = Z Z^T``, made at the first look."""
 
-    def __init__(self, rows: Rows, by_class: bool) -> None:
-        self._rows, self.by_class = rows, by_class
+    def __init__(self, rows: Rows, by_class: bool, threads: int = 1) -> None:
+        self._rows, self.by_class, self._threads = rows, by_class, threads
         self.indices = np.empty(0, np.int64)
         self.group = np.empty(0, np.int64)
         self.Z: Any = None
-        self._G = np.empty((0, 0))
+        self._table, self._known = np.empty((0, 0)), 0
 
     @property
     def size(self) -> int:
@@ -39,24 +43,30 @@ class WorkingSet:
     @property
     def G(self) -> Array:
         """The Gram matrix; rows that joined since the last look border it."""
-        old, new = len(self._G), self.size
+        return self.table[: self.size, : self.size]
+
+    @property
+    def table(self) -> Array:
+        """A contiguous array that begins with the Gram matrix, and has room for rows to come."""
+        old, new = self._known, self.size
+        if len(self._table) < new:
+            # memory that is not touched costs nothing; growing by a row means to copy all
+            room = new + min(new // 2, _MOST_ROOM)
+            table = np.empty((room, room))
+            table[:old, :old] = self._table[:old, :old]
+            self._table = table
         if old < new:
-            block = self.Z[old:]
-            G = np.empty((new, new))
-            G[:old, :old] = self._G
-            if old:
-                G[old:, :old] = products(block, self.Z[:old])
-                G[:old, old:] = G[old:, :old].T
-            G[old:, old:] = products(block, block)
-            self._G = G
-        return self._G
+            border(self._table, self.Z, old, self._threads)
+            self._known = new
+        return self._table
 
     def products_of(self, places: npt.NDArray[np.int64]) -> Array:
         """Return the Gram matrix of the rows at these places."""
-        if len(self._G) == self.size:
-            return np.asarray(self._G[np.ix_(places, places)])
-        some = self.Z[places]
-        return products(some, some)
+        if self._known == self.size:
+            return np.asarray(self._table[np.ix_(places, places)])
+        G = np.empty((places.size, places.size))
+        border(G, self.Z[places], 0, self._threads)
+        return G
 
     def add(self, indices: npt.NDArray[np.int64]) -> None:
         """Gather these rows."""
@@ -80,8 +90,9 @@ class WorkingSet:
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> None:
         """Let the other rows go."""
-        known = mask[: len(self._G)]
-        self.Z, self._G = self.Z[mask], np.ascontiguousarray(self._G[np.ix_(known, known)])
+        known = np.flatnonzero(mask[: self._known])
+        self.Z, self._table = self.Z[mask], self._table[np.ix_(known, known)]
+        self._known = known.size
         self.indices, self.group = self.indices[mask], self.group[mask]
 
     def combine(self, p: Array) -> Array:
@@ -109,20 +120,47 @@ class WorkingSet:
         return np.asarray(found if isinstance(found, np.ndarray) else found.toarray())
 
 
-def products(A: Any, B: Any) -> Array:
-    """Return ``A B^T`` as a dense array; columns that many sparse rows share go through BLAS."""
-    if isinstance(A, np.ndarray):
-        return np.asarray(A @ B.T)
-    counts = np.bincount(A.indices, minlength=A.shape[1])
-    full = np.flatnonzero(counts > _DENSE_SHARE * A.shape[0])
-    if A.shape[0] < 64 or full.size < 16:
-        return np.asarray((A @ B.T).toarray())
-    # one of the two without the shared columns: they meet in the dense product only
-    thin = A.copy()
-    is_full = np.zeros(A.shape[1], bool)
-    is_full[full] = True
-    thin.data[is_full[thin.indices]] = 0.0
-    thin.eliminate_zeros()
-    dense = A[:, full].toarray()
-    other = dense if B is A else B[:, full].toarray()
-    return np.asarray((thin @ B.T).toarray() + dense @ other.T)
+def border(G: Array, Z: Any, old: int, threads: int = 1) -> None:
+    """Write the products of the rows of Z into G, where those of the first ``old`` rows are known."""
+    new = Z.shape[0]
+    if isinstance(Z, np.ndarray):
+        G[old:new, :new] = Z[old:] @ Z.T
+        G[:old, old:new] = G[old:new, :old].T
+    elif new - old <= _FEW_NEW:
+        G[:new, old:new] = Z @ Z[old:].toarray().T
+        G[old:new, :old] = G[:old, old:new].T
+    else:
+        try:
+            from prgd.maxmargin import _gram_kernel
+        except ImportError:
+            G[old:new, :new] = (Z[old:] @ Z.T).toarray()
+            G[:old, old:new] = G[old:new, :old].T
+            return
+        _border_sparse(_gram_kernel, G, Z, old, threads)
+
+
+def _border_sparse(kernel: Any, G: Array, Z: Any, old: int, threads: int) -> None:
+    """Add up column by column, each for the rows that have it; columns of many rows go through BLAS."""
+    new, d = Z.shape
+    by_column = Z.tocsc()
+    counts = np.diff(by_column.indptr)
+    full = np.flatnonzero(counts > _DENSE_SHARE * new)
+    place = np.full(d, -1)
+    if full.size < 16:
+        G[old:new, :new] = 0.0
+    else:
+        place[full] = np.arange(full.size)
+        D = np.zeros((new, full.size))
+        kernel.spread(Z.data, Z.indices, Z.indptr, place, D)
+        G[old:new, :new] = D[old:] @ D.T
+    rows = Z.data, Z.indices, Z.indptr
+    columns = by_column.data, by_column.indices, by_column.indptr
+
+    def work(k: int) -> None:
+        kernel.fill(rows, columns, place, old + k, threads, G)
+
+    others = [pool(threads - 1, os.getpid()).submit(work, k) for k in range(1, threads)]
+    work(0)  # this thread would only wait
+    for other in others:
+        other.result()
+    kernel.mirror(G, old, new)

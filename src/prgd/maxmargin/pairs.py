@@ -22,13 +22,14 @@ def descend(
     """Update p and g in place; return the steps taken and the violation left, relative to p^T G p.
 
     The violation is the largest ``g_j - g_i`` within a group, j carrying weight and i any row. It bounds
-    the relative gap of the certificate over these rows. Compiled where Numba is there.
+    the relative gap of the certificate over these rows. G may be larger: its first ``p.size`` rows and
+    columns count. Compiled where Numba is there.
     """
     try:
         from prgd.maxmargin import _pairs_kernel
     except ImportError:
         return descend_plainly(G, group, groups, p, g, tol, most)
-    steps, violation = _pairs_kernel.descend(G, group, groups, p, g, tol, most)
+    steps, violation = _pairs_kernel.descend(G, group, p, g, tol, most)
     return int(steps), float(violation)
 
 
@@ -36,6 +37,7 @@ def descend_plainly(
     G: Array, group: Any, groups: int, p: Array, g: Array, tol: float, most: int
 ) -> tuple[int, float]:
     """`descend` in NumPy: the same steps, each some ten times slower."""
+    G = G[: p.size, : p.size]
     members = [np.flatnonzero(group == q) for q in range(groups)]
     diagonal, violation = np.diag(G).copy(), 0.0
     for step in range(most):

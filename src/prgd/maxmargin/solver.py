@@ -1,6 +1,7 @@
-"""The certified solver: a few progressive steps, then exact solves on a growing working set.
+"""The certified solver: exact solves on a working set that grows, as precise as the gap asks for.
 
-1. A few passes of an accelerated method order the rows by margin.
+1. One pass for the mean of the rows, in whose direction their margins order them. (Few rows, or rows of so
+   many dimensions that most will carry weight, form the working set at once.)
 2. The rows of smallest margin form the working set; pairwise descent on their Gram matrix finds the shortest
    vector u of their hull (between the two hulls, with an intercept), ever more exactly as the gap closes.
 3. One pass over all rows measures the margin of u: ``gamma(u) <= gamma_star <= ||u||``. Rows that u
@@ -19,7 +20,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd.algorithms import DualAcceleration
 from prgd.checks import check_positive, check_whole
 from prgd.losses import Array
 from prgd.maxmargin import pairs
@@ -30,11 +30,12 @@ from prgd.maxmargin.polish import active_set, polish, primal
 from prgd.maxmargin.result import MaxMarginResult
 from prgd.problem import Problem
 from prgd.result import Status
-from prgd.rows.base import Worst
-from prgd.run import run
+from prgd.rows import DenseRows, SparseRows
+from prgd.rows.base import Worst, default_threads
 from prgd.vectors import norm
 
-_WARM_UP = 6  # passes that order the rows
+_FEW_ROWS, _FEW_ENTRIES, _FEW_PRODUCTS = 256, 2**23, 10**9  # all rows are taken at once
+_MANY_DIMENSIONS, _MOST_AT_ONCE = 10, 2048  # so many for each row: most rows will carry weight
 _SMALL_MARGIN = 1e-4  # of the largest row norm: below it Gram matrices lose half of the digits
 _PATIENCE = 25  # rounds without progress: the rounding floor of a tiny margin
 _EPS = float(np.finfo(np.float64).eps)
@@ -154,7 +155,8 @@ def max_margin(
             callback(entry)
 
     try:
-        status = _solve(problem, best, tol, max_passes, polish, tell, start)
+        working = WorkingSet(problem.rows, problem.fit_intercept, n_threads or default_threads())
+        status = _solve(problem, best, working, tol, max_passes, polish, tell, start)
     except KeyboardInterrupt:
         if best.w.size == 0 or best.p.size == 0:  # one of the bounds is missing
             raise
@@ -179,6 +181,7 @@ def _line(entry: dict[str, float]) -> str:
 def _solve(
     problem: Problem,
     best: _Best,
+    working: WorkingSet,
     tol: float,
     max_passes: int,
     use_polish: bool,
@@ -186,22 +189,25 @@ def _solve(
     w: Array | None,
 ) -> Status:
     rows, groups = problem.rows, 2 if problem.fit_intercept else 1
-    if w is None:
-        w = run(problem, DualAcceleration(), stop=_WARM_UP, record=_WARM_UP + 1).w
-        best.passes += _WARM_UP + 1
-    worst = rows.worst(w, _first_rows(problem), problem.fit_intercept, np.empty(0, np.int64))
-    best.passes += 1
-    best.see_w(w, worst)
-    working = WorkingSet(rows, problem.fit_intercept)
-    working.add(np.concatenate([group.indices for group in worst]))
+    if _is_small(problem):
+        working.add(np.arange(problem.n))
+    else:
+        if w is None:
+            w = _mean(problem)
+            best.passes += 1
+        worst = rows.worst(w, _first_rows(problem), problem.fit_intercept, np.empty(0, np.int64))
+        best.passes += 1
+        best.see_w(w, worst)
+        working.add(np.concatenate([group.indices for group in worst]))
     p = _start(working, groups)
     g = working.G @ p
-    violation_tol, descent_is_slow = 0.1, False
+    final_tol = 0.25 * tol
+    violation_tol, descent_is_slow = final_tol if working.size == problem.n else 0.1, False
     while True:
         direction, violation = None, np.inf
         if not descent_is_slow:
             _, violation = pairs.descend(
-                working.G, working.group, groups, p, g, violation_tol, 2000 + 20 * working.size
+                working.table, working.group, groups, p, g, violation_tol, 2000 + 20 * working.size
             )
         u = working.combine(p) / groups
         if use_polish and violation > violation_tol:
@@ -217,6 +223,9 @@ def _solve(
         best.see_p(upper, working.indices, p / groups)
         if upper <= 1e-6 * problem.max_norm and (none := vanishing_weights(working, groups, p)) is not None:
             best.see_p(norm(working.combine(none)) / groups, working.indices, none / groups)
+            if best.w.size == 0:  # some w is better than none
+                best.see_w(w := _mean(problem), rows.worst(w, 1, problem.fit_intercept, working.indices))
+                best.passes += 2
             return Status.NOT_SEPARABLE if is_proven(working, none) else Status.STALLED
         if use_polish and _EPS * problem.max_norm**2 > 0.1 * tol * upper**2 and violation <= 0.1:
             u = primal(working, groups, p) * upper**2
@@ -246,7 +255,23 @@ def _solve(
             working.add(outside)
             p = np.concatenate([p, np.zeros(outside.size)])
         g = np.empty(0) if descent_is_slow else working.margins(working.combine(p))
-        violation_tol = max(0.25 * tol, min(0.1 * violation_tol if not outside.size else 0.1, 0.1 * best.gap))
+        violation_tol = max(final_tol, min(0.1, 0.1 * best.gap)) if outside.size else final_tol
+
+
+def _mean(problem: Problem) -> Array:
+    """Return the mean of the rows z_i; with an intercept, the sum of the means of both classes."""
+    tallies = problem.rows.tallies(np.zeros(problem.d), problem.loss, problem.fit_intercept)
+    return np.asarray(np.sum([tally.mean_row for tally in tallies], axis=0))
+
+
+def _is_small(problem: Problem) -> bool:
+    """Tell whether the products of all rows cost less than passes that find out which matter."""
+    n, d = problem.n, problem.d
+    if n > (_FEW_ROWS if d < _MANY_DIMENSIONS * n else _MOST_AT_ONCE):
+        return False
+    if isinstance(problem.rows, SparseRows):
+        return True
+    return isinstance(problem.rows, DenseRows) and n * d <= _FEW_ENTRIES and n * n * d <= _FEW_PRODUCTS
 
 
 def _first_rows(problem: Problem) -> int:
@@ -256,10 +281,10 @@ def _first_rows(problem: Problem) -> int:
 
 def _start(working: WorkingSet, groups: int) -> Array:
     """Put all weight on the shortest row of each group."""
-    p, norms = np.zeros(working.size), working.norms()
+    p, squares = np.zeros(working.size), np.diag(working.G)
     for group in range(groups):
         members = np.flatnonzero(working.group == group)
-        p[members[np.argmin(norms[members])]] = 1.0
+        p[members[np.argmin(squares[members])]] = 1.0
     return p
 
 
