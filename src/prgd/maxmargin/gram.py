@@ -17,6 +17,7 @@ from prgd.rows.chunks import stack_blocks
 _DENSE_SHARE = 0.15
 _FEW_DIMENSIONS = 1024
 _FEW_NEW = 8  # rows whose products are taken one by one: columns are not worth sorting
+_MANY_CARRY = 0.25
 _MOST_ROOM = 4096  # rows to come, for which the table has room
 
 
@@ -51,7 +52,7 @@ class WorkingSet:
         old, new = self._known, self.size
         if len(self._table) < new:
             # memory that is not touched costs nothing; growing by a row means to copy all
-            room = new + min(new // 2, _MOST_ROOM)
+            room = new + min(new // 2, _MOST_ROOM) if old else new
             table = np.empty((room, room))
             table[:old, :old] = self._table[:old, :old]
             self._table = table
@@ -98,6 +99,8 @@ class WorkingSet:
     def combine(self, p: Array) -> Array:
         """Return ``Z^T p`` over the set."""
         carried = np.flatnonzero(p)
+        if carried.size > _MANY_CARRY * p.size:  # a copy of the others costs more than zeros
+            return np.asarray(self.Z.T @ p)
         return np.asarray(self.Z[carried].T @ p[carried])
 
     def margins(self, w: Array) -> Array:
@@ -123,23 +126,37 @@ class WorkingSet:
 def border(G: Array, Z: Any, old: int, threads: int = 1) -> None:
     """Write the products of the rows of Z into G, where those of the first ``old`` rows are known."""
     new = Z.shape[0]
+    kernel = _kernel()
     if isinstance(Z, np.ndarray):
-        G[old:new, :new] = Z[old:] @ Z.T
-        G[:old, old:new] = G[old:new, :old].T
+        _multiply(G, Z, old)
     elif new - old <= _FEW_NEW:
-        G[:new, old:new] = Z @ Z[old:].toarray().T
-        G[old:new, :old] = G[:old, old:new].T
+        G[old:new, :new] = (Z @ Z[old:].toarray().T).T
+    elif kernel is None:
+        G[old:new, :new] = (Z[old:] @ Z.T).toarray()
     else:
-        try:
-            from prgd.maxmargin import _gram_kernel
-        except ImportError:
-            G[old:new, :new] = (Z[old:] @ Z.T).toarray()
-            G[:old, old:new] = G[old:new, :old].T
-            return
-        _border_sparse(_gram_kernel, G, Z, old, threads)
+        _add_sparse(kernel, G, Z, old, threads)
+    if kernel is None:
+        G[:old, old:new] = G[old:new, :old].T
+    else:
+        kernel.mirror(G, old, new)
 
 
-def _border_sparse(kernel: Any, G: Array, Z: Any, old: int, threads: int) -> None:
+def _multiply(G: Array, D: Array, old: int) -> None:
+    if old == 0 and G.shape == (len(D), len(D)):
+        np.matmul(D, D.T, out=G)
+    else:
+        G[old : len(D), : len(D)] = D[old:] @ D.T
+
+
+def _kernel() -> Any:
+    try:
+        from prgd.maxmargin import _gram_kernel
+    except ImportError:  # no Numba
+        return None
+    return _gram_kernel
+
+
+def _add_sparse(kernel: Any, G: Array, Z: Any, old: int, threads: int) -> None:
     """Add up column by column, each for the rows that have it; columns of many rows go through BLAS."""
     new, d = Z.shape
     by_column = Z.tocsc()
@@ -152,7 +169,7 @@ def _border_sparse(kernel: Any, G: Array, Z: Any, old: int, threads: int) -> Non
         place[full] = np.arange(full.size)
         D = np.zeros((new, full.size))
         kernel.spread(Z.data, Z.indices, Z.indptr, place, D)
-        G[old:new, :new] = D[old:] @ D.T
+        _multiply(G, D, old)
     rows = Z.data, Z.indices, Z.indptr
     columns = by_column.data, by_column.indices, by_column.indptr
 
@@ -163,4 +180,3 @@ def _border_sparse(kernel: Any, G: Array, Z: Any, old: int, threads: int) -> Non
     work(0)  # this thread would only wait
     for other in others:
         other.result()
-    kernel.mirror(G, old, new)

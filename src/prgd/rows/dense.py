@@ -91,7 +91,7 @@ def dense_storage(X: npt.NDArray[Any]) -> Storage:
         return int(np.argmin(np.isfinite(X[row])))
 
     def gather(indices: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        return X[indices].astype(np.float64)
+        return X[indices].astype(np.float64, copy=False)  # chosen rows are a copy already
 
     A = (kind, stored, *(frozen(a) for a in NO_CSR))
     return Storage(A, n, d, block, even_bounds(n, d * X.itemsize, block), locate, gather)
