@@ -192,6 +192,27 @@ def test_few_rows_are_taken_at_once():
     assert entry["working_set"] == 200
 
 
+@pytest.mark.parametrize("order", ["C", "F", "strided", "float32"])
+def test_few_rows_are_taken_as_they_lie(order):
+    X, y = separable(14, 20, 20)  # square: rows and columns are not told apart by their number
+    lying = {
+        "C": np.ascontiguousarray(X),
+        "F": np.asfortranarray(X),
+        "strided": np.repeat(X, 2, axis=1)[:, ::2],
+        "float32": X.astype(np.float32),
+    }[order]
+    working = gram.all_rows(DenseRows(lying, y), True, 1)
+    Z = lying * y[:, None].astype(float)
+    p, w = np.arange(20.0), np.arange(1.0, 21.0)
+    np.testing.assert_allclose(working.G, Z @ Z.T, atol=1e-12)
+    np.testing.assert_allclose(working.combine(p), Z.T @ p, rtol=1e-12)
+    np.testing.assert_allclose(working.combine_rows(np.array([3, 5]), p[:2]), Z[[3, 5]].T @ p[:2])
+    np.testing.assert_allclose(working.margins(w), Z @ w, rtol=1e-12)
+    np.testing.assert_allclose(working.rows_of(np.array([1, 4])), Z[[1, 4]])
+    assert working.is_flat
+    np.testing.assert_array_equal(working.group, y < 0)
+
+
 def test_rows_of_many_dimensions_are_taken_at_once():
     rng = np.random.default_rng(11)
     X = sp.random_array((400, 4000), density=0.02, rng=rng, format="csr")

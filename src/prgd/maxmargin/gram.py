@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd.losses import Array
-from prgd.rows import Rows
+from prgd.rows import DenseRows, Rows
 from prgd.rows.base import pool
 from prgd.rows.chunks import stack_blocks
 
@@ -28,13 +28,18 @@ class WorkingSet:
         self._rows, self.by_class, self._threads = rows, by_class, threads
         self.indices = np.empty(0, np.int64)
         self.group = np.empty(0, np.int64)
-        self.Z: Any = None
+        self._Z: Any = None
         self._table, self._known = np.empty((0, 0)), 0
 
     @property
     def size(self) -> int:
         """Number of rows in the set."""
         return self.indices.size
+
+    @property
+    def Z(self) -> Any:
+        """The rows, dense or CSR."""
+        return self._Z
 
     @property
     def is_flat(self) -> bool:
@@ -57,9 +62,12 @@ class WorkingSet:
             table[:old, :old] = self._table[:old, :old]
             self._table = table
         if old < new:
-            border(self._table, self.Z, old, self._threads)
+            self._border(old)
             self._known = new
         return self._table
+
+    def _border(self, old: int) -> None:
+        border(self._table, self._Z, old, self._threads)
 
     def products_of(self, places: npt.NDArray[np.int64]) -> Array:
         """Return the Gram matrix of the rows at these places."""
@@ -73,26 +81,28 @@ class WorkingSet:
         """Gather these rows."""
         indices = np.sort(indices)
         block = self._rows.take(indices)
-        if self.Z is None:
+        if self._Z is None:
             if (
                 not isinstance(block, np.ndarray)
                 and block.nnz > _DENSE_SHARE * block.shape[0] * block.shape[1]
             ):
                 block = block.toarray()
-            self.Z = block
+            self._Z = block
         else:
-            if isinstance(self.Z, np.ndarray) and not isinstance(block, np.ndarray):
+            if isinstance(self._Z, np.ndarray) and not isinstance(block, np.ndarray):
                 block = block.toarray()
-            self.Z = stack_blocks([self.Z, block])
+            self._Z = stack_blocks([self._Z, block])
+        self._name(indices)
+
+    def _name(self, indices: npt.NDArray[np.int64]) -> None:
         self.indices = np.concatenate([self.indices, indices])
         is_minus = self._rows.signs(indices) < 0 if self.by_class else np.zeros(indices.size)
-        group = np.asarray(is_minus, dtype=np.int64)
-        self.group = np.concatenate([self.group, group])
+        self.group = np.concatenate([self.group, np.asarray(is_minus, dtype=np.int64)])
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> None:
         """Let the other rows go."""
         known = np.flatnonzero(mask[: self._known])
-        self.Z, self._table = self.Z[mask], self._table[np.ix_(known, known)]
+        self._Z, self._table = self._Z[mask], self._table[np.ix_(known, known)]
         self._known = known.size
         self.indices, self.group = self.indices[mask], self.group[mask]
 
@@ -102,6 +112,10 @@ class WorkingSet:
         if carried.size > _MANY_CARRY * p.size:  # a copy of the others costs more than zeros
             return np.asarray(self.Z.T @ p)
         return np.asarray(self.Z[carried].T @ p[carried])
+
+    def combine_rows(self, indices: npt.NDArray[np.int64], p: Array) -> Array:
+        """Return ``sum p_i z_i`` over rows of the data, in the set or not."""
+        return np.asarray(self._rows.take(indices).T @ p)
 
     def margins(self, w: Array) -> Array:
         """Return ``<w, z_i>`` for the rows of the set."""
@@ -121,6 +135,59 @@ class WorkingSet:
         """Return the rows z_i at these places of the set, as a dense array."""
         found = self.Z[places]
         return np.asarray(found if isinstance(found, np.ndarray) else found.toarray())
+
+
+class WholeArray(WorkingSet):
+    """All rows of an array in memory, where they lie: to gather them would cost more than most of a solve."""
+
+    def __init__(self, rows: Rows, X: Array, by_class: bool) -> None:
+        super().__init__(rows, by_class)
+        self._X, self._y = X, rows.signs().astype(np.float64)
+        self._name(np.arange(len(X)))
+
+    @property
+    def Z(self) -> Any:
+        """The rows z_i: a copy, made at the first look."""
+        if self._Z is None:
+            self._Z = self._X * self._y[:, None]
+        return self._Z
+
+    @property
+    def is_flat(self) -> bool:
+        """Of so few dimensions that systems in them are cheap."""
+        return self._rows.d <= _FEW_DIMENSIONS
+
+    def _border(self, old: int) -> None:
+        _multiply(self._table, self._X, 0)
+        self._table *= self._y[:, None]
+        self._table *= self._y
+
+    def combine(self, p: Array) -> Array:
+        """Return ``Z^T p``."""
+        return np.asarray(self._X.T @ (self._y * p))
+
+    def combine_rows(self, indices: npt.NDArray[np.int64], p: Array) -> Array:
+        """Return ``sum p_i z_i`` over rows of the data."""
+        weights = np.zeros(self.size)
+        weights[indices] = p
+        return self.combine(weights)
+
+    def margins(self, w: Array) -> Array:
+        """Return ``<w, z_i>``."""
+        return np.asarray(self._y * (self._X @ w))
+
+
+def all_rows(rows: Rows, by_class: bool, threads: int) -> WorkingSet:
+    """Return the set of all rows."""
+    if isinstance(rows, DenseRows):
+        from prgd.rows._kernels import ROWS
+
+        kind, X, *_ = rows._storage.A
+        if kind == ROWS and X.dtype == np.float64 and X.flags.c_contiguous:
+            return WholeArray(rows, X, by_class)
+    working = WorkingSet(rows, by_class, threads)
+    working.add(np.arange(rows.n))
+    return working
 
 
 def border(G: Array, Z: Any, old: int, threads: int = 1) -> None:

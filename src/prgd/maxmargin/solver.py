@@ -24,7 +24,7 @@ from prgd.checks import check_positive, check_whole
 from prgd.losses import Array
 from prgd.maxmargin import pairs
 from prgd.maxmargin.gordan import is_proven, vanishing_weights
-from prgd.maxmargin.gram import WorkingSet
+from prgd.maxmargin.gram import WorkingSet, all_rows
 from prgd.maxmargin.interior import interior
 from prgd.maxmargin.polish import active_set, polish, primal
 from prgd.maxmargin.result import MaxMarginResult
@@ -154,14 +154,15 @@ def max_margin(
         if callback is not None:
             callback(entry)
 
+    make = all_rows if _is_small(problem) else WorkingSet
+    working = make(problem.rows, problem.fit_intercept, n_threads or default_threads())
     try:
-        working = WorkingSet(problem.rows, problem.fit_intercept, n_threads or default_threads())
         status = _solve(problem, best, working, tol, max_passes, polish, tell, start)
     except KeyboardInterrupt:
         if best.w.size == 0 or best.p.size == 0:  # one of the bounds is missing
             raise
         status = Status.INTERRUPTED
-    return _result(problem, best, status, tol)
+    return _result(problem, best, working, status, tol)
 
 
 def _check_start(w0: Any, d: int) -> Array:
@@ -189,9 +190,7 @@ def _solve(
     w: Array | None,
 ) -> Status:
     rows, groups = problem.rows, 2 if problem.fit_intercept else 1
-    if _is_small(problem):
-        working.add(np.arange(problem.n))
-    else:
+    if working.size == 0:
         if w is None:
             w = _mean(problem)
             best.passes += 1
@@ -201,7 +200,8 @@ def _solve(
         working.add(np.concatenate([group.indices for group in worst]))
     p = _start(working, groups)
     g = working.G @ p
-    final_tol = 0.25 * tol
+    # rows outside may still fall short by 0.5 tol, where there are any
+    final_tol = (0.9 if working.size == problem.n else 0.4) * tol
     violation_tol, descent_is_slow = final_tol if working.size == problem.n else 0.1, False
     while True:
         direction, violation = None, np.inf
@@ -255,7 +255,10 @@ def _solve(
             working.add(outside)
             p = np.concatenate([p, np.zeros(outside.size)])
         g = np.empty(0) if descent_is_slow else working.margins(working.combine(p))
-        violation_tol = max(final_tol, min(0.1, 0.1 * best.gap)) if outside.size else final_tol
+        if outside.size:
+            violation_tol = max(final_tol, min(0.1, 0.1 * best.gap))
+        else:  # that was not enough, or its time has come
+            violation_tol = 0.25 * violation_tol if violation_tol <= final_tol else final_tol
 
 
 def _mean(problem: Problem) -> Array:
@@ -317,12 +320,14 @@ def _violators(worst: tuple[Worst, ...], b: float, level: float, most: int) -> n
     return indices[order[margins[order] < level]]
 
 
-def _result(problem: Problem, best: _Best, status: Status, tol: float) -> MaxMarginResult:
+def _result(
+    problem: Problem, best: _Best, working: WorkingSet, status: Status, tol: float
+) -> MaxMarginResult:
     order = np.argsort(best.rows)
     support, values = best.rows[order], best.p[order]
     signs = problem.rows.signs(support) if problem.fit_intercept else np.ones(support.size, np.int8)
     values = _exact_sums(values, signs, problem.fit_intercept)
-    upper = norm(problem.rows.take(support).T @ values)  # of the weights as returned
+    upper = norm(working.combine_rows(support, values))  # of the weights as returned
     gap = max(0.0, (upper - best.lower) / upper) if upper > 0.0 else np.inf
     if status is Status.CERTIFIED and gap > tol:
         status = Status.STALLED  # at the rounding floor the returned weights prove a little less
