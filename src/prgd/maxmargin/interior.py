@@ -149,8 +149,8 @@ def interior(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: flo
 
 def _reach(v: Array, change: Array) -> float:
     """Return the largest step, up to 1, that keeps v from turning negative."""
-    falling = change < 0.0
-    return float((-v[falling] / change[falling]).min(initial=1.0))
+    steepest = float((change / v).min())  # v is positive
+    return -1.0 / steepest if steepest < -1.0 else 1.0
 
 
 def _measure(
