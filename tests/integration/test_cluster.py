@@ -323,7 +323,9 @@ def test_fit_on_a_cluster_by_command(workers, tmp_path):
         assert rows["data"] == "part-*.parquet, 90 x 4, ClusterRows"
         assert found.stderr.startswith("dashboard: http://")
         with np.load("m.npz") as model:
-            np.testing.assert_allclose(model["coef"], expected.coef, rtol=1e-5)
+            # each is certified for itself; small entries agree as parts of the whole
+            accuracy = 1e-5 * np.linalg.norm(expected.coef)
+            np.testing.assert_allclose(model["coef"], expected.coef, rtol=0, atol=accuracy)
     assert "is built in" in call("fit", "toy:0.3", "--cluster", "local", code=2).stderr
     assert (
         "for --out-of-core" in call("fit", "a.npy", "--cluster", "local", "--max-memory", "1K", code=2).stderr
