@@ -249,7 +249,7 @@ def project(c: Constants, gpu: dict[str, Any] | None) -> list[tuple[str, str, st
 
 def _time(seconds: float) -> str:
     if seconds < 120.0:
-        return f"{seconds:.0f} s"
+        return f"{seconds:.0f} s" if seconds >= 10.0 else f"{seconds:.2g} s"
     return f"{seconds / 60.0:.0f} min" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} h"
 
 
