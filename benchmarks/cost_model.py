@@ -171,7 +171,6 @@ def check(c: Constants, folder: Path) -> list[Run]:
         prgd.run(prgd.Problem(rows, fit_intercept=True), prgd.NGD(), stop=steps)
 
     dense = prgd.DenseRows(X, y)
-    dense = prgd.DenseRows(X, y)
     looks = steps + 1
     measuring = size / c.memory_measure
     predicted = measuring + looks * size / c.memory_pass

@@ -30,20 +30,21 @@ FULL = "all parts"
 MOST_ROWS = 14_000
 
 
-def changes(part: str) -> list[tuple[Any, str, Any]]:
-    """Return what stands in for which name of a module."""
+def changed(part: str) -> contextlib.AbstractContextManager[Any]:
+    """Put something else in place of a part, for a while."""
     import prgd
     from prgd.maxmargin import gram, solver
 
     def six_steps(problem: Any) -> Any:
         return prgd.run(problem, prgd.find_algorithm("dual-acceleration")(), stop=6).w
 
-    return {
-        "a longer start": [(solver, "_mean", six_steps)],
-        "all rows at once": [(solver, "_is_small", lambda problem: True)],
-        "a working set always": [(solver, "_is_small", lambda problem: False)],
-        "SciPy's products": [(gram, "_kernel", lambda: None)],
-    }.get(part, [])
+    others = {
+        "a longer start": (solver, "_mean", six_steps),
+        "all rows at once": (solver, "_is_small", lambda problem: True),
+        "a working set always": (solver, "_is_small", lambda problem: False),
+        "SciPy's products": (gram, "_kernel", lambda: None),
+    }
+    return mock.patch.object(*others[part]) if part in others else contextlib.nullcontext()
 
 
 class Solver(BaseSolver):
@@ -103,9 +104,7 @@ class Solver(BaseSolver):
         import prgd
 
         options = {"polish": False} if self.part == "no polish" else {}
-        with contextlib.ExitStack() as stack:
-            for module, name, other in changes(self.part):
-                stack.enter_context(mock.patch.object(module, name, other))
+        with changed(self.part):
             found = prgd.max_margin(self.X, self.y, fit_intercept=self.fit_intercept, tol=self.tol, **options)
         self.result = {"w": found.coef, "certified": found.gap, "passes": found.passes}
 

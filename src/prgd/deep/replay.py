@@ -15,12 +15,15 @@ Work = Callable[[], None]
 PLAIN_CALLS = 3  # at the same addresses, before a recording: allocations have settled, kernels are loaded
 
 
-def record(work: Work) -> Work:  # pragma: cuda only
-    """Return what replays the kernels that ``work`` launches."""
-    graph = torch.cuda.CUDAGraph()
-    # other threads (NCCL's watchdog, loaders) may go on meanwhile
-    with TURNS.alone(), torch.cuda.graph(graph, capture_error_mode="thread_local"):
-        work()
+def record(work: Work, *, stream: Any = None, generator: Any = None) -> Work:  # pragma: cuda only
+    """Return what replays the kernels that ``work`` launches, with new draws of ``generator`` each time."""
+    with TURNS.alone():
+        graph = torch.cuda.CUDAGraph()
+        if generator is not None:
+            graph.register_generator_state(generator)
+        # other threads (NCCL's watchdog, loaders) may go on meanwhile
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+            work()
     replay: Work = graph.replay
     return replay
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from prgd.deep.images import Array
 from prgd.deep.loss import log_cross_entropy
 from prgd.deep.models import Dropout
+from prgd.deep.replay import Work, record
 from prgd.deep.tensors import processes
 from prgd.deep.turns import TURNS
 from prgd.deep.wrapper import Wrapper
@@ -142,7 +143,7 @@ class Stepper:
     def set_objective(self, objective: Objective) -> None:
         """Choose what is differentiated; a graph of another objective is dropped."""
         self.objective = objective
-        self._graph: Any = None
+        self._replay: Work | None = None
         self._index: Tensor | None = None
         self._eager_steps = 0
 
@@ -152,12 +153,12 @@ class Stepper:
         if self.optimizer.rescale_due:
             self.optimizer.step()
         elif self.graphs and self._eager_steps >= EAGER_STEPS:
-            if self._graph is None:
+            if self._replay is None:
                 self._capture(index)
             self.optimizer.prepare()
-            assert self._index is not None  # noqa: S101 - for the type checker
+            assert self._index is not None and self._replay is not None  # noqa: S101, PT018 - for the type checker
             self._index.copy_(index)
-            self._graph.replay()
+            self._replay()
         else:
             self._step(index)
             self._eager_steps += 1
@@ -173,15 +174,9 @@ class Stepper:
         self.optimizer.step()
 
     def _capture(self, index: Tensor) -> None:  # pragma: cuda only
-        self._index = index.clone()
-        with TURNS.alone():
-            graph = torch.cuda.CUDAGraph()
-            graph.register_generator_state(self.generator)
-            with torch.cuda.graph(
-                graph, stream=torch.cuda.current_stream(), capture_error_mode="thread_local"
-            ):
-                self._step(self._index)
-        self._graph = graph
+        self._index = kept = index.clone()
+        stream = torch.cuda.current_stream()
+        self._replay = record(lambda: self._step(kept), stream=stream, generator=self.generator)
 
 
 def batches(n: int, batch: int, seed: int, epoch: int) -> Tensor:

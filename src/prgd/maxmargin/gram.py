@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy.typing as npt
 
 from prgd.losses import Array
 from prgd.rows import DenseRows, Rows
-from prgd.rows.base import pool
+from prgd.rows.base import each
 from prgd.rows.chunks import stack_blocks
 
 # a column filled in more than this share of the rows, and a whole block, is cheaper in a dense product
@@ -179,12 +178,8 @@ class WholeArray(WorkingSet):
 
 def all_rows(rows: Rows, by_class: bool, threads: int) -> WorkingSet:
     """Return the set of all rows."""
-    if isinstance(rows, DenseRows):
-        from prgd.rows._kernels import ROWS
-
-        kind, X, *_ = rows._storage.A
-        if kind == ROWS and X.dtype == np.float64 and X.flags.c_contiguous:
-            return WholeArray(rows, X, by_class)
+    if isinstance(rows, DenseRows) and (X := rows.plain_array) is not None:
+        return WholeArray(rows, X, by_class)
     working = WorkingSet(rows, by_class, threads)
     working.add(np.arange(rows.n))
     return working
@@ -240,10 +235,4 @@ def _add_sparse(kernel: Any, G: Array, Z: Any, old: int, threads: int) -> None:
     rows = Z.data, Z.indices, Z.indptr
     columns = by_column.data, by_column.indices, by_column.indptr
 
-    def work(k: int) -> None:
-        kernel.fill(rows, columns, place, old + k, threads, G)
-
-    others = [pool(threads - 1, os.getpid()).submit(work, k) for k in range(1, threads)]
-    work(0)  # this thread would only wait
-    for other in others:
-        other.result()
+    each(lambda k: kernel.fill(rows, columns, place, old + k, threads, G), threads)

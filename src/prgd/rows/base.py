@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -201,6 +200,13 @@ def pool(workers: int, pid: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="prgd")
 
 
+def each(work: Callable[[int], Any], threads: int) -> list[Any]:
+    """Return ``work(k)`` for each thread k."""
+    others = [pool(threads - 1, os.getpid()).submit(work, k) for k in range(threads - 1)]
+    mine = work(threads - 1)  # this thread would only wait
+    return [*(other.result() for other in others), mine]
+
+
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a read-only view: one compiled kernel then serves writable and read-only data."""
     view = array.view(np.ndarray)
@@ -254,12 +260,8 @@ class ArrayRows:
 
     def _each(self, work: Callable[[int, int], Any], pieces: int) -> list[Any]:
         """Call ``work(first, last)`` on consecutive ranges of pieces, one a thread."""
-        if self._threads == 1:
-            return [work(0, pieces)]
         cuts = [pieces * k // self._threads for k in range(self._threads + 1)]
-        others = [pool(self._threads - 1, os.getpid()).submit(work, *part) for part in pairwise(cuts[:-1])]
-        mine = work(*cuts[-2:])  # this thread would only wait
-        return [*(other.result() for other in others), mine]
+        return each(lambda k: work(cuts[k], cuts[k + 1]), self._threads)
 
     def tallies(self, w: Array, loss: Loss, by_class: bool = False) -> tuple[Tally, ...]:
         """Sum all rows at ``w``, in one reading."""

@@ -58,6 +58,13 @@ class DenseRows(ArrayRows):
         signs, classes = read_labels(y, n)
         weights = read_weights(sample_weight, n)
         super().__init__(dense_storage(X), signs, weights, classes, n_threads)
+        self._X = X
+
+    @property
+    def plain_array(self) -> npt.NDArray[np.float64] | None:
+        """X itself where it lies as float64 in C order; None elsewhere."""
+        is_plain = self._X.dtype == np.float64 and self._X.flags.c_contiguous
+        return self._X if is_plain else None
 
 
 def as_float(X: Any) -> npt.NDArray[Any]:
