@@ -12,13 +12,13 @@ import time
 
 import torch
 
-from prgd.deep.evaluation import evaluate
-from prgd.deep.images import synthetic
-from prgd.deep.settings import Settings
-from prgd.deep.steps import batches, own_stream
-from prgd.deep.train_loop import Run, Where
-from prgd.deep.training import prepare_device
-from prgd.deep.turns import TURNS
+from prgd.deep.training.command import prepare_device
+from prgd.deep.training.evaluation import evaluate
+from prgd.deep.training.images import synthetic
+from prgd.deep.training.settings import Settings
+from prgd.deep.training.steps import batches, own_stream
+from prgd.deep.training.train_loop import Run, Where
+from prgd.reproduce.vgg.turns import TURNS
 
 
 def wait(device: torch.device) -> None:

@@ -25,8 +25,15 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from prgd import deep
-from prgd.deep.models import build_model
-from prgd.deep.steps import EAGER_STEPS, DeviceImages, Stepper, batches, divided_by_batch_loss, own_stream
+from prgd.deep.training.models import build_model
+from prgd.deep.training.steps import (
+    EAGER_STEPS,
+    DeviceImages,
+    Stepper,
+    batches,
+    divided_by_batch_loss,
+    own_stream,
+)
 from prgd.schedules import PowerRadii, PowerTimes
 
 SEED = 0

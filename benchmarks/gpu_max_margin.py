@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 import prgd
-from prgd.rows.gpu import TensorRows
+from prgd.rows.gpu.tensor_rows import TensorRows
 
 TARGET_SECONDS, TARGET_GAP, TARGET_MARGIN = 30.0, 1e-4, 2e-3
 CHUNK = 2**18

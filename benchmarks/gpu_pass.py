@@ -3,8 +3,8 @@
     python benchmarks/gpu_pass.py [--share 1.0] [--sweep] [--out FOLDER]
 
 Read, pass and products take turns, one call each, so that clocks and memory are in the same state for all
-three; a figure is a ratio of medians. ``--sweep`` also compares the plan of `prgd.rows._launch` with a family
-of others, to check its rule, or to find one for another device. NumPy, torch and Triton are enough.
+three; a figure is a ratio of medians. ``--sweep`` also compares the plan of `prgd.rows.gpu.launch` with a
+family of others, to check its rule, or to find one for another device. NumPy, torch and Triton are enough.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import torch
 import triton
 import triton.language as tl
 
-from prgd.rows._launch import Kernels, Plan
-from prgd.rows.gpu import TensorRows
+from prgd.rows.gpu.launch import Kernels, Plan
+from prgd.rows.gpu.tensor_rows import TensorRows
 
 SHAPES = [(20_000_000, 64), (4_000_000, 512), (500_000, 4096)]
 # least fraction of the plain read, most time over that of two products, most relative error

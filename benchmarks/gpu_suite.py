@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 import prgd
-from prgd.rows.gpu import TensorRows
+from prgd.rows.gpu.tensor_rows import TensorRows
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TOLERANCE = {"float64": 1e-11, "float32": 1e-5, "bfloat16": 1e-4, "float16": 1e-5}

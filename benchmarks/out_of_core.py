@@ -221,7 +221,7 @@ def load_whole(task: Task) -> Any:
     if task.kind == "libsvm":
         from scipy.sparse import csr_array
 
-        from prgd.rows.libsvm import cache_libsvm
+        from prgd.rows.readers.libsvm import cache_libsvm
 
         # what the other child parsed, but read whole
         csr = cache_libsvm(path, path.parent)

@@ -16,7 +16,7 @@ import torch
 import prgd
 from prgd import datasets
 from prgd.rows import ChunkedRows, DenseRows, Rows, SparseRows, open_cluster, open_rows
-from prgd.rows.gpu import TensorRows
+from prgd.rows.gpu.tensor_rows import TensorRows
 
 
 def _gaussian() -> datasets.Dataset:

@@ -33,7 +33,8 @@ MOST_ROWS = 14_000
 def changed(part: str) -> contextlib.AbstractContextManager[Any]:
     """Put something else in place of a part, for a while."""
     import prgd
-    from prgd.maxmargin import gram, solver
+    from prgd.maxmargin import solve as solver
+    from prgd.solvers import working_set as gram
 
     def six_steps(problem: Any) -> Any:
         return prgd.run(problem, prgd.find_algorithm("dual-acceleration")(), stop=6).w

@@ -21,11 +21,11 @@ from prgd.algorithms import (
 )
 from prgd.certificate import Certificate
 from prgd.errors import NotSeparableError, NotSeparableWarning, RowsLostError, ZeroRowWarning
-from prgd.maxmargin import MaxMarginResult, Separability, max_margin, separability
+from prgd.loop import run
+from prgd.maxmargin import MaxMarginResult, max_margin
 from prgd.problem import Problem
 from prgd.result import History, Record, Result, Status
 from prgd.rows import ChunkedRows, ClusterRows, DenseRows, SparseRows, open_cluster, open_rows
-from prgd.run import run
 from prgd.schedules import (
     Constant,
     Every,
@@ -39,6 +39,7 @@ from prgd.schedules import (
     ProofRadius,
     ToyRadius,
 )
+from prgd.separation import Separability, separability
 from prgd.stopping import Gap, MarginError, MaxSteps, Stalled, any_of
 
 if TYPE_CHECKING:

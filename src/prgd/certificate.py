@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from prgd.losses import Array
+from prgd._types import Array
 
 
 @dataclass(frozen=True, eq=False)

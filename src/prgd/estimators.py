@@ -19,18 +19,18 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from prgd._types import Array
 from prgd.algorithms import GD, PRGD
 from prgd.certificate import Certificate
 from prgd.checks import check_whole
 from prgd.errors import NotSeparableWarning
-from prgd.losses import Array
+from prgd.loop import run
 from prgd.maxmargin import max_margin
+from prgd.norms import norm, rescale
 from prgd.problem import Problem
 from prgd.result import Result, Status
-from prgd.run import run
 from prgd.schedules import Radius, Times, parse_phases, parse_radius
 from prgd.stopping import Gap, any_of
-from prgd.vectors import norm, rescale
 
 _FLOATS = (np.float64, np.float32)
 

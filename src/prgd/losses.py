@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from prgd._types import Array
+
 Loss = Literal["exponential", "logistic"]
 LOSSES: tuple[Loss, ...] = ("exponential", "logistic")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prgd.losses import Array
+from prgd._types import Array
 from prgd.result import History
 
 if TYPE_CHECKING:

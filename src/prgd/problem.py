@@ -9,11 +9,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from prgd._types import Array
 from prgd.errors import ZeroRowWarning
-from prgd.losses import Array, check_loss, log_slope
+from prgd.losses import check_loss, log_slope
+from prgd.norms import norm
 from prgd.rows import DenseRows, Rows, SparseRows
 from prgd.tally import Tally
-from prgd.vectors import norm
 
 Scale = Literal["max", "none"]
 
@@ -233,7 +234,7 @@ def as_rows(X: Any, y: Any, sample_weight: Any, n_threads: int | None) -> Rows:
             )
         return X
     if type(X).__module__.partition(".")[0] == "torch":
-        from prgd.rows.gpu import TensorRows
+        from prgd.rows.gpu.tensor_rows import TensorRows
 
         if n_threads is not None:
             raise ValueError("n_threads is for arrays; tensors on the CPU take torch.set_num_threads.")

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from prgd._types import Array
 from prgd.certificate import Certificate
-from prgd.losses import Array
 
 
 class Status(Enum):

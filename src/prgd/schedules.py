@@ -14,9 +14,9 @@ from typing import Protocol
 
 import numpy as np
 
+from prgd._types import Array
 from prgd.checks import check_positive, check_whole, unknown
-from prgd.losses import Array
-from prgd.vectors import norm
+from prgd.norms import norm
 
 # 1.2**k overflows near k = 3893; beyond this norm no double-precision margin changes any more
 MAX_RADIUS = 1e200

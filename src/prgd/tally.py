@@ -14,7 +14,7 @@ from functools import reduce
 
 import numpy as np
 
-from prgd.losses import Array
+from prgd._types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from prgd.deep import cifar
-from prgd.deep.images import Images, synthetic
+from prgd.deep.training import cifar
+from prgd.deep.training.images import Images, synthetic
 
 
 @pytest.fixture

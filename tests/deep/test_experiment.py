@@ -9,14 +9,14 @@ import math
 import pytest
 import torch
 
-from prgd.deep import experiment
-from prgd.deep.experiment import Queue, run_plan
-from prgd.deep.images import synthetic
-from prgd.deep.jobs import METHODS, Job, Plan, Results
-from prgd.deep.merge import merge
+from prgd.deep.training.images import synthetic
 from prgd.reproduce import figure_5b
 from prgd.reproduce.interactive import plots
 from prgd.reproduce.store import frame, to_csv
+from prgd.reproduce.vgg import experiment
+from prgd.reproduce.vgg.experiment import Queue, run_plan
+from prgd.reproduce.vgg.jobs import METHODS, Job, Plan, Results
+from prgd.reproduce.vgg.merge import merge
 
 PLAN = Plan("synthetic", epochs=1, seeds=2, rates=(1e-3, 1e-2), regularisations=("none",), amp="off")
 IMAGES = synthetic(200, size=8)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from prgd.deep.homogeneity import NotHomogeneousWarning, check_homogeneous, homogeneity_degree
-from prgd.deep.models import build_model
+from prgd.deep.training.models import build_model
 
 IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 VECTORS = torch.randn(4, 5, 8, generator=torch.Generator().manual_seed(1))

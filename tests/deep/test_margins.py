@@ -9,7 +9,7 @@ from torch import nn
 
 from prgd.deep.homogeneity import NotHomogeneousWarning
 from prgd.deep.margins import Margins, normalize, normalized_margin
-from prgd.deep.models import build_model
+from prgd.deep.training.models import build_model
 
 
 @pytest.fixture

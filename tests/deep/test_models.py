@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from prgd.deep.models import MODELS, Dropout, build_model
+from prgd.deep.training.models import MODELS, Dropout, build_model
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -19,8 +19,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import prgd
 from prgd import deep
-from prgd.deep.tensors import grouped, norm
-from prgd.deep.wrapper import Wrapper
+from prgd.deep.optim.tensors import grouped, norm
+from prgd.deep.optim.wrapper import Wrapper
 from prgd.schedules import Constant, Every, ExplicitTimes, Geometric, Polynomial, PowerRadii, PowerTimes
 
 INPUTS = torch.randn(24, 5, generator=torch.Generator().manual_seed(1))

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="prgd.deep needs PyTorch")
 
-from prgd.deep.replay import PLAIN_CALLS, Replay  # noqa: E402
+from prgd.deep.optim.replay import PLAIN_CALLS, Replay  # noqa: E402
 
 
 class Recorder:

@@ -16,15 +16,16 @@ import torch
 from typer.testing import CliRunner
 
 from prgd.cli import app
-from prgd.deep import train_loop, training
-from prgd.deep.checkpoint import NEWEST, PREVIOUS, load_checkpoint, save_checkpoint
-from prgd.deep.evaluation import evaluate
-from prgd.deep.images import synthetic
-from prgd.deep.loss import log_cross_entropy
 from prgd.deep.margins import normalized_margin
-from prgd.deep.settings import Settings
-from prgd.deep.steps import PAD, DeviceImages, batches, divided_by_batch_loss
-from prgd.deep.train_loop import Run, Where, train
+from prgd.deep.optim.loss import log_cross_entropy
+from prgd.deep.training import command as training
+from prgd.deep.training import train_loop
+from prgd.deep.training.checkpoint import NEWEST, PREVIOUS, load_checkpoint, save_checkpoint
+from prgd.deep.training.evaluation import evaluate
+from prgd.deep.training.images import synthetic
+from prgd.deep.training.settings import Settings
+from prgd.deep.training.steps import PAD, DeviceImages, batches, divided_by_batch_loss
+from prgd.deep.training.train_loop import Run, Where, train
 
 CPU = torch.device("cpu")
 SMALL = synthetic(160, size=8)
@@ -155,7 +156,7 @@ def test_a_kill_in_the_middle_of_a_checkpoint_leaves_the_one_before(tmp_path):
     """The second save writes half of its bytes and the process gets SIGKILL."""
     code = f"""
 import io, os, signal, torch
-from prgd.deep import checkpoint, training
+from prgd.deep.training import checkpoint, command as training
 whole, saves = torch.save, 0
 def save(state, file):
     global saves
@@ -285,7 +286,7 @@ def test_two_processes_follow_one(tmp_path):
     options = ["--epochs", "1", "--algorithm", "prgd", "--warm-up", "8", "--device", "cpu", "--quiet"]
     options += ["--threads", "1", "--out", str(tmp_path / "two")]
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    command += ["-m", "prgd.deep.training", *options]
+    command += ["-m", "prgd.deep.training.command", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     one = train(Settings(epochs=1, warm_up=8), synthetic(), Where(device="cpu"))
@@ -301,8 +302,8 @@ def test_torch_and_numpy_are_enough(tmp_path):
 import sys
 for name in {blocked}:
     sys.modules[name] = None
-from prgd.deep.training import main
-from prgd.deep import experiment
+from prgd.deep.training.command import main
+from prgd.reproduce.vgg import experiment
 sys.exit(main(["--epochs", "1", "--device", "cpu", "--out", {str(tmp_path)!r}]))
 """
     done = subprocess.run(

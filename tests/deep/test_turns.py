@@ -1,6 +1,6 @@
 import threading
 
-from prgd.deep.turns import Turns
+from prgd.reproduce.vgg.turns import Turns
 
 
 def test_one_alone_waits_for_all_and_keeps_all_away():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from prgd.rows.gpu import TensorRows
+from prgd.rows.gpu.tensor_rows import TensorRows
 
 
 def oracle(Z, s, w, loss):

@@ -13,10 +13,12 @@ import pytest
 import torch
 
 import prgd
-from prgd.maxmargin import factor, gram, pairs
-from prgd.rows import _tensors
-from prgd.rows._launch import Plan, choose_plan
-from prgd.rows.gpu import TensorRows
+from prgd.rows.gpu import tensors as _tensors
+from prgd.rows.gpu.launch import Plan, choose_plan
+from prgd.rows.gpu.tensor_rows import TensorRows
+from prgd.solvers import cholesky as factor
+from prgd.solvers import pairwise_descent as pairs
+from prgd.solvers import working_set as gram
 
 HERE = Path(__file__).parent
 
@@ -73,7 +75,7 @@ import numpy as np
 import torch
 
 import prgd
-import prgd.rows.gpu
+import prgd.rows.gpu.tensor_rows
 
 data = prgd.datasets.synthetic_one(0)
 X, y = torch.from_numpy(data.X), torch.from_numpy(data.y)

@@ -303,7 +303,7 @@ def test_ctrl_c_returns_the_best_certified_interval(monkeypatch, calls):
 
 
 def test_ctrl_c_before_there_is_an_interval(monkeypatch):
-    from prgd.maxmargin import pairs
+    from prgd.solvers import pairwise_descent as pairs
 
     def interrupted(*_):
         raise KeyboardInterrupt

@@ -340,7 +340,7 @@ def test_warm_start_of_prgd_goes_on_from_the_direction():
 
 
 def interrupt_after(monkeypatch, calls: int) -> None:
-    from prgd.maxmargin import pairs
+    from prgd.solvers import pairwise_descent as pairs
 
     descend, left = pairs.descend, [calls]
 

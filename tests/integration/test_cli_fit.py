@@ -128,7 +128,7 @@ def test_quiet_prints_nothing():
 
 
 def interrupt_after(monkeypatch, calls: int) -> None:
-    from prgd.maxmargin import pairs
+    from prgd.solvers import pairwise_descent as pairs
 
     descend, left = pairs.descend, [calls]
 
@@ -277,7 +277,7 @@ def test_separability_out_of_core():
 
 
 def test_separability_undecided(monkeypatch):
-    from prgd.maxmargin.search import Search
+    from prgd.separation.search import Search
 
     def found(self: object) -> None:
         raise KeyboardInterrupt

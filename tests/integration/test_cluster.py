@@ -14,7 +14,8 @@ import pytest
 from test_cli import call, in_empty_folder, table  # noqa: F401 - a fixture too
 
 import prgd
-from prgd.rows import cluster, open_cluster
+from prgd.rows import open_cluster
+from prgd.rows.cluster import cluster_rows as cluster
 
 dask = pytest.importorskip("dask")
 delayed = dask.delayed

@@ -13,8 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from prgd import ChunkedRows, DenseRows, open_rows
-from prgd.maxmargin import Verdict, separability
-from prgd.maxmargin.exact import (
+from prgd.proofs.exact import (
     echelon,
     exact_dot,
     partition,
@@ -25,7 +24,7 @@ from prgd.maxmargin.exact import (
     structure,
     vanishes,
 )
-from prgd.maxmargin.proofs import (
+from prgd.proofs.lifted_rows import (
     LiftedRows,
     Proof,
     absorbs,
@@ -37,10 +36,11 @@ from prgd.maxmargin.proofs import (
     smallest_margin,
     weights_prove,
 )
+from prgd.separation import Verdict, separability
 
 # the function has the name of its module
-stage = importlib.import_module("prgd.maxmargin.search")
-proofs = importlib.import_module("prgd.maxmargin.proofs")
+stage = importlib.import_module("prgd.separation.search")
+proofs = importlib.import_module("prgd.proofs.lifted_rows")
 
 
 # ------------------------------------------------------------------ the oracle: textbook simplex in fractions

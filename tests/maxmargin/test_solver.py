@@ -14,8 +14,11 @@ from scipy.optimize import nnls
 
 import prgd
 from prgd import Status
-from prgd.maxmargin import gram, pairs, polish, solver
+from prgd.maxmargin import solve as solver
 from prgd.rows import DenseRows, SparseRows
+from prgd.solvers import pairwise_descent as pairs
+from prgd.solvers import polish
+from prgd.solvers import working_set as gram
 
 
 def separable(seed, n, d, push=0.1, dtype=float):
@@ -236,7 +239,7 @@ def test_gram_of_sparse_rows_is_the_same_with_any_threads(threads):
 
 
 def test_gram_of_sparse_rows_without_the_compiler(monkeypatch):
-    monkeypatch.setitem(sys.modules, "prgd.maxmargin._gram_kernel", None)
+    monkeypatch.setitem(sys.modules, "prgd.solvers._gram_kernel", None)
     rng = np.random.default_rng(13)
     A = rng.standard_normal((50, 200)) * (rng.random((50, 200)) < 0.05)
     working = gram.WorkingSet(SparseRows(sp.csr_array(A)), False)

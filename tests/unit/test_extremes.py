@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import prgd
+from prgd.norms import norm, project_ball, rescale
 from prgd.rows import DenseRows
-from prgd.vectors import norm, project_ball, rescale
 
 MARGINS = np.concatenate([[-1e3, -30.0, -1e-12, 0.0], np.logspace(-12, 3, 31), [36.9, 37.1, 710.0, 760.0]])
 NORMS = [1e-200, 1e-100, 1e-12, 1.0, 1e12, 1e100, 1e200]

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prgd.rows import libsvm, libsvm_text
-from prgd.rows.libsvm import CachedCSR, cache_folder, cache_libsvm, parse_libsvm
+from prgd.rows.readers import libsvm, libsvm_text
+from prgd.rows.readers.libsvm import CachedCSR, cache_folder, cache_libsvm, parse_libsvm
 
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 TEXT = "+1 1:0.5 3:-2\n# only a comment\n\n-1 qid:7 2:4e1 3:0 # tail 9:9\n2.5\n"

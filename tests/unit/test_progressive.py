@@ -12,8 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 import prgd
-from prgd.algorithms import active_rows
-from prgd.algorithms.active_rows import ActiveRows
+from prgd.solvers import active_rows
+from prgd.solvers.active_rows import ActiveRows
 
 # rows (1, 0) and (0, 1): at w = 0, p = (1/2, 1/2) and Z^T D Z = [[1, -1], [-1, 1]] / 4
 TWO = prgd.Problem(np.eye(2))

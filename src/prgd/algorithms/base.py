@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeVar
 
-from prgd.losses import Array
+from prgd._types import Array
 from prgd.problem import Problem
 
 

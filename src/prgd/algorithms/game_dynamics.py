@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from prgd._types import Array
 from prgd.algorithms.base import State
 from prgd.checks import check_positive
-from prgd.losses import Array
 from prgd.problem import Problem
 
 

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from prgd._types import Array
 from prgd.algorithms.base import State
 from prgd.checks import check_positive
-from prgd.losses import Array
+from prgd.norms import norm, project_ball, rescale
 from prgd.problem import Problem
-from prgd.vectors import norm, project_ball, rescale
 
 STEP_GROWTH = 1.2  # most that the step grows by at a time
 SAFETY = 0.35  # the step as a share of 1 / (local smoothness); 0.5 was less steady, 1 swings

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from prgd._types import Array
 from prgd.algorithms.base import State
 from prgd.checks import check_positive
-from prgd.losses import Array
 from prgd.problem import Problem
 
 

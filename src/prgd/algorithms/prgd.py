@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from prgd._types import Array
 from prgd.algorithms.base import State
 from prgd.checks import check_positive
-from prgd.losses import Array
+from prgd.norms import norm, project_ball, rescale
 from prgd.problem import Problem
 from prgd.schedules import Every, Geometric, Radius, Times
-from prgd.vectors import norm, project_ball, rescale
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from prgd.algorithms.active_rows import EPSILON, ActiveRows, Indices
+from prgd._types import Array
 from prgd.algorithms.base import State
 from prgd.checks import check_positive
-from prgd.losses import Array
+from prgd.norms import norm, project_ball
 from prgd.problem import Problem
-from prgd.vectors import norm, project_ball
+from prgd.solvers.active_rows import EPSILON, ActiveRows, Indices
 
 FORCING = 0.1  # a Newton system is solved to this share of its right-hand side, or to the phase's limit
 GROWTH = 4.0  # a step may leave a gradient this much longer, where it flattens the slope along itself

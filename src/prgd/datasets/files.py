@@ -79,7 +79,7 @@ def load(path: str | os.PathLike[str], *, label: Label = None, dtype: npt.DTypeL
     if reader is None:
         raise ValueError(
             f"{file}: expected a known file name ending, got {''.join(endings) or 'none'!r}. Known:"
-            f" {_KNOWN}. Rename the file, or call prgd.rows.libsvm.parse_libsvm for LIBSVM text"
+            f" {_KNOWN}. Rename the file, or call prgd.rows.readers.libsvm.parse_libsvm for LIBSVM text"
             " under any name."
         )
     if not file.is_file():
@@ -120,7 +120,7 @@ def _reader(endings: tuple[str, ...]) -> _Reader | None:
 
 
 def _load_libsvm(file: Path, _: Label, dtype: np.dtype[Any] | None) -> tuple[Any, Labels]:
-    from prgd.rows.libsvm import parse_libsvm
+    from prgd.rows.readers.libsvm import parse_libsvm
 
     rows = parse_libsvm(file, dtype=dtype or np.float64)
     return rows.tocsr(), rows.y
@@ -185,7 +185,7 @@ def _load_csv(file: Path, label: Label, dtype: np.dtype[Any] | None) -> tuple[An
 
 def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and cells of each row, blank lines left out."""
-    from prgd.rows.libsvm_text import BROKEN_STREAM, open_stream
+    from prgd.rows.readers.libsvm_text import BROKEN_STREAM, open_stream
 
     with (
         open_stream(file) as stream,

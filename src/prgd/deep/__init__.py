@@ -7,21 +7,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from prgd.deep.cifar import cifar10, fetch_cifar10
     from prgd.deep.homogeneity import (
         Homogeneity,
         NotHomogeneousWarning,
         check_homogeneous,
         homogeneity_degree,
     )
-    from prgd.deep.images import Images, synthetic
-    from prgd.deep.loss import log_cross_entropy, log_exponential_loss, log_logistic_loss
-    from prgd.deep.loss_scaled_lr import LossScaledLR
     from prgd.deep.margins import Margins, normalized_margin
-    from prgd.deep.models import build_model
-    from prgd.deep.optimizer import GD, NGD, PRGD
-    from prgd.deep.settings import Settings
-    from prgd.deep.train_loop import Run, Where, train
+    from prgd.deep.optim.loss import log_cross_entropy, log_exponential_loss, log_logistic_loss
+    from prgd.deep.optim.loss_scaled_lr import LossScaledLR
+    from prgd.deep.optim.optimizer import GD, NGD, PRGD
+    from prgd.deep.training.cifar import cifar10, fetch_cifar10
+    from prgd.deep.training.images import Images, synthetic
+    from prgd.deep.training.models import build_model
+    from prgd.deep.training.settings import Settings
+    from prgd.deep.training.train_loop import Run, Where, train
 
 __all__ = [
     "GD",
@@ -49,28 +49,28 @@ __all__ = [
 ]
 
 _HOMES = {
-    "GD": "optimizer",
-    "NGD": "optimizer",
-    "PRGD": "optimizer",
-    "LossScaledLR": "loss_scaled_lr",
-    "log_cross_entropy": "loss",
-    "log_exponential_loss": "loss",
-    "log_logistic_loss": "loss",
+    "GD": "optim.optimizer",
+    "NGD": "optim.optimizer",
+    "PRGD": "optim.optimizer",
+    "LossScaledLR": "optim.loss_scaled_lr",
+    "log_cross_entropy": "optim.loss",
+    "log_exponential_loss": "optim.loss",
+    "log_logistic_loss": "optim.loss",
     "Homogeneity": "homogeneity",
     "NotHomogeneousWarning": "homogeneity",
     "check_homogeneous": "homogeneity",
     "homogeneity_degree": "homogeneity",
-    "Images": "images",
-    "synthetic": "images",
+    "Images": "training.images",
+    "synthetic": "training.images",
     "Margins": "margins",
     "normalized_margin": "margins",
-    "build_model": "models",
-    "Settings": "settings",
-    "Run": "train_loop",
-    "Where": "train_loop",
-    "train": "train_loop",
-    "cifar10": "cifar",
-    "fetch_cifar10": "cifar",
+    "build_model": "training.models",
+    "Settings": "training.settings",
+    "Run": "training.train_loop",
+    "Where": "training.train_loop",
+    "train": "training.train_loop",
+    "cifar10": "training.cifar",
+    "fetch_cifar10": "training.cifar",
 }
 
 if not TYPE_CHECKING:  # a type checker would take any name as known

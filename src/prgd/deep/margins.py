@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from prgd.deep.homogeneity import check_homogeneous
-from prgd.deep.images import Array
+from prgd.deep.training.images import Array
 
 
 @dataclass(frozen=True, eq=False)

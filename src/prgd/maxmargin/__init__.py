@@ -1,8 +1,6 @@
-"""The certified maximum-margin solver and separability verdicts."""
+"""The certified maximum-margin solver."""
 
 from prgd.maxmargin.result import Check, MaxMarginResult
-from prgd.maxmargin.separability import separability
-from prgd.maxmargin.solver import max_margin
-from prgd.maxmargin.verdict import Separability, Verdict
+from prgd.maxmargin.solve import max_margin
 
-__all__ = ["Check", "MaxMarginResult", "Separability", "Verdict", "max_margin", "separability"]
+__all__ = ["Check", "MaxMarginResult", "max_margin"]

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd.losses import Array
+from prgd._types import Array
+from prgd.norms import norm
 from prgd.problem import Problem, as_rows
 from prgd.result import Status
-from prgd.vectors import norm
 
 
 class Check(NamedTuple):

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from prgd._types import Array
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
 from prgd.certificate import Certificate
-from prgd.losses import Array
+from prgd.loop import run
 from prgd.problem import Problem
 from prgd.reproduce.experiment import Row
 from prgd.result import Record
-from prgd.run import run
 from prgd.schedules import Every, Geometric, Polynomial, PolynomialPhases
 
 WARM_UP = 1000  # steps of GD before PRGD: Appendix E.1

@@ -11,6 +11,7 @@ import numpy as np
 
 from prgd import datasets
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
+from prgd.loop import run
 from prgd.problem import Problem
 from prgd.reproduce.experiment import Experiment, Judged, Row, judge
 from prgd.reproduce.figures import (
@@ -32,7 +33,6 @@ from prgd.reproduce.figures import (
     small,
     style_of,
 )
-from prgd.run import run
 from prgd.schedules import Every, ToyRadius
 from prgd.theory.claims import Finding
 from prgd.theory.velocity import direction_error, toy_attractor, velocity_field

@@ -10,6 +10,7 @@ import numpy as np
 
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
 from prgd.datasets import Dataset, cancer
+from prgd.loop import run
 from prgd.maxmargin import max_margin
 from prgd.problem import Problem
 from prgd.reproduce.curves import mean_interval
@@ -28,7 +29,6 @@ from prgd.reproduce.figure_5a_reading import (
 )
 from prgd.reproduce.figures import Band, Figure, Line, Panel, style_of
 from prgd.result import Status
-from prgd.run import run
 from prgd.schedules import Polynomial, PolynomialPhases
 
 COLUMNS = ("kind", "scaling", "seed", "method", "t", "accuracy", "validation", "chosen", "name", "value")

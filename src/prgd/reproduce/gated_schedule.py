@@ -7,12 +7,12 @@ from typing import Any
 
 from prgd import datasets
 from prgd.algorithms import ALGORITHMS, find_algorithm
+from prgd.loop import run
 from prgd.problem import Problem
 from prgd.reproduce.curves import EXP, POLY_DIGITS, WARM_UP, record_times, warm_start
 from prgd.reproduce.experiment import OURS, Experiment, Judged, Row, judge
 from prgd.reproduce.figures import Figure, Line, floored, log_log, style_of, thinned
 from prgd.reproduce.growing_dimension import gaussian
-from prgd.run import run
 from prgd.theory import max_margin_reference
 from prgd.theory.claims import Finding
 

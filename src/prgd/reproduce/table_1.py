@@ -10,11 +10,11 @@ import numpy as np
 
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
 from prgd.datasets import Dataset, toy
+from prgd.loop import run
 from prgd.problem import Problem
 from prgd.reproduce.curves import record_times, warm_start
 from prgd.reproduce.experiment import Experiment, Judged, Row, judge
 from prgd.reproduce.figures import Figure, Line, Table, floored, log_log, style_of, thinned
-from prgd.run import run
 from prgd.schedules import Every, Geometric, ProofRadius
 from prgd.theory import fit_rate
 from prgd.theory.claims import Finding

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd import datasets
+from prgd.loop import run
 from prgd.problem import Problem
 from prgd.reproduce.curves import DUAL, EXP, GAME, GD_, NGD_, POLY, WARM_UP, Method, warm_start
 from prgd.reproduce.experiment import Experiment, Judged, Row, judge
 from prgd.reproduce.figures import Figure, Line, Panel, Table, style_of
 from prgd.result import Status
-from prgd.run import run
 from prgd.stopping import MarginError, any_of
 from prgd.theory.claims import Finding
 

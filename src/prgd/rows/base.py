@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from prgd.losses import Array, Loss
+from prgd._types import Array
+from prgd.losses import Loss
 from prgd.tally import Tally, merge_all
 
 Signs = npt.NDArray[np.int8]

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from prgd._types import Array
 from prgd.errors import NotSeparableError
-from prgd.losses import Array
 from prgd.theory.minimum_norm import EPS, ROUNDING
 from prgd.theory.support import Reference, max_margin_reference, signed_rows
 

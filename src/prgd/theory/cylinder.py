@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from prgd._types import Array
 from prgd.checks import check_positive
-from prgd.losses import Array
 from prgd.theory.geometry import Geometry, inradius, lambda_min, require_nondegenerate
 from prgd.theory.geometry import geometry as geometry_of
 from prgd.theory.velocity import decompose

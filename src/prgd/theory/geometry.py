@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from prgd._types import Array
 from prgd.errors import NotSeparableError
-from prgd.losses import Array
 from prgd.theory.assumptions import assumptions
 from prgd.theory.minimum_norm import EPS
 from prgd.theory.support import Reference, signed_rows

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd.losses import Array
+from prgd._types import Array
 from prgd.theory.cylinder import Constants, Cylinder, favorable_cylinder, velocity_bound
 from prgd.theory.geometry import Geometry, facets, inradius, require_nondegenerate
 

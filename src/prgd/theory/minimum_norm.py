@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd.losses import Array
+from prgd._types import Array
 
 EPS = float(np.finfo(np.float64).eps)
 # a margin is a sum of products, so it is known to a few units in the last place of the largest row

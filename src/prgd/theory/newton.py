@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd.losses import Array
+from prgd._types import Array
 
 
 class Minimum(NamedTuple):

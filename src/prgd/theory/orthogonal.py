@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from prgd._types import Array
 from prgd.algorithms import GD
 from prgd.checks import check_positive
-from prgd.losses import Array
+from prgd.loop import run
 from prgd.problem import Problem
-from prgd.run import run
 from prgd.theory.geometry import Geometry, geometry
 from prgd.theory.minimum_norm import EPS
 from prgd.theory.newton import minimise_log_mean_exp

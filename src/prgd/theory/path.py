@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from prgd._types import Array
 from prgd.checks import check_positive
-from prgd.losses import Array
 from prgd.theory.newton import minimise_log_mean_exp
 from prgd.theory.support import signed_rows
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from prgd.losses import Array
+from prgd._types import Array
 
 Model = Literal["1/log t", "t^-a", "e^-ct"]
 Rate = Literal["1/log t", "t^-a", "e^-ct", "undecided"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd.losses import Array
+from prgd._types import Array
 from prgd.theory.cylinder import Constants
 from prgd.theory.minimum_norm import EPS
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from prgd._types import Array
 from prgd.errors import NotSeparableError
-from prgd.losses import Array
 from prgd.rows.base import read_labels
 from prgd.theory.minimum_norm import ROUNDING, least_norm_in_hull, refined
 

@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from prgd._types import Array
 from prgd.algorithms import GD, NGD, PRGD
 from prgd.algorithms.base import State
 from prgd.certificate import Certificate
 from prgd.checks import check_whole, unknown
-from prgd.losses import Array
+from prgd.loop import run
 from prgd.problem import Problem
 from prgd.result import History, Record, Status
-from prgd.run import run
 from prgd.schedules import Every, ProofRadius
 from prgd.stopping import Stop
 from prgd.theory.cylinder import Constants, favorable_cylinder

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd.losses import Array
+from prgd._types import Array
 from prgd.problem import Problem
 from prgd.theory.support import signed_rows
 

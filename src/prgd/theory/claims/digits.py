@@ -6,8 +6,8 @@ import numpy as np
 
 from prgd.algorithms import NGD
 from prgd.datasets import digits
+from prgd.loop import run
 from prgd.problem import Problem
-from prgd.run import run
 from prgd.theory.assumptions import assumptions
 from prgd.theory.claims.registry import Finding, claim
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from prgd.losses import Array
+from prgd._types import Array
 from prgd.problem import Problem
 from prgd.theory.claims.margins import gaussian_rows
 from prgd.theory.claims.registry import Finding, claim

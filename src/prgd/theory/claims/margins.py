@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from prgd.losses import Array
+from prgd._types import Array
 from prgd.theory.claims.registry import Finding, claim
 from prgd.theory.claims.runs import margin_errors, sets
 from prgd.theory.geometry import Geometry, geometry

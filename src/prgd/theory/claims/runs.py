@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from prgd._types import Array
 from prgd.algorithms import GD, NGD
 from prgd.datasets import Dataset, toy
-from prgd.losses import Array
 from prgd.problem import Problem
 from prgd.theory.geometry import Geometry
 from prgd.theory.orthogonal import Orthogonal, Trace, follow, orthogonal

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prgd._types import Array
 from prgd.algorithms import NGD, PRGD
 from prgd.datasets import toy
-from prgd.losses import Array
+from prgd.loop import run
+from prgd.norms import norm
 from prgd.problem import Problem
-from prgd.run import run
 from prgd.schedules import Every, ToyRadius
 from prgd.theory.claims.registry import Finding, claim
 from prgd.theory.claims.runs import log_times, margin_errors
@@ -20,7 +21,6 @@ from prgd.theory.orthogonal import follow, orthogonal
 from prgd.theory.path import regularization_path
 from prgd.theory.rates import fit_rate
 from prgd.theory.velocity import direction_error, toy_attractor
-from prgd.vectors import norm
 
 MARGINS = (0.05, 0.2, 0.4, 0.6, 0.68, 0.75, 0.9, 0.97)
 

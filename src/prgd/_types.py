@@ -1,0 +1,11 @@
+"""The array types that every room shares."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]  # positions of rows or columns, counted from 0
+Mask = npt.NDArray[np.bool_]
+Signs = npt.NDArray[np.int8]  # labels of two classes as +1 and -1

@@ -1,0 +1,1 @@
+"""GD, NGD and PRGD as PyTorch optimizers, with losses that never underflow."""

@@ -1,0 +1,74 @@
+"""Work on tensors that stay in place, launched as one CUDA graph instead of kernel by kernel."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from prgd.reproduce.vgg.turns import TURNS
+
+Work = Callable[[], None]
+PLAIN_CALLS = 3  # at the same addresses, before a recording: allocations have settled, kernels are loaded
+
+
+def record(work: Work, *, stream: Any = None, generator: Any = None) -> Work:  # pragma: cuda only
+    """Return what replays the kernels that ``work`` launches, with new draws of ``generator`` each time."""
+    with TURNS.alone():
+        graph = torch.cuda.CUDAGraph()
+        if generator is not None:
+            graph.register_generator_state(generator)
+        # other threads (NCCL's watchdog, loaders) may go on meanwhile
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+            work()
+    replay: Work = graph.replay
+    return replay
+
+
+class Replay:
+    """Calls a work, or replays its recording while the tensors that it is about keep their addresses.
+
+    A copy, or what pickle makes of it, begins without a recording.
+
+    Parameters
+    ----------
+    record : callable, work -> what replays it.
+
+    Examples
+    --------
+    >>> w = torch.tensor([3.0])
+    >>> Replay()(lambda: w.mul_(2.0), [w])  # on a CPU the work is called
+    >>> w
+    tensor([6.])
+    """
+
+    def __init__(self, record: Callable[[Work], Work] = record) -> None:
+        self.record = record
+        self._addresses: list[int] = []
+        self._calls = 0
+        self._replay: Work | None = None
+
+    def __call__(self, work: Work, tensors: list[Tensor]) -> None:
+        """Do ``work``; whatever it reads beside ``tensors`` must be the same tensors at every call."""
+        if not tensors[0].is_cuda:
+            work()
+            return
+        self.call(work, [tensor.data_ptr() for tensor in tensors])
+
+    def call(self, work: Work, addresses: list[int]) -> None:
+        """Do ``work`` on what lies at ``addresses`` of a CUDA device."""
+        if addresses != self._addresses:
+            self._addresses, self._calls, self._replay = addresses, 0, None
+        self._calls += 1
+        if self._calls == PLAIN_CALLS + 1:
+            try:
+                self._replay = self.record(work)
+            except RuntimeError as error:
+                warnings.warn(f"A step stays slower, as it cannot be recorded: {error}", stacklevel=2)
+        (self._replay or work)()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Replay, (self.record,)

@@ -1,0 +1,1 @@
+"""Training of networks: models, data, loop and checkpoints."""

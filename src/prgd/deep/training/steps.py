@@ -1,0 +1,209 @@
+"""The inner loop: images on the device, one training step, and its CUDA graph."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from prgd.deep.optim.loss import log_cross_entropy
+from prgd.deep.optim.replay import Work, record
+from prgd.deep.optim.tensors import processes
+from prgd.deep.optim.wrapper import Wrapper
+from prgd.deep.training.images import Array
+from prgd.deep.training.models import Dropout
+from prgd.reproduce.vgg.turns import TURNS
+
+Objective = Callable[[Tensor], Tensor]  # log of the batch's loss -> what is differentiated
+PAD = 4  # pixels around an image, for random crops
+EAGER_STEPS = 3  # before a capture: libraries choose their kernels, the optimizer makes its state
+
+
+class DeviceImages:
+    """Pictures and labels on a device, as bytes; batches come out normalised, channels last in memory.
+
+    Parameters
+    ----------
+    pictures : ndarray of uint8, shape (n, channels, height, width)
+    labels : ndarray of int64, shape (n,)
+    mean, deviation : ndarray of shape (channels,)
+        What is taken off and divided by, in units of 1.
+    device : torch.device
+    pads : bool
+        Keep a border of zeros, which ``augmented`` needs.
+    """
+
+    def __init__(
+        self,
+        pictures: Array,
+        labels: Array,
+        mean: Array,
+        deviation: Array,
+        device: torch.device,
+        *,
+        pads: bool,
+    ) -> None:
+        self.size = pictures.shape[2:]
+        stored = torch.from_numpy(pictures).to(device).permute(0, 2, 3, 1)
+        if pads:
+            stored = nn.functional.pad(stored, (0, 0, PAD, PAD, PAD, PAD))
+        self.pictures = stored.contiguous()
+        self.labels = torch.from_numpy(labels).to(device)
+        self.factor = torch.tensor(1.0 / (255.0 * deviation), dtype=torch.float32, device=device)
+        self.offset = torch.tensor(-mean / deviation, dtype=torch.float32, device=device)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def batch(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the images and labels of some indices."""
+        pictures = self.pictures[index]
+        if pictures.shape[1] != self.size[0]:
+            pictures = pictures[:, PAD:-PAD, PAD:-PAD]
+        return self._normalized(pictures), self.labels[index]
+
+    def augmented(self, index: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Return images shifted by up to four pixels each way and mirrored half of the time, and labels."""
+        height, width = self.size
+        n, device = len(index), index.device
+        shifts = torch.randint(0, 2 * PAD + 1, (2, n, 1), generator=generator, device=device)
+        mirrored = torch.randint(0, 2, (n, 1), generator=generator, device=device, dtype=torch.bool)
+        rows = torch.arange(height, device=device) + shifts[0]
+        columns = torch.arange(width, device=device)
+        columns = torch.where(mirrored, width - 1 - columns, columns) + shifts[1]
+        pictures = self.pictures[index[:, None, None], rows[:, :, None], columns[:, None, :]]
+        return self._normalized(pictures), self.labels[index]
+
+    def _normalized(self, pictures: Tensor) -> Tensor:
+        return torch.addcmul(self.offset, pictures.float(), self.factor).permute(0, 3, 1, 2)
+
+
+def autocast(device: torch.device, amp: str) -> contextlib.AbstractContextManager[Any]:
+    """Return the precision of the forward pass: bfloat16 where it is asked for; parameters stay float32."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=amp == "bf16", cache_enabled=False)
+
+
+def plain_objective(log_loss: Tensor) -> Tensor:
+    """Return the loss."""
+    return log_loss.exp()
+
+
+def divided_by_batch_loss(log_loss: Tensor) -> Tensor:
+    """Return a number whose gradient is that of the loss, over the loss of this batch on all processes."""
+    reference = log_loss.detach()
+    world, _ = processes()
+    if world > 1:
+        every = [torch.empty_like(reference) for _ in range(world)]
+        torch.distributed.all_gather(every, reference)
+        reference = torch.logsumexp(torch.stack(every), dim=0) - math.log(world)
+    return torch.exp(log_loss - reference)
+
+
+class Stepper:
+    """Takes training steps; on a CUDA device it records one as a graph and replays it.
+
+    A graph holds all of a step: gathering the batch, forward, backward and the optimizer. Rescalings are
+    steps of their own and run outside of it.
+
+    Parameters
+    ----------
+    model : nn.Module
+        What is called; under several processes, wrapped by `DistributedDataParallel`.
+    optimizer : Wrapper
+    data : DeviceImages
+    generator : torch.Generator
+        Of dropout and augmentation; it must be on the device.
+    amp : {"bf16", "off"}
+    augment, graphs : bool
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Wrapper,
+        data: DeviceImages,
+        generator: torch.Generator,
+        *,
+        amp: str,
+        augment: bool,
+        graphs: bool,
+    ) -> None:
+        self.model, self.optimizer, self.data, self.generator = model, optimizer, data, generator
+        self.amp, self.augment, self.graphs = amp, augment, graphs
+        self.device = data.labels.device
+        for module in model.modules():
+            if isinstance(module, Dropout):
+                module.generator = generator
+        self.set_objective(plain_objective)
+
+    def set_objective(self, objective: Objective) -> None:
+        """Choose what is differentiated; a graph of another objective is dropped."""
+        self.objective = objective
+        self._replay: Work | None = None
+        self._index: Tensor | None = None
+        self._eager_steps = 0
+
+    def step(self, index: Tensor) -> None:
+        """Take one step on the images of ``index``; a rescaling ignores them."""
+        TURNS.pause()
+        if self.optimizer.rescale_due:
+            self.optimizer.step()
+        elif self.graphs and self._eager_steps >= EAGER_STEPS:
+            if self._replay is None:
+                self._capture(index)
+            self.optimizer.prepare()
+            assert self._index is not None and self._replay is not None  # noqa: S101, PT018 - for the type checker
+            self._index.copy_(index)
+            self._replay()
+        else:
+            self._step(index)
+            self._eager_steps += 1
+
+    def _step(self, index: Tensor) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        with autocast(self.device, self.amp):
+            inputs, target = (
+                self.data.augmented(index, self.generator) if self.augment else self.data.batch(index)
+            )
+            logits = self.model(inputs)
+        self.objective(log_cross_entropy(logits, target)).backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+
+    def _capture(self, index: Tensor) -> None:  # pragma: cuda only
+        self._index = kept = index.clone()
+        stream = torch.cuda.current_stream()
+        self._replay = record(lambda: self._step(kept), stream=stream, generator=self.generator)
+
+
+def batches(n: int, batch: int, seed: int, epoch: int) -> Tensor:
+    """Return the indices of an epoch's batches, of shape (steps, batch), from seed and epoch alone.
+
+    Where n is no multiple of the batch, the last one is filled up from the first: graphs need one shape.
+
+    Examples
+    --------
+    >>> batches(10, 4, 0, 0).shape, len(set(batches(10, 4, 0, 0).flatten().tolist()))
+    (torch.Size([3, 4]), 10)
+    """
+    generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
+    order = torch.randperm(n, generator=generator)
+    steps = -(-n // batch)
+    repeats = -(-steps * batch // n)
+    return order.repeat(repeats)[: steps * batch].view(steps, batch)
+
+
+@contextlib.contextmanager
+def own_stream(device: torch.device) -> Iterator[None]:
+    """Run what follows on a stream of its own: what a graph needs, and several runs that share a device."""
+    if device.type != "cuda":
+        yield
+        return
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]  # pragma: cuda only
+    stream.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(stream):
+        yield
+    torch.cuda.current_stream(device).wait_stream(stream)

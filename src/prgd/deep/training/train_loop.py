@@ -1,0 +1,317 @@
+"""One training run: epochs of steps, evaluation, the loss-scaled rate, checkpoints."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from prgd.deep.homogeneity import check_homogeneous
+from prgd.deep.margins import normalize, parameter_norm
+from prgd.deep.optim.loss_scaled_lr import LossScaledLR
+from prgd.deep.optim.optimizer import GD, NGD, PRGD
+from prgd.deep.optim.wrapper import Wrapper
+from prgd.deep.training import logs
+from prgd.deep.training.checkpoint import load_checkpoint, save_checkpoint
+from prgd.deep.training.evaluation import Evaluation, evaluate
+from prgd.deep.training.images import Images
+from prgd.deep.training.models import build_model
+from prgd.deep.training.settings import Settings, choose_images, differences
+from prgd.deep.training.steps import DeviceImages, Stepper, batches, divided_by_batch_loss, own_stream
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a run computes and keeps its files: what does not change its numbers.
+
+    Attributes
+    ----------
+    device : str
+        ``"cpu"``, ``"cuda"`` or ``"cuda:1"``; chosen by what there is when empty.
+    out : Path, optional
+        Folder of log and checkpoints.
+    checkpoint_every : int
+        Steps from one checkpoint to the next; 0 for none but the last.
+    resume, graphs, compile, tensorboard, quiet, strict : bool
+        ``strict`` makes a network that is not homogeneous an error.
+    deadline : float
+        On the clock of `time.monotonic`: the run stops there, with a checkpoint.
+    rank, world : int
+        Of this process among those that share the run.
+    """
+
+    device: str = ""
+    out: Path | None = None
+    checkpoint_every: int = 0
+    resume: bool = False
+    graphs: bool = True
+    compile: bool = False
+    tensorboard: bool = False
+    quiet: bool = True
+    strict: bool = False
+    deadline: float = math.inf
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def torch_device(self) -> torch.device:
+        """The device."""
+        name = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            return torch.device(name)
+        except RuntimeError as error:
+            raise ValueError(f"Unknown device {name!r}. Expected cpu, cuda or cuda:N.") from error
+
+
+class Run:
+    """A training run that can stop and go on at any step.
+
+    Parameters
+    ----------
+    settings : Settings
+    images : Images
+        The whole set; the validation split is made here.
+    where : Where
+    """
+
+    def __init__(self, settings: Settings, images: Images, where: Where) -> None:
+        images = choose_images(settings, images)
+        if settings.batch % where.world:
+            raise ValueError(
+                f"batch must be a multiple of the {where.world} processes that share it; "
+                f"got {settings.batch}."
+            )
+        self.settings, self.where = settings, where
+        self.device = device = where.torch_device
+        statistics = images.channel_statistics
+        self.train = DeviceImages(
+            images.train, images.train_labels, *statistics, device, pads=settings.augment
+        )
+        self.test = DeviceImages(images.test, images.test_labels, *statistics, device, pads=False)
+        self.model = build_model(
+            settings.model,
+            images.shape,
+            images.classes,
+            bias=settings.bias,
+            dropout=settings.dropout,
+            seed=settings.seed,
+        )
+        some, _ = self.test.batch(torch.arange(2, device=device))
+        self.degree = check_homogeneous(self.model, some.cpu(), strict=where.strict).degree
+        self.model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.optimizer = self._make_optimizer(len(self.train))
+        self.generator = torch.Generator(device).manual_seed(settings.seed * 1009 + where.rank)
+        self.stepper = Stepper(
+            self._wrapped(),
+            self.optimizer,
+            self.train,
+            self.generator,
+            amp=settings.amp,
+            augment=settings.augment,
+            graphs=where.graphs and device.type == "cuda" and where.world == 1,
+        )
+        self.rate: LossScaledLR | None = None
+        self.epoch, self.position, self.seconds = 0, 0, 0.0
+        self.steps = settings.steps_per_epoch(len(self.train))
+        rows: list[logs.Row] = []
+        if where.resume:
+            if where.out is None:
+                raise ValueError("--resume needs --out, the folder of the run that goes on.")
+            rows = self._restore(load_checkpoint(where.out, device))
+        self.log = logs.Log(where.out if where.rank == 0 else None, rows, tensorboard=where.tensorboard)
+
+    def go(self) -> bool:
+        """Train to the last epoch; return whether it was reached before the deadline."""
+        quiet = self.where.quiet or self.where.rank > 0
+        with own_stream(self.device), logs.progress(self.settings.epochs, self.steps, quiet=quiet) as shown:
+            after_step, after_epoch = shown
+            self._started = time.monotonic() - self.seconds
+            if not self.log.rows:
+                self._add_row(*self._evaluate(), undone=False)
+                after_epoch(self.log.rows[-1])
+            while self.epoch < self.settings.epochs:
+                if not self._go_through_epoch(after_step):
+                    self._save()
+                    return False
+                after_epoch(self.log.rows[-1])
+            self._save()
+        self.log.close()
+        return True
+
+    def _go_through_epoch(self, after_step: Any) -> bool:
+        settings, where = self.settings, self.where
+        order = batches(len(self.train), settings.batch, settings.seed, self.epoch).to(self.device)
+        order = order[:, where.rank :: where.world]
+        while self.position < self.steps:
+            if time.monotonic() > where.deadline:
+                return False
+            if not self._begin_loss_scaling():
+                self.stepper.step(order[self.position])
+            self.position += 1
+            step = self.epoch * self.steps + self.position
+            after_step(step)
+            if where.checkpoint_every and step % where.checkpoint_every == 0 and self.position < self.steps:
+                self._save()
+        train, test = self._evaluate()
+        stands = self.rate is None or self.rate.step(log_loss=train.log_loss)
+        if not stands:  # the parameters are those before the epoch
+            train, test = self._evaluate()
+        self.epoch, self.position = self.epoch + 1, 0
+        self._add_row(train, test, undone=not stands)
+        if where.checkpoint_every and self.epoch * self.steps % where.checkpoint_every == 0:
+            self._save()
+        return True
+
+    def _begin_loss_scaling(self) -> bool:
+        """Where the warm-up ends, divide by the loss from here on; return whether that took a step.
+
+        PRGD rescales first, so that L is measured where phase 0 goes on.
+        """
+        settings, optimizer = self.settings, self.optimizer
+        if self.rate is not None or not settings.loss_scaled or optimizer.warming_up:
+            return False
+        if settings.loss_scaling == "batch":
+            if self.stepper.objective is not divided_by_batch_loss:
+                self.stepper.set_objective(divided_by_batch_loss)
+            return False
+        rescales = optimizer.rescale_due
+        if rescales:
+            optimizer.step()
+        log_loss = evaluate(self.model, self.train, amp=settings.amp).log_loss
+        self._make_rate(log_loss, alpha=settings.lr * math.exp(max(log_loss, -60.0)))
+        return rescales
+
+    def _make_rate(self, log_loss: float, alpha: float) -> None:
+        # with weight decay the decay too is divided by L, as a rate of alpha / L does
+        in_log_frame = self.settings.weight_decay == 0.0
+        self.rate = LossScaledLR(
+            self.optimizer, self.model, log_loss=log_loss, alpha=alpha, in_log_frame=in_log_frame
+        )
+        if in_log_frame:
+            self.stepper.set_objective(self.rate.relative)
+
+    def _make_optimizer(self, n: int) -> Wrapper:
+        s = self.settings
+        # a captured graph sees a rate change only where it lies on the device
+        lr: Any = torch.tensor(s.lr, device=self.device) if self.device.type == "cuda" else s.lr
+        sgd = {"lr": lr, "momentum": s.momentum, "weight_decay": s.weight_decay}
+        if s.algorithm == "gd":
+            return GD(self.model.parameters(), **sgd)
+        if s.algorithm == "ngd":
+            return NGD(self.model.parameters(), loss_scaled=False, **sgd)
+        R, T = s.schedules(n)
+        return PRGD(
+            self.model.parameters(),
+            R=R,
+            T=T,
+            warm_up=s.warm_up or T.warm_up,
+            on_rescale=s.on_rescale,
+            loss_scaled=False,
+            **sgd,
+        )
+
+    def _wrapped(self) -> nn.Module:
+        model: Any = torch.compile(self.model) if self.where.compile else self.model
+        return DistributedDataParallel(model) if self.where.world > 1 else model
+
+    def _evaluate(self) -> tuple[Evaluation, Evaluation]:
+        amp = self.settings.amp
+        return evaluate(self.model, self.train, amp=amp), evaluate(self.model, self.test, amp=amp)
+
+    def _add_row(self, train: Evaluation, test: Evaluation, *, undone: bool) -> None:
+        self.seconds = time.monotonic() - self._started
+        norm = parameter_norm(self.model.parameters())
+        R_k = getattr(self.optimizer, "R_k", math.inf)
+        self.log.add(
+            {
+                "epoch": self.epoch,
+                "step": self.epoch * self.steps,
+                "train_loss": train.loss,
+                "log_train_loss": train.log_loss,
+                "train_accuracy": train.accuracy,
+                "test_accuracy": test.accuracy,
+                "normalized_margin": float(normalize(np.array(train.margin), norm, self.degree)),
+                "norm": norm,
+                "R_k": R_k if math.isfinite(R_k) else "",
+                "lr": self._effective_rate(),
+                "undone": int(undone),
+                "skipped": self.optimizer.skipped,
+                "seconds": round(self.seconds, 3),
+            }
+        )
+
+    def _effective_rate(self) -> float:
+        """Return what the plain gradient is multiplied by."""
+        lr = float(self.optimizer.param_groups[0]["lr"])
+        if self.rate is not None and self.rate.in_log_frame:
+            return lr * math.exp(min(-self.rate.log_loss, 700.0))
+        return lr
+
+    def _save(self) -> None:
+        if self.where.out is None:
+            return
+        generators = self._generators()
+        if self.where.rank > 0:
+            return
+        self.seconds = time.monotonic() - self._started
+        state = {
+            "settings": self.settings.as_dict(),
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "rate": None if self.rate is None else self.rate.state_dict(),
+            "generators": generators,
+            "epoch": self.epoch,
+            "position": self.position,
+            "seconds": self.seconds,
+            "rows": self.log.rows,
+        }
+        save_checkpoint(self.where.out, state)
+
+    def _generators(self) -> list[Any]:
+        """Return the state of every process's generator."""
+        states: list[Any] = [self.generator.get_state()]
+        if self.where.world > 1:
+            states *= self.where.world
+            torch.distributed.all_gather_object(states, self.generator.get_state())
+        return states
+
+    def _restore(self, state: dict[str, Any]) -> list[logs.Row]:
+        other = differences(state["settings"], self.settings)
+        if len(state["generators"]) != self.where.world:
+            other.append(f"{len(state['generators'])} processes, not {self.where.world}")
+        if other:
+            raise ValueError(
+                f"The checkpoint in {str(self.where.out)!r} is of another run: {'; '.join(other)}. "
+                "Give the same options, or another --out."
+            )
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        if state["rate"] is not None:
+            self._make_rate(state["rate"]["log_loss"], state["rate"]["alpha"])
+            assert self.rate is not None  # noqa: S101 - for the type checker
+            self.rate.load_state_dict(state["rate"])
+        self.generator.set_state(state["generators"][self.where.rank].cpu())
+        self.epoch, self.position, self.seconds = state["epoch"], state["position"], state["seconds"]
+        return list(state["rows"])
+
+
+def train(settings: Settings, images: Images, where: Where | None = None) -> Run:
+    """Train a network and return the run: ``run.model``, ``run.log.rows``, ``run.epoch``.
+
+    Examples
+    --------
+    >>> from prgd.deep.training.images import synthetic
+    >>> run = train(Settings(epochs=1, algorithm="gd"), synthetic(200, size=8), Where(device="cpu"))
+    >>> run.log.rows[-1]["train_loss"] < run.log.rows[0]["train_loss"]
+    True
+    """
+    run = Run(settings, images, where or Where())
+    run.go()
+    return run

@@ -1,0 +1,246 @@
+"""Figure 5b: GD, NGD and PRGD for VGG-16 on CIFAR-10, several runs sharing one device.
+
+``python -m prgd.reproduce.vgg.experiment run --folder CIFAR --out RESULTS --minutes 9`` takes the runs
+that are not done yet, starts only those that it can finish, and may be called again; ``merge`` writes the
+stored rows. PyTorch and NumPy are enough.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import platform
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import prgd
+from prgd.checks import check_writable
+from prgd.deep.training.checkpoint import NEWEST
+from prgd.deep.training.command import DEFAULT_FOLDER, open_images, prepare_device
+from prgd.deep.training.images import Images
+from prgd.deep.training.train_loop import Run, Where
+from prgd.reproduce.vgg.jobs import REGULARISATION, Job, Plan, Results
+from prgd.reproduce.vgg.merge import merge
+from prgd.reproduce.vgg.turns import TURNS
+
+SLACK = 1.1  # how much longer than the slowest of the others a run may take
+SETTLED = 5  # epochs after which the time of the first one, which warms up, counts for little
+
+
+class Queue:
+    """Hands out the runs of a plan until the time is up.
+
+    Parameters
+    ----------
+    plan : Plan
+    results : Results
+    deadline : float
+        On the clock of `time.monotonic`.
+    """
+
+    def __init__(self, plan: Plan, results: Results, deadline: float = math.inf) -> None:
+        self.plan, self.results, self.deadline = plan, results, deadline
+        self.running: dict[Job, Run | None] = {}
+        self.seconds_per_epoch: list[float] = []  # of the runs that have ended
+        self.failures: list[str] = []
+        self.changed = threading.Condition()
+
+    def take(self) -> Job | None:
+        """Return the next run, waiting for one that a running one may bring; None when there is no more."""
+        with self.changed:
+            while True:
+                jobs = self.plan.jobs(self.results)
+                waiting = [j for j in jobs if j not in self.running and not self.results.is_done(j)]
+                if self.failures or time.monotonic() + self.estimate() > self.deadline:
+                    return None
+                if waiting:
+                    self.running[waiting[0]] = None
+                    return waiting[0]
+                if not self.running:
+                    return None
+                self.changed.wait(timeout=1.0)
+
+    def estimate(self) -> float:
+        """Return the seconds that a run takes, from the slowest of the others; 0 before the first."""
+        runs = [run for run in self.running.values() if run is not None and run.epoch >= SETTLED]
+        seen = [*self.seconds_per_epoch, *(run.seconds / run.epoch for run in runs)]
+        return SLACK * self.plan.epochs * max(seen, default=0.0)
+
+    def give_back(self, job: Job) -> None:
+        """Say that a run has ended, or was stopped."""
+        with self.changed:
+            run = self.running.pop(job, None)
+            if run is not None and run.epoch == self.plan.epochs:
+                self.seconds_per_epoch.append(run.seconds / run.epoch)
+            self.changed.notify_all()
+
+
+def work(queue: Queue, images: Images, device: str, keep: bool, say: Callable[[str], None]) -> None:
+    """Take runs from the queue until there is none left."""
+    while (job := queue.take()) is not None:
+        try:
+            with TURNS.working():
+                _run(queue, job, images, device, keep, say)
+        except Exception as error:  # said at the end: the other threads must not wait for this one
+            queue.failures.append(f"{job.name}: {type(error).__name__}: {error}")
+        finally:
+            queue.give_back(job)
+
+
+def _run(queue: Queue, job: Job, images: Images, device: str, keep: bool, say: Callable[[str], None]) -> None:
+    settings = job.settings(queue.plan)
+    out = queue.results.folder / "unfinished" / job.name if keep else None
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    is_begun = out is not None and (out / NEWEST).is_file()
+    where = Where(device=device, out=out, resume=is_begun, deadline=queue.deadline)
+    run = Run(settings, images, where)
+    queue.running[job] = run
+    started = time.monotonic()
+    is_finished = run.go()
+    seconds = time.monotonic() - started
+    if not is_finished:
+        say(f"{job.name}: stopped at epoch {run.epoch} of {settings.epochs}")
+        return
+    facts = {
+        "settings": settings.as_dict(),
+        "degree": run.degree,
+        "seconds": round(seconds, 1),
+        "seconds_per_epoch": round(run.seconds / settings.epochs, 3),
+        **machine(device),
+    }
+    queue.results.write(job, run.log.rows, facts)
+    if out is not None:
+        shutil.rmtree(out)
+    last = run.log.rows[-1]
+    say(
+        f"{job.name}: {100 * last['test_accuracy']:.2f} %, loss {last['train_loss']:.3g}, "
+        f"margin {last['normalized_margin']:.2e}, {seconds:.0f} s"
+    )
+
+
+def machine(device: str) -> dict[str, Any]:
+    """Return versions and the device, as JSON can hold them."""
+    versions = {"prgd": prgd.__version__, "python": platform.python_version(), "torch": torch.__version__}
+    kind = Where(device=device).torch_device
+    name = torch.cuda.get_device_name(kind) if kind.type == "cuda" else platform.machine()
+    return {"versions": versions, "device": name}
+
+
+def run_plan(
+    plan: Plan,
+    images: Images,
+    out: Path,
+    *,
+    together: int = 1,
+    minutes: float = math.inf,
+    device: str = "",
+    keep: bool = False,
+    say: Callable[[str], None] = print,
+) -> Results:
+    """Run what is missing of a plan, ``together`` runs at a time, for at most ``minutes``.
+
+    Parameters
+    ----------
+    plan : Plan
+    images : Images
+    out : Path
+        Folder of results; a run whose files are there is not run again.
+    together : int
+        Runs at a time. They are threads with CUDA streams of their own: the kernels of several small
+        batches fill a device that one would leave half idle.
+    minutes : float
+    device : str
+    keep : bool
+        Keep a checkpoint of a run that the time limit stops, to go on with it at the next call.
+
+    Raises
+    ------
+    RuntimeError
+        When a run failed; the others are finished first.
+    """
+    check_writable(out)
+    queue = Queue(plan, Results(out), time.monotonic() + 60.0 * minutes)
+    threads = [
+        threading.Thread(target=work, args=(queue, images, device, keep, say), daemon=True)
+        for _ in range(together)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    jobs = plan.jobs(queue.results)
+    say(f"{len(queue.results.done(jobs))} of {len(jobs)} runs that can be named now are done.")
+    if queue.failures:
+        raise RuntimeError("; ".join(queue.failures))
+    return queue.results
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the experiment of Figure 5b, or write its stored rows."""
+    parser = argparse.ArgumentParser(prog="python -m prgd.reproduce.vgg.experiment", description=main.__doc__)
+    parser.add_argument("command", choices=["run", "list", "merge"])
+    parser.add_argument("--out", type=Path, required=True, help="folder of results")
+    parser.add_argument("--data", default=Plan.data, help="cifar10 or synthetic")
+    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="where CIFAR-10 lies")
+    parser.add_argument("--epochs", type=int, default=Plan.epochs)
+    parser.add_argument("--seeds", type=int, default=Plan.seeds)
+    parser.add_argument("--rates", type=float, nargs="+", default=Plan.rates)
+    parser.add_argument(
+        "--regularisations", nargs="+", choices=list(REGULARISATION), default=Plan.regularisations
+    )
+    parser.add_argument("--parts", nargs="+", choices=["tune", "test", "paper"], default=Plan.parts)
+    parser.add_argument("--amp", choices=["bf16", "off"], default=Plan.amp)
+    parser.add_argument("--together", type=int, default=1, help="runs at a time")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="time limit")
+    parser.add_argument("--keep", action="store_true", help="keep checkpoints of runs that are stopped")
+    parser.add_argument("--device", default="")
+    parser.add_argument("--to", type=Path, help="of merge: folder for figure-5b.csv and its companions")
+    given = parser.parse_args(arguments)
+    plan = Plan(
+        given.data,
+        given.epochs,
+        given.seeds,
+        tuple(given.rates),
+        tuple(given.regularisations),
+        tuple(given.parts),
+        given.amp,
+    )
+    results = Results(given.out)
+    try:
+        if given.command == "list":
+            for job in plan.jobs(results):
+                print(f"{'done' if results.is_done(job) else 'to do':6} {job.name}")
+        elif given.command == "merge":
+            for file in merge(plan, results, given.to or given.out):
+                print(file)
+        else:
+            started = time.monotonic()
+            prepare_device(given.device)
+            images = open_images(plan.data, given.folder)
+            left = given.minutes - (time.monotonic() - started) / 60.0
+            run_plan(
+                plan,
+                images,
+                given.out,
+                together=given.together,
+                minutes=left,
+                device=given.device,
+                keep=given.keep,
+                say=lambda line: print(line, flush=True),
+            )
+    except (ValueError, OSError, RuntimeError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

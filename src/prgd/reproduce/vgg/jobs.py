@@ -1,0 +1,151 @@
+"""The runs of Figure 5b: which there are, which are done, and which comes next."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from prgd.deep.training.settings import Settings
+
+METHODS = ("prgd", "gd", "ngd")
+PAPER_RATE = 1e-3
+REGULARISATION: dict[str, dict[str, float]] = {
+    "none": {},
+    "decay": {"weight_decay": 5e-4, "dropout": 0.5},
+}
+LABELS = {"none": "no regularisation", "decay": "weight decay and dropout"}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: a method at a rate and a seed, tested on the validation split or on the test set."""
+
+    part: str  # "validation" or "test"
+    regularisation: str
+    method: str
+    lr: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The name of its files."""
+        return f"{self.part}-{self.regularisation}-{self.method}-{self.lr:g}-{self.seed}"
+
+    def settings(self, plan: Plan) -> Settings:
+        """Return the settings of the run."""
+        return Settings(
+            data=plan.data,
+            algorithm=self.method,  # type: ignore[arg-type]
+            epochs=plan.epochs,
+            lr=self.lr,
+            seed=self.seed,
+            validation=0.1 if self.part == "validation" else 0.0,
+            amp=plan.amp,  # type: ignore[arg-type]
+            **(REGULARISATION[self.regularisation] if plan.data == "cifar10" else {}),  # type: ignore[arg-type]
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run.
+
+    Attributes
+    ----------
+    data : str
+    epochs, seeds : int
+    rates : tuple of float
+        Tried by every method alike, with seed 0, on a tenth of the training set that is held out.
+    regularisations : tuple of str
+        ``"none"``, ``"decay"`` or both.
+    parts : tuple of str
+        ``"tune"``: the rates; ``"test"``: each method at its best rate; ``"paper"``: at the paper's 1e-3.
+    amp : str
+    """
+
+    data: str = "cifar10"
+    epochs: int = 60
+    seeds: int = 3
+    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
+    regularisations: tuple[str, ...] = ("none", "decay")
+    parts: tuple[str, ...] = ("tune", "test", "paper")
+    amp: str = "bf16"
+
+    def jobs(self, results: Results) -> list[Job]:
+        """Return all runs that can be named now, in the order of their worth.
+
+        Runs at a tuned rate are named once all rates of that method are done.
+        """
+        found: dict[Job, None] = {}
+        for kind in self.regularisations:
+            if "tune" in self.parts:
+                # the paper's rate first; one rate of all methods before the next rate
+                found |= {Job("validation", kind, m, lr, 0): None for lr in self.rates for m in METHODS}
+            if "test" in self.parts:
+                best = {m: self.best_rate(results, kind, m) for m in METHODS}
+                found |= {
+                    Job("test", kind, m, lr, seed): None
+                    for seed in range(self.seeds)
+                    for m, lr in best.items()
+                    if lr is not None
+                }
+        if "paper" in self.parts:
+            found |= {
+                Job("test", kind, m, PAPER_RATE, seed): None
+                for kind in self.regularisations
+                for seed in range(self.seeds)
+                for m in METHODS
+            }
+        return list(found)
+
+    def best_rate(self, results: Results, regularisation: str, method: str) -> float | None:
+        """Return the rate of the best validation accuracy at the last epoch; None while one is missing."""
+        scores = {}
+        for lr in self.rates:
+            rows = results.rows(Job("validation", regularisation, method, lr, 0))
+            if not rows:
+                return None
+            scores[lr] = float(rows[-1]["test_accuracy"])
+        return max(scores, key=lambda lr: scores[lr])
+
+
+@dataclass
+class Results:
+    """A folder with one CSV and one JSON for each run that is done."""
+
+    folder: Path
+    _rows: dict[str, list[dict[str, str]]] = field(default_factory=dict, repr=False)
+
+    def is_done(self, job: Job) -> bool:
+        """Whether the rows of a run are there; the JSON is written last."""
+        return (self.folder / f"{job.name}.json").is_file()
+
+    def rows(self, job: Job) -> list[dict[str, str]]:
+        """Return the rows of a run, none while it is not done."""
+        if job.name not in self._rows and self.is_done(job):
+            with (self.folder / f"{job.name}.csv").open(newline="") as file:
+                self._rows[job.name] = list(csv.DictReader(file))
+        return self._rows.get(job.name, [])
+
+    def facts(self, job: Job) -> dict[str, Any]:
+        """Return what is known of a run that is done: settings, machine, time."""
+        return dict(json.loads((self.folder / f"{job.name}.json").read_text()))
+
+    def write(self, job: Job, rows: Iterable[dict[str, Any]], facts: dict[str, Any]) -> None:
+        """Keep a run: first its rows, then the record that makes it done."""
+        rows = list(rows)
+        file = self.folder / f".{job.name}.tmp"
+        with file.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        file.replace(self.folder / f"{job.name}.csv")
+        file.write_text(json.dumps({"job": asdict(job), **facts}, indent=1) + "\n")
+        file.replace(self.folder / f"{job.name}.json")
+
+    def done(self, jobs: Iterable[Job]) -> list[Job]:
+        """Return those that are done."""
+        return [job for job in jobs if self.is_done(job)]

@@ -1,0 +1,301 @@
+"""`open_cluster`: from files, Dask collections and delayed blocks to partitions that fit together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd.checks import check_positive
+from prgd.rows.cluster import partitions as worker
+from prgd.rows.cluster.cluster_rows import ClusterRows
+from prgd.rows.cluster.partitions import Facts
+
+ALLOWED_FAILURES = 1000  # workers that may die on one task before the scheduler calls the task the culprit
+
+Show = Callable[[int, int], None]
+
+
+def open_cluster(
+    data: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    client: Any = None,
+    label: str = "y",
+    n_threads: int = 1,
+    max_memory: int | None = None,
+    connect_timeout: float = 20.0,
+    worker_timeout: float = 60.0,
+    progress: Show | None = None,
+) -> ClusterRows:
+    """Load partitions on a Dask cluster, and keep them there.
+
+    Parameters
+    ----------
+    data : path, list of paths, Dask array, Dask data frame or list of delayed blocks
+        Paths may be globs and fsspec addresses (``s3://...``) of ``.npy``, Parquet or LIBSVM files, one
+        partition each, in the order of their names. A delayed block gives ``(X, y)``, ``(X, y,
+        sample_weight)``, or rows z_i alone. Nothing is scattered from here: a worker that is lost has its
+        partitions loaded again elsewhere.
+    y : optional
+        For a Dask array, labels as a Dask or NumPy array; for ``.npy`` files, paths of ``.npy`` label files.
+    sample_weight : optional
+        For a Dask array, weights as a Dask or NumPy array.
+    client : distributed.Client, address or None
+        ``None`` starts workers on this machine, one for each core, which end with ``close``.
+    label : str
+        The label column of data frames and Parquet files.
+    n_threads : int
+        Threads for each partition; partitions of one worker are summed side by side.
+    max_memory : int, optional
+        Leave ``.npy`` and Parquet files on the workers' disks, and read them at every pass within this many
+        bytes for each partition. By default they are loaded into memory.
+    connect_timeout : float
+        Seconds to wait for the scheduler.
+    worker_timeout : float
+        Seconds to wait for a worker when there is none, before `RowsLostError` is raised.
+    progress : callable, optional
+        Called with the number of partitions that are loaded, and of all.
+
+    Returns
+    -------
+    ClusterRows
+
+    Raises
+    ------
+    ConnectionError
+        When no scheduler answers in time.
+    ValueError
+        When partitions do not fit together; the message names one.
+
+    Examples
+    --------
+    >>> from distributed import Client
+    >>> from dask import delayed
+    >>> blocks = [delayed((np.eye(2), [1, -1])), delayed((np.ones((1, 2)), [1]))]
+    >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+    ...     rows = open_cluster(blocks, client=client)
+    ...     rows.margins(np.array([3.0, 1.0]))
+    array([ 3., -1.,  4.])
+    """
+    check_positive("worker_timeout", worker_timeout)
+    client, owned = _connect(client, connect_timeout)
+    try:
+        client.run_on_scheduler(_allow_failures, ALLOWED_FAILURES)
+        loaded = _load(client, data, y, sample_weight, label, max_memory)
+        if not loaded:
+            raise ValueError("The cluster needs at least one partition; got none.")
+        described = client.map(worker.describe, loaded, key="prgd-describe", pure=False)
+        facts = _gather_facts(client, described, progress, worker_timeout)
+        loaded = [future for future, fact in zip(loaded, facts, strict=True) if fact.n]
+        facts = [fact for fact in facts if fact.n]
+        if not facts:
+            raise ValueError("All partitions are without rows. Check the paths, or the filter before.")
+        d, first = _columns(facts)
+        classes = _find_classes(facts)
+        if not any(label.mass for fact in facts for label in fact.labels):
+            raise ValueError("sample_weight is zero everywhere: no row is left.")
+        built = client.map(
+            worker.build, loaded, key="prgd-build", pure=False,
+            d=d, first=first, classes=classes, n_threads=n_threads,
+        )  # fmt: skip
+        return ClusterRows(client, built, facts, d, classes, worker_timeout=worker_timeout, owned=owned)
+    except BaseException:
+        for part in owned:
+            part.close()
+        raise
+
+
+def _allow_failures(count: int, dask_scheduler: Any = None) -> None:
+    dask_scheduler.allowed_failures = max(count, dask_scheduler.allowed_failures)
+
+
+def _connect(client: Any, timeout: float) -> tuple[Any, list[Any]]:
+    """Return a client, and what is ours to close."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise ImportError("Rows on a cluster need Dask: pip install 'prgd[cluster]'.") from error
+    if client is None:
+        cluster = LocalCluster(threads_per_worker=1, dashboard_address=":0")
+        client = Client(cluster)
+        return client, [client, cluster]
+    if isinstance(client, str):
+        try:
+            client = Client(client, timeout=timeout)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ConnectionError(
+                f"No Dask scheduler answered at {client} within {timeout:g} s. Check the address, or start "
+                "one with 'dask scheduler' and workers with 'dask worker ADDRESS'."
+            ) from error
+        return client, [client]
+    return client, []
+
+
+def _load(
+    client: Any, data: Any, y: Any, sample_weight: Any, label: str, max_memory: int | None
+) -> list[Any]:
+    """Return futures of `Loaded` partitions."""
+    if isinstance(data, (str, Path)) or (
+        isinstance(data, Sequence) and data and all(isinstance(item, (str, Path)) for item in data)
+    ):
+        if sample_weight is not None:
+            raise ValueError("sample_weight is for Dask arrays and delayed blocks, not for files.")
+        urls = _expand(data)
+        labels: Sequence[str | None] = [None] * len(urls) if y is None else _expand(y)
+        if len(labels) != len(urls):
+            raise ValueError(
+                f"y must name one label file for each of the {len(urls)} files; got {len(labels)}."
+            )
+        return list(
+            client.map(
+                worker.load_file, urls, [label] * len(urls), labels, key="prgd-load", pure=False,
+                max_memory=max_memory,
+            )
+        )  # fmt: skip
+    if max_memory is not None:
+        raise ValueError("max_memory is for files. Leave it out: Dask's own partitions lie in memory.")
+    frame = hasattr(data, "to_delayed") and hasattr(data, "columns")
+    blocks = _blocks(data, y, sample_weight)
+    names = [f"partition {k}" for k in range(len(blocks))]
+    computed = client.compute(blocks)
+    return list(
+        client.map(
+            worker.read_block, computed, names, key="prgd-load", pure=False, label=label if frame else None
+        )
+    )
+
+
+def _expand(paths: Any) -> list[str]:
+    """Return the addresses behind paths and globs, globs in the order of their names."""
+    import fsspec.core
+
+    found: list[str] = []
+    for path in [paths] if isinstance(paths, (str, Path)) else paths:
+        url = os.fspath(path)
+        files, inner = fsspec.core.url_to_fs(url)
+        if not any(mark in url for mark in "*?["):
+            found.append(url if "://" in url else inner)
+            continue
+        names = sorted(files.glob(inner))
+        if not names:
+            raise FileNotFoundError(f"No file matches {url!r}. Check the path, and quote the pattern.")
+        found += [files.unstrip_protocol(name) if "://" in url else name for name in names]
+    return found
+
+
+def _blocks(data: Any, y: Any, sample_weight: Any) -> list[Any]:
+    """Return one delayed block for each partition."""
+    from dask.delayed import Delayed, delayed
+
+    if isinstance(data, Sequence) and all(isinstance(item, Delayed) for item in data):
+        if y is not None or sample_weight is not None:
+            raise ValueError("Delayed blocks hold their labels and weights: delayed((X, y, sample_weight)).")
+        return list(data)
+    if hasattr(data, "to_delayed") and hasattr(data, "columns"):
+        if y is not None or sample_weight is not None:
+            raise ValueError("A data frame holds its labels: name their column with label.")
+        return list(data.to_delayed())
+    if not (hasattr(data, "to_delayed") and hasattr(data, "chunks")):
+        raise TypeError(
+            "data must be paths, a Dask array or data frame, or a list of delayed blocks; got "
+            f"{type(data).__name__}. Use prgd.Problem(X, y) for data in memory."
+        )
+    if data.ndim != 2:
+        raise ValueError(f"X must be a table of shape (rows, columns); got shape {data.shape}.")
+    if data.numblocks[1] > 1:
+        data = data.rechunk({1: -1})
+    columns = [data.to_delayed().ravel().tolist()]
+    for name, values in (("y", y), ("sample_weight", sample_weight)):
+        columns.append(_aligned(name, values, data.chunks[0]))
+    return [delayed(tuple)([X, *rest]) for X, *rest in zip(*columns, strict=True)]
+
+
+def _aligned(name: str, values: Any, chunks: tuple[Any, ...]) -> list[Any]:
+    """Cut labels or weights as the rows are cut."""
+    if values is None:
+        return [None] * len(chunks)
+    if hasattr(values, "to_delayed"):
+        if values.chunks[0] != chunks and not np.isnan(chunks + values.chunks[0]).any():
+            if sum(values.chunks[0]) != sum(chunks):
+                raise ValueError(f"{name} must hold one number for each row; got {sum(values.chunks[0])}.")
+            values = values.rechunk((chunks,))
+        found = list(values.to_delayed().ravel())
+        if len(found) == len(chunks):
+            return found
+    elif not np.isnan(chunks).any():
+        values = np.asarray(values)
+        if values.shape != (sum(chunks),):
+            raise ValueError(f"{name} must have shape ({sum(chunks)},); got {values.shape}.")
+        return np.split(values, np.cumsum(chunks)[:-1])
+    raise ValueError(f"{name} cannot be cut as X is: call compute_chunk_sizes() on both first.")
+
+
+def _gather_facts(client: Any, futures: Sequence[Any], progress: Show | None, timeout: float) -> list[Facts]:
+    """Wait until every partition is loaded and described."""
+    from distributed import as_completed
+
+    try:
+        client.wait_for_workers(1, timeout=timeout)
+    except TimeoutError:
+        raise ConnectionError(
+            f"The scheduler at {client.scheduler.address} has no worker after {timeout:g} s. Start some with "
+            f"'dask worker {client.scheduler.address}'."
+        ) from None
+    for count, future in enumerate(as_completed(futures, loop=client.loop), 1):
+        if future.status == "error":
+            future.result()
+        if progress is not None:
+            progress(count, len(futures))
+    return list(client.gather(list(futures)))
+
+
+def _columns(facts: Sequence[Facts]) -> tuple[int, int]:
+    """Return the number of columns, and the index that LIBSVM text gives to the first of them."""
+    texts = [fact for fact in facts if fact.is_text]
+    first = 0 if any(fact.least_column == 0 for fact in texts) else 1
+    widths = {fact.name: fact.d for fact in facts}
+    if texts:
+        width = max(fact.d for fact in texts) - first
+        widths.update({fact.name: width for fact in texts})
+    common = next(iter(widths.values()))
+    for name, width in widths.items():
+        if width != common:
+            raise ValueError(
+                f"All partitions must have the same number of columns; {facts[0].name} has {common}, and "
+                f"{name} has {width}."
+            )
+    return common, first
+
+
+def _find_classes(facts: Sequence[Facts]) -> npt.NDArray[Any] | None:
+    """Return the two classes over all partitions; a label outside them is named with its partition."""
+    totals: dict[Any, int] = {}
+    for fact in facts:
+        for label, count, _ in fact.labels:
+            totals[label] = totals.get(label, 0) + count
+    if None in totals:  # rows z_i
+        if len(totals) > 1:
+            bare = next(fact.name for fact in facts if fact.labels[0].value is None)
+            raise ValueError(f"Either all partitions come with labels or none; {bare} has none.")
+        return None
+    common = sorted(totals, key=lambda label: (-totals[label], str(label)))
+    if len(common) < 2:
+        raise ValueError(
+            f"y must hold two classes; got 1 ({common[0]!r}). Keep the rows of two classes, or solve one "
+            "class against the rest."
+        )
+    for fact in facts:
+        for label, count, _ in fact.labels:
+            if label not in common[:2]:
+                raise ValueError(
+                    f"y must hold two classes; got {len(common)}. {fact.name} has {count} rows with the "
+                    f"label {label!r}, and most rows have {common[0]!r} or {common[1]!r}. Keep the rows of "
+                    "two classes, or solve one class against the rest."
+                )
+    return np.unique(np.array(common))

@@ -1,0 +1,1 @@
+"""Rows of torch tensors, on any device."""

@@ -1,0 +1,181 @@
+"""How the Triton kernels are laid over the device, and their launch."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.util import find_spec
+from math import gcd
+from typing import Any
+
+from prgd.losses import Loss
+
+Tensor = Any  # torch.Tensor, which is not imported with prgd
+
+_WIDEST = 2**13  # columns of which the registers of a program hold w, the sum and a row
+_VECTOR_BYTES = 16  # of one load of a thread
+_MERGE_WIDTH = 8  # columns of a program that merges
+
+
+def has_kernels(X: Tensor) -> bool:
+    """Tell whether the Triton kernels take X: on CUDA, or anywhere in Triton's interpreter."""
+    on_device = X.is_cuda or os.environ.get("TRITON_INTERPRET") == "1"
+    return bool(on_device and X.stride(1) == 1 and X.shape[1] <= _WIDEST and find_spec("triton") is not None)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a kernel lays rows over its threads; see `prgd.rows.gpu._triton`."""
+
+    steps: int
+    slots: int
+    width: int
+    warps: int
+    programs: int  # for each multiprocessor
+    stages: int = 1  # tiles whose loads are under way at once
+
+
+def choose_plan(d: int, load_bytes: int, vector_bytes: int, *, in_pairs: bool = False) -> Plan:
+    """Return the plan for rows of ``d`` numbers.
+
+    A thread holds 16 numbers of a row: with fewer, the exchange that ends a product costs more than the
+    product; with more, w, the sums and the four rows in flight leave the registers. Up to 1024 columns a row
+    stays within one warp, so that warps need not wait for each other. Pairs of bfloat16 bring rows twice as
+    fast as they are summed: wide ones go through shared memory, three tiles ahead, 32 numbers to a thread.
+    `benchmarks/gpu_pass.py --sweep` compares this with other plans.
+
+    Parameters
+    ----------
+    d : int
+    load_bytes : int
+        Size of what is loaded: a number, or two of them packed.
+    vector_bytes : int
+        Bytes that a thread may load at once, as the rows are aligned; at most 16.
+    in_pairs : bool
+        Whether a load holds two numbers.
+
+    Examples
+    --------
+    >>> choose_plan(64, 4, 16)
+    Plan(steps=4, slots=32, width=16, warps=4, programs=4, stages=1)
+    """
+    is_wide = in_pairs and d > 512
+    lanes = max(4, _power_of_two(-(-d // (32 if is_wide else 16))))
+    if d <= 1024:
+        lanes = min(lanes, 32)
+    warps = max(4, lanes // 32)
+    steps = 1 if is_wide else 2 if load_bytes == 8 else 4
+    width = lanes * (vector_bytes // load_bytes)
+    return Plan(steps, 32 * warps // lanes, width, warps, 4, 3 if is_wide else 1)
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << max(0, number - 1).bit_length()
+
+
+class Kernels:
+    """Rows as the kernels read them, and the plan by which they do.
+
+    Parameters
+    ----------
+    X : tensor of shape (n, d), its rows contiguous
+    signs : tensor of shape (n,), optional
+        Labels as +1 and -1; ``None`` where all are +1.
+    weights : tensor of shape (n,), optional
+    """
+
+    def __init__(self, X: Tensor, signs: Tensor | None, weights: Tensor | None) -> None:
+        import torch
+
+        self.n, self.d = X.shape
+        self._signs, self._weights = signs, weights
+        self._is_double = X.dtype == torch.float64
+        # pairs of bfloat16 are loaded as one integer where rows allow it
+        in_pairs = X.dtype == torch.bfloat16 and X.shape[1] % 2 == 0 and X.stride(0) % 2 == 0
+        in_pairs = in_pairs and X.data_ptr() % 4 == 0
+        self.loads: Tensor = X.view(torch.int32) if in_pairs else X
+        size = self.loads.element_size()
+        aligned = gcd(_VECTOR_BYTES, self.loads.stride(0) * size, X.data_ptr())
+        self.plan = choose_plan(self.d, size, aligned, in_pairs=in_pairs)
+
+    @cached_property
+    def _words(self) -> Tensor:
+        """Signs for the kernels: one bit a row."""
+        import torch
+
+        device = self.loads.device
+        if self._signs is None:
+            return torch.zeros(1, dtype=torch.int32, device=device)
+        negative = torch.zeros(-(-self.n // 32) * 32, dtype=torch.int32, device=device)
+        negative[: self.n] = self._signs < 0
+        words = (negative.view(-1, 32).long() << torch.arange(32, device=device)).sum(dim=1)
+        return torch.where(words >= 2**31, words - 2**32, words).to(torch.int32)
+
+    def tallies(
+        self, w: Tensor, loss: Loss, by_class: bool, *, wide: bool = False, plan: Plan | None = None
+    ) -> Tensor:
+        """Enqueue a pass; the answer has shape (groups, 5 + d), each row as `_triton` lays it out.
+
+        ``wide`` takes the products with w in float64.
+        """
+        import torch
+        import triton
+        import triton.language as tl
+
+        from prgd.rows.gpu import _triton
+
+        plan = plan or self.plan
+        if by_class or loss == "logistic":  # they hold more in registers
+            plan = replace(plan, steps=min(plan.steps, 2))
+        groups, columns, device = 2 if by_class else 1, self.d + _triton.SCALARS.value, self.loads.device
+        programs = self._programs(plan)
+        parts = torch.empty((programs, groups, columns), dtype=torch.float64, device=device)
+        out = torch.empty((groups, columns), dtype=torch.float64, device=device)
+        weights = self._weights
+        _triton.tally_kernel[(programs,)](
+            self.loads, self._words, w if weights is None else weights, w, parts, self.n,
+            **self._layout(plan), WEIGHTED=weights is not None, BY_CLASS=by_class,
+            LOGISTIC=loss == "logistic", DOT=tl.float64 if wide or self._is_double else tl.float32,
+            SUM=tl.float64 if self._is_double else tl.float32, STAGES=plan.stages, num_warps=plan.warps,
+        )  # fmt: skip
+        rows = triton.next_power_of_2(programs)
+        _triton.merge_kernel[(-(-self.d // _MERGE_WIDTH), groups)](
+            parts, out, programs, D=self.d, ROWS=rows, BLOCK=min(1024, rows), WIDTH=_MERGE_WIDTH, num_warps=8
+        )
+        return out
+
+    def margins(self, w: Tensor) -> Tensor:
+        """Enqueue all margins ``<w, z_i>``, in float64."""
+        import torch
+        import triton.language as tl
+
+        from prgd.rows.gpu import _triton
+
+        out = torch.empty(self.n, dtype=torch.float64, device=self.loads.device)
+        _triton.margins_kernel[(self._programs(self.plan),)](
+            self.loads, self._words, w, out, self.n, **self._layout(self.plan), DOT=tl.float64,
+            num_warps=self.plan.warps,
+        )  # fmt: skip
+        return out
+
+    def _programs(self, plan: Plan) -> int:
+        import torch
+
+        processors, tiles = 4, -(-int(self.n) // (plan.steps * plan.slots))
+        if self.loads.is_cuda:
+            processors = torch.cuda.get_device_properties(self.loads.device).multi_processor_count
+        return min(processors * plan.programs, tiles)
+
+    def _layout(self, plan: Plan) -> dict[str, Any]:
+        """Return what the kernels know when they are compiled."""
+        return {
+            "STRIDE": self.loads.stride(0),
+            "D": self.d,
+            "STEPS": plan.steps,
+            "SLOTS": plan.slots,
+            "WIDTH": plan.width,
+            "CHUNKS": -(-self.loads.shape[1] // plan.width),
+            "PARTS": self.d // self.loads.shape[1],
+            "LABELLED": self._signs is not None,
+        }

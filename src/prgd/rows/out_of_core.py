@@ -1,0 +1,289 @@
+"""Rows out of core: parts that are loaded, summed and let go, several at a time.
+
+A source knows its labels and loads its rows in parts; every part is a dense or CSR engine, and the
+same merge ends the pass, so nothing here computes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from pathlib import Path
+from threading import Semaphore
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd._types import Array
+from prgd.losses import Loss
+from prgd.rows.base import (
+    ArrayRows,
+    Measure,
+    NotFiniteError,
+    Signs,
+    Storage,
+    Worst,
+    default_threads,
+    pool,
+    read_labels,
+    read_weights,
+    times_signs,
+    weight_by_class,
+    worst_of,
+)
+from prgd.rows.readers.sources import (
+    CsrSource,
+    ParquetSource,
+    Source,
+    block_source,
+    file_kind,
+    libsvm_source,
+    npy_source,
+)
+from prgd.tally import Tally, merge
+
+DEFAULT_MEMORY = 2**26
+_READERS = 2  # parts that are read while every thread sums another one
+
+T = TypeVar("T")
+
+
+class ChunkedRows:
+    """Rows of several sources, summed part by part within a bound on memory.
+
+    Use `from_blocks` for arrays that are at hand and `open_rows` for files. ``classes`` are the two labels
+    where these rows may lack one of them.
+
+    Examples
+    --------
+    >>> blocks = [(np.eye(2), [1, -1]), (np.ones((1, 2)), [1])]
+    >>> ChunkedRows.from_blocks(blocks).margins(np.array([3.0, 1.0]))
+    array([ 3., -1.,  4.])
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        sample_weight: Any = None,
+        *,
+        n_threads: int | None = None,
+        classes: npt.NDArray[Any] | None = None,
+    ) -> None:
+        if not sources:
+            raise ValueError("ChunkedRows needs at least one block or file; got none.")
+        widths = {source.d for source in sources}
+        if len(widths) > 1:
+            listed = ", ".join(str(source.d) for source in sources[:10])
+            raise ValueError(f"All blocks must have the same number of columns; got {listed}.")
+        given = [source.labels is not None for source in sources]
+        if any(given) and not all(given):
+            missing = given.index(False)
+            raise ValueError(f"Either all blocks come with labels or none; block {missing} has none.")
+        for i, source in enumerate(sources):
+            if source.labels is not None and source.labels.shape != (source.n,):
+                raise ValueError(f"Block {i} has {source.n} rows but labels of shape {source.labels.shape}.")
+        self.n, self.d = sum(source.n for source in sources), widths.pop()
+        labels = np.concatenate([np.asarray(s.labels) for s in sources]) if all(given) else None
+        self._signs, self.classes = read_labels(labels, self.n, classes)
+        self._weights = read_weights(sample_weight, self.n)
+        self.class_weights = weight_by_class(self._signs, self._weights)
+        self._sources, self._threads = list(sources), n_threads or default_threads()
+
+    @classmethod
+    def from_blocks(
+        cls,
+        blocks: Sequence[tuple[Any, Any]],
+        sample_weight: Any = None,
+        *,
+        n_threads: int | None = None,
+    ) -> ChunkedRows:
+        """Take a list of ``(X, y)`` blocks, dense or sparse; ``y`` is None where rows are z_i."""
+        return cls([block_source(X, y) for X, y in blocks], sample_weight, n_threads=n_threads)
+
+    def signs(self, indices: npt.NDArray[np.int64] | None = None) -> Signs:
+        """Return the labels y_i as +1 or -1, of all rows or of some."""
+        return self._signs if indices is None else self._signs[indices]
+
+    def weights(self) -> Array:
+        """Return the sample weights, empty where all are 1."""
+        return self._weights
+
+    def _each(
+        self, work: Callable[[slice, ArrayRows], T], wanted: Callable[[slice], bool] | None = None
+    ) -> Iterator[T]:
+        """Yield ``work(rows, engine)`` for the parts in their order; parts not ``wanted`` are not read."""
+        offset = 0
+        for source in self._sources:
+            places = ((part, slice(offset + part.start, offset + part.stop)) for part in source.parts())
+            parts = (part for part, at in places if wanted is None or wanted(at))
+            yield from self._each_of(source, offset, parts, work)
+            offset += source.n
+
+    def _each_of(
+        self, source: Source, offset: int, parts: Iterator[slice], work: Callable[[slice, ArrayRows], T]
+    ) -> Iterator[T]:
+        at_once = min(source.at_once, self._threads + _READERS)
+        summing = Semaphore(self._threads)  # the other threads read ahead
+        with source.reading() as load:
+            if at_once == 1:
+                for part in parts:
+                    for loaded in load(part):
+                        yield work(*self._engine(offset, *loaded, self._threads))
+                return
+
+            def one(part: slice) -> list[T]:
+                found = []
+                for loaded in load(part):
+                    with summing:
+                        found.append(work(*self._engine(offset, *loaded, 1)))
+                return found
+
+            waiting: deque[Future[list[T]]] = deque()
+            try:
+                for part in parts:
+                    waiting.append(pool(at_once, os.getpid()).submit(one, part))
+                    if len(waiting) > 2 * at_once:  # so that results do not pile up
+                        yield from waiting.popleft().result()
+                while waiting:
+                    yield from waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+                wait(waiting)  # no thread reads on after an error
+
+    def _engine(self, offset: int, rows: slice, storage: Storage, n_threads: int) -> tuple[slice, ArrayRows]:
+        at = slice(offset + rows.start, offset + rows.stop)
+        weights = self._weights[at] if self._weights.size else self._weights
+        return at, ArrayRows(storage, self._signs[at], weights, self.classes, n_threads)
+
+    def pieces(self) -> Iterator[tuple[int, ArrayRows]]:
+        """Yield the number of the first row and the engine of each part; the last one is let go then."""
+        offset = 0
+        for source in self._sources:
+            with source.reading() as load:
+                for part in source.parts():
+                    for loaded in load(part):
+                        at, engine = self._engine(offset, *loaded, self._threads)
+                        yield at.start, engine
+            offset += source.n
+
+    def tallies(self, w: Array, loss: Loss, by_class: bool = False) -> tuple[Tally, ...]:
+        """Sum all rows at ``w``, in one reading."""
+        total: tuple[Tally, ...] = (Tally.identity(self.d),) * (2 if by_class else 1)
+        for found in self._each(lambda _, part: part.tallies(w, loss, by_class)):
+            total = tuple(merge(a, b) for a, b in zip(total, found, strict=True))
+        return total
+
+    def margins(self, w: Array) -> Array:
+        """Return ``<w, z_i>`` for every row."""
+        out = np.empty(self.n)
+
+        def work(at: slice, part: ArrayRows) -> None:
+            out[at] = part.margins(w)
+
+        deque(self._each(work), maxlen=0)
+        return out
+
+    def worst(self, w: Array, most: int, by_class: bool, without: npt.NDArray[np.int64]) -> tuple[Worst, ...]:
+        """Return the rows of smallest margin, of each class if asked."""
+        return worst_of(self.margins(w), self._signs if by_class else None, most, without)
+
+    def combine(self, p: Array) -> Array:
+        """Return ``Z^T p``."""
+        found = self._each(lambda at, part: part.combine(p[at]), lambda at: bool(p[at].any()))
+        return sum(found, np.zeros(self.d))
+
+    def take(self, indices: npt.NDArray[np.int64]) -> Any:
+        """Return the rows z_i of these indices, ascending, as a float64 array or CSR matrix."""
+        found, offset = [], 0
+        for source in self._sources:
+            mine = slice(*np.searchsorted(indices, [offset, offset + source.n]).tolist())
+            if mine.stop > mine.start:
+                block = source.take(indices[mine] - offset)
+                found.append(times_signs(block, self._signs[indices[mine]]))
+            offset += source.n
+        return stack_blocks(found)
+
+    def measure(self) -> Measure:
+        """Check that all entries are finite, and measure the row norms."""
+
+        def work(at: slice, part: ArrayRows) -> Measure:
+            try:
+                return part.measure()
+            except NotFiniteError as error:
+                raise NotFiniteError(at.start + error.row, error.column) from None
+
+        found = list(self._each(work))
+        return Measure(max(m.max_norm for m in found), sum(m.zero_rows for m in found))
+
+
+def stack_blocks(blocks: list[Any]) -> Any:
+    """Put gathered rows below each other: dense where all are, else CSR."""
+    if all(isinstance(block, np.ndarray) for block in blocks):
+        return np.vstack(blocks)
+    from scipy.sparse import csr_array, vstack
+
+    return csr_array(vstack([csr_array(block) for block in blocks]))
+
+
+def open_rows(
+    path: str | Path | Sequence[str | Path],
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    label: str = "y",
+    max_memory: int = DEFAULT_MEMORY,
+    n_threads: int | None = None,
+    cache_dir: str | Path | None = None,
+) -> ChunkedRows:
+    """Open files that need not fit in memory.
+
+    Parameters
+    ----------
+    path : path or list of paths
+        ``.npy`` (give ``y``), LIBSVM text (``.svm .libsvm .svmlight .txt``, also ``.gz``,
+        ``.bz2``, ``.xz``; parsed once into a binary cache) or ``.parquet``.
+    y : array, optional
+        Labels of all rows, for ``.npy``; ``None`` means that its rows are z_i = y_i x_i.
+    sample_weight : array, optional
+    label : str
+        The label column of Parquet files.
+    max_memory : int
+        Bytes that the parts in memory may take together: those that are summed and those read ahead.
+    n_threads : int, optional
+    cache_dir : path, optional
+        Where the binary form of LIBSVM files goes (default: PRGD_CACHE, else the user's cache).
+
+    Returns
+    -------
+    ChunkedRows
+    """
+    paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(p) for p in path]
+    sources: list[Source] = []
+    used = 0
+    if max_memory < 1:
+        raise ValueError(f"max_memory must be a positive number of bytes; got {max_memory!r}.")
+    for p in paths:
+        if not p.is_file():
+            raise FileNotFoundError(f"No file {str(p)!r}. Check the path.")
+        kind = file_kind(p)
+        if kind == "npy":
+            source = npy_source(p, max_memory)
+            if y is not None:
+                source.labels = np.asarray(y)[used : used + source.n]
+            sources.append(source)
+        elif kind == "parquet":
+            sources.append(ParquetSource(p, label, max_memory))
+        else:
+            sources.append(libsvm_source(p, max_memory, cache_dir))
+        used += sources[-1].n
+    if y is not None and len(y) != used:
+        raise ValueError(f"y must hold one label for each of the {used} rows; got {len(y)}.")
+    # the last columns of one LIBSVM file may be empty in another
+    texts = [source for source in sources if isinstance(source, CsrSource)]
+    for text in texts:
+        text.d = max(other.d for other in texts)
+    return ChunkedRows(sources, sample_weight, n_threads=n_threads)

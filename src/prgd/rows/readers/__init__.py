@@ -1,0 +1,1 @@
+"""Readers of files: LIBSVM, NPY and Parquet."""

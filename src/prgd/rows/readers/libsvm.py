@@ -1,0 +1,309 @@
+"""LIBSVM (svmlight) text files: parsed once, by blocks of lines, then only memory-mapped.
+
+A line reads ``<label> <index>:<value> ...`` with ascending indices; ``#`` starts a comment, and a
+``qid:`` token is ignored. `parse_libsvm` keeps the arrays in memory. `cache_libsvm` writes them to
+a folder while it reads, so that neither the text nor the matrix needs to fit in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+import uuid
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    pass
+from prgd.rows.readers.libsvm_text import (
+    Block,
+    CachedCSR,
+    Options,
+    ZeroBased,
+    check_options,
+    parse_blocks,
+)
+
+_FORMAT_VERSION = 1
+_ARRAYS = ("data", "indices", "indptr", "y")
+_BLOCK_BYTES = 1 << 24
+_COPY_COUNT = 1 << 20
+_LEFTOVER_AGE_S = 86_400.0
+
+
+def parse_libsvm(
+    path: str | os.PathLike[str],
+    *,
+    n_features: int | None = None,
+    zero_based: ZeroBased = "auto",
+    dtype: npt.DTypeLike = "float64",
+    block_bytes: int = _BLOCK_BYTES,
+) -> CachedCSR:
+    r"""Parse a LIBSVM file into memory.
+
+    Parameters
+    ----------
+    path : str or path
+        Plain text, or compressed when the name ends in .gz, .bz2 or .xz.
+    n_features : int, optional
+        Number of columns; by default as many as the largest index needs.
+    zero_based : bool or "auto"
+        Whether indices count from 0; "auto" says yes when an index 0 occurs anywhere in the file.
+    dtype : float64 or float32
+        Type of the values.
+    block_bytes : int
+        Text parsed at a time; one line may be longer.
+
+    Returns
+    -------
+    CachedCSR
+        Explicit zeros are left out, though their indices count towards ``n_features``.
+
+    Raises
+    ------
+    ValueError
+        With file, line and token, for a line that is not of the form above; with the last good
+        line, for a broken compressed stream; for a file without rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "two.svm"
+    ...     _ = path.write_text("+1 1:0.5 3:2  # a comment\n-1 2:4\n")
+    ...     rows = parse_libsvm(path)
+    >>> rows.shape, rows.indices.tolist(), rows.y.tolist()
+    ((2, 3), [0, 2, 1], [1.0, -1.0])
+    """
+    options = check_options(path, dtype, zero_based, n_features, block_bytes)
+    blocks: list[Block] = []
+    outcome = parse_blocks(options, blocks.append)
+    lengths = np.concatenate([block.lengths for block in blocks])
+    indices = np.concatenate([block.indices for block in blocks])
+    return CachedCSR(
+        data=np.concatenate([block.data for block in blocks]),
+        indices=(indices - outcome.first_index).astype(outcome.index_dtype),
+        indptr=np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))),
+        y=np.concatenate([block.y for block in blocks]),
+        n_features=outcome.n_features,
+    )
+
+
+def cache_libsvm(
+    path: str | os.PathLike[str],
+    cache_dir: str | os.PathLike[str] | None = None,
+    *,
+    dtype: npt.DTypeLike = "float64",
+    zero_based: ZeroBased = "auto",
+    n_features: int | None = None,
+    block_bytes: int = _BLOCK_BYTES,
+) -> CachedCSR:
+    r"""Parse a LIBSVM file once into a binary cache, and memory-map that cache read-only.
+
+    Memory stays bounded by a multiple of ``block_bytes``. The cache is keyed by the file's path,
+    size and modification time and by the options, and appears in one atomic rename: a killed
+    process or two processes at once leave no half cache. A damaged cache is made again.
+
+    Parameters
+    ----------
+    path : str or path
+        As for `parse_libsvm`.
+    cache_dir : str or path, optional
+        Where caches are kept; by default the folder that `cache_folder` names.
+    dtype, zero_based, n_features, block_bytes
+        As for `parse_libsvm`.
+
+    Returns
+    -------
+    CachedCSR
+        Its arrays are read-only memory maps.
+
+    Raises
+    ------
+    ValueError
+        As for `parse_libsvm`, and when the file changes while it is read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "two.svm"
+    ...     _ = path.write_text("+1 1:0.5 3:2\n-1 2:4\n")
+    ...     rows = cache_libsvm(path, folder)
+    ...     print(rows.shape, rows.data.flags.writeable)
+    (2, 3) False
+    """
+    options = check_options(path, dtype, zero_based, n_features, block_bytes)
+    identity = _identity(options)
+    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
+    folder = cache_folder(cache_dir) / f"libsvm-{digest}"
+    cached = _open_cache(folder)
+    if cached is not None:
+        return cached
+    _drop_leftovers(folder)
+    made = _sibling(folder)
+    made.mkdir(parents=True)
+    try:
+        _write_cache(made, options, identity)
+        if _identity(options) != identity:
+            raise ValueError(
+                f"{options.path}: expected a file at rest, got one that changed while it was read."
+                " Call again once it is written."
+            )
+        return _publish(made, folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def cache_folder(cache_dir: str | os.PathLike[str] | None = None) -> Path:
+    """Return where caches are kept: ``cache_dir``, else $PRGD_CACHE, else the user's cache folder.
+
+    Parameters
+    ----------
+    cache_dir : str or path, optional
+        Taken as it is when given.
+
+    Returns
+    -------
+    Path
+        Not created here. The user's cache folder is $XDG_CACHE_HOME/prgd, else ~/.cache/prgd.
+
+    Examples
+    --------
+    >>> cache_folder("here").name
+    'here'
+    """
+    chosen = cache_dir or os.environ.get("PRGD_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "prgd"
+
+
+class _NpyWriter:
+    """A one-dimensional .npy file that grows by blocks; its header is settled when it closes."""
+
+    def __init__(self, path: Path, dtype: npt.DTypeLike) -> None:
+        self.dtype = np.dtype(dtype)
+        self.size = 0
+        self.file = path.open("wb")
+        self._write_header()
+
+    def __enter__(self) -> _NpyWriter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self.file:
+            # NumPy pads headers for growth in place, so the second one is as long as the first
+            self.file.seek(0)
+            self._write_header()
+            self.file.flush()
+            os.fsync(self.file.fileno())
+
+    def _write_header(self) -> None:
+        descr = np.lib.format.dtype_to_descr(self.dtype)
+        header = {"descr": descr, "fortran_order": False, "shape": (self.size,)}
+        np.lib.format.write_array_header_1_0(self.file, header)
+
+    def append(self, values: npt.NDArray[Any]) -> None:
+        self.file.write(np.ascontiguousarray(values, dtype=self.dtype).data)
+        self.size += values.size
+
+
+def _identity(options: Options) -> dict[str, Any]:
+    source = options.path.resolve()
+    stat = source.stat()
+    return {
+        "format": _FORMAT_VERSION,
+        "source": str(source),
+        "size": stat.st_size,
+        "mtime_ns": stat.st_mtime_ns,
+        "dtype": str(options.dtype),
+        "zero_based": options.zero_based,
+        "n_features": options.n_features,
+    }
+
+
+def _write_cache(folder: Path, options: Options, identity: dict[str, Any]) -> None:
+    raw_path = folder / "indices.raw"
+    with ExitStack() as stack:
+        data = stack.enter_context(_NpyWriter(folder / "data.npy", options.dtype))
+        indptr = stack.enter_context(_NpyWriter(folder / "indptr.npy", np.int64))
+        labels = stack.enter_context(_NpyWriter(folder / "y.npy", np.float64))
+        raw = stack.enter_context(raw_path.open("wb"))
+        indptr.append(np.zeros(1, dtype=np.int64))
+
+        def append(block: Block) -> None:
+            indptr.append(data.size + np.cumsum(block.lengths))
+            data.append(block.data)
+            raw.write(np.ascontiguousarray(block.indices).data)
+            labels.append(block.y)
+
+        outcome = parse_blocks(options, append)
+    # only the whole file tells where indices start and how wide they are
+    with (
+        raw_path.open("rb") as source,
+        _NpyWriter(folder / "indices.npy", outcome.index_dtype) as indices,
+    ):
+        while (part := np.fromfile(source, dtype=np.int64, count=_COPY_COUNT)).size:
+            indices.append(part - outcome.first_index)
+    raw_path.unlink()
+    sizes = {name: (folder / f"{name}.npy").stat().st_size for name in _ARRAYS}
+    meta = {**identity, "n_columns": outcome.n_features, "bytes": sizes}
+    (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
+
+
+def _open_cache(folder: Path) -> CachedCSR | None:
+    """Map a cache, or return None where there is none that is whole."""
+    try:
+        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+        sizes = {name: (folder / f"{name}.npy").stat().st_size for name in _ARRAYS}
+        maps: dict[str, Any] = {
+            name: np.lib.format.open_memmap(folder / f"{name}.npy", mode="r") for name in _ARRAYS
+        }
+        cached = CachedCSR(**maps, n_features=int(meta["n_columns"]))
+        is_whole = (
+            sizes == meta["bytes"]
+            and cached.indptr.size == cached.y.size + 1
+            and cached.indptr[-1] == cached.data.size == cached.indices.size
+        )
+    except Exception:  # whatever is wrong with a cache, the text is there to be parsed again
+        return None
+    return cached if is_whole else None
+
+
+def _publish(made: Path, folder: Path) -> CachedCSR:
+    """Rename a finished cache into place; where another process was first, take that one."""
+    while True:
+        try:
+            made.rename(folder)
+        except OSError:
+            if not folder.exists():
+                raise
+        cached = _open_cache(folder)
+        if cached is not None:
+            return cached
+        damaged = _sibling(folder)
+        with suppress(FileNotFoundError):
+            folder.rename(damaged)
+        shutil.rmtree(damaged, ignore_errors=True)
+
+
+def _sibling(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.tmp-{uuid.uuid4().hex}")
+
+
+def _drop_leftovers(folder: Path) -> None:
+    """Remove what killed processes left of this cache; a live one has written within the day."""
+    for leftover in folder.parent.glob(f"{folder.name}.tmp-*"):
+        with suppress(OSError):
+            newest = max(file.stat().st_mtime for file in (leftover, *leftover.iterdir()))
+            if time.time() - newest > _LEFTOVER_AGE_S:
+                shutil.rmtree(leftover, ignore_errors=True)

@@ -1,0 +1,374 @@
+"""Where out-of-core rows come from: blocks and files, cut into parts that several threads load and sum.
+
+The cut depends on the data and on the bound on memory, never on the number of threads, so that
+results do not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd.errors import RowsLostError
+from prgd.rows.base import Storage, check_shape
+from prgd.rows.dense import as_float, dense_storage
+from prgd.rows.readers.libsvm import cache_libsvm
+from prgd.rows.sparse import canonical_csr, check_csr, csr_storage
+
+# What a thread reads at a time. It stays in the second-level cache until it is summed, which made a warm
+# pass twice as fast as with 32 MB, and no slower with a cold cache.
+BLOCK_BYTES = 2**22
+BLOCKS = 4  # of a part: fewer parts have less to hand from thread to thread
+_PAGE = 4096
+LEAST_ROWS = 64  # of a part of wide rows: each part has a vector of d sums to merge
+
+Indices = npt.NDArray[np.int64]
+Load = Callable[[slice], Iterator[tuple[slice, Storage]]]
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where parts come from: a file or a block in memory.
+
+    Attributes
+    ----------
+    at_once : int
+        How many parts may be loaded at the same time; 1 where the rows lie in memory, and threads share
+        a part instead.
+    """
+
+    n: int
+    d: int
+    labels: npt.NDArray[Any] | None
+    at_once: int
+
+    def parts(self) -> Iterable[slice]:
+        """Yield consecutive row ranges."""
+        ...
+
+    def reading(self) -> AbstractContextManager[Load]:
+        """Open for one pass: what loads a part, as one or more row ranges and their `Storage`.
+
+        A `Storage` is only good until the next one is asked for.
+        """
+        ...
+
+    def take(self, indices: Indices) -> Any:
+        """Return the rows x_i of these indices, ascending, as a float64 array or CSR matrix."""
+        ...
+
+
+class ArraySource:
+    """A dense array, in memory or mapped."""
+
+    at_once = 1
+
+    def __init__(self, X: Any, y: Any = None, rows_per_part: int | None = None) -> None:
+        self.n, self.d = check_shape(X.shape)
+        self.labels = None if y is None else np.asarray(y)
+        self._step = rows_per_part or self.n
+        self._X = as_float(X)
+
+    def parts(self) -> Iterable[slice]:
+        """Yield consecutive row ranges."""
+        return cuts(0, self.n, self._step)
+
+    def reading(self) -> AbstractContextManager[Load]:
+        """Return what describes a part to the kernels."""
+        return nullcontext(lambda rows: iter([(rows, dense_storage(self._X[rows]))]))
+
+    def take(self, indices: Indices) -> Any:
+        """Return the rows x_i of these indices."""
+        return self._X[indices].astype(np.float64)
+
+
+class CsrSource:
+    """CSR arrays, in memory or mapped, cut into parts of a bounded number of entries."""
+
+    def __init__(
+        self, csr: Any, d: int, y: Any = None, entries_per_part: int | None = None, at_once: int = 1
+    ) -> None:
+        check_csr(csr.data, csr.indices, csr.indptr, d)
+        self.n, self.d, self.at_once = *check_shape((csr.indptr.size - 1, d)), at_once
+        self.labels = None if y is None else np.asarray(y)
+        self._csr = csr
+        self._entries = entries_per_part or max(1, csr.data.size)
+
+    def parts(self) -> Iterable[slice]:
+        """Yield consecutive row ranges."""
+        indptr, start = self._csr.indptr, 0
+        while start < self.n:
+            limit = int(indptr[start]) + self._entries
+            stop = int(np.searchsorted(indptr, limit, side="right")) - 1
+            stop = min(max(stop, start + 1), self.n)
+            yield slice(start, stop)
+            start = stop
+
+    def _storage(self, rows: slice) -> Storage:
+        csr = self._csr
+        return csr_storage(csr.data, csr.indices, csr.indptr[rows.start : rows.stop + 1], self.d)
+
+    def reading(self) -> AbstractContextManager[Load]:
+        """Return what describes a part to the kernels."""
+        return nullcontext(lambda rows: iter([(rows, self._storage(rows))]))
+
+    def take(self, indices: Indices) -> Any:
+        """Return the rows x_i of these indices."""
+        return self._storage(slice(0, self.n)).gather(indices)
+
+
+def cuts(first: int, last: int, step: int) -> Iterator[slice]:
+    """Cut the rows from ``first`` to ``last`` into ranges of ``step``."""
+    for start in range(first, last, step):
+        yield slice(start, min(start + step, last))
+
+
+def block_source(X: Any, y: Any = None) -> Source:
+    """Return the source of a block in memory, dense or sparse."""
+    if hasattr(X, "tocsr"):
+        return CsrSource(canonical_csr(X), X.shape[1], y)
+    return ArraySource(np.asarray(X), y)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file as it was when it was opened first: a later pass must find the same one."""
+
+    path: Path
+    size: int
+    modified: int
+
+    @classmethod
+    def of(cls, path: Path) -> DataFile:
+        """Look at the file."""
+        facts = path.stat()
+        return cls(path, facts.st_size, facts.st_mtime_ns)
+
+    def check(self) -> None:
+        """Raise `RowsLostError` unless the file is still the same."""
+        try:
+            now = DataFile.of(self.path)
+        except OSError as error:
+            raise RowsLostError(
+                f"{self.path}: was there when the rows were opened, and cannot be read now "
+                f"({error.strerror}). Put the file back and go on from the last state."
+            ) from error
+        if now != self:
+            raise RowsLostError(
+                f"{self.path}: changed since the rows were opened ({self.size} bytes then, {now.size} now). "
+                "Open it again, and start anew: a run over two versions of a file means nothing."
+            )
+
+
+class NpySource:
+    """A ``.npy`` file in C order, read into a few small buffers.
+
+    Reading beats mapping: with a cold cache large reads keep the disk busier than page faults do, with a
+    warm one a buffer that stays in the processor's cache costs less than page tables; and a file that
+    shrinks in mid-pass is an error, where a map would end the process.
+    """
+
+    labels: npt.NDArray[Any] | None = None
+
+    def __init__(self, path: Path, mapped: Any, max_memory: int) -> None:
+        self.n, self.d = mapped.shape
+        self._file, self._dtype, self._offset = DataFile.of(path), mapped.dtype, mapped.offset
+        self._row = self.d * self._dtype.itemsize
+        size = min(max(BLOCK_BYTES, LEAST_ROWS * self._row), max_memory)
+        self._step = max(1, size // self._row)
+        self.at_once = max(1, max_memory // (self._step * self._row))
+
+    def parts(self) -> Iterable[slice]:
+        """Yield consecutive row ranges."""
+        return cuts(0, self.n, BLOCKS * self._step)
+
+    @contextmanager
+    def reading(self) -> Iterator[Load]:
+        """Return what reads a part; buffers are used again by the next one."""
+        self._file.check()
+        free: list[npt.NDArray[Any]] = []
+
+        def load(rows: slice) -> Iterator[tuple[slice, Storage]]:
+            buffer = free.pop() if free else self._buffer()
+            # opened anew: the system reads ahead for each open file, and two threads in one would confuse it
+            with self._file.path.open("rb", buffering=0) as file:
+                for piece in cuts(rows.start, rows.stop, self._step):
+                    block = buffer[: piece.stop - piece.start]
+                    self._fill(file, block, piece.start)
+                    yield piece, dense_storage(block)
+            free.append(buffer)
+
+        yield load
+
+    def _buffer(self) -> npt.NDArray[Any]:
+        # it lies in its pages as its rows do in the file's: copies were up to half as fast elsewhere
+        raw = np.empty(self._step * self._row + _PAGE, np.uint8)
+        first = (self._offset - raw.ctypes.data) % _PAGE
+        rows: npt.NDArray[Any] = raw[first : first + self._step * self._row].view(self._dtype)
+        return rows.reshape(self._step, self.d)
+
+    def _fill(self, file: FileIO, block: npt.NDArray[Any], start: int) -> None:
+        left = block.data.cast("B")
+        file.seek(self._offset + start * self._row)
+        while count := file.readinto(left):
+            left = left[count:]
+        if len(left):
+            self._file.check()
+            raise RowsLostError(f"{self._file.path}: ends before its last row. Write it again.")
+
+    def take(self, indices: Indices) -> Any:
+        """Return the rows x_i of these indices."""
+        found = np.empty((indices.size, self.d), self._dtype)
+        self._file.check()
+        with self._file.path.open("rb", buffering=0) as file:
+            for k, row in enumerate(indices.tolist()):
+                self._fill(file, found[k], row)
+        return found.astype(np.float64)
+
+
+def file_kind(path: Path) -> Literal["npy", "parquet", "libsvm"]:
+    """Tell the kind of a file by its name."""
+    suffixes = [s for s in path.suffixes if s not in (".gz", ".bz2", ".xz")]
+    suffix = suffixes[-1].lower() if suffixes else ""
+    if suffix == ".npy":
+        return "npy"
+    if suffix == ".parquet":
+        return "parquet"
+    if suffix in (".svm", ".libsvm", ".svmlight", ".txt"):
+        return "libsvm"
+    raise ValueError(
+        f"{path}: unknown kind of file. Out of core: .npy, .parquet, .svm, .libsvm, .svmlight, "
+        ".txt (the last four also .gz, .bz2, .xz)."
+    )
+
+
+def npy_source(path: Path, max_memory: int) -> Source:
+    """Open a ``.npy`` file: read in parts, or mapped where its columns lie together."""
+    try:
+        X = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path}: cannot be read as a .npy array ({error}).") from error
+    if X.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(
+            f"{path}: holds {X.dtype}; out-of-core rows must be float32 or float64. Save it as such."
+        )
+    check_shape(X.shape)
+    if X.flags.c_contiguous:
+        return NpySource(path, X, max_memory)
+    return ArraySource(X, None, max(1, max_memory // (X.shape[1] * X.itemsize)))
+
+
+def libsvm_source(path: Path, max_memory: int, cache_dir: str | Path | None) -> Source:
+    """Parse a LIBSVM text file once into a binary cache, and map that."""
+    csr = cache_libsvm(path, cache_dir)
+    entry = csr.data.itemsize + csr.indices.itemsize
+    # a part has a vector of d sums to clear and to merge: many entries for every column
+    entries = max(1, min(max(BLOCK_BYTES // entry, 16 * csr.n_features), max_memory // entry))
+    return CsrSource(csr, csr.n_features, csr.y, entries, max(1, max_memory // (entries * entry)))
+
+
+class ParquetSource:
+    """A Parquet file: a part is a row group, decoded in batches of rows through pyarrow."""
+
+    def __init__(self, path: Path, label: str, max_memory: int) -> None:
+        file = open_parquet(path)
+        names = file.schema_arrow.names
+        if label not in names:
+            raise ValueError(f"{path}: no column {label!r}; its columns are {', '.join(names[:20])}.")
+        self.columns = [name for name in names if name != label]
+        types = [file.schema_arrow.field(name).type for name in self.columns]
+        single = bool(types) and all(str(kind) == "float" for kind in types)
+        self._dtype = np.dtype(np.float32 if single else np.float64)
+        self._file = DataFile.of(path)
+        self.labels = file.read([label]).column(0).to_numpy()
+        groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
+        self._ends = np.cumsum([group.num_rows for group in groups])
+        self.n, self.d = check_shape((file.metadata.num_rows, len(self.columns)))
+        # a batch is held twice: as pyarrow's columns and as our block
+        row = 2 * self.d * self._dtype.itemsize
+        self._batch = max(1, min(max(2 * BLOCK_BYTES, LEAST_ROWS * row), max_memory) // row)
+        # pyarrow holds the encoded bytes of a row group while it is decoded
+        encoded = max(group.total_byte_size for group in groups)
+        self.at_once = max(1, max_memory // (encoded + self._batch * row))
+
+    def parts(self) -> Iterable[slice]:
+        """Yield the row ranges of the row groups."""
+        for start, stop in zip([0, *self._ends[:-1].tolist()], self._ends.tolist(), strict=True):
+            if stop > start:
+                yield slice(start, stop)
+
+    @contextmanager
+    def reading(self) -> Iterator[Load]:
+        """Open the file for one pass."""
+        self._file.check()
+        free: list[Any] = []  # a ParquetFile serves one thread at a time
+
+        def load(rows: slice) -> Iterator[tuple[slice, Storage]]:
+            file = free.pop() if free else open_parquet(self._file.path)
+            for batch_rows, block in self._blocks(file, rows):
+                yield batch_rows, dense_storage(block)
+            free.append(file)
+
+        yield load
+
+    def _blocks(self, file: Any, rows: slice) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+        """Decode the row group that begins at ``rows`` batch by batch."""
+        group, start = int(np.searchsorted(self._ends, rows.start, side="right")), rows.start
+        for batch in file.iter_batches(
+            self._batch, row_groups=[group], columns=self.columns, use_threads=False
+        ):
+            yield slice(start, start + batch.num_rows), self._block(batch, start)
+            start += batch.num_rows
+
+    def _block(self, batch: Any, start: int) -> npt.NDArray[Any]:
+        block = np.empty((self.d, batch.num_rows), self._dtype)
+        for j, column in enumerate(batch.columns):
+            place = f"{self._file.path}: column {self.columns[j]!r}"
+            if column.null_count:
+                row = start + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+                raise ValueError(f"{place} has no value at row {row}.")
+            try:
+                block[j] = column.to_numpy(zero_copy_only=False)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{place} is not numeric. Encode it first.") from error
+        return block.T
+
+    def whole(self) -> npt.NDArray[Any]:
+        """Return all rows as one array."""
+        X, file = np.empty((self.n, self.d), self._dtype), open_parquet(self._file.path)
+        for part in self.parts():
+            for rows, block in self._blocks(file, part):
+                X[rows] = block
+        return X
+
+    def take(self, indices: Indices) -> Any:
+        """Return the rows x_i of these indices, from the row groups that hold them."""
+        found = np.empty((indices.size, self.d))
+        with self.reading() as load:
+            for part in self.parts():
+                if np.searchsorted(indices, part.start) == np.searchsorted(indices, part.stop):
+                    continue
+                for rows, storage in load(part):
+                    mine = slice(*np.searchsorted(indices, [rows.start, rows.stop]).tolist())
+                    if mine.stop > mine.start:
+                        found[mine] = storage.gather(indices[mine] - rows.start)
+        return found
+
+
+def open_parquet(path: Path) -> Any:
+    """Open a file with pyarrow."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("Parquet files need pyarrow: pip install 'prgd[report]'.") from error
+    try:
+        return pyarrow.parquet.ParquetFile(path)
+    except Exception as error:  # pyarrow's own family of errors
+        raise ValueError(f"{path}: cannot be read as Parquet ({error}).") from error

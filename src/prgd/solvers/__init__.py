@@ -1,0 +1,1 @@
+"""Solvers on some rows of one problem: working set, pairwise descent, interior point, polish, Newton."""

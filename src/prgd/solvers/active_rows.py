@@ -1,0 +1,241 @@
+"""The rows that carry weight at w, gathered once, and the Newton systems on them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd._types import Array
+from prgd.norms import norm
+from prgd.problem import Problem
+
+Indices = npt.NDArray[np.int64]
+
+WINDOW = 28.0  # a row whose margin is this far above the smallest has a weight below e^-28 = 7e-13 of it
+MISSING = 1e-6  # share of the weight that may lie outside the active rows
+GATHER_BYTES = 2**27  # active rows are copied while they take no more; else the engine multiplies
+CHECK = 4  # steps of the conjugate gradients in row space between two looks at the residual
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+class ActiveRows:
+    r"""Rows near the smallest margin of ``w``: their weights, and systems in the Hessian of log L.
+
+    .. math:: H = Z^\top D Z + \lambda I, \qquad D = \mathrm{diag}(p) - p p^\top
+
+    (with an intercept, one such D for each class and the rows of that class alone).
+
+    Parameters
+    ----------
+    problem : Problem, with the exponential loss.
+    w : ndarray of shape (d,)
+    indices : ascending indices of the rows.
+
+    Attributes
+    ----------
+    reads : float
+        Rows read so far divided by n: once to gather them, and once for each product.
+
+    Examples
+    --------
+    >>> problem = Problem([[1.0, 0.0], [0.0, 1.0]])
+    >>> rows = ActiveRows(problem, np.zeros(2), np.arange(2))
+    >>> rows.solve(1.0, np.array([1.0, 0.0]), 0.0).round(12)  # H = [[1.25, -0.25], [-0.25, 1.25]]
+    array([0.83333333, 0.16666667])
+    """
+
+    def __init__(self, problem: Problem, w: Array, indices: Indices) -> None:
+        self.w, self.indices, self.reads = w, indices, indices.size / problem.n
+        self._rows, self._n = problem.rows, problem.n
+        self._Z = _gather(problem.rows, indices)
+        signs, weights = problem.rows.signs()[indices], problem.rows.weights()
+        self._groups: list[Any] = [slice(None)]
+        if problem.fit_intercept:
+            self._groups = [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)]
+        # a weight of 3 is three copies of a row, and must lead to the same steps
+        self._copies = np.ones(indices.size)
+        if weights.size:
+            self._copies = weights[indices] / weights[weights > 0.0].min()
+        self._margins, self._slopes = self._times(self._Z, w), np.zeros(indices.size)
+
+    @classmethod
+    def find(cls, problem: Problem, w: Array, indices: Indices) -> ActiveRows:
+        """Gather the rows of an earlier look; where weight lies elsewhere, look at all rows by a pass."""
+        reads = 0.0
+        if indices.size:
+            rows = cls(problem, w, indices)
+            missing = max(MISSING, 100.0 * EPSILON * problem.max_norm * norm(w))
+            if all(
+                abs(tally.log_sum - log_sum) <= missing
+                for tally, log_sum in zip(problem.tallies(w), rows._log_sums(), strict=True)
+            ):
+                return rows
+            reads = rows.reads
+        rows = cls(problem, w, problem.near(w, WINDOW))
+        rows.reads += reads + 1.0
+        return rows
+
+    def _log_sums(self) -> list[float]:
+        sums = []
+        for group in self._groups:
+            exponent = self._exponent(0.0)[group]
+            top = float(exponent.max())
+            sums.append(top + math.log(float(np.exp(exponent - top).sum())))
+        return sums
+
+    def _exponent(self, size: float) -> Array:
+        weights = self._rows.weights()
+        exponent = -(self._margins + size * self._slopes)
+        return exponent + np.log(weights[self.indices]) if weights.size else exponent
+
+    def aim(self, direction: Array) -> None:
+        """Choose the direction along which `dual` moves."""
+        self._slopes = self._times(self._Z, direction)
+
+    def weights(self, size: float = 0.0) -> Array:
+        """Return p at ``w + size direction``, of sum 1 (of 1/2 in each class with an intercept)."""
+        p = self._exponent(size)
+        for group in self._groups:
+            part = np.exp(p[group] - p[group].max())
+            p[group] = part / (part.sum() * len(self._groups))
+        return p
+
+    def dual(self, size: float) -> Array:
+        """Return ``Z^T p`` at ``w + size direction``."""
+        return self._combine(self._Z, self.weights(size))
+
+    def solve(self, lam: float, b: Array, residual: float, ray: Array | None = None) -> Array:
+        r"""Return the Newton step x, with :math:`\|H x - b\|` at most ``residual``.
+
+        Parameters
+        ----------
+        lam : float
+        b : ndarray of shape (d,)
+            The negative gradient, ``Z^T p - lam w``.
+        residual : float
+        ray : ndarray of shape (d,), optional
+            A first direction to try, the rescaling ``w``.
+        """
+        p, kept = self.weights(), np.ones(self.indices.size, bool)
+        for group in self._groups:  # fewer than when they were gathered, as the weights concentrate
+            kept[group] = self._margins[group] <= self._margins[group].min() + WINDOW
+        if self._Z is None:
+            return self._solve_by_features(None, np.where(kept, p, 0.0), self._groups, lam, b, residual, ray)
+        Z, p, groups = self._Z, p[kept], self._groups
+        if not kept.all():
+            Z, place = Z[kept], np.cumsum(kept) - 1
+            groups = [g if isinstance(g, slice) else place[g[kept[g]]] for g in groups]
+        # Early, weights are even and H well conditioned. Late, p_i / lam spans many decades, which the
+        # system in row space does not feel; but there the rows must be fewer than the features.
+        margins, copies = self._margins[kept], self._copies[kept]
+        if float(p @ margins) > WINDOW and copies.sum() <= b.size:
+            return self._solve_by_rows(Z, p, groups, lam, margins, copies, residual)
+        return self._solve_by_features(Z, p, groups, lam, b, residual, ray)
+
+    def _solve_by_features(
+        self, Z: Any, p: Array, groups: list[Any], lam: float, b: Array, residual: float, ray: Array | None
+    ) -> Array:
+        """Conjugate gradients on H x = b, from the best multiple of the ray."""
+
+        def times(v: Array) -> Array:
+            return self._combine(Z, p * _centred(self._times(Z, v), p, groups)) + lam * v
+
+        x, r = np.zeros(b.size), b
+        if ray is not None:
+            image = times(ray)
+            size = float(ray @ b) / float(ray @ image)
+            x, r = size * ray, b - size * image
+        q, square, residual = r, float(r @ r), max(residual, EPSILON * norm(b))
+        for _ in range(4 * min(p.size, b.size) + 20):
+            if not square > residual**2:
+                break
+            image = times(q)
+            size = square / float(q @ image)
+            x, r = x + size * q, r - size * image
+            square, last = float(r @ r), square
+            q = r + (square / last) * q
+        return x
+
+    def _solve_by_rows(
+        self,
+        Z: Any,
+        p: Array,
+        groups: list[Any],
+        lam: float,
+        margins: Array,
+        copies: Array,
+        residual: float,
+    ) -> Array:
+        r"""Preconditioned conjugate gradients for the same step in row space, a ridge regression.
+
+        Newton's next iterate is ``Z^T a`` with
+
+        .. math:: Z Z^\top a + \lambda a / p + \tau 1 = Z w, \qquad 1^\top a = 1 / \lambda
+
+        (a tau and a sum for each class). It starts from ``a = p / lam``, which is w rescaled to this
+        lam, and the diagonal takes the span of p away. The residual of H x = b is ``Z^T D r``.
+        """
+        diagonal = _squares(Z) / copies + lam / p
+        self.reads += p.size / self._n
+        inverse = 1.0 / diagonal
+        w_next = self._combine(Z, p) / lam
+        r = _centred(margins - self._times(Z, w_next), inverse, groups)
+        q, square = inverse * r, float(r @ (inverse * r))
+        for k in range(1, 4 * p.size + 21):
+            if not square > 0.0:
+                break
+            step = self._combine(Z, q)
+            image = self._times(Z, step) + (lam / p) * q
+            size = square / float(q @ image)
+            w_next, r = w_next + size * step, _centred(r - size * image, inverse, groups)
+            if k % CHECK == 0 and norm(self._combine(Z, p * _centred(r, p, groups))) <= residual:
+                break
+            square, last = float(r @ (inverse * r)), square
+            q = inverse * r + (square / last) * q
+        return w_next - self.w
+
+    def _times(self, Z: Any, v: Array) -> Array:
+        if Z is None:
+            self.reads += 1.0
+            return self._rows.margins(v)[self.indices]
+        self.reads += Z.shape[0] / self._n
+        return np.asarray(Z @ v)
+
+    def _combine(self, Z: Any, q: Array) -> Array:
+        if Z is None:
+            self.reads += np.count_nonzero(q) / self._n
+            full = np.zeros(self._n)
+            full[self.indices] = q
+            return self._rows.combine(full)
+        self.reads += Z.shape[0] / self._n
+        return np.asarray(Z.T @ q)
+
+
+def _centred(v: Array, weight: Array, groups: list[Any]) -> Array:
+    """Return v less its weighted mean in each group."""
+    v = v.copy()
+    # Twice: rounding leaves eps |v| of the mean, which the rows that share it sum up to eps gamma ||v||.
+    # That may exceed lam ||v||, and then the length of w would be lost to rounding.
+    for group in groups * 2:
+        v[group] -= float(weight[group] @ v[group]) / float(weight[group].sum())
+    return v
+
+
+def _squares(Z: Any) -> Array:
+    """Return the squared norms of the rows."""
+    if isinstance(Z, np.ndarray):
+        return np.asarray(np.einsum("ij,ij->i", Z, Z))
+    return np.asarray(Z.multiply(Z).sum(axis=1)).ravel()
+
+
+def _gather(rows: Any, indices: Indices) -> Any:
+    """Return the rows as a matrix, or None where a copy of them would be large."""
+    if 8 * indices.size * rows.d > GATHER_BYTES:
+        sample = rows.take(indices[:: -(-indices.size // 16)])
+        size = sample.nbytes if isinstance(sample, np.ndarray) else sample.data.nbytes + sample.indices.nbytes
+        if size / sample.shape[0] * indices.size > GATHER_BYTES:
+            return None
+    return rows.take(indices)
