@@ -52,7 +52,7 @@ def measure(client: Any, workers: int, n: int, d: int, partitions: int, passes: 
     w *= 3.0 / np.linalg.norm(w)
     work = 0.0
     for k in range(partitions):
-        rows = prgd.DenseRows(*block(k, n, d), n_threads=1)
+        rows = prgd.rows.DenseRows(*block(k, n, d), n_threads=1)
         work += median_s(lambda rows=rows: rows.tallies(w, "exponential"), 5)
     blocks = [delayed(block)(k, n, d) for k in range(partitions)]
     with prgd.open_cluster(blocks, client=client) as rows:

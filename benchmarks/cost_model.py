@@ -100,10 +100,10 @@ def measure(folder: Path) -> Constants:
     X, y = planted(SMALL)
     plain = Sum(X, y, "float32", THREADS)
     plain()
-    rows = prgd.DenseRows(X, y)
+    rows = prgd.rows.DenseRows(X, y)
     rows.tallies(w, "exponential", True)
     memory_read, memory_pass = median_s(plain), median_s(lambda: rows.tallies(w, "exponential", True))
-    one = prgd.DenseRows(X, y, n_threads=1)
+    one = prgd.rows.DenseRows(X, y, n_threads=1)
     one_thread = median_s(lambda: one.tallies(w, "exponential", True))
     rows.measure()
     both_measure, one_measure = median_s(rows.measure), median_s(one.measure)
@@ -170,7 +170,7 @@ def check(c: Constants, folder: Path) -> list[Run]:
     def ngd(rows: Any) -> None:
         prgd.run(prgd.Problem(rows, fit_intercept=True), prgd.NGD(), stop=steps)
 
-    dense = prgd.DenseRows(X, y)
+    dense = prgd.rows.DenseRows(X, y)
     looks = steps + 1
     measuring = size / c.memory_measure
     predicted = measuring + looks * size / c.memory_pass

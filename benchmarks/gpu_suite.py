@@ -99,9 +99,9 @@ def trajectories() -> Iterator[Check]:
     data = prgd.datasets.synthetic_one(0)
     X = torch.from_numpy(data.X).to(DEVICE)
     for name, algorithm in {
-        "GD": prgd.GD(), "NGD": prgd.NGD(), "PRGD": prgd.PRGD(), "loss-scaled GD": prgd.LossScaledGD(),
-        "dual acceleration": prgd.DualAcceleration(), "game dynamics": prgd.GameDynamics(),
-        "gated PRGD": prgd.GatedPRGD(), "progressive Newton": prgd.ProgressiveNewton(),
+        "GD": prgd.GD(), "NGD": prgd.NGD(), "PRGD": prgd.PRGD(), "loss-scaled GD": prgd.algorithms.LossScaledGD(),
+        "dual acceleration": prgd.algorithms.DualAcceleration(), "game dynamics": prgd.algorithms.GameDynamics(),
+        "gated PRGD": prgd.algorithms.GatedPRGD(), "progressive Newton": prgd.algorithms.ProgressiveNewton(),
     }.items():  # fmt: skip
         for fit_intercept in (False, True):
             a = prgd.Problem(torch.from_numpy(data.X), data.y, fit_intercept=fit_intercept)

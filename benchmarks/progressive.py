@@ -117,10 +117,10 @@ def curves(task: Task) -> Iterator[tuple[str, bool, list[list[float]]]]:
     passes = PASSES[task.size]
     for intercept in (False, True):
         stop = prgd.any_of(prgd.Gap(LAST_GAP), MOST_STEPS)
-        yield NEWTON, intercept, watch(problem(intercept), prgd.ProgressiveNewton(), None, stop)[0]
+        yield NEWTON, intercept, watch(problem(intercept), prgd.algorithms.ProgressiveNewton(), None, stop)[0]
     for name, algorithm in (
-        ("gated PRGD", prgd.GatedPRGD()),
-        ("dual acceleration", prgd.DualAcceleration()),
+        ("gated PRGD", prgd.algorithms.GatedPRGD()),
+        ("dual acceleration", prgd.algorithms.DualAcceleration()),
         ("NGD", prgd.NGD()),
     ):
         stop = prgd.any_of(prgd.Gap(LEVELS[-1]), passes)

@@ -15,7 +15,7 @@ warm = prgd.run(problem, prgd.GD(), stop=1000)
 runs = [
     ("GD", prgd.GD(), None, "#999999"),
     ("NGD", prgd.NGD(), None, "#E69F00"),
-    ("dual acceleration", prgd.DualAcceleration(), None, "#009E73"),
+    ("dual acceleration", prgd.algorithms.DualAcceleration(), None, "#009E73"),
     ("PRGD, after 1,000 warm-up steps of GD", prgd.PRGD(), warm, "#0072B2"),
 ]
 

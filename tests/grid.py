@@ -148,13 +148,13 @@ ALGORITHMS: dict[str, Entry] = {
     "gd": Entry(prgd.GD(), gap=0.9),
     "ngd": Entry(prgd.NGD(), gap=0.9),
     "prgd": Entry(prgd.PRGD(), warm=True, gap=1e-5),
-    "loss-scaled-gd": Entry(prgd.LossScaledGD(), gap=0.9),
-    "dual-acceleration": Entry(prgd.DualAcceleration(), steps=2000, gap=1e-3),
-    "game-dynamics": Entry(prgd.GameDynamics(), steps=2000, gap=1e-3),
-    "gated-prgd": Entry(prgd.GatedPRGD(), gap=1e-3),
+    "loss-scaled-gd": Entry(prgd.algorithms.LossScaledGD(), gap=0.9),
+    "dual-acceleration": Entry(prgd.algorithms.DualAcceleration(), steps=2000, gap=1e-3),
+    "game-dynamics": Entry(prgd.algorithms.GameDynamics(), steps=2000, gap=1e-3),
+    "gated-prgd": Entry(prgd.algorithms.GatedPRGD(), gap=1e-3),
     # within a phase few rows carry weight, H is nearly singular and a step multiplies rounding by up to
     # 1e3; where the phase is solved the iterates agree again, to 1e-12
-    "progressive-newton": Entry(prgd.ProgressiveNewton(), steps=40, gap=1e-9, history_tol=1e-4),
+    "progressive-newton": Entry(prgd.algorithms.ProgressiveNewton(), steps=40, gap=1e-9, history_tol=1e-4),
 }
 
 

@@ -37,7 +37,7 @@ def changed(part: str) -> contextlib.AbstractContextManager[Any]:
     from prgd.solvers import working_set as gram
 
     def six_steps(problem: Any) -> Any:
-        return prgd.run(problem, prgd.find_algorithm("dual-acceleration")(), stop=6).w
+        return prgd.run(problem, prgd.algorithms.find_algorithm("dual-acceleration")(), stop=6).w
 
     others = {
         "a longer start": (solver, "_mean", six_steps),
@@ -74,7 +74,7 @@ class Solver(BaseSolver):
 
         if self.part == "all rows at once" and X.shape[0] > MOST_ROWS:
             return True, f"the Gram matrix of {X.shape[0]} rows is too large"
-        if self.part.endswith("alone") and self._algorithm() not in prgd.ALGORITHMS:
+        if self.part.endswith("alone") and self._algorithm() not in prgd.algorithms.ALGORITHMS:
             return True, f"this version has no algorithm {self._algorithm()}"
         return False, None
 
@@ -95,7 +95,7 @@ class Solver(BaseSolver):
         import prgd
 
         problem = prgd.Problem(self.X, self.y, fit_intercept=self.fit_intercept)
-        algorithm = prgd.find_algorithm(self._algorithm())()
+        algorithm = prgd.algorithms.find_algorithm(self._algorithm())()
         # a still w proves nothing: without the rule a stalled run would last until the limit
         stop = prgd.any_of(prgd.Gap(self.tol), prgd.Stalled(3000))
         found = prgd.run(problem, algorithm, stop=stop).certificate

@@ -6,39 +6,15 @@ step; every run returns an interval that holds the largest margin.
 
 from typing import TYPE_CHECKING, Any
 
-from prgd import datasets, rows, schedules
-from prgd.algorithms import (
-    ALGORITHMS,
-    GD,
-    NGD,
-    PRGD,
-    DualAcceleration,
-    GameDynamics,
-    GatedPRGD,
-    LossScaledGD,
-    ProgressiveNewton,
-    find_algorithm,
-)
+from prgd import algorithms, datasets, losses, norms, rows, schedules
+from prgd.algorithms import GD, NGD, PRGD
 from prgd.certificate import Certificate
 from prgd.errors import NotSeparableError, NotSeparableWarning, RowsLostError, ZeroRowWarning
 from prgd.loop import run
 from prgd.maxmargin import MaxMarginResult, max_margin
 from prgd.problem import Problem
-from prgd.result import History, Record, Result, Status
-from prgd.rows import ChunkedRows, ClusterRows, DenseRows, SparseRows, open_cluster, open_rows
-from prgd.schedules import (
-    Constant,
-    Every,
-    ExplicitRadii,
-    ExplicitTimes,
-    Geometric,
-    Polynomial,
-    PolynomialPhases,
-    PowerRadii,
-    PowerTimes,
-    ProofRadius,
-    ToyRadius,
-)
+from prgd.result import History, Result, Status
+from prgd.rows import open_cluster, open_rows
 from prgd.separation import Separability, separability
 from prgd.stopping import Gap, MarginError, MaxSteps, Stalled, any_of
 
@@ -48,25 +24,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "ALGORITHMS",
     "GD",
     "NGD",
     "PRGD",
     "Certificate",
-    "ChunkedRows",
-    "ClusterRows",
-    "Constant",
-    "DenseRows",
-    "DualAcceleration",
-    "Every",
-    "ExplicitRadii",
-    "ExplicitTimes",
-    "GameDynamics",
     "Gap",
-    "GatedPRGD",
-    "Geometric",
     "History",
-    "LossScaledGD",
     "MarginError",
     "MaxMarginClassifier",
     "MaxMarginResult",
@@ -74,26 +37,19 @@ __all__ = [
     "NotSeparableError",
     "NotSeparableWarning",
     "PRGDClassifier",
-    "Polynomial",
-    "PolynomialPhases",
-    "PowerRadii",
-    "PowerTimes",
     "Problem",
-    "ProgressiveNewton",
-    "ProofRadius",
-    "Record",
     "Result",
     "RowsLostError",
     "Separability",
-    "SparseRows",
     "Stalled",
     "Status",
-    "ToyRadius",
     "ZeroRowWarning",
+    "algorithms",
     "any_of",
     "datasets",
-    "find_algorithm",
+    "losses",
     "max_margin",
+    "norms",
     "open_cluster",
     "open_rows",
     "rows",

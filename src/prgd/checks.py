@@ -14,10 +14,10 @@ def check_positive(name: str, value: float, *, above: float = 0.0) -> None:
         raise ValueError(f"{name} must be a finite number above {above:g}; got {value!r}.")
 
 
-def check_whole(name: str, value: int, *, least: int) -> None:
-    """Raise ``ValueError`` unless ``value`` is a whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+def check_integer(name: str, value: int, *, minimum: int) -> None:
+    """Raise ``ValueError`` unless ``value`` is an integer of at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise ValueError(f"{name} must be an integer of at least {minimum}; got {value!r}.")
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ValueError:

@@ -22,14 +22,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from prgd._types import Array
 from prgd.algorithms import GD, PRGD
 from prgd.certificate import Certificate
-from prgd.checks import check_whole
+from prgd.checks import check_integer
 from prgd.errors import NotSeparableWarning
 from prgd.loop import run
 from prgd.maxmargin import max_margin
 from prgd.norms import norm, rescale
 from prgd.problem import Problem
 from prgd.result import Result, Status
-from prgd.schedules import Radius, Times, parse_phases, parse_radius
+from prgd.schedules import Radius, Times, as_radius, as_times
 from prgd.stopping import Gap, any_of
 
 _FLOATS = (np.float64, np.float32)
@@ -466,12 +466,12 @@ class PRGDClassifier(_LinearClassifier):
 
     def _fit_one(self, X: Any, y: Any, weights: Array | None, start: Array | None) -> _Found:
         method = PRGD(
-            R=parse_radius(self.radius) if isinstance(self.radius, str) else self.radius,
-            T=parse_phases(self.phases) if isinstance(self.phases, str) else self.phases,
+            R=as_radius(self.radius),
+            T=as_times(self.phases),
             eta=float(self.eta),
         )
         steps, most = index(self.warmup_steps), index(self.max_iter)
-        check_whole("warmup_steps", steps, least=1)
+        check_integer("warmup_steps", steps, minimum=1)
         problem = Problem(
             X,
             y,

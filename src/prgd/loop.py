@@ -12,7 +12,7 @@ import numpy as np
 from prgd._types import Array
 from prgd.algorithms.base import Algorithm, State
 from prgd.certificate import Certificate
-from prgd.checks import check_whole
+from prgd.checks import check_integer
 from prgd.errors import RowsLostError
 from prgd.norms import norm
 from prgd.problem import Problem
@@ -72,7 +72,7 @@ def run(
     'CERTIFIED'
     """
     rule = any_of(stop)
-    check_whole("record", record, least=1)
+    check_integer("record", record, minimum=1)
     state, certificate, history = _begin(problem, algorithm, w0, resume, record)
     status: Status | None = None
     now: Record | None = None

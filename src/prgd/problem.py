@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from prgd._types import Array
 from prgd.errors import ZeroRowWarning
-from prgd.losses import check_loss, log_slope
+from prgd.losses import EXPONENTIAL, Loss, as_loss
 from prgd.norms import norm
 from prgd.rows import DenseRows, Rows, SparseRows
 from prgd.tally import Tally
@@ -53,15 +53,15 @@ class Problem:
         X: Any,
         y: Any = None,
         *,
-        loss: str = "exponential",
+        loss: Loss | str = "exponential",
         sample_weight: Any = None,
         fit_intercept: bool = False,
         scale: str = "max",
         n_threads: int | None = None,
     ) -> None:
-        self.loss = check_loss(loss)
+        self.loss = as_loss(loss)
         self.fit_intercept = bool(fit_intercept)
-        if self.fit_intercept and self.loss != "exponential":
+        if self.fit_intercept and self.loss != EXPONENTIAL:
             raise ValueError(
                 "fit_intercept=True needs loss='exponential': only there the unpenalised intercept "
                 f"has a closed form; got loss={loss!r}. Or add a constant column to X."
@@ -99,7 +99,7 @@ class Problem:
         return 1.0 / self.max_norm**2
 
     def __repr__(self) -> str:
-        options = f"loss={self.loss!r}, fit_intercept={self.fit_intercept}, scale={self.scale!r}"
+        options = f"loss={str(self.loss)!r}, fit_intercept={self.fit_intercept}, scale={self.scale!r}"
         return f"Problem({self.n} x {self.d} {type(self.rows).__name__}, {options})"
 
     def tallies(self, w: Array) -> tuple[Tally, ...]:
@@ -137,7 +137,7 @@ class Problem:
 
     def normalized_gradient(self, w: Array) -> Array:
         r"""Return :math:`\nabla L(w) / L(w)` (equation of NGD, Section 3)."""
-        if self.loss == "exponential":
+        if self.loss == EXPONENTIAL:
             return -self.dual(w)
         return -self.tallies(w)[0].slope_over_value * self.dual(w)
 
@@ -211,7 +211,7 @@ class Problem:
 
     def weights(self, w: Array) -> Array:
         """Return the p of the certificate: ``s_i (-l'(m_i))``, of sum 1 (of 1/2 in each class)."""
-        exponent = log_slope(self.rows.margins(w), self.loss)
+        exponent = self.loss.log_slope(self.rows.margins(w))
         sample_weight = self.rows.weights()
         if sample_weight.size:
             exponent[sample_weight == 0.0] = -np.inf

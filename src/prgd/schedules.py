@@ -1,34 +1,51 @@
 """Radii R_k and times T_k of Algorithm 1, as frozen values whose repr is the whole configuration.
 
-A radius is called with ``(k, w, R_0)``, so that state-dependent ones are schedules too. A time is
-called with ``k`` and returns the absolute step of the k-th rescaling: whole, from ``T(0) = 0`` on,
-strictly increasing.
+Radii come in two kinds. A `Radius` is a formula of ``(k, R_0)`` and serves the core and the deep optimizers
+alike; it works elementwise where R_0 is an array or a tensor. A `StateRadius` also reads the iterate, through
+the `Evaluation` at which phase k begins, so the deep optimizers refuse it. A time is called with ``k`` and
+returns the absolute step of the k-th rescaling: an integer, from ``T(0) = 0`` on, strictly increasing.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
 from prgd._types import Array
-from prgd.checks import check_positive, check_whole, unknown
+from prgd.checks import check_integer, check_positive
 from prgd.norms import norm
+from prgd.values import parse
 
-# 1.2**k overflows near k = 3893; beyond this norm no double-precision margin changes any more
+if TYPE_CHECKING:
+    from prgd.problem import Evaluation
+
+# 1.2**k overflows near k = 3893; beyond this norm no double-precision margin changes any more.
 MAX_RADIUS = 1e200
 NEVER = 2**62
 
 
-class Radius(Protocol):
-    """``(k, w, R_0) -> R_k``."""
+class Radius:
+    """The radius of phase k as a formula of k and the first norm R_0."""
 
-    def __call__(self, k: int, w: Array, R_0: float) -> float:
-        """Return the radius of phase k, which begins at ``w``."""
-        ...
+    def __call__(self, k: int, R_0: Any) -> Any:
+        """Return R_k; elementwise where R_0 is an array or a tensor."""
+        raise NotImplementedError
+
+    def at(self, k: int, R_0: float, at: Evaluation) -> float:
+        """Return R_k for a phase that begins at ``at``; a formula does not look at it."""
+        return float(self(k, R_0))
+
+
+class StateRadius:
+    """The radius of phase k as a function of the iterate at which the phase begins."""
+
+    def at(self, k: int, R_0: float, at: Evaluation) -> float:
+        """Return R_k for a phase that begins at ``at``."""
+        raise NotImplementedError
 
 
 class Times(Protocol):
@@ -39,22 +56,27 @@ class Times(Protocol):
         ...
 
 
-def _power(R_0: float, base: float, exponent: float) -> float:
-    """Return ``R_0 * base**exponent``, capped at ``MAX_RADIUS``."""
+def _at_most(R_k: Any, cap: float) -> Any:
+    return min(R_k, cap) if isinstance(R_k, (int, float)) else R_k.clip(max=cap)
+
+
+def _power(R_0: Any, base: float, exponent: float, cap: float = MAX_RADIUS) -> Any:
+    """Return ``R_0 * base**exponent``, at most ``cap``."""
     growth = exponent * math.log(base)
-    if math.log(R_0) + growth >= math.log(MAX_RADIUS):
-        return MAX_RADIUS
-    R_k = R_0 * base**exponent if growth < 700.0 else math.exp(math.log(R_0) + growth)
-    return min(R_k, MAX_RADIUS)
+    if growth < 700.0:
+        return _at_most(R_0 * base**exponent, cap)
+    # e^growth overflows alone, but a small R_0 brings the product back into range.
+    factor = math.exp(min(0.5 * growth, 700.0))
+    return _at_most(_at_most(R_0 * factor, MAX_RADIUS) * factor, cap)
 
 
 @dataclass(frozen=True)
-class Geometric:
+class Geometric(Radius):
     """``R_k = R_0 c^k``: PRGD(exp) of Section 7, where c = 1.2. Capped at 1e200.
 
     Examples
     --------
-    >>> Geometric(2.0)(3, np.ones(1), 1.0)
+    >>> Geometric(2.0)(3, 1.0)
     8.0
     """
 
@@ -63,75 +85,64 @@ class Geometric:
     def __post_init__(self) -> None:
         check_positive("c of Geometric", self.c)
 
-    def __call__(self, k: int, w: Array, R_0: float) -> float:
+    def __call__(self, k: int, R_0: Any) -> Any:
         """Return R_k."""
         return _power(R_0, self.c, k)
 
 
-@dataclass(frozen=True)
-class Polynomial:
-    """``R_k = R_0 (k + 1)^a``: PRGD(poly) of Section 7, where a = 1.2.
+@dataclass(frozen=True, repr=False)
+class Polynomial(Radius):
+    """``R_k = min(R_0 (shift + k / scale)^a, cap)``.
 
-    The paper prints ``k^a``, which is 0 at k = 0; it is read with k + 1.
+    PRGD(poly) of Section 7 is ``Polynomial(1.2)``: the paper prints ``k^a``, which is 0 at k = 0, so it is
+    read with k + 1. Appendix E.2 (VGG-16 on CIFAR-10) has ``Polynomial(0.2, 2, 3000, 1000)``, which is
+    `APPENDIX_RADII`: as printed there, the first rescaling already grows the norm, by ``shift^a``.
 
     Examples
     --------
-    >>> Polynomial(2.0)(2, np.ones(1), 1.0)
+    >>> Polynomial(2.0)(2, 1.0)
     9.0
-    """
-
-    a: float = 1.2
-
-    def __post_init__(self) -> None:
-        check_positive("a of Polynomial", self.a)
-
-    def __call__(self, k: int, w: Array, R_0: float) -> float:
-        """Return R_k."""
-        return _power(R_0, k + 1, self.a)
-
-
-@dataclass(frozen=True)
-class PowerRadii:
-    """``R_k = min(R_0 (shift + k / scale)^a, cap)``: the radii of Appendix E.2, for VGG-16 on CIFAR-10.
-
-    As the appendix prints it, the first rescaling already grows the norm, by ``shift^a``.
-
-    Examples
-    --------
-    >>> [round(PowerRadii()(k, np.ones(1), 100.0), 2) for k in (0, 3000, 10**9)]
+    >>> [round(APPENDIX_RADII(k, 100.0), 2) for k in (0, 3000, 10**9)]
     [114.87, 124.57, 1000.0]
     """
 
-    scale: float = 3000.0
-    shift: float = 2.0
-    a: float = 0.2
-    cap: float = 1000.0
+    a: float = 1.2
+    shift: float = 1.0
+    scale: float = 1.0
+    cap: float = MAX_RADIUS
 
     def __post_init__(self) -> None:
-        for name in ("scale", "shift", "a", "cap"):
-            check_positive(f"{name} of PowerRadii", getattr(self, name))
+        for f in fields(self):
+            check_positive(f"{f.name} of Polynomial", getattr(self, f.name))
 
-    def __call__(self, k: int, w: Array, R_0: float) -> float:
+    def __repr__(self) -> str:
+        others = [f for f in fields(self)[1:] if getattr(self, f.name) != f.default]
+        return f"Polynomial(a={self.a!r}{''.join(f', {f.name}={getattr(self, f.name)!r}' for f in others)})"
+
+    def __call__(self, k: int, R_0: Any) -> Any:
         """Return R_k."""
-        return min(_power(R_0, self.shift + k / self.scale, self.a), self.cap)
+        return _power(R_0, self.shift + k / self.scale, self.a, self.cap)
+
+
+APPENDIX_RADII = Polynomial(0.2, shift=2.0, scale=3000.0, cap=1000.0)
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(Radius):
     """``R_k = R_0``: every phase returns to the first radius."""
 
-    def __call__(self, k: int, w: Array, R_0: float) -> float:
+    def __call__(self, k: int, R_0: Any) -> Any:
         """Return R_0."""
         return R_0
 
 
 @dataclass(frozen=True)
-class ExplicitRadii:
+class ExplicitRadii(Radius):
     """The radii of a list; the last one stays.
 
     Examples
     --------
-    >>> ExplicitRadii((1.0, 5.0))(7, np.ones(1), 2.0)
+    >>> ExplicitRadii((1.0, 5.0))(7, 2.0)
     5.0
     """
 
@@ -144,46 +155,39 @@ class ExplicitRadii:
         for R_k in self.radii:
             check_positive("each radius", R_k)
 
-    def __call__(self, k: int, w: Array, R_0: float) -> float:
-        """Return the k-th radius."""
-        return self.radii[min(k, len(self.radii) - 1)]
-
-
-@dataclass(frozen=True)
-class ToyRadius:
-    """``R_k = ||w|| / w_2``: lifts w to the line w_2 = 1 (proof of Proposition 4.1).
-
-    Examples
-    --------
-    >>> ToyRadius()(0, np.array([3.0, 4.0]), 1.0)
-    1.25
-    """
-
-    def __call__(self, k: int, w: Array, R_0: float) -> float:
-        """Return R_k."""
-        return norm(w) / float(w[1])
+    def __call__(self, k: int, R_0: Any) -> Any:
+        """Return the k-th radius, whatever R_0 is."""
+        return self.radii[min(k, len(self.radii) - 1)] + 0.0 * R_0
 
 
 @dataclass(frozen=True, eq=False)
-class ProofRadius:
-    """``R_k = D ||w|| / ||P_perp w||``: lifts w to distance D from the max-margin ray.
+class LiftTo(StateRadius):
+    r"""``R_k = D ||w|| / ||P_perp w||``: lifts w to distance D from the max-margin ray, along its own ray.
 
-    The choice of the proof of Theorem 6.1; it knows ``w_star``. ``D`` is in the units of w, that is
-    1 / max ||x_i||.
+    The choice in the proof of Theorem 6.1. It knows ``w_star``, and ``D`` is in the units of w, that is
+    1 / max ||x_i||. In Proposition 4.1's toy problem ``w_star`` is the first axis and D = 1.
+
+    Examples
+    --------
+    >>> import prgd
+    >>> at = prgd.Problem([[0.3, 0.95]]).at(np.array([3.0, 4.0]))
+    >>> LiftTo(1.0, np.array([1.0, 0.0])).at(0, 1.0, at)
+    1.25
     """
 
     D: float
     w_star: Array = field(repr=False)
 
     def __post_init__(self) -> None:
-        check_positive("D of ProofRadius", self.D)
+        check_positive("D of LiftTo", self.D)
         w_star = np.array(self.w_star, dtype=np.float64)
         if w_star.ndim != 1 or not norm(w_star) > 0.0:
-            raise ValueError("w_star of ProofRadius must be a non-zero vector.")
+            raise ValueError("w_star of LiftTo must be a non-zero vector.")
         object.__setattr__(self, "w_star", w_star / norm(w_star))
 
-    def __call__(self, k: int, w: Array, R_0: float) -> float:
+    def at(self, k: int, R_0: float, at: Evaluation) -> float:
         """Return R_k, capped at 1e200 where w has reached the ray to rounding."""
+        w = at.w
         off_ray = norm(w - float(w @ self.w_star) * self.w_star)
         return min(self.D * norm(w) / off_ray, MAX_RADIUS) if off_ray > 0.0 else MAX_RADIUS
 
@@ -202,7 +206,7 @@ class Every:
 
     def __post_init__(self) -> None:
         # a phase of one step only rescales: w would never turn
-        check_whole("steps of Every", self.steps, least=2)
+        check_integer("steps of Every", self.steps, minimum=2)
 
     def __call__(self, k: int) -> int:
         """Return T_k."""
@@ -309,49 +313,45 @@ class ExplicitTimes:
         return self.times[k] if k < len(self.times) else NEVER
 
 
-def parse_radius(text: str) -> Radius:
-    """Read a radius as the command line writes it: ``geometric:1.2``, ``polynomial:0.6``, ...
+RADII: dict[str, type[Radius]] = {
+    "geometric": Geometric,
+    "polynomial": Polynomial,
+    "constant": Constant,
+    "explicit": ExplicitRadii,
+}
+TIMES: dict[str, Any] = {
+    "every": Every,
+    "polynomial": PolynomialPhases,
+    "power": PowerTimes,
+    "explicit": ExplicitTimes,
+}
+
+
+def as_radius(R: Radius | StateRadius | str | float) -> Radius | StateRadius:
+    """Return the radius itself, or the one that text describes; a number c is ``Geometric(c)``.
 
     Examples
     --------
-    >>> parse_radius("geometric:1.2")
-    Geometric(c=1.2)
+    >>> as_radius("geometric:1.2"), as_radius(1.5)
+    (Geometric(c=1.2), Geometric(c=1.5))
     """
-    name, _, rest = text.partition(":")
-    if name == "geometric":
-        return Geometric(*_numbers(text, rest))
-    if name == "polynomial":
-        return Polynomial(*_numbers(text, rest))
-    if name == "constant" and not rest:
-        return Constant()
-    if name == "explicit":
-        return ExplicitRadii(tuple(_numbers(text, rest, most=None)))
-    raise unknown("radius", name, ["geometric", "polynomial", "constant", "explicit"])
+    if isinstance(R, (int, float)) and not isinstance(R, bool):
+        return Geometric(float(R))
+    if isinstance(R, str):
+        return cast(Radius, parse(R, RADII, "radius"))
+    return cast("Radius | StateRadius", R)
 
 
-def parse_phases(text: str) -> Times:
-    """Read times as the command line writes them: ``every:5``, ``polynomial:5,0.6``, ``explicit:0,9``.
+def as_times(T: Times | str | int) -> Times:
+    """Return the times themselves, or those that text describes; an integer is ``Every(steps)``.
 
     Examples
     --------
-    >>> parse_phases("polynomial:5,0.6")
-    PolynomialPhases(T_0=5.0, b=0.6)
+    >>> as_times("polynomial:5,0.6"), as_times(5)
+    (PolynomialPhases(T_0=5.0, b=0.6), Every(steps=5))
     """
-    name, _, rest = text.partition(":")
-    if name == "every":
-        return Every(*(int(steps) for steps in _numbers(text, rest)))
-    if name == "polynomial":
-        return PolynomialPhases(*_numbers(text, rest, most=2))
-    if name == "explicit":
-        return ExplicitTimes(tuple(int(T_k) for T_k in _numbers(text, rest, most=None)))
-    raise unknown("kind of phases", name, ["every", "polynomial", "explicit"])
-
-
-def _numbers(text: str, rest: str, most: int | None = 1) -> list[float]:
-    try:
-        numbers = [float(part) for part in rest.split(",")] if rest else []
-    except ValueError:
-        raise ValueError(f"Expected numbers after the colon; got {text!r}.") from None
-    if most is not None and len(numbers) > most:
-        raise ValueError(f"Expected at most {most} number(s) after the colon; got {text!r}.")
-    return numbers
+    if isinstance(T, int) and not isinstance(T, bool):
+        return Every(T)
+    if isinstance(T, str):
+        return cast(Times, parse(T, TIMES, "kind of phases"))
+    return cast(Times, T)

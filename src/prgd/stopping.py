@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from prgd.certificate import Certificate
-from prgd.checks import check_positive, check_whole
+from prgd.checks import check_integer, check_positive
 from prgd.result import History, Record, Status
 
 
@@ -25,7 +25,7 @@ class MaxSteps:
     t: int
 
     def __post_init__(self) -> None:
-        check_whole("MaxSteps", self.t, least=0)
+        check_integer("MaxSteps", self.t, minimum=0)
 
     def __call__(self, now: Record, certificate: Certificate, history: History) -> Status | None:
         """Return MAX_STEPS at step t."""
@@ -69,7 +69,7 @@ class Stalled:
     least: float = 1e-3
 
     def __post_init__(self) -> None:
-        check_whole("records of Stalled", self.records, least=1)
+        check_integer("records of Stalled", self.records, minimum=1)
         check_positive("least of Stalled", self.least)
 
     def __call__(self, now: Record, certificate: Certificate, history: History) -> Status | None:

@@ -48,7 +48,7 @@ def test_ngd_follows_the_decoupled_recursion(problem):
 @pytest.fixture(scope="module")
 def iterates(problem):
     """Iterates of PRGD at steps 0..2 * PHASES + 1, from one step of NGD."""
-    algorithm = prgd.PRGD(prgd.ToyRadius(), prgd.Every(2))
+    algorithm = prgd.PRGD(prgd.schedules.LiftTo(1.0, np.array([1.0, 0.0])), prgd.schedules.Every(2))
     result = prgd.run(problem, algorithm, prgd.run(problem, prgd.NGD(), stop=1).w, stop=0)
     found = [result]
     for t in range(1, 2 * PHASES + 2):

@@ -21,7 +21,7 @@ import prgd
 from prgd import deep
 from prgd.deep.optim.tensors import grouped, norm
 from prgd.deep.optim.wrapper import Wrapper
-from prgd.schedules import Constant, Every, ExplicitTimes, Geometric, Polynomial, PowerRadii, PowerTimes
+from prgd.schedules import APPENDIX_RADII, Constant, Every, ExplicitTimes, Geometric, Polynomial, PowerTimes
 
 INPUTS = torch.randn(24, 5, generator=torch.Generator().manual_seed(1))
 TARGETS = torch.randint(0, 3, (24,), generator=torch.Generator().manual_seed(2))
@@ -114,7 +114,7 @@ def test_geometric_radii_follow_the_core_where_the_loss_underflows():
 
 def test_warm_up_is_plain_and_then_one_step_only_rescales():
     model, plain = network(), network()
-    optimizer = deep.PRGD(model.parameters(), R=PowerRadii(), T=PowerTimes(), warm_up=7, lr=0.1)
+    optimizer = deep.PRGD(model.parameters(), R=APPENDIX_RADII, T=PowerTimes(), warm_up=7, lr=0.1)
     sgd = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9, fused=True)
     for _ in range(7):
         assert optimizer.warming_up
@@ -157,7 +157,7 @@ def test_steps_stay_in_the_ball():
 def test_momentum_at_a_rescaling(policy, base_type, key):
     model = network()
     base = base_type(model.parameters(), lr=1e-3, **({"momentum": 0.9} if key == "momentum_buffer" else {}))
-    radii, times = prgd.ExplicitRadii((2.0, 4.0)), ExplicitTimes((0, 3))
+    radii, times = prgd.schedules.ExplicitRadii((2.0, 4.0)), ExplicitTimes((0, 3))
     optimizer = deep.PRGD(base, R=radii, T=times, on_rescale=policy)
     train(model, optimizer, 3)
     before = [base.state[p][key].clone() for p in model.parameters()]
@@ -458,8 +458,8 @@ def test_parameters_without_a_direction(value):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"R": prgd.ToyRadius()}, ValueError, "reads the iterate"),
-        ({"R": prgd.ProofRadius(1.0, np.ones(3))}, ValueError, "reads the iterate"),
+        ({"R": prgd.schedules.LiftTo(1.0, np.array([1.0, 0.0]))}, ValueError, "reads the iterate"),
+        ({"R": prgd.schedules.LiftTo(1.0, np.ones(3))}, ValueError, "reads the iterate"),
         ({"T": lambda k: 5 + k}, ValueError, r"T\(0\) must be 0"),
         ({"on_rescale": "drop"}, ValueError, "reset, scale, keep"),
         ({"warm_up": -1}, ValueError, "warm_up"),
@@ -487,7 +487,7 @@ def test_options_of_sgd_beside_a_base_are_refused():
 @pytest.mark.parametrize(
     ("schedule", "message"),
     [
-        ({"R": prgd.ExplicitRadii((1e30,))}, "Cap it"),
+        ({"R": prgd.schedules.ExplicitRadii((1e30,))}, "Cap it"),
         ({"R": lambda k, w, R_0: math.nan}, "gave the radius nan"),
         ({"T": lambda k: 0}, "does not advance"),
     ],
@@ -515,7 +515,7 @@ def test_step_beyond_the_floating_range_does_not_erase_the_parameters():
 def test_rescaling_in_low_precision(dtype):
     torch.manual_seed(0)
     w = [torch.nn.Parameter(torch.randn(shape).mul_(100).to(dtype)) for shape in ((300, 300), (7,), ())]
-    optimizer = deep.PRGD(w, R=prgd.ExplicitRadii((40.0,)), T=Every(), loss_scaled=False)
+    optimizer = deep.PRGD(w, R=prgd.schedules.ExplicitRadii((40.0,)), T=Every(), loss_scaled=False)
     exact = math.sqrt(sum(p.double().square().sum().item() for p in w))
     optimizer.step()
     assert math.isclose(optimizer.R_0, exact, rel_tol=1e-6)
@@ -599,10 +599,10 @@ class Without(importlib.abc.MetaPathFinder):
 sys.meta_path = [Without(finder) for finder in sys.meta_path]
 import torch
 from prgd import deep
-from prgd.schedules import PowerRadii, PowerTimes
+from prgd.schedules import APPENDIX_RADII, PowerTimes
 
 model = torch.nn.Linear(2, 2, bias=False)
-optimizer = deep.PRGD(model.parameters(), R=PowerRadii(), T=PowerTimes())
+optimizer = deep.PRGD(model.parameters(), R=APPENDIX_RADII, T=PowerTimes())
 for _ in range(3):
     loss = deep.log_cross_entropy(model(torch.eye(2)), torch.tensor([0, 1])).exp()
     loss.backward()

@@ -120,8 +120,14 @@ def test_prgd_runs_algorithm_1_after_its_warm_up():
 @pytest.mark.parametrize(
     ("texts", "schedules"),
     [
-        (("polynomial:0.6", "polynomial:5,0.6"), (prgd.Polynomial(0.6), prgd.PolynomialPhases(5, 0.6))),
-        (("explicit:5,50", "explicit:0,9,30"), (prgd.ExplicitRadii((5, 50)), prgd.ExplicitTimes((0, 9, 30)))),
+        (
+            ("polynomial:0.6", "polynomial:5,0.6"),
+            (prgd.schedules.Polynomial(0.6), prgd.schedules.PolynomialPhases(5, 0.6)),
+        ),
+        (
+            ("explicit:5,50", "explicit:0,9,30"),
+            (prgd.schedules.ExplicitRadii((5, 50)), prgd.schedules.ExplicitTimes((0, 9, 30))),
+        ),
     ],
 )
 @ignore_convergence
@@ -399,9 +405,9 @@ def test_ctrl_c_keeps_what_prgd_has(monkeypatch, algorithm, steps):
     ("estimator", "said"),
     [
         (MaxMarginClassifier(tol=-1), "tol must be a finite number above 0"),
-        (MaxMarginClassifier(max_passes=0), "max_passes must be a whole number of at least 1"),
+        (MaxMarginClassifier(max_passes=0), "max_passes must be a integer of at least 1"),
         (PRGDClassifier(eta=0), "eta must be a finite number above 0"),
-        (PRGDClassifier(warmup_steps=0), "warmup_steps must be a whole number of at least 1"),
+        (PRGDClassifier(warmup_steps=0), "warmup_steps must be a integer of at least 1"),
         (PRGDClassifier(max_iter=-1), "must be a whole number"),
         (PRGDClassifier(radius="geometrik:2"), "Did you mean geometric"),
         (PRGDClassifier(phases="evry:2"), "Did you mean every"),
@@ -449,7 +455,7 @@ def test_grid_search_over_a_pipeline_with_sparse_tfidf():
 @ignore_convergence
 def test_grid_search_over_schedules():
     X, y = gaussian(n=60)
-    grid = {"radius": ["geometric:1.2", prgd.Polynomial(0.6)], "eta": [0.5, 1.0]}
+    grid = {"radius": ["geometric:1.2", prgd.schedules.Polynomial(0.6)], "eta": [0.5, 1.0]}
     search = GridSearchCV(PRGDClassifier(warmup_steps=30, max_iter=30), grid, cv=2).fit(X, y)
     assert search.best_score_ > 0.8
 

@@ -148,10 +148,10 @@ def test_no_separator_is_an_outcome():
     assert rows["relative gap"] == "none yet"
 
 
-@pytest.mark.parametrize("name", prgd.ALGORITHMS)
+@pytest.mark.parametrize("name", prgd.algorithms.ALGORITHMS)
 def test_every_algorithm_runs_by_name(name):
     rows = table(call("run", "toy:0.3", "--algorithm", name, *WARM, "--steps", 10, "--eta", 0.5).stdout)
-    assert rows["algorithm"].startswith(prgd.ALGORITHMS[name].__name__)
+    assert rows["algorithm"].startswith(prgd.algorithms.ALGORITHMS[name].__name__)
     assert "eta=0.5" in rows["algorithm"]
     assert rows["warm-up"] == "GD(eta=0.5), 50 steps"
 
@@ -408,7 +408,7 @@ def test_help_fits_the_screen(columns):
         assert f" {panel} " in words
     for default in ("prgd", "geometric:1.2", "5", "1", "64M", "exponential", "no-intercept", "max", "1000"):
         assert f"[default: {default}]" in words
-    for name in prgd.ALGORITHMS:
+    for name in prgd.algorithms.ALGORITHMS:
         assert name in words
 
 

@@ -28,8 +28,8 @@ W = RNG.standard_normal(4)
 CUTS = [slice(0, 20), slice(20, 55), slice(55, 90)]
 
 
-def same_as_dense(rows: prgd.ClusterRows) -> None:
-    dense = prgd.DenseRows(X, y)
+def same_as_dense(rows: prgd.rows.ClusterRows) -> None:
+    dense = prgd.rows.DenseRows(X, y)
     assert (rows.n, rows.d) == X.shape
     np.testing.assert_allclose(rows.margins(W), dense.margins(W), rtol=1e-12)
     np.testing.assert_array_equal(rows.signs(), dense.signs())
@@ -58,7 +58,7 @@ def write_parts(folder: Path) -> None:
 def test_a_fit_never_gathers_a_number_for_each_row(fit_intercept, monkeypatch):
     blocks = [delayed((X[at], y[at])) for at in CUTS]
     rows = open_cluster(blocks, client=grid.local_client())
-    signs = prgd.ClusterRows.signs
+    signs = prgd.rows.ClusterRows.signs
 
     def of_some(self, indices=None):
         assert indices is not None
@@ -68,9 +68,9 @@ def test_a_fit_never_gathers_a_number_for_each_row(fit_intercept, monkeypatch):
     def refuse(self, *_):
         raise AssertionError("the driver must not hold n numbers")
 
-    monkeypatch.setattr(prgd.ClusterRows, "signs", of_some)
+    monkeypatch.setattr(prgd.rows.ClusterRows, "signs", of_some)
     for name in ("margins", "weights"):
-        monkeypatch.setattr(prgd.ClusterRows, name, refuse)
+        monkeypatch.setattr(prgd.rows.ClusterRows, name, refuse)
     found = prgd.max_margin(rows, fit_intercept=fit_intercept, tol=1e-8)
     expected = prgd.max_margin(X, y, fit_intercept=fit_intercept, tol=1e-8)
     assert found.margin == pytest.approx(expected.margin, rel=1e-8)
@@ -305,7 +305,7 @@ def test_a_fit_that_lost_its_rows_goes_on_by_command(workers, monkeypatch):
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(prgd.ClusterRows, "take", gone)
+        patch.setattr(prgd.rows.ClusterRows, "take", gone)
         said = call(*command, code=2).stderr
     assert "The rows are gone. So far " in said
     assert said.endswith("; go on with --start m.start.npy.\n")

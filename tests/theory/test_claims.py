@@ -20,7 +20,7 @@ from prgd.theory.claims import (
     registered,
     run_claims,
 )
-from prgd.theory.claims.toy import LiftTo, shrinking_factor
+from prgd.theory.claims.toy import shrinking_factor
 
 HOLDS, CAVEAT, FAILS = Verdict.HOLDS, Verdict.CAVEAT, Verdict.FAILS
 # What a theorem says can be pinned; each failure here has its entry in docs/errata.md.
@@ -104,10 +104,6 @@ def test_a_line_above_the_attractor_always_contracts(gamma_star):
     assert 0.0 < shrinking_factor(gamma_star, math.log(2) / s) < 1.0
     assert shrinking_factor(gamma_star) > 0.0
     assert (shrinking_factor(gamma_star) < 1.0) == (gamma_star < 0.93802)
-
-
-def test_lifting_to_a_line():
-    assert LiftTo(2.0)(0, np.array([3.0, 4.0]), 1.0) == pytest.approx(2.5)
 
 
 def test_ngd_on_synthetic_one_has_the_predicted_exponential_rate():

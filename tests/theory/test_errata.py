@@ -55,7 +55,12 @@ def test_the_printed_radius_stalls_above_0_938():
     assert q > 1.0
     problem = problem_of(datasets.toy(0.97))
     w0 = prgd.run(problem, prgd.NGD(), stop=1).w
-    w = prgd.run(problem, prgd.PRGD(prgd.ToyRadius(), prgd.Every(2)), w0, stop=2001).w
+    w = prgd.run(
+        problem,
+        prgd.PRGD(prgd.schedules.LiftTo(1.0, np.array([1.0, 0.0])), prgd.schedules.Every(2)),
+        w0,
+        stop=2001,
+    ).w
     assert w[1] == pytest.approx(1.0)
     assert w[0] == pytest.approx(0.97 / (q - 1.0), rel=1e-6)
 
@@ -64,7 +69,7 @@ def test_the_projection_acts_in_the_proof_for_prgd():
     """E6. After the projection w_2(2k+3) is below q and w_1(2k+3) below w_1(2k+2) + gamma; v has them."""
     problem = problem_of(datasets.toy(0.3))
     w0 = prgd.run(problem, prgd.NGD(), stop=1).w
-    algorithm = prgd.PRGD(prgd.ToyRadius(), prgd.Every(2))
+    algorithm = prgd.PRGD(prgd.schedules.LiftTo(1.0, np.array([1.0, 0.0])), prgd.schedules.Every(2))
     before = prgd.run(problem, algorithm, w0, stop=5)
     after = prgd.run(problem, algorithm, resume=before, stop=6).w
     v = before.w - problem.normalized_gradient(before.w)
@@ -189,5 +194,5 @@ def test_last_line_of_lemma_c3_needs_eps_below_one_half(eps, holds):
 def test_schedules_as_printed_begin_at_zero():
     """E27. R_0 k^1.2 is 0 at k = 0, and so is the length T_0 k^0.6 of the first phase."""
     assert 0.0**1.2 == 0.0
-    assert prgd.Polynomial(1.2)(0, np.ones(2), 3.0) == 3.0
-    assert prgd.PolynomialPhases(5, 0.6)(1) == 5
+    assert prgd.schedules.Polynomial(1.2)(0, np.ones(2), 3.0) == 3.0
+    assert prgd.schedules.PolynomialPhases(5, 0.6)(1) == 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -115,7 +116,7 @@ def test_sketch_radius_lacks_the_norm():
     D = 3.0
     for radius, length in (
         (D / np.linalg.norm(off), D / np.linalg.norm(w)),
-        (prgd.ProofRadius(D, g.reference.w_star)(0, w, 1.0), D),
+        (prgd.schedules.LiftTo(D, g.reference.w_star).at(0, 1.0, SimpleNamespace(w=w)), D),
     ):
         scaled = radius * w / np.linalg.norm(w)
         off_scaled = scaled - (scaled @ g.reference.w_star) * g.reference.w_star

@@ -27,12 +27,12 @@ def test_ngd_in_both_units():
 
 
 def test_loss_scaled_gd():
-    s = prgd.LossScaledGD(1.0).step(ONE, State(3, np.zeros(2)))
+    s = prgd.algorithms.LossScaledGD(1.0).step(ONE, State(3, np.zeros(2)))
     np.testing.assert_allclose(s.w, [2.0 / np.sqrt(4.0), 0.0])
 
 
 def test_prgd_rescales_then_projects():
-    algorithm = prgd.PRGD(prgd.Geometric(2.0), prgd.Every(3))
+    algorithm = prgd.PRGD(prgd.schedules.Geometric(2.0), prgd.schedules.Every(3))
     s = algorithm.init(ONE, np.array([0.0, 3.0]))
     s = algorithm.step(ONE, s)  # T_0 = 0: R_0 = 3
     np.testing.assert_allclose(s.w, [0.0, 3.0])
@@ -44,7 +44,7 @@ def test_prgd_rescales_then_projects():
 
 
 def test_dual_acceleration():
-    algorithm = prgd.DualAcceleration()
+    algorithm = prgd.algorithms.DualAcceleration()
     s = algorithm.init(ONE, np.zeros(2))
     s = algorithm.step(ONE, s)  # t = 0: g = 0, w = u
     np.testing.assert_allclose([s.w, s.g], [[2.0, 0.0], [0.0, 0.0]])
@@ -53,7 +53,7 @@ def test_dual_acceleration():
 
 
 def test_game_dynamics():
-    algorithm = prgd.GameDynamics()
+    algorithm = prgd.algorithms.GameDynamics()
     s = algorithm.init(ONE, np.zeros(2))
     s = algorithm.step(ONE, s)  # round 1: w_1 = u, W = u, kept as W / 4
     np.testing.assert_allclose([s.w, s.S], [[0.5, 0.0], [0.0, 0.0]])
@@ -90,14 +90,18 @@ def test_prgd_refuses_schedules_that_do_not_advance():
 
 
 def test_prgd_refuses_a_radius_that_is_not_positive():
-    with pytest.raises(ValueError, match=r"ToyRadius\(\) gave the radius -1"):
-        prgd.run(ONE, prgd.PRGD(prgd.ToyRadius()), [0.0, -3.0], stop=5)
+    class Negative(prgd.schedules.Radius):
+        def __call__(self, k, R_0):
+            return -1.0
+
+    with pytest.raises(ValueError, match="gave the radius -1"):
+        prgd.run(ONE, prgd.PRGD(Negative()), [0.0, -3.0], stop=5)
 
 
 def test_names_are_found_and_suggested():
-    assert prgd.find_algorithm("dual_acceleration") is prgd.DualAcceleration
-    assert prgd.find_algorithm("PRGD") is prgd.PRGD
+    assert prgd.algorithms.find_algorithm("dual_acceleration") is prgd.algorithms.DualAcceleration
+    assert prgd.algorithms.find_algorithm("PRGD") is prgd.PRGD
     with pytest.raises(ValueError, match="Did you mean prgd"):
-        prgd.find_algorithm("pgrd")
+        prgd.algorithms.find_algorithm("pgrd")
     with pytest.raises(ValueError, match="Known: dual-acceleration, game-dynamics, gated-prgd, gd"):
-        prgd.find_algorithm("zzzzzz")
+        prgd.algorithms.find_algorithm("zzzzzz")

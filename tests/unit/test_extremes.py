@@ -68,7 +68,9 @@ def test_huge_w_with_small_margins_in_the_default_units(length):
 
 
 @pytest.mark.parametrize("length", NORMS)
-@pytest.mark.parametrize("algorithm", [prgd.NGD(), prgd.PRGD(), prgd.DualAcceleration(), prgd.GameDynamics()])
+@pytest.mark.parametrize(
+    "algorithm", [prgd.NGD(), prgd.PRGD(), prgd.algorithms.DualAcceleration(), prgd.algorithms.GameDynamics()]
+)
 def test_runs_stay_finite_from_any_norm(length, algorithm):
     data = prgd.datasets.synthetic_one(0)
     problem = prgd.Problem(data.X, data.y)
@@ -83,7 +85,7 @@ def test_runs_stay_finite_from_any_norm(length, algorithm):
 def test_ten_thousand_phases_do_not_overflow():
     data = prgd.datasets.synthetic_one(1)
     problem = prgd.Problem(data.X, data.y)
-    algorithm = prgd.PRGD(prgd.Geometric(1.2), prgd.Every(2))
+    algorithm = prgd.PRGD(prgd.schedules.Geometric(1.2), prgd.schedules.Every(2))
     result = prgd.run(problem, algorithm, [1.0, 0.1], stop=20_000, record=20_000)
     assert result.history["R_k"][-1] == 1e200
     assert np.isfinite(result.w).all()

@@ -48,7 +48,7 @@ def data():
 
 
 def test_a_newton_step_by_hand():
-    algorithm = prgd.ProgressiveNewton(tol=0.01)
+    algorithm = prgd.algorithms.ProgressiveNewton(tol=0.01)
     s = algorithm.init(TWO, np.zeros(2))
     assert (s.lam, s.k, s.row_reads) == (1.0, 1, 1.0)
     s = algorithm.step(TWO, s)
@@ -61,7 +61,7 @@ def test_a_newton_step_by_hand():
 
 
 def test_a_phase_change_by_hand():
-    algorithm = prgd.ProgressiveNewton(rho=8.0)
+    algorithm = prgd.algorithms.ProgressiveNewton(rho=8.0)
     s = algorithm.step(TWO, algorithm.init(TWO, np.zeros(2)))
     s = algorithm.step(TWO, s)
     # both margins are equal, so c = 0 and the rescaling is exact
@@ -74,7 +74,7 @@ def test_the_first_step_of_a_phase_is_the_corrected_rescaling(data, intercept, m
     """w becomes rho w - (rho - 1) c, with (Z^T D Z + lam I) c = Z^T D Z w, plus what was unsolved."""
     monkeypatch.setattr("prgd.algorithms.progressive_newton.FORCING", 1e-12)
     problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
-    algorithm = prgd.ProgressiveNewton(rho=1.5)
+    algorithm = prgd.algorithms.ProgressiveNewton(rho=1.5)
     s = algorithm.init(problem, np.zeros(problem.d))
     while True:
         before, s = s, algorithm.step(problem, s)
@@ -90,7 +90,7 @@ def test_the_first_step_of_a_phase_is_the_corrected_rescaling(data, intercept, m
 
 def test_phases_end_near_the_minimum(data, intercept):
     problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
-    algorithm = prgd.ProgressiveNewton()
+    algorithm = prgd.algorithms.ProgressiveNewton()
     s = algorithm.init(problem, np.zeros(problem.d))
     for _ in range(20):
         before, s = s, algorithm.step(problem, s)
@@ -107,7 +107,7 @@ def test_phases_end_near_the_minimum(data, intercept):
 
 def test_gap_falls_by_rho_in_each_late_phase(data, intercept):
     problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
-    result = prgd.run(problem, prgd.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-10), 60))
+    result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-10), 60))
     assert result.status is prgd.Status.CERTIFIED
     phase, gap = result.history["phase"], result.history["gap"]
     ends = [gap[phase == k].min() for k in np.unique(phase)]
@@ -119,7 +119,7 @@ def test_newton_finds_the_optimum_with_an_intercept():
     # classes 2 apart along the first feature, far from the origin: margin 1, b moves it there
     X = np.array([[11.0, 0.0], [11.0, 3.0], [9.0, 1.0], [9.0, -2.0]])
     problem = prgd.Problem(X, [1, 1, -1, -1], fit_intercept=True)
-    result = prgd.run(problem, prgd.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-9), 60))
+    result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-9), 60))
     assert result.certificate.lower == pytest.approx(1.0, rel=1e-8)
     w = result.w / np.linalg.norm(result.w)
     np.testing.assert_allclose(w, [1.0, 0.0], atol=1e-6)
@@ -128,7 +128,7 @@ def test_newton_finds_the_optimum_with_an_intercept():
 
 def test_passes_are_counted(data, intercept):
     problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
-    result = prgd.run(problem, prgd.ProgressiveNewton(), stop=20)
+    result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=20)
     phases = int(result.history["phase"][-1])
     # the start and one for each step, one to find the active rows of each phase, and failed trials
     assert 21 + phases <= problem.passes <= 21 + phases + 5
@@ -137,18 +137,20 @@ def test_passes_are_counted(data, intercept):
 
 def test_few_rows_are_read_late(data):
     problem = prgd.Problem(data.X, data.y)
-    early = prgd.run(problem, prgd.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 60))
+    early = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 60))
     passes, reads = problem.passes, early.state["row_reads"]
-    late = prgd.run(problem, prgd.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-8), 60), resume=early)
+    late = prgd.run(
+        problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-8), 60), resume=early
+    )
     assert late.state["row_reads"] - reads < 2.0 * (problem.passes - passes)
 
 
 def test_it_settles_and_then_costs_nothing(data):
     problem = prgd.Problem(data.X, data.y)
-    result = prgd.run(problem, prgd.ProgressiveNewton(), stop=60)
+    result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=60)
     passes = problem.passes
     assert result.state["settled"]
-    more = prgd.run(problem, prgd.ProgressiveNewton(), stop=300, resume=result)
+    more = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=300, resume=result)
     assert more.w.tobytes() == result.w.tobytes()
     assert problem.passes == passes
     assert more.state["row_reads"] == result.state["row_reads"]
@@ -156,7 +158,7 @@ def test_it_settles_and_then_costs_nothing(data):
 
 def test_a_search_that_fails_looks_at_all_rows_before_it_gives_up(data, monkeypatch):
     problem = prgd.Problem(data.X, data.y)
-    algorithm = prgd.ProgressiveNewton()
+    algorithm = prgd.algorithms.ProgressiveNewton()
     s = algorithm.init(problem, np.zeros(problem.d))
     while s.k < 6 or np.linalg.norm(problem.dual(s.w) - s.lam * s.w) < 0.5 * s.lam * np.linalg.norm(s.w):
         s = algorithm.step(problem, s)
@@ -174,11 +176,11 @@ def test_a_search_that_fails_looks_at_all_rows_before_it_gives_up(data, monkeypa
 def test_resume_is_exact_with_an_intercept_and_weights(data, tmp_path):
     weights = np.arange(len(data.y)) % 3.0  # some are 0
     problem = prgd.Problem(data.X, data.y, sample_weight=weights, fit_intercept=True)
-    whole = prgd.run(problem, prgd.ProgressiveNewton(), stop=17)
-    part = prgd.run(problem, prgd.ProgressiveNewton(), stop=8)
+    whole = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=17)
+    part = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=8)
     part.save(tmp_path / "part.npz")
     rest = prgd.run(
-        problem, prgd.ProgressiveNewton(), stop=17, resume=prgd.Result.load(tmp_path / "part.npz")
+        problem, prgd.algorithms.ProgressiveNewton(), stop=17, resume=prgd.Result.load(tmp_path / "part.npz")
     )
     assert rest.w.tobytes() == whole.w.tobytes()
     assert rest.state["row_reads"] == whole.state["row_reads"]
@@ -190,30 +192,32 @@ def test_rows_of_weight_zero_do_not_count(data, intercept):
     kept = weights > 0
     weighted = prgd.Problem(data.X, data.y, sample_weight=weights, fit_intercept=intercept)
     alone = prgd.Problem(data.X[kept], data.y[kept], fit_intercept=intercept)
-    a = prgd.run(weighted, prgd.ProgressiveNewton(), stop=30)
-    b = prgd.run(alone, prgd.ProgressiveNewton(), stop=30)
+    a = prgd.run(weighted, prgd.algorithms.ProgressiveNewton(), stop=30)
+    b = prgd.run(alone, prgd.algorithms.ProgressiveNewton(), stop=30)
     assert np.linalg.norm(a.w - b.w) <= 1e-10 * np.linalg.norm(b.w)
 
 
 def test_no_separator_is_proven():
     rng = np.random.default_rng(2)
     X, y = rng.standard_normal((60, 3)), np.where(rng.random(60) < 0.5, -1, 1)
-    result = prgd.run(prgd.Problem(X, y), prgd.ProgressiveNewton(), stop=60)
+    result = prgd.run(prgd.Problem(X, y), prgd.algorithms.ProgressiveNewton(), stop=60)
     assert result.status is prgd.Status.NOT_SEPARABLE
     # an upper bound of 0 at the start ends it at once
     opposite = prgd.Problem([[1.0, 2.0], [1.0, 2.0]], [1, -1])
-    assert prgd.run(opposite, prgd.ProgressiveNewton(), stop=9).status is prgd.Status.NOT_SEPARABLE
+    assert prgd.run(opposite, prgd.algorithms.ProgressiveNewton(), stop=9).status is prgd.Status.NOT_SEPARABLE
     assert opposite.passes == 1
 
 
 def test_a_start_on_the_path_is_continued(data):
     problem = prgd.Problem(data.X, data.y)
-    first = prgd.run(problem, prgd.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 60))
-    again = prgd.run(problem, prgd.ProgressiveNewton(), first.w, stop=prgd.any_of(prgd.Gap(1e-6), 60))
+    first = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 60))
+    again = prgd.run(
+        problem, prgd.algorithms.ProgressiveNewton(), first.w, stop=prgd.any_of(prgd.Gap(1e-6), 60)
+    )
     assert again.status is prgd.Status.CERTIFIED
     assert again.t <= 8
     # from a long w that points elsewhere, Newton would see most rows too late: only its direction is used
-    astray = prgd.run(problem, prgd.ProgressiveNewton(), 1e12 * np.eye(problem.d)[0], stop=60)
+    astray = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), 1e12 * np.eye(problem.d)[0], stop=60)
     assert astray.certificate.gap < 1e-9
     assert astray.history["log_loss"][0] > -1e3
 
@@ -228,13 +232,13 @@ REAL += ["mnist_0v1", "fashion_1v9", "ma_golub", "arcene", "letter_AB"]
 def test_real_data_are_certified_within_200_passes(name, intercept):
     (path,) = Path(os.environ["PRGD_DATA"]).glob(f"{name}.*")
     problem = prgd.Problem(*prgd.datasets.load(path), fit_intercept=intercept)
-    result = prgd.run(problem, prgd.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 200))
+    result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-4), 200))
     assert result.status is prgd.Status.CERTIFIED
     assert problem.passes <= 200
     assert result.state["row_reads"] < 1000.0
 
 
-@pytest.mark.parametrize("algorithm", [prgd.ProgressiveNewton(), prgd.GatedPRGD()])
+@pytest.mark.parametrize("algorithm", [prgd.algorithms.ProgressiveNewton(), prgd.algorithms.GatedPRGD()])
 @pytest.mark.parametrize("length", [1e-200, 1e-12, 1.0, 1e12, 1e200])
 def test_any_length_of_the_start(algorithm, length):
     data = prgd.datasets.synthetic_one(0)
@@ -247,10 +251,10 @@ def test_any_length_of_the_start(algorithm, length):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: prgd.ProgressiveNewton(rho=1.0), "rho must be a finite number above 1"),
-        (lambda: prgd.ProgressiveNewton(tol=0.0), "tol must be a finite number above 0"),
-        (lambda: prgd.GatedPRGD(growth=1.0), "growth must be a finite number above 1"),
-        (lambda: prgd.GatedPRGD(fraction=-1.0), "fraction must be a finite number above 0"),
+        (lambda: prgd.algorithms.ProgressiveNewton(rho=1.0), "rho must be a finite number above 1"),
+        (lambda: prgd.algorithms.ProgressiveNewton(tol=0.0), "tol must be a finite number above 0"),
+        (lambda: prgd.algorithms.GatedPRGD(growth=1.0), "growth must be a finite number above 1"),
+        (lambda: prgd.algorithms.GatedPRGD(fraction=-1.0), "fraction must be a finite number above 0"),
     ],
 )
 def test_hyper_parameters_are_checked(make, words):
@@ -261,7 +265,7 @@ def test_hyper_parameters_are_checked(make, words):
 def test_newton_refuses_the_logistic_loss(data):
     problem = prgd.Problem(data.X, data.y, loss="logistic")
     with pytest.raises(ValueError, match=r"needs loss='exponential'.*got loss='logistic'"):
-        prgd.run(problem, prgd.ProgressiveNewton(), stop=1)
+        prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=1)
 
 
 # the systems
@@ -277,7 +281,7 @@ def test_systems_against_a_factorisation(form, length, shape, intercept, monkeyp
     if "engine" in form:
         monkeypatch.setattr(active_rows, "GATHER_BYTES", 0)
     # a w at which some rows carry weight: the minimiser of a phase
-    w = prgd.run(problem, prgd.ProgressiveNewton(), stop=4).w
+    w = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=4).w
     w = length / np.linalg.norm(w) * w
     lam = float(np.linalg.norm(problem.dual(w)) / np.linalg.norm(w))
     g = problem.dual(w) - lam / 8.0 * w
@@ -319,7 +323,7 @@ def test_near_is_by_class_with_an_intercept(data):
 
 
 def test_gated_steps_by_hand():
-    algorithm = prgd.GatedPRGD(growth=4.0)
+    algorithm = prgd.algorithms.GatedPRGD(growth=4.0)
     s = algorithm.init(TWO, np.zeros(2))
     assert (s.R_k, s.step_size) == (1.0, 1.0)
     s = algorithm.step(TWO, s)  # u = (1/2, 1/2), and momentum j = 2: x + (x - 0) / 4
@@ -332,7 +336,7 @@ def test_gated_steps_by_hand():
 
 def test_gate_opens_when_the_direction_has_settled(data):
     problem = prgd.Problem(data.X, data.y)
-    algorithm = prgd.GatedPRGD()
+    algorithm = prgd.algorithms.GatedPRGD()
     s = algorithm.init(problem, np.zeros(problem.d))
     phases = 0
     for _ in range(300):
@@ -352,13 +356,13 @@ def test_gate_opens_when_the_direction_has_settled(data):
 
 def test_gated_reads_once_a_step(data):
     problem = prgd.Problem(data.X, data.y)
-    prgd.run(problem, prgd.GatedPRGD(), stop=100)
+    prgd.run(problem, prgd.algorithms.GatedPRGD(), stop=100)
     assert problem.passes == 101
 
 
 def test_gated_radius_stays_at_the_rounding_floor():
     data = prgd.datasets.synthetic_one(0)
     problem = prgd.Problem(data.X, data.y)
-    result = prgd.run(problem, prgd.GatedPRGD(), stop=500)
+    result = prgd.run(problem, prgd.algorithms.GatedPRGD(), stop=500)
     assert math.isfinite(result.history["R_k"][-1])
     assert result.certificate.gap < 1e-12

@@ -32,7 +32,9 @@ def test_history_columns_and_recording(problem):
 
 
 def test_phases_and_radii_are_recorded(problem):
-    result = prgd.run(problem, prgd.PRGD(prgd.Geometric(2.0), prgd.Every(3)), [0.5, 0.0], stop=8)
+    result = prgd.run(
+        problem, prgd.PRGD(prgd.schedules.Geometric(2.0), prgd.schedules.Every(3)), [0.5, 0.0], stop=8
+    )
     assert list(result.history["phase"]) == [0, 0, 0, 0, 1, 1, 1, 2, 2]
     assert list(result.history["R_k"]) == [0.5, 0.5, 0.5, 0.5, 1.0, 1.0, 1.0, 2.0, 2.0]
 
@@ -55,7 +57,7 @@ def test_stopping(problem, stop, status):
     ("make", "words"),
     [
         (lambda: prgd.MaxSteps(-1), "at least 0"),
-        (lambda: prgd.MaxSteps(1.5), "whole number"),
+        (lambda: prgd.MaxSteps(1.5), "integer"),
         (lambda: prgd.Gap(0.0), "above 0"),
         (lambda: prgd.MarginError(1.0, -1.0), "above 0"),
         (lambda: prgd.Stalled(0), "at least 1"),

@@ -13,4 +13,4 @@ class Solver(FirstOrderSolver):
     def algorithm(self) -> Any:
         import prgd
 
-        return prgd.DualAcceleration()
+        return prgd.algorithms.DualAcceleration()

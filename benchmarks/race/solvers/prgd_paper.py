@@ -17,5 +17,9 @@ class Solver(FirstOrderSolver):
     def algorithm(self) -> Any:
         import prgd
 
-        R = prgd.Geometric(1.2) if self.schedule == "exponential" else prgd.Polynomial(1.2)
-        return prgd.PRGD(R, prgd.Every(5))
+        R = (
+            prgd.schedules.Geometric(1.2)
+            if self.schedule == "exponential"
+            else prgd.schedules.Polynomial(1.2)
+        )
+        return prgd.PRGD(R, prgd.schedules.Every(5))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import ClassVar
 
 from prgd._types import Array
@@ -11,7 +12,7 @@ from prgd.algorithms.base import State
 from prgd.checks import check_positive
 from prgd.norms import norm, project_ball, rescale
 from prgd.problem import Problem
-from prgd.schedules import Every, Geometric, Radius, Times
+from prgd.schedules import Every, Geometric, Radius, StateRadius, Times
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,7 @@ class PRGD:
 
     Parameters
     ----------
-    R : Radius, ``(k, w, R_0) -> R_k`` with ``R_0 = ||w0||``.
+    R : Radius or StateRadius, ``(k, R_0) -> R_k`` with ``R_0 = ||w0||``.
     T : Times, ``k -> T_k`` with ``T_0 = 0``.
     eta : float, in units of ``problem.unit``.
 
@@ -53,7 +54,7 @@ class PRGD:
     True
     """
 
-    R: Radius = Geometric()  # noqa: RUF009 - schedules are frozen values
+    R: Radius | StateRadius = Geometric()  # noqa: RUF009 - schedules are frozen values
     T: Times = Every()  # noqa: RUF009
     eta: float = 1.0
     state_type: ClassVar[type[State]] = PRGDState
@@ -76,7 +77,7 @@ class PRGD:
     def step(self, problem: Problem, s: PRGDState) -> PRGDState:
         """Rescale, or take one projected step."""
         if s.t == self.T(s.k):  # phase k begins
-            R_k = self.R(s.k, s.w, s.R_0)
+            R_k = self.R.at(s.k, s.R_0, SimpleNamespace(w=s.w))
             if not (math.isfinite(R_k) and R_k > 0.0):
                 raise ValueError(f"{self.R!r} gave the radius {R_k!r} at k = {s.k}; it must be positive.")
             if self.T(s.k + 1) <= s.t:

@@ -11,6 +11,7 @@ import numpy as np
 from prgd._types import Array
 from prgd.algorithms.base import State
 from prgd.checks import check_positive
+from prgd.losses import EXPONENTIAL
 from prgd.norms import norm, project_ball
 from prgd.problem import Problem
 from prgd.solvers.active_rows import EPSILON, ActiveRows, Indices
@@ -108,10 +109,10 @@ class ProgressiveNewton:
 
     def init(self, problem: Problem, w0: Array) -> ProgressiveNewtonState:
         """Start at ``w0`` where it is on the path, else at its direction and the first penalty."""
-        if problem.loss != "exponential":
+        if problem.loss != EXPONENTIAL:
             raise ValueError(
                 "ProgressiveNewton needs loss='exponential': log L is convex there; "
-                f"got loss={problem.loss!r}. The separator of largest margin is the same."
+                f"got loss={str(problem.loss)!r}. The separator of largest margin is the same."
             )
         lam, length, upper = 1.0 / problem.unit, norm(w0), problem.upper_bound(w0)
         if length > 0.0:

@@ -38,7 +38,7 @@ from prgd.cli.train import train_command
 from prgd.problem import Problem
 from prgd.progress import progress_line
 from prgd.result import Result, Status
-from prgd.schedules import Every, Times, parse_phases, parse_radius
+from prgd.schedules import Every, Times, as_radius, as_times
 from prgd.stopping import Stop, any_of
 
 Settings = dict[str, tuple[str, Any]]  # field of an algorithm -> (option, value or None)
@@ -126,7 +126,9 @@ def run_command(
         ),
     ] = "max",
     threads: Threads = None,
-    algorithm: Annotated[str, option(METHOD, f"{', '.join(prgd.ALGORITHMS)}.", metavar="NAME")] = "prgd",
+    algorithm: Annotated[
+        str, option(METHOD, f"{', '.join(prgd.algorithms.ALGORITHMS)}.", metavar="NAME")
+    ] = "prgd",
     eta: Annotated[
         float | None, option(METHOD, "Step size, of the warm-up too.", default="1", metavar="NUMBER")
     ] = None,
@@ -206,10 +208,10 @@ def run_command(
             raise ValueError("--every and --phases both say when to rescale: give one of them.")
         times: Times | None = None if every is None else Every(every)
         if phases is not None:
-            times = parse_phases(phases)
+            times = as_times(phases)
         settings = {
             "eta": ("--eta", eta),
-            "R": ("--radius", None if radius is None else parse_radius(radius)),
+            "R": ("--radius", None if radius is None else as_radius(radius)),
             "T": ("--every" if phases is None else "--phases", times),
         }
         method = _build(algorithm, settings)
@@ -286,7 +288,7 @@ def claims_command(
 
 def _build(name: str, settings: Settings) -> Any:
     """Return the algorithm of that name with the settings that were given."""
-    algorithm = prgd.find_algorithm(name)
+    algorithm = prgd.algorithms.find_algorithm(name)
     known = {field.name for field in fields(algorithm)}
     given = {key: value for key, (_, value) in settings.items() if value is not None}
     for key in given:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array
-from prgd.checks import check_positive, check_whole
+from prgd.checks import check_integer, check_positive
 from prgd.maxmargin.result import MaxMarginResult
 from prgd.norms import norm
 from prgd.problem import Problem
@@ -133,7 +133,7 @@ def max_margin(
     True
     """
     check_positive("tol", tol)
-    check_whole("max_passes", max_passes, least=1)
+    check_integer("max_passes", max_passes, minimum=1)
     problem = Problem(X, y, fit_intercept=fit_intercept, n_threads=n_threads)
     start = None if w0 is None else _check_start(w0, problem.d)
     best = _Best(problem)

@@ -97,12 +97,12 @@ def main(
     force : bool
         Compute everything again.
     """
-    from prgd.checks import check_whole, check_writable
+    from prgd.checks import check_integer, check_writable
 
     chosen = choose(only)
-    check_whole("jobs", jobs, least=1)
+    check_integer("jobs", jobs, minimum=1)
     if seeds is not None:
-        check_whole("seeds", seeds, least=1)
+        check_integer("seeds", seeds, minimum=1)
     for folder in (out, out / "rows", out / "figures"):
         check_writable(folder)
     return reproduce(chosen, quick=quick, seeds=seeds, jobs=jobs, out=out, force=force)

@@ -33,7 +33,7 @@ from prgd.reproduce.figures import (
     small,
     style_of,
 )
-from prgd.schedules import Every, ToyRadius
+from prgd.schedules import Every, LiftTo
 from prgd.theory.claims import Finding
 from prgd.theory.velocity import direction_error, toy_attractor, velocity_field
 
@@ -61,7 +61,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     zone = toy_attractor(settings.gamma_star)
     rows.append({"kind": "attractor", "lower": zone.lower, "value": zone.line, "upper": zone.upper})
     w_1 = run(problem, NGD(), stop=1).w  # both start here: one NGD step from 0
-    prgd = PRGD(ToyRadius(), Every(2))
+    prgd = PRGD(LiftTo(1.0, np.array([1.0, 0.0])), Every(2))
     widest = _paths(rows, problem, data.w_star, (("NGD", NGD(), w_1), ("PRGD", prgd, w_1)), settings.steps)
     columns, lines = settings.grid
     field = velocity_field(

@@ -15,7 +15,7 @@ from prgd.problem import Problem
 from prgd.reproduce.curves import record_times, warm_start
 from prgd.reproduce.experiment import Experiment, Judged, Row, judge
 from prgd.reproduce.figures import Figure, Line, Table, floored, log_log, style_of, thinned
-from prgd.schedules import Every, Geometric, ProofRadius
+from prgd.schedules import Every, Geometric, LiftTo
 from prgd.theory import fit_rate
 from prgd.theory.claims import Finding
 from prgd.theory.claims.runs import SEEDS, margin_errors
@@ -85,7 +85,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
         # the algorithm of Theorem 6.1's proof, which knows w_star; its D and mu are found numerically
         (
             PROOF,
-            PRGD(ProofRadius(c.D, data.w_star), Every(2), eta=c.mu * c.D),
+            PRGD(LiftTo(c.D, data.w_star), Every(2), eta=c.mu * c.D),
             warm,
             np.arange(2, settings.proof_steps + 1, 2),
         ),

@@ -25,6 +25,7 @@ ROWS, COLUMNS, CSR = range(3)
 MAX_FLOAT = 1.7976931348623157e308
 FAR = 2.0**600
 # columns of one row of the scalar output
+EXPONENTIAL, LOGISTIC = 0, 1  # codes of `prgd.losses`
 SHIFT, MASS, SLOPE_SHIFT, SLOPE_MASS, MARGIN, COUNT = range(6)
 
 _jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, boundscheck=False)
@@ -130,7 +131,7 @@ def _absorb(
     s: Any,
     start: int,
     size: int,
-    logistic: bool,
+    loss: int,
     scalars: Any,
     vectors: Any,
     c: Any,
@@ -145,7 +146,7 @@ def _absorb(
                 margin = min(margin, m[i])
         if margin < np.inf:
             scalars[g, MARGIN] = min(scalars[g, MARGIN], margin)
-            if logistic:
+            if loss == LOGISTIC:
                 _grow(scalars[g], vectors[g], log_value(margin), log_slope(margin))
             else:
                 _grow(scalars[g], vectors[g], -margin, -margin)
@@ -156,7 +157,7 @@ def _absorb(
         c[i] = 0.0
         if weight > 0.0:
             exponent = -m[i]
-            if logistic:
+            if loss == LOGISTIC:
                 out[MASS] += weight * math.exp(log_value(m[i]) - out[SHIFT])
                 exponent = log_slope(m[i])
             if exponent - out[SLOPE_SHIFT] > NEGLIGIBLE:
@@ -186,8 +187,8 @@ def _begin(scalars: Any, vectors: Any) -> None:
 
 
 @_exact
-def _end(scalars: Any, logistic: bool) -> None:
-    if not logistic:
+def _end(scalars: Any, loss: int) -> None:
+    if loss == EXPONENTIAL:
         for g in range(scalars.shape[0]):
             scalars[g, MASS] = scalars[g, SLOPE_MASS]
 
@@ -323,7 +324,7 @@ def _add(A: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> No
 
 @_jit
 def tally_slices(
-    A: Any, y: Any, s: Any, w: Any, logistic: bool, block: int,
+    A: Any, y: Any, s: Any, w: Any, loss: int, block: int,
     bounds: Any, first: int, last: int, scalars: Any, vectors: Any,
 ) -> None:  # fmt: skip
     """Tally slices ``first..last`` of the storage ``A = (kind, X, data, indices, indptr)``.
@@ -335,7 +336,7 @@ def tally_slices(
     bits = np.empty(block, np.int64)
     scale = bits.view(np.float64)
     groups = scalars.shape[1]
-    plain = groups == 1 and s.size == 0 and not logistic
+    plain = groups == 1 and s.size == 0 and loss == EXPONENTIAL
     for k in range(first, last):
         _begin(scalars[k], vectors[k])
         # views made once: numba counts references, which costs as much as a short row
@@ -348,11 +349,11 @@ def tally_slices(
                     count = _choose(c, y, start, size, 0, 1, chosen)
                     _add(A, start, chosen, count, c, vector_0)
                 continue
-            _absorb(m, y, s, start, size, logistic, sums, vectors_k, c)
+            _absorb(m, y, s, start, size, loss, sums, vectors_k, c)
             for g in range(groups):
                 count = _choose(c, y, start, size, g, groups, chosen)
                 _add(A, start, chosen, count, c, vectors_k[g])
-        _end(scalars[k], logistic)
+        _end(scalars[k], loss)
 
 
 @_jit

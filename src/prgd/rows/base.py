@@ -275,7 +275,7 @@ class ArrayRows:
 
         def work(first: int, last: int) -> None:
             _kernels.tally_slices(
-                s.A, self._signs, self._weights, w, loss == "logistic", s.block,
+                s.A, self._signs, self._weights, w, loss.code, s.block,
                 s.bounds, first, last, scalars, vectors,
             )  # fmt: skip
 

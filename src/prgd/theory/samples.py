@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from prgd.checks import check_whole
+from prgd.checks import check_integer
 from prgd.datasets import Dataset
 
 
@@ -55,13 +55,13 @@ def random_nondegenerate(
     """
     rng = np.random.default_rng(seed)
     r = int(rng.integers(2, 6)) if rank is None else rank
-    check_whole("rank", r, least=2)
+    check_integer("rank", r, minimum=2)
     N = r + int(rng.integers(0, 4)) if support is None else support
-    check_whole("support", N, least=r)
+    check_integer("support", N, minimum=r)
     m = int(rng.integers(0, 11)) if others is None else others
-    check_whole("others", m, least=0)
+    check_integer("others", m, minimum=0)
     d = r + int(rng.integers(0, 3)) if dimension is None else dimension
-    check_whole("dimension", d, least=r)
+    check_integer("dimension", d, minimum=r)
 
     gamma_star = float(rng.uniform(0.05, 0.5))
     alpha = rng.uniform(0.2, 1.0, size=N)

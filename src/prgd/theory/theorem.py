@@ -13,11 +13,11 @@ from prgd._types import Array
 from prgd.algorithms import GD, NGD, PRGD
 from prgd.algorithms.base import State
 from prgd.certificate import Certificate
-from prgd.checks import check_whole, unknown
+from prgd.checks import check_integer, unknown
 from prgd.loop import run
 from prgd.problem import Problem
 from prgd.result import History, Record, Status
-from prgd.schedules import Every, ProofRadius
+from prgd.schedules import Every, LiftTo
 from prgd.stopping import Stop
 from prgd.theory.cylinder import Constants, favorable_cylinder
 from prgd.theory.geometry import Geometry
@@ -144,8 +144,8 @@ def theorem_run(
     >>> [name for name, s in found.statements.items() if not s.printed]
     ['S2', 'S4', 'S6']
     """
-    check_whole("max_warm_up", max_warm_up, least=1)
-    check_whole("max_phases", max_phases, least=1)
+    check_integer("max_warm_up", max_warm_up, minimum=1)
+    check_integer("max_phases", max_phases, minimum=1)
     if warm_up not in ("ngd", "gd"):
         raise unknown("warm-up", warm_up, ["ngd", "gd"])
     g = geometry_of(data)
@@ -182,7 +182,7 @@ def theorem_run(
     watch = _PhaseWatch(w_star, gamma_star, found.mu * found.D, floor)
     second = run(
         problem,
-        _Watched(PRGD(ProofRadius(found.D, w_star), Every(2), found.mu * found.D), watch),
+        _Watched(PRGD(LiftTo(found.D, w_star), Every(2), found.mu * found.D), watch),
         first.w,
         stop=_either(watch, 2 * max_phases),
         record=2 * max_phases,

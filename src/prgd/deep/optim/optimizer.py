@@ -6,19 +6,17 @@ import math
 from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from prgd.deep.optim.replay import Replay
 from prgd.deep.optim.tensors import Group, Grouping, grouped, local, norm, scale_
 from prgd.deep.optim.wrapper import Loss, Wrapper
-from prgd.schedules import Radius, Times
+from prgd.schedules import Radius, StateRadius, Times
 
 OnRescale = Literal["reset", "scale", "keep"]
 # what torch's optimizers call their momentum
 _MOMENTUM = ("momentum_buffer", "exp_avg")
-_NO_VECTOR = np.empty(0)
 
 
 class GD(Wrapper):
@@ -96,8 +94,8 @@ class PRGD(Wrapper):
     Parameters
     ----------
     params : parameters or parameter groups, or a base optimizer such as `torch.optim.AdamW`.
-    R : Radius, ``(k, w, R_0) -> R_k`` with R_0 the norm at the end of the warm-up. ``w`` is empty here:
-        radii that read the iterate would copy the model to the host.
+    R : Radius, ``(k, R_0) -> R_k`` with R_0 the norm at the end of the warm-up. Radii that read the iterate
+        (`StateRadius`) are refused, since they would copy the model to the host.
     T : Times, ``k -> T_k`` with ``T_0 = 0``, in steps after the warm-up.
     warm_up : int, plain steps of the base optimizer at the beginning.
     on_rescale : what a rescaling does to the momentum: ``"reset"`` sets it to zero, ``"scale"``
@@ -137,12 +135,10 @@ class PRGD(Wrapper):
             )
         if T(0) != 0:
             raise ValueError(f"Algorithm 1 begins with a rescaling: T(0) must be 0; got {T(0)}.")
-        try:
-            R(0, _NO_VECTOR, 1.0)
-        except (IndexError, ValueError) as error:
+        if isinstance(R, StateRadius):
             raise ValueError(
                 f"{R!r} reads the iterate w, which stays on the device; use radii of k and R_0 alone."
-            ) from error
+            )
         super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, **sgd)
         self._homogeneous_grouping = Grouping()
         self._projection = Replay()
@@ -195,7 +191,7 @@ class PRGD(Wrapper):
         length = norm(parameters)
         if self.k == 0:
             self.R_0 = self._first_norm(length)
-        R_k = float(self.R(self.k, _NO_VECTOR, self.R_0))
+        R_k = float(self.R(self.k, self.R_0))
         self._check_radius(R_k)
         if self.T(self.k + 1) <= self.T(self.k):
             raise ValueError(

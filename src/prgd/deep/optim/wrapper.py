@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from prgd.checks import check_whole
+from prgd.checks import check_integer
 from prgd.deep.optim.fused_sgd import is_plain_sgd, step_fused_sgd
 from prgd.deep.optim.tensors import Grouping, grouped, is_sharded, processes, scale_and_check_
 
@@ -32,7 +32,7 @@ class Wrapper(torch.optim.Optimizer):
         warm_up: int,
         **sgd: Any,
     ) -> None:
-        check_whole("warm_up", warm_up, least=0)
+        check_integer("warm_up", warm_up, minimum=0)
         if isinstance(params, Wrapper):
             raise TypeError(f"The base optimizer is itself a {type(params).__name__}; pass {params.base!r}.")
         if isinstance(params, torch.optim.Optimizer) and sgd:

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from prgd.checks import check_whole, unknown
+from prgd.checks import check_integer, unknown
 
 Bias = Literal["first", "none", "all"]
 Shape = tuple[int, int, int]  # channels, height, width
@@ -78,7 +78,7 @@ def build_model(
         raise ValueError(f"dropout must be at least 0 and below 1; got {dropout!r}.")
     if dropout and name != "vgg16":
         raise ValueError(f"Only vgg16 has dropout; got dropout {dropout:g} for {name}. Leave it at 0.")
-    check_whole("classes", classes, least=2)
+    check_integer("classes", classes, minimum=2)
     # torch's layers draw from the one global generator, which threads share
     with _drawing, torch.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:

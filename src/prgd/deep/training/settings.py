@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-from prgd.checks import check_positive, check_whole, unknown
+from prgd.checks import check_integer, check_positive, unknown
 from prgd.deep.training.images import Images
-from prgd.schedules import PowerRadii, PowerTimes
+from prgd.schedules import APPENDIX_RADII, Polynomial, PowerTimes
 
 Algorithm = Literal["gd", "ngd", "prgd"]
 LossScaling = Literal["epoch", "batch"]
@@ -80,10 +80,10 @@ class Settings:
             known = kind if isinstance(kind, tuple) else get_args(kind)
             if getattr(self, name) not in known:
                 raise unknown(name.replace("_", " "), getattr(self, name), known)
-        check_whole("epochs", self.epochs, least=1)
-        check_whole("batch", self.batch, least=1)
-        check_whole("seed", self.seed, least=0)
-        check_whole("warm_up", self.warm_up, least=0)
+        check_integer("epochs", self.epochs, minimum=1)
+        check_integer("batch", self.batch, minimum=1)
+        check_integer("seed", self.seed, minimum=0)
+        check_integer("warm_up", self.warm_up, minimum=0)
         check_positive("lr", self.lr)
         for name in ("momentum", "weight_decay", "schedule_scale"):
             value = getattr(self, name)
@@ -105,12 +105,12 @@ class Settings:
         """Return how many batches cover n images."""
         return -(-n // self.batch)
 
-    def schedules(self, n: int) -> tuple[PowerRadii, PowerTimes]:
+    def schedules(self, n: int) -> tuple[Polynomial, PowerTimes]:
         """Return R and T of the appendix, for n training images."""
         scale = self.schedule_scale
         if not scale:
             scale = PowerTimes().scale if self.data == "cifar10" else self.steps_per_epoch(n) / 8.0
-        return PowerRadii(scale=scale), PowerTimes(scale=scale)
+        return replace(APPENDIX_RADII, scale=scale), PowerTimes(scale=scale)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as JSON can hold them."""

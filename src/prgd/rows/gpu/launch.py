@@ -126,7 +126,7 @@ class Kernels:
         from prgd.rows.gpu import _triton
 
         plan = plan or self.plan
-        if by_class or loss == "logistic":  # they hold more in registers
+        if by_class or loss.code == 1:  # they hold more in registers
             plan = replace(plan, steps=min(plan.steps, 2))
         groups, columns, device = 2 if by_class else 1, self.d + _triton.SCALARS.value, self.loads.device
         programs = self._programs(plan)
@@ -136,7 +136,7 @@ class Kernels:
         _triton.tally_kernel[(programs,)](
             self.loads, self._words, w if weights is None else weights, w, parts, self.n,
             **self._layout(plan), WEIGHTED=weights is not None, BY_CLASS=by_class,
-            LOGISTIC=loss == "logistic", DOT=tl.float64 if wide or self._is_double else tl.float32,
+            LOGISTIC=loss.code == 1, DOT=tl.float64 if wide or self._is_double else tl.float32,
             SUM=tl.float64 if self._is_double else tl.float32, STAGES=plan.stages, num_warps=plan.warps,
         )  # fmt: skip
         rows = triton.next_power_of_2(programs)

@@ -264,17 +264,11 @@ class TensorRows:
 def _weigh(m: Tensor, s: Tensor, loss: Loss) -> tuple[Tensor, Array]:
     """Return ``s_i (-l'(m_i))`` and the scalars of a Tally, all relative to the largest terms."""
     import torch
-    from torch.nn.functional import softplus
 
     margins = torch.where(s > 0.0, m, torch.inf)
     if not bool((margins < torch.inf).any()):
         return torch.zeros_like(m), np.array([-np.inf, 0.0, -np.inf, 0.0, np.inf, 0.0])
-    log_slope = log_value = -margins
-    if loss == "logistic":
-        log_slope = -softplus(margins, threshold=40.0)
-        # log log(1 + e^-m) is -m where the inner logarithm would underflow
-        near = torch.clamp(margins, max=37.0)
-        log_value = torch.where(margins > 37.0, -margins, softplus(-near, threshold=40.0).log())
+    log_slope, log_value = loss.log_slope(margins, torch), loss.log_value(margins, torch)
     shift, slope_shift = log_value.max(), log_slope.max()
     weights, mass = s * torch.exp(log_slope - slope_shift), s * torch.exp(log_value - shift)
     scalars = torch.stack([shift, mass.sum(), slope_shift, weights.sum(), margins.min(), s.sum()])

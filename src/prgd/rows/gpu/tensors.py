@@ -55,7 +55,7 @@ def room(X: Tensor, device: Any = None) -> Iterator[None]:
         raise MemoryError(
             f"The device has no room for a pass over {n} rows of {d} {X.dtype}: its {total:.3g} bytes hold "
             f"about {int(0.9 * total / row)} such rows if nothing else is there. Free other tensors, store X "
-            "in bfloat16, or keep the rows on the host in chunks (prgd.ChunkedRows.from_blocks, "
+            "in bfloat16, or keep the rows on the host in chunks (prgd.rows.ChunkedRows.from_blocks, "
             "prgd.open_rows)."
         ) from error
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from prgd._types import Array
 from prgd.algorithms import NGD, PRGD
 from prgd.datasets import toy
 from prgd.loop import run
-from prgd.norms import norm
 from prgd.problem import Problem
-from prgd.schedules import Every, ToyRadius
+from prgd.schedules import Every, LiftTo
 from prgd.theory.claims.registry import Finding, claim
 from prgd.theory.claims.runs import log_times, margin_errors
 from prgd.theory.orthogonal import follow, orthogonal
@@ -23,17 +20,6 @@ from prgd.theory.rates import fit_rate
 from prgd.theory.velocity import direction_error, toy_attractor
 
 MARGINS = (0.05, 0.2, 0.4, 0.6, 0.68, 0.75, 0.9, 0.97)
-
-
-@dataclass(frozen=True)
-class LiftTo:
-    """``R_k = height ||w|| / w_2``: lifts w to the line w_2 = height; `ToyRadius` is height 1."""
-
-    height: float
-
-    def __call__(self, k: int, w: Array, R_0: float) -> float:
-        """Return R_k."""
-        return self.height * norm(w) / float(w[1])
 
 
 def shrinking_factor(gamma_star: float, height: float = 1.0) -> float:
@@ -112,7 +98,7 @@ def _prgd_rate(gamma_star: float, height: float) -> tuple[float, float]:
     q = shrinking_factor(gamma_star, height)
     expected = -0.5 * math.log(q)
     steps = int(min(max(20.0 / abs(expected), 40.0), 2000.0))
-    radius = ToyRadius() if height == 1.0 else LiftTo(height)
+    radius = LiftTo(height, np.array([1.0, 0.0]))
     w0 = run(problem, NGD(), stop=1).w
     trace = follow(problem, PRGD(radius, Every(2)), target, range(2, steps), w0)
     errors = direction_error(trace.w, data.w_star), margin_errors(target.geometry, trace.w)
