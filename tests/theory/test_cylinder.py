@@ -11,8 +11,8 @@ import pytest
 
 from prgd import NotSeparableError, datasets
 from prgd.theory.cylinder import Constants, Cylinder, favorable_cylinder, velocity_bound
-from prgd.theory.geometry import facets, geometry, inradius, lambda_min, require_nondegenerate
 from prgd.theory.infimum import check_bound, numerical_constants, velocity_infimum
+from prgd.theory.ray_geometry import facets, geometry, inradius, lambda_min, require_nondegenerate
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.support import signed_rows
 from prgd.theory.table import compare_bounds, main
@@ -316,7 +316,7 @@ def test_inradius_by_hand():
 def test_inradius_bounds_are_bounds(seed, monkeypatch):
     data = random_nondegenerate(seed, rank=4, support=6)
     exact = inradius(data)
-    monkeypatch.setattr(sys.modules["prgd.theory.geometry"], "MOST_FACET_DIMENSIONS", 0)
+    monkeypatch.setattr(sys.modules["prgd.theory.ray_geometry"], "MAX_FACET_DIMENSIONS", 0)
     assert facets(geometry(data)) is None
     bound = inradius(data)
     assert exact.is_exact

@@ -10,9 +10,8 @@ import pytest
 import prgd
 from prgd import datasets
 from prgd.theory import gd_limit, max_margin_reference, orthogonal
-from prgd.theory.claims.runs import margin_errors
 from prgd.theory.claims.toy import shrinking_factor
-from prgd.theory.geometry import geometry, inradius
+from prgd.theory.ray_geometry import geometry, inradius, margin_errors
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.velocity import direction_error
 

@@ -12,7 +12,7 @@ import pytest
 
 import prgd
 from prgd import NotSeparableError, datasets
-from prgd.theory.claims import registered
+from prgd.cli.claims import all_claims
 from prgd.theory.claims.cylinder import LEAST_INRADIUS
 from prgd.theory.cylinder import Constants, favorable_cylinder
 from prgd.theory.rates import fit_rate
@@ -43,11 +43,11 @@ VERDICTS = {
 
 @pytest.mark.parametrize(("name", "verdict"), VERDICTS.items())
 def test_claim(name, verdict):
-    assert str(registered()[name]().verdict) == verdict
+    assert str(all_claims()[name]().verdict) == verdict
 
 
 def test_all_claims_of_the_two_theorems_are_tested():
-    assert {name for name in registered() if name.startswith(("theorem-5.5", "theorem-6.1"))} == set(VERDICTS)
+    assert {name for name in all_claims() if name.startswith(("theorem-5.5", "theorem-6.1"))} == set(VERDICTS)
 
 
 def test_toy_follows_its_closed_form():

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 import prgd
 from prgd.checks import check_writable
+from prgd.cli.claims import claims_command
 from prgd.cli.common import (
     DATA,
     INTERRUPTED,
@@ -106,6 +107,7 @@ app.command("fit")(fit_command)
 app.command("predict")(predict_command)
 app.command("separability")(separability_command)
 app.command("reproduce")(reproduce_command)
+app.command("claims")(claims_command)
 app.command("train")(train_command)
 
 
@@ -261,29 +263,6 @@ def run_command(
         if result.status is Status.INTERRUPTED:
             say(_how_to_go_on(warm, result, out))
             raise typer.Exit(INTERRUPTED)
-
-
-@app.command("claims")
-def claims_command(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME]...", help="Claims by name or by its beginning, e.g. lemma-c; default all."
-        ),
-    ] = None,
-    list_only: Annotated[
-        bool, typer.Option("--list", help="Name the claims without measuring them.")
-    ] = False,
-    json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the verdicts as JSON.")
-    ] = None,
-    debug: Debug = False,
-) -> None:
-    """Measure the paper's lemmas and theorems, and print a verdict and a figure for each."""
-    with one_line_errors(debug):
-        from prgd.theory.claims import main as run_claims
-
-        run_claims(names or (), list_only, json)
 
 
 def _build(name: str, settings: Settings) -> Any:

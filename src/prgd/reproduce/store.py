@@ -1,4 +1,9 @@
-"""Where rows are kept: one CSV a task, whole or not at all, with a checksum; a second run reads them."""
+"""Where rows are kept: one CSV for each task, whole or not at all, with a checksum; a second run reads them.
+
+Why not joblib.Memory: the kept rows are what a reader downloads (CSV and a JSON record with versions, machine
+and commit), and they must survive changes of code that leave the settings alone; joblib keeps pickles under
+a hash of the code.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,10 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from prgd.reproduce.experiment import Experiment, Row
+from prgd.reproduce.experiment import Experiment, Row, settings_of
 from prgd.reproduce.facts import commit, facts
 
 FORMAT = "prgd-rows-1"
@@ -86,12 +90,16 @@ class Store:
         """Return the file of a task's rows."""
         return self.folder / f"{task}.csv"
 
-    def write(self, task: str, rows: list[Row], seconds: float) -> None:
-        """Keep the rows of a task: first the file, then its checksum."""
+    def write(self, task: str, found: tuple[list[Row], float]) -> None:
+        """Keep the rows of a task, and the seconds that they took: first the file, then its checksum."""
+        rows, seconds = found
         content = to_csv(rows)
         write_atomically(self.file(task), content)
         manifest = self.manifest()
-        manifest |= facts() | {"experiment": self.experiment.rows_name, "settings": asdict(self.settings)}
+        manifest |= facts() | {
+            "experiment": self.experiment.rows_name,
+            "settings": settings_of(self.settings),
+        }
         manifest["tasks"][task] = {
             "sha256": hashlib.sha256(content).hexdigest(),
             "rows": len(rows),
@@ -99,6 +107,11 @@ class Store:
             "commit": commit(),
         }
         self._write_manifest(self.manifest_file, manifest)
+
+    def commits(self) -> tuple[str, ...]:
+        """Return the commits of the source that the rows were computed from."""
+        known = self.manifest()["tasks"]
+        return tuple(sorted({known[task]["commit"] for task in self.tasks}))
 
     def rows(self) -> Any:
         """Return the rows of all tasks as one data frame, in the order of the tasks."""
@@ -118,7 +131,7 @@ class Store:
             write_atomically(table, content)
         manifest = self.manifest()
         manifest["tasks"] = {task: manifest["tasks"][task] for task in self.tasks}
-        manifest["settings"] = asdict(self.settings)
+        manifest["settings"] = settings_of(self.settings)
         self._write_manifest(record, manifest)
         return table, record
 

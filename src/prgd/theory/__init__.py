@@ -3,13 +3,13 @@
 `prgd.theory.claims` holds each lemma and theorem as a claim that is measured.
 """
 
-from prgd.theory.assumptions import AssumptionsReport, Check, assumptions, interior_alpha
 from prgd.theory.cylinder import Constants, Cylinder, FavorableCylinder, favorable_cylinder, velocity_bound
-from prgd.theory.geometry import Geometry, Inradius, geometry, inradius, lambda_min
 from prgd.theory.infimum import BoundCheck, Infimum, check_bound, numerical_constants, velocity_infimum
-from prgd.theory.orthogonal import GDLimit, Orthogonal, Trace, follow, gd_limit, orthogonal
+from prgd.theory.nondegeneracy import AssumptionsReport, Check, assumptions, interior_alpha
+from prgd.theory.orthogonal_dynamics import GDLimit, Orthogonal, Trace, follow, gd_limit, orthogonal
 from prgd.theory.path import Path, regularization_path
 from prgd.theory.rates import Fit, RateFit, fit_rate
+from prgd.theory.ray_geometry import Geometry, Inradius, geometry, inradius, lambda_min
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.statements import Phase, Statement, check_statements
 from prgd.theory.support import KKT, Reference, max_margin_reference, signed_rows

@@ -10,8 +10,8 @@ import numpy as np
 
 from prgd._types import Array
 from prgd.checks import check_positive
-from prgd.theory.geometry import Geometry, inradius, lambda_min, require_nondegenerate
-from prgd.theory.geometry import geometry as geometry_of
+from prgd.theory.ray_geometry import Geometry, inradius, lambda_min, require_nondegenerate
+from prgd.theory.ray_geometry import geometry as geometry_of
 from prgd.theory.velocity import decompose
 
 Kind = Literal["printed", "corrected", "convexity", "numerical"]

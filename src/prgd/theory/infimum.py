@@ -10,7 +10,7 @@ import numpy as np
 
 from prgd._types import Array
 from prgd.theory.cylinder import Constants, Cylinder, favorable_cylinder, velocity_bound
-from prgd.theory.geometry import Geometry, facets, inradius, require_nondegenerate
+from prgd.theory.ray_geometry import Geometry, facets, inradius, require_nondegenerate
 
 POLISHED = 5  # how many of the best starts, no two of them alike, are polished
 ALIKE = 0.99

@@ -20,9 +20,9 @@ from prgd.result import History, Record, Status
 from prgd.schedules import Every, LiftTo
 from prgd.stopping import Stop
 from prgd.theory.cylinder import Constants, favorable_cylinder
-from prgd.theory.geometry import Geometry
-from prgd.theory.geometry import geometry as geometry_of
 from prgd.theory.infimum import numerical_constants
+from prgd.theory.ray_geometry import Geometry
+from prgd.theory.ray_geometry import geometry as geometry_of
 from prgd.theory.statements import Phase, Statement, check_statements
 from prgd.theory.velocity import ON_THE_RAY, decompose, direction_error
 

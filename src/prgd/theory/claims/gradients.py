@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from prgd._types import Array
+from prgd.claims import Finding, claim
 from prgd.problem import Problem
 from prgd.theory.claims.margins import gaussian_rows
-from prgd.theory.claims.registry import Finding, claim
-from prgd.theory.geometry import Geometry, geometry
+from prgd.theory.ray_geometry import Geometry, geometry
 from prgd.theory.samples import random_nondegenerate
 
 N_SETS, N_POINTS = 20, 200
@@ -37,9 +37,7 @@ def gradient_along_the_ray() -> Finding:
                 slack = min(slack, lower - 1.0, 1.0 - along, 1.0 - length)
                 closest = min(closest, lower)
     return Finding(
-        slack,
-        -1e-12,
-        ">=",
+        (slack, ">=", -1e-12),
         f"Over {2 * N_SETS} sets and {N_POINTS} w each, of norm 1e-3 to 1e4, no bound is broken: the "
         f"smallest distance to one is {max(slack, 0.0):.1e}, and the lower one comes within a factor of "
         f"{closest:.4f}.",
@@ -90,9 +88,7 @@ def gradient_beside_the_ray() -> Finding:
         true_ratio = float(np.exp(-R * at_margin[~g.is_support]).sum()) / g.n_support
         excess = max(excess, true_ratio / (ratio * math.exp(-R * rate)))
     return Finding(
-        worst,
-        1.0,
-        "<",
+        (worst, "<", 1.0),
         "With delta = min(1/2, eps/8) and R = (log(2 (n - |I|) / (|I| eps)) + 2 delta) / (gamma_sub - "
         f"gamma_star) the largest of the four left sides is {worst:.3f} eps, over {N_SETS} sets and three "
         "eps. The last two lines of the proof of (i) have + sqrt(2) delta for - sqrt(2) delta: that bound "

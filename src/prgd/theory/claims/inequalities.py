@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from prgd.theory.claims.registry import Finding, claim
+from prgd.claims import Finding, claim
 
 
 @claim(
@@ -21,9 +21,7 @@ def square_root() -> Finding:
     slack = min(float((0.5 - share).min()), float((share - 1.0 / 3.0)[x <= 1.0 / 3.0].min()))
     last = float(x[share >= 1.0 / 3.0].max())
     return Finding(
-        slack,
-        0.0,
-        ">=",
+        (slack, ">=", 0.0),
         "Both hold on a grid of 4,001 x from 1e-12 to 1e12. The second holds up to x = 3 (on the grid, "
         f"{last:.3f}), not only to 1/3. The paper uses neither.",
         figures={"second holds up to": last},
@@ -43,9 +41,7 @@ def increasing_map() -> Finding:
         slope = 1.0 - (1.0 - gamma**2) / np.cosh(0.5 * x) ** 2  # 4 e^x / (1 + e^x)^2 = 1 / cosh^2(x/2)
         lowest = min(lowest, float(slope.min()) / gamma**2)
     return Finding(
-        lowest,
-        1.0 - 1e-9,
-        ">=",
+        (lowest, ">=", 1.0 - 1e-9),
         f"The smallest h' over gamma^2 is {lowest:.9f}, at x = 0, for six gamma from 0.001 to 0.999: h' >= "
         "gamma^2, as the proof says.",
     )
@@ -76,9 +72,7 @@ def strong_convexity() -> Finding:
             slope = float((H @ a) @ (H @ a)) / (2.0 * mu * value)
             others = min(others, 2.0 * bend / mu, L / (2.0 * bend), slope)
     return Finding(
-        printed,
-        1.0,
-        ">=",
+        (printed, ">=", 1.0),
         f"On 200 random quadratics f - f* falls to {printed:.2g} of the printed third bound: the distance "
         "must be squared (f(x) = x^2 / 2, mu = 1, x = 1/2: 1/8 < 1/4). With the square it holds (least "
         f"ratio {squared:.6f}), and so do the other three ({others:.6f}). Step III of the proof for NGD "

@@ -8,15 +8,16 @@ from collections.abc import Callable
 import numpy as np
 
 from prgd.algorithms import NGD, PRGD
+from prgd.claims import Finding, claim
 from prgd.datasets import toy
 from prgd.loop import run
 from prgd.problem import Problem
 from prgd.schedules import Every, LiftTo
-from prgd.theory.claims.registry import Finding, claim
-from prgd.theory.claims.runs import log_times, margin_errors
-from prgd.theory.orthogonal import follow, orthogonal
+from prgd.theory.orthogonal_dynamics import follow, orthogonal
 from prgd.theory.path import regularization_path
 from prgd.theory.rates import fit_rate
+from prgd.theory.ray_geometry import margin_errors
+from prgd.theory.sampled_runs import log_times
 from prgd.theory.velocity import direction_error, toy_attractor
 
 MARGINS = (0.05, 0.2, 0.4, 0.6, 0.68, 0.75, 0.9, 0.97)
@@ -73,9 +74,7 @@ def ngd_on_the_toy() -> Finding:
         stays &= bool((trace.w[:, 1] <= toy_attractor(gamma_star).line * (1.0 + 1e-9)).all())
     printed = _threshold(_first_step_in_attractor)
     return Finding(
-        worst,
-        0.02,
-        "<=",
+        (worst, "<=", 0.02),
         f"Exponents fitted to t = 1000 to 10,000 at {len(MARGINS)} margins from {MARGINS[0]} to "
         f"{MARGINS[-1]} differ from 1 by {worst:.1e} at most, for the direction and for the margin.",
         "The proof as printed begins with x(1) in [-log 2 / 2, log 2 / 2], which holds for gamma_star <= "
@@ -125,9 +124,7 @@ def prgd_on_the_toy() -> Finding:
         worst = max(worst, abs(seen / expected - 1.0))
     beyond, _ = _prgd_rate(0.97, 1.0)
     return Finding(
-        worst,
-        0.05,
-        "<=",
+        (worst, "<=", 0.05),
         f"At {len(MARGINS)} margins both errors fall like e^-ct with c within {worst:.1%} of -log(q) / 2.",
         "The printed radius R_k = ||w|| / w_2 lifts w to w_2 = 1, and q is in (0, 1) only where that is "
         f"above the attractor's line, for gamma_star < sqrt(1 - (log(2) / 2)^2) = {range_of_q:.5f}. Beyond "
@@ -158,9 +155,7 @@ def toy_path() -> Finding:
         equation = max(equation, float(np.abs(right[:2] * w_2[:2] ** 2 / path.R[:2] ** 2 - 1.0).max()))
         positive &= bool((w_1 > 0.0).all() and (w_2 > 0.0).all())
     return Finding(
-        worst,
-        1e-4,
-        "<=",
+        (worst, "<=", 1e-4),
         f"w_2 at R of about gamma_star * 1e6 is within {worst:.1e} of the limit, relative, at "
         f"{len(MARGINS)} margins; the equation for R^2 / w_2^2 holds to {equation:.1e}. The path has w_1 > "
         "0 (the proof prints w_1 < 0).",

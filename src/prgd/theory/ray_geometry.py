@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from prgd._types import Array
 from prgd.errors import NotSeparableError
-from prgd.theory.assumptions import assumptions
 from prgd.theory.minimum_norm import EPS
+from prgd.theory.nondegeneracy import assumptions
 from prgd.theory.support import Reference, signed_rows
-from prgd.theory.velocity import decompose
+from prgd.theory.velocity import decompose, direction_error
 
 SPAN_TOL = 1e-9
 # beyond these sizes the facets of the hull are too many to list
-MOST_FACET_DIMENSIONS, MOST_FACET_ROWS = 5, 100
+MAX_FACET_DIMENSIONS, MAX_FACET_ROWS = 5, 100
 
 
 class Inradius(NamedTuple):
@@ -176,6 +176,18 @@ def geometry(data: Any) -> Geometry:
     )
 
 
+def margin_errors(g: Geometry, W: Array) -> Array:
+    r"""Return ``gamma_star - gamma(w)`` for each row of W, without cancellation near the ray.
+
+    With w at angle theta from the ray, ``gamma_star - gamma(w)`` is the largest over the rows of
+    ``2 sin^2(theta/2) m_i - (m_i - gamma_star) + sin(theta) <v, u_i>``, with m_i the margin at w_star.
+    """
+    off = (W / np.linalg.norm(W, axis=1, keepdims=True)) @ g.basis
+    half_square = 0.5 * np.square(direction_error(W, g.reference.w_star))
+    margins = g.reference.gamma_star + g.excess
+    return np.asarray((np.outer(half_square, margins) - g.excess + off @ g.U.T).max(axis=1))
+
+
 def require_nondegenerate(data: Any) -> Geometry:
     """Return the `Geometry`, or raise where Assumption 5.4 fails or the data lie on one line.
 
@@ -286,7 +298,7 @@ def facets(g: Geometry) -> Facets | None:
         inverse = np.linalg.inv(np.column_stack([U, np.ones(n)]))
         lengths = np.linalg.norm(inverse[:q], axis=0)
         return Facets(-(inverse[:q] / lengths).T, inverse[q] / lengths)
-    if q > MOST_FACET_DIMENSIONS or n > MOST_FACET_ROWS:
+    if q > MAX_FACET_DIMENSIONS or n > MAX_FACET_ROWS:
         return None
     from scipy.spatial import ConvexHull
 
