@@ -86,11 +86,13 @@ class Evaluation:
 
     @property
     def gamma(self) -> float:
-        r"""The normalized margin of w, whose length does not matter; NaN at w = 0.
+        r"""The normalized margin of w, whose length does not matter; it is not defined at w = 0.
 
         .. math:: \gamma(w) = \min_i \langle w, z_i \rangle / \|w\|
         """
-        return self.smallest_margin / self.length if self.length > 0.0 else math.nan
+        if self.length == 0.0:
+            raise ValueError("gamma(w) is not defined at w = 0. Take a step first.")
+        return self.smallest_margin / self.length
 
     @cached_property
     def upper(self) -> float:
@@ -231,9 +233,15 @@ class Problem:
         if not self.fit_intercept:
             return margins
         if intercept is None:
-            plus, minus = self.labels.groups(by_class=True)
-            intercept = 0.5 * float(margins[minus].min() - margins[plus].min())
+            counted = self._counted(margins)
+            plus, minus = (float(counted[group].min()) for group in self.labels.groups(by_class=True))
+            intercept = 0.5 * (minus - plus)
         return margins + intercept * self.labels.signs
+
+    def _counted(self, margins: Array) -> Array:
+        """Return the margins, infinite for rows of weight 0, which do not count."""
+        weight = self.labels.sample_weight
+        return np.where(weight == 0.0, np.inf, margins) if weight.size else margins
 
     def smallest(self, w: Array, max_rows: int, without: Indices = NO_ROWS) -> tuple[Smallest, ...]:
         """Return the rows of smallest ``<w, z_i>`` (of each class, with an intercept), by one pass."""
@@ -244,9 +252,7 @@ class Problem:
 
         Rows of weight 0 are left out.
         """
-        margins, sample_weight = self.ask(MarginsAt(w)), self.labels.sample_weight
-        if sample_weight.size:
-            margins[sample_weight == 0.0] = np.inf
+        margins = self._counted(self.ask(MarginsAt(w)))
         for group in self.labels.groups(self.fit_intercept):
             margins[group] -= margins[group].min()
         return np.flatnonzero(margins <= width)
