@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import prgd
+from prgd.rows import MarginsAt
 from prgd.rows.gpu import tensors as _tensors
 from prgd.rows.gpu.launch import Plan, choose_plan
 from prgd.rows.gpu.tensor_rows import TensorRows
@@ -198,7 +199,7 @@ def test_tensors_of_another_kind():
 def test_numbers_that_are_no_floats_are_widened():
     rows = TensorRows(torch.tensor([[1, 2], [3, 4]]), ["no", "yes"])
     assert repr(rows) == "TensorRows(2 x 2 torch.float64 on cpu)"
-    np.testing.assert_array_equal(rows.margins(np.array([1.0, 0.0])), [-1.0, 3.0])
+    np.testing.assert_array_equal(rows.ask(MarginsAt(np.array([1.0, 0.0]))), [-1.0, 3.0])
     frozen = np.eye(2)
     frozen.flags.writeable = False
     assert _tensors.as_tensor(frozen, "cpu").dtype == torch.float64

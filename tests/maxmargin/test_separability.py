@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from prgd import ChunkedRows, DenseRows, open_rows
+from prgd import open_rows
+from prgd.rows import ChunkedRows, DenseRows
 from prgd.proofs.exact import (
     echelon,
     exact_dot,
