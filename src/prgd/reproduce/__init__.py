@@ -98,7 +98,7 @@ def reproduce(
     from prgd.reproduce.report import page, static
     from prgd.reproduce.report.interactive import plotly_script
     from prgd.reproduce.report.terminal import print_table, print_verdicts
-    from prgd.reproduce.store import Store, write_atomically
+    from prgd.reproduce.store import Store, write_whole
 
     plotly_script()  # A missing plotly is reported before the work, not after it.
     stores = [Store(out, e, e.chosen(quick, seeds), _say) for e in chosen]
@@ -113,9 +113,9 @@ def reproduce(
     head = page.Page(out, f"prgd reproduce{names}{options}", facts(), quick, len(left_out))
     html = page.render(head, sections)
     claims = [claim for claim, _ in page.judged(sections)]
-    write_atomically(out / "index.html", html.encode())
+    write_whole(out / "index.html", html.encode())
     verdicts = json.dumps([claim.to_dict() for claim in claims], indent=1)
-    write_atomically(out / "claims.json", f"{verdicts}\n".encode())
+    write_whole(out / "claims.json", f"{verdicts}\n".encode())
     for table in (table for section in sections for table in section.tables if table.is_printed):
         print_table(table)
     print_verdicts(claims, out / "index.html")

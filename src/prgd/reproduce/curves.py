@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from prgd._types import Array
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
+from prgd.algorithms.base import State
 from prgd.certificate import Certificate
 from prgd.loop import run
 from prgd.problem import Problem
@@ -79,16 +80,16 @@ def watch(problem: Problem, algorithm: Any, w0: Any, steps: int) -> Watched:
     """
     seen = np.full((3, steps + 1), math.nan)
 
-    def keep(now: Record, certificate: Certificate) -> None:
+    def keep(state: State, now: Record, certificate: Certificate) -> None:
         seen[:, now.t] = now.margin, certificate.lower, certificate.upper
 
-    run(problem, algorithm, w0, stop=steps, record=2**62, progress=keep)
+    run(problem, algorithm, w0, stop=steps, record=None, observe=keep)
     return Watched(*seen)
 
 
 def warm_start(problem: Problem, steps: int, eta: float = 1.0) -> Array:
     """Return w after GD's warm-up from 0."""
-    return run(problem, GD(eta), stop=steps, record=2**62).w
+    return run(problem, GD(eta), stop=steps, record=None).w
 
 
 def record_times(steps: int, per_decade: int = 60, first: int = 1) -> npt.NDArray[np.int64]:

@@ -11,10 +11,12 @@ import numpy as np
 
 from prgd import datasets
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
+from prgd.algorithms.base import State
+from prgd.certificate import Certificate
 from prgd.claims import Finding, claim
 from prgd.loop import run
 from prgd.problem import Problem
-from prgd.reproduce.curves import padded, watch
+from prgd.reproduce.curves import padded
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.reproduce.figures import (
     BY_NAME,
@@ -36,8 +38,8 @@ from prgd.reproduce.figures import (
     log_log,
     small,
 )
+from prgd.result import Record
 from prgd.schedules import Every, LiftTo
-from prgd.theory.sampled_runs import iterates
 from prgd.theory.velocity import direction_error, toy_attractor, velocity_field
 
 COLUMNS = ("kind", "method", "t", "x", "y", "u", "v", "value", "lower", "upper")
@@ -98,15 +100,16 @@ def _path(
     kind: str, name: str, problem: Problem, algorithm: Any, w0: Any, steps: int, w_star: Any
 ) -> list[Row]:
     """Return each iterate of a method with its errors and bounds."""
-    W = iterates(problem, algorithm, range(steps + 1), w0)
-    seen = watch(problem, algorithm, w0, steps)
     rows: list[Row] = []
-    for t, w in enumerate(W):
-        row: Row = {"kind": kind, "method": name, "t": t, "x": w[0], "y": w[1]}
-        if w.any():
-            row |= {"value": direction_error(w, w_star), "u": seen.margin[t]}
-            row |= {"lower": seen.lower[t], "upper": seen.upper[t]}
+
+    def keep(s: State, now: Record, certificate: Certificate) -> None:
+        row: Row = {"kind": kind, "method": name, "t": s.t, "x": s.w[0], "y": s.w[1]}
+        if s.w.any():
+            row |= {"value": direction_error(s.w, w_star), "u": now.margin}
+            row |= {"lower": certificate.lower, "upper": certificate.upper}
         rows.append(row)
+
+    run(problem, algorithm, w0, stop=steps, record=None, observe=keep)
     return rows
 
 

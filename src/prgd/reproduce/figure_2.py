@@ -58,7 +58,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     frame, _ = np.linalg.qr(np.column_stack([data.w_star, np.eye(3)]))
     frame = np.column_stack([frame[:, 1], frame[:, 2], data.w_star])
     w = _at(frame, settings.distance, settings.height, settings.angle)
-    descent = -problem.normalized_gradient(w)
+    descent = -problem.at(w).normalized_gradient
     _, off = decompose(w, data.w_star)
     inward = -off / np.linalg.norm(off)
     arrows = {

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from prgd._types import Array
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
+from prgd.algorithms.base import State
+from prgd.certificate import Certificate
 from prgd.datasets import Dataset, cancer
 from prgd.loop import run
 from prgd.maxmargin import max_margin
@@ -27,7 +30,7 @@ from prgd.reproduce.figure_5a_reading import (
     tables,
 )
 from prgd.reproduce.figures import Band, Figure, Line, Panel
-from prgd.result import Status
+from prgd.result import Record
 from prgd.schedules import Polynomial, PolynomialPhases
 
 __all__ = ["EXPERIMENT", "Settings", "compute", "draw", "reading", "tables", "tasks"]
@@ -141,21 +144,20 @@ def _split(settings: Settings, data: Dataset, scaling: str, seed: int) -> list[R
     return rows
 
 
-def _path(problem: Problem, algorithm: Any, eta: float, warm_up: int, times: list[int]) -> list[Any]:
+def _path(problem: Problem, algorithm: Any, eta: float, warm_up: int, times: list[int]) -> list[Array]:
     """Return w at each time, the warm-up by GD counted; a run that diverges stays where it was."""
-    found, result = [], run(problem, GD(eta) if warm_up else algorithm, stop=0)
-    is_warming = bool(warm_up)
-    for t in times:
-        if is_warming and t > warm_up:
-            result = run(problem, GD(eta), resume=result, stop=warm_up, record=2**62)
-            result = run(problem, algorithm, result.w, stop=0)
-            is_warming = False
-        if result.status is not Status.DIVERGED:
-            stop = t if is_warming else t - warm_up
-            result = run(
-                problem, GD(eta) if is_warming else algorithm, resume=result, stop=stop, record=2**62
-            )
-        found.append(result.w)
+    found, w = [], None
+    warm = [t for t in times if t <= warm_up]
+    parts = [(GD(eta), warm, warm_up)] if warm_up else []
+    parts.append((algorithm, [t - warm_up for t in times if t > warm_up], times[-1] - warm_up))
+    for method, wanted, last in parts:
+        seen: dict[int, Array] = {}
+
+        def keep(s: State, now: Record, certificate: Certificate, seen: dict[int, Array] = seen) -> None:
+            seen[s.t] = s.w
+
+        w = run(problem, method, w, stop=last, record=None, observe=keep).w
+        found += [seen.get(t, w) for t in wanted]
     return found
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from prgd import datasets
 from prgd.algorithms import GatedPRGD, ProgressiveNewton
+from prgd.algorithms.base import State
+from prgd.certificate import Certificate
 from prgd.claims import Finding, claim
 from prgd.loop import run
 from prgd.problem import Problem
@@ -15,10 +17,11 @@ from prgd.reproduce.curves import Method, Schedules, methods, record_times, warm
 from prgd.reproduce.experiment import OURS, Experiment, Row
 from prgd.reproduce.figures import Figure, Line, floored, log_log, thinned
 from prgd.reproduce.growing_dimension import gaussian
+from prgd.result import History, Record, Status
+from prgd.stopping import any_of
 from prgd.theory import max_margin_reference
 
 GATED = (Method("gated PRGD", GatedPRGD()), Method("progressive-rescaling Newton", ProgressiveNewton()))
-COLUMNS = ("set", "method", "t", "reads", "margin", "lower", "upper", "gamma_star")
 CONVERGED = 1e-12  # a run ends when its certified gap is below this: double precision ends there
 
 
@@ -39,23 +42,34 @@ def tasks(settings: Settings) -> Sequence[str]:
 
 
 def compute(settings: Settings, task: str) -> list[Row]:
-    """Return both bounds of every method on one set, against how often it has read the rows."""
+    """Return both bounds of every method on one set, against its passes over the rows."""
     X, y = datasets.digits(0, 1, 300) if task == "digit-01" else gaussian(0, *settings.gaussian)
     gamma_star = max_margin_reference((X, y)).gamma_star
-    rows: list[Row] = []
     _, ngd, exp, poly, dual, _ = methods(settings)
-    for name, algorithm, is_warm in (ngd, dual, *GATED, exp, poly):
-        problem = Problem(X, y, scale="none", n_threads=1)
-        result = run(problem, algorithm, warm_start(problem, settings.warm_up) if is_warm else None, stop=0)
-        for t in record_times(settings.steps):
-            result = run(problem, algorithm, resume=result, stop=int(t), record=2**62)
-            c = result.certificate
+    return [
+        {"set": task, "method": method.name} | row | {"gamma_star": gamma_star}
+        for method in (ngd, dual, *GATED, exp, poly)
+        for row in _follow(Problem(X, y, scale="none", n_threads=1), method, settings)
+    ]
+
+
+def _follow(problem: Problem, method: Method, settings: Settings) -> list[Row]:
+    """Return passes, margin and bounds of one method at the recorded times, until the gap is converged."""
+    times = frozenset(record_times(settings.steps).tolist())
+    rows: list[Row] = []
+
+    def keep(s: State, now: Record, c: Certificate) -> None:
+        if s.t in times:
             # Newton's own count has the products of its inner solver too; the warm-up is counted.
-            reads = float(result.state.get("row_reads", problem.passes))
-            values = (task, name, int(t), reads, problem.gamma(result.w), c.lower, c.upper, gamma_star)
-            rows.append(dict(zip(COLUMNS, values, strict=True)))
-            if c.gap < CONVERGED:
-                break
+            reads = float(getattr(s, "row_reads", problem.passes))
+            rows.append({"t": s.t, "reads": reads, "margin": now.margin, "lower": c.lower, "upper": c.upper})
+
+    def is_converged(now: Record, certificate: Certificate, history: History) -> Status | None:
+        return Status.CERTIFIED if now.t in times and certificate.gap < CONVERGED else None
+
+    w0 = warm_start(problem, settings.warm_up) if method.is_warm else None
+    stop = any_of(is_converged, settings.steps)
+    run(problem, method.algorithm, w0, stop=stop, record=None, observe=keep)
     return rows
 
 

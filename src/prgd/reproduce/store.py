@@ -12,27 +12,22 @@ import hashlib
 import io
 import json
 import math
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from prgd.files import atomic_write
 from prgd.reproduce.experiment import Experiment, Row, settings_of
 from prgd.reproduce.facts import commit, facts
 
 FORMAT = "prgd-rows-1"
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a run after a kill, finds the old one or the new one."""
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file and the folders above it; a reader finds the old content or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with atomic_write(path) as file:
+        file.write(content)
 
 
 class Store:
@@ -94,7 +89,7 @@ class Store:
         """Keep the rows of a task, and the seconds that they took: first the file, then its checksum."""
         rows, seconds = found
         content = to_csv(rows)
-        write_atomically(self.file(task), content)
+        write_whole(self.file(task), content)
         manifest = self.manifest()
         manifest |= facts() | {
             "experiment": self.experiment.rows_name,
@@ -128,7 +123,7 @@ class Store:
         table, record = (self.rows_folder / f"{self.experiment.name}.{end}" for end in ("csv", "json"))
         content = self.csv()
         if not table.exists() or table.read_bytes() != content:
-            write_atomically(table, content)
+            write_whole(table, content)
         manifest = self.manifest()
         manifest["tasks"] = {task: manifest["tasks"][task] for task in self.tasks}
         manifest["settings"] = settings_of(self.settings)
@@ -136,7 +131,7 @@ class Store:
         return table, record
 
     def _write_manifest(self, path: Path, manifest: dict[str, Any]) -> None:
-        write_atomically(path, (json.dumps(manifest, indent=1, default=repr) + "\n").encode())
+        write_whole(path, (json.dumps(manifest, indent=1, default=repr) + "\n").encode())
 
 
 def to_csv(rows: Iterable[Row]) -> bytes:

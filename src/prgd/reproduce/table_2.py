@@ -87,12 +87,12 @@ def compute(settings: Settings, task: str) -> list[Row]:
         reached = MarginError(data.gamma_star, line.error)
         for method in methods(settings):
             stop = any_of(reached, _limit(settings, method))
-            first = run(problem, method.algorithm, warm if method.is_warm else None, stop=stop, record=2**62)
+            first = run(problem, method.algorithm, warm if method.is_warm else None, stop=stop, record=None)
             steps, lasting = -1, 0
             if first.status is Status.REACHED:
                 steps = first.t
-                later = run(problem, method.algorithm, resume=first, stop=2 * steps + 100, record=2**62)
-                lasting = int(data.gamma_star - problem.gamma(later.w) <= line.error)
+                later = run(problem, method.algorithm, resume=first, stop=2 * steps + 100, record=None)
+                lasting = int(data.gamma_star - later.history.rows[-1].margin <= line.error)
             rows.append(
                 {
                     "dataset": line.name,

@@ -5,7 +5,7 @@
 
 from prgd.theory.cylinder import Constants, Cylinder, FavorableCylinder, favorable_cylinder, velocity_bound
 from prgd.theory.infimum import BoundCheck, Infimum, check_bound, numerical_constants, velocity_infimum
-from prgd.theory.nondegeneracy import AssumptionsReport, Check, assumptions, interior_alpha
+from prgd.theory.nondegeneracy import AssumptionsReport, Check, assumptions, interior_dual_weights
 from prgd.theory.orthogonal_dynamics import GDLimit, Orthogonal, Trace, follow, gd_limit, orthogonal
 from prgd.theory.path import Path, regularization_path
 from prgd.theory.rates import Fit, RateFit, fit_rate
@@ -61,7 +61,7 @@ __all__ = [
     "gd_limit",
     "geometry",
     "inradius",
-    "interior_alpha",
+    "interior_dual_weights",
     "lambda_min",
     "max_margin_reference",
     "numerical_constants",

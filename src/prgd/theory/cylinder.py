@@ -260,7 +260,7 @@ def favorable_cylinder(data: Any) -> FavorableCylinder:
     g = require_nondegenerate(data)
     root, rho = math.sqrt(lambda_min(g)), inradius(g)
     n, N, scale = g.n, g.n_support, g.scale
-    gap = g.gap / scale  # infinite where n = N
+    gap = g.delta / scale  # infinite where n = N
     ratio = math.log(4.0 * N * N / root)
 
     def step_three(kind: Kind, D: float, inside: float) -> Constants:
@@ -313,5 +313,5 @@ def velocity_bound(data: Any, cylinder: Cylinder) -> float:
     """
     g = require_nondegenerate(data)
     n, N = g.n, g.n_support
-    others = (n - N) * math.exp(-cylinder.H * g.gap) if n > N else 0.0
+    others = (n - N) * math.exp(-cylinder.H * g.delta) if n > N else 0.0
     return inradius(g).value - math.log(N + others) / cylinder.D1

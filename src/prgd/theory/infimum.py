@@ -99,7 +99,7 @@ def velocity_infimum(
         near, near_v, near_tau = _search(g, D, H, V, shares=(1.0, 0.3, 0.03, 1e-4))
         if near < far:
             best, v, tau = near, near_v, near_tau
-    h = H - math.log(tau) / g.gap if tau > 0.0 else math.inf if g.n > g.n_support else H
+    h = H - math.log(tau) / g.delta if tau > 0.0 else math.inf if g.n > g.n_support else H
     return Infimum(best, g.basis @ v, D, h, far, velocity_bound(g, cylinder))
 
 
@@ -244,7 +244,9 @@ def _search(
     """Return the smallest velocity over directions (and shares, unless these are (0,)), and where."""
     far = shares == (0.0,)
     rows = g.is_support if far else slice(None)
-    velocity = _Velocity(g.U[rows], D, H * g.excess[rows], np.zeros(g.n_support) if far else g.excess / g.gap)
+    velocity = _Velocity(
+        g.U[rows], D, H * g.excess[rows], np.zeros(g.n_support) if far else g.excess / g.delta
+    )
     q = V.shape[1]
     x = np.vstack([np.column_stack([V, np.full(len(V), share)]) for share in shares])
     if far:

@@ -40,7 +40,7 @@ class AssumptionsReport:
         Ranks of all rows and of the support vectors, and the number of these (0 without a separator).
     reference : Reference or None
         The max-margin solution, where there is one.
-    alpha : ndarray or None
+    dual_weights : ndarray or None
         The dual weights whose smallest entry on the support is as large as possible.
     gordan_weights : ndarray or None
         The proof that no separator exists, where none does.
@@ -56,7 +56,7 @@ class AssumptionsReport:
     support_rank: int
     n_support: int
     reference: Reference | None
-    alpha: Array | None
+    dual_weights: Array | None
     gordan_weights: Array | None
 
     @property
@@ -132,7 +132,7 @@ def assumptions(data: Any) -> AssumptionsReport:
         rows = Z[reference.support]
         n_support, support_rank = len(rows), _rank(rows)[0]
         gamma_star = reference.gamma_star
-        alpha = interior_alpha(Z, reference)
+        alpha = interior_dual_weights(Z, reference)
         lowest = float(alpha[reference.support].min())
         distance = float(np.linalg.norm(gamma_star * reference.w_star - rows.mean(axis=0)))
     scale = float(np.linalg.norm(Z, axis=1).max())
@@ -171,7 +171,7 @@ def assumptions(data: Any) -> AssumptionsReport:
     )
 
 
-def interior_alpha(data: Any, reference: Reference) -> Array:
+def interior_dual_weights(data: Any, reference: Reference) -> Array:
     r"""Return the dual weights whose smallest entry on the support is as large as possible.
 
     .. math::
@@ -196,17 +196,17 @@ def interior_alpha(data: Any, reference: Reference) -> Array:
     Examples
     --------
     >>> Z = [[2.0, 1.0], [2.0, 1.0], [2.0, -1.0]]
-    >>> interior_alpha(Z, max_margin_reference(Z)).round(12).tolist()
+    >>> interior_dual_weights(Z, max_margin_reference(Z)).round(12).tolist()
     [0.25, 0.25, 0.5]
     """
     from scipy.linalg import svd
     from scipy.optimize import linprog
 
     Z = signed_rows(data)
-    if reference.alpha.shape != (len(Z),) or reference.w_star.shape != (Z.shape[1],):
+    if reference.dual_weights.shape != (len(Z),) or reference.w_star.shape != (Z.shape[1],):
         raise ValueError(
-            f"The reference belongs to {reference.alpha.size} rows of {reference.w_star.size} columns; "
-            f"got data of shape {Z.shape}."
+            f"The reference belongs to {reference.dual_weights.size} rows of {reference.w_star.size} "
+            f"columns; got data of shape {Z.shape}."
         )
     rows = Z[reference.support] / np.linalg.norm(Z, axis=1).max()
     lifted = np.concatenate([rows, np.ones((len(rows), 1))], axis=1).T
@@ -214,8 +214,8 @@ def interior_alpha(data: Any, reference: Reference) -> Array:
     rank = int((sigma > sigma[0] * max(lifted.shape) * EPS * 64.0).sum())
     basis = Vt[rank:].T
     if basis.shape[1] == 0:
-        return reference.alpha
-    start = reference.alpha[reference.support]
+        return reference.dual_weights
+    start = reference.dual_weights[reference.support]
     cost = np.append(np.zeros(basis.shape[1]), -1.0)
     limits = np.column_stack([-basis, np.ones(len(rows))])
     solution: Any = linprog(cost, limits, start, bounds=(None, None), method="highs")

@@ -47,8 +47,8 @@ class Geometry:
     ----------
     Z : ndarray of shape (n, d)
     reference : Reference
-    alpha : ndarray of shape (n,)
-        Dual weights of sum 1, the smallest one on the support as large as possible.
+    dual_weights : ndarray of shape (n,)
+        The proof's alpha, of sum 1: the smallest entry on the support is as large as possible.
     scale : float
         The factor by which rows are divided to have norm at most 1: ``max(1, max_i ||z_i||)``.
     basis : ndarray of shape (d, q)
@@ -64,7 +64,7 @@ class Geometry:
 
     Z: Array
     reference: Reference
-    alpha: Array
+    dual_weights: Array
     scale: float
     basis: Array
     U: Array
@@ -86,7 +86,7 @@ class Geometry:
         return int(self.is_support.sum())
 
     @property
-    def gap(self) -> float:
+    def delta(self) -> float:
         """``gamma_sub - gamma_star``: infinite where every row supports."""
         return self.reference.gamma_sub - self.reference.gamma_star
 
@@ -141,14 +141,14 @@ def geometry(data: Any) -> Geometry:
     Examples
     --------
     >>> g = geometry([[0.2, 0.1], [0.2, -0.01]])
-    >>> g.n_support, g.gap, np.sort(np.abs(g.U[:, 0])).round(12).tolist()
+    >>> g.n_support, g.delta, np.sort(np.abs(g.U[:, 0])).round(12).tolist()
     (2, inf, [0.01, 0.1])
     """
     if isinstance(data, Geometry):
         return data
     Z = signed_rows(data)
     report = assumptions(Z)
-    if report.reference is None or report.alpha is None:
+    if report.reference is None or report.dual_weights is None:
         raise NotSeparableError(
             "The max-margin direction is needed, and no direction separates the classes. The weights of "
             "this error prove it (Gordan): they average the rows to zero.",
@@ -166,7 +166,7 @@ def geometry(data: Any) -> Geometry:
     return Geometry(
         Z,
         reference,
-        report.alpha,
+        report.dual_weights,
         max(1.0, longest),
         basis,
         -off @ basis,
@@ -242,7 +242,7 @@ def lambda_min(data: Any) -> float:
     0.32
     """
     g = require_nondegenerate(data)
-    K = g.alpha[g.is_support, None] * g.U[g.is_support] / g.scale
+    K = g.dual_weights[g.is_support, None] * g.U[g.is_support] / g.scale
     return float(np.linalg.eigvalsh(K.T @ K)[0])
 
 
@@ -278,7 +278,7 @@ def inradius(data: Any) -> Inradius:
     g = require_nondegenerate(data)
     if (found := facets(g)) is not None:
         return Inradius(float(found.distances.min()), True)
-    U, alpha = g.U[g.is_support], g.alpha[g.is_support]
+    U, alpha = g.U[g.is_support], g.dual_weights[g.is_support]
     by_proof = g.scale * np.sqrt(lambda_min(g)) / (2.0 * g.n_support)
     variance = float(np.linalg.eigvalsh((alpha[:, None] * U).T @ U)[0])
     return Inradius(max(float(by_proof), variance / float(np.linalg.norm(U, axis=1).max())), False)

@@ -147,7 +147,7 @@ def centripetal_velocity(problem: Problem, w: Array, w_star: Any) -> float:
         raise ValueError(
             "The centripetal velocity is not defined on the max-margin ray: P_perp(w) is 0 to rounding."
         )
-    return float(problem.normalized_gradient(w) @ off) / length
+    return float(problem.at(w).normalized_gradient @ off) / length
 
 
 def centripetal_velocities(data: Any, W: Any, w_star: Any) -> Array:

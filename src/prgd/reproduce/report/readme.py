@@ -10,7 +10,7 @@ from typing import Any
 
 from prgd.claims import Verdict
 from prgd.reproduce.figures import pretty
-from prgd.reproduce.store import write_atomically
+from prgd.reproduce.store import write_whole
 
 BEGIN, END = "<!-- reproduced: begin -->", "<!-- reproduced: end -->"
 FIGURES = {
@@ -54,7 +54,7 @@ def main(report: Path = Path("report"), readme: Path = Path("README.md")) -> Non
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
     content = f"{before}{BEGIN}\n{block(claims, 'docs/images').lstrip()}\n{END}{after}"
-    write_atomically(readme, content.encode())
+    write_whole(readme, content.encode())
 
 
 if __name__ == "__main__":

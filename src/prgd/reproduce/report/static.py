@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from prgd.reproduce.figures import Arrows, Band, Figure, Heat, Line, Mark, Panel, Points, Space, pretty
-from prgd.reproduce.store import write_atomically
+from prgd.reproduce.store import write_whole
 
 DASHES: dict[str, Any] = {
     "solid": "-",
@@ -49,8 +49,8 @@ def save(figure: Figure, folder: Path) -> None:
     """Draw a figure and write ``<name>.png``, ``.svg`` and ``.pdf``, then what they were drawn from."""
     drawn = draw(figure)
     for format_ in FORMATS:
-        write_atomically(folder / f"{figure.name}.{format_}", _rendered(drawn, format_))
-    write_atomically(folder / f".{figure.name}.json", json.dumps(_record(figure, folder)).encode())
+        write_whole(folder / f"{figure.name}.{format_}", _rendered(drawn, format_))
+    write_whole(folder / f".{figure.name}.json", json.dumps(_record(figure, folder)).encode())
 
 
 def is_current(figure: Figure, folder: Path) -> bool:

@@ -136,7 +136,7 @@ def theorem_5_5_step_3() -> Finding:
         if g.n > g.n_support:
             c, N, n = found.printed, g.n_support, g.n
             log_first = 0.5 * math.log(found.lambda_min) - math.log(4.0 * N * N) - 2.0 * c.D
-            log_others = math.log((n - N) / N) - c.H * g.gap
+            log_others = math.log((n - N) / N) - c.H * g.delta
             shares.append(1.0 - math.exp(log_others - log_first))
     return Finding(
         (min(shares), ">=", 0.5),

@@ -149,7 +149,7 @@ def ngd_on_the_synthetic_sets() -> Finding:
     for data in (synthetic_one(0), synthetic_two(3)):
         distance = max(distance, assumptions(data).off_mean.number)
         g = geometry(data)
-        expected.append(NGD_ETA * g.reference.gamma_star * g.gap)
+        expected.append(NGD_ETA * g.reference.gamma_star * g.delta)
         last = min(max(20.0 / expected[-1], 10_000.0), 60_000.0)
         times = log_times(int(last), count=200, first=int(0.2 * last))
         trace = follow(

@@ -31,7 +31,7 @@ def gradient_along_the_ray() -> Finding:
             rng = np.random.default_rng(seed)
             for size in np.geomspace(1e-3, 1e4, N_POINTS):
                 w = size * rng.standard_normal(problem.d)
-                descent = -problem.normalized_gradient(w)
+                descent = -problem.at(w).normalized_gradient
                 along, length = float(descent @ reference.w_star), float(np.linalg.norm(descent))
                 lower = min(along, length) / reference.gamma_star
                 slack = min(slack, lower - 1.0, 1.0 - along, 1.0 - length)
@@ -76,15 +76,15 @@ def gradient_beside_the_ray() -> Finding:
         ratio = (g.n - g.n_support) / g.n_support
         for eps in (1.0, 0.1, 0.001):
             delta = min(0.5, eps / 8.0)
-            R = max(1.0, (math.log(2.0 * ratio / eps) + 2.0 * delta) / g.gap)
+            R = max(1.0, (math.log(2.0 * ratio / eps) + 2.0 * delta) / g.delta)
             for _ in range(N_POINTS):
                 v = rng.standard_normal(g.basis.shape[1])
                 off = delta * rng.choice([1.0, rng.uniform()]) * v / np.linalg.norm(v)
                 worst = max(worst, *(part / eps for part in _parts(g, R, off)))
         # the proof's last line for (i), with + sqrt(2) delta where a minus belongs, on the ray itself
         delta, R = 0.1, 20.0
-        rate = (1.0 - 0.5 * delta**2) * g.gap + math.sqrt(2.0) * delta
-        at_margin = np.where(g.is_support, 0.0, g.gap)
+        rate = (1.0 - 0.5 * delta**2) * g.delta + math.sqrt(2.0) * delta
+        at_margin = np.where(g.is_support, 0.0, g.delta)
         true_ratio = float(np.exp(-R * at_margin[~g.is_support]).sum()) / g.n_support
         excess = max(excess, true_ratio / (ratio * math.exp(-R * rate)))
     return Finding(

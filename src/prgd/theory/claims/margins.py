@@ -105,7 +105,7 @@ def two_sided_margin_error() -> Finding:
     upper = 0.0
     for g, direction, margin in _errors():
         ratio = margin / (0.5 * g.reference.gamma_star * np.square(direction))
-        is_near = direction < 0.5 * g.gap
+        is_near = direction < 0.5 * g.delta
         near = min(near, float(ratio[is_near].min(initial=math.inf)))
         far = min(far, float(ratio[~is_near].min(initial=math.inf)))
         upper = max(upper, float((margin / direction).max()))
