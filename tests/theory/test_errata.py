@@ -193,5 +193,5 @@ def test_last_line_of_lemma_c3_needs_eps_below_one_half(eps, holds):
 def test_schedules_as_printed_begin_at_zero():
     """E27. R_0 k^1.2 is 0 at k = 0, and so is the length T_0 k^0.6 of the first phase."""
     assert 0.0**1.2 == 0.0
-    assert prgd.schedules.Polynomial(1.2)(0, np.ones(2), 3.0) == 3.0
+    assert prgd.schedules.Polynomial(1.2)(0, 3.0) == 3.0
     assert prgd.schedules.PolynomialPhases(5, 0.6)(1) == 5
