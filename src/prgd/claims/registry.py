@@ -39,6 +39,8 @@ PLACES = (
     "Section 7.1",
     "Section 7.2",
     "Appendix A",
+    "Lemma C.1",
+    "Lemma C.2",
     "Appendix C",
     "Appendix D",
 )
