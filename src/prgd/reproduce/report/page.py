@@ -1,7 +1,7 @@
 """The page: one file that opens from disk without a network, with everything inside it.
 
-The HTML is a Jinja2 template, ``assets/page.html``: it reads as the page that it makes, and autoescaping leaves no
-text that reaches the page unescaped. (Nested calls of Python functions that return HTML took twice the lines.)
+The HTML is a Jinja2 template, ``assets/page.html``: it reads as the page that it makes, and autoescaping lets
+no text reach the page unescaped. Nested calls of Python functions that return HTML took twice the lines.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def render(page: Page, sections: Iterable[Section]) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # Text shows the paper's symbols; what the template has escaped itself, such as a name for scripts, stays.
+        # Text shows the paper's symbols; names for scripts, which the template escapes itself, stay as they are.
         finalize=lambda value: pretty(value) if type(value) is str else value,
     )
     sections = list(sections)
@@ -146,7 +146,8 @@ def key(mark: Mark) -> Key:
     style = Style("#000000") if isinstance(mark, Heat) else mark.style
     is_band, is_points = isinstance(mark, Band), isinstance(mark, Points)
     has_marker = is_points or getattr(mark, "has_markers", False)
-    return Key(style, not is_points, has_marker, 8 if is_band else 2.5, DASHES["solid" if is_band else style.dash])
+    dash = DASHES["solid" if is_band else style.dash]
+    return Key(style, not is_points, has_marker, 8 if is_band else 2.5, dash)
 
 
 def judged(sections: Iterable[Section]) -> list[tuple[Claim, Section]]:
