@@ -111,7 +111,7 @@ def render(page: Page, sections: Iterable[Section]) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # Text shows the paper's symbols; names for scripts, which the template escapes itself, stay as they are.
+        # Text shows the paper's symbols; names for scripts, which the template escapes itself, stay.
         finalize=lambda value: pretty(value) if type(value) is str else value,
     )
     sections = list(sections)
