@@ -16,28 +16,9 @@ from prgd.certificate import Certificate
 from prgd.claims import Finding, claim
 from prgd.loop import run
 from prgd.problem import Problem
+from prgd.reproduce import figures as fig
 from prgd.reproduce.curves import padded
 from prgd.reproduce.experiment import Experiment, Row
-from prgd.reproduce.figures import (
-    BY_NAME,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    Arrows,
-    Band,
-    Figure,
-    Line,
-    Note,
-    Panel,
-    Points,
-    Style,
-    floored,
-    log_log,
-    small,
-)
 from prgd.result import Record
 from prgd.schedules import Every, LiftTo
 from prgd.theory.velocity import direction_error, toy_attractor, velocity_field
@@ -46,7 +27,10 @@ COLUMNS = ("kind", "method", "t", "x", "y", "u", "v", "value", "lower", "upper")
 
 
 # Purple is PRGD's colour in this figure, as in the paper, so game dynamics takes another one.
-STYLES = {"PRGD": Style(PURPLE, "solid", "triangle-up"), "game dynamics": Style(SKY, "longdash", "cross")}
+STYLES = {
+    "PRGD": fig.Style(fig.PURPLE, "solid", "triangle-up"),
+    "game dynamics": fig.Style(fig.SKY, "longdash", "cross"),
+}
 
 
 @dataclass(frozen=True)
@@ -113,7 +97,7 @@ def _path(
     return rows
 
 
-def draw(rows: Any, settings: Settings) -> list[Figure]:
+def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
     """Return the figure: the set, the field with both paths, and two panels of ours."""
     e = _ends(rows)
     alt = (
@@ -135,22 +119,24 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
             lambda some: some.upper - gamma_star,
         ),
     )
-    return [Figure("figure-1", "The toy set, its vector field, and 8 steps", alt, panels, columns=2)]
+    return [fig.Figure("figure-1", "The toy set, its vector field, and 8 steps", alt, panels, columns=2)]
 
 
-def _points(rows: Any, settings: Settings) -> Panel:
+def _points(rows: Any, settings: Settings) -> fig.Panel:
     points = rows[rows.kind == "point"]
     marks: list[Any] = []
-    for label, style in ((1.0, Style(ORANGE)), (-1.0, Style(PURPLE, marker="square"))):
+    for label, style in ((1.0, fig.Style(fig.ORANGE)), (-1.0, fig.Style(fig.PURPLE, marker="square"))):
         some = points[points.value == label]
         name = f"label {label:+.0f}"
-        marks.append(Points(name, some.x.to_numpy(), some.y.to_numpy(), size=10.0, style=style))
-    marks.append(Line("w_star", [0.0, 1.0], [0.0, 0.0], has_markers=False, style=Style(VERMILLION, "dash")))
+        marks.append(fig.Points(name, some.x.to_numpy(), some.y.to_numpy(), size=10.0, style=style))
+    marks.append(
+        fig.Line("w_star", [0.0, 1.0], [0.0, 0.0], has_markers=False, style=fig.Style(fig.VERMILLION, "dash"))
+    )
     notes = [
-        Note(float(p.x) + (0.08 if p.x > 0 else -0.26), float(p.y), f"x_{i + 1}")
+        fig.Note(float(p.x) + (0.08 if p.x > 0 else -0.26), float(p.y), f"x_{i + 1}")
         for i, p in enumerate(points.itertuples())
     ]
-    return Panel(
+    return fig.Panel(
         f"(a) Dataset 1, gamma_star = {settings.gamma_star}",
         tuple(marks),
         "first feature",
@@ -162,25 +148,27 @@ def _points(rows: Any, settings: Settings) -> Panel:
     )
 
 
-def _field(rows: Any) -> Panel:
+def _field(rows: Any) -> fig.Panel:
     field, zone = rows[rows.kind == "field"], rows[rows.kind == "attractor"].iloc[0]
     right = float(field.x.max())
     arrows = [field[name].to_numpy() for name in ("x", "y", "u", "v")]
-    ends, green = [0.0, right], Style(GREEN)
+    ends, green = [0.0, right], fig.Style(fig.GREEN)
     marks: list[Any] = [
-        Band("attractor of NGD", ends, [zone.lower] * 2, [zone.upper] * 2, style=green),
-        Arrows("descent direction", *arrows, style=Style(GREY)),
-        Line("attractor of NGD", ends, [zone.value] * 2, 1.0, has_markers=False, style=green),
-        Line("w_star", ends, [0.0, 0.0], has_markers=False, style=Style(VERMILLION, "dash")),
+        fig.Band("attractor of NGD", ends, [zone.lower] * 2, [zone.upper] * 2, style=green),
+        fig.Arrows("descent direction", *arrows, style=fig.Style(fig.GREY)),
+        fig.Line("attractor of NGD", ends, [zone.value] * 2, 1.0, has_markers=False, style=green),
+        fig.Line("w_star", ends, [0.0, 0.0], has_markers=False, style=fig.Style(fig.VERMILLION, "dash")),
     ]
     for method in ("NGD", "PRGD"):
         some = rows[(rows.kind == "path") & (rows.method == method)]
-        marks.append(Line(method, some.x.to_numpy(), some.y.to_numpy(), style=STYLES.get(method, BY_NAME)))
+        marks.append(
+            fig.Line(method, some.x.to_numpy(), some.y.to_numpy(), style=STYLES.get(method, fig.BY_NAME))
+        )
     start = rows[(rows.kind == "path") & (rows.t == 0)].iloc[0]
     marks.append(
-        Points("w(0) = 0 and w(1)", [0.0, start.x], [0.0, start.y], size=8.0, style=Style("#000000"))
+        fig.Points("w(0) = 0 and w(1)", [0.0, start.x], [0.0, start.y], size=8.0, style=fig.Style("#000000"))
     )
-    return Panel(
+    return fig.Panel(
         "(b) Vector field, NGD and PRGD",
         tuple(marks),
         "w_1",
@@ -190,14 +178,18 @@ def _field(rows: Any) -> Panel:
     )
 
 
-def _curves(rows: Any, title: str, label: str, error: Callable[[Any], Any]) -> Panel:
+def _curves(rows: Any, title: str, label: str, error: Callable[[Any], Any]) -> fig.Panel:
     """Draw the ``error`` of the rows of each method."""
     curves = rows[rows.kind == "curve"]
     marks = []
     for method in curves.method.unique():
         some = curves[(curves.method == method) & (curves.t > 0)]
-        marks.append(Line(method, some.t.to_numpy(), floored(error(some)), style=STYLES.get(method, BY_NAME)))
-    return log_log(title, marks, "step t", label, 1e-16, is_ours=True)
+        marks.append(
+            fig.Line(
+                method, some.t.to_numpy(), fig.floored(error(some)), style=STYLES.get(method, fig.BY_NAME)
+            )
+        )
+    return fig.log_log(title, marks, "step t", label, 1e-16, is_ours=True)
 
 
 def _ends(rows: Any, kind: str = "path") -> dict[str, float]:
@@ -237,7 +229,7 @@ def prgd_leaves_the_attractor(rows: Any, settings: Settings) -> Finding:
     e, late = _ends(rows), _ends(rows, "curve")
     return Finding(
         (e["PRGD"] / e["NGD"], "<", 1.0),
-        f"Rescaled iterates lie on w_2 = 1 to {small(off_line)}. After {settings.steps} steps the direction "
+        f"Rescaled iterates lie on w_2 = 1 to {fig.small(off_line)}. After {settings.steps} steps the direction "
         f"error is {e['PRGD']:.2g} against NGD's {e['NGD']:.2g}; after {settings.long_steps} steps it is "
         f"{late['PRGD']:.1e} against {late['NGD']:.1e}.",
     )

@@ -9,32 +9,18 @@ import numpy as np
 
 from prgd.claims import Finding, claim
 from prgd.problem import Problem
+from prgd.reproduce import figures as fig
 from prgd.reproduce.curves import padded
 from prgd.reproduce.experiment import Experiment, Row
-from prgd.reproduce.figures import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    Figure,
-    Line,
-    Panel,
-    Space,
-    Style,
-)
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.velocity import centripetal_velocities, decompose
 
 COLUMNS = ("kind", "distance", "height", "x", "y", "z", "value", "low", "high")
 STYLES = {
-    "w_star": Style(VERMILLION),
-    "w": Style(BLACK),
-    "-grad L / L": Style(PURPLE),
-    "centripetal part": Style(ORANGE),
+    "w_star": fig.Style(fig.VERMILLION),
+    "w": fig.Style(fig.BLACK),
+    "-grad L / L": fig.Style(fig.PURPLE),
+    "centripetal part": fig.Style(fig.ORANGE),
 }
 
 
@@ -86,7 +72,7 @@ def _at(frame: Any, distance: float, height: float, angle: float) -> Any:
     return frame @ np.array([distance * np.cos(angle), distance * np.sin(angle), height])
 
 
-def draw(rows: Any, settings: Settings) -> list[Figure]:
+def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
     """Return the picture in space, and the velocity against the distance from the ray."""
     phi = _velocity(rows)
     alt = (
@@ -96,7 +82,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
         "positive farther out."
     )
     return [
-        Figure("figure-2", "Centripetal velocity", alt, (_space(rows, settings), _rings(rows)), columns=2)
+        fig.Figure("figure-2", "Centripetal velocity", alt, (_space(rows, settings), _rings(rows)), columns=2)
     ]
 
 
@@ -104,7 +90,7 @@ def _velocity(rows: Any) -> float:
     return float(rows[rows.kind == "centripetal part"].value.iloc[0])
 
 
-def _space(rows: Any, settings: Settings) -> Panel:
+def _space(rows: Any, settings: Settings) -> fig.Panel:
     tip = {kind: rows[rows.kind == kind].iloc[0][["x", "y", "z"]].to_numpy(dtype=float) for kind in STYLES}
     w, top = tip["w"], 1.35 * settings.height
     # Rows have norm at most 1, and so have the two arrows at w: they are drawn twice as long.
@@ -118,27 +104,33 @@ def _space(rows: Any, settings: Settings) -> Panel:
     x, y = settings.distance * np.cos(turns), settings.distance * np.sin(turns)
     for height in (0.0, settings.height, top):
         level = np.full(turns.size, height)
-        marks.append(Space("cylinder around the ray", x, y, level, 1.5, style=Style(GREY, "dot")))
-    return Panel(
+        marks.append(fig.Space("cylinder around the ray", x, y, level, 1.5, style=fig.Style(fig.GREY, "dot")))
+    return fig.Panel(
         "At one point w in R^3 (arrows at w drawn twice as long)", tuple(marks), "", "", "along w_star"
     )
 
 
-def _arrow(name: str, start: Any, end: Any, width: float) -> Space:
+def _arrow(name: str, start: Any, end: Any, width: float) -> fig.Space:
     x, y, z = np.column_stack([start, end])
-    return Space(name, x, y, z, width, is_arrow=True, style=STYLES[name])
+    return fig.Space(name, x, y, z, width, is_arrow=True, style=STYLES[name])
 
 
-def _rings(rows: Any) -> Panel:
+def _rings(rows: Any) -> fig.Panel:
     rings = rows[rows.kind == "ring"]
     marks: list[Any] = []
-    styles = (Style(SKY, "dot", "square"), Style(BLUE, "dash", "diamond"), Style(GREEN, "solid", "circle"))
+    styles = (
+        fig.Style(fig.SKY, "dot", "square"),
+        fig.Style(fig.BLUE, "dash", "diamond"),
+        fig.Style(fig.GREEN, "solid", "circle"),
+    )
     for height, style in zip(rings.height.unique(), styles, strict=False):
         some = rings[rings.height == height]
-        marks.append(Line(f"height {height:g}", some.distance.to_numpy(), some.low.to_numpy(), style=style))
+        marks.append(
+            fig.Line(f"height {height:g}", some.distance.to_numpy(), some.low.to_numpy(), style=style)
+        )
     ends = [float(rings.distance.min()), float(rings.distance.max())]
-    marks.append(Line("zero", ends, [0.0, 0.0], 1.0, has_markers=False, style=Style(GREY)))
-    return Panel(
+    marks.append(fig.Line("zero", ends, [0.0, 0.0], 1.0, has_markers=False, style=fig.Style(fig.GREY)))
+    return fig.Panel(
         "Smallest velocity on the ring at each distance",
         tuple(marks),
         "distance from the ray, ||P_perp w||",

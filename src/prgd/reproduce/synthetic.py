@@ -13,6 +13,7 @@ import numpy as np
 from prgd import datasets
 from prgd.claims import Finding, claim
 from prgd.problem import Problem
+from prgd.reproduce import figures as fig
 from prgd.reproduce.curves import (
     Schedules,
     band,
@@ -25,21 +26,6 @@ from prgd.reproduce.curves import (
     watch,
 )
 from prgd.reproduce.experiment import Experiment, Row
-from prgd.reproduce.figures import (
-    FLOOR,
-    ORANGE,
-    PURPLE,
-    Band,
-    Figure,
-    Line,
-    Panel,
-    Points,
-    Style,
-    floored,
-    log_log,
-    small,
-    thinned,
-)
 from prgd.theory import assumptions
 
 SETS = {"I": datasets.synthetic_one, "II": datasets.synthetic_two}
@@ -95,18 +81,23 @@ def compute(settings: Settings, task: str) -> list[Row]:
 GAMMA_STAR = datasets.paper.PAPER_GAMMA_STAR
 
 
-def _points(rows: Any, name: str) -> Panel:
+def _points(rows: Any, name: str) -> fig.Panel:
     points = rows[(rows.kind == "point") & (rows.seed == 0)]
     marks = []
-    for label, style in ((1, Style(ORANGE, marker="circle")), (-1, Style(PURPLE, marker="square"))):
+    for label, style in (
+        (1, fig.Style(fig.ORANGE, marker="circle")),
+        (-1, fig.Style(fig.PURPLE, marker="square")),
+    ):
         some = points[points.label == label]
-        marks.append(Points(f"label {label:+d}", some.x.to_numpy(), some.y.to_numpy(), size=5.0, style=style))
-    wall, dots = "margin, x_1 = ±gamma_star", Style("#555555", "dot")
+        marks.append(
+            fig.Points(f"label {label:+d}", some.x.to_numpy(), some.y.to_numpy(), size=5.0, style=style)
+        )
+    wall, dots = "margin, x_1 = ±gamma_star", fig.Style("#555555", "dot")
     lines = [
-        Line(wall, [x, x], [-1.05, 1.05], 1.0, has_markers=False, style=dots)
+        fig.Line(wall, [x, x], [-1.05, 1.05], 1.0, has_markers=False, style=dots)
         for x in (-GAMMA_STAR, GAMMA_STAR)
     ]
-    return Panel(
+    return fig.Panel(
         f"Dataset {name}, seed 0",
         (*marks, *lines),
         "x_1",
@@ -117,14 +108,14 @@ def _points(rows: Any, name: str) -> Panel:
     )
 
 
-def _paper_scale(curves: Any, settings: Settings, name: str, scale: str) -> Panel:
+def _paper_scale(curves: Any, settings: Settings, name: str, scale: str) -> fig.Panel:
     """Draw seed 0 as the paper does: its four methods, the warm-up left out of the count."""
     marks = []
     last = settings.small_scale if scale == "small" else settings.steps
     for method in PAPER:
         some = curves[(curves.method == method) & (curves.seed == 0) & (curves.t <= last)]
-        marks.append(thinned(Line(method, some.t.to_numpy(), floored(GAMMA_STAR - some.margin))))
-    return Panel(
+        marks.append(fig.thinned(fig.Line(method, some.t.to_numpy(), fig.floored(GAMMA_STAR - some.margin))))
+    return fig.Panel(
         f"Set {name}: {scale} time scale",
         tuple(marks),
         "step t, warm-up left out",
@@ -135,16 +126,16 @@ def _paper_scale(curves: Any, settings: Settings, name: str, scale: str) -> Pane
     )
 
 
-def _all_methods(curves: Any, settings: Settings, name: str) -> Panel:
+def _all_methods(curves: Any, settings: Settings, name: str) -> fig.Panel:
     """Draw the median over seeds and a band, the warm-up counted, with the two accelerated methods."""
     marks: list[Any] = []
     for method in methods(settings):
         some = curves[curves.method == method.name]
         t, middle, low, high = band(some.assign(error=GAMMA_STAR - some.margin), "t", "error")
         t = t + (settings.warm_up if method.is_warm else 0)
-        marks.append(Band(method.name, t, floored(low), floored(high)))
-        marks.append(thinned(Line(method.name, t, floored(middle))))
-    return log_log(
+        marks.append(fig.Band(method.name, t, fig.floored(low), fig.floored(high)))
+        marks.append(fig.thinned(fig.Line(method.name, t, fig.floored(middle))))
+    return fig.log_log(
         f"Set {name}: median and 5 to 95 % of {curves.seed.nunique()} draws, warm-up counted",
         marks,
         "step t, warm-up counted",
@@ -154,13 +145,15 @@ def _all_methods(curves: Any, settings: Settings, name: str) -> Panel:
     )
 
 
-def _bounds(curves: Any, settings: Settings, name: str) -> Panel:
+def _bounds(curves: Any, settings: Settings, name: str) -> fig.Panel:
     """Draw the other side of the certificate: how far the upper bound is from gamma_star."""
     marks = []
     for method in methods(settings):
         some = curves[(curves.method == method.name) & (curves.seed == 0)]
-        marks.append(thinned(Line(method.name, some.t.to_numpy(), floored(some.upper - GAMMA_STAR))))
-    return log_log(
+        marks.append(
+            fig.thinned(fig.Line(method.name, some.t.to_numpy(), fig.floored(some.upper - GAMMA_STAR)))
+        )
+    return fig.log_log(
         f"Set {name}, seed 0: certified upper bound",
         marks,
         "step t, warm-up left out",
@@ -170,7 +163,7 @@ def _bounds(curves: Any, settings: Settings, name: str) -> Panel:
     )
 
 
-def draw(rows: Any, settings: Settings, figure: str, sets: tuple[str, ...]) -> list[Figure]:
+def draw(rows: Any, settings: Settings, figure: str, sets: tuple[str, ...]) -> list[fig.Figure]:
     """Return the paper's figure of the given sets, and one of ours."""
     paper, ours = [], []
     for name in sets:
@@ -182,14 +175,14 @@ def draw(rows: Any, settings: Settings, figure: str, sets: tuple[str, ...]) -> l
     facts = " ".join(_median_sentence(rows, settings, name) for name in sets)
     title = "set I" if len(sets) == 1 else "sets I and II"
     return [
-        Figure(
+        fig.Figure(
             figure,
             f"Margin error on the synthetic {title}",
             "For each set a scatter plot of its points, and the margin error against steps at two time "
             f"scales. GD and NGD stay near the top, both kinds of PRGD plunge. {facts}",
             tuple(paper),
         ),
-        Figure(
+        fig.Figure(
             f"{figure}-ours",
             "The same over many draws with the warm-up counted, and the certified upper bounds",
             "Left, median margin errors with bands over draws: with its warm-up counted PRGD falls at "
@@ -210,7 +203,7 @@ def errors_at(rows: Any, name: str, t: int) -> dict[str, float]:
 
 def _median_sentence(rows: Any, settings: Settings, name: str) -> str:
     e = errors_at(rows, name, settings.small_scale)
-    errors = ", ".join(f"{small(e[method])} ({method})" for method in PAPER)
+    errors = ", ".join(f"{fig.small(e[method])} ({method})" for method in PAPER)
     return f"On set {name} the median errors after {settings.small_scale} steps are {errors}."
 
 
@@ -284,8 +277,8 @@ def gd_and_ngd_are_slow(rows: Any, settings: Settings) -> Finding:
     off = float(rows[rows.kind == "mean"].margin.max())
     late = {name: errors_at(rows, name, settings.steps)["NGD"] for name in found}
     half = {name: errors_at(rows, name, settings.steps // 2)["NGD"] for name in found}
-    left = " and ".join(f"{small(late[name])} on set {name}" for name in found)
-    falls = " and ".join(f"{half[name] / max(late[name], FLOOR):.0f} on set {name}" for name in found)
+    left = " and ".join(f"{fig.small(late[name])} on set {name}" for name in found)
+    falls = " and ".join(f"{half[name] / max(late[name], fig.FLOOR):.0f} on set {name}" for name in found)
     return Finding(
         (ratio, ">=", 10.0),
         f"After {t} steps the median errors of GD and NGD are at least {ratio:.0e} times that of PRGD(exp); "

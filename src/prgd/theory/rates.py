@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,13 +15,12 @@ Model = Literal["1/log t", "t^-a", "e^-ct"]
 Rate = Literal["1/log t", "t^-a", "e^-ct", "undecided"]
 MODELS: tuple[Model, ...] = ("1/log t", "t^-a", "e^-ct")
 
-FEWEST_POINTS = 8
-LEAST_EVIDENCE = 10.0  # of Bayes' information criterion: "very strong" in the scale of Kass and Raftery
-LEAST_R_SQUARED = 0.8
-# log errors that differ by less agree: a fit need not be better than this
-SAME = 1e-6
-# an error that fell this far has a rounding plateau to look for
-DEEP = 1e-10
+MIN_POINTS = 8
+# A difference of 10 in Bayes' information criterion is "very strong" in the scale of Kass and Raftery.
+MIN_EVIDENCE = 10.0
+MIN_R_SQUARED = 0.8
+SAME = 1e-6  # log errors that differ by less are equal: a fit need not be better than this
+DEEP = 1e-10  # an error that fell below this fraction of its maximum may end on a plateau of rounding
 
 
 class Fit(NamedTuple):
@@ -138,8 +137,9 @@ def fit_rate(t: Any, error: Any, window: tuple[float, float] | None = None, *, s
     used = _window(t, error, window)
     t, y = t[used], np.log(error[used])
     ends = (float(t[0]), float(t[-1])) if t.size else (math.nan, math.nan)
-    if t.size < FEWEST_POINTS:
-        return _undecided(ends, t.size, {}, 0.0, 0.0, f"{t.size} points are too few.")
+    unknown = RateFit("undecided", math.nan, (math.nan, math.nan), ends, t.size, {}, 0.0, 0.0, "")
+    if t.size < MIN_POINTS:
+        return replace(unknown, reason=f"{t.size} points are too few.")
     fits = {model: _fit(model, t, y) for model in MODELS}
     first, second = sorted(MODELS, key=lambda model: fits[model].residual)[:2]
     residuals = y - _curve(first, fits[first], t)
@@ -148,30 +148,17 @@ def fit_rate(t: Any, error: Any, window: tuple[float, float] | None = None, *, s
     evidence = t.size / length * math.log(ratio)
     spread = float(np.var(y))
     r_squared = 1.0 - fits[first].residual ** 2 / spread if spread > SAME**2 else 0.0
-    reason = ""
-    if r_squared < LEAST_R_SQUARED:
-        reason = f"the best model, {first}, explains {max(r_squared, 0.0):.0%} of the variance of log(error)."
-    elif evidence < LEAST_EVIDENCE:
-        reason = f"{first} is better than {second} by {evidence:.1f} only, of {LEAST_EVIDENCE:g} needed."
-    if reason:
-        return _undecided(ends, t.size, fits, evidence, r_squared, reason)
+    fitted = replace(unknown, fits=fits, evidence=evidence, r_squared=r_squared)
+    if r_squared < MIN_R_SQUARED:
+        share = f"{max(r_squared, 0.0):.0%} of the variance of log(error)"
+        return replace(fitted, reason=f"the best model, {first}, explains {share}.")
+    if evidence < MIN_EVIDENCE:
+        reason = f"{first} is better than {second} by {evidence:.1f} only, of {MIN_EVIDENCE:g} needed."
+        return replace(fitted, reason=reason)
     interval = _interval(first, fits[first], t, residuals, length, seed)
     if interval[0] <= 0.0:
-        reason = f"the constant of {first} may be 0."
-        return _undecided(ends, t.size, fits, evidence, r_squared, reason)
-    return RateFit(first, fits[first].constant, interval, ends, t.size, fits, evidence, r_squared, "")
-
-
-def _undecided(
-    ends: tuple[float, float],
-    n: int,
-    fits: Mapping[Model, Fit],
-    evidence: float,
-    r_squared: float,
-    reason: str,
-) -> RateFit:
-    unknown = (math.nan, math.nan)
-    return RateFit("undecided", math.nan, unknown, ends, n, fits, evidence, r_squared, reason)
+        return replace(fitted, reason=f"the constant of {first} may be 0.")
+    return replace(fitted, rate=first, constant=fits[first].constant, interval=interval)
 
 
 def _window(t: Array, error: Array, window: tuple[float, float] | None) -> Any:
