@@ -165,7 +165,7 @@ _CLAIMS: dict[str, Claim] = {}
 
 
 def claim(
-    name: str, *, where: str, statement: str, experiment: str = ""
+    name: str, statement: str, *, where: str, experiment: str = ""
 ) -> Callable[[Callable[..., Finding]], Claim]:
     """Register the decorated function, which measures the claim and returns a `Finding`.
 
@@ -173,10 +173,10 @@ def claim(
     ----------
     name : str
         Lower case, e.g. ``"theorem-6.4-gd"``; each name once.
-    where : str
-        The place in the paper, e.g. ``"Theorem 6.4 (GD), Section 6.2"``.
     statement : str
         What the paper says, in plain text.
+    where : str
+        The place in the paper, e.g. ``"Theorem 6.4 (GD), Section 6.2"``.
     experiment : str, optional
         The name of the experiment beside which the report shows the claim. A function with parameters
         ``(rows, settings)`` gets the experiment's rows.

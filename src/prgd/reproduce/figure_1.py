@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,11 @@ from prgd.result import Record
 from prgd.schedules import Every, LiftTo
 from prgd.theory.velocity import direction_error, toy_attractor, velocity_field
 
+BOUND = "smallest upper bound - gamma_star"
 COLUMNS = ("kind", "method", "t", "x", "y", "u", "v", "value", "lower", "upper")
 
 
+figure_1_claim = partial(claim, where="Section 4, Figure 1", experiment="figure-1")
 # Purple is PRGD's colour in this figure, as in the paper, so game dynamics takes another one.
 STYLES = {
     "PRGD": fig.Style(fig.PURPLE, "solid", "triangle-up"),
@@ -112,37 +115,30 @@ def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
         _points(rows, settings),
         _field(rows),
         _curves(rows, "Margin error", "gamma_star - gamma(w(t))", lambda some: gamma_star - some.u),
-        _curves(
-            rows,
-            "Certified upper bound",
-            "smallest upper bound - gamma_star",
-            lambda some: some.upper - gamma_star,
-        ),
+        _curves(rows, "Certified upper bound", BOUND, lambda some: some.upper - gamma_star),
     )
     return [fig.Figure("figure-1", "The toy set, its vector field, and 8 steps", alt, panels, columns=2)]
 
 
 def _points(rows: Any, settings: Settings) -> fig.Panel:
     points = rows[rows.kind == "point"]
-    marks: list[Any] = []
-    for label, style in ((1.0, fig.Style(fig.ORANGE)), (-1.0, fig.Style(fig.PURPLE, marker="square"))):
-        some = points[points.value == label]
-        name = f"label {label:+.0f}"
-        marks.append(fig.Points(name, some.x.to_numpy(), some.y.to_numpy(), size=10.0, style=style))
-    marks.append(
-        fig.Line("w_star", [0.0, 1.0], [0.0, 0.0], has_markers=False, style=fig.Style(fig.VERMILLION, "dash"))
+    dashes = fig.Style(fig.VERMILLION, "dash")
+    marks: tuple[fig.Mark, ...] = (
+        *fig.two_classes(points.assign(label=points.value), size=10.0),
+        fig.Line("w_star", [0.0, 1.0], [0.0, 0.0], has_markers=False, style=dashes),
     )
     notes = [
         fig.Note(float(p.x) + (0.08 if p.x > 0 else -0.26), float(p.y), f"x_{i + 1}")
         for i, p in enumerate(points.itertuples())
     ]
+    ends = (-1.15, 1.15)
     return fig.Panel(
         f"(a) Dataset 1, gamma_star = {settings.gamma_star}",
-        tuple(marks),
+        marks,
         "first feature",
         "second feature",
-        x_range=(-1.15, 1.15),
-        y_range=(-1.15, 1.15),
+        x_range=ends,
+        y_range=ends,
         notes=tuple(notes),
         is_equal=True,
     )
@@ -197,11 +193,9 @@ def _ends(rows: Any, kind: str = "path") -> dict[str, float]:
     return {method: float(some.value.iloc[-1]) for method, some in rows[rows.kind == kind].groupby("method")}
 
 
-@claim(
+@figure_1_claim(
     "section-4-attractor",
-    where="Section 4, Figure 1",
-    statement="On the toy set NGD enters the attractor (the green zone) and stays there.",
-    experiment="figure-1",
+    "On the toy set NGD enters the attractor (the green zone) and stays there.",
 )
 def ngd_stays_in_the_attractor(rows: Any, settings: Settings) -> Finding:
     """Count the iterates of NGD that lie in the green zone."""
@@ -215,12 +209,9 @@ def ngd_stays_in_the_attractor(rows: Any, settings: Settings) -> Finding:
     )
 
 
-@claim(
+@figure_1_claim(
     "section-4-prgd",
-    where="Section 4, Figure 1",
-    statement="PRGD leaves the attractor by rescaling to the line w_2 = 1 and converges much faster in "
-    "direction.",
-    experiment="figure-1",
+    "PRGD leaves the attractor by rescaling to the line w_2 = 1 and converges much faster in direction.",
 )
 def prgd_leaves_the_attractor(rows: Any, settings: Settings) -> Finding:
     """Compare the direction errors of PRGD and NGD after as many steps."""
@@ -229,9 +220,9 @@ def prgd_leaves_the_attractor(rows: Any, settings: Settings) -> Finding:
     e, late = _ends(rows), _ends(rows, "curve")
     return Finding(
         (e["PRGD"] / e["NGD"], "<", 1.0),
-        f"Rescaled iterates lie on w_2 = 1 to {fig.small(off_line)}. After {settings.steps} steps the direction "
-        f"error is {e['PRGD']:.2g} against NGD's {e['NGD']:.2g}; after {settings.long_steps} steps it is "
-        f"{late['PRGD']:.1e} against {late['NGD']:.1e}.",
+        f"Rescaled iterates lie on w_2 = 1 to {fig.small(off_line)}. After {settings.steps} steps the "
+        f"direction error is {e['PRGD']:.2g} against NGD's {e['NGD']:.2g}; after {settings.long_steps} steps "
+        f"it is {late['PRGD']:.1e} against {late['NGD']:.1e}.",
     )
 
 

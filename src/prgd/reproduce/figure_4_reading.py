@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from prgd.reproduce.figures import Table
 from prgd.theory import assumptions
 
 WHERE = "Section 7.1, Figure 4"
+figure_4_claim = partial(claim, where=WHERE, experiment="figure-4")
 NGD_STEPS = 20_000  # steps of NGD from which the support vectors of digit-01 are read off
 Key = tuple[str, str]
 
@@ -83,11 +85,9 @@ def tables(rows: Any, settings: Any) -> list[Table]:
     ]
 
 
-@claim(
+@figure_4_claim(
     "section-7.1-digit-size",
-    where=WHERE,
-    statement="The digit sets have d = 64 and n = 300.",
-    experiment="figure-4",
+    "The digit sets have d = 64 and n = 300.",
 )
 def size_of_the_digits(rows: Any, settings: Any) -> Finding:
     """Compare the number of columns, and name the number of rows."""
@@ -102,12 +102,10 @@ def size_of_the_digits(rows: Any, settings: Any) -> Finding:
     )
 
 
-@claim(
+@figure_4_claim(
     "section-7.1-digit-rank",
-    where=WHERE,
-    statement="On digit-01 the support vectors have rank 2 and the data have rank 51, so the second part of "
+    "On digit-01 the support vectors have rank 2 and the data have rank 51, so the second part of "
     "Assumption 5.4 fails.",
-    experiment="figure-4",
 )
 def rank_of_digit_01() -> Finding:
     """Compare the ranks of the exact solution, on all rows and on the first 300, with those printed."""
@@ -136,11 +134,9 @@ def rank_of_digit_01() -> Finding:
     )
 
 
-@claim(
+@figure_4_claim(
     "section-7.1-approximation",
-    where=WHERE,
-    statement="gamma_star can be approximated by the margin of a sufficiently trained NGD.",
-    experiment="figure-4",
+    "gamma_star can be approximated by the margin of a sufficiently trained NGD.",
 )
 def ngd_approximates_the_margin(rows: Any, settings: Any) -> Finding:
     """Compare the margin of a long NGD run with the exact one."""
@@ -155,11 +151,9 @@ def ngd_approximates_the_margin(rows: Any, settings: Any) -> Finding:
     )
 
 
-@claim(
+@figure_4_claim(
     "section-7.1-poly-better",
-    where=WHERE,
-    statement="On real data PRGD(poly) performs consistently much better than PRGD(exp).",
-    experiment="figure-4",
+    "On real data PRGD(poly) performs consistently much better than PRGD(exp).",
 )
 def poly_beats_exp(rows: Any, settings: Any) -> Finding:
     """Compare the errors of PRGD(exp) and PRGD(poly) early on."""
@@ -174,11 +168,9 @@ def poly_beats_exp(rows: Any, settings: Any) -> Finding:
     )
 
 
-@claim(
+@figure_4_claim(
     "section-7.1-digits-early",
-    where=WHERE,
-    statement="On the digits PRGD is ahead of GD and NGD in the first 1,000 steps (as Figure 4 may show).",
-    experiment="figure-4",
+    "On the digits PRGD is ahead of GD and NGD in the first 1,000 steps (as Figure 4 may show).",
 )
 def prgd_is_ahead_early(rows: Any, settings: Any) -> Finding:
     """Compare the errors of PRGD(poly), GD and NGD early on."""
@@ -195,11 +187,9 @@ def prgd_is_ahead_early(rows: Any, settings: Any) -> Finding:
     )
 
 
-@claim(
+@figure_4_claim(
     "section-7.1-digits",
-    where=WHERE,
-    statement="On the digits PRGD consistently beats GD and NGD in terms of margin maximization rates.",
-    experiment="figure-4",
+    "On the digits PRGD consistently beats GD and NGD in terms of margin maximization rates.",
 )
 def prgd_beats_gd_and_ngd(rows: Any, settings: Any) -> Finding:
     """Compare the errors of PRGD(poly), GD and NGD at the end."""

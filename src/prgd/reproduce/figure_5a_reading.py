@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from prgd.claims import Finding, claim
@@ -13,6 +14,7 @@ METHODS = ("GD", "NGD", "PRGD(poly)", "dual acceleration", "game dynamics")
 SCALINGS = ("raw", "standardised")
 TEST_SHARE = 114 / 341  # rows for testing over rows for training
 WHERE = "Section 7.2, Figure 5a"
+figure_5a_claim = partial(claim, where=WHERE, experiment="figure-5a")
 
 
 def curves_of(rows: Any, scaling: str) -> Any:
@@ -90,11 +92,9 @@ def tables(rows: Any, settings: Any) -> list[Table]:
     ]
 
 
-@claim(
+@figure_5a_claim(
     "section-7.2-cancer-separable",
-    where=WHERE,
-    statement="The Cancer set is not linearly separable.",
-    experiment="figure-5a",
+    "The Cancer set is not linearly separable.",
 )
 def cancer_is_not_separable(rows: Any, settings: Any) -> Finding:
     """Ask for a positive margin through the origin, certified and in exact arithmetic."""
@@ -109,11 +109,9 @@ def cancer_is_not_separable(rows: Any, settings: Any) -> Finding:
     )
 
 
-@claim(
+@figure_5a_claim(
     "section-7.2-cancer",
-    where=WHERE,
-    statement="PRGD generalizes better than GD and NGD on Cancer.",
-    experiment="figure-5a",
+    "PRGD generalizes better than GD and NGD on Cancer.",
 )
 def prgd_generalizes_better(rows: Any, settings: Any) -> Finding:
     """Compare test accuracies at the end, paired by split, on both scalings."""

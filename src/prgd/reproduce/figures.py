@@ -299,6 +299,15 @@ def thinned(line: Line, max_points: int = 300) -> Line:
     return replace(line, x=np.asarray(line.x)[kept], y=np.asarray(line.y)[kept])
 
 
+def two_classes(points: Any, size: float) -> list[Points]:
+    """Return the markers of the rows x, y of each label, +1 and -1."""
+    marks = []
+    for label, style in ((1, Style(ORANGE)), (-1, Style(PURPLE, marker="square"))):
+        some = points[points.label == label]
+        marks.append(Points(f"label {label:+d}", some.x.to_numpy(), some.y.to_numpy(), size, style=style))
+    return marks
+
+
 def small(error: float) -> str:
     """Return an error in words: two digits, or that rounding hides it.
 

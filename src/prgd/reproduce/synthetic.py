@@ -82,30 +82,15 @@ GAMMA_STAR = datasets.paper.PAPER_GAMMA_STAR
 
 
 def _points(rows: Any, name: str) -> fig.Panel:
-    points = rows[(rows.kind == "point") & (rows.seed == 0)]
-    marks = []
-    for label, style in (
-        (1, fig.Style(fig.ORANGE, marker="circle")),
-        (-1, fig.Style(fig.PURPLE, marker="square")),
-    ):
-        some = points[points.label == label]
-        marks.append(
-            fig.Points(f"label {label:+d}", some.x.to_numpy(), some.y.to_numpy(), size=5.0, style=style)
-        )
+    marks = fig.two_classes(rows[(rows.kind == "point") & (rows.seed == 0)], size=5.0)
     wall, dots = "margin, x_1 = ±gamma_star", fig.Style("#555555", "dot")
     lines = [
         fig.Line(wall, [x, x], [-1.05, 1.05], 1.0, has_markers=False, style=dots)
         for x in (-GAMMA_STAR, GAMMA_STAR)
     ]
-    return fig.Panel(
-        f"Dataset {name}, seed 0",
-        (*marks, *lines),
-        "x_1",
-        "x_2",
-        is_equal=True,
-        x_range=(-1.1, 1.1),
-        y_range=(-1.1, 1.1),
-    )
+    ends = (-1.1, 1.1)
+    title = f"Dataset {name}, seed 0"
+    return fig.Panel(title, (*marks, *lines), "x_1", "x_2", x_range=ends, y_range=ends, is_equal=True)
 
 
 def _paper_scale(curves: Any, settings: Settings, name: str, scale: str) -> fig.Panel:
@@ -217,13 +202,12 @@ def reading(rows: Any, settings: Settings, sets: tuple[str, ...]) -> str:
 
 
 WHERE = "Section 7.1, Figures 3 and 6"
+synthetic_claim = partial(claim, where=WHERE, experiment="figure-6")
 
 
-@claim(
+@synthetic_claim(
     "section-7.1-exponential",
-    where=WHERE,
-    statement="PRGD(exp) maximizes the margin (super-)exponentially fast on the synthetic sets.",
-    experiment="figure-6",
+    "PRGD(exp) maximizes the margin (super-)exponentially fast on the synthetic sets.",
 )
 def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
     """Compare the steps that each three decimals of the margin error take."""
@@ -244,11 +228,9 @@ def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
     )
 
 
-@claim(
+@synthetic_claim(
     "section-7.1-poly",
-    where=WHERE,
-    statement="PRGD(poly) also performs relatively well on the synthetic sets.",
-    experiment="figure-6",
+    "PRGD(poly) also performs relatively well on the synthetic sets.",
 )
 def poly_performs_well(rows: Any, settings: Settings) -> Finding:
     """Compare the median errors of PRGD(poly) and NGD at the end of the small time scale."""
@@ -263,11 +245,9 @@ def poly_performs_well(rows: Any, settings: Settings) -> Finding:
     )
 
 
-@claim(
+@synthetic_claim(
     "section-7.1-slow",
-    where=WHERE,
-    statement="NGD and GD reduce the margin gaps much more slowly, which substantiates Theorem 6.4.",
-    experiment="figure-6",
+    "NGD and GD reduce the margin gaps much more slowly, which substantiates Theorem 6.4.",
 )
 def gd_and_ngd_are_slow(rows: Any, settings: Settings) -> Finding:
     """Compare the median errors of GD and NGD with that of PRGD(exp), and ask the theorem's condition."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from prgd.errors import NotSeparableError
 from prgd.theory.minimum_norm import EPS, ROUNDING
 from prgd.theory.support import Reference, max_margin_reference, signed_rows
 
-# dual weights have sum 1: below this they are zero
-ALPHA_TOL = 1e-10
+WEIGHT_TOL = 1e-10  # dual weights have sum 1: a weight below this counts as zero
 
 
 class Check(NamedTuple):
@@ -112,62 +111,63 @@ def assumptions(data: Any) -> AssumptionsReport:
     3 rows, 2 columns, data rank 2; 2 support vectors of rank 2; gamma_star = 2
     assumption              holds  number    tolerance  meaning of the number
     separable               yes    2         4.3e-14    gamma_star
-    positive dual weights   yes    0.333333  1.0e-10    largest possible smallest alpha on the support
+    positive dual weights   yes    0.333333  1.0e-10    largest possible smallest weight on the support
     support spans the data  yes    0         2.8e-15    rank of the data less rank of the support vectors
-    mean is elsewhere       yes    0.25      3.0e-09    distance of gamma_star w_star from their mean
+    mean is elsewhere       yes    0.25      3.0e-09    distance of gamma_star w_star from the support's mean
     """
     Z = signed_rows(data)
-    n, d = Z.shape
     data_rank, rank_tol = _rank(Z)
+    scale = float(np.linalg.norm(Z, axis=1).max())
     reference: Reference | None = None
-    gordan: Any = None
+    dual_weights, gordan, gamma_star, lowest, distance = None, None, 0.0, np.nan, np.nan
+    n_support, support_rank, rank_lost = 0, 0, np.nan
     try:
         reference = max_margin_reference(Z)
     except NotSeparableError as error:
-        gordan = error.weights
-    alpha, support_rank, n_support = None, 0, 0
-    gamma_star = 0.0
-    lowest, distance = np.nan, np.nan
-    if reference is not None:
+        gordan = cast("Array", error.weights)
+    else:
         rows = Z[reference.support]
         n_support, support_rank = len(rows), _rank(rows)[0]
+        rank_lost = float(data_rank - support_rank)
         gamma_star = reference.gamma_star
-        alpha = interior_dual_weights(Z, reference)
-        lowest = float(alpha[reference.support].min())
+        dual_weights = interior_dual_weights(Z, reference)
+        lowest = float(dual_weights[reference.support].min())
         distance = float(np.linalg.norm(gamma_star * reference.w_star - rows.mean(axis=0)))
-    scale = float(np.linalg.norm(Z, axis=1).max())
-    asked = reference is not None
+
+    def check(name: str, holds: bool, number: float, tolerance: float, meaning: str) -> Check:
+        return Check(name, holds if reference is not None else None, number, tolerance, meaning)
+
     return AssumptionsReport(
-        n,
-        d,
-        Check("separable", asked, gamma_star, ROUNDING * scale, "gamma_star"),
-        Check(
+        n=len(Z),
+        d=Z.shape[1],
+        separable=Check("separable", reference is not None, gamma_star, ROUNDING * scale, "gamma_star"),
+        positive_dual=check(
             "positive dual weights",
-            lowest > ALPHA_TOL if asked else None,
+            lowest > WEIGHT_TOL,
             lowest,
-            ALPHA_TOL,
-            "largest possible smallest alpha on the support",
+            WEIGHT_TOL,
+            "largest possible smallest weight on the support",
         ),
-        Check(
+        spanning=check(
             "support spans the data",
-            support_rank == data_rank if asked else None,
-            float(data_rank - support_rank) if asked else np.nan,
+            rank_lost == 0.0,
+            rank_lost,
             rank_tol,
             "rank of the data less rank of the support vectors",
         ),
-        Check(
+        off_mean=check(
             "mean is elsewhere",
-            distance > 1e-9 * scale if asked else None,
+            distance > 1e-9 * scale,
             distance,
             1e-9 * scale,
-            "distance of gamma_star w_star from their mean",
+            "distance of gamma_star w_star from the support's mean",
         ),
-        data_rank,
-        support_rank,
-        n_support,
-        reference,
-        alpha,
-        gordan,
+        data_rank=data_rank,
+        support_rank=support_rank,
+        n_support=n_support,
+        reference=reference,
+        dual_weights=dual_weights,
+        gordan_weights=gordan,
     )
 
 

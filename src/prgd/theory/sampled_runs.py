@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from prgd.algorithms.base import State
 from prgd.certificate import Certificate
 from prgd.loop import run
 from prgd.problem import Problem
-from prgd.result import History, Record, Status
+from prgd.result import History, Record, Result, Status
 from prgd.stopping import any_of
 
 
@@ -29,23 +28,28 @@ def log_times(last: int, count: int = 300, first: int = 2) -> npt.NDArray[np.int
     return np.unique(np.geomspace(first, last, count).round().astype(np.int64))
 
 
-@dataclass
-class EndWhen:
-    """Ends a run at the first state for which a condition is true: an observer and a stopping rule.
+def run_until(
+    problem: Problem, algorithm: Any, condition: Callable[[State], bool], max_steps: int, w0: Any = None
+) -> Result:
+    """Run an algorithm until a condition on its state is true, which ends it with REACHED.
 
-    Pass ``end.observe`` as observer and ``end`` as stopping rule; ``is_met`` says whether it ended the run.
+    Examples
+    --------
+    >>> import prgd
+    >>> problem = prgd.Problem(*prgd.datasets.toy(0.6))
+    >>> run_until(problem, prgd.NGD(), lambda state: state.w[0] > 5.0, 100).t
+    9
     """
+    is_met = False
 
-    condition: Callable[[State], bool]
-    is_met: bool = False
+    def observe(state: State, record: Record, certificate: Certificate) -> None:
+        nonlocal is_met
+        is_met = condition(state)
 
-    def observe(self, state: State, record: Record, certificate: Certificate) -> None:
-        """Ask the condition."""
-        self.is_met = self.condition(state)
+    def stop(now: Record, certificate: Certificate, history: History) -> Status | None:
+        return Status.REACHED if is_met else None
 
-    def __call__(self, now: Record, certificate: Certificate, history: History) -> Status | None:
-        """Return REACHED if the condition is true for the state that was observed last."""
-        return Status.REACHED if self.is_met else None
+    return run(problem, algorithm, w0, stop=any_of(stop, max_steps), record=None, observe=observe)
 
 
 def iterates(
@@ -86,6 +90,5 @@ def iterates(
         found.append(state.w)
         return until is not None and until(state.w)
 
-    end = EndWhen(is_enough)
-    run(problem, algorithm, w0, stop=any_of(end, max(wanted)), record=None, observe=end.observe)
+    run_until(problem, algorithm, is_enough, max(wanted), w0)
     return np.array(found)

@@ -13,20 +13,18 @@ from prgd._types import Array
 from prgd.algorithms import GD, NGD, PRGD
 from prgd.algorithms.base import State
 from prgd.checks import check_integer, unknown
-from prgd.loop import run
 from prgd.problem import Problem
+from prgd.result import Status
 from prgd.schedules import Every, LiftTo
-from prgd.stopping import any_of
 from prgd.theory.cylinder import Constants, favorable_cylinder
 from prgd.theory.infimum import numerical_constants
 from prgd.theory.ray_geometry import Geometry
 from prgd.theory.ray_geometry import geometry as geometry_of
-from prgd.theory.sampled_runs import EndWhen
+from prgd.theory.sampled_runs import run_until
 from prgd.theory.statements import Phase, Statement, check_statements
 from prgd.theory.velocity import ON_THE_RAY, decompose, direction_error
 
-# below this a step of relative size mu is lost in the rounding of w
-LEAST_MU = 1e-15
+MIN_MU = 1e-15  # a step of a smaller relative size mu is lost in the rounding of w
 Ending = Literal["floor", "phases", "warm-up", "on the ray", "step below rounding"]
 ENDINGS: Mapping[Ending, str] = {
     "floor": "The direction came within the floor of w_star.",
@@ -73,7 +71,7 @@ class TheoremRun:
 
     @property
     def reason(self) -> str:
-        """Why it ended, in words."""
+        """Why the run ended, in words."""
         return ENDINGS[self.ending]
 
     @property
@@ -159,25 +157,21 @@ def theorem_run(
     w_star, gamma_star = g.reference.w_star, g.reference.gamma_star
     problem = Problem(g.Z, scale="none")
 
-    warm = EndWhen(lambda s: bool(np.any(s.w)) and direction_error(s.w, w_star) < found.epsilon)
-    first = run(
-        problem,
-        NGD() if warm_up == "ngd" else GD(),
-        stop=any_of(warm, max_warm_up),
-        record=None,
-        observe=warm.observe,
-    )
+    def is_near(s: State) -> bool:
+        return bool(np.any(s.w)) and direction_error(s.w, w_star) < found.epsilon
+
+    first = run_until(problem, NGD() if warm_up == "ngd" else GD(), is_near, max_warm_up)
 
     def end(ending: Ending, w: Array, phases: tuple[Phase, ...] = ()) -> TheoremRun:
         statements = check_statements(phases, found, gamma_star, favorable_cylinder(g).rho)
         return TheoremRun(found, scale, first.t, phases, statements, ending, w)
 
-    if not warm.is_met:
+    if first.status is not Status.REACHED:
         return end("warm-up", first.w)
     _, off = decompose(first.w, w_star)
     if not float(np.linalg.norm(off)) > ON_THE_RAY * float(np.linalg.norm(first.w)):
         return end("on the ray", first.w)
-    if found.mu < LEAST_MU:
+    if found.mu < MIN_MU:
         return end("step below rounding", first.w)
     eta = found.mu * found.D
     phases: list[Phase] = []
@@ -188,16 +182,9 @@ def theorem_run(
             return False
         return bool(phases) and phases[-1].error <= floor
 
-    last = EndWhen(is_at_the_floor)
-    second = run(
-        problem,
-        PRGD(LiftTo(found.D, w_star), Every(2), eta),
-        first.w,
-        stop=any_of(last, 2 * max_phases),
-        record=None,
-        observe=last.observe,
-    )
-    return end("floor" if last.is_met else "phases", second.w, tuple(phases))
+    prgd = PRGD(LiftTo(found.D, w_star), Every(2), eta)
+    second = run_until(problem, prgd, is_at_the_floor, 2 * max_phases, first.w)
+    return end("floor" if second.status is Status.REACHED else "phases", second.w, tuple(phases))
 
 
 def _phase(s: State, w_star: Array, gamma_star: float, eta: float) -> Phase:
