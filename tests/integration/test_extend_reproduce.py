@@ -1,4 +1,4 @@
-"""A figure costs one file and a claim one function: each is added to a copy of the package and used from there."""
+"""A figure costs one file and a claim one function: each is added to a copy of the package and used there."""
 
 from __future__ import annotations
 
@@ -103,4 +103,6 @@ def test_a_figure_is_one_file(package):
 def test_a_claim_is_one_function(package):
     (package / "prgd" / "theory" / "claims" / "sums.py").write_text(CLAIM)
     assert "sum-of-odds" in command(package, "claims", "--list")
-    assert command(package, "claims", "sum-of-odds").startswith("holds                sum-of-odds (Section 99)")
+    assert command(package, "claims", "sum-of-odds").startswith(
+        "holds                sum-of-odds (Section 99)"
+    )

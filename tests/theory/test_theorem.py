@@ -13,7 +13,7 @@ import pytest
 import prgd
 from prgd import NotSeparableError, datasets
 from prgd.cli.claims import all_claims
-from prgd.theory.claims.cylinder import LEAST_INRADIUS
+from prgd.theory.claims.cylinder import MIN_INRADIUS
 from prgd.theory.cylinder import Constants, favorable_cylinder
 from prgd.theory.rates import fit_rate
 from prgd.theory.samples import random_nondegenerate
@@ -161,7 +161,7 @@ def test_scaled_rows_run_alike():
 
 def test_margin_and_direction_fall_at_one_rate():
     data = random_nondegenerate(11)
-    assert favorable_cylinder(data).rho >= LEAST_INRADIUS
+    assert favorable_cylinder(data).rho >= MIN_INRADIUS
     found = theorem_run(data)
     t, error = found.errors()
     direction = fit_rate(t, error)

@@ -36,7 +36,7 @@ def facts() -> dict[str, Any]:
 
 @cache
 def commit() -> str:
-    """Return the git commit of the source, with a plus sign where files changed since; else ``"unknown"``."""
+    """Return the git commit of the source, with a plus sign if files changed since; else ``"unknown"``."""
     folder = Path(__file__).parent
 
     def ask(*command: str) -> str:

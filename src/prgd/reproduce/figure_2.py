@@ -26,7 +26,7 @@ STYLES = {
 
 @dataclass(frozen=True)
 class Settings:
-    """A random set in three dimensions whose support vectors span, and where to look at it."""
+    """A random set in three dimensions whose support vectors span it, and the points that are drawn."""
 
     seed: int = 16
     distance: float = 2.0

@@ -1,4 +1,4 @@
-"""Figure 4: margin errors on the digits, with the exact gamma_star and to where the order changes."""
+"""Figure 4: margin errors on the digits, with the exact gamma_star and until the methods change places."""
 
 from __future__ import annotations
 

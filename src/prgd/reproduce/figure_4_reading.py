@@ -1,4 +1,4 @@
-"""What Figure 4's rows say: crossing points, the table, the verdicts and the sentences."""
+"""What follows from Figure 4's rows: crossing points, the table, the claims and the sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Figure 5a's rows say: paired differences, the table, the verdicts and the sentences."""
+"""What follows from Figure 5a's rows: paired differences, the table, the claims and the sentences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def difference(
 ) -> tuple[float, float, float]:
     """Return PRGD's mean accuracy less another method's at step t (default: the last), with its interval.
 
-    PRGD is taken ``later`` steps later: its warm-up is left out where that is the warm-up.
+    PRGD is taken ``later`` steps later; its warm-up is left out if that is the number of warm-up steps.
     """
     some = curves_of(rows, scaling)
     t = int(some.t.max()) if t is None else t

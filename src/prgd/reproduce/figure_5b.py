@@ -48,7 +48,7 @@ def current(name: str = "data/figure-5b.csv") -> Settings:
 
 
 def compute(settings: Settings, task: str) -> list[Row]:
-    """Return the stored rows, checked; one row that says so where there are none."""
+    """Return the stored rows, checked; one row of empty values if there are none."""
     content = _content(settings.file)
     if not content:
         return [{name: "none" if name in ("setting", "method") else -1 for name in REQUIRED}]
@@ -148,7 +148,7 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
 
 
 def _tuning(settings: Settings) -> list[Table]:
-    """Return the accuracy of every rate on the validation split, where it is stored."""
+    """Return the accuracy of every rate on the validation split, if it is stored."""
     found = list(csv.DictReader(_content(settings.tuning).decode().splitlines()))
     if not found or "chosen" not in found[0]:
         return []

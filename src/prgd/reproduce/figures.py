@@ -148,7 +148,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes (or three, where the marks are `Space`)."""
+    """One pair of axes, or three axes if the marks are `Space`."""
 
     title: str
     marks: tuple[Mark, ...]
@@ -170,7 +170,7 @@ class Panel:
 
     @property
     def heading(self) -> str:
-        """The title, marked where the paper has no such panel."""
+        """The title, marked if the paper has no such panel."""
         return f"{self.title} (ours)" if self.is_ours else self.title
 
 

@@ -104,7 +104,8 @@ def _gaps(rows: Any) -> Any:
 @claim(
     "ours-gated",
     where=OURS,
-    statement="Radii that grow only when the direction has settled go on where the paper's schedules stall.",
+    statement="Radii that grow only when the direction has converged go on where the paper's schedules "
+    "stall.",
     experiment="gated-schedule",
 )
 def gated_radii_go_on(rows: Any, settings: Settings) -> Finding:

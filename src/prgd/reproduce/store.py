@@ -40,7 +40,7 @@ class Store:
     experiment : Experiment
     settings : Any
     say : callable, optional
-        Gets a sentence for each damaged file.
+        Called with a sentence for each damaged file.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Store:
         self.manifest_file = self.folder / "manifest.json"
 
     def manifest(self) -> dict[str, Any]:
-        """Return the record of what is there; an empty one where there is none, or none that can be read."""
+        """Return the record of the stored tasks; an empty one if there is none, or none that can be read."""
         empty: dict[str, Any] = {"format": FORMAT, "tasks": {}}
         if not self.manifest_file.exists():
             return empty
@@ -67,7 +67,7 @@ class Store:
         return dict(found)
 
     def missing(self, force: bool = False) -> list[str]:
-        """Return the tasks whose rows are not there, or not whole; says where a checksum fails."""
+        """Return the tasks whose rows are missing or damaged; warn of each checksum that fails."""
         if force:
             return list(self.tasks)
         known = self.manifest()["tasks"]
@@ -75,7 +75,7 @@ class Store:
         for task in self.tasks:
             file = self.file(task)
             if task not in known or not file.exists():
-                missing.append(task)  # never finished: nothing to say
+                missing.append(task)  # The task never finished, so there is nothing to warn of.
             elif hashlib.sha256(file.read_bytes()).hexdigest() != known[task]["sha256"]:
                 self.say(f"{file} does not match its checksum; it is computed again.")
                 missing.append(task)
@@ -148,13 +148,13 @@ def to_csv(rows: Iterable[Row]) -> bytes:
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    # plain numbers: NumPy's would be written as np.float64(...)
+    # NumPy's numbers become plain ones: csv would write np.float64(...).
     writer.writerows({name: getattr(v, "item", lambda v=v: v)() for name, v in row.items()} for row in rows)
     return text.getvalue().encode()
 
 
 def frame(content: bytes) -> Any:
-    r"""Return CSV as a data frame of whole numbers, exact floats (NaN in an empty cell) and text.
+    r"""Return CSV as a data frame of integers, exact floats (NaN in an empty cell) and text.
 
     Examples
     --------

@@ -53,7 +53,7 @@ class Settings:
 
 
 class Theorem(NamedTuple):
-    """What Table 1 prints for a method: the rates of direction and margin, and where they are proven."""
+    """What Table 1 prints for a method, and the model and exponent that a fit must find."""
 
     direction: str
     margin: str

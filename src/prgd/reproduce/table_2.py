@@ -76,7 +76,7 @@ def tasks(settings: Settings) -> list[str]:
 
 
 def compute(settings: Settings, task: str) -> list[Row]:
-    """Return the counts of one seed: every method on both sets; -1 where the error was not reached."""
+    """Return the counts of one seed: every method on both sets; -1 if the error was not reached."""
     seed = int(task.removeprefix("seed-"))
     rows: list[Row] = []
     for line in LINES:

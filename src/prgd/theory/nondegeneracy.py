@@ -19,7 +19,7 @@ class Check(NamedTuple):
     """One assumption: whether it holds, the number that decides, its tolerance and what it means."""
 
     name: str
-    holds: bool | None  # None: not asked, since there is no separator
+    holds: bool | None  # None if there is no separator to ask about
     number: float
     tolerance: float
     meaning: str
@@ -27,7 +27,7 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AssumptionsReport:
-    """What `assumptions` found; prints as a table.
+    """Each assumption with the number that decides it; prints as a table.
 
     Attributes
     ----------
@@ -38,11 +38,11 @@ class AssumptionsReport:
     data_rank, support_rank, n_support : int
         Ranks of all rows and of the support vectors, and the number of these (0 without a separator).
     reference : Reference or None
-        The max-margin solution, where there is one.
+        The max-margin solution, if there is one.
     dual_weights : ndarray or None
         The dual weights whose smallest entry on the support is as large as possible.
     gordan_weights : ndarray or None
-        The proof that no separator exists, where none does.
+        Gordan's proof that no separator exists, if none does.
     """
 
     n: int
@@ -221,7 +221,7 @@ def interior_dual_weights(data: Any, reference: Reference) -> Array:
     solution: Any = linprog(cost, limits, start, bounds=(None, None), method="highs")
     found = start + basis @ solution.x[:-1]
     alpha = np.zeros(len(Z))
-    # the solver may step over zero by its tolerance where zero is the answer
+    # Where zero is the answer, the solver may pass zero by its tolerance.
     alpha[reference.support] = np.maximum(found, 0.0) if found.min() > start.min() else start
     return alpha
 

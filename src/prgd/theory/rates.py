@@ -27,35 +27,35 @@ class Fit(NamedTuple):
     """One model fitted to the logarithm of the error."""
 
     constant: float  # A of A / (log t + b), a of C t^-a, c of C e^-ct
-    second: float  # b, C and C
+    second: float  # b of A / (log t + b), C of the other two models
     residual: float  # root of the mean square residual of log(error)
 
 
 @dataclass(frozen=True, eq=False)
 class RateFit:
-    """What `fit_rate` found.
+    """The rate that `fit_rate` chose, and all three fits.
 
     Attributes
     ----------
     rate : {"1/log t", "t^-a", "e^-ct", "undecided"}
         The model chosen, or "undecided".
     constant : float
-        A of ``A / (log t + b)``, a of ``C t^-a`` or c of ``C e^-ct``; NaN where undecided.
+        A of ``A / (log t + b)``, a of ``C t^-a`` or c of ``C e^-ct``; NaN if undecided.
     interval : pair of float
-        95 % interval of the constant, by a moving-block bootstrap of the residuals; NaN where undecided.
+        95 % interval of the constant, by a moving-block bootstrap of the residuals; NaN if undecided.
     window : pair of float
         The first and last t used.
     n : int
         Points used.
     fits : mapping of model to Fit
-        All three, the rejected ones included; empty where the points are too few.
+        All three fits, the rejected ones included; empty if the points are too few.
     evidence : float
         Difference of Bayes' information criterion to the second best model, for as many points as the
         residuals have independent ones.
     r_squared : float
         Share of the variance of log(error) that the best model explains.
     reason : str
-        Why undecided; else empty.
+        Why the rate is undecided; else empty.
     """
 
     rate: Rate
@@ -95,19 +95,19 @@ def fit_rate(t: Any, error: Any, window: tuple[float, float] | None = None, *, s
     t : array of shape (n,)
         Times above 1, increasing.
     error : array of shape (n,)
-        The error at each; points that are not positive are left out.
+        The error at each time; points that are not positive are left out.
     window : pair (first, last), optional
         Use only these t. By default all but the first tenth of the points, up to where the error meets
         its rounding plateau: when it fell by ten decimals or more, the first time within a factor of 30
         of the level at the end.
     seed : int
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Returns
     -------
     RateFit
-        With rate "undecided" where points are fewer than 8, no model explains 80 % of the variance, the
-        best is not clearly better than the second, or the interval of its constant holds 0.
+        The rate is "undecided" if there are fewer than 8 points, no model explains 80 % of the variance,
+        the best model is not clearly better than the second, or the interval of its constant contains 0.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def _fit(model: Model, t: Array, y: Array) -> Fit:
     def misfit(shift: float) -> float:
         return float(np.var(y + np.log(log_t - log_t[0] + math.exp(shift))))
 
-    # log t + b begins at e^shift: from a pole just before the window to a curve that is flat on it
+    # log t + b begins at e^shift. The grid runs from a pole just before the window to a curve flat on it.
     grid = np.linspace(-12.0, 12.0, 97)
     start = grid[int(np.argmin([misfit(shift) for shift in grid]))]
     found = minimize_scalar(misfit, bounds=(start - 0.25, start + 0.25), method="bounded")

@@ -21,12 +21,12 @@ from prgd.theory.support import Reference, signed_rows
 from prgd.theory.velocity import decompose, direction_error
 
 SPAN_TOL = 1e-9
-# beyond these sizes the facets of the hull are too many to list
+# A hull of more dimensions or rows than these has too many facets to list.
 MAX_FACET_DIMENSIONS, MAX_FACET_ROWS = 5, 100
 
 
 class Inradius(NamedTuple):
-    """The inradius, or where ``is_exact`` is False a proven lower bound of it."""
+    """The inradius, or a proven lower bound of the inradius if ``is_exact`` is False."""
 
     value: float
     is_exact: bool
@@ -87,7 +87,7 @@ class Geometry:
 
     @property
     def delta(self) -> float:
-        """``gamma_sub - gamma_star``: infinite where every row supports."""
+        """The proof's Delta, ``gamma_sub - gamma_star``: infinite if every row supports."""
         return self.reference.gamma_sub - self.reference.gamma_star
 
     def point(self, h: float, off: Any) -> Array:
@@ -189,7 +189,7 @@ def margin_errors(g: Geometry, W: Array) -> Array:
 
 
 def require_nondegenerate(data: Any) -> Geometry:
-    """Return the `Geometry`, or raise where Assumption 5.4 fails or the data lie on one line.
+    """Return the `Geometry`; raise if Assumption 5.4 fails or the data lie on one line.
 
     Examples
     --------
@@ -261,9 +261,10 @@ def inradius(data: Any) -> Inradius:
     Returns
     -------
     Inradius
-        In the units of Z. Exact where the facets can be listed: always when ``|I|`` equals the rank of
-        the data (the generic case), and in up to five dimensions off the ray. Else the larger of the
-        proof's bound and :math:`\lambda_{\min}(\sum \alpha_i u_i u_i^\top) / \max_i \|u_i\|` (the
+        In the units of Z. The value is exact if the facets can be listed: always when ``|I|`` equals the
+        rank of the data (the generic case), and in up to five dimensions off the ray. Else it is the
+        larger of the proof's bound and
+        :math:`\lambda_{\min}(\sum \alpha_i u_i u_i^\top) / \max_i \|u_i\|` (the
         inequality of Bhatia and Davis: a variance is at most (max - mean)(mean - min)).
 
     References
@@ -285,16 +286,16 @@ def inradius(data: Any) -> Inradius:
 
 
 def facets(g: Geometry) -> Facets | None:
-    """Return the facets of the hull of the support's ``u_i``; None where they are too many to list."""
+    """Return the facets of the hull of the support's ``u_i``; None if they are too many to list."""
     U = g.U[g.is_support]
-    # copies of a row may differ by rounding
+    # Copies of a row may differ by rounding, so rows that agree to 12 digits count once.
     _, first = np.unique(np.round(U / np.abs(U).max(), 12), axis=0, return_index=True)
     U = U[first]
     n, q = U.shape
     if q == 1:
         return Facets(np.array([[1.0], [-1.0]]), np.array([U.max(), -U.min()]))
     if n == q + 1:
-        # a simplex: the barycentric coordinates of x are (x, 1) @ inverse, and each facet is a zero of one
+        # The hull is a simplex. The barycentric coordinates of x are (x, 1) @ inverse; on a facet one is 0.
         inverse = np.linalg.inv(np.column_stack([U, np.ones(n)]))
         lengths = np.linalg.norm(inverse[:q], axis=0)
         return Facets(-(inverse[:q] / lengths).T, inverse[q] / lengths)

@@ -23,7 +23,7 @@ class Phase(NamedTuple):
     R_k: float
     along: float  # <w(2k+1), w_star>
     off: float  # ||P_perp(w(2k+1))||
-    velocity: float  # at w(2k+1)
+    velocity: float  # centripetal velocity at w(2k+1)
     along_after: float  # <v(2k+2), w_star>
     off_after: float  # ||P_perp(v(2k+2))||
     error: float  # ||w/||w|| - w_star|| at w(2k+1)
@@ -35,7 +35,7 @@ class Statement(NamedTuple):
 
     printed: bool
     corrected: bool
-    fails_at: int | None  # the first phase at which the printed one fails
+    fails_at: int | None  # the first phase at which the printed statement fails
     note: str
 
 
@@ -78,8 +78,8 @@ def check_statements(
     Returns
     -------
     dict of "S1".."S7" to Statement
-        Empty without phases. Comparisons allow for the rounding of w, which far out on the ray shows in
-        its part off the ray.
+        Empty without phases. Comparisons allow for the rounding of w, which shows in the part of w off the
+        ray when w is far out on the ray.
 
     References
     ----------
@@ -94,7 +94,7 @@ def check_statements(
     """
     if not phases:
         return {}
-    with np.errstate(over="ignore"):  # an upper bound may be infinite
+    with np.errstate(over="ignore"):  # upper bounds may overflow to infinity
         checks = _checks(phases, constants, gamma_star, rho)
     return {name: _statement(name, *checks[name]) for name in sorted(checks)}
 
@@ -173,7 +173,7 @@ def _error_checks(p: Any, constants: Constants, rho: float, slack: Array) -> dic
 
 
 def _log_rates(mu: float) -> tuple[float, float, float]:
-    """Return log sqrt(1 - mu^2), log(1 - mu), and log((1 + mu) / (1 - mu)), the most that a_k grows by."""
+    """Return log sqrt(1 - mu^2), log(1 - mu), and log((1 + mu) / (1 - mu)): a_k grows by at most that."""
     return 0.5 * math.log1p(-(mu**2)), math.log1p(-mu), math.log1p(mu) - math.log1p(-mu)
 
 
@@ -189,7 +189,7 @@ def _between(lower: Array, value: Array, upper: Array, slack: Array) -> Bools:
 
 
 def _after_one(lower: Array, value: Array, upper: Array, slack: Array) -> Bools:
-    """Say for each phase whether the one after it is within the bounds; the last has none after it."""
+    """Say for each phase whether the next phase is within the bounds; the last phase has no next one."""
     inside = np.ones(len(value), dtype=bool)
     inside[:-1] = _between(lower[:-1], value[1:], upper[:-1], slack[1:])
     return inside

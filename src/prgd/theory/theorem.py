@@ -37,7 +37,7 @@ ENDINGS: Mapping[Ending, str] = {
 
 @dataclass(frozen=True, eq=False)
 class TheoremRun:
-    """What `theorem_run` found.
+    """The phases of one run of the proof's algorithm, and which statements held.
 
     Attributes
     ----------

@@ -180,7 +180,7 @@ _TRACES: dict[type, Callable[[Any], dict[str, Any]]] = {
 
 def _layout(panel: Panel) -> dict[str, Any]:
     layout: dict[str, Any] = {
-        "showlegend": False,  # the page has one legend of buttons for all panels of a figure
+        "showlegend": False,  # The page has one legend of buttons for all panels of a figure.
         "margin": {"l": 64, "r": 12, "t": 12, "b": 48},
         "paper_bgcolor": "#ffffff",
         "plot_bgcolor": "#ffffff",

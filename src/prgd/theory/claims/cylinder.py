@@ -20,8 +20,8 @@ from prgd.theory.velocity import decompose, direction_error
 
 TWO_ROWS = np.array([[0.2, 0.1], [0.2, -0.01]])
 VELOCITY_SETS, RATE_SETS = 24, 12
-# the rate falls with the square of the inradius: below this a run takes too many steps for a claim
-LEAST_INRADIUS = 0.15
+# The rate falls with the square of the inradius: sets of a smaller inradius take too many steps.
+MIN_INRADIUS = 0.15
 
 
 @lru_cache(maxsize=1)
@@ -41,7 +41,7 @@ def _rate_sets() -> tuple[Dataset, ...]:
     seed = 0
     while len(chosen) < RATE_SETS:
         data = random_nondegenerate(seed, rank=2 + seed % 3)
-        if inradius(data).value >= LEAST_INRADIUS:
+        if inradius(data).value >= MIN_INRADIUS:
             chosen.append(data)
         seed += 1
     return tuple(chosen)
@@ -111,7 +111,7 @@ def theorem_5_5_step_2() -> Finding:
     for found in _cylinders():
         N = found.geometry.n_support
         a = math.sqrt(found.lambda_min) / (2.0 * N)
-        # a e^(aD) >= 2 N
+        # The inequality is a e^(aD) >= 2 N; both sides are compared in logarithms.
         short.append(math.log(a) + a * found.printed.D - math.log(2.0 * N))
         right.append(math.log(a) + a * found.corrected.D - math.log(2.0 * N))
     return Finding(
@@ -159,7 +159,7 @@ def theorem_6_1() -> Finding:
     return Finding(
         (lowest, ">", 0.0),
         f"On {exponential} of {len(fits)} non-degenerate data sets (the toy and random ones of inradius "
-        f"{LEAST_INRADIUS} or more) the direction error of the proof's own algorithm falls as e^-ct; the "
+        f"{MIN_INRADIUS} or more) the direction error of the proof's own algorithm falls as e^-ct; the "
         f"smallest lower end of a 95 % interval of c is {lowest:.2e} a step. Each c is at least {faster:.2f} "
         "times the rate -log(1 - mu^2) / 4 that the proof promises.",
         figures={

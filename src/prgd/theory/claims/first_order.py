@@ -155,7 +155,7 @@ def ngd_on_the_synthetic_sets() -> Finding:
         trace = follow(
             Problem(data.X, data.y, scale="none", n_threads=1), NGD(NGD_ETA), orthogonal(g), times.tolist()
         )
-        # e(t) = |w_2| / ||w||, and ||w|| grows like t: what is left is |w_2|
+        # e(t) = |w_2| / ||w||, and ||w|| grows like t, so |w_2| carries the exponential.
         fitted.append(fit_rate(trace.t, trace.off, (float(times[0]), math.inf)))
     seen = [fit.constant if fit.rate == "e^-ct" else math.nan for fit in fitted]
     return Finding(

@@ -22,7 +22,7 @@ N_SETS, N_POINTS = 20, 200
     statement="gamma_star <= <-grad L/L, w_star> <= 1 and gamma_star <= ||grad L/L|| <= 1 for every w.",
 )
 def gradient_along_the_ray() -> Finding:
-    """Look for a broken bound at random w of all sizes."""
+    """Search random w of all sizes for a broken bound."""
     slack, closest = math.inf, math.inf
     for seed in range(N_SETS):
         for Z in (geometry(random_nondegenerate(seed)).Z, gaussian_rows(seed)):
@@ -68,7 +68,7 @@ def _parts(g: Geometry, h: float, off: Array) -> tuple[float, float, float, floa
     "> R, rows off the support and the tilt of their weights change the gradient by less than eps.",
 )
 def gradient_beside_the_ray() -> Finding:
-    """Measure the four left sides with delta and R derived anew."""
+    """Measure the four left sides with explicit delta and R of ours."""
     worst, excess = 0.0, 1.0
     for seed in range(N_SETS):
         g = geometry(random_nondegenerate(seed, others=4))
@@ -81,7 +81,7 @@ def gradient_beside_the_ray() -> Finding:
                 v = rng.standard_normal(g.basis.shape[1])
                 off = delta * rng.choice([1.0, rng.uniform()]) * v / np.linalg.norm(v)
                 worst = max(worst, *(part / eps for part in _parts(g, R, off)))
-        # the proof's last line for (i), with + sqrt(2) delta where a minus belongs, on the ray itself
+        # The proof's last line for (i) has + sqrt(2) delta where a minus belongs; it is evaluated on the ray.
         delta, R = 0.1, 20.0
         rate = (1.0 - 0.5 * delta**2) * g.delta + math.sqrt(2.0) * delta
         at_margin = np.where(g.is_support, 0.0, g.delta)

@@ -15,8 +15,8 @@ from prgd.claims import Finding, claim
     statement="sqrt(1 + x) <= 1 + x/2 for x >= 0, and sqrt(1 + x) >= 1 + x/3 for 0 <= x <= 1/3.",
 )
 def square_root() -> Finding:
-    """Look at both on a grid, and where the second ends."""
-    # x / (sqrt(1 + x) + 1) is sqrt(1 + x) - 1 without cancellation: both sides over x
+    """Evaluate both inequalities on a grid, and find where the second one ends."""
+    # sqrt(1 + x) - 1 = x / (sqrt(1 + x) + 1), which does not cancel; both sides are divided by x.
     share = 1.0 / (np.sqrt(1.0 + (x := np.geomspace(1e-12, 1e12, 4001))) + 1.0)
     slack = min(float((0.5 - share).min()), float((share - 1.0 / 3.0)[x <= 1.0 / 3.0].min()))
     last = float(x[share >= 1.0 / 3.0].max())
@@ -34,7 +34,7 @@ def square_root() -> Finding:
     statement="h(x) = x + 2 (1 - gamma^2) (2 / (1 + e^x) - 1) has h'(x) > 0 for every x and gamma in (0, 1).",
 )
 def increasing_map() -> Finding:
-    """Look at the derivative on a grid."""
+    """Evaluate the derivative on a grid."""
     x = np.linspace(-40.0, 40.0, 8001)
     lowest = math.inf
     for gamma in (0.001, 0.1, 0.3, 0.5, 0.9, 0.999):
@@ -54,7 +54,7 @@ def increasing_map() -> Finding:
     "f(w) - f* >= (mu/2) ||w - w*||.",
 )
 def strong_convexity() -> Finding:
-    """Look at the four on random quadratics."""
+    """Evaluate the four inequalities on random quadratics."""
     rng = np.random.default_rng(0)
     printed, squared, others = math.inf, math.inf, math.inf
     for _ in range(200):
@@ -62,7 +62,7 @@ def strong_convexity() -> Finding:
         root = rng.standard_normal((d, d))
         H = root @ root.T + 0.1 * np.eye(d)
         mu, L = (float(value) for value in np.linalg.eigvalsh(H)[[0, -1]])
-        # f(w) = w.Hw / 2, with minimiser 0 and f* = 0
+        # f(w) = <w, H w> / 2 has minimiser 0 and f* = 0.
         for _ in range(20):
             a, b = rng.standard_normal((2, d)) * rng.choice([0.1, 1.0, 10.0])
             value, distance = 0.5 * float(a @ H @ a), float(np.linalg.norm(a))

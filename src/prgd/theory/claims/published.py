@@ -24,7 +24,7 @@ def gd_converges() -> Finding:
     """Hold the error of direction along GD against its asymptote."""
     worst, falls = 0.0, True
     for f in gd_runs():
-        # e(t) <w, w_star> must come to ||v_star||, while <w, w_star> grows without bound like log t
+        # e(t) <w, w_star> converges to ||v_star||, while <w, w_star> grows without bound like log t.
         expected = float(np.linalg.norm(f.target.v_star)) / f.trace.along[-1]
         worst = max(worst, abs(float(f.direction[-1]) / expected - 1.0))
         falls &= bool((np.diff(f.direction[f.trace.t >= 1000]) < 0.0).all())
@@ -96,7 +96,7 @@ def ngd_orthogonal_part() -> Finding:
     for f in ngd_runs():
         highest = max(highest, float(f.trace.distance.max()))
         at_end = max(at_end, float(f.trace.distance[-1]))
-        # the Hessian of L_perp is L_perp times (that of log L_perp + the slope's square)
+        # The Hessian of L_perp is L_perp times the Hessian of log L_perp, as the gradient is 0 at v_star.
         curvature = min(curvature, f.target.curvature[0] * math.exp(f.target.log_loss_star))
         slope = max(slope, float(np.linalg.norm(f.target.gradient(f.target.v_star))))
     return Finding(

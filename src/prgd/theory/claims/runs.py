@@ -1,4 +1,4 @@
-"""The runs of GD and NGD that several claims look at, made once."""
+"""The runs of GD and NGD that several claims measure, made once."""
 
 from __future__ import annotations
 

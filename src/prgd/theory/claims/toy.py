@@ -70,7 +70,7 @@ def ngd_on_the_toy() -> Finding:
             found = fit_rate(trace.t, error, (1000, 10_000))
             is_power = found.rate == "t^-a"
             worst = max(worst, abs(found.constant - 1.0) if is_power else math.inf)
-        # x(t) < 0 for all t, since h increases and h(0) = 0: w_2 never passes the line
+        # x(t) < 0 for all t, since h increases and h(0) = 0, so w_2 never passes the line.
         stays &= bool((trace.w[:, 1] <= toy_attractor(gamma_star).line * (1.0 + 1e-9)).all())
     printed = _threshold(_first_step_in_attractor)
     return Finding(
@@ -118,7 +118,7 @@ def prgd_on_the_toy() -> Finding:
     worst = 0.0
     for gamma_star in MARGINS:
         s = math.sqrt(1.0 - gamma_star**2)
-        # the proof's line where it works; above that, twice the height of the attractor's line
+        # The proof's line serves up to its range of gamma_star; beyond, twice the height of the attractor's.
         height = 1.0 if gamma_star < range_of_q - 0.02 else math.log(2.0) / s
         seen, expected = _prgd_rate(gamma_star, height)
         worst = max(worst, abs(seen / expected - 1.0))
@@ -149,7 +149,7 @@ def toy_path() -> Finding:
         w_1, w_2 = path.w[:, 0], path.w[:, 1]
         limit = math.log(2.0) / (2.0 * s)
         worst = max(worst, abs(float(w_2[-1]) / limit - 1.0))
-        # the proof's explicit equation for R^2 / w_2^2; at large R it divides two vanishing numbers
+        # The proof's equation for R^2 / w_2^2 divides two vanishing numbers at large R: use small R only.
         A = np.exp(2 * w_2 * s) + 4 * np.exp(-2 * w_2 * s)
         right = (1.0 + 8.0 * gamma_star**2 / (A - 4.0)) / s**2
         equation = max(equation, float(np.abs(right[:2] * w_2[:2] ** 2 / path.R[:2] ** 2 - 1.0).max()))
