@@ -13,7 +13,6 @@ import pytest
 import scipy.sparse as sp
 
 from prgd import open_rows
-from prgd.rows import ChunkedRows, DenseRows
 from prgd.proofs.exact import (
     echelon,
     exact_dot,
@@ -37,6 +36,7 @@ from prgd.proofs.lifted_rows import (
     smallest_margin,
     weights_prove,
 )
+from prgd.rows import ChunkedRows, DenseRows
 from prgd.separation import Verdict, separability
 
 # the function has the name of its module
