@@ -488,7 +488,7 @@ def test_options_of_sgd_beside_a_base_are_refused():
     ("schedule", "message"),
     [
         ({"R": prgd.schedules.ExplicitRadii((1e30,))}, "Cap it"),
-        ({"R": lambda k, w, R_0: math.nan}, "gave the radius nan"),
+        ({"R": lambda k, R_0: math.nan}, "gave the radius nan"),
         ({"T": lambda k: 0}, "does not advance"),
     ],
 )

@@ -269,7 +269,7 @@ def test_every_epoch_sees_every_image_in_another_order():
         ({"algorithm": "prdg"}, "Did you mean prgd"),
         ({"data": "cifar"}, "Did you mean cifar10"),
         ({"loss_scaling": "epochs"}, "Did you mean epoch"),
-        ({"epochs": 0}, "epochs must be a integer of at least 1"),
+        ({"epochs": 0}, "epochs must be an integer of at least 1"),
         ({"weight_decay": math.nan}, "weight_decay must be a finite number"),
         ({"validation": 1.0}, "validation must be at least 0 and below 1"),
     ],

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
         homogeneity_degree,
     )
     from prgd.deep.margins import Margins, normalized_margin
+    from prgd.deep.optim.gd import GD
     from prgd.deep.optim.loss import log_cross_entropy, log_exponential_loss, log_logistic_loss
     from prgd.deep.optim.loss_scaled_lr import LossScaledLR
-    from prgd.deep.optim.optimizer import GD, NGD, PRGD
+    from prgd.deep.optim.ngd import NGD
+    from prgd.deep.optim.prgd import PRGD
     from prgd.deep.training.cifar import cifar10, fetch_cifar10
     from prgd.deep.training.images import Images, synthetic
     from prgd.deep.training.models import build_model
@@ -49,9 +51,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "GD": "optim.optimizer",
-    "NGD": "optim.optimizer",
-    "PRGD": "optim.optimizer",
+    "GD": "optim.gd",
+    "NGD": "optim.ngd",
+    "PRGD": "optim.prgd",
     "LossScaledLR": "optim.loss_scaled_lr",
     "log_cross_entropy": "optim.loss",
     "log_exponential_loss": "optim.loss",

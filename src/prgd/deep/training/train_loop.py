@@ -15,8 +15,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from prgd.deep.homogeneity import check_homogeneous
 from prgd.deep.margins import normalize, parameter_norm
+from prgd.deep.optim.gd import GD
 from prgd.deep.optim.loss_scaled_lr import LossScaledLR
-from prgd.deep.optim.optimizer import GD, NGD, PRGD
+from prgd.deep.optim.ngd import NGD
+from prgd.deep.optim.prgd import PRGD
 from prgd.deep.optim.wrapper import Wrapper
 from prgd.deep.training import logs
 from prgd.deep.training.checkpoint import load_checkpoint, save_checkpoint
