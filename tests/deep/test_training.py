@@ -15,7 +15,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from prgd.cli import app
+from prgd.cli.app import app
 from prgd.deep.margins import normalized_margin
 from prgd.deep.optim.loss import log_cross_entropy
 from prgd.deep.training import command as training
@@ -23,9 +23,9 @@ from prgd.deep.training import train_loop
 from prgd.deep.training.checkpoint import NEWEST, PREVIOUS, load_checkpoint, save_checkpoint
 from prgd.deep.training.evaluation import evaluate
 from prgd.deep.training.images import synthetic
-from prgd.deep.training.settings import Settings
+from prgd.deep.training.settings import Settings, Where
 from prgd.deep.training.steps import PAD, DeviceImages, batches, divided_by_batch_loss
-from prgd.deep.training.train_loop import Run, Where, train
+from prgd.deep.training.train_loop import Run, train
 
 CPU = torch.device("cpu")
 SMALL = synthetic(160, size=8)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from prgd.deep.training.cifar import cifar10, fetch_cifar10
     from prgd.deep.training.images import Images, synthetic
     from prgd.deep.training.models import build_model
-    from prgd.deep.training.settings import Settings
-    from prgd.deep.training.train_loop import Run, Where, train
+    from prgd.deep.training.settings import Settings, Where
+    from prgd.deep.training.train_loop import Run, train
 
 __all__ = [
     "GD",
@@ -69,7 +69,7 @@ _HOMES = {
     "build_model": "training.models",
     "Settings": "training.settings",
     "Run": "training.train_loop",
-    "Where": "training.train_loop",
+    "Where": "training.settings",
     "train": "training.train_loop",
     "cifar10": "training.cifar",
     "fetch_cifar10": "training.cifar",

@@ -1,4 +1,4 @@
-"""The default base optimizer: `torch.optim.SGD`, fused if torch has the kernel, stepped with little host work."""
+"""The default base optimizer: `torch.optim.SGD`, fused if possible, and stepped with little host work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mechanics that GD, NGD and PRGD share: base optimizer, division by the loss, skipped non-finite steps."""
+"""The mechanics that GD, NGD and PRGD share: base optimizer, division by the loss, skipped steps, state."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class Wrapper(torch.optim.Optimizer):
         self._has_stepped = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the base's state and, under ``"prgd"``, the wrapper's; ``torch.load`` reads it as weights only."""
+        """Return the base's state and, under ``"prgd"``, the wrapper's own; ``weights_only=True`` loads it."""
         shapes = [list(p.shape) for p in self._parameters()]
         return {**self.base.state_dict(), "prgd": {**self.progress(), "shapes": shapes}}
 
@@ -221,7 +221,7 @@ class Wrapper(torch.optim.Optimizer):
             pairs = zip(saved, shapes, strict=False)
             at = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(saved), len(shapes)))
             raise ValueError(
-                f"The state is of another model: it has {len(saved)} parameters and this model {len(shapes)}; "
+                f"The state is of another model: it has {len(saved)} parameters, this model {len(shapes)}; "
                 f"they differ first at number {at}: {saved[at : at + 1]} against {shapes[at : at + 1]}."
             )
         self.restore_progress(own)

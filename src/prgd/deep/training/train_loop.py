@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,51 +24,8 @@ from prgd.deep.training.checkpoint import load_checkpoint, save_checkpoint
 from prgd.deep.training.evaluation import Evaluation, evaluate
 from prgd.deep.training.images import Images
 from prgd.deep.training.models import build_model
-from prgd.deep.training.settings import Settings, choose_images, differences
+from prgd.deep.training.settings import Settings, Where
 from prgd.deep.training.steps import DeviceImages, Stepper, batches, divided_by_batch_loss, own_stream
-
-
-@dataclass(frozen=True)
-class Where:
-    """Where a run computes and keeps its files: what does not change its numbers.
-
-    Attributes
-    ----------
-    device : str
-        ``"cpu"``, ``"cuda"`` or ``"cuda:1"``; chosen by what there is when empty.
-    out : Path, optional
-        Folder of log and checkpoints.
-    checkpoint_every : int
-        Steps from one checkpoint to the next; 0 for none but the last.
-    resume, graphs, compile, tensorboard, quiet, strict : bool
-        ``strict`` makes a network that is not homogeneous an error.
-    deadline : float
-        On the clock of `time.monotonic`: the run stops there, with a checkpoint.
-    rank, world : int
-        Of this process among those that share the run.
-    """
-
-    device: str = ""
-    out: Path | None = None
-    checkpoint_every: int = 0
-    resume: bool = False
-    graphs: bool = True
-    compile: bool = False
-    tensorboard: bool = False
-    quiet: bool = True
-    strict: bool = False
-    deadline: float = math.inf
-    rank: int = 0
-    world: int = 1
-
-    @property
-    def torch_device(self) -> torch.device:
-        """The device."""
-        name = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
-        try:
-            return torch.device(name)
-        except RuntimeError as error:
-            raise ValueError(f"Unknown device {name!r}. Expected cpu, cuda or cuda:N.") from error
 
 
 class Run:
@@ -81,16 +37,24 @@ class Run:
     images : Images
         The whole set; the validation split is made here.
     where : Where
+    before_step : callable, optional
+        Called before each step; runs that share a device wait here for each other.
     """
 
-    def __init__(self, settings: Settings, images: Images, where: Where) -> None:
-        images = choose_images(settings, images)
+    def __init__(
+        self,
+        settings: Settings,
+        images: Images,
+        where: Where,
+        before_step: Callable[[], None] = lambda: None,
+    ) -> None:
+        images = images.with_validation(settings.validation) if settings.validation else images
         if settings.batch % where.world:
             raise ValueError(
                 f"batch must be a multiple of the {where.world} processes that share it; "
                 f"got {settings.batch}."
             )
-        self.settings, self.where = settings, where
+        self.settings, self.where, self.before_step = settings, where, before_step
         self.device = device = where.torch_device
         statistics = images.channel_statistics
         self.train = DeviceImages(
@@ -154,6 +118,7 @@ class Run:
         while self.position < self.steps:
             if time.monotonic() > where.deadline:
                 return False
+            self.before_step()
             if not self._begin_loss_scaling():
                 self.stepper.step(order[self.position])
             self.position += 1
@@ -285,7 +250,7 @@ class Run:
         return states
 
     def _restore(self, state: dict[str, Any]) -> list[logs.Row]:
-        other = differences(state["settings"], self.settings)
+        other = self.settings.differences(state["settings"])
         if len(state["generators"]) != self.where.world:
             other.append(f"{len(state['generators'])} processes, not {self.where.world}")
         if other:

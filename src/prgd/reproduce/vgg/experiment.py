@@ -22,13 +22,15 @@ import torch
 
 import prgd
 from prgd.checks import check_writable
+from prgd.deep.optim.replay import recordings_within
 from prgd.deep.training.checkpoint import NEWEST
-from prgd.deep.training.command import DEFAULT_FOLDER, open_images, prepare_device
+from prgd.deep.training.command import open_images, prepare_device
 from prgd.deep.training.images import Images
-from prgd.deep.training.train_loop import Run, Where
+from prgd.deep.training.settings import DEFAULT_FOLDER, Where
+from prgd.deep.training.train_loop import Run
 from prgd.reproduce.vgg.jobs import REGULARISATION, Job, Plan, Results
 from prgd.reproduce.vgg.merge import merge
-from prgd.reproduce.vgg.turns import TURNS
+from prgd.reproduce.vgg.turns import Turns
 
 SLACK = 1.1  # how much longer than the slowest of the others a run may take
 SETTLED = 5  # epochs after which the time of the first one, which warms up, counts for little
@@ -51,6 +53,7 @@ class Queue:
         self.seconds_per_epoch: list[float] = []  # of the runs that have ended
         self.failures: list[str] = []
         self.changed = threading.Condition()
+        self.turns = Turns()
 
     def take(self) -> Job | None:
         """Return the next run, waiting for one that a running one may bring; None when there is no more."""
@@ -86,7 +89,7 @@ def work(queue: Queue, images: Images, device: str, keep: bool, say: Callable[[s
     """Take runs from the queue until there is none left."""
     while (job := queue.take()) is not None:
         try:
-            with TURNS.working():
+            with queue.turns.working():
                 _run(queue, job, images, device, keep, say)
         except Exception as error:  # said at the end: the other threads must not wait for this one
             queue.failures.append(f"{job.name}: {type(error).__name__}: {error}")
@@ -101,7 +104,7 @@ def _run(queue: Queue, job: Job, images: Images, device: str, keep: bool, say: C
         out.mkdir(parents=True, exist_ok=True)
     is_begun = out is not None and (out / NEWEST).is_file()
     where = Where(device=device, out=out, resume=is_begun, deadline=queue.deadline)
-    run = Run(settings, images, where)
+    run = Run(settings, images, where, queue.turns.pause)
     queue.running[job] = run
     started = time.monotonic()
     is_finished = run.go()
@@ -172,10 +175,11 @@ def run_plan(
         threading.Thread(target=work, args=(queue, images, device, keep, say), daemon=True)
         for _ in range(together)
     ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with recordings_within(queue.turns.alone):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     jobs = plan.jobs(queue.results)
     say(f"{len(queue.results.done(jobs))} of {len(jobs)} runs that can be named now are done.")
     if queue.failures:

@@ -38,7 +38,7 @@ class Job:
     def settings(self, plan: Plan) -> Settings:
         """Return the settings of the run."""
         return Settings(
-            data=plan.data,
+            data=plan.data,  # type: ignore[arg-type]
             algorithm=self.method,  # type: ignore[arg-type]
             epochs=plan.epochs,
             lr=self.lr,
