@@ -203,7 +203,7 @@ class Wrapper(torch.optim.Optimizer):
         self._has_stepped = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the base's state and, under ``"prgd"``, the wrapper's own; ``weights_only=True`` loads it."""
+        """Return the base's state and, under ``"prgd"``, the wrapper's; ``weights_only=True`` loads it."""
         shapes = [list(p.shape) for p in self._parameters()]
         return {**self.base.state_dict(), "prgd": {**self.progress(), "shapes": shapes}}
 
