@@ -21,7 +21,7 @@ _drawing = threading.Lock()
 
 
 class Architecture(NamedTuple):
-    """Widths of the convolutions (0 is a max pooling) and of the hidden linear layers, and where dropout is."""
+    """Widths of convolutions (0 is a max pooling) and of hidden linear layers, with or without dropout."""
 
     convolutions: tuple[int, ...] = ()
     hidden: tuple[int, ...] = ()
