@@ -30,6 +30,15 @@ def processes() -> tuple[int, int]:
     return 1, 0
 
 
+def gathered(value: Any) -> list[Any]:
+    """Return the values of all processes, in the order of their ranks; they travel through the host."""
+    world, _ = processes()
+    values = [value] * world
+    if world > 1:
+        torch.distributed.all_gather_object(values, value)
+    return values
+
+
 def is_sharded(tensor: Tensor) -> bool:
     """Tell whether ``tensor`` is a `DTensor`."""
     return DTensor is not None and isinstance(tensor, DTensor)

@@ -25,12 +25,7 @@ class Wrapper(torch.optim.Optimizer):
     base: torch.optim.Optimizer
 
     def __init__(
-        self,
-        params: Iterable[Any] | torch.optim.Optimizer,
-        *,
-        loss_scaled: bool,
-        warm_up: int,
-        **sgd: Any,
+        self, params: Iterable[Any] | torch.optim.Optimizer, *, loss_scaled: bool, warm_up: int, **sgd: Any
     ) -> None:
         check_integer("warm_up", warm_up, minimum=0)
         if isinstance(params, Wrapper):

@@ -6,17 +6,17 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from prgd.deep.margins import example_margins
 from prgd.deep.optim.loss import log_cross_entropy
-from prgd.deep.optim.tensors import processes
+from prgd.deep.optim.tensors import gathered, processes
 from prgd.deep.training.steps import DeviceImages, autocast
 
 BATCH = 2000
 
 
-class Evaluation(NamedTuple):
+class Scores(NamedTuple):
     """Loss, accuracy and smallest margin over one data set."""
 
     log_loss: float
@@ -30,7 +30,7 @@ class Evaluation(NamedTuple):
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, data: DeviceImages, *, amp: str) -> Evaluation:
+def evaluate(model: nn.Module, data: DeviceImages, *, amp: str) -> Scores:
     """Return loss, accuracy and smallest margin; each process takes a share, and all get the same result.
 
     The loss is summed as its logarithm, so that it does not underflow. The host waits for the device once, at
@@ -50,11 +50,7 @@ def evaluate(model: nn.Module, data: DeviceImages, *, amp: str) -> Evaluation:
         log_sum = log_cross_entropy(logits, target).double() + math.log(len(index))
         parts.append(torch.stack([log_sum, (margins > 0).sum().double(), margins.min().double()]))
     model.train(was_training)
-    found = torch.stack(parts)
-    if world > 1:
-        every: list[Tensor] = [found] * world
-        torch.distributed.all_gather_object(every, found.cpu())
-        found = torch.cat(every)
+    found = torch.cat(gathered(torch.stack(parts).cpu()))
     log_loss = torch.logsumexp(found[:, 0], dim=0) - math.log(len(data))
     summary = torch.stack([log_loss, found[:, 1].sum() / len(data), found[:, 2].min()])
-    return Evaluation(*summary.tolist())
+    return Scores(*summary.tolist())

@@ -211,7 +211,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--to", type=Path, help="of merge: folder for figure-5b.csv and its companions")
     given = parser.parse_args(arguments)
     chosen: dict[str, Any] = {f.name: getattr(given, f.name) for f in fields(Plan)}
-    plan = Plan(**{name: tuple(v) if isinstance(v, list) else v for name, v in chosen.items()})
+    chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
+    plan = Plan(**chosen)
     results = Results(given.out)
     try:
         if given.command == "list":
