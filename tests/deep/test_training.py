@@ -363,6 +363,13 @@ def test_both_command_lines_have_the_same_options():
             assert option.default in (action.default, None)
 
 
+def test_a_field_younger_than_a_checkpoint_had_its_default():
+    saved = Settings().as_dict()
+    del saved["amp"], saved["augment"]
+    assert Settings(epochs=9).differences(saved) == []
+    assert Settings(augment=True, seed=1).differences(saved) == ["seed 0, not 1", "augment False, not True"]
+
+
 def test_settings_are_plain():
     assert json.loads(json.dumps(Settings().as_dict())) == Settings().as_dict()
     assert Path(training.DEFAULT_FOLDER).name == "cifar10"
