@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch", reason="prgd.deep needs PyTorch")
 import prgd  # noqa: E402
 
 FIELD = (
-    '    label_noise: float = field(default=0.0, metadata={"help": "Part of the labels drawn at random."})\n'
+    '    label_noise: float = field(default=0.0, metadata={"help": "Part of the labels to draw."})\n'
 )
 PLACE = "    def __post_init__(self)"  # the end of the fields of Settings
 
@@ -51,7 +51,7 @@ def run(package, *arguments):
 def test_a_field_of_settings_is_an_option_of_both_command_lines(package, command, tmp_path):
     shown = run(package, *command, "--help")
     assert "--label-noise" in shown
-    assert "Part of the labels drawn at random." in shown
+    assert "Part of the labels to draw." in shown
     options = ["--model", "linear", "--epochs", "1", "--device", "cpu", "--quiet", "--out", str(tmp_path)]
     run(package, *command, *options, "--label-noise", "0.25")
     saved = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
