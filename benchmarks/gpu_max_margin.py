@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 import prgd
+from prgd.rows import Measure
 from prgd.rows.gpu.tensor_rows import TensorRows
 
 TARGET_SECONDS, TARGET_GAP, TARGET_MARGIN = 30.0, 1e-4, 2e-3
@@ -62,7 +63,7 @@ def recheck(X: torch.Tensor, y: torch.Tensor, result: prgd.MaxMarginResult) -> t
     for part, labels in zip(X.split(CHUNK), y.split(CHUNK), strict=True):
         margin = min(margin, float((labels * (part.double() @ w + result.intercept)).min()))
     support = torch.from_numpy(result.support).to(X.device)
-    p = torch.from_numpy(result.dual).to(X.device)
+    p = torch.from_numpy(result.dual_weights).to(X.device)
     assert float(p.min()) >= 0.0
     assert abs(float(p.sum()) - 1.0) < 1e-12
     if result.fit_intercept:
@@ -82,7 +83,7 @@ def solve(X, y, engine: str, fit_intercept: bool, tol: float, verbose: int) -> d
         result = prgd.max_margin(X, y, fit_intercept=fit_intercept, tol=tol, verbose=verbose)
     seconds = time.perf_counter() - start
     margin, upper = recheck(X, y, result)
-    largest = TensorRows(X, y).measure().max_norm
+    largest = TensorRows(X, y).ask(Measure()).max_norm
     facts = {
         "fit_intercept": fit_intercept,
         "seconds": seconds,
@@ -94,7 +95,7 @@ def solve(X, y, engine: str, fit_intercept: bool, tol: float, verbose: int) -> d
         "upper_bound": upper,
         "relative_margin": margin / largest,
         "support": len(result.support),
-        "working_set": result.history[-1]["working_set"],
+        "working_set": result.history.rows[-1].working_set,
         "peak_bytes": torch.cuda.max_memory_allocated() if X.is_cuda else None,
         "history": result.history,
     }

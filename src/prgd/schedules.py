@@ -63,11 +63,12 @@ def _at_most(R_k: Any, cap: float) -> Any:
 def _power(R_0: Any, base: float, exponent: float, cap: float = MAX_RADIUS) -> Any:
     """Return ``R_0 * base**exponent``, at most ``cap``."""
     growth = exponent * math.log(base)
-    if growth < 700.0:
-        return _at_most(R_0 * base**exponent, cap)
-    # e^growth overflows alone, but a small R_0 brings the product back into range.
-    factor = math.exp(min(0.5 * growth, 700.0))
-    return _at_most(_at_most(R_0 * factor, MAX_RADIUS) * factor, cap)
+    with np.errstate(over="ignore"):  # the cap follows
+        if growth < 700.0:
+            return _at_most(R_0 * base**exponent, cap)
+        # e^growth overflows alone, but a small R_0 brings the product back into range.
+        factor = math.exp(min(0.5 * growth, 700.0))
+        return _at_most(_at_most(R_0 * factor, MAX_RADIUS) * factor, cap)
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,7 @@ def _phase_ends(T_0: float, b: float) -> list[int]:
 
 @dataclass(frozen=True)
 class PolynomialPhases:
-    """``T_{k+1} - T_k = T_0 (k + 1)^b`` steps, rounded up to a whole number of at least 2.
+    """``T_{k+1} - T_k = T_0 (k + 1)^b`` steps, rounded up to an integer of at least 2.
 
     The paper prints ``T_0 k^b`` (Section 7.1), which is 0 at k = 0; it is read with k + 1.
 
