@@ -98,7 +98,7 @@ def homogeneity_degree(model: nn.Module, x: Tensor) -> Homogeneity:
         if not error <= TOLERANCE:
             calls, moved = (_record_calls(model, partial(call, c)) for c in (1.0, SCALES[0]))
             # Inner modules come first: an outer module is to blame only if no module within it is.
-            for name in sorted(calls, key=lambda name: -_depth(name)):
+            for name in (name for name in reversed(modules) if name in calls):
                 prefix = f"{name}." if name else ""
                 if any(inner.startswith(prefix) for inner in broken):
                     continue
@@ -218,10 +218,6 @@ def _first_tensor(output: Any) -> Tensor:
     if not isinstance(first, Tensor):
         raise TypeError(f"Expected modules that return tensors; got {type(output).__name__}.")
     return first
-
-
-def _depth(name: str) -> int:
-    return name.count(".") + 1 if name else 0
 
 
 def _describe(name: str, module: nn.Module) -> str:

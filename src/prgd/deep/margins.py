@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from prgd._types import Array
 from prgd.deep.homogeneity import check_homogeneous
-from prgd.deep.training.images import Array
 
 
 @dataclass(frozen=True, eq=False)

