@@ -64,7 +64,7 @@ class Margins:
         return np.histogram(self.normalized, bins=bins)
 
     def plot(self, axes: Any = None, bins: int = 50) -> Any:
-        """Draw the histogram with Matplotlib, on ``axes`` or new ones, and return them."""
+        """Draw the histogram with Matplotlib, on ``axes`` or on new axes, and return the axes."""
         if axes is None:
             import matplotlib.pyplot as plt
 

@@ -59,7 +59,7 @@ class Group(NamedTuple):
 def grouped(tensors: list[Tensor]) -> list[Group]:
     """Return the local shards of ``tensors`` in groups that one kernel can treat."""
     kinds = {(type(t), t.device, t.dtype) for t in tensors}
-    if len(kinds) == 1 and not is_sharded(tensors[0]):  # the usual case, and a faster one
+    if len(kinds) == 1 and not is_sharded(tensors[0]):  # This shortcut serves most models.
         return [Group((), tensors)]
     groups: dict[tuple[Any, ...], Group] = {}
     for tensor in tensors:
@@ -157,7 +157,7 @@ def _local_norm(tensors: list[Tensor]) -> Tensor:
 def _block_norms(tensors: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
     """Return vectors of norms, each norm of at most ``_BLOCK`` numbers.
 
-    On a CPU, a float64 accumulator is 8 times slower, and a float32 one for a whole tensor loses 5 digits.
+    On a CPU, a float64 accumulator is 8 times slower, and a float32 accumulator over a tensor loses 5 digits.
     """
     norms, rests = [], []
     for tensor in tensors:

@@ -1,4 +1,4 @@
-"""All that decides a training run, and where it computes: frozen values whose fields are the options."""
+"""Frozen values whose fields are the options of a training run: what it trains, and where it computes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_FOLDER = Path("~/.cache/prgd/cifar10")
 
 @dataclass(frozen=True)
 class Settings:
-    """What is trained, on what, and how. Two runs of equal settings on one machine are the same run.
+    """The data, model and method of a run. Two runs of equal settings on one machine give equal numbers.
 
     Every field is an option of ``prgd train``: a new field here makes a new option, without another edit.
 
@@ -134,9 +134,9 @@ class Settings:
         return asdict(self)
 
     def differences(self, saved: dict[str, Any]) -> list[str]:
-        """Return what differs from saved settings, except for the number of epochs.
+        """Return the differences from saved settings in words; the number of epochs may differ.
 
-        A field that is younger than the saved settings had its default.
+        A field that the saved settings lack is younger than they are, and counts as its default.
         """
         pairs = {f.name: (saved.get(f.name, f.default), getattr(self, f.name)) for f in fields(self)}
         del pairs["epochs"]
@@ -154,7 +154,7 @@ class Where:
     out : Path, optional
         Folder of log and checkpoints.
     checkpoint_every : int
-        Steps from one checkpoint to the next; 0 for the last one alone.
+        Steps from one checkpoint to the next; 0 for a checkpoint at the end alone.
     resume, graphs, compile, tensorboard, quiet, strict : bool
         ``strict`` makes a network that is not homogeneous an error.
     deadline : float
