@@ -405,13 +405,13 @@ def test_ctrl_c_keeps_what_prgd_has(monkeypatch, algorithm, steps):
     ("estimator", "said"),
     [
         (MaxMarginClassifier(tol=-1), "tol must be a finite number above 0"),
-        (MaxMarginClassifier(max_passes=0), "max_passes must be a integer of at least 1"),
+        (MaxMarginClassifier(max_passes=0), "max_passes must be an integer of at least 1"),
         (PRGDClassifier(eta=0), "eta must be a finite number above 0"),
-        (PRGDClassifier(warmup_steps=0), "warmup_steps must be a integer of at least 1"),
+        (PRGDClassifier(warmup_steps=0), "warmup_steps must be an integer of at least 1"),
         (PRGDClassifier(max_iter=-1), "must be a whole number"),
         (PRGDClassifier(radius="geometrik:2"), "Did you mean geometric"),
         (PRGDClassifier(phases="evry:2"), "Did you mean every"),
-        (PRGDClassifier(loss="hinge"), "loss must be one of"),
+        (PRGDClassifier(loss="hinge"), "Unknown loss .hinge."),
         (PRGDClassifier(loss="logistic"), "fit_intercept=True needs loss='exponential'"),
     ],
 )

@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from prgd import datasets
 from prgd._types import Array
-from prgd.checks import check_writable
-from prgd.cli.common import built_in, data_file, label_column
+from prgd.cli.data import built_in, data_file, label_column
 from prgd.datasets.files import LABEL_NAMES
 from prgd.maxmargin import MaxMarginResult
 from prgd.result import Status
@@ -101,11 +100,9 @@ def classes_of(rows: Rows) -> npt.NDArray[Any]:
     return np.array([-1.0, 1.0] if rows.classes is None else rows.classes.tolist())
 
 
-def check_file(path: Path) -> None:
-    """Prove that the file can be written, before long work starts."""
-    if path.is_dir():
-        raise ValueError(f"--out expects a file; {path} is a folder. Name a file in it.")
-    check_writable(path.parent)
+def class_text(label: Any) -> str:
+    """Return a class as its file had it: 1, not 1.0."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def write_whole(path: Path, mode: str, write: Callable[[IO[Any]], object]) -> None:

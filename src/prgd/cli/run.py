@@ -1,0 +1,240 @@
+"""The command ``prgd run``. It holds no mathematics, and is quick to import."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+import prgd
+from prgd.checks import check_writable
+from prgd.cli.algorithm_options import add_algorithm_options, build_algorithm, given_options
+from prgd.cli.common import (
+    DATA,
+    INTERRUPTED,
+    METHOD,
+    OUTPUT,
+    STOP,
+    Data,
+    Debug,
+    Label,
+    MaxMemory,
+    OutOfCore,
+    Quiet,
+    Threads,
+    bounds,
+    one_line_errors,
+    option,
+    print_table,
+    say,
+)
+from prgd.cli.data import open_data
+from prgd.problem import Problem
+from prgd.progress import progress_line
+from prgd.result import Result, Status
+from prgd.stopping import Stop, any_of
+
+Loss = Annotated[str, option(DATA, "exponential or logistic.", metavar="NAME")]
+Intercept = Annotated[bool, option(DATA, "Fit an unpenalised intercept; the paper has none.")]
+Scale = Annotated[
+    str, option(DATA, "max: step sizes suit rows of any norm; none: eta is taken literally.", metavar="NAME")
+]
+Algorithm = Annotated[str, option(METHOD, f"{', '.join(prgd.algorithms.ALGORITHMS)}.", metavar="NAME")]
+Every = Annotated[
+    int | None,
+    option(METHOD, "Steps of prgd from one rescaling to the next.", default="5", metavar="N"),
+]
+Warmup = Annotated[
+    str | None,
+    option(
+        METHOD,
+        "Start where another algorithm ends, e.g. gd:1000; prgd needs one.",
+        default="none",
+        metavar="NAME:STEPS",
+    ),
+]
+Steps = Annotated[
+    int, option(STOP, "Step limit; a warm-up does not count, resumed parts do.", min=0, metavar="N")
+]
+Gap = Annotated[
+    float | None,
+    option(STOP, "Stop when the certified relative gap is at most TOL.", default="none", metavar="TOL"),
+]
+Resume = Annotated[
+    Path | None,
+    option(
+        STOP,
+        "Go on from the result.npz of an earlier run (with --warmup: from its warmup-result.npz), "
+        "bit for bit as if it had not stopped.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    option(
+        OUTPUT,
+        "Folder for history.csv, warmup.csv, result.npz and gap.png.",
+        default="nothing is written",
+        metavar="DIR",
+    ),
+]
+Record = Annotated[int, option(OUTPUT, "Keep every N-th step in the history.", min=1, metavar="N")]
+
+
+class FirstRun(NamedTuple):
+    """The algorithm of a warm-up, and its number of steps."""
+
+    algorithm: Any
+    steps: int
+
+
+@add_algorithm_options
+def run_command(
+    data: Data,
+    label: Label = None,
+    out_of_core: OutOfCore = False,
+    max_memory: MaxMemory = None,
+    loss: Loss = "exponential",
+    intercept: Intercept = False,
+    scale: Scale = "max",
+    threads: Threads = None,
+    algorithm: Algorithm = "prgd",
+    warmup: Warmup = None,
+    every: Every = None,
+    steps: Steps = 1000,
+    gap: Gap = None,
+    resume: Resume = None,
+    out: Out = None,
+    record: Record = 1,
+    quiet: Quiet = False,
+    debug: Debug = False,
+    **settings: str | None,
+) -> None:
+    """Maximise the margin on DATA, and certify how close to the maximum it is.
+
+    Example: prgd run digits:0,1 --warmup gd:1000 --steps 500 --out results
+    """
+    with one_line_errors(debug):
+        given = given_options(settings, every)
+        method = build_algorithm(algorithm, given)
+        eta = {"eta": given["eta"]} if "eta" in given else {}
+        first = None if warmup is None else _parse_warmup(warmup, eta)
+        rules: list[Stop | int] = [steps] if gap is None else [prgd.Gap(gap), steps]
+        if out is not None:
+            check_writable(out)
+        earlier = None if resume is None else _load_result(resume, first, steps)
+        name, rows = open_data(data, label, out_of_core, max_memory, threads)
+        problem = Problem(rows, loss=loss, fit_intercept=intercept, scale=scale)
+
+        def go(label: str, method: Any, w0: Any, stop: Stop, resume: Result | None) -> Result:
+            with progress_line(not quiet and sys.stdout.isatty(), label) as progress:
+                return prgd.run(
+                    problem, method, w0, stop=stop, record=record, progress=progress, resume=resume
+                )
+
+        started = time.perf_counter()
+        if first is None:
+            warm, result = None, go(algorithm, method, None, any_of(*rules), earlier)
+        else:
+            warm = result = go("warm-up", first.algorithm, None, any_of(first.steps), earlier)
+            if warm.status is Status.DIVERGED:
+                raise ValueError(
+                    f"The warm-up {warm.algorithm} left the floating range after step {warm.t}. "
+                    "Use a smaller --eta, or --scale max."
+                )
+            if warm.status is not Status.INTERRUPTED:
+                result = go(algorithm, method, warm.w, any_of(*rules), None)
+        seconds = time.perf_counter() - started
+
+        title = f"{name}, {problem.n:,} x {problem.d:,}"
+        written = [] if out is None else _write(out, warm, result, title)
+        if not quiet:
+            lines = [("data", f"{title}, {type(problem.rows).__name__}"), ("algorithm", repr(method))]
+            lines += _outcome(warm, result)
+            lines += [("passes over the data", f"{problem.passes:,}"), ("time", f"{seconds:.2f} s")]
+            print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
+        if result.status is Status.INTERRUPTED:
+            say(_how_to_go_on(warm, result, out))
+            raise typer.Exit(INTERRUPTED)
+
+
+def _parse_warmup(text: str, eta: Any) -> FirstRun:
+    name, _, steps = text.partition(":")
+    if not steps.isdecimal() or int(steps) < 1:
+        raise ValueError(f"--warmup expects NAME:STEPS, e.g. gd:1000; got {text!r}.")
+    return FirstRun(build_algorithm(name, eta), int(steps))
+
+
+def _load_result(file: Path, first: FirstRun | None, steps: int) -> Result:
+    """Load the result of ``--resume``: of the warm-up if one is asked for, else of the run."""
+    if not file.is_file():
+        raise FileNotFoundError(f"--resume expects the result.npz of an earlier run; found no file {file}.")
+    result = Result.load(file)
+    if first is None:
+        if result.t >= steps:
+            raise ValueError(f"{file} has taken {result.t:,} steps already: give --steps above that.")
+    elif result.algorithm != repr(first.algorithm):
+        raise ValueError(
+            f"{file} holds a run of {result.algorithm}, not of the warm-up {first.algorithm!r}. "
+            "Where the warm-up is done, leave --warmup out."
+        )
+    return result
+
+
+def _write(out: Path, warm: Result | None, result: Result, title: str) -> list[Path]:
+    """Write the files of ``--out``, return their paths; ``result is warm`` if the warm-up was interrupted."""
+    if result is warm:
+        files = {"warmup-result.npz": result.save, "warmup.csv": result.history.to_csv}
+    else:
+        files = {"result.npz": result.save, "history.csv": result.history.to_csv}
+        if warm is not None:
+            files["warmup.csv"] = warm.history.to_csv
+    for name, save in files.items():
+        save(out / name)
+    written = [out / name for name in files]
+    if result is not warm:
+        from prgd.plots import save_gap_png
+
+        try:
+            save_gap_png(result.history, out / "gap.png", f"{title}\n{result.algorithm}")
+            written.append(out / "gap.png")
+        except ImportError as error:
+            say(f"Warning: gap.png is missing. {error}")
+        except KeyboardInterrupt:  # This is a second Ctrl-C, and the numbers are on disk already.
+            say("Warning: gap.png is missing: interrupted while drawing.")
+    return written
+
+
+def _outcome(warm: Result | None, result: Result) -> list[tuple[str, str]]:
+    """Return the lines of the table with the status, the steps and both bounds."""
+    certificate = result.certificate
+    return [
+        ("status", str(result.status)),
+        *([] if warm is None else [("warm-up", f"{warm.algorithm}, {warm.t:,} steps")]),
+        ("steps", f"{0 if result is warm else result.t:,}"),
+        *bounds(
+            certificate.lower,
+            certificate.upper,
+            certificate.gap,
+            ("no w separates the data so far", "none yet"),
+        ),
+    ]
+
+
+def _how_to_go_on(warm: Result | None, result: Result, out: Path | None) -> str:
+    if out is None:
+        return "Interrupted; nothing was saved. Give --out DIR to keep what there is."
+    if result is warm:
+        return (
+            "Interrupted in the warm-up, which was saved. To go on, repeat the command with --resume "
+            f"{out / 'warmup-result.npz'}"
+        )
+    place = "--resume" if warm is None else "--warmup replaced by --resume"
+    return (
+        "Interrupted; the partial result was saved. To go on, repeat the command with "
+        f"{place} {out / 'result.npz'}"
+    )
