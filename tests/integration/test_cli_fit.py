@@ -317,7 +317,7 @@ def test_separability_undecided(monkeypatch):
         ("predict model.npz wide.npz", "wide.npz has 3 features, and the model was fitted on 2."),
         ("predict model.npz narrow.npz", "narrow.npz has 1 features, and the model was fitted on 2."),
         ("predict model.npz words.csv", "words.csv: the last column, 'b', is not numeric"),
-        ("predict model.npz nan.npz", "nan.npz has an entry that is NaN or infinite"),
+        ("predict model.npz nan.npz", "nan.npz, row 0, column '0': expected a finite number"),
         ("predict model.npz flat.npy", "X must be a table of shape (rows, columns)"),
         ("predict model.npz empty.npz", "expected the keys X and y"),
         ("predict model.npz torn.npz", "torn.npz: expected an NPZ archive"),

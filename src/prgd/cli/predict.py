@@ -10,7 +10,9 @@ from typing import IO, Annotated, Any
 import typer
 
 from prgd.cli.common import OUTPUT, Debug, Label, check_file, one_line_errors, option, print_table, say
-from prgd.cli.model import Model, class_text, load_features, write_whole
+from prgd.cli.data import built_in, data_file, label_column
+from prgd.cli.model import Model, class_text, write_whole
+from prgd.datasets.files import load_features
 
 
 def predict_command(
@@ -45,8 +47,8 @@ def predict_command(
     with one_line_errors(debug):
         check_file(out)
         fitted = Model.load(model)
-        X, y = load_features(data, label, fitted.n_features)
-        found = fitted.score(X)
+        X, y = _load(data, label, fitted.n_features)
+        found = X @ fitted.coef + fitted.intercept
         classes = [class_text(c) for c in fitted.classes.tolist()]
         predictions = [classes[int(score > 0.0)] for score in found.tolist()]
 
@@ -66,6 +68,18 @@ def predict_command(
             counts = ", ".join(f"{c}: {predictions.count(c):,}" for c in classes)
             rows = [("rows", f"{len(predictions):,}"), ("predictions", counts)]
             print_table([*rows, *accuracy, ("file", str(out))])
+
+
+def _load(data: str, label: str | None, d: int) -> tuple[Any, Any]:
+    """Return X of d features, and the labels or None."""
+    dataset = built_in(data, label=label)
+    X, y = load_features(data_file(data), d, label=label_column(label)) if dataset is None else dataset
+    if X.shape[1] != d:
+        raise ValueError(
+            f"{data} has {X.shape[1]:,} features, and the model was fitted on {d:,}. "
+            "Give the same columns in the same order."
+        )
+    return X, y
 
 
 def _accuracy(classes: list[str], predictions: list[str], y: Any) -> str:

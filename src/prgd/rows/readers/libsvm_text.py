@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 ZeroBased = bool | Literal["auto"]
 
-COMPRESSED = (".gz", ".bz2", ".xz")
+ENDINGS = (".svm", ".libsvm", ".svmlight", ".txt")
+COMPRESSED = (".gz", ".bz2", ".xz")  # These may follow the ending of a text file.
 BROKEN_STREAM = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 _LINE_FORM = "Lines read '<label> <index>:<value> <index>:<value> ...'."

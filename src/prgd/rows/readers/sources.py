@@ -16,10 +16,12 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from prgd.checks import unexpected
 from prgd.errors import RowsLostError
 from prgd.rows.base import Storage, check_shape
 from prgd.rows.dense import as_float, dense_storage
 from prgd.rows.readers.libsvm import cache_libsvm
+from prgd.rows.readers.libsvm_text import COMPRESSED, ENDINGS
 from prgd.rows.sparse import canonical_csr, check_csr, csr_storage
 
 # What a thread reads at a time. It stays in the second-level cache until it is summed, which made a warm
@@ -234,30 +236,36 @@ class NpySource:
 
 
 def file_kind(path: Path) -> Literal["npy", "parquet", "libsvm"]:
-    """Tell the kind of a file by its name."""
-    suffixes = [s for s in path.suffixes if s not in (".gz", ".bz2", ".xz")]
-    suffix = suffixes[-1].lower() if suffixes else ""
-    if suffix == ".npy":
-        return "npy"
-    if suffix == ".parquet":
-        return "parquet"
-    if suffix in (".svm", ".libsvm", ".svmlight", ".txt"):
-        return "libsvm"
+    """Return the kind of a file, which its name tells."""
+    endings = [ending.lower() for ending in path.suffixes if ending not in COMPRESSED]
+    match endings[-1:]:
+        case [".npy"]:
+            return "npy"
+        case [".parquet"]:
+            return "parquet"
+        case [ending] if ending in ENDINGS:
+            return "libsvm"
     raise ValueError(
-        f"{path}: unknown kind of file. Out of core: .npy, .parquet, .svm, .libsvm, .svmlight, "
-        ".txt (the last four also .gz, .bz2, .xz)."
+        f"{path}: unknown kind of file. Out of core: .npy, .parquet, {', '.join(ENDINGS)} "
+        f"(the last {len(ENDINGS)} also with {', '.join(COMPRESSED)})."
     )
 
 
-def npy_source(path: Path, max_memory: int) -> Source:
-    """Open a ``.npy`` file: read in parts, or mapped where its columns lie together."""
+def load_npy(path: Path, mmap_mode: Literal["r"] | None = None) -> npt.NDArray[Any]:
+    """Return the array of a ``.npy`` file."""
     try:
-        X = np.load(path, mmap_mode="r", allow_pickle=False)
+        found: npt.NDArray[Any] = np.load(path, mmap_mode=mmap_mode, allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         raise ValueError(f"{path}: cannot be read as a .npy array ({error}).") from error
+    return found
+
+
+def npy_source(path: Path, max_memory: int) -> Source:
+    """Open a ``.npy`` file: it is read in parts in C order, and mapped in Fortran order."""
+    X = load_npy(path, "r")
     if X.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(
-            f"{path}: holds {X.dtype}; out-of-core rows must be float32 or float64. Save it as such."
+            f"{path}: holds {X.dtype}; out-of-core rows must be float32 or float64. Save it as one of them."
         )
     check_shape(X.shape)
     if X.flags.c_contiguous:
@@ -363,12 +371,12 @@ class ParquetSource:
 
 
 def open_parquet(path: Path) -> Any:
-    """Open a file with pyarrow."""
+    """Return the open `pyarrow.parquet.ParquetFile`."""
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError("Parquet files need pyarrow: pip install 'prgd[report]'.") from error
+        raise ImportError(f"Reading {path} needs pyarrow: pip install 'prgd[report]'.") from error
     try:
         return pyarrow.parquet.ParquetFile(path)
-    except Exception as error:  # pyarrow's own family of errors
-        raise ValueError(f"{path}: cannot be read as Parquet ({error}).") from error
+    except Exception as error:  # pyarrow raises errors of its own that share no base class.
+        raise unexpected(path, "a whole Parquet file", f"an error ({error})", "Fetch it again.") from error
