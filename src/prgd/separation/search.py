@@ -39,6 +39,7 @@ from prgd.proofs.lifted_rows import (
     weights_prove,
     whole_weights,
 )
+from prgd.rows import Combine
 from prgd.separation.verdict import Separability, Verdict, rounded
 
 SMALL = 600  # entries of a table that goes to exact arithmetic at once
@@ -182,11 +183,10 @@ class Search:
         state = algorithm.init(problem, np.zeros(problem.d))
         for t in range(1, steps + 1):
             state = algorithm.step(problem, state)
-            state.w.flags.writeable = False
             if is_plain:
-                self._bound(problem.upper_bound(state.w))
-            if problem.smallest_margin(state.w) > 0.0:
-                v = np.append(state.w, problem.intercept(state.w)) if problem.fit_intercept else state.w
+                self._bound(state.at.upper)
+            if state.at.smallest_margin > 0.0:
+                v = np.append(state.w, state.at.intercept) if problem.fit_intercept else state.w
                 found = self._witness(np.ldexp(v, columns), None, f"Found by dual acceleration in {t} steps")
                 if found is not None:
                     return found
@@ -199,7 +199,7 @@ class Search:
                         return found
         self.hardness = problem.margins(state.w)
         if is_plain:
-            v = np.append(state.w, problem.intercept(state.w)) if problem.fit_intercept else state.w
+            v = np.append(state.w, state.at.intercept) if problem.fit_intercept else state.w
             self._witness(v, None, "")  # for the lower bound
         return None
 
@@ -366,7 +366,7 @@ class Search:
         p = np.zeros(self.rows.n)
         p[inside] = proposal.weights[proposal.boundary]
         p = normalised(p, self.rows)
-        self._bound(norm(self.rows.rows.combine(p)))
+        self._bound(norm(self.rows.rows.ask(Combine.of(p))))
         return proven_weights(self.rows, inside, p[inside], known)
 
     def _direction(self, proposal: Proposal, known: Structure, inside: Index) -> tuple[Array, Vector] | None:
@@ -392,7 +392,7 @@ class Search:
             how = "Interrupted before a proof was found." if self.is_interrupted else "All proofs failed."
             found = self.gordan or Found(Verdict.UNDECIDED, how, v=self.best if self.best.size else None)
         p, v = found.p, found.v
-        self._bound(norm(rows.rows.combine(normalised(np.full(rows.n, 1.0 / rows.n), rows))))
+        self._bound(norm(rows.rows.ask(Combine.of(normalised(np.full(rows.n, 1.0 / rows.n), rows)))))
         lower, upper = self.lower, self.upper
         if p is not None:
             upper = 0.0
