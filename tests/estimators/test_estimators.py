@@ -110,7 +110,7 @@ def test_prgd_runs_algorithm_1_after_its_warm_up():
     assert classifier.R_0_.tolist() == [np.linalg.norm(warm.w)]
     assert classifier.margin_[0] == result.certificate.lower
     assert classifier.margin_upper_bound_[0] == result.certificate.upper
-    w = result.certificate.w_lower
+    w = result.certificate.w
     np.testing.assert_allclose(classifier.coef_[0], w / (w @ w) ** 0.5 / result.certificate.lower)
     margin, upper = recomputed(classifier, data.X, data.y, 0)
     assert margin == pytest.approx(classifier.margin_[0], rel=1e-9)

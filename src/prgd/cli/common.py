@@ -14,11 +14,13 @@ from typing import Annotated, Any
 import typer
 
 import prgd
+from prgd.certificate import Certificate
 from prgd.checks import check_writable
+from prgd.result import Result
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 
 # Exit codes; an error is 2, as for any command line.
-UNDECIDED, NOT_SEPARABLE, INTERRUPTED = 1, 3, 130  # 130 is a shell's code for a process ended by Ctrl-C
+UNDECIDED, INTERRUPTED = 1, 130  # 130 is a shell's code for a process ended by Ctrl-C
 
 DATA, METHOD, STOP, OUTPUT = "Data", "Algorithm", "When to stop", "Output"  # panels of --help
 
@@ -123,6 +125,29 @@ def check_file(path: Path | None) -> None:
         check_writable(path.parent)
 
 
+def load_model(path: Path, argument: str) -> Result:
+    """Return the result that ``prgd fit --out`` or ``prgd run --out`` saved, if it separates its data."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{argument} expects a file that prgd fit --out wrote; found none at {path}.")
+    result = Result.load(path)
+    if not result.margin > 0.0:
+        raise ValueError(
+            f"{path}: holds no separator to predict with. {result.status} "
+            "See prgd separability; a regularised classifier may serve on such data."
+        )
+    return result
+
+
+def class_names(result: Result) -> list[str]:
+    """Return the two classes as text, the one of negative scores first; rows z_i have -1 and 1."""
+    return [class_text(c) for c in ([-1, 1] if result.classes is None else result.classes.tolist())]
+
+
+def class_text(label: Any) -> str:
+    """Return a class as its file had it: 1, not 1.0."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
 def print_table(rows: list[tuple[str, str]]) -> None:
     """Print names and values: as a table on a terminal, else as one line each."""
     if not sys.stdout.isatty():
@@ -139,11 +164,11 @@ def print_table(rows: list[tuple[str, str]]) -> None:
     Console(highlight=False).print(table)
 
 
-def bounds(lower: float, upper: float, gap: float, missing: tuple[str, str]) -> list[tuple[str, str]]:
-    """Return the lines of the table with both bounds; ``missing`` is the text if no w separates the data."""
-    why, no_gap = missing
+def bounds(certificate: Certificate, missing: tuple[str, str]) -> list[tuple[str, str]]:
+    """Return the lines of the table with both bounds; ``missing`` has the words for no separator."""
+    lower, (why, no_gap) = certificate.lower, missing
     return [
         ("margin, lower bound", f"{lower:.9g}" if lower > 0.0 else f"{lower:.9g} ({why})"),
-        ("margin, upper bound", f"{upper:.9g}"),
-        ("relative gap", f"{gap:.2e}" if lower > 0.0 else no_gap),
+        ("margin, upper bound", f"{certificate.upper:.9g}"),
+        ("relative gap", f"{certificate.gap:.2e}" if lower > 0.0 else no_gap),
     ]

@@ -13,8 +13,7 @@ import prgd
 from prgd import datasets
 from prgd.checks import unknown
 from prgd.cli.common import say
-from prgd.problem import as_rows
-from prgd.rows import Rows
+from prgd.rows import Rows, as_rows
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

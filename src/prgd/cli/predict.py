@@ -9,10 +9,11 @@ from typing import IO, Annotated, Any
 
 import typer
 
-from prgd.cli.common import OUTPUT, Debug, Label, check_file, one_line_errors, option, print_table, say
+from prgd.cli import common
+from prgd.cli.common import OUTPUT, option
 from prgd.cli.data import built_in, data_file, label_column
-from prgd.cli.model import Model, class_text, write_whole
 from prgd.datasets.files import load_features
+from prgd.files import atomic_write
 
 
 def predict_command(
@@ -27,7 +28,7 @@ def predict_command(
             help="A file (LIBSVM, CSV, NPZ or Parquet; with or without labels) or a built-in set.",
         ),
     ],
-    label: Label = None,
+    label: common.Label = None,
     out: Annotated[
         Path | None,
         option(OUTPUT, "CSV file for the predictions.", default="standard output", metavar="FILE"),
@@ -35,7 +36,7 @@ def predict_command(
     scores: Annotated[
         bool, option(OUTPUT, "Add the score, positive for the second class.", "--scores")
     ] = False,
-    debug: Debug = False,
+    debug: common.Debug = False,
 ) -> None:
     """Predict the class of each row of DATA.
 
@@ -44,30 +45,30 @@ def predict_command(
 
     Example: prgd predict model.npz digits:0,1 --scores --out predictions.csv
     """
-    with one_line_errors(debug):
-        check_file(out)
-        fitted = Model.load(model)
-        X, y = _load(data, label, fitted.n_features)
-        found = X @ fitted.coef + fitted.intercept
-        classes = [class_text(c) for c in fitted.classes.tolist()]
-        predictions = [classes[int(score > 0.0)] for score in found.tolist()]
+    with common.one_line_errors(debug):
+        common.check_file(out)
+        fitted = common.load_model(model, "MODEL")
+        X, y = _load(data, label, fitted.coef.size)
+        found = (X @ fitted.coef + fitted.intercept).tolist()
+        classes = common.class_names(fitted)
+        predictions = [classes[score > 0.0] for score in found]
 
         def write(file: IO[str]) -> None:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["prediction", "score"] if scores else ["prediction"])
-            columns = (predictions, found.tolist()) if scores else (predictions,)
-            writer.writerows(zip(*columns, strict=True))
+            writer.writerows(zip(*((predictions, found) if scores else (predictions,)), strict=True))
 
         accuracy = [] if y is None else [("accuracy", _accuracy(classes, predictions, y))]
         if out is None:
             write(sys.stdout)
             for name, value in accuracy:
-                say(f"{name}: {value}")
+                common.say(f"{name}: {value}")
         else:
-            write_whole(out, "w", write)
+            with atomic_write(out, "w") as file:
+                write(file)
             counts = ", ".join(f"{c}: {predictions.count(c):,}" for c in classes)
             rows = [("rows", f"{len(predictions):,}"), ("predictions", counts)]
-            print_table([*rows, *accuracy, ("file", str(out))])
+            common.print_table([*rows, *accuracy, ("file", str(out))])
 
 
 def _load(data: str, label: str | None, d: int) -> tuple[Any, Any]:
@@ -83,7 +84,7 @@ def _load(data: str, label: str | None, d: int) -> tuple[Any, Any]:
 
 
 def _accuracy(classes: list[str], predictions: list[str], y: Any) -> str:
-    truth = [class_text(c) for c in y.tolist()]
+    truth = [common.class_text(c) for c in y.tolist()]
     if set(classes).isdisjoint(truth):
         return f"none: no label of the data is a class of the model ({', '.join(classes)})"
     right = sum(a == b for a, b in zip(truth, predictions, strict=True))

@@ -11,26 +11,9 @@ import typer
 
 import prgd
 from prgd.checks import check_writable
+from prgd.cli import common
 from prgd.cli.algorithm_options import add_algorithm_options, build_algorithm, given_options
-from prgd.cli.common import (
-    DATA,
-    INTERRUPTED,
-    METHOD,
-    OUTPUT,
-    STOP,
-    Data,
-    Debug,
-    Label,
-    MaxMemory,
-    OutOfCore,
-    Quiet,
-    Threads,
-    bounds,
-    one_line_errors,
-    option,
-    print_table,
-    say,
-)
+from prgd.cli.common import DATA, METHOD, OUTPUT, STOP, option
 from prgd.cli.data import open_data
 from prgd.problem import Problem
 from prgd.progress import progress_line
@@ -94,14 +77,14 @@ class FirstRun(NamedTuple):
 
 @add_algorithm_options
 def run_command(
-    data: Data,
-    label: Label = None,
-    out_of_core: OutOfCore = False,
-    max_memory: MaxMemory = None,
+    data: common.Data,
+    label: common.Label = None,
+    out_of_core: common.OutOfCore = False,
+    max_memory: common.MaxMemory = None,
     loss: Loss = "exponential",
     intercept: Intercept = False,
     scale: Scale = "max",
-    threads: Threads = None,
+    threads: common.Threads = None,
     algorithm: Algorithm = "prgd",
     warmup: Warmup = None,
     every: Every = None,
@@ -110,15 +93,15 @@ def run_command(
     resume: Resume = None,
     out: Out = None,
     record: Record = 1,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    quiet: common.Quiet = False,
+    debug: common.Debug = False,
     **settings: str | None,
 ) -> None:
     """Maximise the margin on DATA, and certify how close to the maximum it is.
 
     Example: prgd run digits:0,1 --warmup gd:1000 --steps 500 --out results
     """
-    with one_line_errors(debug):
+    with common.one_line_errors(debug):
         given = given_options(settings, every)
         method = build_algorithm(algorithm, given)
         eta = {"eta": given["eta"]} if "eta" in given else {}
@@ -131,9 +114,15 @@ def run_command(
         problem = Problem(rows, loss=loss, fit_intercept=intercept, scale=scale)
 
         def go(label: str, method: Any, w0: Any, stop: Stop, resume: Result | None) -> Result:
-            with progress_line(not quiet and sys.stdout.isatty(), label) as progress:
+            with progress_line(not quiet and sys.stdout.isatty(), label) as show:
                 return prgd.run(
-                    problem, method, w0, stop=stop, record=record, progress=progress, resume=resume
+                    problem,
+                    method,
+                    w0,
+                    stop=stop,
+                    record=record,
+                    observe=lambda state, now, certificate: show(state.t, certificate),
+                    resume=resume,
                 )
 
         started = time.perf_counter()
@@ -156,10 +145,10 @@ def run_command(
             lines = [("data", f"{title}, {type(problem.rows).__name__}"), ("algorithm", repr(method))]
             lines += _outcome(warm, result)
             lines += [("passes over the data", f"{problem.passes:,}"), ("time", f"{seconds:.2f} s")]
-            print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
+            common.print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
         if result.status is Status.INTERRUPTED:
-            say(_how_to_go_on(warm, result, out))
-            raise typer.Exit(INTERRUPTED)
+            common.say(_how_to_go_on(warm, result, out))
+            raise typer.Exit(common.INTERRUPTED)
 
 
 def _parse_warmup(text: str, eta: Any) -> FirstRun:
@@ -203,25 +192,19 @@ def _write(out: Path, warm: Result | None, result: Result, title: str) -> list[P
             save_gap_png(result.history, out / "gap.png", f"{title}\n{result.algorithm}")
             written.append(out / "gap.png")
         except ImportError as error:
-            say(f"Warning: gap.png is missing. {error}")
+            common.say(f"Warning: gap.png is missing. {error}")
         except KeyboardInterrupt:  # This is a second Ctrl-C, and the numbers are on disk already.
-            say("Warning: gap.png is missing: interrupted while drawing.")
+            common.say("Warning: gap.png is missing: interrupted while drawing.")
     return written
 
 
 def _outcome(warm: Result | None, result: Result) -> list[tuple[str, str]]:
     """Return the lines of the table with the status, the steps and both bounds."""
-    certificate = result.certificate
     return [
         ("status", str(result.status)),
         *([] if warm is None else [("warm-up", f"{warm.algorithm}, {warm.t:,} steps")]),
         ("steps", f"{0 if result is warm else result.t:,}"),
-        *bounds(
-            certificate.lower,
-            certificate.upper,
-            certificate.gap,
-            ("no w separates the data so far", "none yet"),
-        ),
+        *common.bounds(result.certificate, ("no w separates the data so far", "none yet")),
     ]
 
 

@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from prgd.cli.common import (
-    OUTPUT,
-    UNDECIDED,
-    Data,
-    Debug,
-    Intercept,
-    Label,
-    MaxMemory,
-    OutOfCore,
-    Threads,
-    one_line_errors,
-    option,
-)
+from prgd.cli import common
 from prgd.cli.data import open_data
 
 if TYPE_CHECKING:
@@ -29,14 +17,16 @@ if TYPE_CHECKING:
 
 
 def separability_command(
-    data: Data,
-    label: Label = None,
-    out_of_core: OutOfCore = False,
-    max_memory: MaxMemory = None,
-    threads: Threads = None,
-    intercept: Intercept = True,
-    as_json: Annotated[bool, option(OUTPUT, "Print one JSON object instead of words.", "--json")] = False,
-    debug: Debug = False,
+    data: common.Data,
+    label: common.Label = None,
+    out_of_core: common.OutOfCore = False,
+    max_memory: common.MaxMemory = None,
+    threads: common.Threads = None,
+    intercept: common.Intercept = True,
+    as_json: Annotated[
+        bool, common.option(common.OUTPUT, "Print one JSON object instead of words.", "--json")
+    ] = False,
+    debug: common.Debug = False,
 ) -> None:
     """Say whether a hyperplane separates the classes of DATA, and prove it.
 
@@ -44,14 +34,14 @@ def separability_command(
 
     Example: prgd separability cancer --no-intercept
     """
-    with one_line_errors(debug):
+    with common.one_line_errors(debug):
         _, rows = open_data(data, label, out_of_core, max_memory, threads)
         from prgd.separation import Verdict, separability
 
         found = separability(rows, fit_intercept=intercept)
         print(json.dumps(_facts(found), indent=1) if as_json else found)
         if found.verdict is Verdict.UNDECIDED:
-            raise typer.Exit(UNDECIDED)
+            raise typer.Exit(common.UNDECIDED)
 
 
 def _facts(found: Separability) -> dict[str, Any]:

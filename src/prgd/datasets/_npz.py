@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from prgd.checks import unexpected
 from prgd.datasets._cells import Labels, Wanted, as_floats, as_labels, bad_cell, first_bad
-from prgd.rows.base import check_shape
+from prgd.rows.arrays import check_shape
 from prgd.rows.readers.sources import load_npy
 
 KEYS = ("X", "y", "data", "indices", "indptr", "shape", "format")
