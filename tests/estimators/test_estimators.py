@@ -408,7 +408,7 @@ def test_ctrl_c_keeps_what_prgd_has(monkeypatch, algorithm, steps):
         (MaxMarginClassifier(max_passes=0), "max_passes must be an integer of at least 1"),
         (PRGDClassifier(eta=0), "eta must be a finite number above 0"),
         (PRGDClassifier(warmup_steps=0), "warmup_steps must be an integer of at least 1"),
-        (PRGDClassifier(max_iter=-1), "must be a whole number"),
+        (PRGDClassifier(max_iter=-1), "max_iter must be an integer of at least 0"),
         (PRGDClassifier(radius="geometrik:2"), "Did you mean geometric"),
         (PRGDClassifier(phases="evry:2"), "Did you mean every"),
         (PRGDClassifier(loss="hinge"), "Unknown loss .hinge."),

@@ -151,6 +151,7 @@ class PRGDClassifier(LinearClassifier):
         method = PRGD(R=as_radius(self.radius), T=as_times(self.phases), eta=float(self.eta))
         steps, max_iter = index(self.warmup_steps), index(self.max_iter)
         check_integer("warmup_steps", steps, minimum=1)
+        check_integer("max_iter", max_iter, minimum=0)
         problem = Problem(
             X,
             y,
