@@ -28,11 +28,6 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ValueError:
     return ValueError(f"Unknown {kind} {name!r}. {hint}")
 
 
-def unexpected(place: object, expected: str, got: object, advice: str) -> ValueError:
-    """Return the error for data that are not as expected: what came, where, and what to do next."""
-    return ValueError(f"{place}: expected {expected}, got {got}. {advice}".rstrip())
-
-
 def check_writable(folder: Path) -> Path:
     """Make ``folder`` and check that a file can be written there, before long work starts."""
     try:

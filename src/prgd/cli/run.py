@@ -27,8 +27,7 @@ Scale = Annotated[
 ]
 Algorithm = Annotated[str, option(METHOD, f"{', '.join(prgd.algorithms.ALGORITHMS)}.", metavar="NAME")]
 Every = Annotated[
-    int | None,
-    option(METHOD, "Steps of prgd from one rescaling to the next.", default="5", metavar="N"),
+    int | None, option(METHOD, "Steps of prgd from one rescaling to the next.", default="5", metavar="N")
 ]
 Warmup = Annotated[
     str | None,

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from prgd.checks import unexpected
-
 Labels = npt.NDArray[np.float64] | npt.NDArray[np.str_]
 Label = str | int | None
 
 LABEL_NAMES = ("y", "label", "target", "class")
-NO_LABEL = "Fill in or drop rows without one."
-NOT_FINITE = "Fill in or drop missing values, and encode text as numbers."
 
 
 class Wanted(NamedTuple):
@@ -34,35 +30,36 @@ class Wanted(NamedTuple):
 
 def label_column(wanted: Wanted, names: Sequence[str], default: int | None = None) -> int | None:
     """Return the index of the label column, or None if the file has features only."""
-    label = wanted.label
+    file, label = wanted.file, wanted.label
     listed = ", ".join(names[:10]) + (f", ... ({len(names)} in all)" if len(names) > 10 else "")
     if isinstance(label, bool) or not isinstance(label, str | int | None):
         raise TypeError(f"label must be a column's name or index, or None; got {label!r}.")
     lowered = [name.lower() for name in names]
-    if label is None and len(names) == wanted.n_features and set(LABEL_NAMES).isdisjoint(lowered):
-        return None
-    label = default if label is None else label
+    if label is None:
+        if len(names) == wanted.n_features and set(LABEL_NAMES).isdisjoint(lowered):
+            return None
+        label = default
     if isinstance(label, int):
         if not -len(names) <= label < len(names):
-            span = f"a label column from 0 to {len(names) - 1}"
-            raise unexpected(wanted.file, span, f"label={label}", f"Columns: {listed}.")
+            raise ValueError(
+                f"{file}: expected a label column from 0 to {len(names) - 1}, got label={label}."
+                f" Columns: {listed}."
+            )
         return label % len(names)
     asked = LABEL_NAMES if label is None else (label,)
     found = [j for j, name in enumerate(names if label else lowered) if name in asked]
     if len(found) != 1:
-        raise unexpected(
-            wanted.file,
-            f"one label column called {' or '.join(asked)}",
-            len(found),
-            f"Columns: {listed}. Pass label= with a name or an index.",
+        raise ValueError(
+            f"{file}: expected one label column called {' or '.join(asked)}, got {len(found)}."
+            f" Columns: {listed}. Pass label= with a name or an index."
         )
     return found[0]
 
 
 def as_floats(X: npt.NDArray[Any], wanted: Wanted) -> npt.NDArray[Any]:
-    """Return X as floats of the wanted type; a value out of range becomes infinite."""
+    """Return X as floats of the wanted type; a value out of its range becomes infinite."""
     if X.dtype.kind not in "biuf":
-        raise unexpected(wanted.file, "numbers in X", X.dtype, "Encode them as numbers.")
+        raise ValueError(f"{wanted.file}: expected numbers in X, got {X.dtype}. Encode them as numbers.")
     is_float = X.dtype in (np.dtype(np.float64), np.dtype(np.float32))
     with np.errstate(over="ignore"):
         return X.astype(wanted.dtype or (X.dtype if is_float else np.float64), copy=False)
@@ -75,28 +72,37 @@ def as_labels(y: npt.NDArray[Any], file: Path) -> Labels:
     if y.dtype.kind == "U":
         return y
     if y.dtype.kind not in "biuf":
-        raise unexpected(file, "labels as numbers or strings", y.dtype, "")
+        raise ValueError(f"{file}: expected labels as numbers or strings, got {y.dtype}.")
     labels = y.astype(np.float64)
     if not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels.ravel()))[0])
-        raise unexpected(f"{file}, row {row}", "a finite label", labels.ravel()[row], NO_LABEL)
+        raise ValueError(
+            f"{file}, row {row}: expected a finite label, got {labels.ravel()[row]}."
+            " Fill in or drop rows without one."
+        )
     return labels
 
 
-def first_bad(X: Any) -> tuple[int, int] | None:
-    """Return row and column of the first value that is not finite, or None."""
+def check_finite(
+    X: Any, place: Callable[[int], str], names: Sequence[str] | None = None, raw: Any = None
+) -> Any:
+    """Return X if every value is finite, else name the place; ``raw`` has the values of the file."""
     values = X if isinstance(X, np.ndarray) else X.data
     if np.isfinite(values).all():
-        return None
+        return X
     if isinstance(X, np.ndarray):
-        row, column = np.argwhere(~np.isfinite(X))[0]
+        row, column = np.argwhere(~np.isfinite(X))[0].tolist()
     else:
         at = int(np.flatnonzero(~np.isfinite(values))[0])
-        row, column = np.searchsorted(X.indptr, at, side="right") - 1, X.indices[at]
-    return int(row), int(column)
+        row, column = int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
+    name = str(column) if names is None else names[column]
+    raise bad_cell(place(row), name, (X if raw is None else raw)[row, column])
 
 
 def bad_cell(place: str, column: str, value: object) -> ValueError:
-    """Return the error for a value that is no finite number."""
+    """Return the error for a value that is not a finite number."""
     text = repr(value) if isinstance(value, str | None) else str(value)
-    return unexpected(f"{place}, column {column!r}", "a finite number that fits the dtype", text, NOT_FINITE)
+    return ValueError(
+        f"{place}, column {column!r}: expected a finite number that fits the dtype, got {text}."
+        " Fill in or drop missing values, and encode text as numbers."
+    )

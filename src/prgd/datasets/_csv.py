@@ -1,4 +1,4 @@
-"""CSV files, with or without a header and compression."""
+"""CSV files, with or without a header, labels and compression."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from prgd.checks import unexpected
 from prgd.datasets._cells import (
     LABEL_NAMES,
-    NO_LABEL,
     Label,
     Labels,
     Wanted,
     as_floats,
     bad_cell,
-    first_bad,
+    check_finite,
     label_column,
 )
 from prgd.rows.readers.libsvm_text import BROKEN_STREAM, open_stream
@@ -30,22 +28,26 @@ Records = Iterator[tuple[int, list[str]]]  # The line number and the cells of ea
 
 
 def read(wanted: Wanted) -> tuple[Any, Labels | None]:
-    """Return X and the labels, None if the file has none."""
-    file, records = wanted.file, _records(wanted.file)
-    line, names, at, records = _columns(wanted, records)
+    """Return X and the labels, or None for labels if the file has none."""
+    file = wanted.file
+    line, names, at, records = _columns(wanted)
     features = [name for j, name in enumerate(names) if j != at]
     values, lines = array("d"), array("q")
     labels: list[str] = []
     for line, cells in records:
         place = f"{file}, line {line}"
         if len(cells) != len(names):
-            expected = f"{len(names)} cells as in the first row"
-            raise unexpected(place, expected, len(cells), "Quote cells that hold a comma.")
+            raise ValueError(
+                f"{place}: expected {len(names)} cells as in the first row, got {len(cells)}."
+                " Quote cells that hold a comma."
+            )
         if at is not None:
-            text = cells.pop(at).strip()
-            if text.lower() in ("", "nan"):
-                raise unexpected(f"{place}, column {names[at]!r}", "a label", repr(text), NO_LABEL)
-            labels.append(text)
+            labels.append(cells.pop(at).strip())
+            if labels[-1].lower() in ("", "nan"):
+                raise ValueError(
+                    f"{place}, column {names[at]!r}: expected a label, got {labels[-1]!r}."
+                    " Fill in or drop rows without one."
+                )
         lines.append(line)
         try:
             values.extend(map(float, cells))
@@ -57,11 +59,9 @@ def read(wanted: Wanted) -> tuple[Any, Labels | None]:
                 ) from None
             raise bad_cell(place, features[j], cells[j]) from None
     if not lines:
-        raise unexpected(file, f"rows after the header in line {line}", "none", "")
+        raise ValueError(f"{file}: expected rows after the header in line {line}, got none.")
     raw = np.frombuffer(values).reshape(len(lines), len(features))
-    X = as_floats(raw, wanted)
-    if (bad := first_bad(X)) is not None:
-        raise bad_cell(f"{file}, line {lines[bad[0]]}", features[bad[1]], raw[bad])
+    X = check_finite(as_floats(raw, wanted), lambda row: f"{file}, line {lines[row]}", features, raw)
     if at is None:
         return X, None
     try:
@@ -70,52 +70,40 @@ def read(wanted: Wanted) -> tuple[Any, Labels | None]:
         return X, np.array(labels)
 
 
-def _columns(wanted: Wanted, records: Records) -> tuple[int, list[str], int | None, Records]:
+def _columns(wanted: Wanted) -> tuple[int, list[str], int | None, Records]:
     """Return the number of the first line, the names, the index of the label column, and the rows."""
-    file = wanted.file
+    file, records = wanted.file, _records(wanted.file)
     line, first = next(records, (0, []))
     if len(first) < 2:
-        raise unexpected(
-            file,
-            "rows of at least two cells separated by commas",
-            f"{','.join(first)!r} in the first",
-            "Convert other separators to commas.",
+        raise ValueError(
+            f"{file}: expected rows of at least two cells separated by commas, got"
+            f" {','.join(first)!r} in the first. Convert other separators to commas."
         )
     if not _is_header(first, wanted.label):
         names = [str(j) for j in range(len(first))]
         return line, names, label_column(wanted, names, default=-1), chain([(line, first)], records)
     names = [cell.strip() for cell in first]
     if "" in names:
-        raise unexpected(
-            f"{file}, line {line}",
-            "a name for every column",
-            f"none for column {names.index('')} counted from 0",
-            "Name it, or save without the row index.",
+        raise ValueError(
+            f"{file}, line {line}: expected a name for every column, got none for column"
+            f" {names.index('')} counted from 0. Name it, or save without the row index."
         )
     return line, names, label_column(wanted, names), records
 
 
 def _records(file: Path) -> Records:
     """Yield the line number and cells of each row, blank lines left out."""
-    with (
-        open_stream(file) as stream,
-        io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
-    ):
+    with open_stream(file) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
         reader = csv.reader(text, strict=True, skipinitialspace=True)
-        while True:
-            try:
-                cells = next(reader, None)
-            except (csv.Error, UnicodeDecodeError, *BROKEN_STREAM) as error:
-                raise unexpected(
-                    file,
-                    "whole UTF-8 text with cells separated by commas",
-                    f"an error after line {reader.line_num} ({error})",
-                    "Fetch or save the file again.",
-                ) from error
-            if cells is None:
-                return
-            if len(cells) > 1 or (cells and cells[0].strip()):
-                yield reader.line_num, cells
+        try:
+            for cells in reader:
+                if len(cells) > 1 or (cells and cells[0].strip()):
+                    yield reader.line_num, cells
+        except (csv.Error, UnicodeDecodeError, *BROKEN_STREAM) as error:
+            raise ValueError(
+                f"{file}: expected whole UTF-8 text with cells separated by commas, got an"
+                f" error after line {reader.line_num} ({error}). Fetch or save the file again."
+            ) from error
 
 
 def _is_header(cells: Sequence[str], label: Label) -> bool:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd.checks import unexpected
 from prgd.datasets import _csv, _npz, _parquet
 from prgd.datasets._cells import Label, Labels, Wanted
 from prgd.datasets.base import Dataset
@@ -120,11 +119,10 @@ def _read(wanted: Wanted) -> tuple[str, Any, Any]:
     reader = _READERS.get(ending)
     is_refused = compression and ending not in (".csv", *ENDINGS)
     if reader is None or is_refused or (ending == ".npy" and wanted.n_features is None):
-        raise unexpected(
-            file,
-            "a known file name ending",
-            f"{ending + compression or 'none'!r}. Known: {_KNOWN}",
-            "Rename the file, or call prgd.rows.readers.libsvm.parse_libsvm for LIBSVM text under any name.",
+        raise ValueError(
+            f"{file}: expected a known file name ending, got {ending + compression or 'none'!r}. Known:"
+            f" {_KNOWN}. Rename the file, or call prgd.rows.readers.libsvm.parse_libsvm for LIBSVM text"
+            " under any name."
         )
     if not file.is_file():
         raise FileNotFoundError(f"Expected a data file at {file}, found none. Check the path.")

@@ -22,14 +22,7 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     pass
-from prgd.rows.readers.libsvm_text import (
-    Block,
-    CachedCSR,
-    Options,
-    ZeroBased,
-    check_options,
-    parse_blocks,
-)
+from prgd.rows.readers.libsvm_text import Block, CachedCSR, Options, ZeroBased, check_options, parse_blocks
 
 _FORMAT_VERSION = 1
 _ARRAYS = ("data", "indices", "indptr", "y")
@@ -248,10 +241,7 @@ def _write_cache(folder: Path, options: Options, identity: dict[str, Any]) -> No
 
         outcome = parse_blocks(options, append)
     # only the whole file tells where indices start and how wide they are
-    with (
-        raw_path.open("rb") as source,
-        _NpyWriter(folder / "indices.npy", outcome.index_dtype) as indices,
-    ):
+    with raw_path.open("rb") as source, _NpyWriter(folder / "indices.npy", outcome.index_dtype) as indices:
         while (part := np.fromfile(source, dtype=np.int64, count=_COPY_COUNT)).size:
             indices.append(part - outcome.first_index)
     raw_path.unlink()

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Indices
-from prgd.checks import unexpected
 from prgd.errors import RowsLostError
 from prgd.rows.arrays import Storage, check_shape
 from prgd.rows.dense import as_float, dense_storage
@@ -379,4 +378,6 @@ def open_parquet(path: Path) -> Any:
     try:
         return pyarrow.parquet.ParquetFile(path)
     except Exception as error:  # pyarrow raises errors of its own that share no base class.
-        raise unexpected(path, "a whole Parquet file", f"an error ({error})", "Fetch it again.") from error
+        raise ValueError(
+            f"{path}: expected a whole Parquet file, got an error ({error}). Fetch it again."
+        ) from error
