@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from prgd import ChunkedRows, DenseRows, open_rows
+from prgd import open_rows
 from prgd.proofs.exact import (
     echelon,
     exact_dot,
@@ -36,6 +36,7 @@ from prgd.proofs.lifted_rows import (
     smallest_margin,
     weights_prove,
 )
+from prgd.rows import ChunkedRows, DenseRows
 from prgd.separation import Verdict, separability
 
 # the function has the name of its module
