@@ -17,7 +17,7 @@ class Copy:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         source = Path(prgd.__file__).parent
-        shutil.copytree(source, folder / "prgd", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(source, folder / "prgd")  # with the compiled kernels in its __pycache__
 
     def add(self, path: str, text: str) -> None:
         """Write one new file of the package."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
 import prgd
+from prgd.certificate import Certificate
 from prgd.checks import check_writable
 from prgd.cli import common
-from prgd.cli.algorithm_options import add_algorithm_options, build_algorithm, given_options
+from prgd.cli.algorithm_options import Given, add_algorithm_options, build_algorithm, given_options
 from prgd.cli.common import DATA, METHOD, OUTPUT, STOP, option
 from prgd.cli.data import open_data
 from prgd.problem import Problem
@@ -103,41 +106,27 @@ def run_command(
     with common.one_line_errors(debug):
         given = given_options(settings, every)
         method = build_algorithm(algorithm, given)
-        eta = {"eta": given["eta"]} if "eta" in given else {}
-        first = None if warmup is None else _parse_warmup(warmup, eta)
-        rules: list[Stop | int] = [steps] if gap is None else [prgd.Gap(gap), steps]
+        first = None if warmup is None else _parse_warmup(warmup, given)
+        stop = any_of(steps) if gap is None else any_of(prgd.Gap(gap), steps)
         if out is not None:
             check_writable(out)
         earlier = None if resume is None else _load_result(resume, first, steps)
         name, rows = open_data(data, label, out_of_core, max_memory, threads)
         problem = Problem(rows, loss=loss, fit_intercept=intercept, scale=scale)
-
-        def go(label: str, method: Any, w0: Any, stop: Stop, resume: Result | None) -> Result:
-            with progress_line(not quiet and sys.stdout.isatty(), label) as show:
-                return prgd.run(
-                    problem,
-                    method,
-                    w0,
-                    stop=stop,
-                    record=record,
-                    observe=lambda state, now, certificate: show(state.t, certificate),
-                    resume=resume,
-                )
-
+        go = partial(_run, problem, record, not quiet and sys.stdout.isatty())
         started = time.perf_counter()
         if first is None:
-            warm, result = None, go(algorithm, method, None, any_of(*rules), earlier)
+            warm, result = None, go(algorithm, method, stop, resume=earlier)
         else:
-            warm = result = go("warm-up", first.algorithm, None, any_of(first.steps), earlier)
+            warm = result = go("warm-up", first.algorithm, any_of(first.steps), resume=earlier)
             if warm.status is Status.DIVERGED:
                 raise ValueError(
                     f"The warm-up {warm.algorithm} left the floating range after step {warm.t}. "
                     "Use a smaller --eta, or --scale max."
                 )
             if warm.status is not Status.INTERRUPTED:
-                result = go(algorithm, method, warm.w, any_of(*rules), None)
+                result = go(algorithm, method, stop, w0=warm.w)
         seconds = time.perf_counter() - started
-
         title = f"{name}, {problem.n:,} x {problem.d:,}"
         written = [] if out is None else _write(out, warm, result, title)
         if not quiet:
@@ -150,10 +139,24 @@ def run_command(
             raise typer.Exit(common.INTERRUPTED)
 
 
-def _parse_warmup(text: str, eta: Any) -> FirstRun:
+def _run(
+    problem: Problem, record: int, is_shown: bool, label: str, method: Any, stop: Stop, **start: Any
+) -> Result:
+    """Run one algorithm with a progress line; ``start`` has ``w0`` or ``resume``."""
+    with progress_line(is_shown, label) as show:
+
+        def observe(state: Any, now: Any, certificate: Certificate) -> None:
+            show(now.t, certificate)
+
+        return prgd.run(problem, method, stop=stop, record=record, observe=observe, **start)
+
+
+def _parse_warmup(text: str, given: Mapping[str, Given]) -> FirstRun:
+    """Return the algorithm of ``--warmup``, which takes the step size that was given, and its steps."""
     name, _, steps = text.partition(":")
     if not steps.isdecimal() or int(steps) < 1:
         raise ValueError(f"--warmup expects NAME:STEPS, e.g. gd:1000; got {text!r}.")
+    eta = {field: option for field, option in given.items() if field == "eta"}
     return FirstRun(build_algorithm(name, eta), int(steps))
 
 
@@ -210,13 +213,8 @@ def _outcome(warm: Result | None, result: Result) -> list[tuple[str, str]]:
 def _how_to_go_on(warm: Result | None, result: Result, out: Path | None) -> str:
     if out is None:
         return "Interrupted; nothing was saved. Give --out DIR to keep what there is."
+    again = "To go on, repeat the command with"
     if result is warm:
-        return (
-            "Interrupted in the warm-up, which was saved. To go on, repeat the command with --resume "
-            f"{out / 'warmup-result.npz'}"
-        )
-    place = "--resume" if warm is None else "--warmup replaced by --resume"
-    return (
-        "Interrupted; the partial result was saved. To go on, repeat the command with "
-        f"{place} {out / 'result.npz'}"
-    )
+        return f"Interrupted in the warm-up, which was saved. {again} --resume {out / 'warmup-result.npz'}"
+    change = "--resume" if warm is None else "--warmup replaced by --resume"
+    return f"Interrupted; the partial result was saved. {again} {change} {out / 'result.npz'}"
