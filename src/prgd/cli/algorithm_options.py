@@ -1,7 +1,7 @@
 """Options of ``prgd run`` that set the fields of an algorithm, made from the dataclasses themselves.
 
 A field ``its_field`` is the option ``--its-field``. Its help is the entry of the field in the docstring of
-the class. An option arrives as text; the type of the field in the chosen algorithm says how it is read.
+the class. Numbers and flags are read by Typer; a schedule arrives as text.
 """
 
 from __future__ import annotations
@@ -17,31 +17,14 @@ from prgd.cli.common import METHOD, option
 from prgd.schedules import RADII, TIMES, as_radius, as_times
 from prgd.values import to_text
 
-FLAGS = {"R": ("--radius", "-R"), "T": ("--phases", "-T")}  # The symbols of the paper get longer names too.
+# The symbols of the paper get longer names.
+FLAGS = {"R": ("--radius", "-R"), "T": ("--phases", "-T"), "R_0": ("--first-radius",)}
 HELP = {"eta": "Step size, of the warm-up too."}
-TRUTH = {"true": True, "false": False}
-
-
-class Kind(NamedTuple):
-    """How the text of an option becomes the value of a field, and what --help says about the text."""
-
-    read: Callable[[str], Any]
-    metavar: str
-    help: str = ""
-
-
-def _forms(known: Mapping[str, Any]) -> str:
-    """List the texts that name a schedule, e.g. ``geometric:C; constant or explicit:RADII,...``."""
-    forms = [f"{name}:{','.join(f.name.upper() for f in fields(form))}" for name, form in known.items()]
-    return f"{'; '.join(form.rstrip(':') for form in forms[:-1])} or {forms[-1]},..."
-
-
-KINDS = {
-    "float": Kind(float, "NUMBER"),
-    "int": Kind(int, "N"),
-    "bool": Kind(lambda text: TRUTH[text.lower()], "true|false"),
-    "Radius": Kind(as_radius, "SCHEDULE", f"Radii R_k, as {_forms(RADII)}"),
-    "Times": Kind(as_times, "SCHEDULE", f"Steps T_k of the rescalings, as {_forms(TIMES)}"),
+TYPES = {"float": float, "int": int, "bool": bool}
+METAVARS = {"float": "NUMBER", "int": "N", "bool": None, "Radius": "SCHEDULE", "Times": "SCHEDULE"}
+SCHEDULES: dict[str, tuple[str, Mapping[str, Any]]] = {
+    "Radius": ("radii R_k", RADII),
+    "Times": ("steps T_k of the rescalings", TIMES),
 }
 
 
@@ -49,7 +32,7 @@ class Given(NamedTuple):
     """An option of an algorithm as the user gave it."""
 
     flag: str
-    text: str
+    value: Any
 
 
 def add_algorithm_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -70,13 +53,13 @@ def add_algorithm_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def given_options(settings: Mapping[str, str | None], every: int | None) -> dict[str, Given]:
-    """Return the fields that the user set, each with its option and text; ``--every`` sets T."""
-    given = {name: Given(_flags(name)[0], text) for name, text in settings.items() if text is not None}
+def given_options(settings: Mapping[str, Any], every: int | None) -> dict[str, Given]:
+    """Return the fields that the user set, each with its option and value; ``--every`` sets T."""
+    given = {name: Given(_flags(name)[0], value) for name, value in settings.items() if value is not None}
     if every is not None:
         if "T" in given:
             raise ValueError("--every and --phases both say when to rescale: give one of them.")
-        given["T"] = Given("--every", f"every:{every}")
+        given["T"] = Given("--every", every)
     return given
 
 
@@ -94,7 +77,7 @@ def build_algorithm(name: str, given: Mapping[str, Given]) -> Any:
     for field in known.values():
         if field.name not in given and field.default is field.default_factory is MISSING:
             raise ValueError(f"{name} has no default for {_flags(field.name)[0]}: give it.")
-    return algorithm(**{name: _read(known[name], *option) for name, option in given.items()})
+    return algorithm(**{field: _read(known[field], *option) for field, option in given.items()})
 
 
 def _fields(algorithm: Any) -> list[Field[Any]]:
@@ -105,35 +88,40 @@ def _flags(name: str) -> tuple[str, ...]:
     return FLAGS.get(name, (f"--{name.replace('_', '-')}",))
 
 
-def _kind(field: Field[Any]) -> Kind:
-    """Return the kind of a field by the first name in its type; a field of another type takes the text."""
-    annotation = field.type if isinstance(field.type, str) else field.type.__name__
-    return KINDS.get(annotation.partition(" | ")[0], Kind(str, "TEXT"))
+def _type(field: Field[Any]) -> str:
+    """Return the first name in the type of a field, e.g. Radius of ``Radius | StateRadius``."""
+    return (field.type if isinstance(field.type, str) else field.type.__name__).partition(" | ")[0]
 
 
-def _read(field: Field[Any], flag: str, text: str) -> Any:
-    kind = _kind(field)
+def _read(field: Field[Any], flag: str, value: Any) -> Any:
     try:
-        return kind.read(text)
-    except (KeyError, ValueError) as error:
-        reason = error if kind.help else f"Expected {kind.metavar}; got {text!r}."
-        raise ValueError(f"{flag}: {reason}") from error
+        return {"Radius": as_radius, "Times": as_times}.get(_type(field), lambda value: value)(value)
+    except ValueError as error:
+        raise ValueError(f"{flag}: {error}") from error
 
 
 def _option(name: str, owners: Mapping[str, Field[Any]]) -> Any:
     """Return the annotation of the option for the field that these algorithms share."""
     first, field = next(iter(owners.items()))
-    kind = _kind(field)
-    help = HELP.get(name) or f"{', '.join(owners)}: {kind.help or _described(ALGORITHMS[first], name)}"
+    kind = _type(field)
+    if any(_type(other) != kind for other in owners.values()):
+        raise TypeError(f"The field {name} has several types in {', '.join(owners)}: rename one of them.")
+    help = HELP.get(name) or f"{', '.join(owners)}: {_described(ALGORITHMS[first], name, kind)}"
     defaults = {_shown(owner.default) for owner in owners.values()}
     default = defaults.pop() if len(defaults) == 1 else "depends on the algorithm"
-    return Annotated[str | None, option(METHOD, help, *_flags(name), default=default, metavar=kind.metavar)]
+    metavar = METAVARS.get(kind, "TEXT")
+    return Annotated[
+        TYPES.get(kind, str) | None, option(METHOD, help, *_flags(name), default=default, metavar=metavar)
+    ]
 
 
-def _described(algorithm: type, name: str) -> str:
-    """Return the entry of a field in the Parameters section of a docstring, as one line."""
-    pattern = rf"^{name} : (.*(?:\n +.*)*)"
-    match = re.search(pattern, inspect.getdoc(algorithm) or "", re.MULTILINE)
+def _described(algorithm: type, name: str, kind: str) -> str:
+    """Return the entry of a field in the Parameters section of a docstring, or the forms of a schedule."""
+    if kind in SCHEDULES:
+        what, known = SCHEDULES[kind]
+        forms = [f"{name}:{','.join(f.name.upper() for f in fields(form))}" for name, form in known.items()]
+        return f"{what}: {'; '.join(form.rstrip(':') for form in forms)},..."
+    match = re.search(rf"^{name} : (.*(?:\n +.*)*)", inspect.getdoc(algorithm) or "", re.MULTILINE)
     text = " ".join(match[1].split()) if match else f"Field {name} of {algorithm.__name__}."
     return text.replace("``", "").replace("[", r"\[")  # Square brackets are markup to rich.
 
@@ -143,4 +131,6 @@ def _shown(default: Any) -> str:
     for known in (RADII, TIMES):
         if type(default) in known.values():
             return to_text(default, known)
-    return "none" if default is MISSING else f"{default:g}" if isinstance(default, float) else str(default)
+    if default in (None, MISSING):
+        return "none"
+    return f"{default:g}" if isinstance(default, float) else str(default)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 import warnings
@@ -85,11 +84,6 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 def say(line: str) -> None:
     """Print one line on standard error."""
     print(" ".join(line.splitlines()), file=sys.stderr, flush=True)
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import prgd
 from prgd import datasets
@@ -19,21 +19,13 @@ from prgd.rows.out_of_core import DEFAULT_MEMORY
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
-class BuiltIn(NamedTuple):
-    """A data set that DATA can name: its written form, its maker, and the types of its numbers."""
-
-    form: str
-    make: Callable[..., datasets.Dataset]
-    kinds: tuple[type, ...]
-    min_numbers: int
-
-
-BUILT_IN = {
-    "toy": BuiltIn("toy:MARGIN, e.g. toy:0.3", datasets.toy, (float,), 1),
-    "synthetic-one": BuiltIn("synthetic-one:SEED, e.g. synthetic-one:0", datasets.synthetic_one, (int,), 1),
-    "synthetic-two": BuiltIn("synthetic-two:SEED, e.g. synthetic-two:0", datasets.synthetic_two, (int,), 1),
-    "digits": BuiltIn("digits:A,B or digits:A,B,ROWS, e.g. digits:0,1", datasets.digits, (int,) * 3, 2),
-    "cancer": BuiltIn("cancer", datasets.cancer, (), 0),
+# A data set that DATA can name: its written form, its maker, the type and the possible counts of its numbers.
+BUILT_IN: dict[str, tuple[str, Callable[..., datasets.Dataset], type, tuple[int, ...]]] = {
+    "toy": ("toy:MARGIN, e.g. toy:0.3", datasets.toy, float, (1,)),
+    "synthetic-one": ("synthetic-one:SEED, e.g. synthetic-one:0", datasets.synthetic_one, int, (1,)),
+    "synthetic-two": ("synthetic-two:SEED, e.g. synthetic-two:0", datasets.synthetic_two, int, (1,)),
+    "digits": ("digits:A,B or digits:A,B,ROWS, e.g. digits:0,1", datasets.digits, int, (2, 3)),
+    "cancer": ("cancer", datasets.cancer, int, (0,)),
 }
 
 
@@ -45,12 +37,11 @@ def built_in(text: str, **file_options: Any) -> datasets.Dataset | None:
     name, _, rest = text.partition(":")
     if name not in BUILT_IN:
         return None
-    form, make, kinds, min_numbers = BUILT_IN[name]
-    parts = rest.split(",") if rest else []
+    form, make, kind, counts = BUILT_IN[name]
     try:
-        if not min_numbers <= len(parts) <= len(kinds):
+        numbers = [kind(part) for part in rest.split(",") if rest]
+        if len(numbers) not in counts:
             raise ValueError
-        numbers = [kind(part) for kind, part in zip(kinds, parts, strict=False)]
     except ValueError:
         raise ValueError(f"Expected {form}; got {text!r}.") from None
     for option, value in file_options.items():

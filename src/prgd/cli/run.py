@@ -97,7 +97,7 @@ def run_command(
     record: Record = 1,
     quiet: common.Quiet = False,
     debug: common.Debug = False,
-    **settings: str | None,
+    **settings: Any,
 ) -> None:
     """Maximise the margin on DATA, and certify how close to the maximum it is.
 
