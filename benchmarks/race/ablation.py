@@ -99,7 +99,7 @@ class Solver(BaseSolver):
         # a still w proves nothing: without the rule a stalled run would last until the limit
         stop = prgd.any_of(prgd.Gap(self.tol), prgd.Stalled(3000))
         found = prgd.run(problem, algorithm, stop=stop).certificate
-        self.result = {"w": found.w_lower, "certified": found.gap, "passes": problem.passes}
+        self.result = {"w": found.w, "certified": found.gap, "passes": problem.passes}
 
     def _run_max_margin(self) -> None:
         import prgd
