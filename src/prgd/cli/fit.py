@@ -113,7 +113,12 @@ def _fit(
 
 def _load_start(file: Path) -> Any:
     """Return the w of ``--start``, from a ``.npy`` file or a model."""
-    return load_npy(file) if file.suffix == ".npy" else common.load_model(file, "--start").coef
+    if file.suffix != ".npy":
+        return common.load_model(file, "--start").coef
+    try:
+        return load_npy(file)
+    except ValueError as error:
+        raise ValueError(f"--start expects a .npy file or a model; {error}") from error
 
 
 def _summary(
