@@ -229,7 +229,7 @@ def test_the_fallback_does_not_depend_on_units():
 def test_prgd_says_when_it_has_no_proof():
     X, y = flipped_iris()
     with pytest.warns(
-        NotSeparableWarning, match="Found none that separates 1 from 2; its margin would be"
+        NotSeparableWarning, match="Found no hyperplane that separates 1 from 2: a margin is at most"
     ) as caught:
         classifier = PRGDClassifier(warmup_steps=50, max_iter=20).fit(X, y)
     assert caught[0].message.is_proven.tolist() == [False]

@@ -171,7 +171,7 @@ def _load_result(file: Path, first: FirstRun | None, steps: int) -> Result:
     elif result.algorithm != repr(first.algorithm):
         raise ValueError(
             f"{file} holds a run of {result.algorithm}, not of the warm-up {first.algorithm!r}. "
-            "Where the warm-up is done, leave --warmup out."
+            "If the warm-up is done, leave --warmup out."
         )
     return result
 

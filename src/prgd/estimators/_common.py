@@ -111,9 +111,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n,)
         """
         scores = self.decision_function(X)
-        found: npt.NDArray[Any] = self.classes_[
-            (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        ]
+        codes = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        found: npt.NDArray[Any] = self.classes_[codes]
         return found
 
     def __sklearn_tags__(self) -> Any:
@@ -162,11 +161,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             verdict = f"No hyperplane separates {named}."
             if not proven.all():
                 largest = self.margin_upper_bound_[errs].max()
-                verdict = f"Found none that separates {named}; its margin would be at most {largest:.3g}."
+                verdict = f"Found no hyperplane that separates {named}: a margin is at most {largest:.3g}."
             warnings.warn(
                 NotSeparableWarning(
-                    f"{verdict} {self._fallback} prgd.separability explains; the weights of this warning are "
-                    "the certificate.",
+                    f"{verdict} {self._fallback} prgd.separability explains why; the weights of this warning "
+                    "are the certificate.",
                     classes=targets[errs].tolist(),
                     weights=self.dual_coef_[errs],
                     upper_bound=self.margin_upper_bound_[errs],

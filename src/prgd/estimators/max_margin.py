@@ -92,7 +92,7 @@ class MaxMarginClassifier(LinearClassifier):
     ('CERTIFIED', 3)
     """
 
-    _fallback = "The classifier there is a logistic regression instead."
+    _fallback = "A logistic regression is the classifier instead."
 
     def __init__(
         self,

@@ -102,7 +102,7 @@ class PRGDClassifier(LinearClassifier):
     ('CERTIFIED', 1.0)
     """
 
-    _fallback = "The classifier there is the iterate of smallest loss instead."
+    _fallback = "The iterate of smallest loss is the classifier instead."
 
     def __init__(
         self,

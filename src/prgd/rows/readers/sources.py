@@ -237,20 +237,16 @@ class NpySource(Source):
         return found.astype(np.float64)
 
 
-def file_kind(path: Path) -> Literal["npy", "parquet", "libsvm"]:
-    """Return the kind of a file, which its name tells."""
-    endings = [ending.lower() for ending in path.suffixes if ending not in COMPRESSED]
-    match endings[-1:]:
-        case [".npy"]:
-            return "npy"
-        case [".parquet"]:
-            return "parquet"
-        case [ending] if ending in ENDINGS:
-            return "libsvm"
-    raise ValueError(
-        f"{path}: unknown kind of file. Out of core: .npy, .parquet, {', '.join(ENDINGS)} "
-        f"(the last {len(ENDINGS)} also with {', '.join(COMPRESSED)})."
-    )
+def file_kind(path: Path) -> str:
+    """Return ``"npy"``, ``"parquet"`` or ``"libsvm"``, by the ending of the name."""
+    kinds = {".npy": "npy", ".parquet": "parquet", **dict.fromkeys(ENDINGS, "libsvm")}
+    ending = next((e.lower() for e in reversed(path.suffixes) if e not in COMPRESSED), "")
+    if ending not in kinds:
+        raise ValueError(
+            f"{path}: unknown kind of file. Out of core: {', '.join(kinds)} "
+            f"(the last {len(ENDINGS)} also with {', '.join(COMPRESSED)})."
+        )
+    return kinds[ending]
 
 
 def load_npy(path: Path, mmap_mode: Literal["r"] | None = None) -> npt.NDArray[Any]:
