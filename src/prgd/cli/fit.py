@@ -311,9 +311,9 @@ def _accuracy(model: Model, predictions: list[str], y: Any) -> list[tuple[str, s
 def _facts(found: Separability) -> dict[str, Any]:
     """Return the verdict and what proves it as JSON takes it: no NaN, weights of the rows that have some."""
     weights = None
-    if found.weights is not None:
-        carried = np.flatnonzero(found.weights)
-        weights = {"rows": carried.tolist(), "values": found.weights[carried].tolist()}
+    if found.dual_weights is not None:
+        carried = np.flatnonzero(found.dual_weights)
+        weights = {"rows": carried.tolist(), "values": found.dual_weights[carried].tolist()}
     numbers = {name: getattr(found, name) for name in ("margin", "lower", "upper", "residual")}
     return {
         "verdict": str(found.verdict),

@@ -52,7 +52,9 @@ def is_proven(working: WorkingSet, p: Array) -> bool:
 
 
 def _prove(working: WorkingSet, p: Array, face: npt.NDArray[np.int64]) -> bool:
-    from prgd.proofs.lifted_rows import LiftedRows, column_structure, proven_weights
+    from prgd.proofs.column_relations import column_structure
+    from prgd.proofs.lifted_rows import LiftedRows
+    from prgd.proofs.weights import prove_weights
 
     X, signs = working.Z[face], None
     if working.by_class:  # back to x_i = y_i z_i
@@ -60,4 +62,4 @@ def _prove(working: WorkingSet, p: Array, face: npt.NDArray[np.int64]) -> bool:
         X = X * signs[:, None] if isinstance(X, np.ndarray) else X.multiply(signs[:, None]).tocsr()
     rows, inside = LiftedRows(X, signs, fit_intercept=working.by_class), np.arange(face.size)
     known = column_structure(rows, inside)
-    return known is not None and proven_weights(rows, inside, p[face], known) is not None
+    return known is not None and prove_weights(rows, inside, p[face], known) is not None
