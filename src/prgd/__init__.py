@@ -11,7 +11,7 @@ from prgd.algorithms import GD, NGD, PRGD
 from prgd.certificate import Certificate
 from prgd.errors import NotSeparableError, NotSeparableWarning, RowsLostError, ZeroRowWarning
 from prgd.loop import run
-from prgd.maxmargin import MaxMarginResult, max_margin
+from prgd.maxmargin import max_margin
 from prgd.problem import Problem
 from prgd.result import History, Result, Status
 from prgd.rows import open_cluster, open_rows
@@ -32,7 +32,6 @@ __all__ = [
     "History",
     "MarginError",
     "MaxMarginClassifier",
-    "MaxMarginResult",
     "MaxSteps",
     "NotSeparableError",
     "NotSeparableWarning",

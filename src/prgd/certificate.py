@@ -1,29 +1,53 @@
-r"""Certificates: ``gamma(w) <= gamma_star <= ||Z^T p||`` for every w and every p of the simplex."""
+r"""Certificates: ``gamma(w) <= gamma_star <= ||Z^T p||_*`` for every w and every p of the simplex."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 
-from prgd._types import Array
+import numpy as np
+
+from prgd._types import Array, Indices
+
+
+@dataclass(frozen=True, eq=False)
+class DualWeights:
+    """Weights p on the simplex, given where they are positive (``indices`` ascending)."""
+
+    indices: Indices
+    values: Array
+
+    def dense(self, n: int) -> Array:
+        """Return p as one number for each of n rows."""
+        p = np.zeros(n)
+        p[self.indices] = self.values
+        return p
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """The best interval for ``gamma_star`` seen so far, with the points that prove it.
+    """The best interval for ``gamma_star`` seen so far, with the witnesses that prove both ends.
 
     Attributes
     ----------
     lower, upper : float
-        ``lower = gamma(w_lower)`` and ``upper = ||Z^T p||`` with ``p = problem.weights(w_upper)``.
-        Both in the units of the data as given.
-    w_lower, w_upper : ndarray or None
-        The two witnesses. ``w_upper`` is None when p is an average kept by the algorithm itself.
+        ``lower = gamma(w)`` at its intercept, and ``upper = ||Z^T p||_*``, in the units of the data as given.
+    w : ndarray of shape (d,) or None
+        The witness of ``lower``.
+    intercept : float
+        The intercept that goes with w.
+    dual_weights : DualWeights or None
+        The witness p of ``upper``, if the solver has it as numbers.
+    w_upper : ndarray of shape (d,) or None
+        The witness of ``upper`` otherwise: ``p = problem.dual_weights(w_upper)``. Both are None if p is an
+        average kept by the algorithm itself.
     """
 
     lower: float = -math.inf
     upper: float = math.inf
-    w_lower: Array | None = None
+    w: Array | None = None
+    intercept: float = 0.0
+    dual_weights: DualWeights | None = None
     w_upper: Array | None = None
 
     @property
@@ -31,21 +55,30 @@ class Certificate:
         """Relative gap ``(upper - lower) / upper``; infinite while a bound is missing or upper is 0."""
         if self.upper <= 0.0 or math.isinf(self.upper):
             return math.inf
-        # the bounds may cross by a rounding error at the optimum
+        # The bounds may cross by a rounding error at the optimum.
         return max(0.0, (self.upper - self.lower) / self.upper)
 
-    def tightened(self, lower: float, upper: float, w: Array) -> Certificate:
-        """Return this certificate with the bounds found at ``w``, where they are better."""
-        best = self
-        if lower > best.lower:
-            best = replace(best, lower=lower, w_lower=w)
-        if upper < best.upper:
-            best = replace(best, upper=upper, w_upper=w)
-        return best
+    @property
+    def cosine(self) -> float:
+        """``lower / upper``: a lower bound on the cosine between w and the maximum-margin direction (l2)."""
+        return min(max(self.lower / self.upper, -1.0), 1.0) if 0.0 < self.upper < math.inf else -1.0
 
-    def bounded(self, upper: float) -> Certificate:
-        """Return this certificate with an upper bound that an algorithm's own average proves."""
-        return replace(self, upper=upper, w_upper=None) if upper < self.upper else self
+    def with_lower(self, lower: float, w: Array, intercept: float = 0.0) -> Certificate:
+        """Return this certificate with the margin of ``w``, if it is larger."""
+        return replace(self, lower=lower, w=w, intercept=intercept) if lower > self.lower else self
+
+    def with_upper(
+        self, upper: float, dual_weights: DualWeights | None = None, w_upper: Array | None = None
+    ) -> Certificate:
+        """Return this certificate with another upper bound and its witness, if it is smaller."""
+        if upper < self.upper:
+            return replace(self, upper=upper, dual_weights=dual_weights, w_upper=w_upper)
+        return self
+
+    def best(self, other: Certificate) -> Certificate:
+        """Return the better of both ends."""
+        found = self if other.w is None else self.with_lower(other.lower, other.w, other.intercept)
+        return found.with_upper(other.upper, other.dual_weights, other.w_upper)
 
     def __str__(self) -> str:
         return f"{self.lower:.9g} <= gamma_star <= {self.upper:.9g} (relative gap {self.gap:.2e})"

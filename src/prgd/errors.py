@@ -69,3 +69,17 @@ class NotSeparableWarning(UserWarning):
         self.weights = weights
         self.upper_bound = upper_bound
         self.is_proven = is_proven
+
+
+class NotFiniteError(ValueError):
+    """An entry of X is NaN or infinite; ``row`` and ``column`` count from 0."""
+
+    def __init__(self, row: int, column: int) -> None:
+        super().__init__(
+            f"X has an entry that is NaN or infinite, at row {row}, column {column} "
+            "(counting from 0). Remove the row, or fill the entry in, before fitting."
+        )
+        self.row, self.column = row, column
+
+    def __reduce__(self) -> tuple[type[NotFiniteError], tuple[int, int]]:
+        return NotFiniteError, (self.row, self.column)

@@ -1,27 +1,26 @@
-"""The only loop."""
+"""The only loop: `prgd.run` drives an algorithm, certifies every step and shows it to observers."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from prgd._types import Array
 from prgd.algorithms.base import Algorithm, State
 from prgd.certificate import Certificate
 from prgd.checks import check_integer
 from prgd.errors import RowsLostError
-from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.progress import progress_line
 from prgd.result import History, Record, Result, Status
-from prgd.stopping import Stop, any_of
+from prgd.stopping import AnyOf, Stop, any_of
 
-# below this share of the largest row norm the upper bound leaves no separator worth the name
+# An upper bound below this fraction of the largest row norm leaves no separator worth the name.
 ZERO_BOUND = 1e-12
+
+Observer = Callable[[Any, Record, Certificate], None]
 
 
 def run(
@@ -30,8 +29,9 @@ def run(
     w0: Any = None,
     *,
     stop: Stop | int,
-    record: int = 1,
-    progress: bool | Callable[[Record, Certificate], None] = False,
+    record: int | Collection[int] | None = 1,
+    observe: Observer | None = None,
+    progress: bool = False,
     resume: Result | None = None,
 ) -> Result:
     """Run an algorithm until a rule says stop, certifying the margin at every step.
@@ -43,12 +43,14 @@ def run(
     w0 : array of shape (d,), optional
         Start (default 0). A warm start is the ``w`` of an earlier result.
     stop : Stop or int
-        A rule of `prgd.stopping`; a whole number is a limit on steps.
-    record : int
-        Keep every ``record``-th step in the history, and the last. The certificate sees every step.
-    progress : bool or callable
-        True shows a live line with both bounds (on a terminal only); a callable gets each
-        `Record` and `Certificate`.
+        A rule of `prgd.stopping`; an integer is a limit on steps.
+    record : int, collection of int, or None
+        Keep every ``record``-th step in the history, or the steps of the collection, or none; the last step
+        is always kept. Certificate, stopping rules and observer see every step.
+    observe : callable, optional
+        Called as ``observe(state, record, certificate)`` at every step, the start included.
+    progress : bool
+        Show a live line with both bounds (on a terminal only).
     resume : Result, optional
         Go on from there instead of from ``w0``; the iterates are bit-identical to those of a run
         that was not interrupted.
@@ -59,9 +61,10 @@ def run(
 
     Notes
     -----
-    One reading of the data a step. Ctrl-C ends the run with status ``INTERRUPTED`` and returns what
-    there is. Where rows are lost (a file vanished, all workers of a cluster died) the `RowsLostError` that is
-    raised has it as ``error.result``: save it, open the rows again, and resume.
+    A run makes one pass over the data for each step, and one at the start. Ctrl-C ends the run with status
+    ``INTERRUPTED`` and returns what there is. If rows are lost (a file vanished, all workers of a cluster
+    died), the `RowsLostError` that is raised has the result so far as ``error.result``: save it, open the
+    rows again, and resume.
 
     Examples
     --------
@@ -71,65 +74,59 @@ def run(
     >>> result.status.name
     'CERTIFIED'
     """
-    rule = any_of(stop)
-    check_integer("record", record, minimum=1)
-    state, certificate, history = _begin(problem, algorithm, w0, resume, record)
-    status: Status | None = None
-    now: Record | None = None
+    rule, is_due = any_of(stop), _recording(record)
+    first_pass = problem.passes
+    state, certificate, history = _begin(problem, algorithm, w0, resume, is_due, rule)
+    seen: State | None = None
     with progress_line(progress) as show:
         try:
             while True:
-                found = _look(problem, state, certificate)
-                if found is None:
+                if not state.at.is_finite:
                     status = Status.DIVERGED
                     break
-                state_seen, (now, certificate) = state, found
-                if now.t % record == 0 and not (history.rows and history.rows[-1].t >= now.t):
+                certificate = _tightened(certificate, state)
+                seen, now = state, _record(state, certificate)
+                history.recent_gaps.append(now.gap)
+                if is_due(now.t) and not (history.rows and history.rows[-1].t >= now.t):
                     history.rows.append(now)
                 show(now, certificate)
-                if (status := rule(now, certificate, history)) is not None:
+                if observe is not None:
+                    observe(state, now, certificate)
+                if (found := rule(now, certificate, history)) is not None:
+                    status = found
                     break
-                state = _freeze(algorithm.step(problem, state))
+                state = algorithm.step(problem, state)
         except (KeyboardInterrupt, RowsLostError) as stopped:
-            if now is None:
+            if seen is None:
                 raise
             status = Status.INTERRUPTED
             if isinstance(stopped, RowsLostError):
-                stopped.result = _end(problem, algorithm, state_seen, status, now, certificate, history)
+                stopped.result = _end(problem, algorithm, seen, status, certificate, history, first_pass)
                 raise
-    if now is None:
+    if seen is None:
         raise ValueError("w0 must be finite and its margins must not overflow.")
-    return _end(problem, algorithm, state_seen, status, now, certificate, history)
+    return _end(problem, algorithm, seen, status, certificate, history, first_pass)
 
 
-def _end(
-    problem: Problem,
-    algorithm: Algorithm[Any],
-    state: State,
-    status: Status,
-    now: Record,
-    certificate: Certificate,
-    history: History,
-) -> Result:
-    if not history.rows or history.rows[-1].t < now.t:
-        history.rows.append(now)
-    if certificate.upper <= ZERO_BOUND * problem.max_norm:
-        status = Status.NOT_SEPARABLE
-    return Result(
-        w=state.w,
-        intercept=problem.intercept(state.w),
-        status=status,
-        t=state.t,
-        certificate=certificate,
-        history=history,
-        state={f.name: getattr(state, f.name) for f in fields(state)},
-        algorithm=repr(algorithm),
-        problem=repr(problem),
-    )
+def _recording(record: int | Collection[int] | None) -> Callable[[int], bool]:
+    """Return whether a step is to be kept."""
+    if record is None:
+        return lambda t: False
+    if isinstance(record, Collection):
+        times = frozenset(record)
+        return lambda t: t in times
+    every: int = record
+    check_integer("record", every, minimum=1)
+    return lambda t: t % every == 0
 
 
 def _begin(
-    problem: Problem, algorithm: Algorithm[Any], w0: Any, resume: Result | None, record: int
+    problem: Problem,
+    algorithm: Algorithm[Any],
+    w0: Any,
+    resume: Result | None,
+    is_due: Callable[[int], bool],
+    rule: AnyOf,
 ) -> tuple[State, Certificate, History]:
     if resume is None:
         w = np.zeros(problem.d) if w0 is None else np.array(w0, dtype=np.float64)
@@ -137,8 +134,7 @@ def _begin(
             raise ValueError(f"w0 must have shape ({problem.d},); got {w.shape}.")
         if not np.isfinite(w).all():
             raise ValueError("w0 must be finite; it has a NaN or infinite entry.")
-        w.flags.writeable = False
-        return _freeze(algorithm.init(problem, w)), Certificate(), History()
+        return algorithm.init(problem, w), Certificate(), History(window=rule.window)
     if w0 is not None:
         raise ValueError("Give w0 or resume, not both: a resumed run goes on from its own w.")
     for name, saved, given in (
@@ -147,34 +143,50 @@ def _begin(
     ):
         if saved != given:
             raise ValueError(f"This result belongs to another {name}: {saved}; got {given}.")
-    # a last row off the recording grid is only there to show the end of that part
-    rows = [row for row in resume.history.rows if row.t % record == 0]
-    return _freeze(algorithm.state_type(**resume.state)), resume.certificate, History(rows)
+    state = algorithm.state_type(at=problem.at(resume.w), **resume.state)
+    # The last row may be off the recording grid: it only shows the end of that part. The last gap is that
+    # of the state, which the loop appends again.
+    rows = [row for row in resume.history.rows if is_due(row.t)]
+    gaps = list(resume.history.recent_gaps)[:-1]
+    return state, resume.certificate, History(rows, recent_gaps=gaps, window=rule.window)
 
 
-def _look(problem: Problem, state: State, certificate: Certificate) -> tuple[Record, Certificate] | None:
-    """Measure the iterate and tighten the certificate; None where it left the floating range."""
-    w = state.w
-    length = norm(w)
-    if not math.isfinite(length):
-        return None
-    log_loss = problem.log_loss(w)
-    if not math.isfinite(log_loss):
-        return None
-    upper = problem.upper_bound(w)
-    margin = problem.smallest_margin(w) / length if length > 0.0 else math.nan
-    certificate = certificate.tightened(margin, upper, w)
-    dual: Array | None = getattr(state, "dual", None)
-    if dual is not None:
-        certificate = certificate.bounded(norm(dual))
-    phase = max(getattr(state, "k", 1) - 1, 0)
-    R_k = getattr(state, "R_k", math.nan)
-    return Record(state.t, phase, R_k, log_loss, margin, upper, certificate.gap), certificate
+def _tightened(certificate: Certificate, state: State) -> Certificate:
+    at = state.at
+    if at.length > 0.0:
+        certificate = certificate.with_lower(at.gamma, at.w, at.intercept)
+    return certificate.with_upper(at.upper, w_upper=at.w).with_upper(state.own_upper)
 
 
-def _freeze(state: State) -> State:
-    """Make the arrays of a state read-only, so that a step that wrote to one would fail."""
-    for value in vars(state).values():
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
-    return state
+def _record(state: State, certificate: Certificate) -> Record:
+    at, phase = state.at, max(state.phase - 1, 0)
+    return Record(state.t, phase, state.R_k, at.log_loss, at.gamma, at.upper, certificate.gap)
+
+
+def _end(
+    problem: Problem,
+    algorithm: Algorithm[Any],
+    state: State,
+    status: Status,
+    certificate: Certificate,
+    history: History,
+    first_pass: int,
+) -> Result:
+    if not history.rows or history.rows[-1].t < state.t:
+        history.rows.append(_record(state, certificate))
+    if certificate.upper <= ZERO_BOUND * problem.max_norm:
+        status = Status.NOT_SEPARABLE
+    return Result(
+        w=state.w,
+        status=status,
+        t=state.t,
+        certificate=certificate,
+        history=history,
+        passes=float(problem.passes - first_pass),
+        state={f.name: getattr(state, f.name) for f in fields(state) if f.name != "at"},
+        algorithm=repr(algorithm),
+        problem=repr(problem),
+        n=problem.n,
+        fit_intercept=problem.fit_intercept,
+        classes=problem.classes,
+    )

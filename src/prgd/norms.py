@@ -1,15 +1,22 @@
-"""Norm and projection that neither overflow nor underflow."""
+"""Norms as values, and vector operations that neither overflow nor underflow.
+
+The margin of w is measured in a norm, and the upper bound of a certificate in its dual norm:
+``min_i <w, z_i> / ||w|| <= gamma_star <= ||Z^T p||_*``.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from prgd._types import Array
+from prgd.values import parse
 
-# below and above these, w.w has lost digits to under- or overflow
+# Below and above these, w.w has lost digits to under- or overflow.
 _SMALL, _LARGE = sys.float_info.min / sys.float_info.epsilon, sys.float_info.max
 
 
@@ -40,3 +47,79 @@ def rescale(v: Array, R: float) -> Array:
 def project_ball(v: Array, R: float) -> Array:
     """Return the point of the ball of radius ``R`` around 0 nearest to ``v``."""
     return v if norm(v) <= R else rescale(v, R)
+
+
+class Norm(Protocol):
+    """What a problem asks of the norm in which its margin is measured."""
+
+    name: ClassVar[str]
+
+    def __call__(self, w: Array) -> float:
+        """Return ``||w||``."""
+        ...
+
+    def dual(self, u: Array) -> float:
+        """Return the dual norm, the largest ``<u, w>`` over ``||w|| <= 1``."""
+        ...
+
+    def steepest(self, u: Array) -> Array:
+        """Return a w of norm 1 with ``<u, w> = dual(u)``: the direction of steepest ascent."""
+        ...
+
+    def rescale(self, w: Array, R: float) -> Array:
+        """Return the multiple of w whose norm is R."""
+        ...
+
+    def project(self, w: Array, R: float) -> Array:
+        """Return a point of the ball of radius R near w, and w itself if it lies inside."""
+        ...
+
+
+@dataclass(frozen=True)
+class L2:
+    """The Euclidean norm, its own dual.
+
+    Examples
+    --------
+    >>> L2()(np.array([3.0, 4.0])), L2().steepest(np.array([0.0, 2.0]))
+    (5.0, array([0., 1.]))
+    """
+
+    name: ClassVar[str] = "l2"
+
+    def __call__(self, w: Array) -> float:
+        """Return ``||w||_2``."""
+        return norm(w)
+
+    def dual(self, u: Array) -> float:
+        """Return ``||u||_2``."""
+        return norm(u)
+
+    def steepest(self, u: Array) -> Array:
+        """Return ``u / ||u||_2``."""
+        return rescale(u, 1.0)
+
+    def rescale(self, w: Array, R: float) -> Array:
+        """Return ``R w / ||w||_2``."""
+        return rescale(w, R)
+
+    def project(self, w: Array, R: float) -> Array:
+        """Return the point of the ball nearest to w."""
+        return project_ball(w, R)
+
+
+NORMS: dict[str, Norm] = {L2.name: L2()}
+
+
+def as_norm(value: Norm | str) -> Norm:
+    """Return the norm itself, or the one of that name.
+
+    Examples
+    --------
+    >>> as_norm("l2")
+    L2()
+    """
+    if isinstance(value, str):
+        found: Norm = parse(value, NORMS, "norm")
+        return found
+    return value

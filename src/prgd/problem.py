@@ -1,22 +1,118 @@
-"""Problem: what a method may ask of the data at w, each answer from one Tally."""
+"""Problem and Evaluation: what a method may ask of the data, and all that follows from one pass at w."""
 
 from __future__ import annotations
 
 import math
 import warnings
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from prgd._types import Array
+from prgd._types import Array, Indices, Signs
 from prgd.errors import ZeroRowWarning
 from prgd.losses import EXPONENTIAL, Loss, as_loss
-from prgd.norms import norm
-from prgd.rows import DenseRows, Rows, SparseRows
+from prgd.norms import Norm, as_norm
+from prgd.rows import Combine, MarginsAt, Measure, Query, Rows, SmallestAt, TallyAt, as_rows
+from prgd.rows.base import Block, M
+from prgd.rows.blocks import times_signs
+from prgd.rows.queries import Smallest
 from prgd.tally import Tally
 
 Scale = Literal["max", "none"]
+NO_ROWS: Indices = np.empty(0, np.int64)
+
+
+class Evaluation:
+    """The data seen from one w: the Tally of the pass, and what follows from it without another pass.
+
+    Made by `Problem.at`. Each quantity is computed when it is first asked for.
+
+    Attributes
+    ----------
+    w : ndarray of shape (d,), read-only
+    tally : Tally
+    """
+
+    def __init__(self, problem: Problem, w: Array, tally: Tally) -> None:
+        self.w, self.tally, self._problem = w, tally, problem
+
+    @cached_property
+    def length(self) -> float:
+        """``||w||``."""
+        return self._problem.norm(self.w)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether w and its loss are within the floating range."""
+        return math.isfinite(self.length) and math.isfinite(self.log_loss)
+
+    @cached_property
+    def log_loss(self) -> float:
+        r"""``log L(w)``, minimised over the intercept if the problem has one.
+
+        .. math:: \log L = \tfrac12 (\mathrm{LSE}(-X_+ w) + \mathrm{LSE}(X_- w)) + \log 2 - \log n
+        """
+        sums, count = self.tally.log_sums, self.tally.count
+        if self._problem.fit_intercept:
+            return 0.5 * (sums[0] + sums[1]) + math.log(2.0) - math.log(count)
+        return sums[0] - math.log(count)
+
+    @cached_property
+    def dual_vector(self) -> Array:
+        r"""``u = Z^T p`` with p the dual weights at w: its dual norm bounds ``gamma_star`` from above."""
+        means = self.tally.mean_rows
+        return np.asarray(0.5 * (means[0] + means[1]) if self._problem.fit_intercept else means[0])
+
+    @cached_property
+    def normalized_gradient(self) -> Array:
+        r""":math:`\nabla L(w) / L(w)` (equation of NGD, Section 3)."""
+        if self._problem.loss == EXPONENTIAL:
+            return -self.dual_vector
+        return -self.tally.slope_over_value * self.dual_vector
+
+    @property
+    def gradient(self) -> Array:
+        r""":math:`\nabla L(w)`; it underflows to 0 where L does, at margins above 745."""
+        value = math.exp(self.log_loss) if self.log_loss < 709.0 else math.inf
+        return value * self.normalized_gradient
+
+    @property
+    def smallest_margin(self) -> float:
+        """``min_i <w, z_i>``, at the best intercept if there is one; not normalized."""
+        # The midpoint between the classes, never the intercept of the loss: they agree only as ||w|| grows.
+        margins = self.tally.margins
+        return sum(margins) / len(margins)
+
+    @property
+    def gamma(self) -> float:
+        r"""The normalized margin of w, whose length does not matter; NaN at w = 0.
+
+        .. math:: \gamma(w) = \min_i \langle w, z_i \rangle / \|w\|
+        """
+        return self.smallest_margin / self.length if self.length > 0.0 else math.nan
+
+    @cached_property
+    def upper(self) -> float:
+        """``||Z^T p||_*``: at least ``gamma_star``."""
+        return self._problem.norm.dual(self.dual_vector)
+
+    @property
+    def gap_split(self) -> tuple[float, float]:
+        """``||u|| - gamma(w)`` in two parts: the direction has not converged, and the radius is too soft.
+
+        These are ``(||u|| - <u, w>/||w||, <u, w>/||w|| - gamma(w))`` with ``u`` the dual vector.
+        """
+        along = float(self.dual_vector @ (self.w / self.length))
+        return self.upper - along, along - self.gamma
+
+    @property
+    def intercept(self) -> float:
+        """The intercept that gives both classes the same smallest margin; 0 without an intercept."""
+        if not self._problem.fit_intercept:
+            return 0.0
+        plus, minus = self.tally.margins
+        return 0.5 * (minus - plus)
 
 
 class Problem:
@@ -25,11 +121,13 @@ class Problem:
     Parameters
     ----------
     X : array, sparse matrix or Rows
-        Dense (float32 or float64, any order, mapped or not), any SciPy sparse format, or an engine
-        of `prgd.rows`. Never copied where it is float32 or float64 already.
+        Dense (float32 or float64, any order, mapped or not), any SciPy sparse format, a torch tensor, or an
+        engine of `prgd.rows`. Never copied if it is float32 or float64 already.
     y : array of shape (n,), optional
         Labels of two classes; the larger one is +1. ``None``: the rows are z_i already.
-    loss : {"exponential", "logistic"}
+    loss : Loss or {"exponential", "logistic"}
+    norm : Norm or {"l2"}
+        The norm in which margins are measured.
     sample_weight : array of shape (n,), optional
         Weight 3 on a row is the same as three copies of it; rows of weight 0 do not count.
     fit_intercept : bool
@@ -40,11 +138,19 @@ class Problem:
         takes ``eta`` literally. Margins are in the units of X either way.
     n_threads : int, optional
 
+    Attributes
+    ----------
+    passes : int
+        Passes over the rows so far; every question goes through `ask`, which counts.
+    max_norm : float
+        The largest row norm.
+    unit : float
+        The unit of step sizes.
+
     Examples
     --------
     >>> problem = Problem([[3.0, 4.0], [-3.0, 4.0]], [1, -1])
-    >>> w = np.array([1.0, 0.0])
-    >>> problem.gamma(w), problem.max_norm
+    >>> problem.at([1.0, 0.0]).gamma, problem.max_norm
     (3.0, 5.0)
     """
 
@@ -54,12 +160,13 @@ class Problem:
         y: Any = None,
         *,
         loss: Loss | str = "exponential",
+        norm: Norm | str = "l2",
         sample_weight: Any = None,
         fit_intercept: bool = False,
         scale: str = "max",
         n_threads: int | None = None,
     ) -> None:
-        self.loss = as_loss(loss)
+        self.loss, self.norm = as_loss(loss), as_norm(norm)
         self.fit_intercept = bool(fit_intercept)
         if self.fit_intercept and self.loss != EXPONENTIAL:
             raise ValueError(
@@ -70,12 +177,14 @@ class Problem:
             raise ValueError(f"scale must be 'max' or 'none'; got {scale!r}.")
         self.scale = scale
         self.rows: Rows = as_rows(X, y, sample_weight, n_threads)
-        self.n, self.d, self.classes = self.rows.n, self.rows.d, self.rows.classes
-        if self.fit_intercept and min(self.rows.class_weights) == 0.0:
+        self.labels = self.rows.labels
+        self.n, self.d, self.classes = self.rows.n, self.rows.d, self.labels.classes
+        if self.fit_intercept and min(self.labels.class_weights) == 0.0:
             raise ValueError(
                 "fit_intercept=True needs rows of positive weight in both classes; got only one."
             )
-        self.max_norm, zero_rows = self.rows.measure()
+        self.passes = 0
+        self.max_norm, zero_rows = self.rows.ask(Measure(), self.labels)
         self.unit = self._step_unit()
         if zero_rows and not self.fit_intercept:
             warnings.warn(
@@ -84,9 +193,6 @@ class Problem:
                 ZeroRowWarning,
                 stacklevel=2,
             )
-        self.passes = 0
-        self._cached_w: Array | None = None
-        self._cached: tuple[Tally, ...] = ()
 
     def _step_unit(self) -> float:
         if self.scale == "none" or self.max_norm == 0.0:
@@ -102,142 +208,74 @@ class Problem:
         options = f"loss={str(self.loss)!r}, fit_intercept={self.fit_intercept}, scale={self.scale!r}"
         return f"Problem({self.n} x {self.d} {type(self.rows).__name__}, {options})"
 
-    def tallies(self, w: Array) -> tuple[Tally, ...]:
-        """Return the Tally of all rows (one for each class with an intercept), by one pass.
+    def ask(self, query: Query[M]) -> M:
+        """Answer a query by one pass over the rows, with the labels of this problem."""
+        self.passes += 1
+        return self.rows.ask(query, self.labels)
 
-        The last one is kept: the loss, gradient, margin and bound at one w cost one reading.
+    def at(self, w: Any) -> Evaluation:
+        """Return the Evaluation at ``w``, by one pass; nothing is kept, who needs it again holds it."""
+        if not (isinstance(w, np.ndarray) and w.dtype == np.float64 and not w.flags.writeable):
+            w = np.array(w, dtype=np.float64)
+            w.flags.writeable = False
+        if w.shape != (self.d,):
+            raise ValueError(f"w must have shape ({self.d},); got {w.shape}.")
+        return Evaluation(self, w, self.ask(TallyAt(w, self.loss, self.fit_intercept)))
+
+    def margins(self, w: Array, intercept: float | None = None) -> Array:
+        """Return ``y_i (<w, x_i> + b)`` for every row, by one pass.
+
+        By default b gives both classes the same smallest margin (0 without an intercept).
         """
-        last = self._cached_w
-        if last is None or not (w is last or (w.flags.writeable and np.array_equal(w, last))):
-            if w.shape != (self.d,):
-                raise ValueError(f"w must have shape ({self.d},); got {w.shape}.")
-            tallies = self.rows.tallies(w, self.loss, self.fit_intercept)
-            # both at once: an interrupt in between must not pair an old w with new sums
-            self._cached_w, self._cached = (w.copy() if w.flags.writeable else w), tallies
-            self.passes += 1
-        return self._cached
-
-    def log_loss(self, w: Array) -> float:
-        r"""Return ``log L(w)``, minimised over the intercept where there is one.
-
-        .. math:: \log L = \tfrac12 (\mathrm{LSE}(-X_+ w) + \mathrm{LSE}(X_- w)) + \log 2 - \log n
-        """
-        tallies = self.tallies(w)
-        if self.fit_intercept:
-            plus, minus = tallies
-            return 0.5 * (plus.log_sum + minus.log_sum) + math.log(2.0) - math.log(plus.count + minus.count)
-        return tallies[0].log_sum - math.log(tallies[0].count)
-
-    def dual(self, w: Array) -> Array:
-        r"""Return ``u = Z^T p`` with ``p = weights(w)``: its norm bounds ``gamma_star`` from above."""
-        tallies = self.tallies(w)
-        if self.fit_intercept:
-            return 0.5 * (tallies[0].mean_row + tallies[1].mean_row)
-        return tallies[0].mean_row
-
-    def normalized_gradient(self, w: Array) -> Array:
-        r"""Return :math:`\nabla L(w) / L(w)` (equation of NGD, Section 3)."""
-        if self.loss == EXPONENTIAL:
-            return -self.dual(w)
-        return -self.tallies(w)[0].slope_over_value * self.dual(w)
-
-    def gradient(self, w: Array) -> Array:
-        r"""Return :math:`\nabla L(w)`; it underflows to 0 where L does, at margins above 745."""
-        log_loss = self.log_loss(w)
-        value = math.exp(log_loss) if log_loss < 709.0 else math.inf
-        return value * self.normalized_gradient(w)
-
-    def smallest_margin(self, w: Array) -> float:
-        """Return ``min_i <w, z_i>``, at the best intercept where there is one; not normalized."""
-        tallies = self.tallies(w)
-        # the midpoint between the classes, never the loss's b: they agree only as ||w|| grows
-        return sum(t.margin for t in tallies) / len(tallies)
-
-    def gamma(self, w: Array) -> float:
-        r"""Return the normalized margin of ``w``.
-
-        .. math:: \gamma(w) = \min_i \langle w, z_i \rangle / \|w\|_2
-
-        Parameters
-        ----------
-        w : ndarray of shape (d,), non-zero; its length does not matter.
-        """
-        length = norm(w)
-        if length == 0.0:
-            raise ValueError("gamma(w) is not defined at w = 0. Take a step first.")
-        return self.smallest_margin(w) / length
-
-    def upper_bound(self, w: Array) -> float:
-        """Return ``||Z^T p||`` with ``p = weights(w)``: at least ``gamma_star``."""
-        return norm(self.dual(w))
-
-    def gap_split(self, w: Array) -> tuple[float, float]:
-        """Split ``||u|| - gamma(w)``: the direction has not settled, and the radius is too soft.
-
-        Returns ``(||u|| - <u, w>/||w||, <u, w>/||w|| - gamma(w))`` with ``u = dual(w)``.
-        """
-        along = float(self.dual(w) @ (w / norm(w)))
-        return self.upper_bound(w) - along, along - self.gamma(w)
-
-    def intercept(self, w: Array) -> float:
-        """Return the b that gives both classes the same smallest margin (0 without an intercept)."""
+        margins = self.ask(MarginsAt(w))
         if not self.fit_intercept:
-            return 0.0
-        plus, minus = self.tallies(w)
-        return 0.5 * (minus.margin - plus.margin)
+            return margins
+        if intercept is None:
+            plus, minus = self.labels.groups(by_class=True)
+            intercept = 0.5 * float(margins[minus].min() - margins[plus].min())
+        return margins + intercept * self.labels.signs
 
-    def margins(self, w: Array) -> Array:
-        """Return ``y_i (<w, x_i> + b)`` for every row, b from `intercept`."""
-        margins = self.rows.margins(w)
-        return margins + self.intercept(w) * self.rows.signs() if self.fit_intercept else margins
+    def smallest(self, w: Array, max_rows: int, without: Indices = NO_ROWS) -> tuple[Smallest, ...]:
+        """Return the rows of smallest ``<w, z_i>`` (of each class, with an intercept), by one pass."""
+        return self.ask(SmallestAt(w, max_rows, self.fit_intercept, np.sort(without)))
 
-    def near(self, w: Array, width: float) -> npt.NDArray[np.int64]:
+    def near(self, w: Array, width: float) -> Indices:
         """Return the rows with a margin within ``width`` of the smallest (of their class), by one pass.
 
         Rows of weight 0 are left out.
         """
-        margins, sample_weight = self.rows.margins(w), self.rows.weights()
-        self.passes += 1
+        margins, sample_weight = self.ask(MarginsAt(w)), self.labels.sample_weight
         if sample_weight.size:
             margins[sample_weight == 0.0] = np.inf
-        for group in self._classes():
+        for group in self.labels.groups(self.fit_intercept):
             margins[group] -= margins[group].min()
         return np.flatnonzero(margins <= width)
 
-    def _classes(self) -> list[Any]:
-        """Return which rows share a softmax: those of one class with an intercept, else all."""
-        signs = self.rows.signs()
-        return [signs > 0, signs < 0] if self.fit_intercept else [slice(None)]
+    def dual_weights(self, w: Array) -> Array:
+        """Return the p of the certificate at w, of sum 1 (of 1/2 in each class), by one pass.
 
-    def weights(self, w: Array) -> Array:
-        """Return the p of the certificate: ``s_i (-l'(m_i))``, of sum 1 (of 1/2 in each class)."""
-        exponent = self.loss.log_slope(self.rows.margins(w))
-        sample_weight = self.rows.weights()
+        p_i is proportional to ``s_i (-l'(m_i))``.
+        """
+        p: Array = self.loss.log_slope(self.ask(MarginsAt(w)))
+        sample_weight = self.labels.sample_weight
         if sample_weight.size:
-            exponent[sample_weight == 0.0] = -np.inf
-        groups = self._classes()
+            p[sample_weight == 0.0] = -np.inf
+        groups = self.labels.groups(self.fit_intercept)
         for group in groups:
-            part = np.exp(exponent[group] - exponent[group].max())
+            part = np.exp(p[group] - p[group].max())
             if sample_weight.size:
                 part *= sample_weight[group]
-            exponent[group] = part / (part.sum() * len(groups))
-        return exponent
+            p[group] = part / (part.sum() * len(groups))
+        return p
 
+    def combine(self, p: Array) -> Array:
+        """Return ``Z^T p``; only rows that carry weight are read."""
+        return self.rows.ask(Combine.of(p), self.labels)
 
-def as_rows(X: Any, y: Any, sample_weight: Any, n_threads: int | None) -> Rows:
-    """Return the engine for X: itself where it is one, else dense or sparse rows."""
-    if isinstance(X, Rows):
-        if y is not None or sample_weight is not None or n_threads is not None:
-            raise ValueError(
-                "X is an engine that holds its labels, weights and threads already: "
-                "give y, sample_weight and n_threads to the engine, not to Problem."
-            )
-        return X
-    if type(X).__module__.partition(".")[0] == "torch":
-        from prgd.rows.gpu.tensor_rows import TensorRows
+    def signs(self, indices: Indices) -> Signs:
+        """Return the labels of these ascending indices as +1 or -1."""
+        return self.labels.at(indices)
 
-        if n_threads is not None:
-            raise ValueError("n_threads is for arrays; tensors on the CPU take torch.set_num_threads.")
-        return TensorRows(X, y, sample_weight)
-    engine = SparseRows if hasattr(X, "tocsr") else DenseRows
-    return engine(X, y, sample_weight, n_threads=n_threads)
+    def take(self, indices: Indices) -> Block:
+        """Return the rows z_i of these ascending indices, as a float64 array or CSR array."""
+        return times_signs(self.rows.take(indices), self.signs(indices))

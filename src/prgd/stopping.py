@@ -11,7 +11,11 @@ from prgd.result import History, Record, Status
 
 
 class Stop(Protocol):
-    """A rule asked after each step."""
+    """A rule asked after each step.
+
+    A rule that compares with earlier steps has an attribute ``window``: so many steps back, `prgd.run` keeps
+    the certified gap of every step in ``history.recent_gaps``, however few rows are recorded.
+    """
 
     def __call__(self, now: Record, certificate: Certificate, history: History) -> Status | None:
         """Return why to stop, or None."""
@@ -63,21 +67,26 @@ class MarginError:
 
 @dataclass(frozen=True)
 class Stalled:
-    """Stop when the certified gap shrank by less than the share ``least`` over ``records`` rows."""
+    """Stop when the certified gap shrank by less than the fraction ``min_decrease`` over ``steps`` steps."""
 
-    records: int = 1000
-    least: float = 1e-3
+    steps: int = 1000
+    min_decrease: float = 1e-3
 
     def __post_init__(self) -> None:
-        check_integer("records of Stalled", self.records, minimum=1)
-        check_positive("least of Stalled", self.least)
+        check_integer("steps of Stalled", self.steps, minimum=1)
+        check_positive("min_decrease of Stalled", self.min_decrease)
+
+    @property
+    def window(self) -> int:
+        """How many steps back this rule looks."""
+        return self.steps
 
     def __call__(self, now: Record, certificate: Certificate, history: History) -> Status | None:
-        """Return STALLED when the gap stands still."""
-        if len(history) <= self.records:
+        """Return STALLED when the gap no longer shrinks."""
+        gaps = history.recent_gaps
+        if len(gaps) <= self.steps:
             return None
-        before = history.rows[-1 - self.records].gap
-        return Status.STALLED if now.gap > (1.0 - self.least) * before else None
+        return Status.STALLED if now.gap > (1.0 - self.min_decrease) * gaps[-1 - self.steps] else None
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,11 @@ class AnyOf:
     """Stop when the first of several rules says so."""
 
     rules: tuple[Stop, ...]
+
+    @property
+    def window(self) -> int:
+        """How many steps back any of the rules looks."""
+        return max((getattr(rule, "window", 0) for rule in self.rules), default=0)
 
     def __call__(self, now: Record, certificate: Certificate, history: History) -> Status | None:
         """Return the first status."""
@@ -95,7 +109,7 @@ class AnyOf:
 
 
 def any_of(*rules: Stop | int) -> AnyOf:
-    """Combine rules; a whole number is `MaxSteps`.
+    """Combine rules; an integer is `MaxSteps`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""Tally: the associative summary of any set of rows at w, and how two of them merge.
+r"""Tally: the associative summary of any set of rows at w, and how Tallies merge.
 
 For the exponential loss, ``grad L / L = -Z^T p`` with ``p = softmax(-Zw)``: an online softmax over the
 rows that reads each of them once. Blocks, threads, file chunks, GPU tiles and cluster partitions all
@@ -8,101 +8,119 @@ return a Tally, and the same `merge` ends the pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
 from prgd._types import Array
 
+SHIFT, MASS, SLOPE_SHIFT, SLOPE_MASS, MARGIN, COUNT = range(6)
+
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    r"""Sums over a set of rows, each kept relative to its largest term.
+    r"""Sums over a set of rows, apart for each group of them, each relative to its largest term.
+
+    Rows form one group, or one for each class if the problem has an intercept.
 
     Attributes
     ----------
-    shift, mass : float
-        ``sum_i s_i l(m_i) = mass * exp(shift)``, with ``shift`` the largest ``log l(m_i)``.
-    slope_shift, slope_mass : float
-        The same for ``-l'(m_i)``; equal to ``shift, mass`` for the exponential loss.
-    vector : ndarray of shape (d,)
+    scalars : ndarray of shape (groups, 6)
+        For each group ``shift, mass, slope_shift, slope_mass, margin, count``:
+
+        - ``sum_i s_i l(m_i) = mass * exp(shift)``, with ``shift`` the largest ``log l(m_i)``;
+        - ``slope_shift`` and ``slope_mass`` are the same for ``-l'(m_i)``, and equal to ``shift, mass`` for
+          the exponential loss;
+        - ``margin`` is the smallest ``m_i = <w, z_i>`` among rows of positive weight;
+        - ``count`` is the sum of the sample weights ``s_i``.
+    vector : ndarray of shape (groups, d)
         ``sum_i s_i (-l'(m_i)) z_i = vector * exp(slope_shift)``.
-    margin : float
-        Smallest ``m_i = <w, z_i>`` among rows of positive weight.
-    count : float
-        Sum of the sample weights ``s_i``.
     """
 
-    shift: float
-    mass: float
-    slope_shift: float
-    slope_mass: float
+    scalars: Array
     vector: Array
-    margin: float
-    count: float
 
     @classmethod
-    def identity(cls, d: int) -> Tally:
+    def identity(cls, groups: int, d: int) -> Tally:
         """Return the Tally of no rows."""
-        return cls(-math.inf, 0.0, -math.inf, 0.0, np.zeros(d), math.inf, 0.0)
+        scalars = np.tile([-math.inf, 0.0, -math.inf, 0.0, math.inf, 0.0], (groups, 1))
+        return cls(scalars, np.zeros((groups, d)))
 
     @property
-    def log_sum(self) -> float:
-        """``log sum_i s_i l(m_i)``."""
-        return self.shift + math.log(self.mass) if self.mass > 0.0 else -math.inf
+    def margins(self) -> list[float]:
+        """Smallest margin of each group."""
+        return [float(margin) for margin in self.scalars[:, MARGIN]]
 
     @property
-    def mean_row(self) -> Array:
-        """``Z^T p`` with p proportional to ``s_i (-l'(m_i))``: a point of the hull of the rows."""
-        return self.vector / self.slope_mass
+    def count(self) -> float:
+        """Sum of the sample weights of all groups."""
+        return float(self.scalars[:, COUNT].sum())
+
+    @property
+    def log_sums(self) -> list[float]:
+        """``log sum_i s_i l(m_i)`` of each group."""
+        return [
+            shift + math.log(mass) if mass > 0.0 else -math.inf
+            for shift, mass in self.scalars[:, : MASS + 1].tolist()
+        ]
+
+    @property
+    def mean_rows(self) -> Array:
+        """``Z^T p`` of each group, p proportional to ``s_i (-l'(m_i))``: points of the hulls of the rows."""
+        return self.vector / self.scalars[:, SLOPE_MASS, None]
 
     @property
     def slope_over_value(self) -> float:
-        """``sum s_i (-l') / sum s_i l``: 1 for the exponential loss, below 1 for the logistic."""
-        return math.exp(self.slope_shift - self.shift) * self.slope_mass / self.mass
+        """``sum s_i (-l') / sum s_i l`` of the first group: 1 for the exponential loss."""
+        shift, mass, slope_shift, slope_mass = self.scalars[0, : SLOPE_MASS + 1].tolist()
+        return float(math.exp(slope_shift - shift) * slope_mass / mass)
 
 
-def _factors(a: float, b: float) -> tuple[float, float, float]:
-    # exp(-inf + inf) is NaN: a Tally of no rows has factor 0
-    shift = max(a, b)
-    if shift == -math.inf:
-        return shift, 0.0, 0.0
-    return shift, math.exp(a - shift), math.exp(b - shift)
+def merge_slices(scalars: Array, vectors: Array) -> Tally:
+    """Return the Tally of slices: ``scalars`` has shape (slices, groups, 6), ``vectors`` (slices, groups, d).
+
+    The order of the slices is the caller's, so that results do not depend on timing. ``vectors`` is
+    overwritten.
+    """
+    if len(scalars) == 1:
+        return Tally(scalars[0], vectors[0])
+    merged = np.empty(scalars.shape[1:])
+    shift, factors = _factors(scalars[:, :, SHIFT])
+    merged[:, SHIFT], merged[:, MASS] = shift, (factors * scalars[:, :, MASS]).sum(axis=0)
+    shift, factors = _factors(scalars[:, :, SLOPE_SHIFT])
+    merged[:, SLOPE_SHIFT], merged[:, SLOPE_MASS] = shift, (factors * scalars[:, :, SLOPE_MASS]).sum(axis=0)
+    merged[:, MARGIN], merged[:, COUNT] = scalars[:, :, MARGIN].min(axis=0), scalars[:, :, COUNT].sum(axis=0)
+    # Slice by slice and in place: with many columns the vectors are most of the memory of a pass.
+    total = np.zeros(vectors.shape[1:])
+    for factor, vector in zip(factors, vectors, strict=True):
+        if factor.any():
+            if (factor != 1.0).any():
+                vector *= factor[:, None]
+            total += vector
+    return Tally(merged, total)
 
 
-def _combine(fa: float, a: Array, fb: float, b: Array) -> Array:
-    # the larger shift has factor 1: one product and one sum, since d may be large
-    total = fb * b if fa == 1.0 else fa * a
-    total += a if fa == 1.0 else b
-    return total
+def _factors(shifts: Array) -> tuple[Array, Array]:
+    """Return the largest shift of each group, and ``exp(shift - largest)`` for each slice and group."""
+    largest = shifts.max(axis=0)
+    # exp(-inf + inf) is NaN: a Tally of no rows has factor 0. A shift of +inf stays NaN: the run diverged.
+    safe = np.where(largest == -math.inf, 0.0, largest)
+    with np.errstate(invalid="ignore"):
+        return largest, np.exp(shifts - safe)
 
 
-def merge(a: Tally, b: Tally) -> Tally:
-    """Return the Tally of both sets of rows.
+def merge(tallies: Sequence[Tally]) -> Tally:
+    """Return the Tally of all sets of rows together.
 
     Examples
     --------
-    >>> a = Tally(-3.0, 1.0, -3.0, 1.0, np.array([1.0, 0.0]), 3.0, 1.0)
-    >>> merge(a, Tally.identity(2)).margin
-    3.0
-    >>> merge(a, a).mass
+    >>> a = Tally(np.array([[-3.0, 1.0, -3.0, 1.0, 3.0, 1.0]]), np.array([[1.0, 0.0]]))
+    >>> merge([a, Tally.identity(1, 2)]).margins
+    [3.0]
+    >>> merge([a, a]).count
     2.0
     """
-    shift, fa, fb = _factors(a.shift, b.shift)
-    slope_shift, ga, gb = _factors(a.slope_shift, b.slope_shift)
-    return Tally(
-        shift,
-        fa * a.mass + fb * b.mass,
-        slope_shift,
-        ga * a.slope_mass + gb * b.slope_mass,
-        _combine(ga, a.vector, gb, b.vector),
-        min(a.margin, b.margin),
-        a.count + b.count,
-    )
-
-
-def merge_all(tallies: Iterable[Tally]) -> Tally:
-    """Merge from left to right; the order is the caller's, so that results do not depend on timing."""
-    return reduce(merge, tallies)
+    if len(tallies) == 1:
+        return tallies[0]
+    return merge_slices(np.stack([t.scalars for t in tallies]), np.stack([t.vector for t in tallies]))

@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeVar
 
+import numpy as np
+
 from prgd._types import Array
-from prgd.problem import Problem
+from prgd.checks import check_positive
+from prgd.problem import Evaluation, Problem
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where an algorithm stands: the step t and the iterate w. Arrays are never written to.
+    """Where an algorithm stands. Arrays are never written to.
 
-    A subclass may add the phase ``k``, the radius ``R_k``, or ``dual``, a vector ``Z^T p`` whose norm
-    is an upper bound of its own.
+    Attributes
+    ----------
+    t : int
+        Steps taken.
+    at : Evaluation
+        The iterate and the pass at it: who holds the state pays no second pass.
+    phase : int
+        The number k of the next phase, for algorithms that have phases.
+    R_k : float
+        The radius of the current phase, NaN for algorithms without one.
     """
 
     t: int
-    w: Array
+    at: Evaluation
+    phase: int = 0
+    R_k: float = math.nan
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False  # a step that wrote to a state would fail
+
+    @property
+    def w(self) -> Array:
+        """The iterate w(t)."""
+        return self.at.w
+
+    @property
+    def own_upper(self) -> float:
+        """An upper bound on gamma_star that the algorithm proves beside that of the iterate."""
+        return math.inf
 
 
 S = TypeVar("S", bound=State)
@@ -34,5 +63,25 @@ class Algorithm(Protocol[S]):
         ...
 
     def step(self, problem: Problem, s: S) -> S:
-        """Return the state one step later."""
+        """Return the state one step later; ``problem.at(w)`` is its one pass."""
         ...
+
+
+@dataclass(frozen=True)
+class FixedStep:
+    """What algorithms with one step size and no further state share.
+
+    Parameters
+    ----------
+    eta : float, in units of ``problem.unit``.
+    """
+
+    eta: float = 1.0
+    state_type: ClassVar[type[State]] = State
+
+    def __post_init__(self) -> None:
+        check_positive("eta", self.eta)
+
+    def init(self, problem: Problem, w0: Array) -> State:
+        """Start at ``w0``."""
+        return State(0, problem.at(w0))

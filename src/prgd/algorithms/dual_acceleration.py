@@ -8,12 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from prgd._types import Array
-from prgd.algorithms.base import State
-from prgd.checks import check_positive
+from prgd.algorithms.base import FixedStep, State
 from prgd.problem import Problem
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class DualAccelerationState(State):
     """State of dual acceleration: the momentum g."""
 
@@ -21,7 +20,7 @@ class DualAccelerationState(State):
 
 
 @dataclass(frozen=True)
-class DualAcceleration:
+class DualAcceleration(FixedStep):
     r"""Momentum on the normalized gradient: Nesterov's method on the dual, seen from the primal.
 
     .. math::
@@ -47,18 +46,15 @@ class DualAcceleration:
     True
     """
 
-    eta: float = 1.0
     state_type: ClassVar[type[State]] = DualAccelerationState
-
-    def __post_init__(self) -> None:
-        check_positive("eta", self.eta)
 
     def init(self, problem: Problem, w0: Array) -> DualAccelerationState:
         """Start at ``w0`` without momentum."""
-        return DualAccelerationState(0, w0, np.zeros(problem.d))
+        return DualAccelerationState(t=0, at=problem.at(w0), g=np.zeros(problem.d))
 
     def step(self, problem: Problem, s: DualAccelerationState) -> DualAccelerationState:
         """Take one accelerated step."""
-        u = problem.dual(s.w)
+        u = s.at.dual_vector
         g = s.t / (s.t + 1) * (s.g + u)
-        return DualAccelerationState(s.t + 1, s.w + self.eta * problem.unit * (g + u), g)
+        w = s.w + self.eta * problem.unit * (g + u)
+        return DualAccelerationState(t=s.t + 1, at=problem.at(w), g=g)

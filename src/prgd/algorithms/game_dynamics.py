@@ -8,21 +8,26 @@ from typing import ClassVar
 import numpy as np
 
 from prgd._types import Array
-from prgd.algorithms.base import State
-from prgd.checks import check_positive
+from prgd.algorithms.base import FixedStep, State
+from prgd.norms import norm
 from prgd.problem import Problem
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class GameState(State):
-    """State of the game: ``S = sum_s s u_s`` and the mean ``dual = S / A_t`` of the duals."""
+    """State of the game: ``S = sum_s s u_s`` and the mean ``S / A_t`` of the dual vectors u_s."""
 
     S: Array
-    dual: Array
+    dual_vector: Array
+
+    @property
+    def own_upper(self) -> float:
+        """The norm of the mean dual vector: a mean of points of the hull is one of its points."""
+        return norm(self.dual_vector)
 
 
 @dataclass(frozen=True)
-class GameDynamics:
+class GameDynamics(FixedStep):
     r"""Weighted regret minimisation by both players, an O(1 / t^2) method.
 
     With weights s = 1, 2, ..., t of sum :math:`A_t = t (t + 1) / 2`:
@@ -33,7 +38,7 @@ class GameDynamics:
         p_t = \mathrm{softmax}(-Z W_t / 4), \quad u_t = Z^\top p_t, \quad S_t = S_{t-1} + t\, u_t
 
     The iterate kept here is ``w = W_t / 4``, the point at which p_t is taken; it has the direction of
-    the output W_t. The mean dual ``S_t / A_t`` certifies an upper bound of its own.
+    the output W_t. The mean dual vector ``S_t / A_t`` certifies an upper bound of its own.
 
     Parameters
     ----------
@@ -51,22 +56,18 @@ class GameDynamics:
     True
     """
 
-    eta: float = 1.0
     state_type: ClassVar[type[State]] = GameState
-
-    def __post_init__(self) -> None:
-        check_positive("eta", self.eta)
 
     def init(self, problem: Problem, w0: Array) -> GameState:
         """Start at ``w0`` (the paper: 0)."""
-        zero = np.zeros(problem.d)
-        return GameState(0, w0, zero, problem.dual(w0))
+        at = problem.at(w0)
+        return GameState(t=0, at=at, S=np.zeros(problem.d), dual_vector=at.dual_vector)
 
     def step(self, problem: Problem, s: GameState) -> GameState:
         """Play one round."""
-        t, u = s.t, problem.dual(s.w)
+        t, u = s.t, s.at.dual_vector
         S = s.S + t * u
-        dual = S / (t * (t + 1) / 2) if t else s.dual
+        mean = S / (t * (t + 1) / 2) if t else s.dual_vector
         w_next = (S + (t + 1) * u) / ((t + 1) * (t + 2) / 2)
         w = s.w + self.eta * problem.unit / 4.0 * (t + 1) * w_next
-        return GameState(t + 1, w, S, dual)
+        return GameState(t=t + 1, at=problem.at(w), S=S, dual_vector=mean)

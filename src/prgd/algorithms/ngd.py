@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from prgd._types import Array
-from prgd.algorithms.base import State
-from prgd.checks import check_positive
+from prgd.algorithms.base import FixedStep, State
 from prgd.problem import Problem
 
 
 @dataclass(frozen=True)
-class NGD:
+class NGD(FixedStep):
     r"""Gradient descent on log L: the gradient divided by the loss.
 
     .. math:: w(t+1) = w(t) - \eta \nabla L(w(t)) / L(w(t))
@@ -31,17 +28,7 @@ class NGD:
     3.0
     """
 
-    eta: float = 1.0
-    state_type: ClassVar[type[State]] = State
-
-    def __post_init__(self) -> None:
-        check_positive("eta", self.eta)
-
-    def init(self, problem: Problem, w0: Array) -> State:
-        """Start at ``w0``."""
-        return State(0, w0)
-
     def step(self, problem: Problem, s: State) -> State:
         """Take one normalized gradient step."""
         eta = self.eta * problem.unit
-        return State(s.t + 1, s.w - eta * problem.normalized_gradient(s.w))
+        return State(s.t + 1, problem.at(s.w - eta * s.at.normalized_gradient))

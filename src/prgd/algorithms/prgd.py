@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from types import SimpleNamespace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from prgd._types import Array
 from prgd.algorithms.base import State
 from prgd.checks import check_positive
-from prgd.norms import norm, project_ball, rescale
 from prgd.problem import Problem
 from prgd.schedules import Every, Geometric, Radius, StateRadius, Times
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PRGDState(State):
-    """State of PRGD: the next phase k, the first norm R_0 and the radius R_k of this phase."""
+    """State of PRGD: beside the phase k and its radius R_k, the first norm R_0."""
 
-    k: int
     R_0: float
-    R_k: float
 
 
 @dataclass(frozen=True)
@@ -35,13 +31,14 @@ class PRGD:
 
     Parameters
     ----------
-    R : Radius or StateRadius, ``(k, R_0) -> R_k`` with ``R_0 = ||w0||``.
+    R : Radius or StateRadius, ``(k, R_0) -> R_k``; a StateRadius also sees the iterate.
     T : Times, ``k -> T_k`` with ``T_0 = 0``.
     eta : float, in units of ``problem.unit``.
+    R_0 : float, optional; ``||w0||`` by default. Kept in the state, and so not part of the repr.
 
     References
     ----------
-    Wang, Min and Wu (2024), Algorithm 1 and Theorem 6.1: an exponential rate, from a warm start, where
+    Wang, Min and Wu (2024), Algorithm 1 and Theorem 6.1: an exponential rate, from a warm start, if
     the support vectors span the data.
 
     Examples
@@ -57,31 +54,41 @@ class PRGD:
     R: Radius | StateRadius = Geometric()  # noqa: RUF009 - schedules are frozen values
     T: Times = Every()  # noqa: RUF009
     eta: float = 1.0
+    R_0: float | None = field(default=None, repr=False)
     state_type: ClassVar[type[State]] = PRGDState
 
     def __post_init__(self) -> None:
         check_positive("eta", self.eta)
+        if self.R_0 is not None:
+            check_positive("R_0", self.R_0)
 
     def init(self, problem: Problem, w0: Array) -> PRGDState:
         """Start at ``w0``, which must not be zero."""
-        R_0 = norm(w0)
-        if R_0 == 0.0:
+        at = problem.at(w0)
+        if at.length == 0.0:
             raise ValueError(
                 "PRGD needs a non-zero w0, since it rescales it; got norm 0. "
                 "Run GD or NGD first and pass its result.w (on the command line: --warmup gd:1000)."
             )
         if self.T(0) != 0:
             raise ValueError(f"Algorithm 1 begins with a rescaling: T(0) must be 0; got {self.T(0)}.")
-        return PRGDState(t=0, w=w0, k=0, R_0=R_0, R_k=R_0)
+        R_0 = at.length if self.R_0 is None else self.R_0
+        return PRGDState(t=0, at=at, phase=0, R_0=R_0, R_k=R_0)
 
     def step(self, problem: Problem, s: PRGDState) -> PRGDState:
         """Rescale, or take one projected step."""
-        if s.t == self.T(s.k):  # phase k begins
-            R_k = self.R.at(s.k, s.R_0, SimpleNamespace(w=s.w))
-            if not (math.isfinite(R_k) and R_k > 0.0):
-                raise ValueError(f"{self.R!r} gave the radius {R_k!r} at k = {s.k}; it must be positive.")
-            if self.T(s.k + 1) <= s.t:
-                raise ValueError(f"{self.T!r} does not advance: T({s.k + 1}) <= T({s.k}) = {s.t}.")
-            return replace(s, t=s.t + 1, w=rescale(s.w, R_k), k=s.k + 1, R_k=R_k)
-        v = s.w - self.eta * problem.unit * problem.normalized_gradient(s.w)
-        return replace(s, t=s.t + 1, w=project_ball(v, s.R_k))
+        if s.t == self.T(s.phase):  # phase k begins
+            R_k = self._radius(s)
+            w = problem.norm.rescale(s.w, R_k)
+            return replace(s, t=s.t + 1, at=problem.at(w), phase=s.phase + 1, R_k=R_k)
+        v = s.w - self.eta * problem.unit * s.at.normalized_gradient
+        return replace(s, t=s.t + 1, at=problem.at(problem.norm.project(v, s.R_k)))
+
+    def _radius(self, s: PRGDState) -> float:
+        """Return R_k, and check that the schedules are usable."""
+        k, R_k = s.phase, self.R.at(s.phase, s.R_0, s.at)
+        if not (math.isfinite(R_k) and R_k > 0.0):
+            raise ValueError(f"{self.R!r} gave the radius {R_k!r} at k = {k}; it must be positive.")
+        if self.T(k + 1) <= s.t:
+            raise ValueError(f"{self.T!r} does not advance: T({k + 1}) <= T({k}) = {s.t}.")
+        return R_k

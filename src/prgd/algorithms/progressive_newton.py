@@ -1,4 +1,4 @@
-"""Progressive-rescaling Newton: radii grow in phases, and Newton's method settles each of them."""
+"""Progressive-rescaling Newton: radii grow in phases, and Newton's method solves each of them."""
 
 from __future__ import annotations
 
@@ -6,47 +6,42 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
-from prgd._types import Array
+from prgd._types import Array, Indices
 from prgd.algorithms.base import State
 from prgd.checks import check_positive
 from prgd.losses import EXPONENTIAL
 from prgd.norms import norm, project_ball
-from prgd.problem import Problem
-from prgd.solvers.active_rows import EPSILON, ActiveRows, Indices
+from prgd.problem import NO_ROWS, Evaluation, Problem
+from prgd.solvers.active_rows import EPSILON, ActiveRows
 
-FORCING = 0.1  # a Newton system is solved to this share of its right-hand side, or to the phase's limit
-GROWTH = 4.0  # a step may leave a gradient this much longer, where it flattens the slope along itself
-LEAST_STEP = 2.0**-20
-SMALLEST_START = 1e-12  # of the first penalty: a w0 that asks for less is longer than rounding allows
+FORCING = 0.1  # a Newton system is solved to this fraction of its right-hand side, or to the phase's limit
+GROWTH = 4.0  # a step may leave a gradient this many times longer, if it flattens the slope along itself
+MIN_STEP = 2.0**-20  # the line search gives up below this fraction of Newton's step
+MIN_START = 1e-12  # a w0 that asks for a smaller fraction of the first penalty is longer than rounding allows
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ProgressiveNewtonState(State):
     """State of progressive-rescaling Newton.
 
     Attributes
     ----------
-    k : the phase, counted from 1.
-    R_k : the norm that the rescaling of this phase aimed at.
+    R_k : the norm at which the rescaling of this phase aimed.
     lam : the penalty of this phase.
     active : rows whose margins were near the smallest when the phase began; empty before the first.
     row_reads : rows read so far divided by n, the two products of a conjugate-gradient step included.
-    settled : rounding hides what a smaller penalty would change; w stays.
+    is_done : rounding hides what a smaller penalty would change; w stays.
     """
 
-    k: int
-    R_k: float
     lam: float
     active: Indices
     row_reads: float
-    settled: bool
+    is_done: bool
 
 
 @dataclass(frozen=True)
 class ProgressiveNewton:
-    r"""Progressive-rescaling Newton: grow the norm by rescaling, settle each phase by Newton steps.
+    r"""Progressive-rescaling Newton: grow the norm by rescaling, solve each phase by Newton steps.
 
     An extension of ours, not an algorithm of the paper. A phase minimises
 
@@ -54,7 +49,7 @@ class ProgressiveNewton:
         \qquad w(\lambda) = \frac{\gamma^* w^*}{\lambda} + c + o(1)
 
     (minimised over the intercept where there is one). At its minimiser ``Z^T p = lam w``: the direction
-    has settled at this radius. Then lam is divided by rho, and to leading order the path asks
+    has converged at this radius. Then lam is divided by rho, and to leading order the path asks
     for the progressive rescaling of Algorithm 1, w times rho. Only c must not be multiplied, so
     the first Newton step of a phase corrects the rescaling by one linear system,
 
@@ -63,7 +58,7 @@ class ProgressiveNewton:
 
     and more Newton steps follow until ``||grad F|| <= min(tol, sqrt(g)) lam ||w||``. Here g is the
     second part of the split gap (the radius is too soft) over the upper bound; the first part (the
-    direction has not settled) is about ``(||grad F|| / lam ||w||)^2 / 2``, so at most half of the second.
+    direction has not converged) is about ``(||grad F|| / lam ||w||)^2 / 2``, so at most half of the second.
 
     Systems are solved by conjugate gradients on the active rows, those with a margin within 28 of the
     smallest. They are found by one pass when a phase begins, and again where the tally of a step shows
@@ -80,7 +75,7 @@ class ProgressiveNewton:
     -----
     The path starts at ``lam = 1 / problem.unit``, or at ``||Z^T p|| / ||w0||`` where w0 points along its own
     ``Z^T p`` (a cosine above 0.9); any other w0 is shortened to ``sqrt(problem.unit)``, since few rows would
-    carry weight at a long one and Newton's steps would see the others too late. The path ends (`settled`)
+    carry weight at a long one and Newton's steps would see the others too late. The path ends (`is_done`)
     where the rounding of the margins hides the gradient, near ``lam = 1e-14 / problem.unit``;
     further steps cost nothing. The relative gap is about ``lam log(n) / gamma_star^2`` on the path.
 
@@ -114,62 +109,63 @@ class ProgressiveNewton:
                 "ProgressiveNewton needs loss='exponential': log L is convex there; "
                 f"got loss={str(problem.loss)!r}. The separator of largest margin is the same."
             )
-        lam, length, upper = 1.0 / problem.unit, norm(w0), problem.upper_bound(w0)
-        if length > 0.0:
-            share = upper / length / lam
-            is_on_path = (
-                SMALLEST_START < share < 1.0 and float(problem.dual(w0) @ (w0 / length)) > 0.9 * upper
-            )
-            if is_on_path:
-                lam *= share
-            else:
-                w0 = project_ball(w0, math.sqrt(problem.unit))
-        return ProgressiveNewtonState(0, w0, 1, norm(w0), lam, np.empty(0, np.int64), 1.0, False)
+        lam, at = 1.0 / problem.unit, problem.at(w0)
+        if at.length > 0.0:
+            fraction = at.upper / at.length / lam
+            along = float(at.dual_vector @ (w0 / at.length))
+            if MIN_START < fraction < 1.0 and along > 0.9 * at.upper:  # w0 is on the path
+                lam *= fraction
+            elif (shortened := project_ball(w0, math.sqrt(problem.unit))) is not w0:
+                at = problem.at(shortened)
+        return ProgressiveNewtonState(
+            t=0, at=at, phase=1, R_k=at.length, lam=lam, active=NO_ROWS, row_reads=1.0, is_done=False
+        )
 
     def step(self, problem: Problem, s: ProgressiveNewtonState) -> ProgressiveNewtonState:
-        """Take one Newton step; where the phase is solved, the step that rescales."""
-        w, length, upper = s.w, norm(s.w), problem.upper_bound(s.w)
-        if s.settled or upper == 0.0:  # with an upper bound of 0 there is no separator to look for
-            return replace(s, t=s.t + 1, settled=True)
-        softness = max(problem.gap_split(w)[1], 0.0) / upper if length > 0.0 else 1.0
-        # rounded margins blur the gradient by eps max||x||^2 ||w||
+        """Take one Newton step; if the phase is solved, the step that rescales."""
+        at, w = s.at, s.w
+        if s.is_done or at.upper == 0.0:  # with an upper bound of 0 there is no separator to look for
+            return replace(s, t=s.t + 1, is_done=True)
+        softness = max(at.gap_split[1], 0.0) / at.upper if at.length > 0.0 else 1.0
+        # Rounded margins blur the gradient by eps max||x||^2 ||w||.
         blur = EPSILON * problem.max_norm**2 / s.lam
         limit = max(min(self.tol, math.sqrt(softness)), blur)
-        g, ray = problem.dual(w) - s.lam * w, None
-        if norm(g) <= limit * s.lam * length:  # the phase is solved
+        g, ray = at.dual_vector - s.lam * w, None
+        if norm(g) <= limit * s.lam * at.length:  # the phase is solved
             if blur * self.rho > 0.1:
-                return replace(s, t=s.t + 1, settled=True)
-            s = replace(s, k=s.k + 1, R_k=self.rho * length, lam=s.lam / self.rho, active=s.active[:0])
-            g, ray = problem.dual(w) - s.lam * w, w
-        rows = ActiveRows.find(problem, w, s.active)
-        residual = min(FORCING * norm(g), limit * max(s.lam * length, 0.1 * upper))
+                return replace(s, t=s.t + 1, is_done=True)
+            R_k, lam = self.rho * at.length, s.lam / self.rho
+            s = replace(s, phase=s.phase + 1, R_k=R_k, lam=lam, active=NO_ROWS)
+            g, ray = at.dual_vector - s.lam * w, w
+        rows = ActiveRows.find(problem, at, s.active)
+        residual = min(FORCING * norm(g), limit * max(s.lam * at.length, 0.1 * at.upper))
         direction = rows.solve(s.lam, g, residual, ray)
-        w_next = self._search(problem, rows, s.lam, g, direction)
+        found = self._search(problem, rows, s.lam, g, direction)
         s = replace(s, t=s.t + 1, row_reads=s.row_reads + float(rows.reads))
-        if w_next is not None:
-            return replace(s, w=w_next, active=rows.indices)
-        # a row outside the active ones may have stopped the search: look at all of them before giving up
-        return replace(s, active=s.active[:0], settled=s.active.size == 0)
+        if found is not None:
+            return replace(s, at=found, active=rows.indices)
+        # A row outside the active ones may have stopped the search: ask all rows before giving up.
+        return replace(s, active=NO_ROWS, is_done=s.active.size == 0)
 
     def _search(
         self, problem: Problem, rows: ActiveRows, lam: float, g: Array, direction: Array
-    ) -> Array | None:
+    ) -> Evaluation | None:
         """Return the first ``w + size direction`` with a better gradient, for size eta, eta / 2, ..."""
         size = self.eta
-        slope, most = float(g @ direction), GROWTH * max(norm(g), lam * norm(rows.w))
+        slope, max_length = float(g @ direction), GROWTH * max(norm(g), lam * norm(rows.w))
 
         def is_better(new: Array, strictness: float) -> bool:
             is_flatter = abs(float(new @ direction)) <= (1.0 - strictness) * slope
             length = norm(new)
-            return length <= (1.0 - strictness * size) * norm(g) or (is_flatter and length <= most)
+            return length <= (1.0 - strictness * size) * norm(g) or (is_flatter and length <= max_length)
 
         rows.aim(direction)
-        while size >= LEAST_STEP:
+        while size >= MIN_STEP:
             w_next = rows.w + size * direction
-            if is_better(rows.dual(size) - lam * w_next, 0.1):
-                w_next.flags.writeable = False  # the problem then knows it again, and `run` pays no pass
+            if is_better(rows.dual_vector(size) - lam * w_next, 0.1):
                 rows.reads += 1.0
-                if is_better(problem.dual(w_next) - lam * w_next, 0.05):
-                    return w_next
+                at = problem.at(w_next)  # the state of the next step, if it is better over all rows too
+                if is_better(at.dual_vector - lam * at.w, 0.05):
+                    return at
             size *= 0.5
         return None

@@ -1,6 +1,5 @@
 """The certified maximum-margin solver."""
 
-from prgd.maxmargin.result import Check, MaxMarginResult
-from prgd.maxmargin.solve import max_margin
+from prgd.maxmargin.solve import Round, max_margin
 
-__all__ = ["Check", "MaxMarginResult", "max_margin"]
+__all__ = ["Round", "max_margin"]

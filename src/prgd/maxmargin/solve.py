@@ -15,24 +15,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array
+from prgd.certificate import Certificate, DualWeights
 from prgd.checks import check_integer, check_positive
-from prgd.maxmargin.result import MaxMarginResult
 from prgd.norms import norm
 from prgd.problem import Problem
-from prgd.result import Status
-from prgd.rows import DenseRows, SparseRows
-from prgd.rows.base import Worst, default_threads
+from prgd.result import History, Result, Status
+from prgd.rows.arrays import ArrayRows
+from prgd.rows.queries import Smallest, TallyAt
 from prgd.solvers import pairwise_descent as pairs
 from prgd.solvers.gordan import is_proven, vanishing_weights
 from prgd.solvers.interior_point import interior
 from prgd.solvers.polish import active_set, polish, primal
 from prgd.solvers.working_set import WorkingSet, all_rows
+from prgd.threads import default_threads
 
 _FEW_ROWS, _FEW_ENTRIES, _FEW_PRODUCTS = 256, 2**23, 10**9  # all rows are taken at once
 _MANY_DIMENSIONS, _MOST_AT_ONCE = 10, 2048  # so many for each row: most rows will carry weight
@@ -42,6 +43,17 @@ _EPS = float(np.finfo(np.float64).eps)
 _MOST_ROWS = 5000  # of the working set before idle rows go: a Gram matrix of 200 MB
 _MOST_FLAT_ROWS = 20_000  # where no Gram matrix is needed
 _MOST_GRAM_ROWS = 20_000  # that carry weight, or nearly: a Gram matrix of 3.2 GB
+
+
+class Round(NamedTuple):
+    """One row of the history of `max_margin`: the bounds after a round, and what it took to get there."""
+
+    passes: float
+    margin: float
+    upper_bound: float
+    gap: float
+    working_set: int
+    seconds: float
 
 
 @dataclass
@@ -56,13 +68,13 @@ class _Best:
     rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     p: Array = field(default_factory=lambda: np.zeros(0))
     passes: float = 0.0
-    history: list[dict[str, float]] = field(default_factory=list)
+    history: list[Round] = field(default_factory=list)
 
     @property
     def gap(self) -> float:
         return max(0.0, (self.upper - self.lower) / self.upper) if self.upper > 0.0 else np.inf
 
-    def see_w(self, w: Array, worst: tuple[Worst, ...]) -> float:
+    def see_w(self, w: Array, worst: tuple[Smallest, ...]) -> float:
         """Take ``w`` if its margin is the best; return the intercept that it goes with."""
         b, smallest = 0.0, sum(group.smallest for group in worst) / len(worst)
         if self.problem.fit_intercept:
@@ -87,11 +99,11 @@ def max_margin(
     tol: float = 1e-6,
     max_passes: int = 1000,
     polish: bool = True,
-    callback: Callable[[dict[str, float]], None] | None = None,
+    callback: Callable[[Round], None] | None = None,
     verbose: int = 0,
     n_threads: int | None = None,
     w0: Any = None,
-) -> MaxMarginResult:
+) -> Result:
     r"""Return the maximum-margin separator with a certified relative gap of at most ``tol``.
 
     .. math:: \gamma^\star = \max_{\|w\| = 1, b} \min_i y_i (\langle w, x_i \rangle + b)
@@ -120,7 +132,7 @@ def max_margin(
 
     Returns
     -------
-    MaxMarginResult
+    Result
 
     Examples
     --------
@@ -140,14 +152,8 @@ def max_margin(
     started = time.perf_counter()
 
     def tell(working: int) -> None:
-        entry = {
-            "passes": best.passes,
-            "margin": best.lower,
-            "upper_bound": best.upper,
-            "gap": best.gap,
-            "working_set": float(working),
-            "seconds": time.perf_counter() - started,
-        }
+        seconds = time.perf_counter() - started
+        entry = Round(best.passes, best.lower, best.upper, best.gap, working, seconds)
         best.history.append(entry)
         if verbose:
             print(_line(entry))
@@ -155,7 +161,7 @@ def max_margin(
             callback(entry)
 
     make = all_rows if _is_small(problem) else WorkingSet
-    working = make(problem.rows, problem.fit_intercept, n_threads or default_threads())
+    working = make(problem, n_threads or default_threads())
     try:
         status = _solve(problem, best, working, tol, max_passes, polish, tell, start)
     except KeyboardInterrupt:
@@ -172,10 +178,10 @@ def _check_start(w0: Any, d: int) -> Array:
     return w
 
 
-def _line(entry: dict[str, float]) -> str:
+def _line(entry: Round) -> str:
     return (
-        f"passes {entry['passes']:6.1f}  rows {entry['working_set']:6.0f}  "
-        f"{entry['margin']:.9g} <= gamma_star <= {entry['upper_bound']:.9g}  gap {entry['gap']:.2e}"
+        f"passes {entry.passes:6.1f}  rows {entry.working_set:6.0f}  "
+        f"{entry.margin:.9g} <= gamma_star <= {entry.upper_bound:.9g}  gap {entry.gap:.2e}"
     )
 
 
@@ -189,12 +195,12 @@ def _solve(
     tell: Callable[[int], None],
     w: Array | None,
 ) -> Status:
-    rows, groups = problem.rows, 2 if problem.fit_intercept else 1
+    groups = 2 if problem.fit_intercept else 1
     if working.size == 0:
         if w is None:
             w = _mean(problem)
             best.passes += 1
-        worst = rows.worst(w, _first_rows(problem), problem.fit_intercept, np.empty(0, np.int64))
+        worst = problem.smallest(w, _first_rows(problem))
         best.passes += 1
         best.see_w(w, worst)
         working.add(np.concatenate([group.indices for group in worst]))
@@ -224,7 +230,7 @@ def _solve(
         if upper <= 1e-6 * problem.max_norm and (none := vanishing_weights(working, groups, p)) is not None:
             best.see_p(norm(working.combine(none)) / groups, working.indices, none / groups)
             if best.w.size == 0:  # some w is better than none
-                best.see_w(w := _mean(problem), rows.worst(w, 1, problem.fit_intercept, working.indices))
+                best.see_w(w := _mean(problem), problem.smallest(w, 1, working.indices))
                 best.passes += 2
             return Status.NOT_SEPARABLE if is_proven(working, none) else Status.STALLED
         if use_polish and _EPS * problem.max_norm**2 > 0.1 * tol * upper**2 and violation <= 0.1:
@@ -232,7 +238,7 @@ def _solve(
         elif direction is not None:
             u = direction * (upper / norm(direction))
         most = max(64, int(np.count_nonzero(p)))  # rows that join: about as many as carry weight
-        worst = rows.worst(u, most, problem.fit_intercept, working.indices)
+        worst = problem.smallest(u, most, working.indices)
         best.passes += 1 + working.size / problem.n
         b = best.see_w(u, worst)
         tell(working.size)
@@ -240,7 +246,7 @@ def _solve(
             return Status.CERTIFIED
         if best.passes >= max_passes:
             return Status.MAX_PASSES
-        if len(best.history) > _PATIENCE and best.gap > 0.999 * best.history[-1 - _PATIENCE]["gap"]:
+        if len(best.history) > _PATIENCE and best.gap > 0.999 * best.history[-1 - _PATIENCE].gap:
             return Status.STALLED
         outside = _violators(worst, b, (1.0 - 0.5 * tol) * upper**2, most)
         if outside.size:
@@ -263,8 +269,8 @@ def _solve(
 
 def _mean(problem: Problem) -> Array:
     """Return the mean of the rows z_i; with an intercept, the sum of the means of both classes."""
-    tallies = problem.rows.tallies(np.zeros(problem.d), problem.loss, problem.fit_intercept)
-    return np.asarray(np.sum([tally.mean_row for tally in tallies], axis=0))
+    tally = problem.ask(TallyAt(np.zeros(problem.d), problem.loss, problem.fit_intercept))
+    return np.asarray(tally.mean_rows.sum(axis=0))
 
 
 def _is_small(problem: Problem) -> bool:
@@ -272,9 +278,9 @@ def _is_small(problem: Problem) -> bool:
     n, d = problem.n, problem.d
     if n > (_FEW_ROWS if d < _MANY_DIMENSIONS * n else _MOST_AT_ONCE):
         return False
-    if isinstance(problem.rows, SparseRows):
+    if problem.rows.is_sparse:
         return True
-    return isinstance(problem.rows, DenseRows) and n * d <= _FEW_ENTRIES and n * n * d <= _FEW_PRODUCTS
+    return isinstance(problem.rows, ArrayRows) and n * d <= _FEW_ENTRIES and n * n * d <= _FEW_PRODUCTS
 
 
 def _first_rows(problem: Problem) -> int:
@@ -311,7 +317,7 @@ def _interior(working: WorkingSet, groups: int, start: Array, tol: float) -> tup
     return found.p, found.w
 
 
-def _violators(worst: tuple[Worst, ...], b: float, level: float, most: int) -> npt.NDArray[np.int64]:
+def _violators(worst: tuple[Smallest, ...], b: float, level: float, most: int) -> npt.NDArray[np.int64]:
     """Return the ``most`` rows of smallest margin at intercept b, if below the level."""
     signs = (1.0, -1.0)[: len(worst)]
     margins = np.concatenate([group.margins + b * sign for group, sign in zip(worst, signs, strict=True)])
@@ -320,34 +326,29 @@ def _violators(worst: tuple[Worst, ...], b: float, level: float, most: int) -> n
     return indices[order[margins[order] < level]]
 
 
-def _result(
-    problem: Problem, best: _Best, working: WorkingSet, status: Status, tol: float
-) -> MaxMarginResult:
+def _result(problem: Problem, best: _Best, working: WorkingSet, status: Status, tol: float) -> Result:
     order = np.argsort(best.rows)
     support, values = best.rows[order], best.p[order]
-    signs = problem.rows.signs(support) if problem.fit_intercept else np.ones(support.size, np.int8)
+    signs = problem.signs(support) if problem.fit_intercept else np.ones(support.size, np.int8)
     values = _exact_sums(values, signs, problem.fit_intercept)
     upper = norm(working.combine_rows(support, values))  # of the weights as returned
-    gap = max(0.0, (upper - best.lower) / upper) if upper > 0.0 else np.inf
-    if status is Status.CERTIFIED and gap > tol:
-        status = Status.STALLED  # at the rounding floor the returned weights prove a little less
     if best.w.size == 0:  # no w but 0 was seen: all rows are zero, or the same with an intercept
         best.w, best.lower = np.zeros(problem.d), 0.0
-    length = norm(best.w)
-    scale = 1.0 / (best.lower * length) if best.lower > 0.0 else 1.0 / (length or 1.0)
-    return MaxMarginResult(
-        coef=best.w * scale,
-        intercept=best.b * scale,
-        margin=best.lower,
-        upper_bound=upper,
-        gap=gap,
-        support=support,
-        dual=values,
-        n=problem.n,
-        passes=best.passes,
+    certificate = Certificate(best.lower, upper, best.w, best.b, DualWeights(support, values))
+    if status is Status.CERTIFIED and certificate.gap > tol:
+        status = Status.STALLED  # at the rounding floor the returned weights prove a little less
+    return Result(
+        w=best.w,
         status=status,
+        t=len(best.history),
+        certificate=certificate,
+        history=History(best.history, Round._fields),
+        passes=best.passes,
+        algorithm=f"max_margin(tol={tol!r})",
+        problem=repr(problem),
+        n=problem.n,
         fit_intercept=problem.fit_intercept,
-        history=best.history,
+        classes=problem.classes,
     )
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.problem import as_rows
-from prgd.rows import ChunkedRows, Rows
+from prgd.rows import Combine, MarginsAt, Measure, Rows, as_rows
+from prgd.rows.blocks import times_signs
 
 _BLOCK_ENTRIES = 2**20  # entries of the block of rows that is held at a time
 _MIN_STORED_ROWS = 256  # rows of a block of CSR rows, at least: one call of SciPy for each
@@ -37,31 +37,36 @@ class LiftedRows:
     """
 
     def __init__(self, X: Any, y: Any, *, fit_intercept: bool) -> None:
-        self.rows: Rows = as_rows(X, y, None, None)
-        if self.rows.weights().size and not self.rows.weights().all():
+        self.rows: Rows = as_rows(X, y)
+        labels = self.rows.labels
+        if labels.sample_weight.size and not labels.sample_weight.all():
             raise ValueError("Rows of sample weight 0 do not count for separability: leave them out of X.")
-        if fit_intercept and min(self.rows.class_weights) == 0.0:
+        if fit_intercept and min(labels.class_weights) == 0.0:
             raise ValueError(
                 "fit_intercept=True needs rows of both classes; got one. Give y, or use fit_intercept=False."
             )
         self.n, self.d = self.rows.n, self.rows.d
         self.fit_intercept = fit_intercept
         self.width = self.d + int(fit_intercept)
-        self.signs = self.rows.signs()
-        self.max_norm = self.rows.measure().max_norm
+        self.signs = labels.signs
+        self.max_norm = self.rows.ask(Measure()).max_norm
 
     def fits_dense(self, count: int) -> bool:
         """Say whether a dense copy of ``count`` rows is small enough to carry a proof."""
         return count * self.width <= MAX_DENSE_ENTRIES
 
+    def lift(self, w: Array, intercept: float) -> Array:
+        """Return v, which is ``(w, b)`` with an intercept and w without."""
+        return np.append(w, intercept) if self.fit_intercept else w
+
     def margins(self, v: Array) -> Array:
         """Return ``<v, z_i>`` for every row, rounded."""
-        margins = self.rows.margins(np.ascontiguousarray(v[: self.d]))
+        margins = self.rows.ask(MarginsAt(np.ascontiguousarray(v[: self.d])))
         return margins + self.signs * v[self.d] if self.fit_intercept else margins
 
     def combine(self, p: Array) -> Array:
         """Return ``Z^T p``, rounded."""
-        sums = self.rows.combine(p)
+        sums = self.rows.ask(Combine.of(p))
         return np.append(sums, p @ self.signs) if self.fit_intercept else sums
 
     def normalized_weights(self, p: Array) -> Array:
@@ -96,11 +101,11 @@ class LiftedRows:
         The parts are dense arrays, or CSR arrays if the rows are stored so and ``as_stored`` is given.
         """
         step = max(_MIN_STORED_ROWS if as_stored else 1, _BLOCK_ENTRIES // self.width)
-        for start, piece in _pieces(self.rows):
+        for start, piece in self.rows.pieces():
             first, last = (int(k) for k in np.searchsorted(index, [start, start + piece.n]))
             for k in range(first, last, step):
                 part = index[k : min(k + step, last)]
-                rows = piece.take(part - start)
+                rows = times_signs(piece.take(part - start), self.signs[part])
                 if not (as_stored or isinstance(rows, np.ndarray)):
                     rows = rows.toarray()
                 yield part, self._lifted(rows, part)
@@ -114,11 +119,3 @@ class LiftedRows:
         from scipy.sparse import csr_array, hstack
 
         return hstack([rows, csr_array(ones)], format="csr")
-
-
-def _pieces(rows: Rows) -> Iterator[tuple[int, Rows]]:
-    """Yield the engines of consecutive rows with the index of their first row."""
-    if isinstance(rows, ChunkedRows):
-        yield from rows.pieces()
-    else:
-        yield 0, rows

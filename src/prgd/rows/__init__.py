@@ -1,19 +1,41 @@
-"""Engines: who computes a Tally. One protocol, one test suite."""
+"""Engines: rows in arrays, files, on a device or a cluster, all asked through one interface.
 
-from prgd.rows.base import Measure, Rows
+An engine is one file or folder here. It registers itself with `register` when it is imported, and all of
+them are imported with this package.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from prgd.rows.base import LeafRows, Query, Rows, as_rows, register
 from prgd.rows.cluster.cluster_rows import ClusterRows
 from prgd.rows.cluster.opening import open_cluster
 from prgd.rows.dense import DenseRows
+from prgd.rows.labels import Labels
 from prgd.rows.out_of_core import ChunkedRows, open_rows
+from prgd.rows.queries import Combine, MarginsAt, Measure, SmallestAt, TallyAt
 from prgd.rows.sparse import SparseRows
+
+for _module in iter_modules(__path__):
+    if not _module.name.startswith("_"):
+        import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
     "ChunkedRows",
     "ClusterRows",
+    "Combine",
     "DenseRows",
+    "Labels",
+    "LeafRows",
+    "MarginsAt",
     "Measure",
+    "Query",
     "Rows",
+    "SmallestAt",
     "SparseRows",
+    "TallyAt",
+    "as_rows",
     "open_cluster",
     "open_rows",
+    "register",
 ]

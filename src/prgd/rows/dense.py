@@ -7,15 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd.rows.base import (
-    ArrayRows,
-    Storage,
-    check_shape,
-    even_bounds,
-    frozen,
-    read_labels,
-    read_weights,
-)
+from prgd._types import Array, Indices
+from prgd.rows.arrays import ArrayRows, Storage, check_shape, even_bounds
+from prgd.rows.base import register
+from prgd.rows.labels import Labels, frozen
 
 _BLOCK = 16  # rows of a block: small enough that the memory never waits for the exponentials
 _COLUMN_BLOCK_BYTES = 2**18  # a block of columns stays in the second-level cache between its two uses
@@ -41,8 +36,8 @@ class DenseRows(ArrayRows):
     Examples
     --------
     >>> rows = DenseRows(np.array([[1.0, 0.0], [0.0, 2.0]]), [1, -1])
-    >>> rows.margins(np.array([3.0, 1.0]))
-    array([ 3., -2.])
+    >>> rows.times(np.array([3.0, 1.0]))
+    array([3., 2.])
     """
 
     def __init__(
@@ -55,14 +50,12 @@ class DenseRows(ArrayRows):
     ) -> None:
         X = as_float(X)
         n, _ = check_shape(X.shape)
-        signs, classes = read_labels(y, n)
-        weights = read_weights(sample_weight, n)
-        super().__init__(dense_storage(X), signs, weights, classes, n_threads)
+        super().__init__(dense_storage(X), Labels.read(y, sample_weight, n), n_threads)
         self._X = X
 
     @property
-    def plain_array(self) -> npt.NDArray[np.float64] | None:
-        """X itself where it lies as float64 in C order; None elsewhere."""
+    def plain_array(self) -> Array | None:
+        """X itself if it lies as float64 in C order, else None."""
         is_plain = self._X.dtype == np.float64 and self._X.flags.c_contiguous
         return self._X if is_plain else None
 
@@ -97,8 +90,15 @@ def dense_storage(X: npt.NDArray[Any]) -> Storage:
     def locate(row: int) -> int:
         return int(np.argmin(np.isfinite(X[row])))
 
-    def gather(indices: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def gather(indices: Indices) -> Array:
         return X[indices].astype(np.float64, copy=False)  # chosen rows are a copy already
 
     A = (kind, stored, *(frozen(a) for a in NO_CSR))
     return Storage(A, n, d, block, even_bounds(n, d * X.itemsize, block), locate, gather)
+
+
+def _make(X: Any, y: Any, sample_weight: Any, n_threads: int | None) -> DenseRows:
+    return DenseRows(X, y, sample_weight, n_threads=n_threads)
+
+
+register(lambda X: True, _make, last=True)  # whatever NumPy can read

@@ -10,6 +10,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
+from itertools import islice
 from pathlib import Path
 from threading import Semaphore
 from typing import Any, TypeVar
@@ -17,23 +18,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array
-from prgd.losses import Loss
-from prgd.rows.base import (
-    ArrayRows,
-    Measure,
-    NotFiniteError,
-    Signs,
-    Storage,
-    Worst,
-    default_threads,
-    pool,
-    read_labels,
-    read_weights,
-    times_signs,
-    weight_by_class,
-    worst_of,
-)
+from prgd._types import Indices
+from prgd.errors import NotFiniteError
+from prgd.rows.arrays import ArrayRows, Storage
+from prgd.rows.base import Block, M, Query, Rows
+from prgd.rows.blocks import stack_blocks
+from prgd.rows.labels import Labels
 from prgd.rows.readers.sources import (
     CsrSource,
     ParquetSource,
@@ -43,15 +33,16 @@ from prgd.rows.readers.sources import (
     libsvm_source,
     npy_source,
 )
-from prgd.tally import Tally, merge
+from prgd.threads import default_threads, pool
 
 DEFAULT_MEMORY = 2**26
-_READERS = 2  # parts that are read while every thread sums another one
+_READERS = 2  # parts that are read ahead while every thread sums another one
+_MERGE_AT_ONCE = 32  # answers of parts that are kept before they are merged
 
 T = TypeVar("T")
 
 
-class ChunkedRows:
+class ChunkedRows(Rows):
     """Rows of several sources, summed part by part within a bound on memory.
 
     Use `from_blocks` for arrays that are at hand and `open_rows` for files. ``classes`` are the two labels
@@ -59,8 +50,9 @@ class ChunkedRows:
 
     Examples
     --------
+    >>> from prgd.rows.queries import MarginsAt
     >>> blocks = [(np.eye(2), [1, -1]), (np.ones((1, 2)), [1])]
-    >>> ChunkedRows.from_blocks(blocks).margins(np.array([3.0, 1.0]))
+    >>> ChunkedRows.from_blocks(blocks).ask(MarginsAt(np.array([3.0, 1.0])))
     array([ 3., -1.,  4.])
     """
 
@@ -86,10 +78,8 @@ class ChunkedRows:
             if source.labels is not None and source.labels.shape != (source.n,):
                 raise ValueError(f"Block {i} has {source.n} rows but labels of shape {source.labels.shape}.")
         self.n, self.d = sum(source.n for source in sources), widths.pop()
-        labels = np.concatenate([np.asarray(s.labels) for s in sources]) if all(given) else None
-        self._signs, self.classes = read_labels(labels, self.n, classes)
-        self._weights = read_weights(sample_weight, self.n)
-        self.class_weights = weight_by_class(self._signs, self._weights)
+        y = np.concatenate([np.asarray(s.labels) for s in sources]) if all(given) else None
+        self.labels = Labels.read(y, sample_weight, self.n, classes)
         self._sources, self._threads = list(sources), n_threads or default_threads()
 
     @classmethod
@@ -103,22 +93,19 @@ class ChunkedRows:
         """Take a list of ``(X, y)`` blocks, dense or sparse; ``y`` is None where rows are z_i."""
         return cls([block_source(X, y) for X, y in blocks], sample_weight, n_threads=n_threads)
 
-    def signs(self, indices: npt.NDArray[np.int64] | None = None) -> Signs:
-        """Return the labels y_i as +1 or -1, of all rows or of some."""
-        return self._signs if indices is None else self._signs[indices]
+    def _answers(self, query: Query[M], labels: Labels) -> Iterator[M]:
+        """Yield the answers of the parts in their order; parts that the query does not want are not read."""
 
-    def weights(self) -> Array:
-        """Return the sample weights, empty where all are 1."""
-        return self._weights
+        def work(at: slice, part: ArrayRows) -> M:
+            try:
+                return part.ask(query.part(at), labels.part(at))
+            except NotFiniteError as error:
+                raise NotFiniteError(at.start + error.row, error.column) from None
 
-    def _each(
-        self, work: Callable[[slice, ArrayRows], T], wanted: Callable[[slice], bool] | None = None
-    ) -> Iterator[T]:
-        """Yield ``work(rows, engine)`` for the parts in their order; parts not ``wanted`` are not read."""
         offset = 0
         for source in self._sources:
             places = ((part, slice(offset + part.start, offset + part.stop)) for part in source.parts())
-            parts = (part for part, at in places if wanted is None or wanted(at))
+            parts = (part for part, at in places if query.wants(at))
             yield from self._each_of(source, offset, parts, work)
             offset += source.n
 
@@ -156,11 +143,10 @@ class ChunkedRows:
 
     def _engine(self, offset: int, rows: slice, storage: Storage, n_threads: int) -> tuple[slice, ArrayRows]:
         at = slice(offset + rows.start, offset + rows.stop)
-        weights = self._weights[at] if self._weights.size else self._weights
-        return at, ArrayRows(storage, self._signs[at], weights, self.classes, n_threads)
+        return at, ArrayRows(storage, self.labels.part(at), n_threads)
 
     def pieces(self) -> Iterator[tuple[int, ArrayRows]]:
-        """Yield the number of the first row and the engine of each part; the last one is let go then."""
+        """Yield the first row and the engine of each part; the part before is let go then."""
         offset = 0
         for source in self._sources:
             with source.reading() as load:
@@ -170,63 +156,26 @@ class ChunkedRows:
                         yield at.start, engine
             offset += source.n
 
-    def tallies(self, w: Array, loss: Loss, by_class: bool = False) -> tuple[Tally, ...]:
-        """Sum all rows at ``w``, in one reading."""
-        total: tuple[Tally, ...] = (Tally.identity(self.d),) * (2 if by_class else 1)
-        for found in self._each(lambda _, part: part.tallies(w, loss, by_class)):
-            total = tuple(merge(a, b) for a, b in zip(total, found, strict=True))
-        return total
+    def ask(self, query: Query[M], labels: Labels | None = None) -> M:
+        """Answer a query by one pass, part by part."""
+        found: list[M] = []
+        for answer in self._answers(query, self.labels if labels is None else labels):
+            found.append(answer)
+            if len(found) == _MERGE_AT_ONCE:  # so that answers do not fill the memory
+                found = [query.merge(found)]
+        if not found:  # no part was wanted, and any of them gives the answer of no rows
+            found = [part.ask(query.part(slice(0, 0))) for _, part in islice(self.pieces(), 1)]
+        return query.merge(found)
 
-    def margins(self, w: Array) -> Array:
-        """Return ``<w, z_i>`` for every row."""
-        out = np.empty(self.n)
-
-        def work(at: slice, part: ArrayRows) -> None:
-            out[at] = part.margins(w)
-
-        deque(self._each(work), maxlen=0)
-        return out
-
-    def worst(self, w: Array, most: int, by_class: bool, without: npt.NDArray[np.int64]) -> tuple[Worst, ...]:
-        """Return the rows of smallest margin, of each class if asked."""
-        return worst_of(self.margins(w), self._signs if by_class else None, most, without)
-
-    def combine(self, p: Array) -> Array:
-        """Return ``Z^T p``."""
-        found = self._each(lambda at, part: part.combine(p[at]), lambda at: bool(p[at].any()))
-        return sum(found, np.zeros(self.d))
-
-    def take(self, indices: npt.NDArray[np.int64]) -> Any:
-        """Return the rows z_i of these indices, ascending, as a float64 array or CSR matrix."""
+    def take(self, indices: Indices) -> Block:
+        """Return the rows x_i of these ascending indices."""
         found, offset = [], 0
         for source in self._sources:
             mine = slice(*np.searchsorted(indices, [offset, offset + source.n]).tolist())
             if mine.stop > mine.start:
-                block = source.take(indices[mine] - offset)
-                found.append(times_signs(block, self._signs[indices[mine]]))
+                found.append(source.take(indices[mine] - offset))
             offset += source.n
         return stack_blocks(found)
-
-    def measure(self) -> Measure:
-        """Check that all entries are finite, and measure the row norms."""
-
-        def work(at: slice, part: ArrayRows) -> Measure:
-            try:
-                return part.measure()
-            except NotFiniteError as error:
-                raise NotFiniteError(at.start + error.row, error.column) from None
-
-        found = list(self._each(work))
-        return Measure(max(m.max_norm for m in found), sum(m.zero_rows for m in found))
-
-
-def stack_blocks(blocks: list[Any]) -> Any:
-    """Put gathered rows below each other: dense where all are, else CSR."""
-    if all(isinstance(block, np.ndarray) for block in blocks):
-        return np.vstack(blocks)
-    from scipy.sparse import csr_array, vstack
-
-    return csr_array(vstack([csr_array(block) for block in blocks]))
 
 
 def open_rows(

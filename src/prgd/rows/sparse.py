@@ -7,19 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd.rows.base import (
-    MOST_SLICES,
-    SLICE_BYTES,
-    ArrayRows,
-    Storage,
-    check_shape,
-    frozen,
-    read_labels,
-    read_weights,
-)
+from prgd._types import Indices
+from prgd.rows.arrays import MAX_SLICES, SLICE_BYTES, ArrayRows, Storage, check_shape
+from prgd.rows.base import register
+from prgd.rows.labels import Labels, frozen
 
 # entries of a block: w and the sum compete for the second-level cache, so they change places seldom
-_BLOCK_ENTRIES, _MOST_BLOCK = 2**17, 4096
+_BLOCK_ENTRIES, _MAX_BLOCK = 2**17, 4096
 _NO_DENSE = np.empty((0, 0))
 
 
@@ -36,8 +30,8 @@ class SparseRows(ArrayRows):
     --------
     >>> import scipy.sparse as sp
     >>> rows = SparseRows(sp.csr_array([[1.0, 0.0], [0.0, 2.0]]), [1, -1])
-    >>> rows.margins(np.array([3.0, 1.0]))
-    array([ 3., -2.])
+    >>> rows.times(np.array([3.0, 1.0]))
+    array([3., 2.])
     """
 
     def __init__(
@@ -51,10 +45,8 @@ class SparseRows(ArrayRows):
         n, d = check_shape(X.shape)
         X = canonical_csr(X)
         check_csr(X.data, X.indices, X.indptr, d)
-        signs, classes = read_labels(y, n)
-        weights = read_weights(sample_weight, n)
         storage = csr_storage(X.data, X.indices, X.indptr, d)
-        super().__init__(storage, signs, weights, classes, n_threads)
+        super().__init__(storage, Labels.read(y, sample_weight, n), n_threads)
 
 
 def canonical_csr(X: Any) -> Any:
@@ -92,7 +84,7 @@ def csr_storage(
         part = slice(int(pointers[row]), int(pointers[row + 1]))
         return int(indices[part][np.argmin(np.isfinite(data[part]))])
 
-    def gather(rows: npt.NDArray[np.int64]) -> Any:
+    def gather(rows: Indices) -> Any:
         from scipy.sparse import csr_array
 
         counts = pointers[rows + 1] - pointers[rows]
@@ -106,8 +98,15 @@ def csr_storage(
     # a slice owns a dense vector of d numbers, zeroed and merged: a few slices for wide rows, so that two or
     # more threads have work, and many only where each has many entries for every column
     wanted = max(entries // (16 * d), min(2, entries // 2**17))
-    most = min(MOST_SLICES, wanted, entries * 12 // (SLICE_BYTES // 8))
+    most = min(MAX_SLICES, wanted, entries * 12 // (SLICE_BYTES // 8))
     cuts = np.linspace(low, last, max(most, 1) + 1)[1:-1]
     bounds = np.unique(np.concatenate(([0], np.searchsorted(pointers, cuts), [n]))).astype(np.int64)
-    block = min(max(_BLOCK_ENTRIES * n // max(entries, 1), 16), _MOST_BLOCK)
-    return Storage(A, n, d, block, bounds, locate, gather)
+    block = min(max(_BLOCK_ENTRIES * n // max(entries, 1), 16), _MAX_BLOCK)
+    return Storage(A, n, d, block, bounds, locate, gather, is_sparse=True)
+
+
+def _make(X: Any, y: Any, sample_weight: Any, n_threads: int | None) -> SparseRows:
+    return SparseRows(X, y, sample_weight, n_threads=n_threads)
+
+
+register(lambda X: hasattr(X, "tocsr"), _make)

@@ -18,19 +18,24 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.algorithms import DualAcceleration
+from prgd.algorithms.base import State
 from prgd.arithmetic import SMALLEST, RationalVector, nearest_floats, rounding_factor, shortened
+from prgd.certificate import Certificate
 from prgd.errors import ZeroRowWarning
+from prgd.loop import run
 from prgd.norms import norm
-from prgd.problem import Problem
+from prgd.problem import NO_ROWS, Problem
 from prgd.proofs.column_relations import ColumnStructure, column_structure, rows_obeying
 from prgd.proofs.directions import is_zero_on, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.power_scaling import balance_sparse
 from prgd.proofs.weights import Proof, prove_integer_weights, prove_weights, weights_prove
+from prgd.result import History, Record, Status
 from prgd.separation import proposals
 from prgd.separation.first_checks import find_cancelling_rows, scan_features
 from prgd.separation.proposals import LinearProgram, Proposal, propose_exactly
 from prgd.separation.verdict import Separability, Verdict
+from prgd.stopping import any_of
 
 SMALL_ENTRIES = 600  # a matrix with at most so many entries goes to exact arithmetic at once
 PROGRAM_ENTRIES = 500_000  # above so many entries linear programming starts from some of the rows
@@ -41,7 +46,6 @@ STEP_ENTRIES = 2e10  # entries that dual acceleration may read on scaled rows
 TRIAL_STEPS = (32, 128)  # steps after which linear programming may be tried on a few of the rows
 _DENSE_FRACTION = 0.3  # a scaled copy with a larger fraction of non-zeros is stored as a dense array
 _MODERATE = 1e150  # row norms between 1/_MODERATE and _MODERATE have squares in the floating range
-_NOTHING = np.empty(0, np.int64)
 
 
 class Found(NamedTuple):
@@ -52,7 +56,7 @@ class Found(NamedTuple):
     v: Array | None = None
     p: Array | None = None
     proof: Proof = Proof()
-    boundary: Indices = _NOTHING
+    boundary: Indices = NO_ROWS
 
 
 class Search:
@@ -60,8 +64,7 @@ class Search:
 
     def __init__(self, rows: LiftedRows) -> None:
         self.rows = rows
-        self.lower, self.best = 0.0 - rows.max_norm, np.empty(0)  # a margin, and the v that has it
-        self.upper = math.inf
+        self.certificate = Certificate(lower=0.0 - rows.max_norm)
         self.not_strict: Found | None = None  # weights that rule out strict separation
         self.hardness = np.zeros(rows.n)  # rows of small margin, or large weight, have small numbers
         self.ranges = np.ones(rows.d)
@@ -121,8 +124,8 @@ class Search:
             margin = smallest.margin / length
             if smallest.margin > 0.0:
                 margin = max(margin, SMALLEST)
-            if margin > self.lower:
-                self.lower, self.best = margin, v
+            intercept = float(v[rows.d]) if rows.fit_intercept else 0.0
+            self.certificate = self.certificate.with_lower(margin, v[: rows.d], intercept)
             if smallest.margin > 0.0:
                 exactly = f", {smallest.exact_rows} of them in fractions" if smallest.exact_rows else ""
                 how = f"{source}; proven: the margins exceed the bound on their rounding{exactly}."
@@ -150,37 +153,51 @@ class Search:
         return self._steps(problem, steps, columns)
 
     def _steps(self, problem: Problem, steps: int, columns: Indices) -> Found | None:
-        rows, algorithm = self.rows, DualAcceleration()
-        is_plain = problem.rows is rows.rows
-        state = algorithm.init(problem, np.zeros(problem.d))
-        for t in range(1, steps + 1):
-            state = algorithm.step(problem, state)
-            state.w.flags.writeable = False
-            if is_plain:
-                self._bound(problem.upper_bound(state.w))
-            if problem.smallest_margin(state.w) > 0.0:
-                v = np.append(state.w, problem.intercept(state.w)) if problem.fit_intercept else state.w
-                source = f"Found by dual acceleration in {t} steps"
-                if (found := self._prove_separation(np.ldexp(v, columns), None, source)) is not None:
-                    return found
-            if t in TRIAL_STEPS and is_plain:
-                self.hardness = problem.margins(state.w)
-                # If many rows are on the wrong side, some of them and of the others may show the overlap.
-                if np.count_nonzero(self.hardness < 0.0) > 2 * rows.width:
-                    found = self._grow(self.program.propose, self._hard_rows(5), rounds=2)
-                    if found is not None:
-                        return found
-        self.hardness = problem.margins(state.w)
+        """Run dual acceleration until an iterate, its columns scaled back, is proven to separate all rows."""
+        proven: list[Found] = []
+
+        def observe(state: State, record: Record, certificate: Certificate) -> None:
+            if state.t > 0 and (found := self._proof_at(problem, state, columns)) is not None:
+                proven.append(found)
+
+        def stop(now: Record, certificate: Certificate, history: History) -> Status | None:
+            return Status.REACHED if proven else None
+
+        rule = any_of(stop, steps)
+        result = run(problem, DualAcceleration(), stop=rule, record=None, observe=observe)
+        is_plain = problem.rows is self.rows.rows
         if is_plain:
-            v = np.append(state.w, problem.intercept(state.w)) if problem.fit_intercept else state.w
+            self._bound(result.certificate.upper)
+        if proven:
+            return proven[0]
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # `run` returns after Ctrl-C, but the search must end
+        self.hardness = problem.margins(result.w)
+        if is_plain:
+            v = self.rows.lift(result.w, problem.at(result.w).intercept)
             self._prove_separation(v, None, "")  # this call tightens the lower bound
+        return None
+
+    def _proof_at(self, problem: Problem, state: State, columns: Indices) -> Found | None:
+        """Prove separation by an iterate that separates the rows of its problem, or overlap by a few rows."""
+        rows, is_plain = self.rows, problem.rows is self.rows.rows
+        if state.at.smallest_margin > 0.0:
+            v = rows.lift(state.w, state.at.intercept) if is_plain else state.w
+            source = f"Found by dual acceleration in {state.t} steps"
+            if (found := self._prove_separation(np.ldexp(v, columns), None, source)) is not None:
+                return found
+        if is_plain and state.t in TRIAL_STEPS:
+            self.hardness = problem.margins(state.w)
+            # If many rows are on the wrong side, some of them and of the others may show the overlap.
+            if np.count_nonzero(self.hardness < 0.0) > 2 * rows.width:
+                return self._grow(self.program.propose, self._hard_rows(5), rounds=2)
         return None
 
     def _bound(self, upper: float) -> None:
         """Keep an upper bound of gamma_star that was computed as a norm ``||Z^T p||``, rounded upward."""
         n = self.rows.n
         rounding = rounding_factor(n + 9) * self.rows.max_norm + n * SMALLEST
-        self.upper = min(self.upper, upper + rounding)
+        self.certificate = self.certificate.with_upper(upper + rounding)
 
     def _hard_rows(self, times: int) -> Indices:
         """Return about ``times`` rows for each column: half of them the hardest, half spread over all."""
@@ -233,18 +250,18 @@ class Search:
         known = column_structure(rows, inside)
         weights = None if known is None else self._prove_weights(proposal, inside, known)
         if known is None or weights is None:
-            return _NOTHING
+            return NO_ROWS
         p, proof = weights
         how = _how(proposal.source, proof)
         self.not_strict = Found(Verdict.UNDECIDED, how, p=p, proof=proof, boundary=inside)
         direction: tuple[Array, RationalVector] | None = None
-        outside, separated = self._outside(inside), _NOTHING
+        outside, separated = self._outside(inside), NO_ROWS
         # If the boundary rows span all columns, only v = 0 vanishes on them.
         if known.others and not proposal.boundary.all():
             separated = proposal.rows[~proposal.boundary]
             direction = self._exact_direction(proposal, known, inside)
             if direction is None:
-                return _NOTHING
+                return NO_ROWS
             outside = self._outside(proposal.rows)
             margins = rows.margins(direction[0])[outside]
             slack = rounding_factor(rows.width + 9) * (rows.max_norm + 1.0) * norm(direction[0])
@@ -260,11 +277,11 @@ class Search:
                 return np.setdiff1d(outside, members)
             inside = np.union1d(inside, members)
             if not weights_prove(rows, inside, p, proof):
-                return _NOTHING
+                return NO_ROWS
         if direction is None:
             return Found(Verdict.NOT_SEPARABLE, how, p=p, proof=proof, boundary=inside)
         if not self._separates(*direction, inside, separated):
-            return _NOTHING
+            return NO_ROWS
         v, exact = direction
         proof = replace(proof, direction=exact)
         return Found(Verdict.QUASI_SEPARABLE, how, v=v, p=p, proof=proof, boundary=inside)
@@ -286,7 +303,7 @@ class Search:
         p = np.zeros(self.rows.n)
         p[inside] = proposal.weights[proposal.boundary]
         p = self.rows.normalized_weights(p)
-        self._bound(norm(self.rows.rows.combine(p)))
+        self._bound(norm(self.rows.combine(p)[: self.rows.d]))
         return prove_weights(self.rows, inside, p[inside], known)
 
     def _exact_direction(
@@ -312,13 +329,15 @@ class Search:
         rows = self.rows
         if found is None:
             how = "Interrupted before a proof was found." if self.is_interrupted else "All proofs failed."
-            found = self.not_strict or Found(Verdict.UNDECIDED, how, v=self.best if self.best.size else None)
-        self._bound(norm(rows.rows.combine(rows.normalized_weights(np.full(rows.n, 1.0 / rows.n)))))
-        lower, upper = self.lower, self.upper
+            w, b = self.certificate.w, self.certificate.intercept
+            found = self.not_strict or Found(Verdict.UNDECIDED, how, v=None if w is None else rows.lift(w, b))
+        uniform = rows.normalized_weights(np.full(rows.n, 1.0 / rows.n))
+        self._bound(norm(rows.combine(uniform)[: rows.d]))
+        lower, upper = self.certificate.lower, self.certificate.upper
         if found.p is not None:
             upper = 0.0
             lower = 0.0 if found.verdict is Verdict.QUASI_SEPARABLE else min(lower, 0.0)
-        coef, intercept, features = None, 0.0, _NOTHING
+        coef, intercept, features = None, 0.0, NO_ROWS
         if found.v is not None:
             coef = found.v[: rows.d]
             intercept = float(found.v[rows.d]) if rows.fit_intercept else 0.0
@@ -337,7 +356,7 @@ class Search:
             residual=math.nan if found.p is None else norm(rows.combine(found.p)),
             lower=lower,
             upper=upper,
-            separated_rows=self._outside(found.boundary) if is_partition else _NOTHING,
+            separated_rows=self._outside(found.boundary) if is_partition else NO_ROWS,
             boundary_rows=found.boundary,
             features=features,
             feature_names=names,

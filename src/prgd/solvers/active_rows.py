@@ -6,13 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from prgd._types import Array
+from prgd._types import Array, Indices
 from prgd.norms import norm
-from prgd.problem import Problem
-
-Indices = npt.NDArray[np.int64]
+from prgd.problem import Evaluation, Problem
+from prgd.rows import MarginsAt
 
 WINDOW = 28.0  # a row whose margin is this far above the smallest has a weight below e^-28 = 7e-13 of it
 MISSING = 1e-6  # share of the weight that may lie outside the active rows
@@ -49,9 +47,9 @@ class ActiveRows:
 
     def __init__(self, problem: Problem, w: Array, indices: Indices) -> None:
         self.w, self.indices, self.reads = w, indices, indices.size / problem.n
-        self._rows, self._n = problem.rows, problem.n
-        self._Z = _gather(problem.rows, indices)
-        signs, weights = problem.rows.signs()[indices], problem.rows.weights()
+        self._problem, self._n = problem, problem.n
+        self._Z = _gather(problem, indices)
+        signs, weights = problem.labels.signs[indices], problem.labels.sample_weight
         self._groups: list[Any] = [slice(None)]
         if problem.fit_intercept:
             self._groups = [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)]
@@ -62,16 +60,14 @@ class ActiveRows:
         self._margins, self._slopes = self._times(self._Z, w), np.zeros(indices.size)
 
     @classmethod
-    def find(cls, problem: Problem, w: Array, indices: Indices) -> ActiveRows:
-        """Gather the rows of an earlier look; where weight lies elsewhere, look at all rows by a pass."""
-        reads = 0.0
+    def find(cls, problem: Problem, at: Evaluation, indices: Indices) -> ActiveRows:
+        """Gather the rows found earlier; if weight lies elsewhere, find them among all rows by a pass."""
+        reads, w = 0.0, at.w
         if indices.size:
             rows = cls(problem, w, indices)
-            missing = max(MISSING, 100.0 * EPSILON * problem.max_norm * norm(w))
-            if all(
-                abs(tally.log_sum - log_sum) <= missing
-                for tally, log_sum in zip(problem.tallies(w), rows._log_sums(), strict=True)
-            ):
+            missing = max(MISSING, 100.0 * EPSILON * problem.max_norm * at.length)
+            pairs = zip(at.tally.log_sums, rows._log_sums(), strict=True)
+            if all(abs(all_rows - active) <= missing for all_rows, active in pairs):
                 return rows
             reads = rows.reads
         rows = cls(problem, w, problem.near(w, WINDOW))
@@ -87,12 +83,12 @@ class ActiveRows:
         return sums
 
     def _exponent(self, size: float) -> Array:
-        weights = self._rows.weights()
+        weights = self._problem.labels.sample_weight
         exponent = -(self._margins + size * self._slopes)
         return exponent + np.log(weights[self.indices]) if weights.size else exponent
 
     def aim(self, direction: Array) -> None:
-        """Choose the direction along which `dual` moves."""
+        """Choose the direction along which `dual_vector` moves."""
         self._slopes = self._times(self._Z, direction)
 
     def weights(self, size: float = 0.0) -> Array:
@@ -103,7 +99,7 @@ class ActiveRows:
             p[group] = part / (part.sum() * len(self._groups))
         return p
 
-    def dual(self, size: float) -> Array:
+    def dual_vector(self, size: float) -> Array:
         """Return ``Z^T p`` at ``w + size direction``."""
         return self._combine(self._Z, self.weights(size))
 
@@ -200,7 +196,7 @@ class ActiveRows:
     def _times(self, Z: Any, v: Array) -> Array:
         if Z is None:
             self.reads += 1.0
-            return self._rows.margins(v)[self.indices]
+            return self._problem.rows.ask(MarginsAt(v), self._problem.labels)[self.indices]
         self.reads += Z.shape[0] / self._n
         return np.asarray(Z @ v)
 
@@ -209,7 +205,7 @@ class ActiveRows:
             self.reads += np.count_nonzero(q) / self._n
             full = np.zeros(self._n)
             full[self.indices] = q
-            return self._rows.combine(full)
+            return self._problem.combine(full)
         self.reads += Z.shape[0] / self._n
         return np.asarray(Z.T @ q)
 
@@ -231,11 +227,11 @@ def _squares(Z: Any) -> Array:
     return np.asarray(Z.multiply(Z).sum(axis=1)).ravel()
 
 
-def _gather(rows: Any, indices: Indices) -> Any:
-    """Return the rows as a matrix, or None where a copy of them would be large."""
-    if 8 * indices.size * rows.d > GATHER_BYTES:
-        sample = rows.take(indices[:: -(-indices.size // 16)])
+def _gather(problem: Problem, indices: Indices) -> Any:
+    """Return the rows as a matrix, or None if a copy of them would be large."""
+    if 8 * indices.size * problem.d > GATHER_BYTES:
+        sample = problem.take(indices[:: -(-indices.size // 16)])
         size = sample.nbytes if isinstance(sample, np.ndarray) else sample.data.nbytes + sample.indices.nbytes
         if size / sample.shape[0] * indices.size > GATHER_BYTES:
             return None
-    return rows.take(indices)
+    return problem.take(indices)

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array
-from prgd.rows import DenseRows, Rows
-from prgd.rows.base import each
-from prgd.rows.out_of_core import stack_blocks
+from prgd.problem import Problem
+from prgd.rows.blocks import stack_blocks
+from prgd.threads import each
 
 # a column filled in more than this share of the rows, and a whole block, is cheaper in a dense product
 _DENSE_SHARE = 0.15
@@ -23,8 +23,8 @@ _MOST_ROOM = 4096  # rows to come, for which the table has room
 class WorkingSet:
     """Rows z_i of the set, in the order in which they joined, with ``G = Z Z^T``, made at the first look."""
 
-    def __init__(self, rows: Rows, by_class: bool, threads: int = 1) -> None:
-        self._rows, self.by_class, self._threads = rows, by_class, threads
+    def __init__(self, problem: Problem, threads: int = 1) -> None:
+        self._problem, self.by_class, self._threads = problem, problem.fit_intercept, threads
         self.indices = np.empty(0, np.int64)
         self.group = np.empty(0, np.int64)
         self._Z: Any = None
@@ -79,7 +79,7 @@ class WorkingSet:
     def add(self, indices: npt.NDArray[np.int64]) -> None:
         """Gather these rows."""
         indices = np.sort(indices)
-        block = self._rows.take(indices)
+        block = self._problem.take(indices)
         if self._Z is None:
             if (
                 not isinstance(block, np.ndarray)
@@ -95,7 +95,7 @@ class WorkingSet:
 
     def _name(self, indices: npt.NDArray[np.int64]) -> None:
         self.indices = np.concatenate([self.indices, indices])
-        is_minus = self._rows.signs(indices) < 0 if self.by_class else np.zeros(indices.size)
+        is_minus = self._problem.signs(indices) < 0 if self.by_class else np.zeros(indices.size)
         self.group = np.concatenate([self.group, np.asarray(is_minus, dtype=np.int64)])
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> None:
@@ -114,7 +114,7 @@ class WorkingSet:
 
     def combine_rows(self, indices: npt.NDArray[np.int64], p: Array) -> Array:
         """Return ``sum p_i z_i`` over rows of the data, in the set or not."""
-        return np.asarray(self._rows.take(indices).T @ p)
+        return np.asarray(self._problem.take(indices).T @ p)
 
     def margins(self, w: Array) -> Array:
         """Return ``<w, z_i>`` for the rows of the set."""
@@ -139,9 +139,9 @@ class WorkingSet:
 class WholeArray(WorkingSet):
     """All rows of an array in memory, where they lie: to gather them would cost more than most of a solve."""
 
-    def __init__(self, rows: Rows, X: Array, by_class: bool) -> None:
-        super().__init__(rows, by_class)
-        self._X, self._y = X, rows.signs().astype(np.float64)
+    def __init__(self, problem: Problem, X: Array) -> None:
+        super().__init__(problem)
+        self._X, self._y = X, problem.labels.signs.astype(np.float64)
         self._name(np.arange(len(X)))
 
     @property
@@ -154,7 +154,7 @@ class WholeArray(WorkingSet):
     @property
     def is_flat(self) -> bool:
         """Of so few dimensions that systems in them are cheap."""
-        return self._rows.d <= _FEW_DIMENSIONS
+        return self._problem.d <= _FEW_DIMENSIONS
 
     def _border(self, old: int) -> None:
         _multiply(self._table, self._X, 0)
@@ -176,12 +176,12 @@ class WholeArray(WorkingSet):
         return np.asarray(self._y * (self._X @ w))
 
 
-def all_rows(rows: Rows, by_class: bool, threads: int) -> WorkingSet:
+def all_rows(problem: Problem, threads: int) -> WorkingSet:
     """Return the set of all rows."""
-    if isinstance(rows, DenseRows) and (X := rows.plain_array) is not None:
-        return WholeArray(rows, X, by_class)
-    working = WorkingSet(rows, by_class, threads)
-    working.add(np.arange(rows.n))
+    if (X := problem.rows.plain_array) is not None:
+        return WholeArray(problem, X)
+    working = WorkingSet(problem, threads)
+    working.add(np.arange(problem.n))
     return working
 
 

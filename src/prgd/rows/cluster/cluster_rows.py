@@ -12,30 +12,30 @@ import concurrent.futures
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
+from itertools import pairwise
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array
-from prgd.errors import RowsLostError
-from prgd.losses import Loss
-from prgd.rows.base import Measure, NotFiniteError, Signs, Worst
+from prgd._types import Array, Indices, Signs
+from prgd.errors import NotFiniteError, RowsLostError
+from prgd.rows.base import Block, M, Query, Rows
+from prgd.rows.blocks import stack_blocks
 from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.partitions import Facts
-from prgd.rows.out_of_core import stack_blocks
-from prgd.rows.readers.sources import Indices
-from prgd.tally import Tally, merge_all
+from prgd.rows.labels import Labels
 
 _LOOK_S = 2.0  # between two looks at the workers while a pass takes long
 
 
-class ClusterRows:
+class ClusterRows(Rows):
     """Rows of persisted partitions on the workers of a Dask cluster; made by `open_cluster`.
 
     A pass sends w to every partition and gets 6 + d numbers back from each, for each class. Labels stay on
-    the workers. `signs`, `weights` and `margins` gather one number for each row, when they are asked for.
+    the workers, and come to the driver, one number for each row, only if they are asked for.
 
     Attributes
     ----------
@@ -60,12 +60,9 @@ class ClusterRows:
         self._timeout = worker_timeout
         self.names = [fact.name for fact in facts]
         self._starts = np.concatenate([[0], np.cumsum([fact.n for fact in facts])])
-        self.n, self.d, self.classes = int(self._starts[-1]), d, classes
-        self._has_weights = any(fact.has_weights for fact in facts)
-        self.class_weights = _class_weights(facts, classes)
-        self._signs: Signs | None = None
-        self._weights: Array | None = None
-        self._w: Array | None = None
+        self.n, self.d = int(self._starts[-1]), d
+        self.labels = ClusterLabels(self, facts, classes)
+        self._w: Array | None = None  # where the rows were last asked, for who goes on after a loss
 
     @property
     def dashboard(self) -> str:
@@ -87,9 +84,7 @@ class ClusterRows:
     ) -> None:
         self.close()
 
-    # A pass: one task for each partition, one answer from each
-
-    def _ask(
+    def map(
         self, task: Callable[..., Any], *own: Sequence[Any], only: Sequence[int] | None = None, **shared: Any
     ) -> list[Any]:
         """Call ``task(partition, *own of it, **shared)`` for each partition, or ``only`` some, in order."""
@@ -159,79 +154,52 @@ class ClusterRows:
             future.cancel()
             return 0
 
-    def tallies(self, w: Array, loss: Loss, by_class: bool = False) -> tuple[Tally, ...]:
-        """Sum all rows at ``w``, in one round trip."""
-        found = self._ask(worker.tally, w=w, loss=loss, by_class=by_class)
-        self._w = w.copy()
-        groups = range(2 if by_class else 1)
-        return tuple(merge_all(worker.unpack(numbers[g]) for numbers in found) for g in groups)
+    def ask(self, query: Query[M], labels: Labels | None = None) -> M:
+        """Answer a query in one round trip; labels other than the partitions' own travel with it."""
+        places = [slice(int(a), int(b)) for a, b in pairwise(self._starts)]
+        wanted = [k for k, at in enumerate(places) if query.wants(at)] or [0]
+        given = [None if labels is None or labels is self.labels else labels.part(places[k]) for k in wanted]
+        found = self.map(worker.answer, [places[k] for k in wanted], given, only=wanted, query=query)
+        for k, answer in zip(wanted, found, strict=True):
+            if isinstance(answer, worker.NotFinite):
+                error = NotFiniteError(places[k].start + answer.row, answer.column)
+                error.add_note(f"It is row {answer.row} of partition {answer.name}.")
+                raise error
+        self._w = np.array(query.w) if hasattr(query, "w") else self._w
+        return query.merge(found)
 
-    def margins(self, w: Array) -> Array:
-        """Return ``<w, z_i>`` for every row: n numbers come to the driver."""
-        found = np.concatenate(self._ask(worker.margins, w=w))
-        self._w = w.copy()
-        return found
+    def take(self, indices: Indices) -> Block:
+        """Return the rows x_i of these ascending indices."""
+        held, mine = self.split(indices)
+        return stack_blocks(self.map(worker.take, mine, only=held))
 
-    def _split(self, indices: Indices) -> tuple[list[int], list[Indices]]:
+    def split(self, indices: Indices) -> tuple[list[int], list[Indices]]:
         """Return the partitions that hold these ascending rows, and the places of the rows in each."""
         cuts = np.searchsorted(indices, self._starts)
         held = [k for k in range(len(self.names)) if cuts[k + 1] > cuts[k]]
         return held, [indices[cuts[k] : cuts[k + 1]] - self._starts[k] for k in held]
 
-    def combine(self, p: Array) -> Array:
-        """Return ``Z^T p``; only weights that are not zero travel."""
-        carried = np.flatnonzero(p)
-        held, mine = self._split(carried)
-        if not held:
-            return np.zeros(self.d)
-        values = [p[rows + self._starts[k]] for k, rows in zip(held, mine, strict=True)]
-        return sum(self._ask(worker.combine, mine, values, only=held), np.zeros(self.d))
 
-    def take(self, indices: Indices) -> Any:
-        """Return the rows z_i of these indices, ascending, as a float64 array or CSR matrix."""
-        held, mine = self._split(indices)
-        return stack_blocks(self._ask(worker.take, mine, only=held))
+class ClusterLabels(Labels):
+    """Labels that stay with their partitions; all of them are gathered once, if they are asked for."""
 
-    def measure(self) -> Measure:
-        """Check that all entries are finite, and measure the row norms."""
-        found = self._ask(worker.measure)
-        for k, facts in enumerate(found):
-            if not isinstance(facts, Measure):
-                name, row, column = facts
-                error = NotFiniteError(int(self._starts[k]) + row, column)
-                error.add_note(f"It is row {row} of partition {name}.")
-                raise error
-        return Measure(max(m.max_norm for m in found), sum(m.zero_rows for m in found))
+    def __init__(self, rows: ClusterRows, facts: Sequence[Facts], classes: npt.NDArray[Any] | None) -> None:
+        self._rows, self.classes = rows, classes
+        self._has_weights = any(fact.has_weights for fact in facts)
+        self.class_weights = _class_weights(facts, classes)
 
-    def signs(self, indices: Indices | None = None) -> Signs:
-        """Return the labels y_i as +1 or -1: of all rows, n bytes that are gathered once, or of some."""
-        if indices is not None:
-            held, mine = self._split(indices)
-            return np.concatenate([np.empty(0, np.int8), *self._ask(worker.signs, mine, only=held)])
-        if self._signs is None:
-            self._signs = np.concatenate(self._ask(worker.signs))
-        return self._signs
+    @cached_property
+    def _signs(self) -> Signs:  # type: ignore[override]
+        return np.concatenate(self._rows.map(worker.signs))
 
-    def weights(self) -> Array:
-        """Return the sample weights, empty where all are 1; gathered once."""
-        if self._weights is None:
-            self._weights = np.concatenate(self._ask(worker.weights)) if self._has_weights else np.empty(0)
-        return self._weights
+    @cached_property
+    def _sample_weight(self) -> Array:  # type: ignore[override]
+        return np.concatenate(self._rows.map(worker.sample_weight)) if self._has_weights else np.empty(0)
 
-    def worst(self, w: Array, most: int, by_class: bool, without: Indices) -> tuple[Worst, ...]:
-        """Return the rows of smallest margin, of each class if asked; ``most`` from each partition travel."""
-        left_out: list[Indices] = [np.empty(0, np.int64)] * len(self.names)
-        for k, rows in zip(*self._split(np.sort(without)), strict=True):
-            left_out[k] = rows
-        found = self._ask(worker.worst, left_out, w=w, most=most, by_class=by_class)
-        self._w = w.copy()
-        return tuple(self._merge_worst(parts, most) for parts in zip(*found, strict=True))
-
-    def _merge_worst(self, parts: Sequence[Worst], most: int) -> Worst:
-        margins = np.concatenate([part.margins for part in parts])
-        indices = np.concatenate([k + part.indices for k, part in zip(self._starts, parts, strict=False)])
-        order = np.lexsort((indices, margins))[:most]
-        return Worst(min(part.smallest for part in parts), margins[order], indices[order])
+    def at(self, indices: Indices) -> Signs:
+        """Return the labels of these ascending indices."""
+        held, mine = self._rows.split(indices)
+        return np.concatenate([np.empty(0, np.int8), *self._rows.map(worker.signs, mine, only=held)])
 
 
 def _class_weights(facts: Sequence[Facts], classes: npt.NDArray[Any] | None) -> tuple[float, float]:

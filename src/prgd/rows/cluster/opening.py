@@ -77,10 +77,11 @@ def open_cluster(
     --------
     >>> from distributed import Client
     >>> from dask import delayed
+    >>> from prgd.rows.queries import MarginsAt
     >>> blocks = [delayed((np.eye(2), [1, -1])), delayed((np.ones((1, 2)), [1]))]
     >>> with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
     ...     rows = open_cluster(blocks, client=client)
-    ...     rows.margins(np.array([3.0, 1.0]))
+    ...     rows.ask(MarginsAt(np.array([3.0, 1.0])))
     array([ 3., -1.,  4.])
     """
     check_positive("worker_timeout", worker_timeout)

@@ -17,27 +17,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array
-from prgd.losses import Loss
-from prgd.rows.base import (
-    ArrayRows,
-    Measure,
-    NotFiniteError,
-    Rows,
-    Signs,
-    Worst,
-    as_tally,
-    check_shape,
-    check_weights,
-    read_labels,
-)
+from prgd._types import Array, Indices, Signs
+from prgd.errors import NotFiniteError
+from prgd.rows.arrays import ArrayRows, check_shape
+from prgd.rows.base import Block, Query, Rows
 from prgd.rows.dense import as_float, dense_storage
+from prgd.rows.labels import Labels, check_weights, read_signs
 from prgd.rows.out_of_core import DEFAULT_MEMORY, ChunkedRows
-from prgd.rows.readers.sources import Indices, ParquetSource, Source, file_kind, npy_source, open_parquet
+from prgd.rows.readers.sources import ParquetSource, Source, file_kind, npy_source, open_parquet
 from prgd.rows.sparse import canonical_csr, check_csr, csr_storage
-from prgd.tally import Tally
 
-MOST_LABELS = 50  # that a partition reports: more are no classes
+MAX_LABELS = 50  # labels that a partition reports: more than these are no classes
 
 
 @dataclass(frozen=True)
@@ -194,7 +184,7 @@ def _count_labels(y: npt.NDArray[Any] | None, weights: Array, n: int) -> tuple[L
     if y.dtype.kind in "fc" and not np.isfinite(y).all():
         raise ValueError(f"y has a label that is not finite, at row {int(np.argmin(np.isfinite(y)))}.")
     values, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    if values.size > MOST_LABELS:
+    if values.size > MAX_LABELS:
         raise ValueError(f"y must hold two classes; got {values.size}. Is this the label column?")
     masses = np.bincount(codes, weights if weights.size else None, values.size)
     return tuple(map(Label, values.tolist(), counts.tolist(), masses.astype(float).tolist()))
@@ -232,8 +222,8 @@ class Partition:
         storage = (
             csr_storage(X.data, X.indices, X.indptr, self.d) if hasattr(X, "indptr") else dense_storage(X)
         )
-        signs, _ = read_labels(self._y, self.n, self._classes)
-        return ArrayRows(storage, signs, self._weights, self._classes, self._threads)
+        signs, _ = read_signs(self._y, self.n, self._classes)
+        return ArrayRows(storage, Labels(signs, self._weights, self._classes), self._threads)
 
 
 def build(loaded: Loaded, d: int, first: int, classes: npt.NDArray[Any] | None, n_threads: int) -> Partition:
@@ -241,58 +231,37 @@ def build(loaded: Loaded, d: int, first: int, classes: npt.NDArray[Any] | None, 
     return Partition(loaded, d, first, classes, n_threads)
 
 
-# What a pass asks of each partition
+# What the driver asks of each partition
 
 
-def tally(partition: Partition, w: Array, loss: Loss, by_class: bool) -> Array:
-    """Return the Tallies as one array: six numbers and the vector for each."""
-    found = partition.engine.tallies(w, loss, by_class)
-    return np.array(
-        [np.r_[t.shift, t.mass, t.slope_shift, t.slope_mass, t.margin, t.count, t.vector] for t in found]
-    )
+def answer(partition: Partition, at: slice, labels: Labels | None, query: Query[Any]) -> Any:
+    """Return the answer of a partition, which holds the rows ``at`` of all, or the place of a bad entry."""
+    try:
+        return partition.engine.ask(query.part(at), labels)
+    except NotFiniteError as error:
+        return NotFinite(partition.name, error.row, error.column)
 
 
-def unpack(numbers: Array) -> Tally:
-    """Return one Tally from a row of what `tally` sent."""
-    return as_tally(numbers[:6], numbers[6:])
+class NotFinite(NamedTuple):
+    """The place of an entry that is not finite: an answer, to which the driver adds the partition's place."""
+
+    name: str
+    row: int
+    column: int
 
 
-def margins(partition: Partition, w: Array) -> Array:
-    """Return ``<w, z_i>`` for every row of the partition."""
-    return partition.engine.margins(w)
-
-
-def combine(partition: Partition, indices: Indices, values: Array) -> Array:
-    """Return ``Z^T p`` over the partition, with p given where it is not zero."""
-    p = np.zeros(partition.n)
-    p[indices] = values
-    return partition.engine.combine(p)
-
-
-def take(partition: Partition, indices: Indices) -> Any:
-    """Return the rows z_i of these indices of the partition."""
+def take(partition: Partition, indices: Indices) -> Block:
+    """Return the rows x_i of these indices of the partition."""
     return partition.engine.take(indices)
 
 
-def measure(partition: Partition) -> Measure | tuple[str, int, int]:
-    """Return the facts of the rows, or where an entry is not finite."""
-    try:
-        return partition.engine.measure()
-    except NotFiniteError as error:
-        return partition.name, error.row, error.column
-
-
-def signs(partition: Partition, rows: Indices | None = None) -> Signs:
+def signs(partition: Partition, indices: Indices | None = None) -> Signs:
     """Return the labels as +1 or -1, of all rows or of some."""
-    return partition.engine.signs(rows)
+    labels = partition.engine.labels
+    return labels.signs if indices is None else labels.at(indices)
 
 
-def weights(partition: Partition) -> Array:
-    """Return the sample weights; ones where this partition has none."""
-    found = partition.engine.weights()
+def sample_weight(partition: Partition) -> Array:
+    """Return the sample weights; ones if this partition has none."""
+    found = partition.engine.labels.sample_weight
     return found if found.size else np.ones(partition.n)
-
-
-def worst(partition: Partition, without: Indices, w: Array, most: int, by_class: bool) -> tuple[Worst, ...]:
-    """Return the rows of smallest ``<w, z_i>``, at most ``most``, of each class if asked."""
-    return partition.engine.worst(w, most, by_class, without)

@@ -1,1 +1,18 @@
 """Rows of torch tensors, on any device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prgd.rows.base import Rows, register
+
+
+def _make(X: Any, y: Any, sample_weight: Any, n_threads: int | None) -> Rows:
+    from prgd.rows.gpu.tensor_rows import TensorRows  # imports torch
+
+    if n_threads is not None:
+        raise ValueError("n_threads is for arrays; tensors on the CPU take torch.set_num_threads.")
+    return TensorRows(X, y, sample_weight)
+
+
+register(lambda X: type(X).__module__.partition(".")[0] == "torch", _make)

@@ -112,7 +112,7 @@ class Kernels:
         words = (negative.view(-1, 32).long() << torch.arange(32, device=device)).sum(dim=1)
         return torch.where(words >= 2**31, words - 2**32, words).to(torch.int32)
 
-    def tallies(
+    def tally(
         self, w: Tensor, loss: Loss, by_class: bool, *, wide: bool = False, plan: Plan | None = None
     ) -> Tensor:
         """Enqueue a pass; the answer has shape (groups, 5 + d), each row as `_triton` lays it out.

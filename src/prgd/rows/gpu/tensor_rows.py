@@ -1,39 +1,37 @@
 """Rows of a torch tensor, on any device: Triton kernels on CUDA, plain torch elsewhere.
 
-The rows stay where they are. A pass sends w to the device and brings a Tally back; the solver's look at the
-smallest margins brings those few rows back.
+The rows stay where they are. A pass sends w to the device and brings a Tally back; a search for the smallest
+margins brings those few rows back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, singledispatchmethod
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array
+from prgd._types import Array, Indices
 from prgd.losses import Loss
 from prgd.norms import norm
-from prgd.rows.base import Measure, Signs, Worst, as_tally, check_shape, read_labels, read_weights
+from prgd.rows.arrays import check_shape
+from prgd.rows.base import Block, LeafRows, M, Query
+from prgd.rows.gpu.labels import DeviceLabels
 from prgd.rows.gpu.launch import Kernels, has_kernels
-from prgd.rows.gpu.tensors import Csr, as_tensor, check_finite, room
-from prgd.tally import Tally, merge_all
+from prgd.rows.gpu.tensors import Csr, Tensor, as_tensor, check_finite, room
+from prgd.rows.labels import Labels
+from prgd.rows.queries import Combine, MarginsAt, Measure, Measurement, Smallest, SmallestAt, TallyAt
+from prgd.tally import Tally, merge
 
-if TYPE_CHECKING:
-    import torch
-
-Tensor = Any  # torch.Tensor, which is not imported with prgd
-Indices = npt.NDArray[np.int64]
-
-_CHUNK_BYTES = 2**28  # of rows that torch widens to float64 at a time
-# Products in float32 are off by about 2^-24 ||x|| ||w||, and a weight by as much, relative. Beyond this norm
-# of w, in units of 1 / max ||x||, they are summed in float64, which costs a little speed.
+_CHUNK_BYTES = 2**28  # bytes of float64 rows that torch holds at a time
+# Products in float32 are off by about 2^-24 ||x|| ||w||, and a weight by as much, relative. If the norm of w
+# exceeds this, in units of 1 / max ||x||, products are summed in float64, which costs a little speed.
 _WIDE = 32.0
 
 
-class TensorRows:
+class TensorRows(LeafRows):
     """Rows of a torch tensor on any device.
 
     Parameters
@@ -62,8 +60,8 @@ class TensorRows:
     --------
     >>> import torch
     >>> rows = TensorRows(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), [1, -1])
-    >>> rows.margins(np.array([3.0, 1.0]))
-    array([ 3., -2.])
+    >>> rows.times(np.array([3.0, 1.0]))
+    array([3., 2.])
     """
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None, *, device: Any = None) -> None:
@@ -75,82 +73,55 @@ class TensorRows:
         with room(X):
             self._sparse = Csr(X) if X.layout == torch.sparse_csr else None
             self._X = X
-            self._signs, self.classes = self._read_labels(y)
-            self._weights = self._read_weights(sample_weight)
-            mass = self._weights if self._weights is not None else torch.ones((), dtype=torch.float64)
-            plus = torch.where(self._signs > 0, mass.to(self.device), 0.0).sum()
-            minus = torch.where(self._signs < 0, mass.to(self.device), 0.0).sum()
-        self.class_weights = (float(plus), float(minus))
-        self._kernels: Kernels | None = None
-        if self._sparse is None and has_kernels(X):
-            self._kernels = Kernels(X, self._signs if self.classes is not None else None, self._weights)
+            self.labels: DeviceLabels = DeviceLabels.read(y, sample_weight, self.n, device=self.device)
+        self.is_sparse = self._sparse is not None
+        self._kernels_of = _Last(self._make_kernels)
+        self._on_device = _Last(lambda labels: DeviceLabels.of(labels, self.device))
+
+    def _make_kernels(self, labels: DeviceLabels) -> Kernels | None:
+        """Return the kernels for these labels, None where torch must do."""
+        if self._sparse is not None or not has_kernels(self._X):
+            return None
+        signs = None if labels.classes is None else labels.on_device
+        return Kernels(self._X, signs, labels.weight_on_device)
 
     def __repr__(self) -> str:
         return f"TensorRows({self.n} x {self.d} {self._X.dtype} on {self.device})"
 
-    def _read_labels(self, y: Any) -> tuple[Tensor, npt.NDArray[Any] | None]:
-        """Return the labels as +1 and -1 on the device, and the two classes."""
-        import torch
+    def ask(self, query: Query[M], labels: Labels | None = None) -> M:
+        """Answer a query by one pass on the device."""
+        with room(self._X):
+            return cast(M, self._answer(query, self.labels if labels is None else self._on_device(labels)))
 
-        if isinstance(y, torch.Tensor) and y.device != self.device:
-            raise ValueError(
-                f"y must be on the device of X, {self.device}; it is on {y.device}. "
-                f"Use y.to({str(self.device)!r})."
-            )
-        if isinstance(y, torch.Tensor) and self.device.type != "cpu" and y.shape == (self.n,):
-            classes = torch.unique(y)
-            if classes.numel() == 2 and bool(torch.isfinite(classes).all()):
-                signs = torch.where(y == classes[1], 1, -1).to(torch.int8)
-                return signs, classes.cpu().numpy()
-        read, found = read_labels(y.cpu().numpy() if isinstance(y, torch.Tensor) else y, self.n)
-        return torch.from_numpy(read).to(self.device), found
+    @singledispatchmethod
+    def _answer(self, query: Query[Any], labels: DeviceLabels) -> Any:
+        return query.answer(self, labels)
 
-    def _read_weights(self, sample_weight: Any) -> Tensor | None:
-        import torch
-
-        if isinstance(sample_weight, torch.Tensor):
-            sample_weight = sample_weight.cpu().numpy()
-        self._host_weights = read_weights(sample_weight, self.n)
-        return torch.from_numpy(self._host_weights).to(self.device) if self._host_weights.size else None
-
-    @cached_property
-    def _host_signs(self) -> Signs:
-        return np.asarray(self._signs.cpu().numpy())
-
-    def signs(self, indices: npt.NDArray[np.int64] | None = None) -> Signs:
-        """Return the labels y_i as +1 or -1, of all rows or of some."""
-        return self._host_signs if indices is None else self._host_signs[indices]
-
-    def weights(self) -> Array:
-        """Return the sample weights, empty where all are 1."""
-        return self._host_weights
-
-    def measure(self) -> Measure:
-        """Check that all entries are finite, and measure the row norms."""
+    @_answer.register(Measure)
+    def _measure(self, query: Measure, labels: DeviceLabels) -> Measurement:
         return self._measured
 
     @cached_property
-    def _measured(self) -> Measure:
+    def _measured(self) -> Measurement:
         import torch
 
+        if self._sparse is not None:
+            norms = self._sparse.norms()
+            check_finite(norms, 0, self._sparse.locate)
+            return Measurement(float(norms.max()), int((norms == 0.0).sum()))
         largest, zeros = 0.0, 0
-        with room(self._X):
-            if self._sparse is not None:
-                norms = self._sparse.norms()
-                check_finite(norms, 0, self._sparse.locate)
-                return Measure(float(norms.max()), int((norms == 0.0).sum()))
-            for at in self._parts():
-                part = self._X[at]
-                if part.dtype == torch.float64:  # squares may leave the floating range
-                    scale = part.abs().amax(dim=1)
-                    safe = torch.where(scale > 0.0, scale, 1.0)
-                    norms = scale * torch.linalg.vector_norm(part / safe[:, None], dim=1)
-                else:
-                    norms = torch.linalg.vector_norm(part, dim=1, dtype=torch.float64)
-                check_finite(norms, at.start, lambda row: int((~torch.isfinite(self._X[row])).int().argmax()))
-                largest = max(largest, float(norms.max()))
-                zeros += int((norms == 0.0).sum())
-        return Measure(largest, zeros)
+        for at in self._parts():
+            part = self._X[at]
+            if part.dtype == torch.float64:  # squares may leave the floating range
+                scale = part.abs().amax(dim=1)
+                safe = torch.where(scale > 0.0, scale, 1.0)
+                norms = scale * torch.linalg.vector_norm(part / safe[:, None], dim=1)
+            else:
+                norms = torch.linalg.vector_norm(part, dim=1, dtype=torch.float64)
+            check_finite(norms, at.start, lambda row: int((~torch.isfinite(self._X[row])).int().argmax()))
+            largest = max(largest, float(norms.max()))
+            zeros += int((norms == 0.0).sum())
+        return Measurement(largest, zeros)
 
     def _parts(self) -> Iterator[slice]:
         """Cut the rows so that a float64 copy of a part is small."""
@@ -158,40 +129,36 @@ class TensorRows:
         for start in range(0, self.n, step):
             yield slice(start, min(start + step, self.n))
 
-    def tallies(self, w: Array, loss: Loss, by_class: bool = False) -> tuple[Tally, ...]:
-        """Sum all rows at ``w``, in one reading."""
-        with room(self._X):
-            if self._kernels is None:
-                return self._torch_tallies(w, loss, by_class)
-            wide = norm(w) * self.measure().max_norm > _WIDE
-            found = self._kernels.tallies(self._send(w), loss, by_class, wide=wide).cpu().numpy()
-        counts = self.class_weights if by_class else (sum(self.class_weights),)
-        return tuple(
-            as_tally(np.append(row[:5], count), row[5:]) for row, count in zip(found, counts, strict=True)
-        )
+    @_answer.register(TallyAt)
+    def _tally(self, query: TallyAt, labels: DeviceLabels) -> Tally:
+        kernels = self._kernels_of(labels)
+        if kernels is None:
+            return self._tally_by_products(query, labels)
+        wide = norm(query.w) * self._measured.max_norm > _WIDE
+        found = kernels.tally(self._send(query.w), query.loss, query.by_class, wide=wide).cpu().numpy()
+        counts = labels.class_weights if query.by_class else (sum(labels.class_weights),)
+        return Tally(np.column_stack([found[:, :5], counts]), found[:, 5:])
 
     def _send(self, v: npt.NDArray[Any]) -> Tensor:
         import torch
 
         return torch.from_numpy(np.array(v)).to(self.device)
 
-    def _torch_tallies(self, w: Array, loss: Loss, by_class: bool) -> tuple[Tally, ...]:
-        """Two products in float64, part by part."""
+    def _tally_by_products(self, query: TallyAt, labels: DeviceLabels) -> Tally:
+        """Return the Tally by two products in float64, part by part."""
         import torch
 
-        total: list[list[Tally]] = []
-        v = self._send(w)
+        parts, v, signs = [], self._send(query.w), labels.on_device
         for at, times, combine in self._products():
-            m = times(v) * self._signs[at]
-            groups = [self._signs[at] > 0, self._signs[at] < 0] if by_class else [None]
-            found = []
-            for group in groups:
-                s = torch.ones_like(m) if self._weights is None else self._weights[at]
-                s = s if group is None else torch.where(group, s, 0.0)
-                weights, scalars = _weigh(m, s, loss)
-                found.append(as_tally(scalars, np.asarray(combine(weights * self._signs[at]).cpu().numpy())))
-            total.append(found)
-        return tuple(merge_all(parts[g] for parts in total) for g in range(2 if by_class else 1))
+            m = times(v) * signs[at]
+            s = torch.ones_like(m) if labels.weight_on_device is None else labels.weight_on_device[at]
+            scalars, vectors = [], []
+            for group in [signs[at] > 0, signs[at] < 0] if query.by_class else [None]:
+                terms, numbers = _weigh(m, s if group is None else torch.where(group, s, 0.0), query.loss)
+                scalars.append(numbers)
+                vectors.append(np.asarray(combine(terms * signs[at]).cpu().numpy()))
+            parts.append(Tally(np.array(scalars), np.array(vectors)))
+        return merge(parts)
 
     def _products(self) -> Iterator[tuple[slice, Any, Any]]:
         """Yield parts of the rows, and the products of their float64 form with a vector on either side."""
@@ -202,63 +169,84 @@ class TensorRows:
             part = self._X[at].double()
             yield at, part.__matmul__, part.T.__matmul__
 
-    def _device_margins(self, w: Array) -> Tensor:
+    def _device_margins(self, w: Array, labels: DeviceLabels) -> Tensor:
         """Return all margins in float64, on the device."""
         import torch
 
-        v = self._send(w)
-        if self._kernels is not None:
-            return self._kernels.margins(v)
+        v, kernels = self._send(w), self._kernels_of(labels)
+        if kernels is not None:
+            return kernels.margins(v)
         out = torch.empty(self.n, dtype=torch.float64, device=self.device)
         for at, times, _ in self._products():
-            out[at] = times(v) * self._signs[at]
+            out[at] = times(v) * labels.on_device[at]
         return out
 
-    def margins(self, w: Array) -> Array:
-        """Return ``<w, z_i>`` for every row."""
-        with room(self._X):
-            return np.asarray(self._device_margins(w).cpu().numpy())
+    @_answer.register(MarginsAt)
+    def _margins(self, query: MarginsAt, labels: DeviceLabels) -> Array:
+        return np.asarray(self._device_margins(query.w, labels).cpu().numpy())
 
-    def worst(self, w: Array, most: int, by_class: bool, without: Indices) -> tuple[Worst, ...]:
-        """Return the rows of smallest margin, of each class if asked; only those leave the device."""
+    @_answer.register(SmallestAt)
+    def _smallest(self, query: SmallestAt, labels: DeviceLabels) -> tuple[Smallest, ...]:
+        """Only the rows that are asked for leave the device."""
         import torch
 
-        with room(self._X):
-            margins = self._device_margins(w)
-            groups = [self._signs > 0, self._signs < 0] if by_class else [None]
-            sides = [margins if g is None else torch.where(g, margins, torch.inf) for g in groups]
-            smallest = [float(side.min()) for side in sides]
-            left_out = self._send(without)
-            found = []
-            for low, side in zip(smallest, sides, strict=True):
-                side[left_out] = torch.inf
-                values, indices = torch.topk(side, min(most, self.n), largest=False)
-                kept = values < torch.inf
-                found.append(Worst(low, values[kept].cpu().numpy(), indices[kept].cpu().numpy()))
+        margins, signs = self._device_margins(query.w, labels), labels.on_device
+        groups = [signs > 0, signs < 0] if query.by_class else [None]
+        sides = [margins if g is None else torch.where(g, margins, torch.inf) for g in groups]
+        smallest = [float(side.min()) for side in sides]
+        left_out, found = self._send(query.without), []
+        for low, side in zip(smallest, sides, strict=True):
+            side[left_out] = torch.inf
+            values, indices = torch.topk(side, min(query.max_rows, self.n), largest=False)
+            kept = values < torch.inf
+            found.append(Smallest(low, values[kept].cpu().numpy(), indices[kept].cpu().numpy() + query.first))
         return tuple(found)
 
-    def combine(self, p: Array) -> Array:
-        """Return ``Z^T p`` in float64; rows with ``p_i = 0`` are not read."""
-        with room(self._X):
-            factors = self._send(p) * self._signs
-            if self._sparse is not None:
-                return np.asarray(self._sparse.combine(factors).cpu().numpy())
-            used = factors.nonzero().ravel()
-            total = np.zeros(self.d)
-            step = max(1, _CHUNK_BYTES // (8 * self.d))
-            for start in range(0, used.numel(), step):
-                rows = used[start : start + step]
-                total += (factors[rows] @ self._X[rows].double()).cpu().numpy()
+    @_answer.register(Combine)
+    def _combine(self, query: Combine, labels: DeviceLabels) -> Array:
+        c = np.zeros(self.n)
+        c[query.indices] = query.values
+        return self._combined(self._send(c) * labels.on_device)
+
+    def times(self, w: Array) -> Array:
+        """Return ``<w, x_i>`` for every row."""
+        labels = DeviceLabels.read(None, None, self.n, device=self.device)
+        return np.asarray(self._device_margins(w, labels).cpu().numpy())
+
+    def combine(self, c: Array) -> Array:
+        """Return ``X^T c`` in float64."""
+        return self._combined(self._send(c))
+
+    def _combined(self, factors: Tensor) -> Array:
+        """Return ``X^T c`` for factors on the device; rows with ``c_i = 0`` are not read."""
+        if self._sparse is not None:
+            return np.asarray(self._sparse.combine(factors).cpu().numpy())
+        used = factors.nonzero().ravel()
+        total = np.zeros(self.d)
+        step = max(1, _CHUNK_BYTES // (8 * self.d))
+        for start in range(0, used.numel(), step):
+            rows = used[start : start + step]
+            total += (factors[rows] @ self._X[rows].double()).cpu().numpy()
         return total
 
-    def take(self, indices: Indices) -> Any:
-        """Return the rows z_i of these indices, ascending, as a float64 array or CSR matrix."""
+    def take(self, indices: Indices) -> Block:
+        """Return the rows x_i of these ascending indices."""
         with room(self._X):
-            signs = self.signs()[indices]
             if self._sparse is not None:
-                return self._sparse.take(indices, signs)
-            at = self._send(indices)
-            return np.asarray(self._X[at].double().cpu().numpy()) * signs[:, None]
+                return self._sparse.take(indices)
+            return np.asarray(self._X[self._send(indices)].double().cpu().numpy())
+
+
+class _Last:
+    """What was made for the last labels: a problem asks with the same ones all the time."""
+
+    def __init__(self, make: Any) -> None:
+        self._make, self._key, self._value = make, None, None
+
+    def __call__(self, key: Any) -> Any:
+        if key is not self._key:
+            self._key, self._value = key, self._make(key)
+        return self._value
 
 
 def _weigh(m: Tensor, s: Tensor, loss: Loss) -> tuple[Tensor, Array]:
@@ -267,7 +255,7 @@ def _weigh(m: Tensor, s: Tensor, loss: Loss) -> tuple[Tensor, Array]:
 
     margins = torch.where(s > 0.0, m, torch.inf)
     if not bool((margins < torch.inf).any()):
-        return torch.zeros_like(m), np.array([-np.inf, 0.0, -np.inf, 0.0, np.inf, 0.0])
+        return torch.zeros_like(m), Tally.identity(1, 0).scalars[0]
     log_slope, log_value = loss.log_slope(margins, torch), loss.log_value(margins, torch)
     shift, slope_shift = log_value.max(), log_slope.max()
     weights, mass = s * torch.exp(log_slope - slope_shift), s * torch.exp(log_value - shift)

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from prgd.rows.base import NotFiniteError, Signs
+from prgd._types import Indices
+from prgd.errors import NotFiniteError
 
 Tensor = Any  # torch.Tensor, which is not imported with prgd
 
@@ -110,8 +110,8 @@ class Csr:
         bad = ~torch.isfinite(self._X.values()[part])
         return int(self._X.col_indices()[part][int(bad.int().argmax())])
 
-    def take(self, indices: npt.NDArray[np.int64], signs: Signs) -> Any:
-        """Return rows times their signs as a SciPy CSR array."""
+    def take(self, indices: Indices) -> Any:
+        """Return rows as a SciPy CSR array."""
         import torch
         from scipy.sparse import csr_array
 
@@ -122,6 +122,5 @@ class Csr:
         entries = torch.arange(int(starts[-1]), device=crow.device)
         entries += torch.repeat_interleave(crow[at] - starts[:-1], counts)
         values = self._X.values()[entries].cpu().numpy()
-        values *= np.repeat(signs, counts.cpu().numpy())
         columns = self._X.col_indices()[entries].cpu().numpy()
         return csr_array((values, columns, starts.cpu().numpy()), shape=(indices.size, self._X.shape[1]))

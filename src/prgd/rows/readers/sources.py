@@ -16,8 +16,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from prgd._types import Indices
 from prgd.errors import RowsLostError
-from prgd.rows.base import Storage, check_shape
+from prgd.rows.arrays import Storage, check_shape
 from prgd.rows.dense import as_float, dense_storage
 from prgd.rows.readers.libsvm import cache_libsvm
 from prgd.rows.sparse import canonical_csr, check_csr, csr_storage
@@ -29,7 +30,6 @@ BLOCKS = 4  # of a part: fewer parts have less to hand from thread to thread
 _PAGE = 4096
 LEAST_ROWS = 64  # of a part of wide rows: each part has a vector of d sums to merge
 
-Indices = npt.NDArray[np.int64]
 Load = Callable[[slice], Iterator[tuple[slice, Storage]]]
 
 

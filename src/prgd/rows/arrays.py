@@ -1,0 +1,149 @@
+"""Rows that lie in arrays, summed by the compiled kernels in threads: what dense and CSR rows share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import singledispatchmethod
+from typing import Any, cast
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.errors import NotFiniteError
+from prgd.rows.base import Block, LeafRows, M, Query
+from prgd.rows.labels import Labels, frozen
+from prgd.rows.queries import MarginsAt, Measure, Measurement, SmallestAt, TallyAt
+from prgd.tally import Tally, merge_slices
+from prgd.threads import default_threads, each
+
+# A slice is what one thread sums alone. Their number depends on the data only, never on the number
+# of threads, so that results are bit-identical on any machine with the same instruction set.
+SLICE_BYTES = 2**21
+MAX_SLICES = 64
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Arrays as the kernels take them: ``A = (kind, X, data, indices, indptr)``."""
+
+    A: tuple[Any, ...]
+    n: int
+    d: int
+    block: int  # rows that a kernel keeps in the cache between the two uses of each
+    bounds: Indices  # first row of each slice, and n
+    locate: Callable[[int], int]  # row -> the first of its columns that is not finite
+    gather: Callable[[Indices], Block]  # indices -> rows x_i as float64, dense or CSR
+    is_sparse: bool = False
+
+
+class ArrayRows(LeafRows):
+    """Rows that lie in arrays, in memory or mapped."""
+
+    def __init__(self, storage: Storage, labels: Labels, n_threads: int | None) -> None:
+        self.n, self.d, self.labels = storage.n, storage.d, labels
+        self.is_sparse = storage.is_sparse
+        self._storage = storage
+        self._threads = min(n_threads or default_threads(), storage.bounds.size - 1)
+
+    def ask(self, query: Query[M], labels: Labels | None = None) -> M:
+        """Answer a query by one pass."""
+        return cast(M, self._answer(query, self.labels if labels is None else labels))
+
+    def take(self, indices: Indices) -> Block:
+        """Return the rows x_i of these ascending indices."""
+        return self._storage.gather(indices)
+
+    def _each(self, work: Callable[[int, int], Any]) -> list[Any]:
+        """Call ``work(first, last)`` on consecutive ranges of slices, one for each thread."""
+        slices = self._storage.bounds.size - 1
+        cuts = [slices * k // self._threads for k in range(self._threads + 1)]
+        return each(lambda k: work(cuts[k], cuts[k + 1]), self._threads)
+
+    @singledispatchmethod
+    def _answer(self, query: Query[Any], labels: Labels) -> Any:
+        return query.answer(self, labels)
+
+    @_answer.register(TallyAt)
+    def _tally(self, query: TallyAt, labels: Labels) -> Tally:
+        from prgd.rows import _kernels
+
+        s = self._storage
+        slices, groups = s.bounds.size - 1, 2 if query.by_class else 1
+        scalars, vectors = np.empty((slices, groups, 6)), np.empty((slices, groups, self.d))
+        w = frozen(query.w)
+
+        def work(first: int, last: int) -> None:
+            _kernels.tally_slices(
+                s.A, labels.signs, labels.sample_weight, w, query.loss.code, s.block,
+                s.bounds, first, last, scalars, vectors,
+            )  # fmt: skip
+
+        self._each(work)
+        return merge_slices(scalars, vectors)
+
+    @_answer.register(MarginsAt)
+    def _margins(self, query: MarginsAt, labels: Labels) -> Array:
+        from prgd.rows import _kernels
+
+        s, out, w = self._storage, np.empty(self.n), frozen(query.w)
+
+        def work(first: int, last: int) -> None:
+            _kernels.margins(s.A, labels.signs, w, s.block, s.bounds[first], s.bounds[last], out)
+
+        self._each(work)
+        return out
+
+    @_answer.register(SmallestAt)
+    def _smallest(self, query: SmallestAt, labels: Labels) -> Any:
+        return query.pick(self._margins(MarginsAt(query.w), labels), labels)
+
+    @_answer.register(Measure)
+    def _measure(self, query: Measure, labels: Labels) -> Measurement:
+        from prgd.rows import _kernels
+
+        s, norms = self._storage, np.empty(self.n)
+
+        def work(first: int, last: int) -> int:
+            return int(_kernels.measure(s.A, s.bounds[first], s.bounds[last], norms))
+
+        for row in self._each(work):
+            if row >= 0:
+                raise NotFiniteError(row, s.locate(row))
+        return Measurement(float(norms.max()), int(np.count_nonzero(norms == 0.0)))
+
+    def times(self, w: Array) -> Array:
+        """Return ``<w, x_i>`` for every row."""
+        return np.asarray(self._margins(MarginsAt(w), Labels.read(None, None, self.n)))
+
+    def combine(self, c: Array) -> Array:
+        """Return ``X^T c``; rows with ``c_i = 0`` are not read."""
+        from prgd.rows import _kernels
+
+        s = self._storage
+        vectors = np.zeros((s.bounds.size - 1, self.d))
+
+        def work(first: int, last: int) -> None:
+            for k in range(first, last):
+                _kernels.weighted_sum(s.A, c, s.block, s.bounds[k], s.bounds[k + 1], vectors[k])
+
+        self._each(work)
+        return cast(Array, vectors.sum(axis=0))
+
+
+def even_bounds(n: int, row_bytes: float, block: int) -> Indices:
+    """Cut n rows of equal size into slices at multiples of ``block`` rows."""
+    slices = int(min(max(n * row_bytes // SLICE_BYTES, 1), MAX_SLICES, -(-n // block)))
+    return np.unique(np.append(np.arange(slices) * n // slices // block * block, n)).astype(np.int64)
+
+
+def check_shape(shape: Sequence[int]) -> tuple[int, int]:
+    """Return (n, d) if X is a matrix with at least one row and one column."""
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must be a matrix of shape (rows, columns); got shape {tuple(shape)}. "
+            "Use X.reshape(-1, 1) for a single feature."
+        )
+    if shape[0] == 0 or shape[1] == 0:
+        raise ValueError(f"X must have at least one row and one column; got shape {tuple(shape)}.")
+    return int(shape[0]), int(shape[1])

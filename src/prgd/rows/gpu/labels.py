@@ -1,0 +1,80 @@
+"""Labels and sample weights on a device."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd._types import Array, Signs
+from prgd.rows.gpu.tensors import Tensor
+from prgd.rows.labels import Labels, read_signs, read_weights
+
+if TYPE_CHECKING:
+    import torch
+
+
+class DeviceLabels(Labels):
+    """Labels as a tensor of +1 and -1 on the device of the rows; they come to the host only if asked for."""
+
+    def __init__(
+        self, on_device: Tensor, sample_weight: Array, classes: npt.NDArray[Any] | None = None
+    ) -> None:
+        import torch
+
+        self.on_device, self.classes = on_device, classes
+        self._sample_weight = sample_weight
+        device = on_device.device
+        self.weight_on_device = torch.from_numpy(sample_weight).to(device) if sample_weight.size else None
+
+    @classmethod
+    def read(  # type: ignore[override]
+        cls, y: Any, sample_weight: Any, n: int, *, device: torch.device
+    ) -> DeviceLabels:
+        """Check labels and weights of n rows; labels that are a tensor must be on the device of the rows."""
+        import torch
+
+        if isinstance(sample_weight, torch.Tensor):
+            sample_weight = sample_weight.cpu().numpy()
+        weights = read_weights(sample_weight, n)
+        if isinstance(y, torch.Tensor):
+            if y.device != device:
+                raise ValueError(
+                    f"y must be on the device of X, {device}; it is on {y.device}. Use y.to({str(device)!r})."
+                )
+            if device.type != "cpu" and y.shape == (n,):
+                classes = torch.unique(y)
+                if classes.numel() == 2 and bool(torch.isfinite(classes).all()):
+                    signs = torch.where(y == classes[1], 1, -1).to(torch.int8)
+                    return cls(signs, weights, classes.cpu().numpy())
+            y = y.cpu().numpy()
+        read, found = read_signs(y, n)
+        return cls(torch.from_numpy(read).to(device), weights, found)
+
+    @classmethod
+    def of(cls, labels: Labels, device: torch.device) -> DeviceLabels:
+        """Return labels on the device, themselves if they are there."""
+        import torch
+
+        if isinstance(labels, DeviceLabels) and labels.on_device.device == device:
+            return labels
+        signs = torch.from_numpy(np.array(labels.signs)).to(device)
+        return cls(signs, np.array(labels.sample_weight), labels.classes)
+
+    @cached_property
+    def _signs(self) -> Signs:  # type: ignore[override]
+        return np.asarray(self.on_device.cpu().numpy())
+
+    @cached_property
+    def class_weights(self) -> tuple[float, float]:
+        """Total weight of the rows labelled +1 and -1."""
+        import torch
+
+        mass = self.weight_on_device
+        if mass is None:
+            mass = torch.ones((), dtype=torch.float64, device=self.on_device.device)
+        plus = torch.where(self.on_device > 0, mass, 0.0).sum()
+        minus = torch.where(self.on_device < 0, mass, 0.0).sum()
+        return float(plus), float(minus)

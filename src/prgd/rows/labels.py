@@ -1,0 +1,129 @@
+"""Labels and sample weights of rows: what turns x_i into z_i = y_i x_i."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd._types import Array, Indices, Mask, Signs
+
+
+class Labels:
+    """Labels of two classes as +1 and -1, and sample weights.
+
+    Parameters
+    ----------
+    signs : int8 array of shape (n,)
+    sample_weight : array of shape (n,), or empty if all weights are 1
+    classes : array of the two labels, the one of sign -1 first, or None if the rows are z_i already
+
+    Notes
+    -----
+    An engine whose labels lie elsewhere (on a device, on a cluster) overrides `signs`, `sample_weight`,
+    `class_weights` and `at`, so that n numbers are gathered only if they are asked for.
+    """
+
+    def __init__(self, signs: Signs, sample_weight: Array, classes: npt.NDArray[Any] | None = None) -> None:
+        self.classes = classes
+        self._signs, self._sample_weight = cast(Signs, frozen(signs)), cast(Array, frozen(sample_weight))
+
+    @classmethod
+    def read(cls, y: Any, sample_weight: Any, n: int, classes: npt.NDArray[Any] | None = None) -> Labels:
+        """Check labels and weights of n rows; ``classes`` if these rows may lack one of the two."""
+        signs, classes = read_signs(y, n, classes)
+        return cls(signs, read_weights(sample_weight, n), classes)
+
+    @property
+    def signs(self) -> Signs:
+        """The labels y_i as +1 or -1."""
+        return self._signs
+
+    @property
+    def sample_weight(self) -> Array:
+        """The sample weights, empty if all are 1."""
+        return self._sample_weight
+
+    @cached_property
+    def class_weights(self) -> tuple[float, float]:
+        """Total weight of the rows labelled +1 and -1."""
+        mass = self.sample_weight if self.sample_weight.size else np.ones(self.signs.size)
+        return float(mass[self.signs > 0].sum()), float(mass[self.signs < 0].sum())
+
+    def at(self, indices: Indices) -> Signs:
+        """Return the labels of these ascending indices."""
+        return self.signs[indices]
+
+    def part(self, at: slice) -> Labels:
+        """Return the labels of a run of rows."""
+        weight = self.sample_weight
+        return Labels(self.signs[at], weight[at] if weight.size else weight, self.classes)
+
+    def groups(self, by_class: bool) -> list[Any]:
+        """Return which rows share a softmax: those of one class with an intercept, else all."""
+        return [self.signs > 0, self.signs < 0] if by_class else [slice(None)]
+
+
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a read-only view: one compiled kernel then serves writable and read-only data."""
+    view = array.view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
+def read_signs(
+    y: Any, n: int, classes: npt.NDArray[Any] | None = None
+) -> tuple[Signs, npt.NDArray[Any] | None]:
+    """Return labels as +1 and -1 (the larger class is +1), and the two classes in order.
+
+    ``None`` means that the rows are ``z_i`` already. ``classes`` are given if these labels are known to
+    be some of many: they may lack one of the two then.
+    """
+    if y is None:
+        return np.ones(n, np.int8), None
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.shape != (n,):
+        raise ValueError(f"y must hold one label for each of the {n} rows of X; got shape {labels.shape}.")
+    if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
+        raise ValueError(f"y has a label that is not finite, at row {_first(~np.isfinite(labels))}.")
+    if classes is None:
+        classes = np.unique(labels)
+    if classes.size != 2:
+        shown = ", ".join(repr(c) for c in classes[:5].tolist())
+        raise ValueError(
+            f"y must hold two classes; got {classes.size} ({shown}{', ...' if classes.size > 5 else ''}). "
+            "Keep the rows of two classes, or solve one class against the rest."
+        )
+    return np.where(labels == classes[1], 1, -1).astype(np.int8), classes
+
+
+def read_weights(sample_weight: Any, n: int) -> Array:
+    """Return sample weights as float64, empty if none are given."""
+    weights = check_weights(sample_weight, n)
+    if weights.size and not weights.any():
+        raise ValueError("sample_weight is zero everywhere: no row is left.")
+    return weights
+
+
+def check_weights(sample_weight: Any, n: int) -> Array:
+    """Return the weights of some of the rows, which may all be zero."""
+    if sample_weight is None:
+        return np.empty(0)
+    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight must hold one number for each of the {n} rows; got shape {weights.shape}."
+        )
+    allowed = np.isfinite(weights) & (weights >= 0.0)
+    if not allowed.all():
+        bad = _first(~allowed)
+        raise ValueError(f"sample_weight must be finite and not negative; row {bad} has {weights[bad]!r}.")
+    return weights
+
+
+def _first(bad: Mask) -> int:
+    return int(np.argmax(bad))

@@ -1,0 +1,198 @@
+"""The questions that the library asks of rows, each answered by one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.losses import Loss
+from prgd.rows.base import LeafRows, Query
+from prgd.rows.labels import Labels
+from prgd.tally import Tally, merge
+
+
+class Measurement(NamedTuple):
+    """Facts of the rows: the largest norm, and the number of zero rows."""
+
+    max_norm: float
+    zero_rows: int
+
+
+class Smallest(NamedTuple):
+    """The rows of a group with the smallest margins.
+
+    Attributes
+    ----------
+    smallest : float
+        The smallest margin of all rows of the group, infinite if it has none.
+    margins, indices : ndarray
+        The rows of smallest margin among those that were asked for, in ascending order of margin.
+    """
+
+    smallest: float
+    margins: Array
+    indices: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class TallyAt(Query[Tally]):
+    """Sum all rows at ``w``: the Tally of one group, or of each class."""
+
+    w: Array
+    loss: Loss
+    by_class: bool = False
+
+    def answer(self, rows: LeafRows, labels: Labels) -> Tally:
+        """Weigh the margins and combine the rows: two products instead of one pass."""
+        margins, weight = rows.times(self.w) * labels.signs, labels.sample_weight
+        scalars, vectors = [], []
+        for group in labels.groups(self.by_class):
+            s = np.zeros(rows.n)
+            s[group] = weight[group] if weight.size else 1.0
+            terms, numbers = weigh(margins, s, self.loss)
+            scalars.append(numbers)
+            vectors.append(rows.combine(terms * labels.signs))
+        return Tally(np.array(scalars), np.array(vectors))
+
+    def merge(self, parts: Sequence[Tally]) -> Tally:
+        """Merge Tallies."""
+        return merge(parts)
+
+
+def weigh(m: Array, s: Array, loss: Loss) -> tuple[Array, Array]:
+    """Return ``s_i (-l'(m_i))`` and the scalars of a Tally, all relative to the largest terms."""
+    margins = np.where(s > 0.0, m, np.inf)
+    if not (margins < np.inf).any():
+        return np.zeros_like(m), Tally.identity(1, 0).scalars[0]
+    log_slope, log_value = loss.log_slope(margins), loss.log_value(margins)
+    shift, slope_shift = log_value.max(), log_slope.max()
+    terms, mass = s * np.exp(log_slope - slope_shift), s * np.exp(log_value - shift)
+    return terms, np.array([shift, mass.sum(), slope_shift, terms.sum(), margins.min(), s.sum()])
+
+
+@dataclass(frozen=True, eq=False)
+class MarginsAt(Query[Array]):
+    """Return ``<w, z_i>`` for every row: n numbers."""
+
+    w: Array
+
+    def answer(self, rows: LeafRows, labels: Labels) -> Array:
+        """Multiply."""
+        return rows.times(self.w) * labels.signs
+
+    def merge(self, parts: Sequence[Array]) -> Array:
+        """Join the margins of consecutive parts."""
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class SmallestAt(Query[tuple[Smallest, ...]]):
+    """Find the ``max_rows`` rows of smallest ``<w, z_i>``, of all rows or of each class.
+
+    Rows ``without`` (ascending) count in `Smallest.smallest` only. The answer does not grow with n.
+    """
+
+    w: Array
+    max_rows: int
+    by_class: bool
+    without: Indices
+    first: int = 0  # index of the first row that this query is about
+
+    def part(self, at: slice) -> SmallestAt:
+        """Keep what ``without`` says about these rows."""
+        mine = slice(*np.searchsorted(self.without, [at.start, at.stop]).tolist())
+        return replace(self, without=self.without[mine] - at.start, first=self.first + at.start)
+
+    def answer(self, rows: LeafRows, labels: Labels) -> tuple[Smallest, ...]:
+        """Pick from all margins."""
+        return self.pick(MarginsAt(self.w).answer(rows, labels), labels)
+
+    def pick(self, margins: Array, labels: Labels) -> tuple[Smallest, ...]:
+        """Pick the answer from the margins of all rows.
+
+        Examples
+        --------
+        >>> query = SmallestAt(np.ones(1), 1, False, np.array([1]))
+        >>> query.pick(np.array([3.0, 1.0, 2.0]), Labels.read(None, None, 3))
+        (Smallest(smallest=1.0, margins=array([2.]), indices=array([2])),)
+        """
+        rest = np.ones(margins.size, bool)
+        rest[self.without] = False
+        found = []
+        for group in labels.groups(self.by_class):
+            members = np.zeros(margins.size, bool)
+            members[group] = True
+            outside = np.flatnonzero(members & rest)
+            values = margins[outside]
+            if values.size > self.max_rows:
+                kept = np.argpartition(values, self.max_rows - 1)[: self.max_rows]
+                outside, values = outside[kept], values[kept]
+            order = np.argsort(values, kind="stable")
+            smallest = float(margins[members].min(initial=np.inf))
+            indices = (outside[order] + self.first).astype(np.int64)
+            found.append(Smallest(smallest, values[order], indices))
+        return tuple(found)
+
+    def merge(self, parts: Sequence[tuple[Smallest, ...]]) -> tuple[Smallest, ...]:
+        """Keep the smallest of all parts."""
+        return tuple(self._merge_group(group) for group in zip(*parts, strict=True))
+
+    def _merge_group(self, parts: Sequence[Smallest]) -> Smallest:
+        margins = np.concatenate([part.margins for part in parts])
+        indices = np.concatenate([part.indices for part in parts])
+        order = np.lexsort((indices, margins))[: self.max_rows]
+        return Smallest(min(part.smallest for part in parts), margins[order], indices[order])
+
+
+@dataclass(frozen=True, eq=False)
+class Combine(Query[Array]):
+    """Return ``Z^T p`` for weights p given where they are not zero; other rows are not read."""
+
+    indices: Indices  # ascending
+    values: Array
+
+    @classmethod
+    def of(cls, p: Array) -> Combine:
+        """Take p as one number for each row."""
+        carried = np.flatnonzero(p)
+        return cls(carried, p[carried])
+
+    def _inside(self, at: slice) -> slice:
+        return slice(*np.searchsorted(self.indices, [at.start, at.stop]).tolist())
+
+    def part(self, at: slice) -> Combine:
+        """Keep the weights of these rows."""
+        mine = self._inside(at)
+        return Combine(self.indices[mine] - at.start, self.values[mine])
+
+    def wants(self, at: slice) -> bool:
+        """Return whether a row there carries weight."""
+        mine = self._inside(at)
+        return bool(mine.stop > mine.start)
+
+    def answer(self, rows: LeafRows, labels: Labels) -> Array:
+        """Multiply."""
+        c = np.zeros(rows.n)
+        c[self.indices] = self.values * labels.at(self.indices)
+        return rows.combine(c)
+
+    def merge(self, parts: Sequence[Array]) -> Array:
+        """Add."""
+        return np.asarray(np.sum(parts, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Measure(Query[Measurement]):
+    """Check that all entries are finite, and measure the row norms."""
+
+    def answer(self, rows: LeafRows, labels: Labels) -> Measurement:
+        """Leaf engines measure in a way of their own, since products do not show the norms."""
+        raise NotImplementedError(f"{type(rows).__name__} must measure its rows itself.")
+
+    def merge(self, parts: Sequence[Measurement]) -> Measurement:
+        """Take the largest norm, and add the zero rows."""
+        return Measurement(max(m.max_norm for m in parts), sum(m.zero_rows for m in parts))

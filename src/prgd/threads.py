@@ -1,0 +1,34 @@
+"""The threads of this process: how many, and how work is given to them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+
+def default_threads() -> int:
+    """Return PRGD_NUM_THREADS, else the number of cores that this process may use."""
+    given = os.environ.get("PRGD_NUM_THREADS")
+    if given is not None:
+        if not given.isdigit() or int(given) < 1:
+            raise ValueError(f"PRGD_NUM_THREADS must be a positive integer; got {given!r}.")
+        return int(given)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # pragma: no cover - systems without affinity
+
+
+@cache
+def pool(workers: int, pid: int) -> ThreadPoolExecutor:
+    """Return the shared threads of process ``pid``; threads do not survive a fork, so a child has its own."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="prgd")
+
+
+def each(work: Callable[[int], Any], threads: int) -> list[Any]:
+    """Return ``work(k)`` for each thread k; the calling thread takes the last k instead of waiting."""
+    others = [pool(threads - 1, os.getpid()).submit(work, k) for k in range(threads - 1)]
+    mine = work(threads - 1)
+    return [*(other.result() for other in others), mine]
