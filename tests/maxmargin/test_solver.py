@@ -14,11 +14,7 @@ from scipy.optimize import nnls
 
 import prgd
 from prgd import Status
-from prgd.maxmargin import solve as solver
-from prgd.rows import DenseRows, SparseRows
-from prgd.solvers import pairwise_descent as pairs
-from prgd.solvers import polish
-from prgd.solvers import working_set as gram
+from prgd.maxmargin import solver
 
 
 def separable(seed, n, d, push=0.1, dtype=float):
@@ -165,7 +161,7 @@ def test_interrupt_before_any_bound_is_not_swallowed(monkeypatch):
     def press(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(solver, "_start", press)
+    monkeypatch.setattr(solver._Solve, "start", press)
     with pytest.raises(KeyboardInterrupt):
         prgd.max_margin(np.eye(2), [1, -1])
 
@@ -179,8 +175,8 @@ def test_parameters_are_checked(name, value):
 def test_a_full_working_set_lets_idle_rows_go(monkeypatch):
     X, y = separable(9, 3000, 20, push=0.0)
     free = prgd.max_margin(X, y, fit_intercept=False)
-    monkeypatch.setattr(solver, "_MOST_ROWS", 100)
-    monkeypatch.setattr(solver, "_MOST_FLAT_ROWS", 100)
+    monkeypatch.setattr(solver, "_MAX_ROWS", 100)
+    monkeypatch.setattr(solver, "_MAX_ROWS_WITHOUT_GRAM", 100)
     result = prgd.max_margin(X, y, fit_intercept=False)
     assert result.gap <= 1e-6
     sizes, free_sizes = ([entry["working_set"] for entry in r.history] for r in (result, free))
@@ -255,7 +251,7 @@ def all_support():
 
 
 def test_support_beyond_the_working_set_is_certified(monkeypatch):
-    monkeypatch.setattr(solver, "_MOST_ROWS", 100)
+    monkeypatch.setattr(solver, "_MAX_ROWS", 100)
     X, y = all_support()
     result = prgd.max_margin(X, y)
     assert result.status is Status.CERTIFIED
@@ -264,8 +260,8 @@ def test_support_beyond_the_working_set_is_certified(monkeypatch):
 
 
 def test_support_beyond_memory_ends_with_the_interval(monkeypatch):
-    monkeypatch.setattr(solver, "_MOST_ROWS", 100)
-    monkeypatch.setattr(solver, "_MOST_GRAM_ROWS", 270)
+    monkeypatch.setattr(solver, "_MAX_ROWS", 100)
+    monkeypatch.setattr(solver, "_MAX_GRAM_ROWS", 270)
     X, y = all_support()
     result = prgd.max_margin(X, y)
     assert result.status is Status.STALLED

@@ -1,5 +1,5 @@
 """The certified maximum-margin solver."""
 
-from prgd.maxmargin.solve import Round, max_margin
+from prgd.maxmargin.solver import Round, max_margin
 
 __all__ = ["Round", "max_margin"]
