@@ -22,6 +22,8 @@ from dask.delayed import delayed
 from distributed import Client, LocalCluster
 
 import prgd
+from prgd.losses import EXPONENTIAL
+from prgd.rows import TallyAt
 
 MOST_S = 0.050
 CASES = ((100, 256), (100, 4096), (50_000, 256), (200_000, 256))  # rows and columns of a partition
@@ -53,10 +55,10 @@ def measure(client: Any, workers: int, n: int, d: int, partitions: int, passes: 
     work = 0.0
     for k in range(partitions):
         rows = prgd.rows.DenseRows(*block(k, n, d), n_threads=1)
-        work += median_s(lambda rows=rows: rows.tallies(w, "exponential"), 5)
+        work += median_s(lambda rows=rows: rows.ask(TallyAt(w, EXPONENTIAL)), 5)
     blocks = [delayed(block)(k, n, d) for k in range(partitions)]
     with prgd.open_cluster(blocks, client=client) as rows:
-        taken = median_s(lambda: rows.tallies(w, "exponential"), passes)
+        taken = median_s(lambda: rows.ask(TallyAt(w, EXPONENTIAL)), passes)
     return {"rows": n, "columns": d, "workers": workers, "pass_s": taken, "work_s": work}
 
 

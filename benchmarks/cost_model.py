@@ -33,6 +33,8 @@ from out_of_core import COLUMNS, dense_blocks, labels_of
 from pass_ratio import Sum
 
 import prgd
+from prgd.losses import EXPONENTIAL
+from prgd.rows import MarginsAt, Measure, TallyAt
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs" / "scale.md"
@@ -101,11 +103,11 @@ def measure(folder: Path) -> Constants:
     plain = Sum(X, y, "float32", THREADS)
     plain()
     rows = prgd.rows.DenseRows(X, y)
-    rows.tallies(w, "exponential", True)
-    memory_read, memory_pass = median_s(plain), median_s(lambda: rows.tallies(w, "exponential", True))
+    rows.ask(TallyAt(w, EXPONENTIAL, True))
+    memory_read, memory_pass = median_s(plain), median_s(lambda: rows.ask(TallyAt(w, EXPONENTIAL, True)))
     one = prgd.rows.DenseRows(X, y, n_threads=1)
-    one_thread = median_s(lambda: one.tallies(w, "exponential", True))
-    rows.measure()
+    one_thread = median_s(lambda: one.ask(TallyAt(w, EXPONENTIAL, True)))
+    rows.ask(Measure())
     both_measure, one_measure = median_s(rows.measure), median_s(one.measure)
     prgd.max_margin(X[:2000], y[:2000], tol=GAPS[-1])  # compiles
     result = prgd.max_margin(X, y, tol=GAPS[-1])
@@ -118,8 +120,8 @@ def measure(folder: Path) -> Constants:
         drop_cache(path)
 
     disk_read = median_s(lambda: plain_read(path, 2**24), before=cold)
-    disk_cold = median_s(lambda: disk.tallies(w, "exponential", True), before=cold)
-    disk_warm = median_s(lambda: disk.tallies(w, "exponential", True))
+    disk_cold = median_s(lambda: disk.ask(TallyAt(w, EXPONENTIAL, True)), before=cold)
+    disk_warm = median_s(lambda: disk.ask(TallyAt(w, EXPONENTIAL, True)))
     with local_workers() as client:
         trip = cluster_pass.measure(client, 2, 100, COLUMNS, PARTITIONS, 40)["pass_s"]
     return Constants(
@@ -183,7 +185,7 @@ def check(c: Constants, folder: Path) -> list[Run]:
     )
     blocks = [delayed(cluster_pass.block)(k, LARGE // PARTITIONS, COLUMNS) for k in range(PARTITIONS)]
     with local_workers() as client, prgd.open_cluster(blocks, client=client) as rows:
-        rows.margins(aim())  # every partition is there, and compiled
+        rows.ask(MarginsAt(aim()))  # every partition is there, and compiled
         trip = c.round_trip + size / (2 * c.one_thread_pass)
         predicted = c.round_trip + size / (2 * c.one_thread_measure) + looks * trip
         timed(f"NGD, {steps} steps, {PARTITIONS} partitions on 2 workers", predicted, lambda: ngd(rows))
@@ -197,7 +199,7 @@ def check(c: Constants, folder: Path) -> list[Run]:
     def cold_passes() -> None:
         for _ in range(3):
             drop_cache(path)
-            disk.tallies(aim(), "exponential", True)
+            disk.ask(TallyAt(aim(), EXPONENTIAL, True))
 
     timed("3 passes, file not in the cache", 3 * size / c.disk_pass_cold, cold_passes)
     return runs

@@ -25,6 +25,8 @@ import numpy as np
 from out_of_core import COLUMNS, MemoryWatch, dense_blocks, labels_of, show
 
 import prgd
+from prgd.losses import EXPONENTIAL
+from prgd.rows import TallyAt
 
 PLAIN_BUFFERS = (2**22, 2**24)
 LEAST = {"cold": 0.7, "warm": 0.5}  # of the speed of a plain read
@@ -81,9 +83,9 @@ def measure_passes(path: Path, rounds: int) -> dict[str, dict[str, list[float]]]
     work: dict[str, Callable[[], object]] = {
         f"plain {size // 2**20} MB": lambda size=size: plain_read(path, size) for size in PLAIN_BUFFERS
     }
-    work["pass"] = lambda: rows.tallies(w, "exponential")
-    work["pass, two classes"] = lambda: rows.tallies(w, "exponential", True)
-    rows.tallies(w, "exponential", True)  # compiles
+    work["pass"] = lambda: rows.ask(TallyAt(w, EXPONENTIAL))
+    work["pass, two classes"] = lambda: rows.ask(TallyAt(w, EXPONENTIAL, True))
+    rows.ask(TallyAt(w, EXPONENTIAL, True))  # compiles
     found: dict[str, dict[str, list[float]]] = {}
     for heat in ("cold", "warm"):
         found[heat] = {name: [] for name in work}

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 import prgd
+from prgd.rows import Measure
 from prgd.rows.gpu.tensor_rows import TensorRows
 
 TARGET_SECONDS, TARGET_GAP, TARGET_MARGIN = 30.0, 1e-4, 2e-3
@@ -82,7 +83,7 @@ def solve(X, y, engine: str, fit_intercept: bool, tol: float, verbose: int) -> d
         result = prgd.max_margin(X, y, fit_intercept=fit_intercept, tol=tol, verbose=verbose)
     seconds = time.perf_counter() - start
     margin, upper = recheck(X, y, result)
-    largest = TensorRows(X, y).measure().max_norm
+    largest = TensorRows(X, y).ask(Measure()).max_norm
     facts = {
         "fit_intercept": fit_intercept,
         "seconds": seconds,

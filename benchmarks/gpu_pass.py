@@ -23,6 +23,8 @@ import torch
 import triton
 import triton.language as tl
 
+from prgd.losses import EXPONENTIAL
+from prgd.rows import Measure, TallyAt
 from prgd.rows.gpu.launch import Kernels, Plan
 from prgd.rows.gpu.tensor_rows import TensorRows
 
@@ -100,8 +102,8 @@ def errors(X: torch.Tensor, y: torch.Tensor, w: np.ndarray) -> dict[str, float]:
     Z = X.cpu().double().numpy() * y.cpu().numpy()[:, None]
     found = {"log_loss": 0.0, "margin": 0.0, "vector": 0.0}
     for scale in (1.0, 30.0, 1e4):
-        v = w * (scale / rows.measure().max_norm)
-        tally, m = rows.tallies(v, "exponential")[0], Z @ v
+        v = w * (scale / rows.ask(Measure()).max_norm)
+        tally, m = rows.ask(TallyAt(v, EXPONENTIAL))[0], Z @ v
         p = np.exp(m.min() - m)
         log_sum, u = float(np.log(p.sum()) - m.min()), Z.T @ (p / p.sum())
         for name, error in {

@@ -21,6 +21,8 @@ import numpy as np
 import torch
 
 import prgd
+from prgd.losses import EXPONENTIAL
+from prgd.rows import Combine, MarginsAt, SmallestAt, TallyAt
 from prgd.rows.gpu.tensor_rows import TensorRows
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -80,7 +82,7 @@ def tallies(n: int, d: int, dtype: str, kind: tuple[bool, str, bool]) -> Iterato
     for scale in (1e-3, 1.0, 100.0):  # the last one takes products in float64
         w = scale * rng.standard_normal(d) / np.sqrt(d)
         size = 4.0 * float(np.linalg.norm(w)) * np.sqrt(d)
-        for tally, group in zip(rows.tallies(w, loss, by_class), groups, strict=True):
+        for tally, group in zip(rows.ask(TallyAt(w, loss, by_class)), groups, strict=True):
             log_sum, u, margin = oracle(Z, s * group, w, loss)
             found["log sum"].append(abs(tally.log_sum - log_sum) / max(1.0, abs(log_sum)))
             found["u"].append(float(np.linalg.norm(tally.mean_row - u) / np.linalg.norm(u)))
@@ -89,9 +91,9 @@ def tallies(n: int, d: int, dtype: str, kind: tuple[bool, str, bool]) -> Iterato
     for name, list_of_errors in found.items():
         yield Check(f"{case}: {name}", float(np.max(list_of_errors)), TOLERANCE[dtype])
     # these are in float64 whatever the storage is
-    yield Check(f"{case}: margins", float(np.abs(rows.margins(w) - Z @ w).max()) / size, 1e-12)
+    yield Check(f"{case}: margins", float(np.abs(rows.ask(MarginsAt(w)) - Z @ w).max()) / size, 1e-12)
     p = rng.random(n) * (rng.random(n) < 0.5)
-    yield Check(f"{case}: combine", float(np.abs(rows.combine(p) - p @ Z).max()) / n, 1e-12)
+    yield Check(f"{case}: combine", float(np.abs(rows.ask(Combine.of(p)) - p @ Z).max()) / n, 1e-12)
 
 
 def trajectories() -> Iterator[Check]:
@@ -120,7 +122,7 @@ def worst_rows() -> Iterator[Check]:
     rows = TensorRows(torch.from_numpy(X).to(DEVICE), y)
     for by_class in (False, True):
         groups = [y > 0, y < 0] if by_class else [np.ones(y.size, bool)]
-        for found, group in zip(rows.worst(w, 50, by_class, without), groups, strict=True):
+        for found, group in zip(rows.ask(SmallestAt(w, 50, by_class, without)), groups, strict=True):
             allowed = np.setdiff1d(np.flatnonzero(group), without)
             expected = allowed[np.argsort(margins[allowed])[:50]]
             yield Check(f"worst rows, by class {by_class}", float((found.indices != expected).sum()), 0.0)
@@ -133,7 +135,7 @@ def sparse() -> Iterator[Check]:
     y, w = np.where(rng.random(500) < 0.5, 1, -1), rng.standard_normal(80)
     rows = TensorRows(torch.from_numpy(X).to_sparse_csr().to(DEVICE), y)
     log_sum, u, margin = oracle(X * y[:, None], np.ones(500), w, "exponential")
-    tally = rows.tallies(w, "exponential")[0]
+    tally = rows.ask(TallyAt(w, EXPONENTIAL))[0]
     yield Check("CSR: log sum", abs(tally.log_sum - log_sum) / abs(log_sum), 1e-12)
     yield Check("CSR: u", float(np.abs(tally.mean_row - u).max()), 1e-12)
     yield Check("CSR: margin", abs(tally.margin - margin), 1e-12)

@@ -31,6 +31,9 @@ import scipy.sparse as sp
 from rich.console import Console
 from rich.table import Table
 
+from prgd.losses import EXPONENTIAL
+from prgd.rows import TallyAt
+
 SEED = 20240
 COMPETITORS = ("pass", "sum", "product", "two products")
 BLAS_VARIABLES = (
@@ -138,7 +141,7 @@ class Pass:
     """One pass of the engine: loss, gradient, margin and bound of every row at w."""
 
     def __init__(self, X: Any, y: np.ndarray, dtype: str, threads: int) -> None:
-        from prgd import DenseRows, SparseRows
+        from prgd.rows import DenseRows, SparseRows
 
         engine = DenseRows if isinstance(X, np.ndarray) else SparseRows
         self.rows = engine(X, y, n_threads=threads)
@@ -147,7 +150,7 @@ class Pass:
         self.w = w
 
     def __call__(self) -> Any:
-        return self.rows.tallies(self.w, "exponential")
+        return self.rows.ask(TallyAt(self.w, EXPONENTIAL))
 
     def mean_row(self) -> np.ndarray:
         return self()[0].mean_row

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import cross_entropy
 
-from prgd import Every, Polynomial
+from prgd.schedules import Every, Polynomial
 from prgd.deep import PRGD, normalized_margin  # (+)
 
 

@@ -3,7 +3,7 @@ r"""Certificates: ``gamma(w) <= gamma_star <= ||Z^T p||_*`` for every w and ever
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -65,14 +65,16 @@ class Certificate:
 
     def with_lower(self, lower: float, w: Array, intercept: float = 0.0) -> Certificate:
         """Return this certificate with the margin of ``w``, if it is larger."""
-        return replace(self, lower=lower, w=w, intercept=intercept) if lower > self.lower else self
+        if lower > self.lower:
+            return Certificate(lower, self.upper, w, intercept, self.dual_weights, self.w_upper)
+        return self
 
     def with_upper(
         self, upper: float, dual_weights: DualWeights | None = None, w_upper: Array | None = None
     ) -> Certificate:
         """Return this certificate with another upper bound and its witness, if it is smaller."""
         if upper < self.upper:
-            return replace(self, upper=upper, dual_weights=dual_weights, w_upper=w_upper)
+            return Certificate(self.lower, upper, self.w, self.intercept, dual_weights, w_upper)
         return self
 
     def best(self, other: Certificate) -> Certificate:

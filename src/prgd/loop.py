@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import fields
 from typing import Any
@@ -160,7 +161,8 @@ def _tightened(certificate: Certificate, state: State) -> Certificate:
 
 def _record(state: State, certificate: Certificate) -> Record:
     at, phase = state.at, max(state.phase - 1, 0)
-    return Record(state.t, phase, state.R_k, at.log_loss, at.gamma, at.upper, certificate.gap)
+    margin = at.gamma if at.length > 0.0 else math.nan
+    return Record(state.t, phase, state.R_k, at.log_loss, margin, at.upper, certificate.gap)
 
 
 def _end(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from prgd._types import Array, Indices, Signs
 from prgd.errors import ZeroRowWarning
+from prgd.lazy import lazy
 from prgd.losses import EXPONENTIAL, Loss, as_loss
 from prgd.norms import Norm, as_norm
 from prgd.rows import Combine, MarginsAt, Measure, Query, Rows, SmallestAt, TallyAt, as_rows
@@ -37,7 +37,7 @@ class Evaluation:
     def __init__(self, problem: Problem, w: Array, tally: Tally) -> None:
         self.w, self.tally, self._problem = w, tally, problem
 
-    @cached_property
+    @lazy
     def length(self) -> float:
         """``||w||``."""
         return self._problem.norm(self.w)
@@ -47,7 +47,7 @@ class Evaluation:
         """Whether w and its loss are within the floating range."""
         return math.isfinite(self.length) and math.isfinite(self.log_loss)
 
-    @cached_property
+    @lazy
     def log_loss(self) -> float:
         r"""``log L(w)``, minimised over the intercept if the problem has one.
 
@@ -58,13 +58,13 @@ class Evaluation:
             return 0.5 * (sums[0] + sums[1]) + math.log(2.0) - math.log(count)
         return sums[0] - math.log(count)
 
-    @cached_property
+    @lazy
     def dual_vector(self) -> Array:
         r"""``u = Z^T p`` with p the dual weights at w: its dual norm bounds ``gamma_star`` from above."""
         means = self.tally.mean_rows
         return np.asarray(0.5 * (means[0] + means[1]) if self._problem.fit_intercept else means[0])
 
-    @cached_property
+    @lazy
     def normalized_gradient(self) -> Array:
         r""":math:`\nabla L(w) / L(w)` (equation of NGD, Section 3)."""
         if self._problem.loss == EXPONENTIAL:
@@ -77,7 +77,7 @@ class Evaluation:
         value = math.exp(self.log_loss) if self.log_loss < 709.0 else math.inf
         return value * self.normalized_gradient
 
-    @property
+    @lazy
     def smallest_margin(self) -> float:
         """``min_i <w, z_i>``, at the best intercept if there is one; not normalized."""
         # The midpoint between the classes, never the intercept of the loss: they agree only as ||w|| grows.
@@ -86,13 +86,15 @@ class Evaluation:
 
     @property
     def gamma(self) -> float:
-        r"""The normalized margin of w, whose length does not matter; NaN at w = 0.
+        r"""The normalized margin of w, whose length does not matter; it is not defined at w = 0.
 
         .. math:: \gamma(w) = \min_i \langle w, z_i \rangle / \|w\|
         """
-        return self.smallest_margin / self.length if self.length > 0.0 else math.nan
+        if self.length == 0.0:
+            raise ValueError("gamma(w) is not defined at w = 0. Take a step first.")
+        return self.smallest_margin / self.length
 
-    @cached_property
+    @lazy
     def upper(self) -> float:
         """``||Z^T p||_*``: at least ``gamma_star``."""
         return self._problem.norm.dual(self.dual_vector)
@@ -231,9 +233,15 @@ class Problem:
         if not self.fit_intercept:
             return margins
         if intercept is None:
-            plus, minus = self.labels.groups(by_class=True)
-            intercept = 0.5 * float(margins[minus].min() - margins[plus].min())
+            counted = self._counted(margins)
+            plus, minus = (float(counted[group].min()) for group in self.labels.groups(by_class=True))
+            intercept = 0.5 * (minus - plus)
         return margins + intercept * self.labels.signs
+
+    def _counted(self, margins: Array) -> Array:
+        """Return the margins, infinite for rows of weight 0, which do not count."""
+        weight = self.labels.sample_weight
+        return np.where(weight == 0.0, np.inf, margins) if weight.size else margins
 
     def smallest(self, w: Array, max_rows: int, without: Indices = NO_ROWS) -> tuple[Smallest, ...]:
         """Return the rows of smallest ``<w, z_i>`` (of each class, with an intercept), by one pass."""
@@ -244,9 +252,7 @@ class Problem:
 
         Rows of weight 0 are left out.
         """
-        margins, sample_weight = self.ask(MarginsAt(w)), self.labels.sample_weight
-        if sample_weight.size:
-            margins[sample_weight == 0.0] = np.inf
+        margins = self._counted(self.ask(MarginsAt(w)))
         for group in self.labels.groups(self.fit_intercept):
             margins[group] -= margins[group].min()
         return np.flatnonzero(margins <= width)

@@ -63,11 +63,12 @@ def _at_most(R_k: Any, cap: float) -> Any:
 def _power(R_0: Any, base: float, exponent: float, cap: float = MAX_RADIUS) -> Any:
     """Return ``R_0 * base**exponent``, at most ``cap``."""
     growth = exponent * math.log(base)
-    if growth < 700.0:
-        return _at_most(R_0 * base**exponent, cap)
-    # e^growth overflows alone, but a small R_0 brings the product back into range.
-    factor = math.exp(min(0.5 * growth, 700.0))
-    return _at_most(_at_most(R_0 * factor, MAX_RADIUS) * factor, cap)
+    with np.errstate(over="ignore"):  # the cap follows
+        if growth < 700.0:
+            return _at_most(R_0 * base**exponent, cap)
+        # e^growth overflows alone, but a small R_0 brings the product back into range.
+        factor = math.exp(min(0.5 * growth, 700.0))
+        return _at_most(_at_most(R_0 * factor, MAX_RADIUS) * factor, cap)
 
 
 @dataclass(frozen=True)

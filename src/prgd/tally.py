@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prgd._types import Array
+from prgd.lazy import lazy
 
 SHIFT, MASS, SLOPE_SHIFT, SLOPE_MASS, MARGIN, COUNT = range(6)
 
@@ -47,22 +48,28 @@ class Tally:
         scalars = np.tile([-math.inf, 0.0, -math.inf, 0.0, math.inf, 0.0], (groups, 1))
         return cls(scalars, np.zeros((groups, d)))
 
+    @lazy
+    def _numbers(self) -> list[list[float]]:
+        # Python's own floats: arithmetic on single numbers of an array takes ten times as long.
+        numbers: list[list[float]] = self.scalars.tolist()
+        return numbers
+
     @property
     def margins(self) -> list[float]:
         """Smallest margin of each group."""
-        return [float(margin) for margin in self.scalars[:, MARGIN]]
+        return [group[MARGIN] for group in self._numbers]
 
     @property
     def count(self) -> float:
         """Sum of the sample weights of all groups."""
-        return float(self.scalars[:, COUNT].sum())
+        return sum(group[COUNT] for group in self._numbers)
 
     @property
     def log_sums(self) -> list[float]:
         """``log sum_i s_i l(m_i)`` of each group."""
         return [
-            shift + math.log(mass) if mass > 0.0 else -math.inf
-            for shift, mass in self.scalars[:, : MASS + 1].tolist()
+            group[SHIFT] + math.log(group[MASS]) if group[MASS] > 0.0 else -math.inf
+            for group in self._numbers
         ]
 
     @property
@@ -73,8 +80,8 @@ class Tally:
     @property
     def slope_over_value(self) -> float:
         """``sum s_i (-l') / sum s_i l`` of the first group: 1 for the exponential loss."""
-        shift, mass, slope_shift, slope_mass = self.scalars[0, : SLOPE_MASS + 1].tolist()
-        return float(math.exp(slope_shift - shift) * slope_mass / mass)
+        shift, mass, slope_shift, slope_mass = self._numbers[0][: SLOPE_MASS + 1]
+        return math.exp(slope_shift - shift) * slope_mass / mass
 
 
 def merge_slices(scalars: Array, vectors: Array) -> Tally:

@@ -29,6 +29,8 @@ def pool(workers: int, pid: int) -> ThreadPoolExecutor:
 
 def each(work: Callable[[int], Any], threads: int) -> list[Any]:
     """Return ``work(k)`` for each thread k; the calling thread takes the last k instead of waiting."""
+    if threads == 1:
+        return [work(0)]
     others = [pool(threads - 1, os.getpid()).submit(work, k) for k in range(threads - 1)]
     mine = work(threads - 1)
     return [*(other.result() for other in others), mine]

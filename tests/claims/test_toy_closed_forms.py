@@ -87,14 +87,14 @@ def test_prgd_follows_s2_and_q_before_the_projection(k, problem, iterates):
     _, _, q = constants()
     before, after = iterates[2 * k].w, iterates[2 * k + 1].w
     assert after[1] / after[0] == pytest.approx(before[1] / before[0], rel=1e-14)
-    v = after - problem.normalized_gradient(after)
+    v = after - problem.at(after).normalized_gradient
     assert v[1] == pytest.approx(float(q), rel=1e-12)
     assert v[0] == pytest.approx(after[0] + GAMMA, rel=1e-14)
 
 
 def test_prgd_beats_ngd_exponentially(problem, iterates):
     """(S4), (S5): the margin error falls by q^2 at least every two phases, NGD's like 1/t."""
-    gap = GAMMA - np.array([problem.gamma(iterates[2 * k + 1].w) for k in range(1, 30)])
+    gap = GAMMA - np.array([problem.at(iterates[2 * k + 1].w).gamma for k in range(1, 30)])
     ratios = gap[1:] / gap[:-1]
     _, _, q = constants()
     np.testing.assert_allclose(ratios[5:20], float(q), rtol=0.05)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from prgd.losses import as_loss
+from prgd.rows import MarginsAt, TallyAt
 from prgd.rows.gpu.tensor_rows import TensorRows
 
 
@@ -29,16 +31,17 @@ def largest_error(X, y=None, s=None, *, loss="exponential", by_class=False, scal
     Z = X.double().numpy() * signs[:, None]
     rows = TensorRows(X, y, s)
     if programs is not None:  # more than there are tiles: some have no rows
-        rows._kernels._programs = lambda plan: programs
+        rows._kernels_of(rows.labels)._programs = lambda plan: programs
     w = scale * np.random.default_rng(d).standard_normal(d) / np.sqrt(d)
     size = np.linalg.norm(w) * np.linalg.norm(Z, axis=1).max()
     groups = [signs > 0, signs < 0] if by_class else [signs != 0]
-    found = [np.abs(rows.margins(w) - Z @ w).max() / size]
-    for tally, group in zip(rows.tallies(w, loss, by_class), groups, strict=True):
+    found = [np.abs(rows.ask(MarginsAt(w)) - Z @ w).max() / size]
+    tally = rows.ask(TallyAt(w, as_loss(loss), by_class))
+    for g, group in enumerate(groups):
         log_sum, u, margin = oracle(Z, group * (np.ones(n) if s is None else s), w, loss)
-        found.append(abs(tally.log_sum - log_sum) / max(1.0, abs(log_sum)))
-        found.append(np.linalg.norm(tally.mean_row - u) / np.linalg.norm(u))
-        found.append(abs(tally.margin - margin) / size)
+        found.append(abs(tally.log_sums[g] - log_sum) / max(1.0, abs(log_sum)))
+        found.append(np.linalg.norm(tally.mean_rows[g] - u) / np.linalg.norm(u))
+        found.append(abs(tally.margins[g] - margin) / size)
     return float(np.max(found))  # keeps a NaN
 
 

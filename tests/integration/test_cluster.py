@@ -14,7 +14,8 @@ import pytest
 from test_cli import call, in_empty_folder, table  # noqa: F401 - a fixture too
 
 import prgd
-from prgd.rows import open_cluster
+from prgd.losses import LOGISTIC
+from prgd.rows import MarginsAt, TallyAt, open_cluster
 from prgd.rows.cluster import cluster_rows as cluster
 
 dask = pytest.importorskip("dask")
@@ -31,11 +32,11 @@ CUTS = [slice(0, 20), slice(20, 55), slice(55, 90)]
 def same_as_dense(rows: prgd.rows.ClusterRows) -> None:
     dense = prgd.rows.DenseRows(X, y)
     assert (rows.n, rows.d) == X.shape
-    np.testing.assert_allclose(rows.margins(W), dense.margins(W), rtol=1e-12)
-    np.testing.assert_array_equal(rows.signs(), dense.signs())
-    assert rows.class_weights == dense.class_weights
+    np.testing.assert_allclose(rows.ask(MarginsAt(W)), dense.ask(MarginsAt(W)), rtol=1e-12)
+    np.testing.assert_array_equal(rows.labels.signs, dense.labels.signs)
+    assert rows.labels.class_weights == dense.labels.class_weights
     for found, expected in zip(
-        rows.tallies(W, "logistic", True), dense.tallies(W, "logistic", True), strict=True
+        rows.ask(TallyAt(W, LOGISTIC, True)), dense.ask(TallyAt(W, LOGISTIC, True)), strict=True
     ):
         np.testing.assert_allclose(found.mean_row, expected.mean_row, rtol=1e-12)
 
@@ -95,7 +96,7 @@ def test_files_by_pattern(tmp_path, on_disk):
     same_as_dense(open_cluster(f"{tmp_path}/x-*.npy", labels, client=grid.local_client(), **memory))
     z = open_cluster([f"{tmp_path}/z-*.npy"], client=grid.local_client(), **memory)
     assert z.classes is None
-    np.testing.assert_allclose(z.margins(W), y * (X @ W), rtol=1e-12)
+    np.testing.assert_allclose(z.ask(MarginsAt(W)), y * (X @ W), rtol=1e-12)
 
 
 def test_text_files_agree_on_where_columns_start(tmp_path):
@@ -104,8 +105,8 @@ def test_text_files_agree_on_where_columns_start(tmp_path):
     rows = open_cluster(f"{tmp_path}/t-*.svm", client=grid.local_client())
     assert rows.d == 4
     first = X[0] * [0, 1, 1, 1]
-    np.testing.assert_allclose(rows.margins(W)[0], y[0] * first @ W, rtol=1e-12)
-    np.testing.assert_allclose(rows.margins(W)[20:], (y * (X @ W))[20:], rtol=1e-12)
+    np.testing.assert_allclose(rows.ask(MarginsAt(W))[0], y[0] * first @ W, rtol=1e-12)
+    np.testing.assert_allclose(rows.ask(MarginsAt(W))[20:], (y * (X @ W))[20:], rtol=1e-12)
     (tmp_path / "t-3.svm").write_text("")
     assert open_cluster(f"{tmp_path}/t-*.svm", client=grid.local_client()).n == 90
 
@@ -130,8 +131,8 @@ def test_dask_collections():
     same_as_dense(open_cluster(cut, array.from_array(y, chunks=45), client=client))
     s = RNG.integers(0, 3, 90).astype(float)
     weighted = open_cluster(cut, y, s, client=client)
-    np.testing.assert_array_equal(weighted.weights(), s)
-    assert weighted.class_weights == (s[y > 0].sum(), s[y < 0].sum())
+    np.testing.assert_array_equal(weighted.labels.sample_weight, s)
+    assert weighted.labels.class_weights == (s[y > 0].sum(), s[y < 0].sum())
     table = pd.DataFrame(X, columns=list("abcd")).assign(kind=y)
     same_as_dense(open_cluster(frame.from_pandas(table, npartitions=3), label="kind", client=client))
 
@@ -204,7 +205,7 @@ def test_rows_that_are_closed_say_so():
     rows = open_cluster([delayed((X, y))], client=grid.local_client())
     rows.close()
     with pytest.raises(ValueError, match="These rows are closed"):
-        rows.margins(W)
+        rows.ask(MarginsAt(W))
 
 
 def test_a_file_that_vanishes_between_passes(tmp_path):
@@ -284,13 +285,13 @@ def test_a_worker_killed_every_few_passes_changes_no_bit(workers, tmp_path):
 def test_a_file_that_vanished_before_its_worker_died(workers, tmp_path):
     write_parts(tmp_path)
     rows = open_cluster(f"{tmp_path}/z-*.npy", client=workers)
-    rows.margins(W)
+    rows.ask(MarginsAt(W))
     (tmp_path / "z-2.npy").unlink()
-    rows.margins(W)  # the workers have it in memory
+    rows.ask(MarginsAt(W))  # the workers have it in memory
     for pid in pids(workers):
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(prgd.RowsLostError, match=r"No file '.*z-2\.npy' on this worker") as caught:
-        rows.margins(W + 1.0)
+        rows.ask(MarginsAt(W + 1.0))
     np.testing.assert_array_equal(caught.value.w, W)
 
 

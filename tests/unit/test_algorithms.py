@@ -15,19 +15,19 @@ SCALED = prgd.Problem(np.array([[2.0, 0.0]]))
 
 
 def test_gd():
-    s = prgd.GD(0.5).step(ONE, State(0, np.array([1.0, 0.0])))
+    s = prgd.GD(0.5).step(ONE, State(0, ONE.at([1.0, 0.0])))
     np.testing.assert_allclose(s.w, [1.0 + 0.5 * 2.0 * np.exp(-2.0), 0.0], rtol=1e-15)
     assert s.t == 1
 
 
 def test_ngd_in_both_units():
-    np.testing.assert_allclose(prgd.NGD(0.5).step(ONE, State(3, np.zeros(2))).w, [1.0, 0.0])
+    np.testing.assert_allclose(prgd.NGD(0.5).step(ONE, State(3, ONE.at(np.zeros(2)))).w, [1.0, 0.0])
     # scale="max": the step is eta / max||x||^2
-    np.testing.assert_allclose(prgd.NGD(0.5).step(SCALED, State(3, np.zeros(2))).w, [0.25, 0.0])
+    np.testing.assert_allclose(prgd.NGD(0.5).step(SCALED, State(3, SCALED.at(np.zeros(2)))).w, [0.25, 0.0])
 
 
 def test_loss_scaled_gd():
-    s = prgd.algorithms.LossScaledGD(1.0).step(ONE, State(3, np.zeros(2)))
+    s = prgd.algorithms.LossScaledGD(1.0).step(ONE, State(3, ONE.at(np.zeros(2))))
     np.testing.assert_allclose(s.w, [2.0 / np.sqrt(4.0), 0.0])
 
 
@@ -39,7 +39,7 @@ def test_prgd_rescales_then_projects():
     s = algorithm.step(ONE, s)  # v = (2, 3), projected to radius 3
     np.testing.assert_allclose(s.w, np.array([2.0, 3.0]) * 3.0 / np.sqrt(13.0))
     s = algorithm.step(ONE, algorithm.step(ONE, s))  # T_1 = 3: R_1 = 6
-    assert (s.t, s.k, s.R_k) == (4, 2, 6.0)
+    assert (s.t, s.phase, s.R_k) == (4, 2, 6.0)
     assert np.linalg.norm(s.w) == pytest.approx(6.0)
 
 
@@ -58,7 +58,7 @@ def test_game_dynamics():
     s = algorithm.step(ONE, s)  # round 1: w_1 = u, W = u, kept as W / 4
     np.testing.assert_allclose([s.w, s.S], [[0.5, 0.0], [0.0, 0.0]])
     s = algorithm.step(ONE, s)  # round 2: S = u, w_2 = (u + 2 u) / 3 = u, W = 3 u
-    np.testing.assert_allclose([s.w, s.S, s.dual], [[1.5, 0.0], [2.0, 0.0], [2.0, 0.0]])
+    np.testing.assert_allclose([s.w, s.S, s.dual_vector], [[1.5, 0.0], [2.0, 0.0], [2.0, 0.0]])
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

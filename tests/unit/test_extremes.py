@@ -8,7 +8,7 @@ import pytest
 
 import prgd
 from prgd.norms import norm, project_ball, rescale
-from prgd.rows import DenseRows
+from prgd.rows import DenseRows, Measure
 
 MARGINS = np.concatenate([[-1e3, -30.0, -1e-12, 0.0], np.logspace(-12, 3, 31), [36.9, 37.1, 710.0, 760.0]])
 NORMS = [1e-200, 1e-100, 1e-12, 1.0, 1e12, 1e100, 1e200]
@@ -48,8 +48,8 @@ def test_against_mpmath(loss, length, least, weighted):
     s = np.arange(1, margins.size + 1) % 4 + 1.0 if weighted else np.ones(margins.size)
     Z, problem, w = problem_with_margins(length, margins, loss, sample_weight=s if weighted else None)
     log_loss, gradient = exact(Z, problem.margins(w), s, loss)
-    assert problem.log_loss(w) == pytest.approx(float(log_loss), rel=4e-15, abs=4e-16)
-    found = problem.normalized_gradient(w)
+    assert problem.at(w).log_loss == pytest.approx(float(log_loss), rel=4e-15, abs=4e-16)
+    found = problem.at(w).normalized_gradient
     assert np.isfinite(found).all()
     for j in range(2):
         # the terms of a component may cancel: its error is relative to the largest row entry
@@ -63,8 +63,8 @@ def test_huge_w_with_small_margins_in_the_default_units(length):
     Z = np.column_stack([np.zeros(5), [1e-3, 0.5, 1.0, 0.2, 0.7]])
     problem = prgd.Problem(Z)
     w = np.array([length, 3.0])
-    assert problem.log_loss(w) == pytest.approx(np.log(np.mean(np.exp(-Z @ w))), rel=1e-14)
-    assert problem.gamma(w) == pytest.approx(3e-3 / np.hypot(length, 3.0), rel=1e-14)
+    assert problem.at(w).log_loss == pytest.approx(np.log(np.mean(np.exp(-Z @ w))), rel=1e-14)
+    assert problem.at(w).gamma == pytest.approx(3e-3 / np.hypot(length, 3.0), rel=1e-14)
 
 
 @pytest.mark.parametrize("length", NORMS)
@@ -109,13 +109,13 @@ def test_norm_of_zero_and_of_infinity():
 @pytest.mark.parametrize("size", [1e-200, 1e-160, 1e200])
 def test_row_norms_do_not_overflow(size):
     rows = DenseRows(np.array([[3.0, 4.0], [0.3, 0.4]]) * size)
-    assert rows.measure().max_norm == pytest.approx(5 * size, rel=1e-14)
+    assert rows.ask(Measure()).max_norm == pytest.approx(5 * size, rel=1e-14)
 
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("size", [5e-324, 1e-310, 1.7e308])
 def test_row_norms_at_the_ends_of_the_floating_range(size):
-    assert DenseRows(np.diag([size, size])).measure() == (size, 0)
+    assert DenseRows(np.diag([size, size])).ask(Measure()) == (size, 0)
 
 
 @pytest.mark.kernels

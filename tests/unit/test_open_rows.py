@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import prgd
+from prgd.rows import MarginsAt
 
 X = np.arange(12.0).reshape(6, 2)
 y = np.array([1, -1, 1, 1, -1, -1])
@@ -18,12 +19,14 @@ def test_several_npy_files_share_one_list_of_labels(tmp_path):
     np.save(tmp_path / "a.npy", X[:4])
     np.save(tmp_path / "b.npy", X[4:])
     rows = prgd.open_rows([tmp_path / "a.npy", tmp_path / "b.npy"], y)
-    np.testing.assert_array_equal(rows.margins(np.ones(2)), y * X.sum(axis=1))
+    np.testing.assert_array_equal(rows.ask(MarginsAt(np.ones(2))), y * X.sum(axis=1))
 
 
 def test_npy_rows_may_be_z_already(tmp_path):
     np.save(tmp_path / "z.npy", X)
-    np.testing.assert_array_equal(prgd.open_rows(tmp_path / "z.npy").margins(np.ones(2)), X.sum(axis=1))
+    np.testing.assert_array_equal(
+        prgd.open_rows(tmp_path / "z.npy").ask(MarginsAt(np.ones(2))), X.sum(axis=1)
+    )
 
 
 def test_libsvm_files_may_differ_in_their_last_columns(tmp_path):
@@ -31,15 +34,15 @@ def test_libsvm_files_may_differ_in_their_last_columns(tmp_path):
     (tmp_path / "b.svm").write_text("1 4:1\n-1 2:3\n")
     rows = prgd.open_rows([tmp_path / "a.svm", tmp_path / "b.svm"], cache_dir=tmp_path / "c")
     assert rows.d == 4
-    np.testing.assert_array_equal(rows.margins(np.array([1.0, 2.0, 3.0, 4.0])), [5.0, -3.0, 4.0, -6.0])
+    np.testing.assert_array_equal(rows.ask(MarginsAt(np.array([1.0, 2.0, 3.0, 4.0]))), [5.0, -3.0, 4.0, -6.0])
 
 
 def test_single_precision_parquet_stays_single(tmp_path):
     frame = pd.DataFrame(X.astype(np.float32), columns=["a", "b"]).assign(label=y)
     frame.to_parquet(tmp_path / "x.parquet", index=False)
     rows = prgd.open_rows(tmp_path / "x.parquet", label="label")
-    np.testing.assert_array_equal(rows.margins(np.ones(2)), y * X.sum(axis=1))
-    (dtype,) = rows._each(lambda _, part: part._storage.A[1].dtype)
+    np.testing.assert_array_equal(rows.ask(MarginsAt(np.ones(2))), y * X.sum(axis=1))
+    (dtype,) = (part._storage.A[1].dtype for _, part in rows.pieces())
     assert dtype == np.float32
 
 

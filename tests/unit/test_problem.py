@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 import prgd
-from prgd.rows import ChunkedRows, DenseRows, SparseRows
-from prgd.rows.base import default_threads
+from prgd.losses import EXPONENTIAL
+from prgd.rows import ChunkedRows, Combine, DenseRows, MarginsAt, Measure, SparseRows, TallyAt
+from prgd.threads import default_threads
 
 X = np.array([[1.0, 0.5], [-1.0, 0.5], [2.0, 0.1]])
 y = np.array([1, -1, 1])
@@ -22,7 +23,7 @@ y = np.array([1, -1, 1])
         (lambda: prgd.Problem(np.ones((9, 1)), list("abcdefghi")), r"got 9 .*\.\.\."),
         (lambda: prgd.Problem(X, [1, -1]), "one label for each of the 3 rows"),
         (lambda: prgd.Problem(X, [1.0, np.nan, -1.0]), "not finite, at row 1"),
-        (lambda: prgd.Problem(X[0], y), "table of shape"),
+        (lambda: prgd.Problem(X[0], y), "matrix of shape"),
         (lambda: prgd.Problem(np.empty((0, 2)), []), "at least one row"),
         (lambda: prgd.Problem(np.empty((3, 0)), y), "at least one row and one column"),
         (lambda: prgd.Problem(X, y, loss="hinge"), "exponential, logistic"),
@@ -44,8 +45,8 @@ y = np.array([1, -1, 1])
         (lambda: ChunkedRows.from_blocks([(X, y), (X[:, :1], y)]), "same number of columns; got 2, 1"),
         (lambda: ChunkedRows.from_blocks([(X, y), (X, None)]), "block 1 has none"),
         (lambda: ChunkedRows.from_blocks([(X, y), (X, y[:2])]), "Block 1 has 3 rows"),
-        (lambda: prgd.Problem(X, y).gamma(np.zeros(2)), "not defined at w = 0"),
-        (lambda: prgd.Problem(X, y).log_loss(np.zeros(3)), r"shape \(2,\)"),
+        (lambda: prgd.Problem(X, y).at(np.zeros(2)).gamma, "not defined at w = 0"),
+        (lambda: prgd.Problem(X, y).at(np.zeros(3)).log_loss, r"shape \(2,\)"),
     ],
 )
 def test_errors_say_what_was_expected(make, words):
@@ -73,8 +74,8 @@ def test_repeated_entries_are_summed():
     matrix = sp.coo_array(([1.0, 2.0, 5.0], ([0, 0, 1], [0, 0, 1])), shape=(2, 2)).tocsr()
     twice = sp.csr_array((np.array([1.0, 2.0, 5.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
     for m in (matrix, twice):
-        assert SparseRows(m).measure().max_norm == 5.0
-        np.testing.assert_array_equal(SparseRows(m).margins(np.array([1.0, 0.0])), [3.0, 0.0])
+        assert SparseRows(m).ask(Measure()).max_norm == 5.0
+        np.testing.assert_array_equal(SparseRows(m).ask(MarginsAt(np.array([1.0, 0.0]))), [3.0, 0.0])
 
 
 def test_zero_rows_are_allowed_but_said():
@@ -82,7 +83,7 @@ def test_zero_rows_are_allowed_but_said():
     labels = np.r_[y, 1, -1]
     with pytest.warns(prgd.ZeroRowWarning, match="2 of 5 rows are zero"):
         problem = prgd.Problem(Z, labels)
-    assert problem.gamma(np.array([1.0, 0.0])) == 0.0
+    assert problem.at(np.array([1.0, 0.0])).gamma == 0.0
     with pytest.warns(prgd.ZeroRowWarning):
         prgd.Problem(sp.csr_array(Z), labels)
     prgd.Problem(Z, labels, fit_intercept=True)  # through any point: nothing to say
@@ -98,7 +99,7 @@ def test_all_zero_data_have_unit_steps():
 @pytest.mark.parametrize("labels", [["b", "a", "b"], [True, False, True], [7, 3, 7], [[1], [-1], [1]]])
 def test_the_larger_class_is_plus_one(labels):
     problem = prgd.Problem(X, labels)
-    np.testing.assert_array_equal(problem.rows.signs(), [1, -1, 1])
+    np.testing.assert_array_equal(problem.rows.labels.signs, [1, -1, 1])
     assert len(problem.classes) == 2
 
 
@@ -121,20 +122,29 @@ def test_sparse_data_are_not_copied():
 def test_other_types_are_converted(dtype):
     Z = np.array([[1, 0], [0, 1], [1, 1]])
     rows = DenseRows(Z.astype(dtype), y)
-    np.testing.assert_array_equal(rows.margins(np.array([1.0, 2.0])), [1.0, -2.0, 3.0])
+    np.testing.assert_array_equal(rows.ask(MarginsAt(np.array([1.0, 2.0]))), [1.0, -2.0, 3.0])
     if dtype not in (np.float16, ">f8", object):
         sparse = SparseRows(sp.csr_array(Z.astype(dtype)), y)
-        np.testing.assert_array_equal(sparse.margins(np.array([1.0, 2.0])), [1.0, -2.0, 3.0])
+        np.testing.assert_array_equal(sparse.ask(MarginsAt(np.array([1.0, 2.0]))), [1.0, -2.0, 3.0])
 
 
 def test_a_writable_w_that_changes_is_seen():
     problem = prgd.Problem(X, y)
     w = np.array([1.0, 0.0])
-    first = problem.log_loss(w)
-    assert problem.log_loss(w) == first
-    assert problem.passes == 1
+    at = problem.at(w)
+    first = at.log_loss
     w[0] = 2.0
-    assert problem.log_loss(w) != first
+    assert problem.at(w).log_loss != first
+    assert at.w[0] == 1.0
+
+
+def test_an_evaluation_is_one_pass_and_a_problem_keeps_none():
+    problem = prgd.Problem(X, y)
+    at = problem.at([1.0, 0.0])
+    found = at.log_loss, at.gamma, at.upper, at.gap_split, at.normalized_gradient, at.intercept
+    assert (len(found), problem.passes) == (6, 1)
+    problem.at(at.w)
+    assert problem.passes == 2
 
 
 def test_threads_do_not_change_a_bit():
@@ -146,20 +156,20 @@ def test_threads_do_not_change_a_bit():
         lambda k: DenseRows(np.asfortranarray(Z), n_threads=k),
         lambda k: SparseRows(sp.csr_array(Z), n_threads=k),
     ):
-        one, many = (make(k).tallies(w, "exponential")[0] for k in (1, 3))
+        one, many = (make(k).ask(TallyAt(w, EXPONENTIAL)) for k in (1, 3))
         assert one.vector.tobytes() == many.vector.tobytes()
-        assert (one.shift, one.mass, one.margin) == (many.shift, many.mass, many.margin)
-        assert make(1).margins(w).tobytes() == make(3).margins(w).tobytes()
+        assert one.scalars.tobytes() == many.scalars.tobytes()
+        assert make(1).ask(MarginsAt(w)).tobytes() == make(3).ask(MarginsAt(w)).tobytes()
         p = rng.random(70_000)
-        assert make(1).combine(p).tobytes() == make(3).combine(p).tobytes()
-        assert make(1).measure() == make(3).measure()
+        assert make(1).ask(Combine.of(p)).tobytes() == make(3).ask(Combine.of(p)).tobytes()
+        assert make(1).ask(Measure()) == make(3).ask(Measure())
 
 
 def test_number_of_threads_comes_from_the_environment(monkeypatch):
     monkeypatch.setenv("PRGD_NUM_THREADS", "3")
     assert default_threads() == 3
     monkeypatch.setenv("PRGD_NUM_THREADS", "many")
-    with pytest.raises(ValueError, match="PRGD_NUM_THREADS must be a positive whole number"):
+    with pytest.raises(ValueError, match="PRGD_NUM_THREADS must be a positive integer"):
         default_threads()
     monkeypatch.delenv("PRGD_NUM_THREADS")
     assert default_threads() >= 1

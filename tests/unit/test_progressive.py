@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import prgd
+from prgd.rows import MarginsAt
 from prgd.solvers import active_rows
 from prgd.solvers.active_rows import ActiveRows
 
@@ -21,7 +22,7 @@ TWO = prgd.Problem(np.eye(2))
 
 def hessian(problem, X, y, w, lam):
     """The second derivative of F by its definition, with one softmax for each class."""
-    Z, p = X * y[:, None], problem.weights(w)
+    Z, p = X * y[:, None], problem.dual_weights(w)
     total = lam * np.eye(X.shape[1])
     for group in [y > 0, y < 0] if problem.fit_intercept else [slice(None)]:
         mean = p[group] @ Z[group] / p[group].sum()
@@ -31,7 +32,7 @@ def hessian(problem, X, y, w, lam):
 
 
 def objective(problem, w, lam):
-    return problem.log_loss(w) + 0.5 * lam * w @ w
+    return problem.at(w).log_loss + 0.5 * lam * w @ w
 
 
 @pytest.fixture(params=[False, True], ids=["origin", "intercept"])
@@ -50,11 +51,11 @@ def data():
 def test_a_newton_step_by_hand():
     algorithm = prgd.algorithms.ProgressiveNewton(tol=0.01)
     s = algorithm.init(TWO, np.zeros(2))
-    assert (s.lam, s.k, s.row_reads) == (1.0, 1, 1.0)
+    assert (s.lam, s.phase, s.row_reads) == (1.0, 1, 1.0)
     s = algorithm.step(TWO, s)
     # H = [[5, -1], [-1, 5]] / 4 and g = (1/2, 1/2): x = (1/2, 1/2), which is the solution u / lam
     np.testing.assert_allclose(s.w, [0.5, 0.5], rtol=1e-15)
-    assert (s.t, s.k, s.lam) == (1, 1, 1.0)
+    assert (s.t, s.phase, s.lam) == (1, 1, 1.0)
     np.testing.assert_array_equal(s.active, [0, 1])
     # the start; the scan, the gathering and its margins; two products; the search on the rows; the pass
     assert s.row_reads == 1.0 + 3.0 + 2.0 + 2.0 + 1.0
@@ -66,7 +67,7 @@ def test_a_phase_change_by_hand():
     s = algorithm.step(TWO, s)
     # both margins are equal, so c = 0 and the rescaling is exact
     np.testing.assert_allclose(s.w, [4.0, 4.0], rtol=1e-14)
-    assert (s.k, s.lam) == (2, 0.125)
+    assert (s.phase, s.lam) == (2, 0.125)
     assert s.R_k == pytest.approx(8.0 * math.sqrt(0.5))
 
 
@@ -78,12 +79,12 @@ def test_the_first_step_of_a_phase_is_the_corrected_rescaling(data, intercept, m
     s = algorithm.init(problem, np.zeros(problem.d))
     while True:
         before, s = s, algorithm.step(problem, s)
-        if s.k == 6:
+        if s.phase == 6:
             break
     w, lam = before.w, before.lam / 1.5
     H = hessian(problem, data.X, data.y, w, lam)
     c = np.linalg.solve(H, (H - lam * np.eye(problem.d)) @ w)
-    unsolved = problem.dual(w) - before.lam * w
+    unsolved = problem.at(w).dual_vector - before.lam * w
     expected = 1.5 * w - 0.5 * c + np.linalg.solve(H, unsolved)
     np.testing.assert_allclose(s.w, expected, rtol=1e-9)
 
@@ -94,15 +95,15 @@ def test_phases_end_near_the_minimum(data, intercept):
     s = algorithm.init(problem, np.zeros(problem.d))
     for _ in range(20):
         before, s = s, algorithm.step(problem, s)
-        if s.k > before.k:  # `before` solved its phase
-            unsettled, soft = problem.gap_split(before.w)
+        if s.phase > before.phase:  # `before` solved its phase
+            unsettled, soft = problem.at(before.w).gap_split
             assert unsettled <= 0.5 * soft
             value = objective(problem, before.w, before.lam)
             for direction in np.eye(problem.d):
                 step = 0.5 * np.linalg.norm(before.w) * direction
                 assert objective(problem, before.w + step, before.lam) > value
                 assert objective(problem, before.w - step, before.lam) > value
-    assert s.k > 5
+    assert s.phase > 5
 
 
 def test_gap_falls_by_rho_in_each_late_phase(data, intercept):
@@ -123,7 +124,7 @@ def test_newton_finds_the_optimum_with_an_intercept():
     assert result.certificate.lower == pytest.approx(1.0, rel=1e-8)
     w = result.w / np.linalg.norm(result.w)
     np.testing.assert_allclose(w, [1.0, 0.0], atol=1e-6)
-    assert result.intercept / np.linalg.norm(result.w) == pytest.approx(-10.0, rel=1e-6)
+    assert result.intercept / np.linalg.norm(result.coef) == pytest.approx(-10.0, rel=1e-6)
 
 
 def test_passes_are_counted(data, intercept):
@@ -149,10 +150,10 @@ def test_it_settles_and_then_costs_nothing(data):
     problem = prgd.Problem(data.X, data.y)
     result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=60)
     passes = problem.passes
-    assert result.state["settled"]
+    assert result.state["is_done"]
     more = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=300, resume=result)
     assert more.w.tobytes() == result.w.tobytes()
-    assert problem.passes == passes
+    assert problem.passes == passes + 1  # the state that was resumed
     assert more.state["row_reads"] == result.state["row_reads"]
 
 
@@ -160,16 +161,16 @@ def test_a_search_that_fails_looks_at_all_rows_before_it_gives_up(data, monkeypa
     problem = prgd.Problem(data.X, data.y)
     algorithm = prgd.algorithms.ProgressiveNewton()
     s = algorithm.init(problem, np.zeros(problem.d))
-    while s.k < 6 or np.linalg.norm(problem.dual(s.w) - s.lam * s.w) < 0.5 * s.lam * np.linalg.norm(s.w):
+    while s.phase < 6 or np.linalg.norm(s.at.dual_vector - s.lam * s.w) < 0.5 * s.lam * np.linalg.norm(s.w):
         s = algorithm.step(problem, s)
-    monkeypatch.setattr("prgd.algorithms.progressive_newton.LEAST_STEP", 2.0)
+    monkeypatch.setattr("prgd.algorithms.progressive_newton.MIN_STEP", 2.0)
     again = algorithm.step(problem, s)
     assert s.active.size > 0
     assert again.active.size == 0
-    assert not again.settled
+    assert not again.is_done
     assert again.row_reads > s.row_reads
     given_up = algorithm.step(problem, again)
-    assert given_up.settled
+    assert given_up.is_done
     assert given_up.w is s.w
 
 
@@ -283,9 +284,9 @@ def test_systems_against_a_factorisation(form, length, shape, intercept, monkeyp
     # a w at which some rows carry weight: the minimiser of a phase
     w = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=4).w
     w = length / np.linalg.norm(w) * w
-    lam = float(np.linalg.norm(problem.dual(w)) / np.linalg.norm(w))
-    g = problem.dual(w) - lam / 8.0 * w
-    rows = ActiveRows.find(problem, w, np.empty(0, np.int64))
+    lam = float(np.linalg.norm(problem.at(w).dual_vector) / np.linalg.norm(w))
+    g = problem.at(w).dual_vector - lam / 8.0 * w
+    rows = ActiveRows.find(problem, problem.at(w), np.empty(0, np.int64))
     found = rows.solve(lam / 8.0, g, 1e-11 * np.linalg.norm(g), w)
     expected = np.linalg.solve(hessian(problem, X, y, w, lam / 8.0), g)
     assert np.linalg.norm(found - expected) <= 1e-6 * np.linalg.norm(expected)
@@ -295,14 +296,14 @@ def test_rows_are_found_again_where_weight_lies_elsewhere(data):
     problem = prgd.Problem(data.X, data.y)
     w = np.full(problem.d, 10.0)
     near = problem.near(w, 28.0)
-    margins = problem.rows.margins(w)
+    margins = problem.rows.ask(MarginsAt(w))
     np.testing.assert_array_equal(near, np.flatnonzero(margins <= margins.min() + 28.0))
     passes = problem.passes
-    problem.tallies(w)
-    kept = ActiveRows.find(problem, w, near)
+    at = problem.at(w)
+    kept = ActiveRows.find(problem, at, near)
     assert problem.passes == passes + 1  # the tally
     np.testing.assert_array_equal(kept.indices, near)
-    renewed = ActiveRows.find(problem, w, near[margins[near] > margins.min()])
+    renewed = ActiveRows.find(problem, at, near[margins[near] > margins.min()])
     assert problem.passes == passes + 2
     np.testing.assert_array_equal(renewed.indices, near)
     assert renewed.reads > kept.reads + 1.0
@@ -311,7 +312,7 @@ def test_rows_are_found_again_where_weight_lies_elsewhere(data):
 def test_near_is_by_class_with_an_intercept(data):
     problem = prgd.Problem(data.X, data.y, fit_intercept=True)
     w = np.full(problem.d, 10.0)
-    margins = problem.rows.margins(w)
+    margins = problem.rows.ask(MarginsAt(w))
     for sign in (1, -1):
         mine = np.flatnonzero(data.y == sign)
         expected = mine[margins[mine] <= margins[mine].min() + 5.0]
@@ -341,8 +342,8 @@ def test_gate_opens_when_the_direction_has_settled(data):
     phases = 0
     for _ in range(300):
         before, s = s, algorithm.step(problem, s)
-        unsettled, soft = problem.gap_split(before.w) if before.w.any() else (1.0, 0.0)
-        if s.k > before.k:
+        unsettled, soft = problem.at(before.w).gap_split if before.w.any() else (1.0, 0.0)
+        if s.phase > before.phase:
             phases += 1
             assert unsettled <= 0.5 * soft
             assert s.R_k == 4.0 * before.R_k

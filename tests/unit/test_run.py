@@ -72,7 +72,7 @@ def test_bad_starts(problem):
     for w0, words in (([1.0], "shape"), ([np.nan, 0.0], "finite"), ([1e308, 1e308], "overflow")):
         with pytest.raises(ValueError, match=words):
             prgd.run(prgd.Problem([[1e10, 1e10], [1e10, 2e10]], scale="none"), prgd.NGD(), w0, stop=1)
-    with pytest.raises(ValueError, match="record must be a whole number"):
+    with pytest.raises(ValueError, match="record must be an integer"):
         prgd.run(problem, prgd.NGD(), stop=1, record=0)
     done = prgd.run(problem, prgd.NGD(), stop=2)
     with pytest.raises(ValueError, match="not both"):
@@ -116,7 +116,7 @@ def test_interrupt_before_the_first_look_is_not_swallowed(problem, monkeypatch):
     def press(w):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(problem, "log_loss", press)
+    monkeypatch.setattr(problem, "at", press)
     with pytest.raises(KeyboardInterrupt):
         prgd.run(problem, prgd.NGD(), stop=5)
 

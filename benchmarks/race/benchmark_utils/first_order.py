@@ -57,7 +57,7 @@ class FirstOrderSolver(BaseSolver):
         result = prgd.run(
             problem, self.algorithm(), start, stop=left if watch is None else watch, record=rare
         )
-        best = result.certificate.w_lower
+        best = result.certificate.w
         self.w = result.w if best is None else best
 
     def get_result(self) -> dict[str, Any]:

@@ -49,8 +49,8 @@ class Watch:
         elapsed = time.perf_counter() - self._start
         gap = 1.0 - certificate.lower / self.gamma_star
         while len(self.marks) < len(self.targets) and gap <= self.targets[len(self.marks)]:
-            self.marks.append((elapsed, certificate.w_lower))
-        self.last = certificate.w_lower
+            self.marks.append((elapsed, certificate.w))
+        self.last = certificate.w
         if len(self.marks) == len(self.targets):
             return Status.REACHED
         if elapsed > self.limit:

@@ -1,12 +1,12 @@
 """The certified solver: exact solves on a working set that grows, as precise as the gap requires.
 
-1. `choose_rows`: one pass computes the mean of the rows, whose direction orders the rows by their margins, and
-   those of smallest margin form the working set. A problem with few rows, or with so many columns that most
-   rows will carry weight, starts with all rows instead.
+1. `choose_rows`: one pass computes the mean of the rows, and the rows of smallest margin along it form
+   the working set. A problem with few rows, or with so many columns that most rows will carry weight,
+   starts with all rows instead.
 2. `solve_working_set`: pairwise descent on the Gram matrix of the set finds the shortest vector u of the hull
    of its rows (between the two hulls, with an intercept), more exactly as the gap closes. If descent is slow,
-   `polish` takes over: an interior point solves a set of few dimensions, or the weights are solved for exactly
-   on the identified support.
+   `polish` takes over: an interior point solves a set of few dimensions, or the weights are solved for
+   exactly on the identified support.
 3. `certify`: one pass over all rows measures the margin of u, and ``gamma(u) <= gamma_star <= ||u||``.
 4. `grow`: the rows that violate the margin of u most join the set, and step 2 follows, until the gap is
    certified.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import singledispatchmethod
 from typing import Any, cast
 
 import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.errors import NotFiniteError
-from prgd.rows.base import Block, LeafRows, M, Query
+from prgd.rows.base import Block, LeafRows, M, Query, answer, answers
 from prgd.rows.labels import Labels, frozen
 from prgd.rows.queries import MarginsAt, Measure, Measurement, SmallestAt, TallyAt
 from prgd.tally import Tally, merge_slices
@@ -50,7 +49,7 @@ class ArrayRows(LeafRows):
 
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
         """Answer a query by one pass."""
-        return cast(M, self._answer(query, self.labels if labels is None else labels))
+        return cast(M, answer(self, query, self.labels if labels is None else labels))
 
     def take(self, indices: Indices) -> Block:
         """Return the rows x_i of these ascending indices."""
@@ -62,11 +61,7 @@ class ArrayRows(LeafRows):
         cuts = [slices * k // self._threads for k in range(self._threads + 1)]
         return each(lambda k: work(cuts[k], cuts[k + 1]), self._threads)
 
-    @singledispatchmethod
-    def _answer(self, query: Query[Any], labels: Labels) -> Any:
-        return query.answer(self, labels)
-
-    @_answer.register(TallyAt)
+    @answers(TallyAt)
     def _tally(self, query: TallyAt, labels: Labels) -> Tally:
         from prgd.rows import _kernels
 
@@ -84,7 +79,7 @@ class ArrayRows(LeafRows):
         self._each(work)
         return merge_slices(scalars, vectors)
 
-    @_answer.register(MarginsAt)
+    @answers(MarginsAt)
     def _margins(self, query: MarginsAt, labels: Labels) -> Array:
         from prgd.rows import _kernels
 
@@ -96,11 +91,11 @@ class ArrayRows(LeafRows):
         self._each(work)
         return out
 
-    @_answer.register(SmallestAt)
+    @answers(SmallestAt)
     def _smallest(self, query: SmallestAt, labels: Labels) -> Any:
         return query.pick(self._margins(MarginsAt(query.w), labels), labels)
 
-    @_answer.register(Measure)
+    @answers(Measure)
     def _measure(self, query: Measure, labels: Labels) -> Measurement:
         from prgd.rows import _kernels
 

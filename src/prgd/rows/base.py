@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from prgd._types import Array, Indices
@@ -84,6 +85,31 @@ class LeafRows(Rows):
     @abstractmethod
     def combine(self, c: Array) -> Array:
         """Return ``X^T c``; rows with ``c_i = 0`` need not be read."""
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def answers(kind: type[Query[Any]]) -> Callable[[Method], Method]:
+    """Mark a method of a leaf engine as its own way to answer queries of this kind."""
+
+    def mark(method: Method) -> Method:
+        method.answers = kind  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+@cache
+def _own_answers(engine: type[LeafRows]) -> dict[type[Query[Any]], Callable[..., Any]]:
+    methods = (method for base in reversed(engine.__mro__) for method in vars(base).values())
+    return {method.answers: method for method in methods if hasattr(method, "answers")}
+
+
+def answer(rows: LeafRows, query: Query[M], labels: Labels) -> Any:
+    """Answer by the engine's own method if it has one for this kind of query, else from its products."""
+    own = _own_answers(type(rows)).get(type(query))
+    return query.answer(rows, labels) if own is None else own(rows, query, labels)
 
 
 Make = Callable[[Any, Any, Any, "int | None"], Rows]

@@ -7,7 +7,7 @@ margins brings those few rows back.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property, singledispatchmethod
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +17,7 @@ from prgd._types import Array, Indices
 from prgd.losses import Loss
 from prgd.norms import norm
 from prgd.rows.arrays import check_shape
-from prgd.rows.base import Block, LeafRows, M, Query
+from prgd.rows.base import Block, LeafRows, M, Query, answer, answers
 from prgd.rows.gpu.labels import DeviceLabels
 from prgd.rows.gpu.launch import Kernels, has_kernels
 from prgd.rows.gpu.tensors import Csr, Tensor, as_tensor, check_finite, room
@@ -91,13 +91,9 @@ class TensorRows(LeafRows):
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
         """Answer a query by one pass on the device."""
         with room(self._X):
-            return cast(M, self._answer(query, self.labels if labels is None else self._on_device(labels)))
+            return cast(M, answer(self, query, self.labels if labels is None else self._on_device(labels)))
 
-    @singledispatchmethod
-    def _answer(self, query: Query[Any], labels: DeviceLabels) -> Any:
-        return query.answer(self, labels)
-
-    @_answer.register(Measure)
+    @answers(Measure)
     def _measure(self, query: Measure, labels: DeviceLabels) -> Measurement:
         return self._measured
 
@@ -129,7 +125,7 @@ class TensorRows(LeafRows):
         for start in range(0, self.n, step):
             yield slice(start, min(start + step, self.n))
 
-    @_answer.register(TallyAt)
+    @answers(TallyAt)
     def _tally(self, query: TallyAt, labels: DeviceLabels) -> Tally:
         kernels = self._kernels_of(labels)
         if kernels is None:
@@ -181,11 +177,11 @@ class TensorRows(LeafRows):
             out[at] = times(v) * labels.on_device[at]
         return out
 
-    @_answer.register(MarginsAt)
+    @answers(MarginsAt)
     def _margins(self, query: MarginsAt, labels: DeviceLabels) -> Array:
         return np.asarray(self._device_margins(query.w, labels).cpu().numpy())
 
-    @_answer.register(SmallestAt)
+    @answers(SmallestAt)
     def _smallest(self, query: SmallestAt, labels: DeviceLabels) -> tuple[Smallest, ...]:
         """Only the rows that are asked for leave the device."""
         import torch
@@ -202,7 +198,7 @@ class TensorRows(LeafRows):
             found.append(Smallest(low, values[kept].cpu().numpy(), indices[kept].cpu().numpy() + query.first))
         return tuple(found)
 
-    @_answer.register(Combine)
+    @answers(Combine)
     def _combine(self, query: Combine, labels: DeviceLabels) -> Array:
         c = np.zeros(self.n)
         c[query.indices] = query.values
