@@ -12,7 +12,7 @@ from prgd._types import Array, Indices
 from prgd.arithmetic import RationalVector, integer_multiple
 from prgd.proofs.integer_matrix import IntegerMatrix
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.modular import echelon, primes, solve_rational, vanishes
+from prgd.proofs.modular import echelon, null_vector, primes, solve_rational, vanishes
 from prgd.proofs.power_scaling import balance_weighted
 
 Relation = dict[int, Fraction]
@@ -46,17 +46,7 @@ class ColumnStructure(NamedTuple):
 
     def null_vector(self, values: Sequence[Fraction]) -> RationalVector | None:
         """Return a positive multiple of the v with ``basis @ v = 0`` that has these values in ``others``."""
-        integers = integer_multiple(values)
-        part = self.basis[:, self.columns], self.basis[:, self.others]
-        solved = solve_rational(*part, [[-value for value in integers]])
-        if solved is None:
-            return None
-        v = [Fraction(0)] * self.basis.shape[1]
-        for j, x in zip(self.columns, solved[0], strict=True):
-            v[j] = x
-        for j, value in zip(self.others, integers, strict=True):
-            v[j] = Fraction(value)
-        return tuple(v)
+        return null_vector(self.basis, self.columns, self.others, integer_multiple(values))
 
 
 def structure_of(Z: Array, order: Sequence[int], max_relations: int) -> ColumnStructure:

@@ -189,6 +189,27 @@ def solve_rational(
     return None
 
 
+def null_vector(
+    A: Array, unknown: Sequence[int], given: Sequence[int], values: Sequence[int]
+) -> RationalVector | None:
+    """Return the v with ``A v = 0`` that has integer ``values`` in the ``given`` entries.
+
+    ``A[:, unknown]`` must be square. The answer is None if it is singular or the fractions are too long.
+
+    Examples
+    --------
+    >>> null_vector(np.array([[2.0, 1.0]]), [0], [1], [3])
+    (Fraction(-3, 2), Fraction(3, 1))
+    """
+    solved = solve_rational(A[:, unknown], A[:, given], [[-value for value in values]])
+    if solved is None:
+        return None
+    v = [Fraction(0)] * A.shape[1]
+    for j, x in zip([*unknown, *given], [*solved[0], *values], strict=True):
+        v[j] = Fraction(x)
+    return tuple(v)
+
+
 def _reconstructed(residues: Sequence[int], modulus: int) -> RationalVector | None:
     """Return the fractions of small numerator and denominator that have these residues."""
     common, out = 1, []

@@ -24,7 +24,7 @@ from prgd.arithmetic import (
 )
 from prgd.proofs.column_relations import ColumnStructure, Relation, rows_obeying
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.modular import rank_at_least, solve_rational, vanishes
+from prgd.proofs.modular import null_vector, rank_at_least, vanishes
 from prgd.proofs.power_scaling import balance_weighted
 
 
@@ -167,21 +167,12 @@ def refined_weights(Z: Array, p: Array) -> Array:
 
 def completed_weights(Z: Array, known: ColumnStructure, p: Array) -> list[int] | None:
     """Round the weights of all rows of Z except those of ``known``, and solve for these exactly."""
-    basis = np.zeros(len(Z), np.bool_)
-    basis[known.rows] = True
-    if basis.all() or not basis.any():
+    others = np.setdiff1d(np.arange(len(Z)), known.rows)
+    if not others.size or not known.rows:
         return None
-    rounded = [round(w) for w in np.minimum(p[~basis] / p.min(), 2.0**40) * 2.0**12]
-    part = Z[known.rows][:, known.columns].T, Z[~basis][:, known.columns].T
-    solved = solve_rational(*part, [[-w for w in rounded]])
-    if solved is None:
-        return None
-    weights = [Fraction(0)] * len(Z)
-    for i, w in zip(known.rows, solved[0], strict=True):
-        weights[i] = w
-    for i, value in zip(np.flatnonzero(~basis).tolist(), rounded, strict=True):
-        weights[i] = Fraction(value)
-    return integer_multiple(weights)
+    rounded = [round(w) for w in np.minimum(p[others] / p.min(), 2.0**40) * 2.0**12]
+    weights = null_vector(Z[:, known.columns].T, known.rows, others.tolist(), rounded)
+    return None if weights is None else integer_multiple(weights)
 
 
 def prove_weights(

@@ -170,7 +170,7 @@ class Search:
             self._bound(result.certificate.upper)
         if proven:
             return proven[0]
-        if result.status is Status.INTERRUPTED:
+        if result.t < steps and result.status is not Status.DIVERGED:
             raise KeyboardInterrupt  # `run` returns after Ctrl-C, but the search must end
         self.hardness = problem.margins(result.w)
         if is_plain:

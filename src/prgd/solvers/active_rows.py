@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -77,12 +76,8 @@ class ActiveRows:
         return rows
 
     def _log_sums(self) -> list[float]:
-        sums = []
-        for group in self._groups:
-            exponent = self._exponent(0.0)[group]
-            top = float(exponent.max())
-            sums.append(top + math.log(float(np.exp(exponent - top).sum())))
-        return sums
+        exponent = self._exponent(0.0)
+        return [float(np.logaddexp.reduce(exponent[group])) for group in self._groups]
 
     def _exponent(self, size: float) -> Array:
         weights = self._problem.labels.sample_weight
