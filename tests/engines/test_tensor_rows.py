@@ -13,7 +13,8 @@ import pytest
 import torch
 
 import prgd
-from prgd.rows import MarginsAt
+from prgd.losses import EXPONENTIAL
+from prgd.rows import Combine, MarginsAt, Measure, SmallestAt, TallyAt
 from prgd.rows.gpu import tensors as _tensors
 from prgd.rows.gpu.launch import Plan, choose_plan
 from prgd.rows.gpu.tensor_rows import TensorRows
@@ -113,7 +114,11 @@ def test_a_csr_tensor_is_solved_like_its_table(tmp_path):
     rows = grid.ENGINES["tensor-csr"](X, y, None, tmp_path)
     result, expected = prgd.max_margin(rows, tol=1e-9), prgd.max_margin(X, y, tol=1e-9)
     assert result.margin == pytest.approx(expected.margin, rel=1e-8)
+<<<<<<< HEAD
     working = WorkingSet(prgd.Problem(rows, fit_intercept=True))
+=======
+    working = gram.WorkingSet(prgd.Problem(rows, fit_intercept=True))
+>>>>>>> main
     working.add(np.array([3, 5, 8]))
     np.testing.assert_array_equal(working.rows_of(np.arange(3)), (y[:, None] * X)[[3, 5, 8]])
 
@@ -132,7 +137,17 @@ def test_labels_on_another_device():
         prgd.Problem(torch.eye(2), torch.empty(2, device="meta"))
 
 
-@pytest.mark.parametrize("ask", ["tallies", "margins", "worst", "combine", "take", "measure"])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda rows: rows.ask(TallyAt(np.ones(3), EXPONENTIAL)),
+        lambda rows: rows.ask(MarginsAt(np.ones(3))),
+        lambda rows: rows.ask(SmallestAt(np.ones(3), 1, False, np.empty(0, np.int64))),
+        lambda rows: rows.ask(Combine.of(np.ones(3))),
+        lambda rows: rows.ask(Measure()),
+        lambda rows: rows.take(np.array([1])),
+    ],
+)
 def test_a_full_device_says_how_many_rows_fit(ask, monkeypatch):
     rows = TensorRows(torch.eye(3), [1, -1, 1])
 
@@ -142,14 +157,8 @@ def test_a_full_device_says_how_many_rows_fit(ask, monkeypatch):
     for name in ("_parts", "_send", "_products"):
         monkeypatch.setattr(rows, name, full)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 60_000))
-    arguments = {
-        "tallies": (np.ones(3), "exponential"),
-        "worst": (np.ones(3), 1, False, np.empty(0, np.int64)),
-        "take": (np.array([1]),),
-        "measure": (),
-    }
     with pytest.raises(MemoryError, match=r"hold about 900 such rows.*bfloat16.*open_rows"):
-        getattr(rows, ask)(*arguments.get(ask, (np.ones(3),)))
+        ask(rows)
 
 
 def test_tensors_of_another_kind():
