@@ -17,7 +17,7 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof
 from prgd.rows import ChunkedRows, DenseRows, Rows, open_rows
 from prgd.separation import Verdict, proposals, search, separability
-from prgd.separation.search import Search
+from prgd.separation.first_checks import find_cancelling_rows
 
 # ------------------------------------------------------------------ the oracle: textbook simplex in fractions
 
@@ -367,7 +367,7 @@ def test_copies_with_opposite_labels_are_seen_at_once():
     y = np.arange(50) % 2
     X[7] = X[4]
     rows = LiftedRows(X, y, fit_intercept=True)
-    found = Search(rows)._by_cancelling_rows()
+    found = find_cancelling_rows(rows)
     assert found.boundary.tolist() == [4, 7]
     result = separability(X, y)
     assert result.verdict == "quasi-separable"
@@ -375,7 +375,7 @@ def test_copies_with_opposite_labels_are_seen_at_once():
     assert result.check(X, y)
     zero = np.vstack([X, np.zeros((1, 80))])
     rows = LiftedRows(zero, np.append(y, 1), fit_intercept=False)
-    assert Search(rows)._by_cancelling_rows().how == "Row 50 is zero."
+    assert find_cancelling_rows(rows).how == "Row 50 is zero."
 
 
 def test_wide_sparse_rows_with_two_copies():

@@ -71,7 +71,7 @@ class LiftedRows:
 
     def normalized_weights(self, p: Array) -> Array:
         """Return the dual weights p scaled to sum 1; with an intercept, to sum 1/2 in each class."""
-        groups = [self.signs > 0, self.signs < 0] if self.fit_intercept else [self.signs != 0]
+        groups = self.rows.labels.groups(self.fit_intercept)
         p = p.copy()
         for group in groups:
             if (total := p[group].sum()) > 0.0:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cache
-from itertools import islice
+from itertools import count, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -24,10 +24,7 @@ PRIME_BITS = 30  # every prime used lies between 2**30 and 2**31, so that produc
 
 def primes() -> Iterator[int]:
     """Yield the primes below 2**31, from the largest down."""
-    k = 0
-    while True:
-        yield _prime(k)
-        k += 1
+    return map(_prime, count())
 
 
 @cache
@@ -44,13 +41,7 @@ def _is_prime(odd: int) -> bool:
     twos = ((odd - 1) & -(odd - 1)).bit_length() - 1
     for base in (2, 3, 5, 7):
         x = pow(base, (odd - 1) >> twos, odd)
-        if x in (1, odd - 1):
-            continue
-        for _ in range(twos - 1):
-            x = x * x % odd
-            if x == odd - 1:
-                break
-        else:
+        if x != 1 and all(pow(x, 2**k, odd) != odd - 1 for k in range(twos)):
             return False
     return True
 
@@ -163,12 +154,12 @@ def solve_rational(
     matrix = IntegerMatrix.from_floats(both)
     modulus, found = 1, [[0] * r for _ in c]
     next_attempt = 1
-    for count, prime in enumerate(islice(primes(), max_primes), start=1):
+    for used, prime in enumerate(islice(primes(), max_primes), start=1):
         residues = matrix.residues(prime)
         right = np.stack([_times(residues[:, r:], factors, prime) for factors in c], axis=1)
         reduced = echelon(np.hstack([residues[:, :r], right]), prime, range(r))
         if len(reduced.columns) < r:
-            if count == 2:  # A is singular modulo two primes
+            if used == 2:  # A is singular modulo two primes
                 return None
             continue
         lift = pow(modulus, -1, prime)
@@ -177,9 +168,9 @@ def solve_rational(
                 x[i] += modulus * ((int(reduced.matrix[i, r + k]) - x[i]) * lift % prime)
         modulus *= prime
         # Reconstruction costs as much as many primes, so it is tried after 1, 2, 4, 8, ... of them.
-        if count < next_attempt and count < max_primes:
+        if used < next_attempt and used < max_primes:
             continue
-        next_attempt = 2 * count
+        next_attempt = 2 * used
         solutions = [_reconstructed(x, modulus) for x in found]
         if all(
             x is not None and vanishes(both, integer_multiple([*x, *(Fraction(-f) for f in factors)])).all()
@@ -205,8 +196,8 @@ def null_vector(
     if solved is None:
         return None
     v = [Fraction(0)] * A.shape[1]
-    for j, x in zip([*unknown, *given], [*solved[0], *values], strict=True):
-        v[j] = Fraction(x)
+    for j, x in zip([*unknown, *given], [*solved[0], *map(Fraction, values)], strict=True):
+        v[j] = x
     return tuple(v)
 
 

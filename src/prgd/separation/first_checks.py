@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd._types import Array
 from prgd.arithmetic import LARGEST, RationalVector, shortened
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, weights_prove
+from prgd.separation.verdict import Found, Verdict
 
 _MAX_CANDIDATES = 1000  # pairs of rows that are checked exactly
 _KEY_TOLERANCE = 1e-9  # keys of equal rows differ by rounding only, far less than this fraction
@@ -36,13 +37,8 @@ class FeatureScan(NamedTuple):
     features_alone: int
 
 
-def find_cancelling_rows(rows: LiftedRows) -> tuple[Indices, Array, Proof] | None:
-    """Look for a zero row, or for two rows ``z_i = -z_j``: copies with opposite labels.
-
-    Returns
-    -------
-    The one or two rows, dual weights of all rows, and their proof.
-    """
+def find_cancelling_rows(rows: LiftedRows) -> Found | None:
+    """Look for a zero row, or for two rows ``z_i = -z_j``: they rule out strict separation."""
     random = np.random.default_rng(0).standard_normal(rows.width)
     with np.errstate(over="ignore", invalid="ignore"):
         key = rows.margins(random)
@@ -57,7 +53,8 @@ def find_cancelling_rows(rows: LiftedRows) -> tuple[Indices, Array, Proof] | Non
         p[index] = 1.0 / index.size
         proof = Proof(weights=dict.fromkeys(index.tolist(), 1))
         if weights_prove(rows, index, p, proof):
-            return index, p, proof
+            how = f"Row {index[0]} is zero." if index.size == 1 else f"Rows {index[0]} and {index[1]} cancel."
+            return Found(Verdict.UNDECIDED, how, p=p, proof=proof, boundary=index)
     return None
 
 

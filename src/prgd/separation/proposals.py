@@ -32,18 +32,19 @@ class Proposal(NamedTuple):
     rows : ndarray of int, the indices of these rows.
     boundary : ndarray of bool, which of them lie on the boundary.
     weights : dual weights of these rows, float64 or exact integers.
-    direction, exact : a direction v that separates the others, and its exact value if it is known.
-    hardness : a number for each row, smaller for rows to consider first; None leaves it as it is.
+    direction : a direction v that separates the other rows.
     source : the words for the report that say what found the partition.
+    exact : the exact direction of which ``direction`` is the rounding, if it is known.
+    hardness : a number for each row, smaller for rows to consider first; None leaves it as it is.
     """
 
     rows: Indices
     boundary: Mask
     weights: Array | list[int]
     direction: Array
-    exact: RationalVector | None
-    hardness: Array | None
     source: str
+    exact: RationalVector | None = None
+    hardness: Array | None = None
 
 
 class LinearProgram:
@@ -77,15 +78,9 @@ class LinearProgram:
         self._boundary = Z[boundary], columns
         v = np.ldexp(v, columns)
         direction = v if self._coordinates is None else self._coordinates @ v
-        return Proposal(
-            rows=index,
-            boundary=boundary,
-            weights=np.ldexp(p, row_powers),
-            direction=direction,
-            exact=None,
-            hardness=np.where(boundary, -p, margins),
-            source="Found by linear programming",
-        )
+        weights, hardness = np.ldexp(p, row_powers), np.where(boundary, -p, margins)
+        source = "Found by linear programming"
+        return Proposal(index, boundary, weights, direction, source, hardness=hardness)
 
     def zoom(self) -> bool:
         """Choose coordinates in which the boundary rows have the same size in all directions.
@@ -149,13 +144,5 @@ def propose_exactly(rows: LiftedRows, index: Indices, hardness: Array) -> Propos
     split = partition_rows(Z, order.tolist(), max_pivots=100 * rank + 100)
     if split is None:
         return None
-    exact = shortened(split.direction)
-    return Proposal(
-        rows=index,
-        boundary=split.boundary,
-        weights=split.weights,
-        direction=nearest_floats(exact),
-        exact=exact,
-        hardness=None,
-        source="Found by an exact simplex method",
-    )
+    exact, source = shortened(split.direction), "Found by an exact simplex method"
+    return Proposal(index, split.boundary, split.weights, nearest_floats(exact), source, exact=exact)

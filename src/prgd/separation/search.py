@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from prgd.result import History, Record, Status
 from prgd.separation import proposals
 from prgd.separation.first_checks import find_cancelling_rows, scan_features
 from prgd.separation.proposals import LinearProgram, Proposal, propose_exactly
-from prgd.separation.verdict import Separability, Verdict
+from prgd.separation.verdict import Found, Separability, Verdict
 from prgd.stopping import any_of
 
 SMALL_ENTRIES = 600  # a matrix with at most so many entries goes to exact arithmetic at once
@@ -46,17 +45,6 @@ STEP_ENTRIES = 2e10  # entries that dual acceleration may read on scaled rows
 TRIAL_STEPS = (32, 128)  # steps after which linear programming may be tried on a few of the rows
 _DENSE_FRACTION = 0.3  # a scaled copy with a larger fraction of non-zeros is stored as a dense array
 _MODERATE = 1e150  # row norms between 1/_MODERATE and _MODERATE have squares in the floating range
-
-
-class Found(NamedTuple):
-    """A proven verdict: the direction v or the dual weights p, and the rows on the boundary."""
-
-    verdict: Verdict
-    how: str
-    v: Array | None = None
-    p: Array | None = None
-    proof: Proof = Proof()
-    boundary: Indices = NO_ROWS
 
 
 class Search:
@@ -75,7 +63,7 @@ class Search:
         """Return the first verdict that is proven; None if every stage fails."""
         rows = self.rows
         everything = np.arange(rows.n)
-        self.not_strict = self._by_cancelling_rows()
+        self.not_strict = find_cancelling_rows(rows)
         if (found := self._by_one_feature()) is not None:
             return found
         is_small = rows.n * rows.width <= SMALL_ENTRIES
@@ -93,15 +81,6 @@ class Search:
 
     def _exactly(self, index: Indices) -> Proposal | None:
         return propose_exactly(self.rows, index, self.hardness)
-
-    def _by_cancelling_rows(self) -> Found | None:
-        """Prove by a zero row, or by two rows that cancel, that no direction separates strictly."""
-        cancelling = find_cancelling_rows(self.rows)
-        if cancelling is None:
-            return None
-        boundary, p, proof = cancelling
-        named = "Row {} is zero." if boundary.size == 1 else "Rows {} and {} cancel."
-        return Found(Verdict.UNDECIDED, named.format(*boundary), p=p, proof=proof, boundary=boundary)
 
     def _by_one_feature(self) -> Found | None:
         """Measure the range of each feature, and prove a feature that separates alone."""

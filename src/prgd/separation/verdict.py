@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.arithmetic import nearest_floats
 from prgd.norms import norm
+from prgd.problem import NO_ROWS
 from prgd.proofs.directions import is_zero_on, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, weights_prove
@@ -28,6 +29,17 @@ class Verdict(StrEnum):
     QUASI_SEPARABLE = "quasi-separable"
     NOT_SEPARABLE = "not separable"
     UNDECIDED = "undecided"
+
+
+class Found(NamedTuple):
+    """A proven verdict: the direction v or the dual weights p, and the rows on the boundary."""
+
+    verdict: Verdict
+    how: str
+    v: Array | None = None
+    p: Array | None = None
+    proof: Proof = Proof()
+    boundary: Indices = NO_ROWS
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -22,6 +22,8 @@ from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.polish import polish_weights
 from prgd.solvers.working_set import WorkingSet
 
+Move = Callable[[float, Array], tuple[Array, Array, Array]]
+
 _MAX_STEPS = 80
 _STEP_FRACTION = 0.99  # fraction of the step to the boundary that is taken
 _MIN_TARGET = 1e-12  # smallest margin g to aim at, in units of the largest row norm
@@ -55,32 +57,6 @@ class InteriorPoint:
     def vanishes(self) -> bool:
         """Whether p is close to Gordan's weights: the multipliers diverge if no w separates the rows."""
         return self.certificate.upper <= _VANISHED
-
-
-@dataclass(frozen=True, eq=False)
-class _LinearisedKKT:
-    """The KKT conditions linearised at (x, s, lam): stationarity, primal feasibility, complementarity."""
-
-    A: Array
-    s: Array
-    lam: Array
-    dual_residual: Array
-    primal_residual: Array
-    solve: Callable[[Array], Array]
-
-    @classmethod
-    def at(cls, A: Array, quadratic: Array, g: float, x: Array, s: Array, lam: Array) -> _LinearisedKKT:
-        H = A.T @ ((lam / s)[:, None] * A)
-        H[np.diag_indices_from(H)] += quadratic
-        return cls(A, s, lam, A.T @ lam - quadratic * x, A @ x - s - g, definite_solver(H))
-
-    def move(self, target: float, second_order: Array) -> tuple[Array, Array, Array]:
-        """Return the changes of x, s and lam that bring ``s lam`` to the target, up to the given terms."""
-        ratio = self.lam / self.s
-        right = (target - second_order) / self.s - self.lam
-        dx = self.solve(self.dual_residual + self.A.T @ (right - ratio * self.primal_residual))
-        ds = self.A @ dx + self.primal_residual
-        return dx, ds, right - ratio * ds
 
 
 def maximise_margin(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: float) -> InteriorPoint:
@@ -131,14 +107,14 @@ def maximise_margin(Z: Array, signs: Array, fit_intercept: bool, start: Array, t
         if best.certificate.gap <= tol:
             break
         try:
-            conditions = _LinearisedKKT.at(A, quadratic, g, x, s, lam)
+            move = _linearised_conditions(A, quadratic, g, x, s, lam)
         except np.linalg.LinAlgError:  # the system is not definite to rounding
             break
         mu = float(s @ lam) / m
         # The predictor aims at mu = 0; how far its step reaches says how much of mu the corrector keeps.
-        _, ds, dlam = conditions.move(0.0, np.zeros(m))
+        _, ds, dlam = move(0.0, np.zeros(m))
         reached = float((s + _reach(s, ds) * ds) @ (lam + _reach(lam, dlam) * dlam)) / m
-        dx, ds, dlam = conditions.move(mu * (reached / mu) ** 3, ds * dlam)
+        dx, ds, dlam = move(mu * (reached / mu) ** 3, ds * dlam)
         step = _STEP_FRACTION * min(_reach(s, ds), _reach(lam, dlam))
         x, s, lam = x + step * dx, s + step * ds, lam + step * dlam
         if not np.isfinite(lam).all():
@@ -148,6 +124,29 @@ def maximise_margin(Z: Array, signs: Array, fit_intercept: bool, start: Array, t
             return now
         best = now if now.certificate.gap < best.certificate.gap else best
     return best
+
+
+def _linearised_conditions(A: Array, quadratic: Array, g: float, x: Array, s: Array, lam: Array) -> Move:
+    """Linearise the KKT conditions at (x, s, lam): stationarity, primal feasibility, complementarity.
+
+    Returns
+    -------
+    callable
+        ``move(target, second_order)`` returns the changes of x, s and lam that bring ``s lam`` to the target
+        if the second-order terms are as given.
+    """
+    ratio = lam / s
+    H = A.T @ (ratio[:, None] * A)
+    H[np.diag_indices_from(H)] += quadratic
+    solve, dual_residual, primal_residual = definite_solver(H), A.T @ lam - quadratic * x, A @ x - s - g
+
+    def move(target: float, second_order: Array) -> tuple[Array, Array, Array]:
+        right = (target - second_order) / s - lam
+        dx = solve(dual_residual + A.T @ (right - ratio * primal_residual))
+        ds = A @ dx + primal_residual
+        return dx, ds, right - ratio * ds
+
+    return move
 
 
 def _reach(v: Array, change: Array) -> float:
