@@ -114,11 +114,7 @@ def test_a_csr_tensor_is_solved_like_its_table(tmp_path):
     rows = grid.ENGINES["tensor-csr"](X, y, None, tmp_path)
     result, expected = prgd.max_margin(rows, tol=1e-9), prgd.max_margin(X, y, tol=1e-9)
     assert result.margin == pytest.approx(expected.margin, rel=1e-8)
-<<<<<<< HEAD
     working = WorkingSet(prgd.Problem(rows, fit_intercept=True))
-=======
-    working = gram.WorkingSet(prgd.Problem(rows, fit_intercept=True))
->>>>>>> main
     working.add(np.array([3, 5, 8]))
     np.testing.assert_array_equal(working.rows_of(np.arange(3)), (y[:, None] * X)[[3, 5, 8]])
 
