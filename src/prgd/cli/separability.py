@@ -47,9 +47,9 @@ def separability_command(
 def _facts(found: Separability) -> dict[str, Any]:
     """Return the verdict and its proof as JSON takes them: null for NaN, and only the weights above 0."""
     weights = None
-    if found.weights is not None:
-        carried = np.flatnonzero(found.weights)
-        weights = {"rows": carried.tolist(), "values": found.weights[carried].tolist()}
+    if found.dual_weights is not None:
+        carried = np.flatnonzero(found.dual_weights)
+        weights = {"rows": carried.tolist(), "values": found.dual_weights[carried].tolist()}
     numbers = {name: getattr(found, name) for name in ("margin", "lower", "upper", "residual")}
     return {
         "verdict": str(found.verdict),
