@@ -56,13 +56,13 @@ Call = Callable[[], Any]
 
 
 def run() -> Call:
-    """Two steps of Algorithm 1: a rescaling and a projected step."""
+    """Take two steps of Algorithm 1: a rescaling and a projected step."""
     problem = prgd.Problem([[3.0, 4.0], [-3.0, 4.0]], [1, -1])
     return lambda: prgd.run(problem, prgd.PRGD(), [1.0, 0.0], stop=2)
 
 
 def max_margin() -> Call:
-    """A set that needs more than one round of the working set."""
+    """Solve a set that needs more than one round of the working set."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 5))
     y = np.where(X[:, 0] > 0.0, 1, -1)
@@ -71,7 +71,7 @@ def max_margin() -> Call:
 
 
 def step() -> Call:
-    """A rescaling, then one loss-scaled and projected step, on a model of one layer."""
+    """Rescale, then take one loss-scaled and projected step, on a model of one layer."""
     import torch
 
     from prgd.deep import PRGD
