@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint test-all reproduce bench bench-pass bench-memory bench-deep docs-check clean
+.PHONY: help check test lint reproduce bench bench-pass bench-memory bench-deep clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -16,10 +16,16 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[$*]'
 	@touch $@
 
+# Test processes share the cores, so each of them sums with one thread.
+PYTEST := PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+check: lint ## Lint, type-check and run the tests that are not slow, in every room
+	$(PYTEST) -q -m "not slow" $(PYTEST_ARGS)
+
 test: lint ## Lint, type-check and run all tests, with coverage
-	$(BIN)/python -m pytest --cov --cov-report= $(PYTEST_ARGS)
-	@# once more without the compiler, so that coverage sees inside the kernels (plain NumPy scalars warn of overflow)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -m kernels -W ignore::RuntimeWarning --cov --cov-append --cov-report=
+	$(PYTEST) --cov --cov-report= $(PYTEST_ARGS)
+	@# Once more without the compiler, so that coverage sees inside the kernels; NumPy scalars warn of overflow there.
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -q -m kernels -W ignore::RuntimeWarning --cov --cov-append --cov-report=
 	$(BIN)/python -m coverage report --fail-under=95
 
 lint: $(VENV)/.installed-dev ## Run ruff and mypy

@@ -63,7 +63,7 @@ def recheck(X: torch.Tensor, y: torch.Tensor, result: prgd.MaxMarginResult) -> t
     for part, labels in zip(X.split(CHUNK), y.split(CHUNK), strict=True):
         margin = min(margin, float((labels * (part.double() @ w + result.intercept)).min()))
     support = torch.from_numpy(result.support).to(X.device)
-    p = torch.from_numpy(result.dual).to(X.device)
+    p = torch.from_numpy(result.dual_weights).to(X.device)
     assert float(p.min()) >= 0.0
     assert abs(float(p.sum()) - 1.0) < 1e-12
     if result.fit_intercept:
@@ -95,7 +95,7 @@ def solve(X, y, engine: str, fit_intercept: bool, tol: float, verbose: int) -> d
         "upper_bound": upper,
         "relative_margin": margin / largest,
         "support": len(result.support),
-        "working_set": result.history[-1]["working_set"],
+        "working_set": result.history.rows[-1].working_set,
         "peak_bytes": torch.cuda.max_memory_allocated() if X.is_cuda else None,
         "history": result.history,
     }

@@ -23,7 +23,7 @@ import torch
 import triton
 import triton.language as tl
 
-from prgd.losses import EXPONENTIAL
+from prgd.losses import EXPONENTIAL, LOGISTIC
 from prgd.rows import Measure, TallyAt
 from prgd.rows.gpu.launch import Kernels, Plan
 from prgd.rows.gpu.tensor_rows import TensorRows
@@ -103,13 +103,13 @@ def errors(X: torch.Tensor, y: torch.Tensor, w: np.ndarray) -> dict[str, float]:
     found = {"log_loss": 0.0, "margin": 0.0, "vector": 0.0}
     for scale in (1.0, 30.0, 1e4):
         v = w * (scale / rows.ask(Measure()).max_norm)
-        tally, m = rows.ask(TallyAt(v, EXPONENTIAL))[0], Z @ v
+        tally, m = rows.ask(TallyAt(v, EXPONENTIAL)), Z @ v
         p = np.exp(m.min() - m)
         log_sum, u = float(np.log(p.sum()) - m.min()), Z.T @ (p / p.sum())
         for name, error in {
-            "log_loss": abs(tally.log_sum - log_sum) / max(1.0, abs(log_sum)),
-            "margin": abs(tally.margin - m.min()) / abs(m.min()),
-            "vector": float(np.linalg.norm(tally.mean_row - u) / np.linalg.norm(u)),
+            "log_loss": abs(tally.log_sums[0] - log_sum) / max(1.0, abs(log_sum)),
+            "margin": abs(tally.margins[0] - m.min()) / abs(m.min()),
+            "vector": float(np.linalg.norm(tally.mean_rows[0] - u) / np.linalg.norm(u)),
         }.items():
             found[name] = error if not error <= found[name] else found[name]  # keeps a NaN
     return found
@@ -148,12 +148,13 @@ def sweep(kernels: Kernels, v: torch.Tensor, read: Callable[[], object], itemsiz
 
 
 def tally(kernels: Kernels, v: torch.Tensor, **options) -> torch.Tensor:
-    return kernels.tallies(v, "exponential", False, **options)
+    return kernels.tally(v, EXPONENTIAL, False, **options)
 
 
 def measure(n: int, d: int, name: str, with_sweep: bool) -> dict:
     X, y, w = draw(n, d, getattr(torch, name))
-    kernels = TensorRows(X, y)._kernels
+    rows = TensorRows(X, y)
+    kernels = rows._kernels_of(rows.labels)
     v = torch.from_numpy(w / np.sqrt(d)).cuda()
     weights, labels = v.to(X.dtype), y.to(X.dtype)
     read = plain_read(X)
@@ -161,11 +162,11 @@ def measure(n: int, d: int, name: str, with_sweep: bool) -> dict:
         "read": read,
         "pass": lambda: tally(kernels, v),
         "products": lambda: two_products(X, labels, weights),
-        "by_class": lambda: kernels.tallies(v, "exponential", True),
+        "by_class": lambda: kernels.tally(v, EXPONENTIAL, True),
         "wide": lambda: tally(kernels, v, wide=True),
     }
     if with_sweep:
-        works["logistic"] = lambda: kernels.tallies(v, "logistic", False)
+        works["logistic"] = lambda: kernels.tally(v, LOGISTIC, False)
         works["margins"] = lambda: kernels.margins(v)
     times = in_turns(works, REPEATS)
     some = min(n, 2**25 // d)

@@ -39,7 +39,7 @@ def main() -> int:
         size = path.stat().st_size
     extra = watch.peak["RssAnon"] - before
     print(f"{options.rows} x {COLUMNS} float32, {show(size)} mapped; {result.status}")
-    print(f"gap {result.gap:.1e} after {result.passes:.1f} passes, {result.history[-1]['seconds']:.1f} s")
+    print(f"gap {result.gap:.1e} after {result.passes:.1f} passes, {result.history.rows[-1].seconds:.1f} s")
     print(
         f"peak extra RssAnon {show(extra)} ({extra / options.rows:.0f} bytes a row), at most {show(MOST)}: "
         f"{'pass' if extra <= MOST else 'MISSED'}"

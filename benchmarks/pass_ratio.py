@@ -153,7 +153,7 @@ class Pass:
         return self.rows.ask(TallyAt(self.w, EXPONENTIAL))
 
     def mean_row(self) -> np.ndarray:
-        return self()[0].mean_row
+        return self().mean_rows[0]
 
 
 class Sum:

@@ -74,37 +74,15 @@ def load_task(load: Callable[[], prgd.datasets.Dataset], quick: bool) -> Task:
     return Task(data, "quick" if quick else "small" if stored < SMALL else "large")
 
 
-class Watched:
-    """An algorithm that notes how many rows were read by each of its steps."""
-
-    def __init__(self, algorithm: Any) -> None:
-        self.algorithm, self.state_type = algorithm, algorithm.state_type
-        self.seen: list[tuple[int, float]] = []
-
-    def __repr__(self) -> str:
-        return repr(self.algorithm)
-
-    def init(self, problem: prgd.Problem, w0: np.ndarray) -> Any:
-        return self._note(problem, self.algorithm.init(problem, w0))
-
-    def step(self, problem: prgd.Problem, state: Any) -> Any:
-        return self._note(problem, self.algorithm.step(problem, state))
-
-    def _note(self, problem: prgd.Problem, state: Any) -> Any:
-        state.w.flags.writeable = False
-        problem.tallies(state.w)  # what `run` would read next; it is read once
-        self.seen.append((problem.passes, getattr(state, "row_reads", float(problem.passes))))
-        return state
-
-
 def watch(problem: prgd.Problem, algorithm: Any, w0: Any, stop: Any) -> tuple[list[list[float]], Any]:
     """Run, and return (t, passes, row reads, margin, upper bound) at every step, and the last w."""
-    watched = Watched(algorithm)
-    result = prgd.run(problem, watched, w0, stop=stop)
-    rows = [
-        [now.t, *seen, now.margin, now.upper_bound]
-        for now, seen in zip(result.history.rows, watched.seen, strict=False)
-    ]
+    rows: list[list[float]] = []
+
+    def note(state: Any, now: Any, certificate: Any) -> None:
+        reads = getattr(state, "row_reads", float(problem.passes))
+        rows.append([now.t, problem.passes, reads, now.margin, now.upper_bound])
+
+    result = prgd.run(problem, algorithm, w0, stop=stop, record=None, observe=note)
     return rows, result.w
 
 

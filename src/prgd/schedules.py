@@ -221,7 +221,7 @@ def _phase_ends(T_0: float, b: float) -> list[int]:
 
 @dataclass(frozen=True)
 class PolynomialPhases:
-    """``T_{k+1} - T_k = T_0 (k + 1)^b`` steps, rounded up to a whole number of at least 2.
+    """``T_{k+1} - T_k = T_0 (k + 1)^b`` steps, rounded up to an integer of at least 2.
 
     The paper prints ``T_0 k^b`` (Section 7.1), which is 0 at k = 0; it is read with k + 1.
 

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from prgd.cli.common import Debug, cores, one_line_errors, option
+from prgd.cli.common import Debug, one_line_errors, option
+from prgd.threads import cores
 
 
 def reproduce_command(

@@ -20,12 +20,12 @@ SAFE = {"reassoc", "contract", "nsz", "arcp"}
 NEGLIGIBLE = -50.0
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-# storage kinds: C-ordered or strided rows, the transpose of Fortran-ordered rows, CSR
+# Kinds of storage: C-ordered or strided rows, the transpose of Fortran-ordered rows, CSR.
 ROWS, COLUMNS, CSR = range(3)
 MAX_FLOAT = 1.7976931348623157e308
 FAR = 2.0**600
-# columns of one row of the scalar output
-EXPONENTIAL, LOGISTIC = 0, 1  # codes of `prgd.losses`
+# Columns of one row of the scalar output, as in `prgd.tally`.
+EXPONENTIAL, LOGISTIC = 0, 1  # the codes of `prgd.losses`
 SHIFT, MASS, SLOPE_SHIFT, SLOPE_MASS, MARGIN, COUNT = range(6)
 
 _jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, boundscheck=False)
@@ -195,7 +195,7 @@ def _end(scalars: Any, loss: int) -> None:
 
 @_jit
 def _dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
-    # one row at a time: several streams at once were slower wherever a row is a power of two long
+    # One row is read at a time: several streams at once were slower if a row is a power of two long.
     for i in range(size):
         total = 0.0
         for j in range(w.size):
@@ -205,7 +205,7 @@ def _dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> Non
 
 @_jit
 def _dense_add(X: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
-    # four rows at a time: a quarter of the loads and stores of `vector`
+    # Four rows are added at a time, which needs a quarter of the loads and stores of `vector`.
     k = 0
     while k + 4 <= count:
         a0, a1, a2, a3 = chosen[k], chosen[k + 1], chosen[k + 2], chosen[k + 3]
@@ -240,7 +240,7 @@ def _columns_add(XT: Any, start: int, chosen: Any, count: int, c: Any, vector: A
             for k in range(count):
                 vector[j] += c[chosen[k]] * XT[j, start + chosen[k]]
         return
-    # many rows carry weight: a contiguous sum, with zeros in the place of the others
+    # If many rows carry weight, a contiguous sum with zeros in the place of the others is faster.
     last = chosen[count - 1] + 1
     factors = np.zeros(last)
     for k in range(count):
@@ -252,7 +252,7 @@ def _columns_add(XT: Any, start: int, chosen: Any, count: int, c: Any, vector: A
         vector[j] += total
 
 
-# unsigned indices: signed ones may count from the end, and asking each of them is half of the time
+# Indices are unsigned: signed ones may count from the end, and testing each of them took half of the time.
 @_inline
 def _csr_dot(data: Any, indices: Any, first: Any, last: Any, w: Any) -> float:
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -270,7 +270,7 @@ def _csr_dot(data: Any, indices: Any, first: Any, last: Any, w: Any) -> float:
 
 @_inline
 def _csr_scatter(data: Any, indices: Any, first: Any, last: Any, c: float, vector: Any) -> None:
-    # four loads, then four stores: no column comes twice in a row, which only we know
+    # Four loads come before four stores: no column comes twice in a row, which the compiler cannot know.
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     q = first
     for _ in range((last - first) // four):
@@ -299,7 +299,7 @@ def _csr_add(
         _csr_scatter(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), c[chosen[k]], vector)
 
 
-# inlined: passing five arrays to a call costs as much as a short row
+# This function is inlined: passing five arrays to a call costs as much as a short row.
 @_inline
 def _margins(A: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     kind, X, data, indices, indptr = A
@@ -339,7 +339,7 @@ def tally_slices(
     plain = groups == 1 and s.size == 0 and loss == EXPONENTIAL
     for k in range(first, last):
         _begin(scalars[k], vectors[k])
-        # views made once: numba counts references, which costs as much as a short row
+        # Views are made once: Numba counts references, which costs as much as a short row.
         sums, sums_0, vectors_k, vector_0 = scalars[k], scalars[k, 0], vectors[k], vectors[k, 0]
         for start in range(bounds[k], bounds[k + 1], block):
             size = min(block, bounds[k + 1] - start)
@@ -386,7 +386,7 @@ def _row_size(A: Any, i: int, factor: float) -> tuple[float, float]:
     if kind == CSR:
         for q in range(indptr[i], indptr[i + 1]):
             value = abs(data[q] * factor)
-            # NaN and infinity fail the comparison, and stay
+            # NaN and infinity fail the comparison, so `largest` keeps them.
             largest = largest if value <= largest else value
             total += value * value
     elif kind == ROWS:
@@ -413,7 +413,7 @@ def _row_square(A: Any, i: int) -> float:
 
 @_jit
 def _square(values: Any) -> float:
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0  # one sum would wait for each addition
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0  # four sums, since one would wait for each addition
     whole = values.size // 4 * 4
     for k in range(0, whole, 4):
         a += np.float64(values[k]) * values[k]
@@ -430,13 +430,13 @@ def measure(A: Any, first: int, last: int, norms: Any) -> int:
     """Write the norm of rows ``first..last``; return the first row that is not finite, else -1."""
     for i in range(first, last):
         total = _row_square(A, i)
-        if 1e-280 < total < 1e300:  # then all entries are finite, and none that counts was lost
+        if 1e-280 < total < 1e300:  # all entries are finite, and none that counts underflowed
             norms[i] = math.sqrt(total)
             continue
         largest, total = _row_size(A, i, 1.0)
         if not largest <= MAX_FLOAT or not total >= 0.0:
             return i
-        # squares left the floating range: a power of two, which is exact, brings them back
+        # The squares left the floating range: a power of two, which is exact, brings them back.
         factor = FAR if largest < 1.0 else 1.0 / FAR
         _, total = _row_size(A, i, factor)
         norms[i] = math.sqrt(total) / factor

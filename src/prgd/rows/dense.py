@@ -12,10 +12,10 @@ from prgd.rows.arrays import ArrayRows, Storage, check_shape, even_bounds
 from prgd.rows.base import register
 from prgd.rows.labels import Labels, frozen
 
-_BLOCK = 16  # rows of a block: small enough that the memory never waits for the exponentials
+_BLOCK = 16  # rows of a block, so few that the memory never waits for the exponentials
 _COLUMN_BLOCK_BYTES = 2**18  # a block of columns stays in the second-level cache between its two uses
 
-# what a dense storage passes for the CSR arrays
+# Dense storage passes these empty arrays in the place of the CSR arrays.
 NO_CSR = (np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64))
 
 
@@ -91,7 +91,7 @@ def dense_storage(X: npt.NDArray[Any]) -> Storage:
         return int(np.argmin(np.isfinite(X[row])))
 
     def gather(indices: Indices) -> Array:
-        return X[indices].astype(np.float64, copy=False)  # chosen rows are a copy already
+        return X[indices].astype(np.float64, copy=False)  # indexing has copied the rows already
 
     A = (kind, stored, *(frozen(a) for a in NO_CSR))
     return Storage(A, n, d, block, even_bounds(n, d * X.itemsize, block), locate, gather)
@@ -101,4 +101,4 @@ def _make(X: Any, y: Any, sample_weight: Any, n_threads: int | None) -> DenseRow
     return DenseRows(X, y, sample_weight, n_threads=n_threads)
 
 
-register(lambda X: True, _make, last=True)  # whatever NumPy can read
+register(lambda X: True, _make, last=True)  # takes whatever NumPy can read

@@ -113,7 +113,7 @@ class ChunkedRows(Rows):
         self, source: Source, offset: int, parts: Iterator[slice], work: Callable[[slice, ArrayRows], T]
     ) -> Iterator[T]:
         at_once = min(source.at_once, self._threads + _READERS)
-        summing = Semaphore(self._threads)  # the other threads read ahead
+        summing = Semaphore(self._threads)  # threads beyond these read ahead
         with source.reading() as load:
             if at_once == 1:
                 for part in parts:
@@ -132,14 +132,14 @@ class ChunkedRows(Rows):
             try:
                 for part in parts:
                     waiting.append(pool(at_once, os.getpid()).submit(one, part))
-                    if len(waiting) > 2 * at_once:  # so that results do not pile up
+                    if len(waiting) > 2 * at_once:  # results must not pile up
                         yield from waiting.popleft().result()
                 while waiting:
                     yield from waiting.popleft().result()
             finally:
                 for future in waiting:
                     future.cancel()
-                wait(waiting)  # no thread reads on after an error
+                wait(waiting)  # after an error no thread may read on
 
     def _engine(self, offset: int, rows: slice, storage: Storage, n_threads: int) -> tuple[slice, ArrayRows]:
         at = slice(offset + rows.start, offset + rows.stop)
@@ -161,7 +161,7 @@ class ChunkedRows(Rows):
         found: list[M] = []
         for answer in self._answers(query, self.labels if labels is None else labels):
             found.append(answer)
-            if len(found) == _MERGE_AT_ONCE:  # so that answers do not fill the memory
+            if len(found) == _MERGE_AT_ONCE:  # answers must not fill the memory
                 found = [query.merge(found)]
         if not found:  # no part was wanted, and any of them gives the answer of no rows
             found = [part.ask(query.part(slice(0, 0))) for _, part in islice(self.pieces(), 1)]
@@ -231,7 +231,7 @@ def open_rows(
         used += sources[-1].n
     if y is not None and len(y) != used:
         raise ValueError(f"y must hold one label for each of the {used} rows; got {len(y)}.")
-    # the last columns of one LIBSVM file may be empty in another
+    # The last columns of one LIBSVM file may be empty in another.
     texts = [source for source in sources if isinstance(source, CsrSource)]
     for text in texts:
         text.d = max(other.d for other in texts)

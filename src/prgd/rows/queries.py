@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,15 +64,18 @@ class TallyAt(Query[Tally]):
         return merge(parts)
 
 
-def weigh(m: Array, s: Array, loss: Loss) -> tuple[Array, Array]:
-    """Return ``s_i (-l'(m_i))`` and the scalars of a Tally, all relative to the largest terms."""
-    margins = np.where(s > 0.0, m, np.inf)
-    if not (margins < np.inf).any():
-        return np.zeros_like(m), Tally.identity(1, 0).scalars[0]
-    log_slope, log_value = loss.log_slope(margins), loss.log_value(margins)
+def weigh(m: Any, s: Any, loss: Loss, xp: ModuleType = np) -> tuple[Any, Any]:
+    """Return ``s_i (-l'(m_i))`` and the scalars of a Tally, all relative to the largest terms.
+
+    Margins and weights are arrays of ``xp``, which is ``numpy`` or ``torch``, and so is the answer.
+    """
+    margins = xp.where(s > 0.0, m, xp.inf)
+    if not bool((margins < xp.inf).any()):
+        return xp.zeros_like(m), xp.asarray(Tally.identity(1, 0).scalars[0])
+    log_slope, log_value = loss.log_slope(margins, xp), loss.log_value(margins, xp)
     shift, slope_shift = log_value.max(), log_slope.max()
-    terms, mass = s * np.exp(log_slope - slope_shift), s * np.exp(log_value - shift)
-    return terms, np.array([shift, mass.sum(), slope_shift, terms.sum(), margins.min(), s.sum()])
+    terms, mass = s * xp.exp(log_slope - slope_shift), s * xp.exp(log_value - shift)
+    return terms, xp.stack([shift, mass.sum(), slope_shift, terms.sum(), margins.min(), s.sum()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,15 +128,13 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
         rest[self.without] = False
         found = []
         for group in labels.groups(self.by_class):
-            members = np.zeros(margins.size, bool)
-            members[group] = True
-            outside = np.flatnonzero(members & rest)
+            outside = np.flatnonzero(rest if isinstance(group, slice) else rest & group)
             values = margins[outside]
             if values.size > self.max_rows:
                 kept = np.argpartition(values, self.max_rows - 1)[: self.max_rows]
                 outside, values = outside[kept], values[kept]
             order = np.argsort(values, kind="stable")
-            smallest = float(margins[members].min(initial=np.inf))
+            smallest = float(margins[group].min(initial=np.inf))
             indices = (outside[order] + self.first).astype(np.int64)
             found.append(Smallest(smallest, values[order], indices))
         return tuple(found)

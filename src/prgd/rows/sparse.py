@@ -12,7 +12,7 @@ from prgd.rows.arrays import MAX_SLICES, SLICE_BYTES, ArrayRows, Storage, check_
 from prgd.rows.base import register
 from prgd.rows.labels import Labels, frozen
 
-# entries of a block: w and the sum compete for the second-level cache, so they change places seldom
+# A block has so many entries because w and the sum compete for the second-level cache: they alternate seldom.
 _BLOCK_ENTRIES, _MAX_BLOCK = 2**17, 4096
 _NO_DENSE = np.empty((0, 0))
 
@@ -95,11 +95,11 @@ def csr_storage(
 
     A = (_kernels.CSR, frozen(_NO_DENSE), frozen(data), frozen(indices), frozen(pointers))
     entries = last - low
-    # a slice owns a dense vector of d numbers, zeroed and merged: a few slices for wide rows, so that two or
-    # more threads have work, and many only where each has many entries for every column
+    # A slice owns a dense vector of d numbers, which is zeroed and merged. So wide rows get few slices,
+    # enough to give two or more threads work, and many slices need many entries for every column.
     wanted = max(entries // (16 * d), min(2, entries // 2**17))
-    most = min(MAX_SLICES, wanted, entries * 12 // (SLICE_BYTES // 8))
-    cuts = np.linspace(low, last, max(most, 1) + 1)[1:-1]
+    slices = min(MAX_SLICES, wanted, entries * 12 // (SLICE_BYTES // 8))
+    cuts = np.linspace(low, last, max(slices, 1) + 1)[1:-1]
     bounds = np.unique(np.concatenate(([0], np.searchsorted(pointers, cuts), [n]))).astype(np.int64)
     block = min(max(_BLOCK_ENTRIES * n // max(entries, 1), 16), _MAX_BLOCK)
     return Storage(A, n, d, block, bounds, locate, gather, is_sparse=True)

@@ -28,7 +28,7 @@ from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.partitions import Facts
 from prgd.rows.labels import Labels
 
-_LOOK_S = 2.0  # between two looks at the workers while a pass takes long
+_POLL_S = 2.0  # seconds between two questions whether workers are there, while a pass takes long
 
 
 class ClusterRows(Rows):
@@ -62,7 +62,7 @@ class ClusterRows(Rows):
         self._starts = np.concatenate([[0], np.cumsum([fact.n for fact in facts])])
         self.n, self.d = int(self._starts[-1]), d
         self.labels = ClusterLabels(self, facts, classes)
-        self._w: Array | None = None  # where the rows were last asked, for who goes on after a loss
+        self._w: Array | None = None  # the last w, a warm start after a loss
 
     @property
     def dashboard(self) -> str:
@@ -98,7 +98,7 @@ class ClusterRows(Rows):
                 return found
             for future in futures:
                 if future.status in ("error", "cancelled"):
-                    future.result()  # raises what happened there
+                    future.result()  # raises the error of the worker
             raise RowsLostError(f"{len(futures) - len(found)} of {len(futures)} partitions gave no answer.")
 
     @contextmanager
@@ -107,7 +107,7 @@ class ClusterRows(Rows):
         from distributed.comm.core import CommClosedError
 
         address = self._client.scheduler.address
-        # two classes of one name: a future was cancelled, as when the scheduler forgot it
+        # Two classes of one name: a future was cancelled, for instance because the scheduler forgot it.
         cancelled = (concurrent.futures.CancelledError, asyncio.CancelledError)
         try:
             yield
@@ -130,8 +130,8 @@ class ClusterRows(Rows):
         try:
             while True:
                 with suppress(TimeoutError):
-                    return future.result(_LOOK_S)
-                if future.done():  # the answer itself is an error of that name
+                    return future.result(_POLL_S)
+                if future.done():  # the answer itself is a TimeoutError
                     return future.result()
                 if self._count_workers():
                     seen = time.monotonic()
@@ -149,7 +149,7 @@ class ClusterRows(Rows):
         asked = self._client.scheduler.ncores()
         future = asyncio.run_coroutine_threadsafe(asked, self._client.loop.asyncio_loop)
         try:
-            return len(future.result(_LOOK_S))
+            return len(future.result(_POLL_S))
         except (OSError, TimeoutError):
             future.cancel()
             return 0

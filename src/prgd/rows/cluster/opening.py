@@ -15,7 +15,7 @@ from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.cluster_rows import ClusterRows
 from prgd.rows.cluster.partitions import Facts
 
-ALLOWED_FAILURES = 1000  # workers that may die on one task before the scheduler calls the task the culprit
+ALLOWED_FAILURES = 1000  # workers that may die on one task before the scheduler blames the task
 
 Show = Callable[[int, int], None]
 
@@ -259,7 +259,7 @@ def _gather_facts(client: Any, futures: Sequence[Any], progress: Show | None, ti
 def _columns(facts: Sequence[Facts]) -> tuple[int, int]:
     """Return the number of columns, and the index that LIBSVM text gives to the first of them."""
     texts = [fact for fact in facts if fact.is_text]
-    first = 0 if any(fact.least_column == 0 for fact in texts) else 1
+    first = 0 if any(fact.min_column == 0 for fact in texts) else 1
     widths = {fact.name: fact.d for fact in facts}
     if texts:
         width = max(fact.d for fact in texts) - first
@@ -280,7 +280,7 @@ def _find_classes(facts: Sequence[Facts]) -> npt.NDArray[Any] | None:
     for fact in facts:
         for label, count, _ in fact.labels:
             totals[label] = totals.get(label, 0) + count
-    if None in totals:  # rows z_i
+    if None in totals:  # partitions without labels hold rows z_i
         if len(totals) > 1:
             bare = next(fact.name for fact in facts if fact.labels[0].value is None)
             raise ValueError(f"Either all partitions come with labels or none; {bare} has none.")

@@ -35,7 +35,7 @@ class Loaded:
     """A partition as it was found: labels of any kind, LIBSVM columns counted as in the file."""
 
     name: str
-    X: Any  # an array, a CSR matrix or a `Source` that stays on disk; None where there are no rows
+    X: Any  # an array, a CSR matrix or a `Source` that stays on disk; None if there are no rows
     y: npt.NDArray[Any] | None
     weights: Array
     is_text: bool = False
@@ -61,7 +61,7 @@ class Facts(NamedTuple):
     labels: tuple[Label, ...]
     has_weights: bool
     is_text: bool
-    least_column: int  # the smallest index in LIBSVM text, which tells whether columns count from 0
+    min_column: int  # the smallest index in LIBSVM text, which tells whether columns count from 0
 
 
 def _size(X: Any) -> int:
@@ -116,7 +116,7 @@ def _load_text(url: str, path: Path) -> Loaded:
 
     if path.stat().st_size == 0:
         return Loaded(url, None, None, np.empty(0), is_text=True)
-    # indices as they are in the file: whether they count from 0 or 1 is decided over all files
+    # Indices stay as they are in the file: whether they count from 0 or 1 is decided over all files.
     text = parse_libsvm(path, zero_based=True)
     return Loaded(url, text.tocsr(), text.y, np.empty(0), is_text=True)
 
@@ -172,8 +172,8 @@ def describe(loaded: Loaded) -> Facts:
     n, d = (X.n, X.d) if isinstance(X, Source) else X.shape
     with naming(loaded.name):
         labels = _count_labels(loaded.y, loaded.weights, n)
-    least = int(X.indices.min(initial=1)) if loaded.is_text else 1
-    return Facts(loaded.name, n, d, labels, loaded.weights.size > 0, loaded.is_text, least)
+    lowest = int(X.indices.min(initial=1)) if loaded.is_text else 1
+    return Facts(loaded.name, n, d, labels, loaded.weights.size > 0, loaded.is_text, lowest)
 
 
 def _count_labels(y: npt.NDArray[Any] | None, weights: Array, n: int) -> tuple[Label, ...]:
@@ -200,7 +200,7 @@ class Partition:
         if loaded.is_text:
             from scipy.sparse import csr_array
 
-            # the last columns of one text file may be empty in another
+            # The last columns of one text file may be empty in another.
             X = csr_array((X.data, X.indices - np.asarray(first, X.indices.dtype), X.indptr), (X.shape[0], d))
         self.name, self.n, self.d = loaded.name, X.n if isinstance(X, Source) else X.shape[0], d
         self._X, self._y, self._weights = X, loaded.y, loaded.weights

@@ -17,7 +17,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-# a row of the output: the scalars of a Tally, then its vector
+# A row of the output holds the scalars of a Tally, then its vector.
 SHIFT = tl.constexpr(0)
 MASS = tl.constexpr(1)
 SLOPE_SHIFT = tl.constexpr(2)
@@ -95,7 +95,7 @@ def _load_rows(
 ):  # fmt: skip
     """Load a tile: a tuple over steps and chunks. ``left`` rows of it exist unless it is ``WHOLE``."""
     slot, column = tl.arange(0, SLOTS)[:, None], tl.arange(0, WIDTH)[None, :]
-    tile = X + first * tl.full((), STRIDE, tl.int64)  # past 2^31 entries
+    tile = X + first * tl.full((), STRIDE, tl.int64)  # 64 bits, since there may be more than 2^31 entries
     rows = ()
     for k in tl.static_range(STEPS):
         for c in tl.static_range(CHUNKS):
@@ -118,7 +118,7 @@ def _load_signs(Y, first, STEPS: tl.constexpr, SLOTS: tl.constexpr, LABELLED: tl
     if LABELLED:
         for k in tl.static_range(STEPS):
             if (k * SLOTS) % 32 == 0:
-                # a tile is a power of two of rows, aligned: it fills whole words or lies in one
+                # A tile is an aligned power of two of rows, so it fills whole words or lies in one.
                 word = tl.load(Y + (first + k * SLOTS) // 32) >> (first % 32)
             signs = signs + (word << (31 - (k * SLOTS) % 32 - slot),)
     else:
@@ -156,7 +156,7 @@ def _add(
     low = sums[0]
     for k in tl.static_range(STEPS):
         low = tl.minimum(low, margins[k])
-    # exp(-inf + inf) is NaN: a slot without rows keeps a finite shift
+    # exp(-inf + inf) is NaN, so a slot without rows keeps a finite shift.
     seen = tl.where(low < float("inf"), low, 0.0)
     top = _log_slope(seen, LOGISTIC, SUM)
     scale = tl.exp((_log_slope(sums[0], LOGISTIC, SUM) - top).to(SUM))

@@ -13,15 +13,17 @@ from prgd.losses import Loss
 
 Tensor = Any  # torch.Tensor, which is not imported with prgd
 
-_WIDEST = 2**13  # columns of which the registers of a program hold w, the sum and a row
-_VECTOR_BYTES = 16  # of one load of a thread
-_MERGE_WIDTH = 8  # columns of a program that merges
+_MAX_COLUMNS = 2**13  # the registers of a program hold w, the sum and a row of so many columns
+_VECTOR_BYTES = 16  # largest load of one thread
+_MERGE_WIDTH = 8  # columns that one program merges
 
 
 def has_kernels(X: Tensor) -> bool:
     """Tell whether the Triton kernels take X: on CUDA, or anywhere in Triton's interpreter."""
     on_device = X.is_cuda or os.environ.get("TRITON_INTERPRET") == "1"
-    return bool(on_device and X.stride(1) == 1 and X.shape[1] <= _WIDEST and find_spec("triton") is not None)
+    return bool(
+        on_device and X.stride(1) == 1 and X.shape[1] <= _MAX_COLUMNS and find_spec("triton") is not None
+    )
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Plan:
     slots: int
     width: int
     warps: int
-    programs: int  # for each multiprocessor
-    stages: int = 1  # tiles whose loads are under way at once
+    programs: int  # number for each multiprocessor
+    stages: int = 1  # number of tiles whose loads are under way at once
 
 
 def choose_plan(d: int, load_bytes: int, vector_bytes: int, *, in_pairs: bool = False) -> Plan:
@@ -91,7 +93,7 @@ class Kernels:
         self.n, self.d = X.shape
         self._signs, self._weights = signs, weights
         self._is_double = X.dtype == torch.float64
-        # pairs of bfloat16 are loaded as one integer where rows allow it
+        # Pairs of bfloat16 are loaded as one integer if the alignment of the rows allows it.
         in_pairs = X.dtype == torch.bfloat16 and X.shape[1] % 2 == 0 and X.stride(0) % 2 == 0
         in_pairs = in_pairs and X.data_ptr() % 4 == 0
         self.loads: Tensor = X.view(torch.int32) if in_pairs else X
@@ -126,7 +128,7 @@ class Kernels:
         from prgd.rows.gpu import _triton
 
         plan = plan or self.plan
-        if by_class or loss.code == 1:  # they hold more in registers
+        if by_class or loss.code == 1:  # two groups, or two masses, take more registers
             plan = replace(plan, steps=min(plan.steps, 2))
         groups, columns, device = 2 if by_class else 1, self.d + _triton.SCALARS.value, self.loads.device
         programs = self._programs(plan)

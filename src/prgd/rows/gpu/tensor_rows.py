@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
-from prgd.losses import Loss
 from prgd.norms import norm
 from prgd.rows.arrays import check_shape
 from prgd.rows.base import Block, LeafRows, M, Query, answer, answers
@@ -22,7 +21,7 @@ from prgd.rows.gpu.labels import DeviceLabels
 from prgd.rows.gpu.launch import Kernels, has_kernels
 from prgd.rows.gpu.tensors import Csr, Tensor, as_tensor, check_finite, room
 from prgd.rows.labels import Labels
-from prgd.rows.queries import Combine, MarginsAt, Measure, Measurement, Smallest, SmallestAt, TallyAt
+from prgd.rows.queries import Combine, MarginsAt, Measure, Measurement, Smallest, SmallestAt, TallyAt, weigh
 from prgd.tally import Tally, merge
 
 _CHUNK_BYTES = 2**28  # bytes of float64 rows that torch holds at a time
@@ -150,8 +149,10 @@ class TensorRows(LeafRows):
             s = torch.ones_like(m) if labels.weight_on_device is None else labels.weight_on_device[at]
             scalars, vectors = [], []
             for group in [signs[at] > 0, signs[at] < 0] if query.by_class else [None]:
-                terms, numbers = _weigh(m, s if group is None else torch.where(group, s, 0.0), query.loss)
-                scalars.append(numbers)
+                terms, numbers = weigh(
+                    m, s if group is None else torch.where(group, s, 0.0), query.loss, torch
+                )
+                scalars.append(np.asarray(numbers.cpu().numpy()))
                 vectors.append(np.asarray(combine(terms * signs[at]).cpu().numpy()))
             parts.append(Tally(np.array(scalars), np.array(vectors)))
         return merge(parts)
@@ -243,17 +244,3 @@ class _Last:
         if key is not self._key:
             self._key, self._value = key, self._make(key)
         return self._value
-
-
-def _weigh(m: Tensor, s: Tensor, loss: Loss) -> tuple[Tensor, Array]:
-    """Return ``s_i (-l'(m_i))`` and the scalars of a Tally, all relative to the largest terms."""
-    import torch
-
-    margins = torch.where(s > 0.0, m, torch.inf)
-    if not bool((margins < torch.inf).any()):
-        return torch.zeros_like(m), Tally.identity(1, 0).scalars[0]
-    log_slope, log_value = loss.log_slope(margins, torch), loss.log_value(margins, torch)
-    shift, slope_shift = log_value.max(), log_slope.max()
-    weights, mass = s * torch.exp(log_slope - slope_shift), s * torch.exp(log_value - shift)
-    scalars = torch.stack([shift, mass.sum(), slope_shift, weights.sum(), margins.min(), s.sum()])
-    return weights, np.asarray(scalars.cpu().numpy())

@@ -26,7 +26,7 @@ def as_tensor(X: Any, device: Any) -> Tensor:
                 f"device={str(device)!r} was asked for, but torch finds no CUDA device. "
                 "Install a CUDA build of torch and its driver, or leave device out."
             )
-    # torch warns of arrays that it could write to and must not
+    # torch warns of read-only arrays, so these are copied.
     X = (
         X.detach()
         if isinstance(X, torch.Tensor)
@@ -51,7 +51,7 @@ def room(X: Tensor, device: Any = None) -> Iterator[None]:
     except torch.OutOfMemoryError as error:
         n, d = X.shape
         total = torch.cuda.mem_get_info(device or X.device)[1]
-        row = d * X.element_size() + 48  # margins, labels and what a search for the smallest needs
+        row = d * X.element_size() + 48  # bytes for margins, labels and the search for the smallest
         raise MemoryError(
             f"The device has no room for a pass over {n} rows of {d} {X.dtype}: its {total:.3g} bytes hold "
             f"about {int(0.9 * total / row)} such rows if nothing else is there. Free other tensors, store X "
@@ -116,7 +116,7 @@ class Csr:
         from scipy.sparse import csr_array
 
         crow = self._X.crow_indices()
-        at = torch.from_numpy(indices.copy()).to(crow.device)  # torch warns of arrays that are read-only
+        at = torch.from_numpy(indices.copy()).to(crow.device)  # a copy, since torch warns of read-only arrays
         counts = crow[at + 1] - crow[at]
         starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
         entries = torch.arange(int(starts[-1]), device=crow.device)
