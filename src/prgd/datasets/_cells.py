@@ -51,7 +51,7 @@ def label_column(wanted: Wanted, names: Sequence[str], default: int | None = Non
     if len(found) != 1:
         raise ValueError(
             f"{file}: expected one label column called {' or '.join(asked)}, got {len(found)}."
-            f" Columns: {listed}. Pass label= with a name or an index."
+            f" Columns: {listed}. Pass label= (on the command line: --label) with a name or an index."
         )
     return found[0]
 
