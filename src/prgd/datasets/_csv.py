@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from prgd.checks import bad_cell
 from prgd.datasets._cells import (
     LABEL_NAMES,
     Label,
     Labels,
     Wanted,
     as_floats,
-    bad_cell,
     check_finite,
     label_column,
 )
