@@ -12,13 +12,14 @@ import time
 
 import torch
 
+from prgd.deep.optim.replay import recordings_within
 from prgd.deep.training.command import prepare_device
 from prgd.deep.training.evaluation import evaluate
 from prgd.deep.training.images import synthetic
-from prgd.deep.training.settings import Settings
+from prgd.deep.training.settings import Settings, Where
 from prgd.deep.training.steps import batches, own_stream
-from prgd.deep.training.train_loop import Run, Where
-from prgd.reproduce.vgg.turns import TURNS
+from prgd.deep.training.train_loop import Run
+from prgd.reproduce.vgg.turns import Turns
 
 
 def wait(device: torch.device) -> None:
@@ -26,16 +27,16 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def epochs(run: Run, count: int, found: list[list[float]]) -> None:
+def epochs(run: Run, count: int, turns: Turns, found: list[list[float]]) -> None:
     """Add the seconds of the steps and of both evaluations, an epoch each; the first one warms up."""
-    with TURNS.working(), own_stream(run.device):
+    with turns.working(), own_stream(run.device):
         for epoch in range(count + 1):
             order = batches(len(run.train), run.settings.batch, 0, epoch).to(run.device)
             started = time.perf_counter()
             for index in order:
-                run.optimizer.t = max(
-                    run.optimizer.t, run.optimizer.warm_up
-                )  # no warm-up: every 12th rescales
+                turns.pause()
+                # Without the warm-up, every 12th step rescales.
+                run.optimizer.t = max(run.optimizer.t, run.optimizer.warm_up)
                 run.stepper.step(index)
             if run.device.type == "cuda":
                 torch.cuda.current_stream().synchronize()
@@ -67,11 +68,15 @@ def main() -> None:
             settings = Settings("cifar10", given.model, algorithm, lr=1e-4, amp=given.amp)
             runs = [Run(settings, images, where) for _ in range(together)]
             found: list[list[float]] = []
-            threads = [threading.Thread(target=epochs, args=(run, given.epochs, found)) for run in runs]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            turns = Turns()
+            threads = [
+                threading.Thread(target=epochs, args=(run, given.epochs, turns, found)) for run in runs
+            ]
+            with recordings_within(turns.alone):
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
             wait(where.torch_device)
             steps, evaluation = (sorted(column)[len(found) // 2] for column in zip(*found, strict=True))
             share = (steps + evaluation) / together

@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import cross_entropy
 
-from prgd.schedules import Every, Polynomial
 from prgd.deep import PRGD, normalized_margin  # (+)
+from prgd.schedules import Every, Polynomial
 
 
 def make_data(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:

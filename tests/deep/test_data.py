@@ -203,3 +203,10 @@ def test_images_that_do_not_fit(change, message):
     }
     with pytest.raises(ValueError, match=message):
         Images("bad", **(good | change))
+
+
+def test_pieces_of_an_earlier_version_say_what_to_do(tmp_path):
+    zeros = np.zeros((3, 2, 32, 32), np.uint8)
+    np.savez(tmp_path / "cifar10-0.npz", differences=zeros, labels=zeros[0, :, 0, 0], piece=[0, 1, 1])
+    with pytest.raises(ValueError, match=r"earlier version of prgd.*fetch CIFAR-10 again"):
+        cifar.cifar10(tmp_path)

@@ -11,7 +11,7 @@ import torch
 
 from prgd.deep.training.images import synthetic
 from prgd.reproduce import figure_5b
-from prgd.reproduce.interactive import plots
+from prgd.reproduce.report.interactive import plots
 from prgd.reproduce.store import frame, to_csv
 from prgd.reproduce.vgg import experiment
 from prgd.reproduce.vgg.experiment import Queue, run_plan
@@ -130,7 +130,7 @@ def test_merge_writes_small_files_and_the_figure_is_drawn(results, tmp_path, mon
     results_table, tuning_table = figure_5b.tables(stored, settings)
     assert len(results_table.rows) == 6
     assert len(tuning_table.rows) == 6
-    (claim,) = figure_5b.claims(stored, settings)
+    claim = figure_5b.prgd_generalizes_better(stored, settings)
     assert "rate 0.001" not in claim.sentence
 
 
@@ -147,7 +147,7 @@ def test_merge_of_part_of_the_runs_is_drawn_too(results, tmp_path, monkeypatch):
     stored = frame(to_csv(figure_5b.compute(settings, "stored")))
     assert len(figure_5b.draw(stored, settings)) == 2
     assert figure_5b.tables(stored, settings)
-    assert figure_5b.claims(stored, settings)[0].sentence
+    assert figure_5b.prgd_generalizes_better(stored, settings).sentence
 
 
 def test_merge_without_results_is_an_error(tmp_path, capsys):

@@ -15,7 +15,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from prgd.cli import app
+from prgd.cli.app import app
 from prgd.deep.margins import normalized_margin
 from prgd.deep.optim.loss import log_cross_entropy
 from prgd.deep.training import command as training
@@ -23,9 +23,9 @@ from prgd.deep.training import train_loop
 from prgd.deep.training.checkpoint import NEWEST, PREVIOUS, load_checkpoint, save_checkpoint
 from prgd.deep.training.evaluation import evaluate
 from prgd.deep.training.images import synthetic
-from prgd.deep.training.settings import Settings
+from prgd.deep.training.settings import Settings, Where
 from prgd.deep.training.steps import PAD, DeviceImages, batches, divided_by_batch_loss
-from prgd.deep.training.train_loop import Run, Where, train
+from prgd.deep.training.train_loop import Run, train
 
 CPU = torch.device("cpu")
 SMALL = synthetic(160, size=8)
@@ -269,7 +269,7 @@ def test_every_epoch_sees_every_image_in_another_order():
         ({"algorithm": "prdg"}, "Did you mean prgd"),
         ({"data": "cifar"}, "Did you mean cifar10"),
         ({"loss_scaling": "epochs"}, "Did you mean epoch"),
-        ({"epochs": 0}, "epochs must be a integer of at least 1"),
+        ({"epochs": 0}, "epochs must be an integer of at least 1"),
         ({"weight_decay": math.nan}, "weight_decay must be a finite number"),
         ({"validation": 1.0}, "validation must be at least 0 and below 1"),
     ],
@@ -361,6 +361,13 @@ def test_both_command_lines_have_the_same_options():
         ]
         for action in same:
             assert option.default in (action.default, None)
+
+
+def test_a_field_younger_than_a_checkpoint_had_its_default():
+    saved = Settings().as_dict()
+    del saved["amp"], saved["augment"]
+    assert Settings(epochs=9).differences(saved) == []
+    assert Settings(augment=True, seed=1).differences(saved) == ["seed 0, not 1", "augment False, not True"]
 
 
 def test_settings_are_plain():

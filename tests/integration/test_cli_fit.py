@@ -311,7 +311,7 @@ def test_separability_undecided(monkeypatch):
     def found(self: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Search, "found", found)
+    monkeypatch.setattr(Search, "find_proof", found)
     assert call("separability", "toy:0.3", code=1).stdout.startswith("undecided")
 
 

@@ -47,13 +47,12 @@ def separability_command(
 def _facts(found: Separability) -> dict[str, Any]:
     """Return the verdict and its proof as JSON takes them: null for NaN, and only the weights above 0."""
     facts: dict[str, Any] = {"verdict": str(found.verdict), "is_separable": found.is_separable}
-    facts["dual_weights"] = None
     for name, value in vars(found).items():
-        if name.endswith("weights") and value is not None:
+        if name == "dual_weights" and value is not None:
             carried = np.flatnonzero(value)
             facts["dual_weights"] = {"rows": carried.tolist(), "values": value[carried].tolist()}
         elif isinstance(value, np.ndarray):
             facts[name] = value.tolist()
-        elif name not in ("verdict", "weights", "dual_weights", "feature_names", "proof"):
+        elif name not in ("verdict", "feature_names", "proof"):
             facts[name] = None if isinstance(value, float) and not math.isfinite(value) else value
     return facts

@@ -1,82 +1,56 @@
 """Deep networks: GD, NGD and PRGD as PyTorch optimizers, and losses that never underflow.
 
-Works with PyTorch and NumPy alone. Names are imported when they are asked for.
+PyTorch and NumPy are enough. A name is imported at its first use, so that ``import prgd.deep`` is quick.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from prgd.deep.homogeneity import (
-        Homogeneity,
-        NotHomogeneousWarning,
-        check_homogeneous,
-        homogeneity_degree,
-    )
-    from prgd.deep.margins import Margins, normalized_margin
-    from prgd.deep.optim.loss import log_cross_entropy, log_exponential_loss, log_logistic_loss
-    from prgd.deep.optim.loss_scaled_lr import LossScaledLR
-    from prgd.deep.optim.optimizer import GD, NGD, PRGD
-    from prgd.deep.training.cifar import cifar10, fetch_cifar10
-    from prgd.deep.training.images import Images, synthetic
-    from prgd.deep.training.models import build_model
-    from prgd.deep.training.settings import Settings
-    from prgd.deep.training.train_loop import Run, Where, train
+    from prgd.deep.homogeneity import Homogeneity as Homogeneity
+    from prgd.deep.homogeneity import NotHomogeneousWarning as NotHomogeneousWarning
+    from prgd.deep.homogeneity import check_homogeneous as check_homogeneous
+    from prgd.deep.homogeneity import homogeneity_degree as homogeneity_degree
+    from prgd.deep.margins import Margins as Margins
+    from prgd.deep.margins import normalized_margin as normalized_margin
+    from prgd.deep.optim.gd import GD as GD
+    from prgd.deep.optim.loss import log_cross_entropy as log_cross_entropy
+    from prgd.deep.optim.loss import log_exponential_loss as log_exponential_loss
+    from prgd.deep.optim.loss import log_logistic_loss as log_logistic_loss
+    from prgd.deep.optim.loss_scaled_lr import LossScaledLR as LossScaledLR
+    from prgd.deep.optim.ngd import NGD as NGD
+    from prgd.deep.optim.prgd import PRGD as PRGD
+    from prgd.deep.training.cifar import cifar10 as cifar10
+    from prgd.deep.training.cifar import fetch_cifar10 as fetch_cifar10
+    from prgd.deep.training.images import Images as Images
+    from prgd.deep.training.images import synthetic as synthetic
+    from prgd.deep.training.models import build_model as build_model
+    from prgd.deep.training.settings import Settings as Settings
+    from prgd.deep.training.settings import Where as Where
+    from prgd.deep.training.train_loop import Run as Run
+    from prgd.deep.training.train_loop import train as train
 
-__all__ = [
-    "GD",
-    "NGD",
-    "PRGD",
-    "Homogeneity",
-    "Images",
-    "LossScaledLR",
-    "Margins",
-    "NotHomogeneousWarning",
-    "Run",
-    "Settings",
-    "Where",
-    "build_model",
-    "check_homogeneous",
-    "cifar10",
-    "fetch_cifar10",
-    "homogeneity_degree",
-    "log_cross_entropy",
-    "log_exponential_loss",
-    "log_logistic_loss",
-    "normalized_margin",
-    "synthetic",
-    "train",
-]
-
-_HOMES = {
-    "GD": "optim.optimizer",
-    "NGD": "optim.optimizer",
-    "PRGD": "optim.optimizer",
-    "LossScaledLR": "optim.loss_scaled_lr",
-    "log_cross_entropy": "optim.loss",
-    "log_exponential_loss": "optim.loss",
-    "log_logistic_loss": "optim.loss",
-    "Homogeneity": "homogeneity",
-    "NotHomogeneousWarning": "homogeneity",
-    "check_homogeneous": "homogeneity",
-    "homogeneity_degree": "homogeneity",
-    "Images": "training.images",
-    "synthetic": "training.images",
-    "Margins": "margins",
-    "normalized_margin": "margins",
-    "build_model": "training.models",
-    "Settings": "training.settings",
-    "Run": "training.train_loop",
-    "Where": "training.train_loop",
-    "train": "training.train_loop",
-    "cifar10": "training.cifar",
-    "fetch_cifar10": "training.cifar",
+_MODULES = {
+    "homogeneity": ("Homogeneity", "NotHomogeneousWarning", "check_homogeneous", "homogeneity_degree"),
+    "margins": ("Margins", "normalized_margin"),
+    "optim.gd": ("GD",),
+    "optim.loss": ("log_cross_entropy", "log_exponential_loss", "log_logistic_loss"),
+    "optim.loss_scaled_lr": ("LossScaledLR",),
+    "optim.ngd": ("NGD",),
+    "optim.prgd": ("PRGD",),
+    "training.cifar": ("cifar10", "fetch_cifar10"),
+    "training.images": ("Images", "synthetic"),
+    "training.models": ("build_model",),
+    "training.settings": ("Settings", "Where"),
+    "training.train_loop": ("Run", "train"),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+__all__ = sorted(_HOMES)
 
-if not TYPE_CHECKING:  # a type checker would take any name as known
+if not TYPE_CHECKING:  # With a __getattr__, a type checker would take any name as known.
 
     def __getattr__(name: str) -> Any:
-        """Import the module of a name when it is first asked for."""
+        """Import the module of a name at its first use."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:

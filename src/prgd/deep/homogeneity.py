@@ -1,4 +1,4 @@
-"""Whether a network is homogeneous in its parameters, of what degree, and which modules break it."""
+"""Homogeneity of a network in its parameters: the degree, and the modules that break homogeneity."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
 
-SCALES = (2.0, 0.75, 1.25)
-TOLERANCE = 1e-8  # exact networks end near 1e-14 in float64; LayerNorm's epsilon of 1e-5 must be seen
+SCALES = (2.0, 0.75, 1.25)  # factors c at which f(c w) is compared with c^L f(w)
+# Homogeneous networks have errors near 1e-14 in float64, and LayerNorm's epsilon of 1e-5 must be seen.
+TOLERANCE = 1e-8
 
 
 class NotHomogeneousWarning(UserWarning):
@@ -22,13 +25,13 @@ class NotHomogeneousWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Homogeneity:
-    """What was measured.
+    """The measured degree of a network, its error, and the modules that break homogeneity.
 
     Attributes
     ----------
     degree : float
-        L with f(c w) = c^L f(w), whole where it is within 1e-6 of a whole number; the nearest fit where
-        the network is not homogeneous.
+        L with f(c w) = c^L f(w), rounded to an integer if it is within 1e-6 of one; the best fit if the
+        network is not homogeneous.
     error : float
         The largest ``||f(c w) - c^L f(w)|| / ||f(c w)||``.
     broken_by : tuple of str
@@ -41,7 +44,7 @@ class Homogeneity:
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether the error is rounding alone."""
+        """Whether the error is no larger than rounding explains."""
         return self.error <= TOLERANCE
 
 
@@ -50,10 +53,10 @@ def homogeneity_degree(model: nn.Module, x: Tensor) -> Homogeneity:
 
     .. math:: f(c w) = c^L f(w) \quad \text{for all } c > 0
 
-    All is computed in float64 and in evaluation mode on copies of the parameters: the model stays as it
-    is. Parameters and buffers that are all 0 (a fresh bias) are replaced by small random numbers, since 0
-    would hide that they scale wrongly. A module is named when its output does not follow a power of c
-    while its parameters and its inputs grow by c, though all modules within it do.
+    The computation is in float64 and in evaluation mode, on copies of the parameters: the model does not
+    change. Parameters and buffers that are all 0 (a fresh bias) are replaced by small random numbers, since 0
+    would hide that they scale wrongly. A module is named if its output does not follow a power of c while
+    its parameters and inputs grow by c, although the outputs of all modules within it do.
 
     Parameters
     ----------
@@ -86,33 +89,33 @@ def homogeneity_degree(model: nn.Module, x: Tensor) -> Homogeneity:
                 if name.startswith(prefix)
             }
 
-        calls = _record_calls(model, lambda: torch.func.functional_call(model, values(1.0), (x,)))
-        moved = _record_calls(model, lambda: torch.func.functional_call(model, values(SCALES[0]), (x,)))
-        degree, error = _scaling(lambda c: torch.func.functional_call(model, values(c), (x,)))
-        broken: list[str] = []
-        if not error <= TOLERANCE:
-            # inner modules first: an outer one is to blame only where none within it is
-            for name, module in sorted(model.named_modules(), key=lambda item: -_depth(item[0])):
-                prefix = f"{name}." if name else ""
-                if any(inner.startswith(prefix) for inner in broken) or name not in calls:
-                    continue
-                arguments, later = calls[name], moved[name]
+        def call(c: float) -> Any:
+            return torch.func.functional_call(model, values(c), (x,))
 
-                def output(
-                    c: float, module: nn.Module = module, a: Any = arguments, b: Any = later, p: str = prefix
-                ) -> Tensor:
-                    inputs, named = _scaled(a, b, c)
-                    return _first_tensor(torch.func.functional_call(module, values(c, p), inputs, named))
+        degree, error = _scaling(call)
+        broken: list[str] = []
+        modules = dict(model.named_modules())
+        if not error <= TOLERANCE:
+            calls, moved = (_record_calls(model, partial(call, c)) for c in (1.0, SCALES[0]))
+            # Inner modules come first: an outer module is to blame only if no module within it is.
+            for name in (name for name in reversed(modules) if name in calls):
+                prefix = f"{name}." if name else ""
+                if any(inner.startswith(prefix) for inner in broken):
+                    continue
+
+                def output(c: float, name: str = name, prefix: str = prefix) -> Tensor:
+                    inputs, named = _scaled(calls[name], moved[name], c)
+                    call = torch.func.functional_call(modules[name], values(c, prefix), inputs, named)
+                    return _first_tensor(call)
 
                 if not _scaling(output)[1] <= TOLERANCE:
                     broken.append(name)
-    modules = dict(model.named_modules())
-    in_order = [name for name in modules if name in broken]
-    return Homogeneity(degree, error, tuple(_describe(name, modules[name]) for name in in_order))
+    described = (_describe(name, module) for name, module in modules.items() if name in broken)
+    return Homogeneity(degree, error, tuple(described))
 
 
 def check_homogeneous(model: nn.Module, x: Tensor, *, strict: bool = False) -> Homogeneity:
-    """Return the degree, and warn of a network that is not homogeneous; with ``strict`` raise.
+    """Return the homogeneity, and warn if the network is not homogeneous; with ``strict`` raise.
 
     Examples
     --------
@@ -134,7 +137,7 @@ def check_homogeneous(model: nn.Module, x: Tensor, *, strict: bool = False) -> H
 
 
 def _scaling(f: Callable[[float], Tensor]) -> tuple[float, float]:
-    """Return the power of c that f follows best, and how far it is from it."""
+    """Return the power of c that f follows best, and the relative error of that power law."""
     base = f(1.0)
     size = float(base.norm())
     if not (math.isfinite(size) and size > 0.0):
@@ -160,7 +163,7 @@ def _evaluation(model: nn.Module) -> Iterator[None]:
 
 
 def _generic(model: nn.Module) -> dict[str, Tensor]:
-    """Return parameters and buffers in float64, with random numbers in place of tensors that are all 0."""
+    """Return parameters and buffers in float64, with random numbers for tensors that are all 0."""
     generator = torch.Generator().manual_seed(0)
     found: dict[str, Tensor] = {}
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
@@ -180,8 +183,9 @@ def _record_calls(model: nn.Module, run: Callable[[], Any]) -> dict[str, Any]:
     calls: dict[str, Any] = {}
     handles = [
         module.register_forward_pre_hook(
+            # A module that works in place would change the recorded arguments, so they are copied.
             lambda module, arguments, named, name=name: calls.__setitem__(
-                name, _copied((arguments, dict(named)))
+                name, tree_map(_copied, (arguments, dict(named)))
             ),
             with_kwargs=True,
         )
@@ -196,38 +200,24 @@ def _record_calls(model: nn.Module, run: Callable[[], Any]) -> dict[str, Any]:
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy: a module that works in place would change what was recorded."""
-    if isinstance(value, Tensor):
-        return value.clone()
-    if isinstance(value, (tuple, list)):
-        return type(value)(_copied(item) for item in value)
-    if isinstance(value, dict):
-        return {name: _copied(item) for name, item in value.items()}
-    return value
+    return value.clone() if isinstance(value, Tensor) else value
 
 
-def _scaled(value: Any, moved: Any, c: float) -> Any:
-    """Return the inputs times c, but those that do not move with the parameters (data, masks) as they are."""
-    if isinstance(value, Tensor):
-        moves = value.is_floating_point() and not torch.equal(value, moved)
-        return value * c if moves else value.clone()
-    if isinstance(value, (tuple, list)):
-        return type(value)(_scaled(*pair, c) for pair in zip(value, moved, strict=True))
-    if isinstance(value, dict):
-        return {name: _scaled(item, moved[name], c) for name, item in value.items()}
-    return value
+def _scaled(inputs: Any, moved: Any, c: float) -> Any:
+    """Return the inputs times c, except those that do not move with the parameters (data, masks)."""
+
+    def scaled(value: Any, later: Any) -> Any:
+        moves = isinstance(value, Tensor) and value.is_floating_point() and not torch.equal(value, later)
+        return value * c if moves else _copied(value)
+
+    return tree_map(scaled, inputs, moved)
 
 
 def _first_tensor(output: Any) -> Tensor:
-    while isinstance(output, (tuple, list)):
-        output = output[0]
-    if not isinstance(output, Tensor):
+    first = tree_leaves(output)[0]
+    if not isinstance(first, Tensor):
         raise TypeError(f"Expected modules that return tensors; got {type(output).__name__}.")
-    return output
-
-
-def _depth(name: str) -> int:
-    return name.count(".") + 1 if name else 0
+    return first
 
 
 def _describe(name: str, module: nn.Module) -> str:

@@ -11,22 +11,22 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from prgd._types import Array
 from prgd.deep.homogeneity import check_homogeneous
-from prgd.deep.training.images import Array
 
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """The margin ``f_y - max f_j`` of every example, and what they are divided by.
+    """The margin ``f_y - max f_j`` of every example, with the norm and the degree that normalize margins.
 
     Attributes
     ----------
     margins : ndarray of float64, shape (n,)
-        In the order of the data; negative where the prediction is wrong.
+        Margins in the order of the data; a margin is negative if the prediction is wrong.
     norm : float
         l2 norm of the homogeneous parameters.
     degree : float
-        L: margins grow as ``norm**L``.
+        Degree L of the network: margins grow as ``norm**L``.
     """
 
     margins: Array = field(repr=False)
@@ -35,21 +35,21 @@ class Margins:
 
     @property
     def normalized_margin(self) -> float:
-        """The smallest margin over ``norm**degree``."""
+        """The smallest margin divided by ``norm**degree``."""
         return float(self.normalized.min())
 
     @property
     def normalized(self) -> Array:
-        """All margins over ``norm**degree``."""
+        """All margins divided by ``norm**degree``."""
         return normalize(self.margins, self.norm, self.degree)
 
     @property
     def accuracy(self) -> float:
-        """The part of the examples whose margin is positive."""
+        """The fraction of the examples whose margin is positive."""
         return float((self.margins > 0.0).mean())
 
     def quantiles(self, levels: Iterable[float] = (0.0, 0.01, 0.1, 0.5, 0.9, 1.0)) -> dict[float, float]:
-        """Return normalized margins at some levels.
+        """Return the quantiles of the normalized margins at some levels.
 
         Examples
         --------
@@ -60,11 +60,11 @@ class Margins:
         return dict(zip(levels, np.quantile(self.normalized, levels).tolist(), strict=True))
 
     def histogram(self, bins: int = 50) -> tuple[Array, Array]:
-        """Return counts and edges of the normalized margins, as NumPy does."""
+        """Return the counts and edges of a histogram of the normalized margins, as `numpy.histogram`."""
         return np.histogram(self.normalized, bins=bins)
 
     def plot(self, axes: Any = None, bins: int = 50) -> Any:
-        """Draw the histogram with Matplotlib, on ``axes`` or new ones, and return them."""
+        """Draw the histogram with Matplotlib, on ``axes`` or on new axes, and return the axes."""
         if axes is None:
             import matplotlib.pyplot as plt
 
@@ -78,7 +78,7 @@ class Margins:
 
 
 def normalize(margins: Array, norm: float, degree: float) -> Array:
-    """Return ``margins / norm**degree``; the power alone may overflow where the quotient does not.
+    """Return ``margins / norm**degree``, also if the power alone would overflow.
 
     Examples
     --------
@@ -88,9 +88,9 @@ def normalize(margins: Array, norm: float, degree: float) -> Array:
     margins = np.asarray(margins, dtype=np.float64)
     if not norm > 0.0:
         return np.full(margins.shape, math.nan)
-    whole = int(degree * math.log2(norm))
-    rest = 2.0 ** (degree * math.log2(norm) - whole)
-    return np.asarray(np.ldexp(margins / rest, -whole))
+    exponent = int(degree * math.log2(norm))
+    rest = 2.0 ** (degree * math.log2(norm) - exponent)
+    return np.asarray(np.ldexp(margins / rest, -exponent))
 
 
 def example_margins(logits: Tensor, target: Tensor) -> Tensor:
@@ -127,18 +127,18 @@ def normalized_margin(
     Parameters
     ----------
     model : nn.Module
-        Evaluated in evaluation mode, and left in the mode it was in.
+        Network that is evaluated in evaluation mode; its mode is restored.
     loader : iterable of (inputs, labels)
-        Read once; one batch is in memory at a time.
+        Data set that is read once, with one batch in memory at a time.
     degree : float, optional
-        L; measured on the first batch when left out, with a warning if the network is not homogeneous.
+        L; by default measured on the first batch, with a warning if the network is not homogeneous.
     parameters : iterable of Tensor, optional
-        Those of the norm; all by default.
+        Parameters in the norm; all parameters by default.
 
     Returns
     -------
     Margins
-        ``normalized_margin`` is the number, the rest its distribution.
+        The normalized margin is its ``normalized_margin``.
 
     References
     ----------

@@ -1,8 +1,8 @@
-r"""Losses in the log frame: log L and its gradient, grad L / L, right where L itself is 1e-300 or 0.
+r"""Logarithms of losses: log L and its gradient, grad L / L, are accurate even if L is 1e-300 or 0.
 
-A network whose margins are in the hundreds has a loss that no float32 holds, and a gradient of exact
-zeros. ``log L`` stays an ordinary number, and its gradient is the normalized gradient of NGD and PRGD:
-train on it with ``loss_scaled=False``, and no division by the loss is left to do.
+A network with margins in the hundreds has a loss below the range of float32, and its gradient is exactly 0.
+``log L`` stays an ordinary number, and its gradient is the normalized gradient of NGD and PRGD: train on
+``log L`` with ``loss_scaled=False``, and the optimizer divides by nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def log_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
 
     Parameters
     ----------
-    logits : Tensor of shape (n, classes), two classes at least; 16-bit logits are computed in float32.
-    target : Tensor of shape (n,), whole numbers from 0 to classes - 1.
+    logits : Tensor of shape (n, classes), at least two classes; 16-bit logits are converted to float32.
+    target : Tensor of shape (n,), integers from 0 to classes - 1.
 
     Examples
     --------
@@ -36,11 +36,11 @@ def log_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """
     if logits.ndim != 2 or logits.shape[1] < 2 or target.shape != logits.shape[:1]:
         raise ValueError(
-            "log_cross_entropy needs logits of shape (n, classes), with two classes at least, and a target "
+            "log_cross_entropy needs logits of shape (n, classes), with at least two classes, and a target "
             f"of shape (n,); got {tuple(logits.shape)} and {tuple(target.shape)}."
         )
     if target.is_floating_point() or target.dtype == torch.bool:
-        raise TypeError(f"target must hold class numbers of a whole-number dtype; got {target.dtype}.")
+        raise TypeError(f"target must hold class numbers of an integer dtype; got {target.dtype}.")
     right = target.long().unsqueeze(1)
     differences = _wide(logits)
     differences = differences - differences.gather(1, right)
@@ -88,7 +88,7 @@ class _LogSoftplus(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, u: Tensor) -> Tensor:
-        # below log(eps) the value is u to rounding, and e^u may be 0
+        # Below u = log(eps) the value is u to rounding, while e^u may underflow to 0.
         small = u < math.log(torch.finfo(u.dtype).eps)
         value = torch.where(small, u, torch.logaddexp(u, torch.zeros_like(u)).log())
         ctx.save_for_backward(u, value)

@@ -1,4 +1,4 @@
-"""The loss-scaled learning rate of Lyu and Li (2019), with undo."""
+"""The loss-scaled learning rate of Lyu and Li (2019), which undoes epochs that do not lower the loss."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from prgd.checks import check_positive
 from prgd.deep.optim.tensors import local
 from prgd.deep.optim.wrapper import Wrapper
 
-# beyond these no float32 step is of use
-_SMALLEST, _LARGEST = 1e-30, 1e30
+_SMALLEST, _LARGEST = 1e-30, 1e30  # A float32 step of a rate beyond these is 0 or not finite.
 
 
 class LossScaledLR:
     r"""Step size ``alpha / L``, with L the training loss; an epoch that does not lower L is undone.
 
-    After an epoch that lowered L, ``alpha`` grows by 2^(1/5). After any other, a non-finite loss included,
-    parameters, buffers and optimizer state return to what they were before that epoch, and ``alpha``
-    shrinks by 2^(-1/10). The copy they return to is kept on the device.
+    After an epoch that lowered L, ``alpha`` grows by 2^(1/5). After any other epoch, also one with a
+    non-finite loss, parameters, buffers and optimizer state return to their values before the epoch, and
+    ``alpha`` shrinks by 2^(-1/10). The copy of these values is kept on the device.
 
     Parameters
     ----------
-    optimizer : torch.optim.Optimizer; the ``lr`` of all its groups is set, in place where it is a tensor.
+    optimizer : torch.optim.Optimizer; the ``lr`` of all its groups is set, in place if it is a tensor.
     model : torch.nn.Module, whose parameters and buffers an undo restores.
     log_loss : float, the logarithm of the training loss at the beginning.
     alpha : float.
-    grow, shrink : float, what ``alpha`` is multiplied by.
-    in_log_frame : whether the division by L is done in the loss and not in ``lr``: train on
-        ``relative(log_loss)``, whose gradient does not underflow when L does.
+    grow, shrink : float, the factors of ``alpha``.
+    in_log_frame : whether the loss is divided by L and not ``lr``: train on ``relative(log_loss)``, whose
+        gradient does not underflow if L does.
 
     References
     ----------
@@ -72,7 +71,7 @@ class LossScaledLR:
         self.optimizer, self.model = optimizer, model
         self.alpha, self.grow, self.shrink, self.in_log_frame = alpha, grow, shrink, in_log_frame
         self.log_loss, self.undone = float(log_loss), 0
-        # on the device, so that a captured CUDA graph sees it change
+        # The reference is on the device, so that a captured CUDA graph reads its current value.
         self._reference = torch.tensor(self.log_loss, device=optimizer.param_groups[0]["params"][0].device)
         self._copies: dict[str, Tensor] = {}
         self._progress: dict[str, Any] = {}
@@ -80,14 +79,14 @@ class LossScaledLR:
         self._set_rate()
 
     def relative(self, log_loss: Tensor) -> Tensor:
-        """Return ``L_batch / L`` from the logarithm of the batch's loss: train on it in the log frame."""
+        """Return ``L_batch / L`` from the logarithm of the batch's loss: the objective in the log frame."""
         return torch.exp(log_loss - self._reference)
 
     @torch.no_grad()
     def step(self, *, loss: float | Tensor | None = None, log_loss: float | Tensor | None = None) -> bool:
-        """End an epoch with its training loss, or the logarithm of it; return whether the epoch stands."""
+        """End an epoch with its training loss or the loss's logarithm; return whether the epoch stands."""
         if (loss is None) == (log_loss is None):
-            raise ValueError("LossScaledLR.step needs either loss or log_loss, not both or none.")
+            raise ValueError("LossScaledLR.step needs either loss or log_loss; got both or none.")
         value = float(log_loss) if log_loss is not None else _log(float(loss))  # type: ignore[arg-type]
         stands = math.isfinite(value) and value < self.log_loss
         if stands:
@@ -102,14 +101,14 @@ class LossScaledLR:
         return stands
 
     def state_dict(self) -> dict[str, Any]:
-        """Return alpha, the last loss and the copies for an undo."""
+        """Return alpha, the last loss and the copies that an undo restores."""
         copies = {name: copy.clone() for name, copy in self._copies.items()}
         numbers = {"alpha": self.alpha, "log_loss": self.log_loss, "undone": self.undone}
         return {**numbers, "progress": dict(self._progress), "copies": copies}
 
     @torch.no_grad()
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where ``state_dict`` was taken, the middle of an epoch included."""
+        """Continue from the moment at which ``state_dict`` was taken, also within an epoch."""
         shapes = {name: tensor.shape for name, tensor in self._live().items() if name in self._copies}
         for name, shape in shapes.items():
             saved = state_dict["copies"].get(name)
@@ -148,7 +147,7 @@ class LossScaledLR:
             if name in self._copies:
                 tensor.copy_(self._copies[name])
             else:
-                tensor.zero_()  # state that the undone epoch made
+                tensor.zero_()  # The undone epoch made this state, and an optimizer's state begins at 0.
         if isinstance(self.optimizer, Wrapper):
             self.optimizer.restore_progress({**self._progress, "skipped": self.optimizer.skipped})
 

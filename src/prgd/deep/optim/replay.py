@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from prgd.reproduce.vgg.turns import TURNS
-
 Work = Callable[[], None]
-PLAIN_CALLS = 3  # at the same addresses, before a recording: allocations have settled, kernels are loaded
+Guard = Callable[[], AbstractContextManager[None]]
+PLAIN_CALLS = 3  # calls at the same addresses before a recording: allocations are stable, kernels are loaded
+_guard: Guard = nullcontext
+
+
+@contextmanager
+def recordings_within(guard: Guard) -> Iterator[None]:
+    """Let every recording of the process happen inside ``guard()`` while the block runs.
+
+    Threads that share a device pass a lock: an allocation by one thread would spoil the recording of another.
+    """
+    global _guard
+    before, _guard = _guard, guard
+    try:
+        yield
+    finally:
+        _guard = before
 
 
 def record(work: Work, *, stream: Any = None, generator: Any = None) -> Work:  # pragma: cuda only
-    """Return what replays the kernels that ``work`` launches, with new draws of ``generator`` each time."""
-    with TURNS.alone():
+    """Return a function that replays the kernels of ``work``, with new draws of ``generator`` each time."""
+    with _guard():
         graph = torch.cuda.CUDAGraph()
         if generator is not None:
             graph.register_generator_state(generator)
-        # other threads (NCCL's watchdog, loaders) may go on meanwhile
+        # Other threads (NCCL's watchdog, loaders) may go on while this thread captures.
         with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
             work()
     replay: Work = graph.replay
@@ -29,13 +44,13 @@ def record(work: Work, *, stream: Any = None, generator: Any = None) -> Work:  #
 
 
 class Replay:
-    """Calls a work, or replays its recording while the tensors that it is about keep their addresses.
+    """Calls a function, or replays its recording while the tensors that it works on keep their addresses.
 
-    A copy, or what pickle makes of it, begins without a recording.
+    A copy, also one by pickle, begins without a recording.
 
     Parameters
     ----------
-    record : callable, work -> what replays it.
+    record : callable that returns a function which replays the given work.
 
     Examples
     --------
@@ -52,14 +67,14 @@ class Replay:
         self._replay: Work | None = None
 
     def __call__(self, work: Work, tensors: list[Tensor]) -> None:
-        """Do ``work``; whatever it reads beside ``tensors`` must be the same tensors at every call."""
+        """Do ``work``; whatever ``work`` reads beside ``tensors`` must be the same tensors at every call."""
         if not tensors[0].is_cuda:
             work()
             return
         self.call(work, [tensor.data_ptr() for tensor in tensors])
 
     def call(self, work: Work, addresses: list[int]) -> None:
-        """Do ``work`` on what lies at ``addresses`` of a CUDA device."""
+        """Do ``work`` on the tensors at ``addresses`` of a CUDA device."""
         if addresses != self._addresses:
             self._addresses, self._calls, self._replay = addresses, 0, None
         self._calls += 1
@@ -67,7 +82,7 @@ class Replay:
             try:
                 self._replay = self.record(work)
             except RuntimeError as error:
-                warnings.warn(f"A step stays slower, as it cannot be recorded: {error}", stacklevel=2)
+                warnings.warn(f"A step stays slower, since it cannot be recorded: {error}", stacklevel=2)
         (self._replay or work)()
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""What GD, NGD and PRGD share: a base optimizer inside, loss-scaled gradients, non-finite steps skipped."""
+"""The mechanics that GD, NGD and PRGD share: base optimizer, division by the loss, skipped steps, state."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from prgd.checks import check_integer
-from prgd.deep.optim.fused_sgd import is_plain_sgd, step_fused_sgd
-from prgd.deep.optim.tensors import Grouping, grouped, is_sharded, processes, scale_and_check_
+from prgd.deep.optim.sgd import default_sgd, is_plain_sgd, step_fused_sgd
+from prgd.deep.optim.tensors import Grouping, grouped, processes, scale_and_check_
 
 Loss = Tensor | float
 
@@ -18,19 +18,14 @@ Loss = Tensor | float
 class Wrapper(torch.optim.Optimizer):
     """An optimizer around a base optimizer, with which it shares parameter groups and state.
 
-    Schedulers, `GradScaler`, ``zero_grad`` and ``add_param_group`` see the base's own groups. What is
-    ours (the step t, the count of skipped steps) is kept beside the base's state, never inside it.
+    Schedulers, `GradScaler`, ``zero_grad`` and ``add_param_group`` see the base's own groups. The wrapper's
+    own state (the step t, the number of skipped steps) is kept beside the base's state, never inside it.
     """
 
     base: torch.optim.Optimizer
 
     def __init__(
-        self,
-        params: Iterable[Any] | torch.optim.Optimizer,
-        *,
-        loss_scaled: bool,
-        warm_up: int,
-        **sgd: Any,
+        self, params: Iterable[Any] | torch.optim.Optimizer, *, loss_scaled: bool, warm_up: int, **sgd: Any
     ) -> None:
         check_integer("warm_up", warm_up, minimum=0)
         if isinstance(params, Wrapper):
@@ -40,21 +35,21 @@ class Wrapper(torch.optim.Optimizer):
                 f"{', '.join(sgd)} would be ignored: they are options of the default base, torch.optim.SGD. "
                 f"Give them to the {type(params).__name__} that was passed."
             )
-        self.base = params if isinstance(params, torch.optim.Optimizer) else _default_base(params, sgd)
+        self.base = params if isinstance(params, torch.optim.Optimizer) else default_sgd(params, sgd)
         super().__init__(self.base.param_groups, self.base.defaults)
         self._share()
         self._grouping = Grouping()
         self.loss_scaled, self.warm_up, self.t = loss_scaled, warm_up, 0
         device = self.param_groups[0]["params"][0].device
-        # what a captured CUDA graph must see change is kept on the device
-        self._plain = not loss_scaled or warm_up > 0
-        self._plain_on_device = torch.tensor(self._plain, device=device)
-        self._non_finite = torch.zeros((), dtype=torch.float32, device=device)
-        self._skipped = torch.zeros_like(self._non_finite)  # exact up to 2^24
-        self._started = False
         double = any(p.dtype == torch.float64 for p in self._parameters())
         self._dtype = torch.float64 if double else torch.float32
         self._one = torch.ones((), dtype=self._dtype, device=device)
+        # Values that change between replays of a captured CUDA graph are kept on the device.
+        self._plain_on_device = torch.empty((), dtype=torch.bool, device=device)
+        self._set_plain(not loss_scaled or warm_up > 0)
+        self._non_finite = torch.zeros((), dtype=torch.float32, device=device)
+        self._skipped = torch.zeros_like(self._non_finite)  # float32 counts exactly up to 2^24
+        self._has_stepped = False
 
     @property
     def warming_up(self) -> bool:
@@ -63,33 +58,13 @@ class Wrapper(torch.optim.Optimizer):
 
     @property
     def skipped(self) -> int:
-        """Steps skipped because of a non-finite loss or gradient. Reading it waits for the device."""
+        """Number of steps skipped for a non-finite loss or gradient. Reading it waits for the device."""
         return int(self._skipped)
 
     @property
     def rescale_due(self) -> bool:
         """Whether the next step only rescales, so that it needs neither a gradient nor a loss."""
         return False
-
-    # a compiled prepare would be compiled again whenever t changes
-    @torch._disable_dynamo  # type: ignore[attr-defined]
-    def prepare(self) -> bool:
-        """Begin the next step; return whether that was all of it (a rescaling, which needs no gradient).
-
-        ``step`` calls it. Call it yourself only before you replay a CUDA graph that holds a ``step``,
-        since the schedules live on the host; replay where it returns False.
-        """
-        self._advance()
-        return False
-
-    def _advance(self) -> None:
-        if self.t == self.warm_up and self.loss_scaled:
-            self._set_plain(False)
-        self.t += 1
-
-    def _set_plain(self, plain: bool) -> None:
-        self._plain = plain
-        self._plain_on_device.fill_(plain)
 
     @torch.no_grad()
     def step(  # type: ignore[override]
@@ -100,10 +75,40 @@ class Wrapper(torch.optim.Optimizer):
         Parameters
         ----------
         closure : callable that evaluates the model again and returns the loss; optional.
-        loss : the mean loss whose gradient the parameters hold, a 0-dim tensor or a number. Needed where
-            steps are loss-scaled, unless a closure returns it. With `GradScaler`, the loss before it was
-            scaled; with several processes, the mean over them is taken here.
+        loss : the mean loss whose gradient the parameters hold, a 0-dim tensor or a number. A loss-scaled
+            step needs it, unless a closure returns it. With `GradScaler`, pass the loss before scaling;
+            with several processes, the optimizer takes the mean over them.
         """
+        loss = self._evaluated(closure, loss)
+        capturing = self._capturing()
+        if not capturing:
+            self.prepare()
+        self._step_base(loss, capturing)
+        return loss
+
+    # A compiled version would be compiled again whenever t changes.
+    @torch._disable_dynamo  # type: ignore[attr-defined]
+    def prepare(self) -> bool:
+        """Do the host's part of the next step; return whether that was all of it (a rescaling).
+
+        ``step`` does this part itself. Call ``prepare`` only before the replay of a CUDA graph that holds a
+        ``step``, since the schedules live on the host; replay the graph if ``prepare`` returns False.
+        """
+        self._advance()
+        return False
+
+    def _advance(self) -> None:
+        if self.t == self.warm_up and self.loss_scaled:
+            self._set_plain(False)
+        self.t += 1
+
+    def _set_plain(self, plain: bool) -> None:
+        """Choose between plain steps and steps divided by the loss, on the host and on the device."""
+        self._plain = plain
+        self._plain_on_device.fill_(plain)
+
+    def _evaluated(self, closure: Callable[[], Loss] | None, loss: Loss | None) -> Loss | None:
+        """Return the loss of the closure, or the loss given; raise if the step needs one and has none."""
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
@@ -112,23 +117,21 @@ class Wrapper(torch.optim.Optimizer):
                 f"{type(self).__name__} divides the gradient by the loss, and got none. Call "
                 "step(loss=loss), or train on prgd.deep.log_cross_entropy with loss_scaled=False."
             )
-        capturing = self._capturing()
-        if capturing or not self.prepare():
-            self._update(loss, capturing)
         return loss
 
-    def _update(self, loss: Loss | None, capturing: bool) -> None:
+    def _step_base(self, loss: Loss | None, capturing: bool) -> None:
+        """Divide the gradients by the loss, then take a step of the base optimizer or skip the step."""
         gradients = [p.grad for p in self._parameters() if p.grad is not None]
         factor, witness = self._gradient_factor(loss, capturing)
         self._non_finite.zero_()
         scale_and_check_(grouped([*gradients, *witness]), factor, self._non_finite)
-        self._step_base(capturing)
+        self._step_unless_non_finite(capturing)
         self._skipped.add_(self._non_finite)
 
     def _gradient_factor(self, loss: Loss | None, capturing: bool) -> tuple[Tensor, list[Tensor]]:
-        """Return 1 / loss, or 1 for plain steps, and a number that is finite where the loss is of use.
+        """Return 1 / loss, or 1 for plain steps, and a number that is finite if the loss is usable.
 
-        That number is checked with the gradients, in the same kernel.
+        The number is checked in the same kernel as the gradients, which saves a launch.
         """
         if loss is None:
             return self._one, []
@@ -137,26 +140,26 @@ class Wrapper(torch.optim.Optimizer):
         value = value.reshape(()) if value.ndim else value
         world, _ = processes()
         if world > 1:
-            # replicas that divide by losses of their own would drift apart
+            # Replicas that divide by losses of their own would drift apart.
             torch.distributed.all_reduce(value := value.clone())
             value /= world
         if not self.loss_scaled or (self._plain and not capturing):
             return self._one, [value.clone()]
         inverse = value.reciprocal()
-        # log(1 / loss) is finite for positive losses whose inverse is finite too
+        # log(1 / loss) is finite exactly for positive losses whose inverse is finite.
         witness = inverse.log()
-        if capturing:  # one graph serves plain and loss-scaled steps
+        if capturing:  # One graph serves plain and loss-scaled steps.
             inverse = torch.where(self._plain_on_device, self._one, inverse)
             witness = torch.where(self._plain_on_device, value, witness)
         return inverse, [witness]
 
-    def _step_base(self, capturing: bool) -> None:
+    def _step_unless_non_finite(self, capturing: bool) -> None:
         """Take a step of the base optimizer, unless ``_non_finite`` is set.
 
-        Fused optimizers read the flag on the device. Others, and the first step (the fused SGD leaves
-        its momentum uninitialised when it skips that one), wait for it.
+        Fused optimizers read the flag on the device. Other optimizers wait for the flag, and so does the
+        first step: a fused SGD leaves its momentum uninitialised if it skips its first step.
         """
-        if getattr(self.base, "_step_supports_amp_scaling", False) and self._started:
+        if getattr(self.base, "_step_supports_amp_scaling", False) and self._has_stepped:
             if is_plain_sgd(self.base) and len(self._grouping(self._parameters())) == 1:
                 step_fused_sgd(self.base, self._non_finite)
                 return
@@ -173,59 +176,10 @@ class Wrapper(torch.optim.Optimizer):
             )
         if not bool(self._non_finite):
             self.base.step()
-            self._started = True
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group to the base optimizer, as ``torch.optim.Optimizer.add_param_group``."""
-        if self.param_groups is not self.base.param_groups:  # called by the constructor
-            super().add_param_group(param_group)
-            return
-        self.base.add_param_group(param_group)
-        self._started = False
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the base's state and, under ``"prgd"``, ours; ``torch.load(weights_only=True)`` reads it."""
-        shapes = [list(p.shape) for p in self._parameters()]
-        return {**self.base.state_dict(), "prgd": {**self.progress(), "shapes": shapes}}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where ``state_dict`` was taken, bit by bit."""
-        if "prgd" not in state_dict:
-            raise ValueError(
-                f"This is not the state of a {type(self).__name__}: it has no entry 'prgd'. Load the state "
-                "of a base optimizer with optimizer.base.load_state_dict."
-            )
-        ours = dict(state_dict["prgd"])
-        saved = [tuple(shape) for shape in ours.pop("shapes")]
-        shapes = [tuple(p.shape) for p in self._parameters()]
-        if saved != shapes:
-            pairs = zip(saved, shapes, strict=False)
-            at = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(saved), len(shapes)))
-            raise ValueError(
-                f"The state is of another model: it has {len(saved)} parameters and this one {len(shapes)}; "
-                f"they differ first at number {at}: {saved[at : at + 1]} against {shapes[at : at + 1]}."
-            )
-        self.restore_progress(ours)
-        self.base.load_state_dict({k: v for k, v in state_dict.items() if k != "prgd"})
-        self._share()
-        self._started = False
-
-    def progress(self) -> dict[str, Any]:
-        """Return what this optimizer knows beside the base's state, in plain numbers."""
-        return {"t": self.t, "skipped": self.skipped}
-
-    def restore_progress(self, progress: dict[str, Any]) -> None:
-        """Set what `progress` returned."""
-        self.t = progress["t"]
-        self._skipped.fill_(progress["skipped"])
-        self._set_plain(not self.loss_scaled or self.t < self.warm_up)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # a scheduler patches ``step`` on the instance; copies get a fresh one
-        return {name: value for name, value in self.__dict__.items() if name != "step"}
+            self._has_stepped = True
 
     def _capturing(self) -> bool:
-        """Tell whether a CUDA graph is being captured, which must not touch what lives on the host."""
+        """Tell whether a CUDA graph is being captured; a capture must not change the state on the host."""
         on_cuda = self._non_finite.is_cuda and not torch.compiler.is_compiling()
         return on_cuda and torch.cuda.is_current_stream_capturing()
 
@@ -235,17 +189,51 @@ class Wrapper(torch.optim.Optimizer):
     def _share(self) -> None:
         self.param_groups, self.state = self.base.param_groups, self.base.state
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group to the base optimizer, as ``torch.optim.Optimizer.add_param_group``."""
+        if self.param_groups is not self.base.param_groups:  # called by the constructor of torch's Optimizer
+            super().add_param_group(param_group)
+            return
+        self.base.add_param_group(param_group)
+        self._has_stepped = False
 
-def _default_base(params: Iterable[Any], options: dict[str, Any]) -> torch.optim.SGD:
-    """Return SGD, fused where that exists: it can skip a step without waiting for the device."""
-    groups = [{**g, "params": _listed(g["params"])} if isinstance(g, dict) else g for g in params]
-    members = [m for g in groups for m in (g["params"] if isinstance(g, dict) else [g])]
-    tensors = [m[1] if isinstance(m, tuple) else m for m in members]
-    fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in tensors)
-    fused = fused and not any(is_sharded(p) for p in tensors)  # torch has no fused SGD for DTensor
-    implementation = {} if "fused" in options or "foreach" in options else {"fused": fused}
-    return torch.optim.SGD(groups, **{"lr": 1e-3, "momentum": 0.9, **implementation, **options})
+    def state_dict(self) -> dict[str, Any]:
+        """Return the base's state and, under ``"prgd"``, the wrapper's; ``weights_only=True`` loads it."""
+        shapes = [list(p.shape) for p in self._parameters()]
+        return {**self.base.state_dict(), "prgd": {**self.progress(), "shapes": shapes}}
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue from the step at which ``state_dict`` was taken, bit by bit."""
+        if "prgd" not in state_dict:
+            raise ValueError(
+                f"This is not the state of a {type(self).__name__}: it has no entry 'prgd'. Load the state "
+                "of a base optimizer with optimizer.base.load_state_dict."
+            )
+        own = dict(state_dict["prgd"])
+        saved = [tuple(shape) for shape in own.pop("shapes")]
+        shapes = [tuple(p.shape) for p in self._parameters()]
+        if saved != shapes:
+            pairs = zip(saved, shapes, strict=False)
+            at = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(saved), len(shapes)))
+            raise ValueError(
+                f"The state is of another model: it has {len(saved)} parameters, this model {len(shapes)}; "
+                f"they differ first at number {at}: {saved[at : at + 1]} against {shapes[at : at + 1]}."
+            )
+        self.restore_progress(own)
+        self.base.load_state_dict({k: v for k, v in state_dict.items() if k != "prgd"})
+        self._share()
+        self._has_stepped = False
 
-def _listed(params: Any) -> list[Any]:
-    return [params] if isinstance(params, Tensor) else list(params)
+    def progress(self) -> dict[str, Any]:
+        """Return the wrapper's own state in plain numbers."""
+        return {"t": self.t, "skipped": self.skipped}
+
+    def restore_progress(self, progress: dict[str, Any]) -> None:
+        """Set the numbers that `progress` returned."""
+        self.t = progress["t"]
+        self._skipped.fill_(progress["skipped"])
+        self._set_plain(not self.loss_scaled or self.t < self.warm_up)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A scheduler patches ``step`` on the instance, and a copy must get a step of its own.
+        return {name: value for name, value in self.__dict__.items() if name != "step"}

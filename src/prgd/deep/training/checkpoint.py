@@ -1,4 +1,4 @@
-"""Checkpoints: written whole or not at all, the one before kept, read without running any code."""
+"""Checkpoints: written whole or not at all, with the previous one kept, and read without running any code."""
 
 from __future__ import annotations
 
@@ -9,29 +9,25 @@ from typing import Any
 
 import torch
 
+from prgd.files import atomic_write
+
 FORMAT = "prgd-checkpoint-1"
 NEWEST, PREVIOUS = "checkpoint.pt", "checkpoint-previous.pt"
 
 
 def save_checkpoint(folder: Path, state: dict[str, Any]) -> Path:
-    """Write ``checkpoint.pt``; the one that was there becomes ``checkpoint-previous.pt``.
+    """Write ``checkpoint.pt``; an earlier checkpoint becomes ``checkpoint-previous.pt``.
 
-    The new file is complete on disk before any name changes, so that a kill at any moment leaves the
-    newest whole checkpoint to be found.
+    The new file is complete on disk before any name changes, so that a kill at any moment leaves a whole
+    checkpoint to be found.
     """
-    newest, previous = folder / NEWEST, folder / PREVIOUS
-    temporary = folder / f".{NEWEST}.{os.getpid()}.tmp"
-    try:
-        with temporary.open("wb") as file:
-            torch.save({"format": FORMAT, **state}, file)
-            file.flush()
-            os.fsync(file.fileno())
+    newest = folder / NEWEST
+    with atomic_write(newest) as file:
+        torch.save({"format": FORMAT, **state}, file)
+        file.flush()
+        os.fsync(file.fileno())
         if newest.exists():
-            newest.replace(previous)
-        temporary.replace(newest)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+            newest.replace(folder / PREVIOUS)
     return newest
 
 
@@ -41,7 +37,7 @@ def load_checkpoint(folder: Path, device: torch.device) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        When there is none, or it is no checkpoint of this library.
+        If there is none, or the file is no checkpoint of this library.
     """
     found = [folder / name for name in (NEWEST, PREVIOUS) if (folder / name).is_file()]
     if not found:
@@ -53,8 +49,12 @@ def load_checkpoint(folder: Path, device: torch.device) -> dict[str, Any]:
         known = isinstance(state, dict) and state.get("format") == FORMAT
     except (RuntimeError, pickle.UnpicklingError, EOFError, OSError) as error:
         raise ValueError(
-            f"{found[0]} cannot be read as a checkpoint ({str(error).splitlines()[0]})."
+            f"{found[0]} cannot be read as a checkpoint ({str(error).splitlines()[0]}). Delete it, and "
+            "--resume takes the previous one."
         ) from error
     if not known:
-        raise ValueError(f"{found[0]} is not a checkpoint of this library.")
+        raise ValueError(
+            f"{found[0]} is not a checkpoint of this library with the format {FORMAT!r}. Name the folder of "
+            "another run, or leave out --resume."
+        )
     return state

@@ -1,4 +1,4 @@
-"""Loss, accuracy and smallest margin of a network over a whole set that lies on the device."""
+"""Loss, accuracy and smallest margin of a network over a data set on the device."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from prgd.deep.margins import example_margins
 from prgd.deep.optim.loss import log_cross_entropy
-from prgd.deep.optim.tensors import processes
+from prgd.deep.optim.tensors import gathered, processes
 from prgd.deep.training.steps import DeviceImages, autocast
 
 BATCH = 2000
 
 
-class Evaluation(NamedTuple):
-    """What one pass over a set tells."""
+class Scores(NamedTuple):
+    """Loss, accuracy and smallest margin over one data set."""
 
     log_loss: float
     accuracy: float
@@ -25,16 +25,16 @@ class Evaluation(NamedTuple):
 
     @property
     def loss(self) -> float:
-        """The mean cross-entropy; 0 where it underflows."""
+        """The mean cross-entropy; 0 if it underflows."""
         return math.exp(min(self.log_loss, 700.0))
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, data: DeviceImages, *, amp: str) -> Evaluation:
-    """Return loss, accuracy and smallest margin; each process takes a share, and all get the same answer.
+def evaluate(model: nn.Module, data: DeviceImages, *, amp: str) -> Scores:
+    """Return loss, accuracy and smallest margin; each process takes a share, and all get the same result.
 
-    The loss is summed in the log frame, so that it does not underflow. One number is read from the device
-    at the end.
+    The loss is summed as its logarithm, so that it does not underflow. The host waits for the device once, at
+    the end.
     """
     world, rank = processes()
     was_training = model.training
@@ -50,21 +50,7 @@ def evaluate(model: nn.Module, data: DeviceImages, *, amp: str) -> Evaluation:
         log_sum = log_cross_entropy(logits, target).double() + math.log(len(index))
         parts.append(torch.stack([log_sum, (margins > 0).sum().double(), margins.min().double()]))
     model.train(was_training)
-    found = _everywhere(torch.stack(parts), world)
+    found = torch.cat(gathered(torch.stack(parts).cpu()))
     log_loss = torch.logsumexp(found[:, 0], dim=0) - math.log(len(data))
     summary = torch.stack([log_loss, found[:, 1].sum() / len(data), found[:, 2].min()])
-    return Evaluation(*summary.tolist())
-
-
-def _everywhere(rows: Tensor, world: int) -> Tensor:
-    """Return the rows of all processes, one below the other."""
-    if world == 1:
-        return rows
-    counts = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(world)]
-    torch.distributed.all_gather(counts, torch.tensor([len(rows)], device=rows.device))
-    longest = max(int(count) for count in counts)
-    padded = rows.new_zeros(longest, rows.shape[1])
-    padded[: len(rows)] = rows
-    every = [torch.empty_like(padded) for _ in range(world)]
-    torch.distributed.all_gather(every, padded)
-    return torch.cat([part[: int(count)] for part, count in zip(every, counts, strict=True)])
+    return Scores(*summary.tolist())

@@ -1,4 +1,4 @@
-"""Images: a labelled set of pictures in memory, and the embedded synthetic one."""
+"""Labelled sets of pictures in memory, and a synthetic set."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Images:
     Raises
     ------
     ValueError
-        When shapes, kinds or labels do not fit each other.
+        If shapes, dtypes or labels do not fit each other.
     """
 
     name: str
@@ -70,9 +70,9 @@ class Images:
 
     @cached_property
     def channel_statistics(self) -> tuple[Array, Array]:
-        """Mean and standard deviation of each channel over the training set, in units of 1.
+        """Mean and standard deviation of each channel over the training set, for pixels from 0 to 1.
 
-        Counts of the 256 values make it exact: no sum of 150 million floats.
+        They are computed from counts of the 256 values, without a sum of 150 million floats.
         """
         counts = [np.bincount(channel.ravel(), minlength=256) for channel in self.train.swapaxes(0, 1)]
         values = np.arange(256) / 255.0
@@ -82,14 +82,14 @@ class Images:
 
     @lru_cache(maxsize=2)  # noqa: B019 - sets live as long as the program
     def with_validation(self, fraction: float, seed: int = 0) -> Images:
-        """Return these with the test set replaced by a random part of the training set.
+        """Return the images with a random part of the training set in place of the test set.
 
         Parameters
         ----------
         fraction : float
             Part of the training set that is held out, e.g. 0.1.
         seed : int
-            Of the split; one seed gives one split.
+            Seed of the split.
 
         Examples
         --------
@@ -115,12 +115,12 @@ class Images:
 
 
 def synthetic(n: int = 2000, size: int = 16, classes: int = 10, seed: int = 0) -> Images:
-    """Return pictures of smooth random patterns, one pattern a class, with noise: separable, made at once.
+    """Return pictures of smooth random patterns with noise, one pattern a class; the set is separable.
 
     Parameters
     ----------
     n : int
-        Training images; a fifth as many test images come with them.
+        Number of training images; the number of test images is a fifth of it.
     size : int
         Height and width in pixels.
     classes, seed : int

@@ -1,16 +1,18 @@
-"""What a run tells while it goes: a CSV row an epoch, TensorBoard, and lines or a bar for the reader."""
+"""The log of a run: a CSV row an epoch, TensorBoard's files, and a progress bar or lines on the terminal."""
 
 from __future__ import annotations
 
 import csv
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from prgd.files import atomic_write
 
 Row = dict[str, Any]
 CSV_NAME = "log.csv"
@@ -31,15 +33,23 @@ COLUMNS = (
 )
 
 
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Write rows below a line with the names of the columns; the file appears whole or not at all."""
+    with atomic_write(path, "w") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 class Log:
-    """Rows of a run in ``OUT/log.csv``, and in TensorBoard's format beside it where that is asked for.
+    """The rows of a run, in ``OUT/log.csv`` and, if asked for, in TensorBoard's format beside it.
 
     Parameters
     ----------
     folder : Path or None
-        None keeps the rows in memory only.
+        Folder of the files; None keeps the rows in memory only.
     rows : list of Row
-        What was there before: rows of a run that goes on.
+        Earlier rows of a run that goes on.
     tensorboard : bool
     """
 
@@ -52,16 +62,11 @@ class Log:
             if find_spec("tensorboard") is None:
                 raise ImportError("--tensorboard needs TensorBoard: pip install tensorboard.")
             self._writer = import_module("torch.utils.tensorboard").SummaryWriter(folder / "tensorboard")
-        # a run that goes on from a checkpoint writes the epochs after it again
-        temporary = folder / f".{CSV_NAME}.tmp"
-        with temporary.open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(self.rows)
-        temporary.replace(folder / CSV_NAME)
+        # A run that goes on from a checkpoint writes the epochs after the checkpoint again.
+        write_csv(folder / CSV_NAME, COLUMNS, self.rows)
 
     def add(self, row: Row) -> None:
-        """Keep a row; it is in the file when this returns."""
+        """Add a row, and write it to the files."""
         self.rows.append(row)
         if self.folder is not None:
             with (self.folder / CSV_NAME).open("a", newline="") as file:
@@ -71,13 +76,13 @@ class Log:
                 self._writer.add_scalar(name, row[name], row["step"])
 
     def close(self) -> None:
-        """Finish TensorBoard's file."""
+        """Close TensorBoard's file."""
         if self._writer is not None:
             self._writer.close()
 
 
 def describe(row: Row) -> str:
-    """Return a row in one line.
+    """Return one line of text about a row.
 
     Examples
     --------
@@ -98,9 +103,9 @@ def describe(row: Row) -> str:
 def progress(
     epochs: int, steps: int, *, quiet: bool
 ) -> Iterator[tuple[Callable[[int], None], Callable[[Row], None]]]:
-    """Yield what to call after a step, with the number of steps taken, and after an epoch, with its row.
+    """Yield a function to call with the number of steps after a step, and one with the row of an epoch.
 
-    A bar on a terminal that has rich, else a line an epoch.
+    They show a progress bar on a terminal if rich is installed, else a line an epoch.
     """
     if quiet:
         yield (lambda step: None), (lambda row: None)

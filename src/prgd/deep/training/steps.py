@@ -16,25 +16,24 @@ from prgd.deep.optim.tensors import processes
 from prgd.deep.optim.wrapper import Wrapper
 from prgd.deep.training.images import Array
 from prgd.deep.training.models import Dropout
-from prgd.reproduce.vgg.turns import TURNS
 
-Objective = Callable[[Tensor], Tensor]  # log of the batch's loss -> what is differentiated
-PAD = 4  # pixels around an image, for random crops
-EAGER_STEPS = 3  # before a capture: libraries choose their kernels, the optimizer makes its state
+Objective = Callable[[Tensor], Tensor]  # maps the log of the batch's loss to the objective
+PAD = 4  # width in pixels of the border around an image, for random crops
+EAGER_STEPS = 3  # steps before a capture, in which libraries choose kernels and the optimizer makes its state
 
 
 class DeviceImages:
-    """Pictures and labels on a device, as bytes; batches come out normalised, channels last in memory.
+    """Pictures and labels on a device, as bytes; batches are returned normalised, channels last in memory.
 
     Parameters
     ----------
     pictures : ndarray of uint8, shape (n, channels, height, width)
     labels : ndarray of int64, shape (n,)
     mean, deviation : ndarray of shape (channels,)
-        What is taken off and divided by, in units of 1.
+        Statistics that normalise the pixels, for pixels from 0 to 1.
     device : torch.device
     pads : bool
-        Keep a border of zeros, which ``augmented`` needs.
+        Whether to store the border of zeros that ``augmented`` needs.
     """
 
     def __init__(
@@ -83,7 +82,7 @@ class DeviceImages:
 
 
 def autocast(device: torch.device, amp: str) -> contextlib.AbstractContextManager[Any]:
-    """Return the precision of the forward pass: bfloat16 where it is asked for; parameters stay float32."""
+    """Return the context of the forward pass: bfloat16 if ``amp`` is "bf16"; parameters stay float32."""
     return torch.autocast(device.type, torch.bfloat16, enabled=amp == "bf16", cache_enabled=False)
 
 
@@ -93,7 +92,7 @@ def plain_objective(log_loss: Tensor) -> Tensor:
 
 
 def divided_by_batch_loss(log_loss: Tensor) -> Tensor:
-    """Return a number whose gradient is that of the loss, over the loss of this batch on all processes."""
+    """Return a number whose gradient is grad L / L, with L the loss of this batch over all processes."""
     reference = log_loss.detach()
     world, _ = processes()
     if world > 1:
@@ -104,19 +103,19 @@ def divided_by_batch_loss(log_loss: Tensor) -> Tensor:
 
 
 class Stepper:
-    """Takes training steps; on a CUDA device it records one as a graph and replays it.
+    """Takes training steps; on a CUDA device it records one step as a graph and replays the graph.
 
     A graph holds all of a step: gathering the batch, forward, backward and the optimizer. Rescalings are
-    steps of their own and run outside of it.
+    steps of their own and run outside of the graph.
 
     Parameters
     ----------
     model : nn.Module
-        What is called; under several processes, wrapped by `DistributedDataParallel`.
+        Network to train; with several processes, wrapped by `DistributedDataParallel`.
     optimizer : Wrapper
     data : DeviceImages
     generator : torch.Generator
-        Of dropout and augmentation; it must be on the device.
+        Source of dropout and augmentation; it must be on the device.
     amp : {"bf16", "off"}
     augment, graphs : bool
     """
@@ -141,24 +140,20 @@ class Stepper:
         self.set_objective(plain_objective)
 
     def set_objective(self, objective: Objective) -> None:
-        """Choose what is differentiated; a graph of another objective is dropped."""
+        """Choose the number that is differentiated; a graph of another objective is dropped."""
         self.objective = objective
-        self._replay: Work | None = None
-        self._index: Tensor | None = None
+        self._graph: tuple[Work, Tensor] | None = None  # the replay, and the indices that it reads
         self._eager_steps = 0
 
     def step(self, index: Tensor) -> None:
-        """Take one step on the images of ``index``; a rescaling ignores them."""
-        TURNS.pause()
+        """Take one step on the images of ``index``; a rescaling ignores the images."""
         if self.optimizer.rescale_due:
             self.optimizer.step()
         elif self.graphs and self._eager_steps >= EAGER_STEPS:
-            if self._replay is None:
-                self._capture(index)
+            replay, captured_index = self._graph = self._graph or self._capture(index)
             self.optimizer.prepare()
-            assert self._index is not None and self._replay is not None  # noqa: S101, PT018 - for the type checker
-            self._index.copy_(index)
-            self._replay()
+            captured_index.copy_(index)
+            replay()
         else:
             self._step(index)
             self._eager_steps += 1
@@ -173,16 +168,15 @@ class Stepper:
         self.objective(log_cross_entropy(logits, target)).backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
 
-    def _capture(self, index: Tensor) -> None:  # pragma: cuda only
-        self._index = kept = index.clone()
-        stream = torch.cuda.current_stream()
-        self._replay = record(lambda: self._step(kept), stream=stream, generator=self.generator)
+    def _capture(self, index: Tensor) -> tuple[Work, Tensor]:  # pragma: cuda only
+        kept, stream = index.clone(), torch.cuda.current_stream()
+        return record(lambda: self._step(kept), stream=stream, generator=self.generator), kept
 
 
 def batches(n: int, batch: int, seed: int, epoch: int) -> Tensor:
     """Return the indices of an epoch's batches, of shape (steps, batch), from seed and epoch alone.
 
-    Where n is no multiple of the batch, the last one is filled up from the first: graphs need one shape.
+    If n is no multiple of the batch, images of the first batch fill the last: graphs need one shape.
 
     Examples
     --------
@@ -198,7 +192,7 @@ def batches(n: int, batch: int, seed: int, epoch: int) -> Tensor:
 
 @contextlib.contextmanager
 def own_stream(device: torch.device) -> Iterator[None]:
-    """Run what follows on a stream of its own: what a graph needs, and several runs that share a device."""
+    """Run the block on a stream of its own, which graphs need, and so do runs that share a device."""
     if device.type != "cuda":
         yield
         return

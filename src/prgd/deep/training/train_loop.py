@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,59 +14,19 @@ from torch.nn.parallel import DistributedDataParallel
 
 from prgd.deep.homogeneity import check_homogeneous
 from prgd.deep.margins import normalize, parameter_norm
+from prgd.deep.optim.gd import GD
 from prgd.deep.optim.loss_scaled_lr import LossScaledLR
-from prgd.deep.optim.optimizer import GD, NGD, PRGD
+from prgd.deep.optim.ngd import NGD
+from prgd.deep.optim.prgd import PRGD
+from prgd.deep.optim.tensors import gathered
 from prgd.deep.optim.wrapper import Wrapper
 from prgd.deep.training import logs
 from prgd.deep.training.checkpoint import load_checkpoint, save_checkpoint
-from prgd.deep.training.evaluation import Evaluation, evaluate
+from prgd.deep.training.evaluation import Scores, evaluate
 from prgd.deep.training.images import Images
 from prgd.deep.training.models import build_model
-from prgd.deep.training.settings import Settings, choose_images, differences
+from prgd.deep.training.settings import Settings, Where
 from prgd.deep.training.steps import DeviceImages, Stepper, batches, divided_by_batch_loss, own_stream
-
-
-@dataclass(frozen=True)
-class Where:
-    """Where a run computes and keeps its files: what does not change its numbers.
-
-    Attributes
-    ----------
-    device : str
-        ``"cpu"``, ``"cuda"`` or ``"cuda:1"``; chosen by what there is when empty.
-    out : Path, optional
-        Folder of log and checkpoints.
-    checkpoint_every : int
-        Steps from one checkpoint to the next; 0 for none but the last.
-    resume, graphs, compile, tensorboard, quiet, strict : bool
-        ``strict`` makes a network that is not homogeneous an error.
-    deadline : float
-        On the clock of `time.monotonic`: the run stops there, with a checkpoint.
-    rank, world : int
-        Of this process among those that share the run.
-    """
-
-    device: str = ""
-    out: Path | None = None
-    checkpoint_every: int = 0
-    resume: bool = False
-    graphs: bool = True
-    compile: bool = False
-    tensorboard: bool = False
-    quiet: bool = True
-    strict: bool = False
-    deadline: float = math.inf
-    rank: int = 0
-    world: int = 1
-
-    @property
-    def torch_device(self) -> torch.device:
-        """The device."""
-        name = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
-        try:
-            return torch.device(name)
-        except RuntimeError as error:
-            raise ValueError(f"Unknown device {name!r}. Expected cpu, cuda or cuda:N.") from error
 
 
 class Run:
@@ -77,18 +36,21 @@ class Run:
     ----------
     settings : Settings
     images : Images
-        The whole set; the validation split is made here.
+        The whole data set; the run makes the validation split.
     where : Where
+    before_step : callable, optional
+        Called before each step; runs that share a device wait here for each other.
     """
 
-    def __init__(self, settings: Settings, images: Images, where: Where) -> None:
-        images = choose_images(settings, images)
+    def __init__(
+        self, settings: Settings, images: Images, where: Where, before_step: Callable[[], None] = lambda: None
+    ) -> None:
+        images = images.with_validation(settings.validation) if settings.validation else images
         if settings.batch % where.world:
             raise ValueError(
-                f"batch must be a multiple of the {where.world} processes that share it; "
-                f"got {settings.batch}."
+                f"batch must be a multiple of the {where.world} processes of the run; got {settings.batch}."
             )
-        self.settings, self.where = settings, where
+        self.settings, self.where, self.before_step = settings, where, before_step
         self.device = device = where.torch_device
         statistics = images.channel_statistics
         self.train = DeviceImages(
@@ -128,7 +90,7 @@ class Run:
         self.log = logs.Log(where.out if where.rank == 0 else None, rows, tensorboard=where.tensorboard)
 
     def go(self) -> bool:
-        """Train to the last epoch; return whether it was reached before the deadline."""
+        """Train to the last epoch; return whether the run reached it before the deadline."""
         quiet = self.where.quiet or self.where.rank > 0
         with own_stream(self.device), logs.progress(self.settings.epochs, self.steps, quiet=quiet) as shown:
             after_step, after_epoch = shown
@@ -146,12 +108,14 @@ class Run:
         return True
 
     def _go_through_epoch(self, after_step: Any) -> bool:
+        """Take the steps of an epoch, evaluate and log; return False if the deadline came first."""
         settings, where = self.settings, self.where
         order = batches(len(self.train), settings.batch, settings.seed, self.epoch).to(self.device)
         order = order[:, where.rank :: where.world]
         while self.position < self.steps:
             if time.monotonic() > where.deadline:
                 return False
+            self.before_step()
             if not self._begin_loss_scaling():
                 self.stepper.step(order[self.position])
             self.position += 1
@@ -161,7 +125,7 @@ class Run:
                 self._save()
         train, test = self._evaluate()
         stands = self.rate is None or self.rate.step(log_loss=train.log_loss)
-        if not stands:  # the parameters are those before the epoch
+        if not stands:  # The epoch was undone: the parameters are those before it.
             train, test = self._evaluate()
         self.epoch, self.position = self.epoch + 1, 0
         self._add_row(train, test, undone=not stands)
@@ -170,9 +134,9 @@ class Run:
         return True
 
     def _begin_loss_scaling(self) -> bool:
-        """Where the warm-up ends, divide by the loss from here on; return whether that took a step.
+        """At the end of the warm-up, begin to divide by the loss; return whether that took a step.
 
-        PRGD rescales first, so that L is measured where phase 0 goes on.
+        PRGD rescales first, since the first rescaling changes L.
         """
         settings, optimizer = self.settings, self.optimizer
         if self.rate is not None or not settings.loss_scaled or optimizer.warming_up:
@@ -188,18 +152,19 @@ class Run:
         self._make_rate(log_loss, alpha=settings.lr * math.exp(max(log_loss, -60.0)))
         return rescales
 
-    def _make_rate(self, log_loss: float, alpha: float) -> None:
-        # with weight decay the decay too is divided by L, as a rate of alpha / L does
+    def _make_rate(self, log_loss: float, alpha: float) -> LossScaledLR:
+        # With weight decay the rate itself is alpha / L, so that the decay too is divided by L.
         in_log_frame = self.settings.weight_decay == 0.0
-        self.rate = LossScaledLR(
+        self.rate = rate = LossScaledLR(
             self.optimizer, self.model, log_loss=log_loss, alpha=alpha, in_log_frame=in_log_frame
         )
         if in_log_frame:
-            self.stepper.set_objective(self.rate.relative)
+            self.stepper.set_objective(rate.relative)
+        return rate
 
     def _make_optimizer(self, n: int) -> Wrapper:
         s = self.settings
-        # a captured graph sees a rate change only where it lies on the device
+        # A captured graph reads the rate from the device, so that the rate can change.
         lr: Any = torch.tensor(s.lr, device=self.device) if self.device.type == "cuda" else s.lr
         sgd = {"lr": lr, "momentum": s.momentum, "weight_decay": s.weight_decay}
         if s.algorithm == "gd":
@@ -207,25 +172,18 @@ class Run:
         if s.algorithm == "ngd":
             return NGD(self.model.parameters(), loss_scaled=False, **sgd)
         R, T = s.schedules(n)
-        return PRGD(
-            self.model.parameters(),
-            R=R,
-            T=T,
-            warm_up=s.warm_up or T.warm_up,
-            on_rescale=s.on_rescale,
-            loss_scaled=False,
-            **sgd,
-        )
+        schedule: dict[str, Any] = {"R": R, "T": T, "warm_up": s.warm_up or T.warm_up}
+        return PRGD(self.model.parameters(), **schedule, on_rescale=s.on_rescale, loss_scaled=False, **sgd)
 
     def _wrapped(self) -> nn.Module:
         model: Any = torch.compile(self.model) if self.where.compile else self.model
         return DistributedDataParallel(model) if self.where.world > 1 else model
 
-    def _evaluate(self) -> tuple[Evaluation, Evaluation]:
+    def _evaluate(self) -> tuple[Scores, Scores]:
         amp = self.settings.amp
         return evaluate(self.model, self.train, amp=amp), evaluate(self.model, self.test, amp=amp)
 
-    def _add_row(self, train: Evaluation, test: Evaluation, *, undone: bool) -> None:
+    def _add_row(self, train: Scores, test: Scores, *, undone: bool) -> None:
         self.seconds = time.monotonic() - self._started
         norm = parameter_norm(self.model.parameters())
         R_k = getattr(self.optimizer, "R_k", math.inf)
@@ -248,7 +206,7 @@ class Run:
         )
 
     def _effective_rate(self) -> float:
-        """Return what the plain gradient is multiplied by."""
+        """Return the factor of the plain gradient in a step."""
         lr = float(self.optimizer.param_groups[0]["lr"])
         if self.rate is not None and self.rate.in_log_frame:
             return lr * math.exp(min(-self.rate.log_loss, 700.0))
@@ -257,7 +215,7 @@ class Run:
     def _save(self) -> None:
         if self.where.out is None:
             return
-        generators = self._generators()
+        generators = gathered(self.generator.get_state())
         if self.where.rank > 0:
             return
         self.seconds = time.monotonic() - self._started
@@ -274,16 +232,8 @@ class Run:
         }
         save_checkpoint(self.where.out, state)
 
-    def _generators(self) -> list[Any]:
-        """Return the state of every process's generator."""
-        states: list[Any] = [self.generator.get_state()]
-        if self.where.world > 1:
-            states *= self.where.world
-            torch.distributed.all_gather_object(states, self.generator.get_state())
-        return states
-
     def _restore(self, state: dict[str, Any]) -> list[logs.Row]:
-        other = differences(state["settings"], self.settings)
+        other = self.settings.differences(state["settings"])
         if len(state["generators"]) != self.where.world:
             other.append(f"{len(state['generators'])} processes, not {self.where.world}")
         if other:
@@ -294,9 +244,8 @@ class Run:
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         if state["rate"] is not None:
-            self._make_rate(state["rate"]["log_loss"], state["rate"]["alpha"])
-            assert self.rate is not None  # noqa: S101 - for the type checker
-            self.rate.load_state_dict(state["rate"])
+            rate = self._make_rate(state["rate"]["log_loss"], state["rate"]["alpha"])
+            rate.load_state_dict(state["rate"])
         self.generator.set_state(state["generators"][self.where.rank].cpu())
         self.epoch, self.position, self.seconds = state["epoch"], state["position"], state["seconds"]
         return list(state["rows"])

@@ -1,7 +1,7 @@
 """Figure 5b: GD, NGD and PRGD for VGG-16 on CIFAR-10, several runs sharing one device.
 
 ``python -m prgd.reproduce.vgg.experiment run --folder CIFAR --out RESULTS --minutes 9`` takes the runs
-that are not done yet, starts only those that it can finish, and may be called again; ``merge`` writes the
+that are not done yet, starts only those that can end in time, and may be called again; ``merge`` writes the
 stored rows. PyTorch and NumPy are enough.
 """
 
@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,18 @@ import torch
 
 import prgd
 from prgd.checks import check_writable
+from prgd.deep.optim.replay import recordings_within
 from prgd.deep.training.checkpoint import NEWEST
-from prgd.deep.training.command import DEFAULT_FOLDER, open_images, prepare_device
+from prgd.deep.training.command import open_images, prepare_device
 from prgd.deep.training.images import Images
-from prgd.deep.training.train_loop import Run, Where
-from prgd.reproduce.vgg.jobs import REGULARISATION, Job, Plan, Results
+from prgd.deep.training.settings import DEFAULT_FOLDER, Where
+from prgd.deep.training.train_loop import Run
+from prgd.reproduce.vgg.jobs import Job, Plan, Results
 from prgd.reproduce.vgg.merge import merge
-from prgd.reproduce.vgg.turns import TURNS
+from prgd.reproduce.vgg.turns import Turns
 
-SLACK = 1.1  # how much longer than the slowest of the others a run may take
-SETTLED = 5  # epochs after which the time of the first one, which warms up, counts for little
+SLACK = 1.1  # factor on the time of the slowest run, to estimate the time of the next run
+STEADY_EPOCHS = 5  # number of epochs after which the slow first epoch counts for little in the mean time
 
 
 class Queue:
@@ -42,18 +45,19 @@ class Queue:
     plan : Plan
     results : Results
     deadline : float
-        On the clock of `time.monotonic`.
+        Time on the clock of `time.monotonic`.
     """
 
     def __init__(self, plan: Plan, results: Results, deadline: float = math.inf) -> None:
         self.plan, self.results, self.deadline = plan, results, deadline
         self.running: dict[Job, Run | None] = {}
-        self.seconds_per_epoch: list[float] = []  # of the runs that have ended
+        self.seconds_per_epoch: list[float] = []  # means of the runs that have ended
         self.failures: list[str] = []
         self.changed = threading.Condition()
+        self.turns = Turns()
 
     def take(self) -> Job | None:
-        """Return the next run, waiting for one that a running one may bring; None when there is no more."""
+        """Return the next run; wait while running ones may name more, and return None at the end."""
         with self.changed:
             while True:
                 jobs = self.plan.jobs(self.results)
@@ -68,13 +72,13 @@ class Queue:
                 self.changed.wait(timeout=1.0)
 
     def estimate(self) -> float:
-        """Return the seconds that a run takes, from the slowest of the others; 0 before the first."""
-        runs = [run for run in self.running.values() if run is not None and run.epoch >= SETTLED]
+        """Return the seconds that a run takes, from the slowest run so far; 0 before the first."""
+        runs = [run for run in self.running.values() if run is not None and run.epoch >= STEADY_EPOCHS]
         seen = [*self.seconds_per_epoch, *(run.seconds / run.epoch for run in runs)]
         return SLACK * self.plan.epochs * max(seen, default=0.0)
 
     def give_back(self, job: Job) -> None:
-        """Say that a run has ended, or was stopped."""
+        """Note that a run has ended or was stopped."""
         with self.changed:
             run = self.running.pop(job, None)
             if run is not None and run.epoch == self.plan.epochs:
@@ -86,9 +90,9 @@ def work(queue: Queue, images: Images, device: str, keep: bool, say: Callable[[s
     """Take runs from the queue until there is none left."""
     while (job := queue.take()) is not None:
         try:
-            with TURNS.working():
+            with queue.turns.working():
                 _run(queue, job, images, device, keep, say)
-        except Exception as error:  # said at the end: the other threads must not wait for this one
+        except Exception as error:  # reported at the end, so that the other threads go on
             queue.failures.append(f"{job.name}: {type(error).__name__}: {error}")
         finally:
             queue.give_back(job)
@@ -101,7 +105,7 @@ def _run(queue: Queue, job: Job, images: Images, device: str, keep: bool, say: C
         out.mkdir(parents=True, exist_ok=True)
     is_begun = out is not None and (out / NEWEST).is_file()
     where = Where(device=device, out=out, resume=is_begun, deadline=queue.deadline)
-    run = Run(settings, images, where)
+    run = Run(settings, images, where, queue.turns.pause)
     queue.running[job] = run
     started = time.monotonic()
     is_finished = run.go()
@@ -145,7 +149,7 @@ def run_plan(
     keep: bool = False,
     say: Callable[[str], None] = print,
 ) -> Results:
-    """Run what is missing of a plan, ``together`` runs at a time, for at most ``minutes``.
+    """Run the missing runs of a plan, ``together`` runs at a time, for at most ``minutes``.
 
     Parameters
     ----------
@@ -154,17 +158,17 @@ def run_plan(
     out : Path
         Folder of results; a run whose files are there is not run again.
     together : int
-        Runs at a time. They are threads with CUDA streams of their own: the kernels of several small
-        batches fill a device that one would leave half idle.
+        Number of runs at a time. They are threads with CUDA streams of their own: the kernels of several
+        small batches fill a device that one run would leave half idle.
     minutes : float
     device : str
     keep : bool
-        Keep a checkpoint of a run that the time limit stops, to go on with it at the next call.
+        Keep a checkpoint of a run that the time limit stops, to go on with the run at the next call.
 
     Raises
     ------
     RuntimeError
-        When a run failed; the others are finished first.
+        If a run failed; the other runs are finished first.
     """
     check_writable(out)
     queue = Queue(plan, Results(out), time.monotonic() + 60.0 * minutes)
@@ -172,10 +176,11 @@ def run_plan(
         threading.Thread(target=work, args=(queue, images, device, keep, say), daemon=True)
         for _ in range(together)
     ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with recordings_within(queue.turns.alone):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     jobs = plan.jobs(queue.results)
     say(f"{len(queue.results.done(jobs))} of {len(jobs)} runs that can be named now are done.")
     if queue.failures:
@@ -188,31 +193,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m prgd.reproduce.vgg.experiment", description=main.__doc__)
     parser.add_argument("command", choices=["run", "list", "merge"])
     parser.add_argument("--out", type=Path, required=True, help="folder of results")
-    parser.add_argument("--data", default=Plan.data, help="cifar10 or synthetic")
-    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="where CIFAR-10 lies")
-    parser.add_argument("--epochs", type=int, default=Plan.epochs)
-    parser.add_argument("--seeds", type=int, default=Plan.seeds)
-    parser.add_argument("--rates", type=float, nargs="+", default=Plan.rates)
-    parser.add_argument(
-        "--regularisations", nargs="+", choices=list(REGULARISATION), default=Plan.regularisations
-    )
-    parser.add_argument("--parts", nargs="+", choices=["tune", "test", "paper"], default=Plan.parts)
-    parser.add_argument("--amp", choices=["bf16", "off"], default=Plan.amp)
-    parser.add_argument("--together", type=int, default=1, help="runs at a time")
+    for f in fields(Plan):
+        default: Any = f.default
+        several = isinstance(default, tuple)
+        parser.add_argument(
+            f"--{f.name}",
+            type=type(default[0] if several else default),
+            nargs="+" if several else None,
+            choices=f.metadata.get("choices"),
+            default=default,
+        )
+    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="folder of CIFAR-10")
+    parser.add_argument("--together", type=int, default=1, help="number of runs at a time")
     parser.add_argument("--minutes", type=float, default=math.inf, help="time limit")
     parser.add_argument("--keep", action="store_true", help="keep checkpoints of runs that are stopped")
     parser.add_argument("--device", default="")
     parser.add_argument("--to", type=Path, help="of merge: folder for figure-5b.csv and its companions")
     given = parser.parse_args(arguments)
-    plan = Plan(
-        given.data,
-        given.epochs,
-        given.seeds,
-        tuple(given.rates),
-        tuple(given.regularisations),
-        tuple(given.parts),
-        given.amp,
-    )
+    chosen: dict[str, Any] = {f.name: getattr(given, f.name) for f in fields(Plan)}
+    chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
+    plan = Plan(**chosen)
     results = Results(given.out)
     try:
         if given.command == "list":

@@ -1,4 +1,4 @@
-"""The runs of Figure 5b: which there are, which are done, and which comes next."""
+"""The runs of Figure 5b: which runs there are, which are done, and which comes next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from prgd.deep.training.logs import write_csv
 from prgd.deep.training.settings import Settings
+from prgd.files import atomic_write
 
 METHODS = ("prgd", "gd", "ngd")
 PAPER_RATE = 1e-3
@@ -32,57 +34,62 @@ class Job:
 
     @property
     def name(self) -> str:
-        """The name of its files."""
+        """The stem of the names of the run's files."""
         return f"{self.part}-{self.regularisation}-{self.method}-{self.lr:g}-{self.seed}"
 
     def settings(self, plan: Plan) -> Settings:
         """Return the settings of the run."""
+        regularisation: dict[str, Any] = REGULARISATION[self.regularisation] if plan.data == "cifar10" else {}
         return Settings(
-            data=plan.data,
+            data=plan.data,  # type: ignore[arg-type]
             algorithm=self.method,  # type: ignore[arg-type]
             epochs=plan.epochs,
             lr=self.lr,
             seed=self.seed,
             validation=0.1 if self.part == "validation" else 0.0,
             amp=plan.amp,  # type: ignore[arg-type]
-            **(REGULARISATION[self.regularisation] if plan.data == "cifar10" else {}),  # type: ignore[arg-type]
+            **regularisation,
         )
+
+
+def _choices(default: Any, *choices: str) -> Any:
+    return field(default=default, metadata={"choices": choices})
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run.
+    """The runs of an experiment; each field is an option of ``python -m prgd.reproduce.vgg.experiment``.
 
     Attributes
     ----------
-    data : str
+    data : {"cifar10", "synthetic"}
     epochs, seeds : int
     rates : tuple of float
-        Tried by every method alike, with seed 0, on a tenth of the training set that is held out.
+        Rates that every method tries, with seed 0, on a tenth of the training set that is held out.
     regularisations : tuple of str
         ``"none"``, ``"decay"`` or both.
     parts : tuple of str
-        ``"tune"``: the rates; ``"test"``: each method at its best rate; ``"paper"``: at the paper's 1e-3.
-    amp : str
+        ``"tune"``: all rates; ``"test"``: each method at its best rate; ``"paper"``: at the paper's 1e-3.
+    amp : {"bf16", "off"}
     """
 
-    data: str = "cifar10"
+    data: str = _choices("cifar10", "cifar10", "synthetic")
     epochs: int = 60
     seeds: int = 3
     rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
-    regularisations: tuple[str, ...] = ("none", "decay")
-    parts: tuple[str, ...] = ("tune", "test", "paper")
-    amp: str = "bf16"
+    regularisations: tuple[str, ...] = _choices(("none", "decay"), *REGULARISATION)
+    parts: tuple[str, ...] = _choices(("tune", "test", "paper"), "tune", "test", "paper")
+    amp: str = _choices("bf16", "bf16", "off")
 
     def jobs(self, results: Results) -> list[Job]:
-        """Return all runs that can be named now, in the order of their worth.
+        """Return all runs that can be named now, the most important first.
 
         Runs at a tuned rate are named once all rates of that method are done.
         """
         found: dict[Job, None] = {}
         for kind in self.regularisations:
             if "tune" in self.parts:
-                # the paper's rate first; one rate of all methods before the next rate
+                # All methods run at one rate before the next rate, the paper's rate first.
                 found |= {Job("validation", kind, m, lr, 0): None for lr in self.rates for m in METHODS}
             if "test" in self.parts:
                 best = {m: self.best_rate(results, kind, m) for m in METHODS}
@@ -102,14 +109,11 @@ class Plan:
         return list(found)
 
     def best_rate(self, results: Results, regularisation: str, method: str) -> float | None:
-        """Return the rate of the best validation accuracy at the last epoch; None while one is missing."""
-        scores = {}
-        for lr in self.rates:
-            rows = results.rows(Job("validation", regularisation, method, lr, 0))
-            if not rows:
-                return None
-            scores[lr] = float(rows[-1]["test_accuracy"])
-        return max(scores, key=lambda lr: scores[lr])
+        """Return the rate of the best validation accuracy at the last epoch; None while a run is missing."""
+        jobs = [Job("validation", regularisation, method, lr, 0) for lr in self.rates]
+        if len(results.done(jobs)) < len(jobs):
+            return None
+        return max(jobs, key=lambda job: float(results.rows(job)[-1]["test_accuracy"])).lr
 
 
 @dataclass
@@ -120,32 +124,26 @@ class Results:
     _rows: dict[str, list[dict[str, str]]] = field(default_factory=dict, repr=False)
 
     def is_done(self, job: Job) -> bool:
-        """Whether the rows of a run are there; the JSON is written last."""
+        """Tell whether the run's JSON file is there, which is written last."""
         return (self.folder / f"{job.name}.json").is_file()
 
     def rows(self, job: Job) -> list[dict[str, str]]:
-        """Return the rows of a run, none while it is not done."""
+        """Return the rows of a run; none while the run is not done."""
         if job.name not in self._rows and self.is_done(job):
             with (self.folder / f"{job.name}.csv").open(newline="") as file:
                 self._rows[job.name] = list(csv.DictReader(file))
         return self._rows.get(job.name, [])
 
     def facts(self, job: Job) -> dict[str, Any]:
-        """Return what is known of a run that is done: settings, machine, time."""
+        """Return the settings, the machine and the time of a run that is done."""
         return dict(json.loads((self.folder / f"{job.name}.json").read_text()))
 
-    def write(self, job: Job, rows: Iterable[dict[str, Any]], facts: dict[str, Any]) -> None:
-        """Keep a run: first its rows, then the record that makes it done."""
-        rows = list(rows)
-        file = self.folder / f".{job.name}.tmp"
-        with file.open("w", newline="") as stream:
-            writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        file.replace(self.folder / f"{job.name}.csv")
-        file.write_text(json.dumps({"job": asdict(job), **facts}, indent=1) + "\n")
-        file.replace(self.folder / f"{job.name}.json")
+    def write(self, job: Job, rows: list[dict[str, Any]], facts: dict[str, Any]) -> None:
+        """Store a run: first its rows, then the JSON file that makes the run done."""
+        write_csv(self.folder / f"{job.name}.csv", list(rows[0]), rows)
+        with atomic_write(self.folder / f"{job.name}.json", "w") as file:
+            file.write(json.dumps({"job": asdict(job), **facts}, indent=1) + "\n")
 
     def done(self, jobs: Iterable[Job]) -> list[Job]:
-        """Return those that are done."""
+        """Return the runs that are done."""
         return [job for job in jobs if self.is_done(job)]

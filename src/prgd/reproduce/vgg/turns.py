@@ -1,4 +1,4 @@
-"""Who may use a device that several runs share: many that work, or one that records a graph.
+"""A lock for threads that share a device: either many threads work, or one thread records a CUDA graph.
 
 While a stream records, an allocation or a free anywhere else in the process may spoil the recording.
 """
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 
 class Turns:
-    """Threads that work together on a device, and step aside while one of them records.
+    """A lock for threads that work together on a device and step aside while one of them records.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class Turns:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Work beside others; call `pause` often."""
+        """Work beside other threads; the block must call `pause` often."""
         self._enter()
         try:
             yield
@@ -39,14 +39,14 @@ class Turns:
             self._leave()
 
     def pause(self) -> None:
-        """Step aside for a thread that waits to be alone; free where none does."""
+        """Step aside if a thread waits to be alone; otherwise return at once, without taking the lock."""
         if self._waiting and threading.get_ident() in self._at_work:
             self._leave()
             self._enter()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Wait until no other thread is at work, and keep it so."""
+        """Wait until no other thread is at work, and keep the others away while the block runs."""
         was_at_work = threading.get_ident() in self._at_work
         with self._changed:
             self._at_work.discard(threading.get_ident())
@@ -73,6 +73,3 @@ class Turns:
         with self._changed:
             self._at_work.discard(threading.get_ident())
             self._changed.notify_all()
-
-
-TURNS = Turns()

@@ -1,4 +1,4 @@
-"""Put two figures and the verdicts of a report into a README: ``python -m prgd.reproduce.readme``."""
+"""Put two figures and the verdicts of a report into a README: ``python -m prgd.reproduce.report.readme``."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from prgd.claims import Verdict
 from prgd.reproduce.figures import pretty
-from prgd.reproduce.store import write_atomically
+from prgd.reproduce.store import write_whole
 
 BEGIN, END = "<!-- reproduced: begin -->", "<!-- reproduced: end -->"
 FIGURES = {
     "figure-3": "Margin error on a synthetic set for GD, NGD and PRGD, at two time scales",
     "figure-4-long": "Margin error on the digits: PRGD leads NGD early and is overtaken",
 }
-SIGNS = {"holds": "✓", "holds with a caveat": "◐", "does not hold": "✗", "not yet run": "…"}
 
 
 def block(claims: list[dict[str, Any]], images: str) -> str:
-    r"""Return the Markdown: two figures, how many claims have each verdict, and one line a claim.
+    r"""Return the Markdown: two figures, how many claims have each verdict, and one line for each claim.
 
     Examples
     --------
@@ -30,14 +30,14 @@ def block(claims: list[dict[str, Any]], images: str) -> str:
     """
     pictures = [f"![{words}]({images}/{name}.png)" for name, words in FIGURES.items()]
     lines = [
-        f"| {_cell(c['statement'])} | {_cell(c['where'])} | {SIGNS[c['verdict']]} {c['verdict']} |"
+        f"| {_cell(c['statement'])} | {_cell(c['where'])} | {Verdict.of(c['verdict']).sign} {c['verdict']} |"
         for c in claims
     ]
     return "\n".join(["", *pictures, "", "| Statement | where | verdict |", "|---|---|---|", *lines])
 
 
 def _cell(text: str) -> str:
-    # a star next to a letter would begin emphasis
+    # A star next to a letter would begin emphasis in Markdown.
     return pretty(text).replace("|", "\\|").replace("*", "\\*")
 
 
@@ -54,7 +54,7 @@ def main(report: Path = Path("report"), readme: Path = Path("README.md")) -> Non
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
     content = f"{before}{BEGIN}\n{block(claims, 'docs/images').lstrip()}\n{END}{after}"
-    write_atomically(readme, content.encode())
+    write_whole(readme, content.encode())
 
 
 if __name__ == "__main__":

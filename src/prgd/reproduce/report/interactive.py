@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
@@ -14,7 +15,10 @@ GRID, INK = "#e3e3e3", "#333333"
 
 def plots(figure: Figure) -> list[dict[str, Any]]:
     """Return data and layout of each panel, as JSON can hold them."""
-    return [plain({"data": _traces(panel), "layout": _layout(panel)}) for panel in figure.panels]
+    return [
+        plain({"data": [trace for mark in panel.marks for trace in _traces(mark)], "layout": _layout(panel)})
+        for panel in figure.panels
+    ]
 
 
 def plotly_script() -> str:
@@ -26,22 +30,11 @@ def plotly_script() -> str:
     return str(get_plotlyjs())
 
 
-def _traces(panel: Panel) -> list[dict[str, Any]]:
-    return [trace for mark in panel.marks for trace in _mark(mark, panel)]
-
-
-def _mark(mark: Mark, panel: Panel) -> list[dict[str, Any]]:
-    if isinstance(mark, Line):
-        return [_line(mark)]
-    if isinstance(mark, Band):
-        return [_band(mark)]
-    if isinstance(mark, Points):
-        return [_points(mark)]
-    if isinstance(mark, Arrows):
-        return [_arrows(mark)]
-    if isinstance(mark, Heat):
-        return [_heat(mark)]
-    return _space(mark)
+def _traces(mark: Mark) -> list[dict[str, Any]]:
+    """Return what Plotly draws for a mark: one trace, or two for an arrow in space."""
+    if isinstance(mark, Space):
+        return _space(mark)
+    return [_TRACES[type(mark)](mark)]
 
 
 def _named(mark: Any) -> dict[str, Any]:
@@ -176,9 +169,18 @@ def _space(mark: Space) -> list[dict[str, Any]]:
     return [line, cone]
 
 
+_TRACES: dict[type, Callable[[Any], dict[str, Any]]] = {
+    Line: _line,
+    Band: _band,
+    Points: _points,
+    Arrows: _arrows,
+    Heat: _heat,
+}
+
+
 def _layout(panel: Panel) -> dict[str, Any]:
     layout: dict[str, Any] = {
-        "showlegend": False,  # the page has one legend of buttons for all panels of a figure
+        "showlegend": False,  # The page has one legend of buttons for all panels of a figure.
         "margin": {"l": 64, "r": 12, "t": 12, "b": 48},
         "paper_bgcolor": "#ffffff",
         "plot_bgcolor": "#ffffff",

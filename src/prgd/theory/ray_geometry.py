@@ -15,18 +15,18 @@ import numpy.typing as npt
 
 from prgd._types import Array
 from prgd.errors import NotSeparableError
-from prgd.theory.assumptions import assumptions
 from prgd.theory.minimum_norm import EPS
+from prgd.theory.nondegeneracy import assumptions
 from prgd.theory.support import Reference, signed_rows
-from prgd.theory.velocity import decompose
+from prgd.theory.velocity import decompose, direction_error
 
 SPAN_TOL = 1e-9
-# beyond these sizes the facets of the hull are too many to list
-MOST_FACET_DIMENSIONS, MOST_FACET_ROWS = 5, 100
+# A hull of more dimensions or rows than these has too many facets to list.
+MAX_FACET_DIMENSIONS, MAX_FACET_ROWS = 5, 100
 
 
 class Inradius(NamedTuple):
-    """The inradius, or where ``is_exact`` is False a proven lower bound of it."""
+    """The inradius, or a proven lower bound of the inradius if ``is_exact`` is False."""
 
     value: float
     is_exact: bool
@@ -47,8 +47,8 @@ class Geometry:
     ----------
     Z : ndarray of shape (n, d)
     reference : Reference
-    alpha : ndarray of shape (n,)
-        Dual weights of sum 1, the smallest one on the support as large as possible.
+    dual_weights : ndarray of shape (n,)
+        The proof's alpha, of sum 1: the smallest entry on the support is as large as possible.
     scale : float
         The factor by which rows are divided to have norm at most 1: ``max(1, max_i ||z_i||)``.
     basis : ndarray of shape (d, q)
@@ -64,7 +64,7 @@ class Geometry:
 
     Z: Array
     reference: Reference
-    alpha: Array
+    dual_weights: Array
     scale: float
     basis: Array
     U: Array
@@ -86,8 +86,8 @@ class Geometry:
         return int(self.is_support.sum())
 
     @property
-    def gap(self) -> float:
-        """``gamma_sub - gamma_star``: infinite where every row supports."""
+    def delta(self) -> float:
+        """The proof's Delta, ``gamma_sub - gamma_star``: infinite if every row supports."""
         return self.reference.gamma_sub - self.reference.gamma_star
 
     def point(self, h: float, off: Any) -> Array:
@@ -141,14 +141,14 @@ def geometry(data: Any) -> Geometry:
     Examples
     --------
     >>> g = geometry([[0.2, 0.1], [0.2, -0.01]])
-    >>> g.n_support, g.gap, np.sort(np.abs(g.U[:, 0])).round(12).tolist()
+    >>> g.n_support, g.delta, np.sort(np.abs(g.U[:, 0])).round(12).tolist()
     (2, inf, [0.01, 0.1])
     """
     if isinstance(data, Geometry):
         return data
     Z = signed_rows(data)
     report = assumptions(Z)
-    if report.reference is None or report.alpha is None:
+    if report.reference is None or report.dual_weights is None:
         raise NotSeparableError(
             "The max-margin direction is needed, and no direction separates the classes. The weights of "
             "this error prove it (Gordan): they average the rows to zero.",
@@ -166,7 +166,7 @@ def geometry(data: Any) -> Geometry:
     return Geometry(
         Z,
         reference,
-        report.alpha,
+        report.dual_weights,
         max(1.0, longest),
         basis,
         -off @ basis,
@@ -176,8 +176,20 @@ def geometry(data: Any) -> Geometry:
     )
 
 
+def margin_errors(g: Geometry, W: Array) -> Array:
+    r"""Return ``gamma_star - gamma(w)`` for each row of W, without cancellation near the ray.
+
+    With w at angle theta from the ray, ``gamma_star - gamma(w)`` is the largest over the rows of
+    ``2 sin^2(theta/2) m_i - (m_i - gamma_star) + sin(theta) <v, u_i>``, with m_i the margin at w_star.
+    """
+    off = (W / np.linalg.norm(W, axis=1, keepdims=True)) @ g.basis
+    half_square = 0.5 * np.square(direction_error(W, g.reference.w_star))
+    margins = g.reference.gamma_star + g.excess
+    return np.asarray((np.outer(half_square, margins) - g.excess + off @ g.U.T).max(axis=1))
+
+
 def require_nondegenerate(data: Any) -> Geometry:
-    """Return the `Geometry`, or raise where Assumption 5.4 fails or the data lie on one line.
+    """Return the `Geometry`; raise if Assumption 5.4 fails or the data lie on one line.
 
     Examples
     --------
@@ -230,7 +242,7 @@ def lambda_min(data: Any) -> float:
     0.32
     """
     g = require_nondegenerate(data)
-    K = g.alpha[g.is_support, None] * g.U[g.is_support] / g.scale
+    K = g.dual_weights[g.is_support, None] * g.U[g.is_support] / g.scale
     return float(np.linalg.eigvalsh(K.T @ K)[0])
 
 
@@ -249,9 +261,10 @@ def inradius(data: Any) -> Inradius:
     Returns
     -------
     Inradius
-        In the units of Z. Exact where the facets can be listed: always when ``|I|`` equals the rank of
-        the data (the generic case), and in up to five dimensions off the ray. Else the larger of the
-        proof's bound and :math:`\lambda_{\min}(\sum \alpha_i u_i u_i^\top) / \max_i \|u_i\|` (the
+        In the units of Z. The value is exact if the facets can be listed: always when ``|I|`` equals the
+        rank of the data (the generic case), and in up to five dimensions off the ray. Else it is the
+        larger of the proof's bound and
+        :math:`\lambda_{\min}(\sum \alpha_i u_i u_i^\top) / \max_i \|u_i\|` (the
         inequality of Bhatia and Davis: a variance is at most (max - mean)(mean - min)).
 
     References
@@ -266,27 +279,27 @@ def inradius(data: Any) -> Inradius:
     g = require_nondegenerate(data)
     if (found := facets(g)) is not None:
         return Inradius(float(found.distances.min()), True)
-    U, alpha = g.U[g.is_support], g.alpha[g.is_support]
+    U, alpha = g.U[g.is_support], g.dual_weights[g.is_support]
     by_proof = g.scale * np.sqrt(lambda_min(g)) / (2.0 * g.n_support)
     variance = float(np.linalg.eigvalsh((alpha[:, None] * U).T @ U)[0])
     return Inradius(max(float(by_proof), variance / float(np.linalg.norm(U, axis=1).max())), False)
 
 
 def facets(g: Geometry) -> Facets | None:
-    """Return the facets of the hull of the support's ``u_i``; None where they are too many to list."""
+    """Return the facets of the hull of the support's ``u_i``; None if they are too many to list."""
     U = g.U[g.is_support]
-    # copies of a row may differ by rounding
+    # Copies of a row may differ by rounding, so rows that agree to 12 digits count once.
     _, first = np.unique(np.round(U / np.abs(U).max(), 12), axis=0, return_index=True)
     U = U[first]
     n, q = U.shape
     if q == 1:
         return Facets(np.array([[1.0], [-1.0]]), np.array([U.max(), -U.min()]))
     if n == q + 1:
-        # a simplex: the barycentric coordinates of x are (x, 1) @ inverse, and each facet is a zero of one
+        # The hull is a simplex. The barycentric coordinates of x are (x, 1) @ inverse; on a facet one is 0.
         inverse = np.linalg.inv(np.column_stack([U, np.ones(n)]))
         lengths = np.linalg.norm(inverse[:q], axis=0)
         return Facets(-(inverse[:q] / lengths).T, inverse[q] / lengths)
-    if q > MOST_FACET_DIMENSIONS or n > MOST_FACET_ROWS:
+    if q > MAX_FACET_DIMENSIONS or n > MAX_FACET_ROWS:
         return None
     from scipy.spatial import ConvexHull
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -12,15 +12,14 @@ from prgd.errors import NotSeparableError
 from prgd.theory.minimum_norm import EPS, ROUNDING
 from prgd.theory.support import Reference, max_margin_reference, signed_rows
 
-# dual weights have sum 1: below this they are zero
-ALPHA_TOL = 1e-10
+WEIGHT_TOL = 1e-10  # dual weights have sum 1: a weight below this counts as zero
 
 
 class Check(NamedTuple):
     """One assumption: whether it holds, the number that decides, its tolerance and what it means."""
 
     name: str
-    holds: bool | None  # None: not asked, since there is no separator
+    holds: bool | None  # None if there is no separator to ask about
     number: float
     tolerance: float
     meaning: str
@@ -28,7 +27,7 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AssumptionsReport:
-    """What `assumptions` found; prints as a table.
+    """Each assumption with the number that decides it; prints as a table.
 
     Attributes
     ----------
@@ -39,11 +38,11 @@ class AssumptionsReport:
     data_rank, support_rank, n_support : int
         Ranks of all rows and of the support vectors, and the number of these (0 without a separator).
     reference : Reference or None
-        The max-margin solution, where there is one.
-    alpha : ndarray or None
+        The max-margin solution, if there is one.
+    dual_weights : ndarray or None
         The dual weights whose smallest entry on the support is as large as possible.
     gordan_weights : ndarray or None
-        The proof that no separator exists, where none does.
+        Gordan's proof that no separator exists, if none does.
     """
 
     n: int
@@ -56,7 +55,7 @@ class AssumptionsReport:
     support_rank: int
     n_support: int
     reference: Reference | None
-    alpha: Array | None
+    dual_weights: Array | None
     gordan_weights: Array | None
 
     @property
@@ -112,66 +111,67 @@ def assumptions(data: Any) -> AssumptionsReport:
     3 rows, 2 columns, data rank 2; 2 support vectors of rank 2; gamma_star = 2
     assumption              holds  number    tolerance  meaning of the number
     separable               yes    2         4.3e-14    gamma_star
-    positive dual weights   yes    0.333333  1.0e-10    largest possible smallest alpha on the support
+    positive dual weights   yes    0.333333  1.0e-10    largest possible smallest weight on the support
     support spans the data  yes    0         2.8e-15    rank of the data less rank of the support vectors
-    mean is elsewhere       yes    0.25      3.0e-09    distance of gamma_star w_star from their mean
+    mean is elsewhere       yes    0.25      3.0e-09    distance of gamma_star w_star from the support's mean
     """
     Z = signed_rows(data)
-    n, d = Z.shape
     data_rank, rank_tol = _rank(Z)
+    scale = float(np.linalg.norm(Z, axis=1).max())
     reference: Reference | None = None
-    gordan: Any = None
+    dual_weights, gordan, gamma_star, lowest, distance = None, None, 0.0, np.nan, np.nan
+    n_support, support_rank, rank_lost = 0, 0, np.nan
     try:
         reference = max_margin_reference(Z)
     except NotSeparableError as error:
-        gordan = error.weights
-    alpha, support_rank, n_support = None, 0, 0
-    gamma_star = 0.0
-    lowest, distance = np.nan, np.nan
-    if reference is not None:
+        gordan = cast("Array", error.weights)
+    else:
         rows = Z[reference.support]
         n_support, support_rank = len(rows), _rank(rows)[0]
+        rank_lost = float(data_rank - support_rank)
         gamma_star = reference.gamma_star
-        alpha = interior_alpha(Z, reference)
-        lowest = float(alpha[reference.support].min())
+        dual_weights = interior_dual_weights(Z, reference)
+        lowest = float(dual_weights[reference.support].min())
         distance = float(np.linalg.norm(gamma_star * reference.w_star - rows.mean(axis=0)))
-    scale = float(np.linalg.norm(Z, axis=1).max())
-    asked = reference is not None
+
+    def check(name: str, holds: bool, number: float, tolerance: float, meaning: str) -> Check:
+        return Check(name, holds if reference is not None else None, number, tolerance, meaning)
+
     return AssumptionsReport(
-        n,
-        d,
-        Check("separable", asked, gamma_star, ROUNDING * scale, "gamma_star"),
-        Check(
+        n=len(Z),
+        d=Z.shape[1],
+        separable=Check("separable", reference is not None, gamma_star, ROUNDING * scale, "gamma_star"),
+        positive_dual=check(
             "positive dual weights",
-            lowest > ALPHA_TOL if asked else None,
+            lowest > WEIGHT_TOL,
             lowest,
-            ALPHA_TOL,
-            "largest possible smallest alpha on the support",
+            WEIGHT_TOL,
+            "largest possible smallest weight on the support",
         ),
-        Check(
+        spanning=check(
             "support spans the data",
-            support_rank == data_rank if asked else None,
-            float(data_rank - support_rank) if asked else np.nan,
+            rank_lost == 0.0,
+            rank_lost,
             rank_tol,
             "rank of the data less rank of the support vectors",
         ),
-        Check(
+        off_mean=check(
             "mean is elsewhere",
-            distance > 1e-9 * scale if asked else None,
+            distance > 1e-9 * scale,
             distance,
             1e-9 * scale,
-            "distance of gamma_star w_star from their mean",
+            "distance of gamma_star w_star from the support's mean",
         ),
-        data_rank,
-        support_rank,
-        n_support,
-        reference,
-        alpha,
-        gordan,
+        data_rank=data_rank,
+        support_rank=support_rank,
+        n_support=n_support,
+        reference=reference,
+        dual_weights=dual_weights,
+        gordan_weights=gordan,
     )
 
 
-def interior_alpha(data: Any, reference: Reference) -> Array:
+def interior_dual_weights(data: Any, reference: Reference) -> Array:
     r"""Return the dual weights whose smallest entry on the support is as large as possible.
 
     .. math::
@@ -196,17 +196,17 @@ def interior_alpha(data: Any, reference: Reference) -> Array:
     Examples
     --------
     >>> Z = [[2.0, 1.0], [2.0, 1.0], [2.0, -1.0]]
-    >>> interior_alpha(Z, max_margin_reference(Z)).round(12).tolist()
+    >>> interior_dual_weights(Z, max_margin_reference(Z)).round(12).tolist()
     [0.25, 0.25, 0.5]
     """
     from scipy.linalg import svd
     from scipy.optimize import linprog
 
     Z = signed_rows(data)
-    if reference.alpha.shape != (len(Z),) or reference.w_star.shape != (Z.shape[1],):
+    if reference.dual_weights.shape != (len(Z),) or reference.w_star.shape != (Z.shape[1],):
         raise ValueError(
-            f"The reference belongs to {reference.alpha.size} rows of {reference.w_star.size} columns; "
-            f"got data of shape {Z.shape}."
+            f"The reference belongs to {reference.dual_weights.size} rows of {reference.w_star.size} "
+            f"columns; got data of shape {Z.shape}."
         )
     rows = Z[reference.support] / np.linalg.norm(Z, axis=1).max()
     lifted = np.concatenate([rows, np.ones((len(rows), 1))], axis=1).T
@@ -214,14 +214,14 @@ def interior_alpha(data: Any, reference: Reference) -> Array:
     rank = int((sigma > sigma[0] * max(lifted.shape) * EPS * 64.0).sum())
     basis = Vt[rank:].T
     if basis.shape[1] == 0:
-        return reference.alpha
-    start = reference.alpha[reference.support]
+        return reference.dual_weights
+    start = reference.dual_weights[reference.support]
     cost = np.append(np.zeros(basis.shape[1]), -1.0)
     limits = np.column_stack([-basis, np.ones(len(rows))])
     solution: Any = linprog(cost, limits, start, bounds=(None, None), method="highs")
     found = start + basis @ solution.x[:-1]
     alpha = np.zeros(len(Z))
-    # the solver may step over zero by its tolerance where zero is the answer
+    # Where zero is the answer, the solver may pass zero by its tolerance.
     alpha[reference.support] = np.maximum(found, 0.0) if found.min() > start.min() else start
     return alpha
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from prgd.reproduce.figures import Arrows, Band, Figure, Heat, Line, Mark, Panel, Points, Space, pretty
-from prgd.reproduce.store import write_atomically
+from prgd.reproduce.store import write_whole
 
 DASHES: dict[str, Any] = {
     "solid": "-",
@@ -49,8 +49,8 @@ def save(figure: Figure, folder: Path) -> None:
     """Draw a figure and write ``<name>.png``, ``.svg`` and ``.pdf``, then what they were drawn from."""
     drawn = draw(figure)
     for format_ in FORMATS:
-        write_atomically(folder / f"{figure.name}.{format_}", _rendered(drawn, format_))
-    write_atomically(folder / f".{figure.name}.json", json.dumps(_record(figure, folder)).encode())
+        write_whole(folder / f"{figure.name}.{format_}", _rendered(drawn, format_))
+    write_whole(folder / f".{figure.name}.json", json.dumps(_record(figure, folder)).encode())
 
 
 def is_current(figure: Figure, folder: Path) -> bool:
@@ -76,7 +76,7 @@ def _rendered(drawn: Any, format_: str) -> bytes:
     from matplotlib import rc_context
 
     out = io.BytesIO()
-    # without dates two runs give the same files
+    # Files without dates are the same bytes in two runs.
     metadata: Any = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}[format_]
     with rc_context(SETTINGS):
         drawn.savefig(out, format=format_, dpi=120, metadata=metadata)
@@ -115,7 +115,7 @@ def draw(figure: Figure) -> Any:
                 frameon=False,
                 handlelength=3.5,
             )
-        # the layout is found once, not again for each format
+        # The layout is found once, and not again for each format.
         drawn.draw_without_rendering()
         drawn.set_layout_engine("none")
     return drawn
@@ -125,9 +125,9 @@ def _panel(axes: Any, panel: Panel, handles: dict[str, Any]) -> None:
     for mark in panel.marks:
         handle = _mark(axes, mark)
         name = getattr(mark, "name", "")
-        # a band stands for its line only until the line comes
-        if name and handle is not None and (name not in handles or not isinstance(mark, Band)):
-            handles.setdefault(name, handle) if not isinstance(mark, Line) else handles.update({name: handle})
+        # A line takes the place of its band in the legend; else the first mark of a name stands there.
+        if name and handle is not None and (name not in handles or isinstance(mark, Line)):
+            handles[name] = handle
     axes.set_title(_wrapped(panel.heading))
     axes.set_xlabel(pretty(panel.x_label))
     axes.set_ylabel(pretty(panel.y_label))
@@ -162,51 +162,23 @@ def _wrapped(title: str) -> str:
 
 def _mark(axes: Any, mark: Mark) -> Any:
     """Draw one mark and return what stands for it in the legend."""
-    if isinstance(mark, Line):
-        is_marked = mark.has_markers
-        (line,) = axes.plot(
-            mark.x,
-            mark.y,
-            color=mark.style.colour,
-            linestyle=DASHES[mark.style.dash],
-            linewidth=0.8 * mark.width,
-            marker=MARKERS[mark.style.marker] if is_marked else None,
-            markersize=4.5,
-            markevery=_every(len(mark.x)) if is_marked else None,
-        )
-        return line
-    if isinstance(mark, Band):
-        return axes.fill_between(
-            mark.x, mark.low, mark.high, color=mark.style.colour, alpha=0.15, linewidth=0
-        )
-    if isinstance(mark, Points):
-        return axes.scatter(
-            mark.x,
-            mark.y,
-            s=mark.size**2 * 0.8,
-            color=mark.style.colour,
-            marker=MARKERS[mark.style.marker],
-            zorder=3,
-        )
-    if isinstance(mark, Arrows):
-        return axes.quiver(
-            mark.x,
-            mark.y,
-            mark.u,
-            mark.v,
-            color=mark.style.colour,
-            alpha=0.7,
-            width=0.0025,
-            pivot="mid",
-            angles="xy",
-        )
     if isinstance(mark, Heat):
         return _heat(axes, mark)
+    colour, dash, marker = mark.style.colour, DASHES[mark.style.dash], MARKERS[mark.style.marker]
+    if isinstance(mark, Line):
+        # Long lines carry a marker at every 12 % of their length, short ones at every point.
+        every = 1 if len(mark.x) <= 20 else 0.12
+        style = {"marker": marker, "markersize": 4.5, "markevery": every} if mark.has_markers else {}
+        (line,) = axes.plot(mark.x, mark.y, color=colour, linestyle=dash, linewidth=0.8 * mark.width, **style)
+        return line
+    if isinstance(mark, Band):
+        return axes.fill_between(mark.x, mark.low, mark.high, color=colour, alpha=0.15, linewidth=0)
+    if isinstance(mark, Points):
+        return axes.scatter(mark.x, mark.y, s=mark.size**2 * 0.8, color=colour, marker=marker, zorder=3)
+    if isinstance(mark, Arrows):
+        look = {"alpha": 0.7, "width": 0.0025, "pivot": "mid", "angles": "xy"}
+        return axes.quiver(mark.x, mark.y, mark.u, mark.v, color=colour, **look)
     return _space(axes, mark)
-
-
-def _every(n: int) -> int | float:
-    return 1 if n <= 20 else 0.12
 
 
 def _heat(axes: Any, mark: Heat) -> None:
@@ -225,12 +197,9 @@ def _heat(axes: Any, mark: Heat) -> None:
 
 def _space(axes: Any, mark: Space) -> Any:
     x, y, z = (np.asarray(part, dtype=float) for part in (mark.x, mark.y, mark.z))
+    line = {"color": mark.style.colour, "linewidth": 0.6 * mark.width}
     if not mark.is_arrow:
-        return axes.plot(
-            x, y, z, color=mark.style.colour, linestyle=DASHES[mark.style.dash], linewidth=0.6 * mark.width
-        )[0]
-    step = (x[1] - x[0], y[1] - y[0], z[1] - z[0])
-    axes.quiver(
-        x[0], y[0], z[0], *step, color=mark.style.colour, linewidth=0.5 * mark.width, arrow_length_ratio=0.12
-    )
-    return axes.plot(x[:1], y[:1], z[:1], color=mark.style.colour, linewidth=0.6 * mark.width)[0]
+        return axes.plot(x, y, z, linestyle=DASHES[mark.style.dash], **line)[0]
+    step, width = (x[1] - x[0], y[1] - y[0], z[1] - z[0]), 0.5 * mark.width
+    axes.quiver(x[0], y[0], z[0], *step, color=mark.style.colour, linewidth=width, arrow_length_ratio=0.12)
+    return axes.plot(x[:1], y[:1], z[:1], **line)[0]

@@ -17,11 +17,11 @@ import numpy as np
 from prgd._types import Array
 from prgd.algorithms import GD
 from prgd.checks import check_positive
-from prgd.loop import run
 from prgd.problem import Problem
-from prgd.theory.geometry import Geometry, geometry
 from prgd.theory.minimum_norm import EPS
 from prgd.theory.newton import minimise_log_mean_exp
+from prgd.theory.ray_geometry import Geometry, geometry
+from prgd.theory.sampled_runs import iterates
 from prgd.theory.velocity import decompose
 
 
@@ -228,7 +228,7 @@ def follow(
         Of the same rows as ``target``.
     algorithm : Algorithm, e.g. `prgd.NGD`.
     target : Orthogonal
-    times : increasing whole numbers of at least 1.
+    times : increasing integers of at least 1.
     w0 : array of shape (d,), optional
 
     Returns
@@ -252,12 +252,7 @@ def follow(
         raise ValueError(
             f"The problem has {problem.n} rows of {problem.d} columns, the target {g.n} of {g.Z.shape[1]}."
         )
-    result = run(problem, algorithm, w0, stop=0)
-    found = []
-    for t in times:
-        result = run(problem, algorithm, resume=result, stop=int(t), record=2**62)
-        found.append(result.w)
-    W, t_seen = np.array(found), np.array(times, dtype=np.float64)
+    W, t_seen = iterates(problem, algorithm, times, w0), np.array(times, dtype=np.float64)
     along, off = decompose(W, g.reference.w_star)
     gd_distance = np.full(t_seen.size, math.nan)
     if isinstance(algorithm, GD) and not g.degenerate:

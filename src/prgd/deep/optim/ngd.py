@@ -1,0 +1,47 @@
+"""NGD as a PyTorch optimizer around any base optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from prgd.deep.optim.wrapper import Wrapper
+
+
+class NGD(Wrapper):
+    r"""Steps along the gradient divided by the loss.
+
+    .. math:: g(t) = \nabla L(w(t)) / L(w(t))
+
+    goes to the base optimizer in place of the gradient; with momentum, the momentum is that of g.
+
+    Parameters
+    ----------
+    params : parameters or parameter groups, or a base optimizer such as `torch.optim.AdamW`.
+    loss_scaled : whether ``step`` divides the gradient by the loss. Pass False if the gradient is that of a
+        `log_cross_entropy` or another log L, which is divided already.
+    warm_up : int, number of plain steps at the beginning. (With ``loss_scaled=False``, train on
+        ``log_loss.exp()`` while ``warming_up``.)
+    **sgd : options of the base `torch.optim.SGD` that is made if parameters are given; the defaults are
+        lr 1e-3 and momentum 0.9.
+
+    Examples
+    --------
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> w.grad = torch.tensor([2e-9])
+    >>> optimizer = NGD([w], lr=0.25, momentum=0.0)
+    >>> optimizer.step(loss=4e-9), w.item()
+    (4e-09, 0.875)
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any] | torch.optim.Optimizer,
+        *,
+        loss_scaled: bool = True,
+        warm_up: int = 0,
+        **sgd: Any,
+    ) -> None:
+        super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, **sgd)
