@@ -1,9 +1,9 @@
-"""What each part of ``prgd.max_margin`` is worth: the same fits with one part off.
+"""What each part of ``prgd.max_margin`` contributes: the same fits with one part replaced.
 
     python benchmarks/race/ablation.py [--sets SET ...] [--variants V ...] [--limit SECONDS]
                                        [--report-only] [--write-docs FILE]
 
-Times and passes until the gap is certified, each fit in its own process. Data as in the race.
+Each fit runs in its own process until the gap is certified, on the data of the race.
 """
 
 # ruff: noqa: RUF012 - class attributes in benchopt's manner
@@ -26,30 +26,29 @@ from benchmark_utils.forms import as_form, density  # noqa: E402
 from benchmark_utils.shapes import BaseSolver, ladders  # noqa: E402
 
 FULL = "all parts"
-# a Gram matrix of all rows: 1.6 GB
-MOST_ROWS = 14_000
+MAX_ROWS = 14_000  # rows of the largest Gram matrix of all rows, 1.6 GB
 
 
 def changed(part: str) -> contextlib.AbstractContextManager[Any]:
-    """Put something else in place of a part, for a while."""
+    """Return a context in which another function stands in for a part of the solver."""
     import prgd
-    from prgd.maxmargin import solve as solver
-    from prgd.solvers import working_set as gram
+    from prgd.maxmargin import moves
+    from prgd.solvers import gram_matrix, minimal
 
     def six_steps(problem: Any) -> Any:
         return prgd.run(problem, prgd.algorithms.find_algorithm("dual-acceleration")(), stop=6).w
 
     others = {
-        "a longer start": (solver, "_mean", six_steps),
-        "all rows at once": (solver, "_is_small", lambda problem: True),
-        "a working set always": (solver, "_is_small", lambda problem: False),
-        "SciPy's products": (gram, "_kernel", lambda: None),
+        "a longer start": (moves, "_mean", six_steps),
+        "all rows at once": (moves, "_is_small", lambda problem: True),
+        "a working set always": (moves, "_is_small", lambda problem: False),
+        "SciPy's products": (gram_matrix, "sparse_products", minimal.sparse_products),
     }
     return mock.patch.object(*others[part]) if part in others else contextlib.nullcontext()
 
 
 class Solver(BaseSolver):
-    """``max_margin``, with a part of it switched off, or an algorithm of `prgd.run` in place of it."""
+    """``max_margin`` with one of its parts replaced, or an algorithm of `prgd.run` instead of it."""
 
     name = "ablation"
     requirements = ["prgd", "numpy", "scipy", "numba"]
@@ -72,7 +71,7 @@ class Solver(BaseSolver):
     def skip(self, X: Any, y: Any, fit_intercept: bool) -> tuple[bool, str | None]:
         import prgd
 
-        if self.part == "all rows at once" and X.shape[0] > MOST_ROWS:
+        if self.part == "all rows at once" and X.shape[0] > MAX_ROWS:
             return True, f"the Gram matrix of {X.shape[0]} rows is too large"
         if self.part.endswith("alone") and self._algorithm() not in prgd.algorithms.ALGORITHMS:
             return True, f"this version has no algorithm {self._algorithm()}"
@@ -96,7 +95,7 @@ class Solver(BaseSolver):
 
         problem = prgd.Problem(self.X, self.y, fit_intercept=self.fit_intercept)
         algorithm = prgd.algorithms.find_algorithm(self._algorithm())()
-        # a still w proves nothing: without the rule a stalled run would last until the limit
+        # Without this rule a stalled run would last until the limit.
         stop = prgd.any_of(prgd.Gap(self.tol), prgd.Stalled(3000))
         found = prgd.run(problem, algorithm, stop=stop).certificate
         self.result = {"w": found.w, "certified": found.gap, "passes": problem.passes}
@@ -114,7 +113,7 @@ class Solver(BaseSolver):
 
 
 def measure(data: Any, fit_intercept: bool, gamma_star: float, rules: Any, tell: Any) -> dict[str, Any]:
-    """Return for each part its time and passes to each tolerance."""
+    """Return the time and the passes to each tolerance, for each part."""
     from benchmark_utils.sweep import sweep, time_to
     from benchmark_utils.worker import Worker
 
@@ -134,7 +133,7 @@ def measure(data: Any, fit_intercept: bool, gamma_star: float, rules: Any, tell:
 
 
 def table(results: dict[str, Any], target: float, limit: float) -> tuple[list[str], list[list[str]]]:
-    """One line a case; the last one has geometric means of the time over that with all parts."""
+    """Return one line for each case; the last has geometric means of the time over that with all parts."""
     from benchmark_utils.score import geometric_mean, three_digits
 
     parts = Solver.parameters["part"]

@@ -56,7 +56,7 @@ class Certificate:
         if self.upper <= 0.0 or math.isinf(self.upper):
             return math.inf
         # The bounds may cross by a rounding error at the optimum.
-        return max(0.0, (self.upper - self.lower) / self.upper)
+        return max((self.upper - self.lower) / self.upper, 0.0)  # in this order NaN stays NaN
 
     @property
     def cosine(self) -> float:

@@ -1,4 +1,4 @@
-"""Checks at the door, shared by schedules, algorithms and data."""
+"""Checks of arguments and files, shared by schedules, algorithms and readers of data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_integer(name: str, value: int, *, minimum: int) -> None:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ValueError:
-    """Return the error for a name that is not ``known``, with the nearest ones."""
+    """Return the error for a name that is not ``known``; the message lists the nearest known names."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(names)}."
@@ -29,7 +29,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ValueError:
 
 
 def check_writable(folder: Path) -> Path:
-    """Make ``folder`` and prove that a file can be written there, before long work starts."""
+    """Make ``folder`` and check that a file can be written there, before long work starts."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".prgd-write-test"

@@ -90,7 +90,7 @@ def run(
                 history.recent_gaps.append(now.gap)
                 if is_due(now.t) and not (history.rows and history.rows[-1].t >= now.t):
                     history.rows.append(now)
-                show(now, certificate)
+                show(now.t, certificate)
                 if observe is not None:
                     observe(state, now, certificate)
                 if (found := rule(now, certificate, history)) is not None:

@@ -15,19 +15,19 @@ from prgd.result import History
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which readers of any colour vision can tell apart
+# Okabe and Ito's colours: readers of any colour vision can tell them apart.
 BLUE, VERMILLION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#808080"
 ROUNDING = float(np.finfo(np.float64).eps)
-FEW, MOST_POINTS, MOST_MARKS = 20, 4000, 200
+FEW, MAX_POINTS, MAX_MARKS = 20, 4000, 200  # FEW points or less are drawn with markers
 
 
 def gap_figure(history: History, title: str) -> Figure:
     """Draw how the two bounds on the margin close in, and their relative gap.
 
-    Left, the best margin and the best upper bound up to t; right, the certified relative gap or,
-    where no iterate separates the data, the upper bound on a logarithmic axis. Steps lie on a linear
-    axis where there are radii, whose phases have similar lengths, else on a logarithmic one,
-    where rates like 1 / t are straight lines.
+    The left axes show the best margin and the best upper bound up to t. The right axes show the certified
+    relative gap or, if no iterate separates the data, the upper bound on a logarithmic axis. Steps lie on
+    a linear axis if the algorithm has radii, whose phases have similar lengths, else on a logarithmic one,
+    on which rates like 1 / t are straight lines.
 
     Parameters
     ----------
@@ -79,9 +79,9 @@ def _is_log(history: History) -> bool:
 def _kept(history: History) -> Any:
     """Return the rows to draw: t = 0 has no place on a logarithmic axis, and millions of points none."""
     last, first = len(history) - 1, int(_is_log(history) and history.rows[0].t == 0)
-    even = np.linspace(first, last, MOST_POINTS // 2)
+    even = np.linspace(first, last, MAX_POINTS // 2)
     return np.unique(
-        np.concatenate([even, np.geomspace(first + 1, last + 1, MOST_POINTS // 2) - 1]).astype(int)
+        np.concatenate([even, np.geomspace(first + 1, last + 1, MAX_POINTS // 2) - 1]).astype(int)
     )
 
 
@@ -95,7 +95,7 @@ def _line(axes: Any, t: Array, y: Array, **style: Any) -> None:
 
 def _draw_bounds(axes: Any, history: History, kept: Any) -> None:
     t = history["t"][kept]
-    # w = 0 has no margin: fmax lets the NaN pass until there is one
+    # w = 0 has margin NaN, which fmax ignores as soon as another iterate has a margin.
     lower, upper = np.fmax.accumulate(history["margin"])[kept], _best_upper(history)[kept]
     _line(axes, t, upper, color=VERMILLION, label="upper bound (smallest so far)")
     _line(axes, t, lower, color=BLUE, label="margin of w (largest so far)")
@@ -108,7 +108,7 @@ def _draw_bounds(axes: Any, history: History, kept: Any) -> None:
 
 def _draw_gap(axes: Any, history: History, kept: Any) -> None:
     t, gap = history["t"][kept], history["gap"][kept]
-    separated = gap < 1.0  # that is, some w so far has a positive margin
+    separated = gap < 1.0  # A gap below 1 means that some w so far has a positive margin.
     if separated.any():
         y, top = np.where(separated, np.maximum(gap, ROUNDING), np.nan), 1.0
         _line(axes, t, y, color=GREEN)
@@ -135,10 +135,10 @@ def _draw_steps(axes: Any, history: History) -> None:
     first, last = history.rows[0].t, history.rows[-1].t
     if _is_log(history):
         axes.set_xscale("log")
-    elif last - first <= FEW // 2:  # else ticks would fall between whole steps
+    elif last - first <= FEW // 2:  # On so short an axis matplotlib would put ticks between integers.
         axes.set_xticks(range(first, last + 1))
     marks = history["t"][1:][np.diff(history["phase"]) > 0]
-    if 0 < marks.size <= MOST_MARKS:
+    if 0 < marks.size <= MAX_MARKS:
         axes.plot(
             marks,
             np.full(marks.size, 0.02),

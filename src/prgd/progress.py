@@ -1,4 +1,4 @@
-"""A live line with both bounds, on a terminal; nothing where output is piped."""
+"""A live line with both bounds, on a terminal only: nothing is shown if output is piped."""
 
 from __future__ import annotations
 
@@ -6,22 +6,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-Show = Callable[[Any, Any], None]
-
-
-def _quiet(now: Any, certificate: Any) -> None:
-    return None
+from prgd.certificate import Certificate
 
 
 @contextmanager
-def progress_line(progress: bool | Show, label: str = "prgd") -> Iterator[Show]:
-    """Yield what to call after each step; True draws a line, at most ten times a second."""
-    if callable(progress):
-        yield progress
-    elif not progress or not sys.stderr.isatty():
-        yield _quiet
+def progress_line(progress: bool, label: str = "prgd") -> Iterator[Callable[[int, Certificate], None]]:
+    """Yield a function of the step and the certificate that draws the line, at most ten times a second."""
+    if not progress or not sys.stderr.isatty():
+        yield lambda t, certificate: None
     else:
         from rich.console import Console
         from rich.live import Live
@@ -30,13 +23,13 @@ def progress_line(progress: bool | Show, label: str = "prgd") -> Iterator[Show]:
         with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
             last = 0.0
 
-            def show(now: Any, certificate: Any) -> None:
+            def show(t: int, certificate: Certificate) -> None:
                 nonlocal last
                 if time.monotonic() - last > 0.1:
                     last = time.monotonic()
-                    # short enough for 80 columns
+                    # The line is short enough for 80 columns.
                     bounds = f"{certificate.lower:.6g} <= gamma_star <= {certificate.upper:.6g}"
-                    line = f"{label}  step {now.t:,}  {bounds}  gap {certificate.gap:.1e}"
+                    line = f"{label}  step {t:,}  {bounds}  gap {certificate.gap:.1e}"
                     live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
 
             yield show

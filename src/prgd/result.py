@@ -276,7 +276,9 @@ def _to_arrays(result: Result) -> dict[str, Any]:
         "recent_gaps": np.array(history.recent_gaps),
     }
     arrays |= {f"state_{k}": v for k, v in result.state.items() if k not in scalars}
-    optional = {"w_lower": c.w, "w_upper": c.w_upper, "classes": result.classes}
+    # Strings of a data frame are objects, which only pickle could save: a list makes plain strings of them.
+    classes = None if result.classes is None else np.array(result.classes.tolist())
+    optional = {"w_lower": c.w, "w_upper": c.w_upper, "classes": classes}
     arrays |= {k: v for k, v in optional.items() if v is not None}
     if c.dual_weights is not None:
         arrays |= {"support": c.dual_weights.indices, "dual_weights": c.dual_weights.values}
@@ -284,6 +286,8 @@ def _to_arrays(result: Result) -> dict[str, Any]:
 
 
 def _from_arrays(arrays: dict[str, Any]) -> Result:
+    if str(arrays.get("format")) == "prgd-model-1":
+        return _from_model(arrays)
     meta = json.loads(str(arrays["meta"][()]))
     if meta["format"] == "prgd-result-1":
         _upgrade(meta, arrays)
@@ -310,6 +314,22 @@ def _from_arrays(arrays: dict[str, Any]) -> Result:
         n=meta["n"],
         fit_intercept=meta["fit_intercept"],
         classes=arrays.get("classes"),
+    )
+
+
+def _from_model(arrays: dict[str, Any]) -> Result:
+    """Return the Result of a model, the format that ``prgd fit`` wrote before it saved results."""
+    coef, numbers = arrays["coef"], {k: v.item() for k, v in arrays.items() if v.ndim == 0}
+    p = DualWeights(arrays["dual_indices"], arrays["dual_weights"])
+    return Result(
+        w=coef,
+        status=Status[numbers["status"]],
+        t=0,
+        certificate=Certificate(numbers["margin"], numbers["upper_bound"], coef, numbers["intercept"], p),
+        history=History(),
+        n=numbers["n_rows"],
+        fit_intercept=numbers["fit_intercept"],
+        classes=arrays["classes"],
     )
 
 

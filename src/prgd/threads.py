@@ -16,6 +16,11 @@ def default_threads() -> int:
         if not given.isdigit() or int(given) < 1:
             raise ValueError(f"PRGD_NUM_THREADS must be a positive integer; got {given!r}.")
         return int(given)
+    return cores()
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1  # pragma: no cover - systems without affinity

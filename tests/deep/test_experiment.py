@@ -11,7 +11,7 @@ import torch
 
 from prgd.deep.training.images import synthetic
 from prgd.reproduce import figure_5b
-from prgd.reproduce.interactive import plots
+from prgd.reproduce.report.interactive import plots
 from prgd.reproduce.store import frame, to_csv
 from prgd.reproduce.vgg import experiment
 from prgd.reproduce.vgg.experiment import Queue, run_plan

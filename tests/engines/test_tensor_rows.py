@@ -18,9 +18,7 @@ from prgd.rows import Combine, MarginsAt, Measure, SmallestAt, TallyAt
 from prgd.rows.gpu import tensors as _tensors
 from prgd.rows.gpu.launch import Plan, choose_plan
 from prgd.rows.gpu.tensor_rows import TensorRows
-from prgd.solvers import cholesky as factor
-from prgd.solvers import pairwise_descent as pairs
-from prgd.solvers import working_set as gram
+from prgd.solvers.working_set import WorkingSet
 
 HERE = Path(__file__).parent
 
@@ -108,35 +106,6 @@ def test_numpy_and_torch_are_enough():
     assert overlap == "STALLED True"
 
 
-def test_descent_in_numpy_takes_the_same_steps():
-    rng = np.random.default_rng(0)
-    Z, group = rng.standard_normal((40, 30)) + 0.3, np.repeat([0, 1], 20)
-    G = Z @ Z.T
-    start = np.zeros(40)
-    start[[0, 20]] = 1.0
-    answers = []
-    for descend in (pairs.descend, pairs.descend_plainly):
-        p = start.copy()
-        g = G @ p
-        answers.append((*descend(G, group, 2, p, g, 1e-6, 5000), p, g))
-    (steps, violation, p, g), (plain_steps, plain_violation, plain_p, plain_g) = answers
-    assert steps == plain_steps
-    assert violation == pytest.approx(plain_violation, rel=1e-6)
-    np.testing.assert_allclose(p, plain_p, atol=1e-12)
-    np.testing.assert_allclose(g, plain_g, atol=1e-12)
-
-
-def test_systems_without_scipy(monkeypatch):
-    rng = np.random.default_rng(0)
-    A, b = rng.standard_normal((50, 20)), rng.standard_normal((20, 2))
-    H = A.T @ A
-    expected = factor.definite_solver(H)(b)
-    monkeypatch.setitem(sys.modules, "scipy.linalg", None)
-    np.testing.assert_allclose(factor.definite_solver(H)(b), expected, rtol=1e-10)
-    with pytest.raises(np.linalg.LinAlgError):
-        factor.definite_solver(-H)
-
-
 def test_a_csr_tensor_is_solved_like_its_table(tmp_path):
     rng = np.random.default_rng(4)
     X = rng.standard_normal((200, 30)) * (rng.random((200, 30)) < 0.1)
@@ -145,7 +114,7 @@ def test_a_csr_tensor_is_solved_like_its_table(tmp_path):
     rows = grid.ENGINES["tensor-csr"](X, y, None, tmp_path)
     result, expected = prgd.max_margin(rows, tol=1e-9), prgd.max_margin(X, y, tol=1e-9)
     assert result.margin == pytest.approx(expected.margin, rel=1e-8)
-    working = gram.WorkingSet(prgd.Problem(rows, fit_intercept=True))
+    working = WorkingSet(prgd.Problem(rows, fit_intercept=True))
     working.add(np.array([3, 5, 8]))
     np.testing.assert_array_equal(working.rows_of(np.arange(3)), (y[:, None] * X)[[3, 5, 8]])
 

@@ -181,7 +181,7 @@ def test_shapes_that_do_not_fit():
     for fit in (prgd.max_margin, MaxMarginClassifier().fit, PRGDClassifier().fit):
         with pytest.raises(ValueError, match=r"y|label|inconsistent"):
             fit(X, y[:-1])
-        with pytest.raises(ValueError, match=r"table|2D|1D"):
+        with pytest.raises(ValueError, match=r"matrix|2D|1D"):
             fit(X[:, 0], y)
         with pytest.raises(ValueError, match=r"at least one|0 sample|Found array"):
             fit(X[:0], y[:0])
@@ -281,19 +281,18 @@ def test_beyond_the_floating_range():
 
 @pytest.mark.parametrize("calls", [1, 2])
 def test_ctrl_c_returns_the_best_certified_interval(monkeypatch, calls):
-    from prgd.rows import DenseRows
-
     X, y = gaussian(n=2000, d=30)
     exact = prgd.max_margin(X, y, tol=1e-9)
-    worst, left = DenseRows.worst, [calls + 1]  # one look starts the working set, and one ends each round
+    # one pass for the smallest margins starts the working set, and one ends each round
+    smallest, left = prgd.Problem.smallest, [calls + 1]
 
     def interrupted(*args):
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
-        return worst(*args)
+        return smallest(*args)
 
-    monkeypatch.setattr(DenseRows, "worst", interrupted)
+    monkeypatch.setattr(prgd.Problem, "smallest", interrupted)
     result = prgd.max_margin(X, y, tol=1e-14)
     assert result.status is Status.INTERRUPTED
     assert result.margin <= exact.upper_bound

@@ -110,7 +110,7 @@ def test_prgd_runs_algorithm_1_after_its_warm_up():
     assert classifier.R_0_.tolist() == [np.linalg.norm(warm.w)]
     assert classifier.margin_[0] == result.certificate.lower
     assert classifier.margin_upper_bound_[0] == result.certificate.upper
-    w = result.certificate.w_lower
+    w = result.certificate.w
     np.testing.assert_allclose(classifier.coef_[0], w / (w @ w) ** 0.5 / result.certificate.lower)
     margin, upper = recomputed(classifier, data.X, data.y, 0)
     assert margin == pytest.approx(classifier.margin_[0], rel=1e-9)
@@ -229,7 +229,7 @@ def test_the_fallback_does_not_depend_on_units():
 def test_prgd_says_when_it_has_no_proof():
     X, y = flipped_iris()
     with pytest.warns(
-        NotSeparableWarning, match="Found none that separates 1 from 2; its margin would be"
+        NotSeparableWarning, match="Found no hyperplane that separates 1 from 2: a margin is at most"
     ) as caught:
         classifier = PRGDClassifier(warmup_steps=50, max_iter=20).fit(X, y)
     assert caught[0].message.is_proven.tolist() == [False]
@@ -405,13 +405,13 @@ def test_ctrl_c_keeps_what_prgd_has(monkeypatch, algorithm, steps):
     ("estimator", "said"),
     [
         (MaxMarginClassifier(tol=-1), "tol must be a finite number above 0"),
-        (MaxMarginClassifier(max_passes=0), "max_passes must be a integer of at least 1"),
+        (MaxMarginClassifier(max_passes=0), "max_passes must be an integer of at least 1"),
         (PRGDClassifier(eta=0), "eta must be a finite number above 0"),
-        (PRGDClassifier(warmup_steps=0), "warmup_steps must be a integer of at least 1"),
-        (PRGDClassifier(max_iter=-1), "must be a whole number"),
+        (PRGDClassifier(warmup_steps=0), "warmup_steps must be an integer of at least 1"),
+        (PRGDClassifier(max_iter=-1), "max_iter must be an integer of at least 0"),
         (PRGDClassifier(radius="geometrik:2"), "Did you mean geometric"),
         (PRGDClassifier(phases="evry:2"), "Did you mean every"),
-        (PRGDClassifier(loss="hinge"), "loss must be one of"),
+        (PRGDClassifier(loss="hinge"), "Unknown loss .hinge."),
         (PRGDClassifier(loss="logistic"), "fit_intercept=True needs loss='exponential'"),
     ],
 )

@@ -20,7 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 import prgd
-from prgd.cli import app
+from prgd.cli.app import app
 from prgd.plots import gap_figure
 from prgd.result import History
 
@@ -242,7 +242,7 @@ def write_bad_files() -> None:
         ("toy:0.3 --radius geometrik:2", "Unknown radius 'geometrik'. Did you mean geometric?"),
         ("toy:0.3 --algorithm ngd --eta -1", "eta must be a finite number above 0; got -1.0"),
         ("toy:0.3 --algorithm ngd --gap 0", "above 0; got 0.0"),
-        ("toy:0.3 --algorithm ngd --loss hinge", "exponential, logistic; got 'hinge'"),
+        ("toy:0.3 --algorithm ngd --loss hinge", "Unknown loss 'hinge'. Known: exponential, logistic"),
         ("toy:0.3 --algorithm ngd --scale min", "scale must be 'max' or 'none'; got 'min'"),
         ("toy:0.3 --algorithm ngd --max-memory 1M", "--max-memory is for --out-of-core"),
         ("toy:0.3 --algorithm ngd --label y", "--label is for files"),
@@ -385,7 +385,7 @@ def test_interrupt_while_drawing_keeps_the_numbers(monkeypatch):
     ("args", "said"),
     [
         (["--steps", 20], "result.npz has taken 20 steps already: give --steps above that"),
-        ([*WARM, "--steps", 40], "Where the warm-up is done, leave --warmup out"),
+        ([*WARM, "--steps", 40], "If the warm-up is done, leave --warmup out"),
         (["--steps", 40, "--every", 7], "This result belongs to another algorithm"),
         (["--steps", 40, "--scale", "none"], "This result belongs to another problem"),
     ],

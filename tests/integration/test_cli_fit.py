@@ -38,9 +38,17 @@ def write_files() -> None:
     sp.save_npz("sparse.npz", sp.csr_array(X))
 
 
-def model(file: str = "model.npz") -> dict[str, np.ndarray]:
-    with np.load(file, allow_pickle=False) as arrays:
-        return dict(arrays)
+def model(file: str = "model.npz") -> prgd.Result:
+    return prgd.Result.load(file)
+
+
+def change_model(file: str, format: str | None = None, **changes: np.ndarray) -> None:
+    with np.load("model.npz", allow_pickle=False) as opened:
+        arrays = dict(opened) | changes
+    if format is not None:
+        meta = json.loads(str(arrays["meta"])) | {"format": format}
+        arrays["meta"] = np.array(json.dumps(meta))
+    np.savez(file, **arrays)
 
 
 # Fit
@@ -60,25 +68,27 @@ def test_fit_prints_a_table_and_writes_a_model():
     assert float(rows["passes over the data"]) > 1
     assert rows["model"] == "new/model.npz"
     kept = model("new/model.npz")
-    assert kept["coef"].tobytes() == result.coef.tobytes()
-    assert kept["classes"].tolist() == [-1.0, 1.0]
-    assert str(kept["status"]) == "CERTIFIED"
-    assert kept["n_features"] == 64
-    assert not any(array.dtype.hasobject for array in kept.values())
+    assert kept.coef.tobytes() == result.coef.tobytes()
+    assert kept.classes.tolist() == [-1.0, 1.0]
+    assert kept.status is prgd.Status.CERTIFIED
+    assert kept.coef.size == 64
+    with np.load("new/model.npz", allow_pickle=False) as arrays:
+        assert not any(array.dtype.hasobject for array in arrays.values())
     # the certificate can be checked from the file alone
-    p = np.zeros(int(kept["n_rows"]))
-    p[kept["dual_indices"]] = kept["dual_weights"]
-    assert np.linalg.norm(data.X.T @ (p * data.y)) == pytest.approx(float(kept["upper_bound"]), rel=1e-9)
-    scores = data.X @ kept["coef"] + kept["intercept"]
-    margin = (data.y * scores).min() / np.linalg.norm(kept["coef"])
-    assert margin == pytest.approx(float(kept["margin"]), rel=1e-9)
+    assert kept.check(data.X, data.y).is_valid
+    p = np.zeros(kept.n)
+    p[kept.support] = kept.dual_weights
+    assert np.linalg.norm(data.X.T @ (p * data.y)) == pytest.approx(kept.upper_bound, rel=1e-9)
+    scores = data.X @ kept.coef + kept.intercept
+    margin = (data.y * scores).min() / np.linalg.norm(kept.coef)
+    assert margin == pytest.approx(kept.margin, rel=1e-9)
 
 
 def test_fit_through_the_origin():
     rows = table(call("fit", "toy:0.3", "--no-intercept", "--out", "model.npz").stdout)
     assert float(rows["margin, lower bound"]) == pytest.approx(0.3, rel=1e-6)
-    assert model()["intercept"] == 0.0
-    assert not model()["fit_intercept"]
+    assert model().intercept == 0.0
+    assert not model().fit_intercept
 
 
 def test_every_kind_of_file_gives_the_same_model():
@@ -96,11 +106,11 @@ def test_every_kind_of_file_gives_the_same_model():
         rows = table(call("fit", *command, "--out", "model.npz").stdout)
         assert ("ChunkedRows" in rows["data"]) == ("--out-of-core" in command)
         kept = model()
-        assert kept["classes"].tolist() == ([1.0, 2.0] if command[0] == "rows.svm" else ["a", "b"])
-        np.testing.assert_allclose(kept["coef"], prgd.max_margin(X, KIND).coef, rtol=1e-5)
+        assert kept.classes.tolist() == ([1.0, 2.0] if command[0] == "rows.svm" else ["a", "b"])
+        np.testing.assert_allclose(kept.coef, prgd.max_margin(X, KIND).coef, rtol=1e-5)
     call("fit", "rows.npy", *parts, "--no-intercept", "--out", "model.npz")
-    np.testing.assert_allclose(model()["coef"], prgd.max_margin(X, KIND, fit_intercept=False).coef, rtol=1e-5)
-    assert model()["classes"].tolist() == [-1.0, 1.0]
+    np.testing.assert_allclose(model().coef, prgd.max_margin(X, KIND, fit_intercept=False).coef, rtol=1e-5)
+    assert call("predict", "model.npz", "rows.npy").stdout.split() == ["prediction", *["1"] * 5]
 
 
 def test_exit_code_1_where_the_gap_is_not_certified():
@@ -115,7 +125,7 @@ def test_exit_code_3_where_the_data_are_not_separable():
     assert "no hyperplane found that separates" in rows["margin, lower bound"]
     assert rows["relative gap"] == "none"
     assert rows["why"] == "prgd separability same.csv"
-    assert str(model()["status"]) == "NOT_SEPARABLE"
+    assert model().status is prgd.Status.NOT_SEPARABLE
     said = call("predict", "model.npz", "same.csv", code=2).stderr
     assert said.startswith("Error: model.npz: holds no separator to predict with.")
     rows = table(call("fit", "same.csv", "--no-intercept", code=3).stdout)
@@ -148,8 +158,8 @@ def test_ctrl_c_keeps_the_best_interval(monkeypatch):
     assert table(found.stdout)["status"] == prgd.Status.INTERRUPTED.value
     assert found.stderr == "Interrupted; model.npz holds the best interval.\n"
     kept = model()
-    assert str(kept["status"]) == "INTERRUPTED"
-    assert 0 < kept["margin"] < kept["upper_bound"]
+    assert kept.status is prgd.Status.INTERRUPTED
+    assert 0 < kept.margin < kept.upper_bound
     assert call("predict", "model.npz", "digits:0,1").stderr.startswith("accuracy: 1 ")
     with monkeypatch.context() as patch:
         interrupt_after(patch, 1)
@@ -235,6 +245,25 @@ def test_labels_that_the_model_does_not_know():
     assert found.stderr.startswith("accuracy: none: no label of the data is a class of the model")
 
 
+def test_a_model_of_the_first_version_still_predicts():
+    old = Path(__file__).parents[1] / "data" / "model-1.npz"
+    np.savez("five.npz", X=X, y=np.array(["yes", "yes", "no", "no", "yes"]))
+    found = call("predict", old, "five.npz", "--scores")
+    assert found.stderr == "accuracy: 1 (5 of 5)\n"
+    scores = [float(row["score"]) for row in csv.DictReader(io.StringIO(found.stdout))]
+    np.testing.assert_allclose(scores, [1.0, 1.1, -1.2, -1.0, 2.3], rtol=1e-12)
+    kept = prgd.Result.load(old)
+    assert kept.check(X, ["yes", "yes", "no", "no", "yes"]).is_valid
+    assert (kept.status, kept.n, kept.support.tolist()) == (prgd.Status.CERTIFIED, 5, [0, 3])
+    # A warm start takes such a file too.
+    assert call("fit", "five.npz", "--start", old, "--quiet").output == ""
+
+
+def test_the_result_of_a_run_is_a_model():
+    call("run", "digits:0,1", "--algorithm", "ngd", "--steps", 50, "--intercept", "--out", "out", "--quiet")
+    assert call("predict", "out/result.npz", "digits:0,1").stderr == "accuracy: 1 (360 of 360)\n"
+
+
 def test_classes_with_commas_are_quoted():
     Path("odd.csv").write_text('a,y\n1,"x, 1"\n-1,"x ""2"""\n')
     call("fit", "odd.csv", "--out", "model.npz")
@@ -282,7 +311,7 @@ def test_separability_undecided(monkeypatch):
     def found(self: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Search, "found", found)
+    monkeypatch.setattr(Search, "find_proof", found)
     assert call("separability", "toy:0.3", code=1).stdout.startswith("undecided")
 
 
@@ -308,17 +337,17 @@ def test_separability_undecided(monkeypatch):
             "predict none.npz rows.npz",
             "a file that prgd fit --out wrote; found none at none.npz",
         ),
-        ("predict rows.csv rows.npz", "rows.csv: not a whole model of prgd fit"),
-        ("predict rows.npz rows.npz", "rows.npz: not a whole model of prgd fit"),
-        ("predict old.npz rows.npz", "old.npz: not a whole model of prgd fit (another format)"),
-        ("predict odd.npz rows.npz", "odd.npz: not a whole model of prgd fit (shapes that do not fit)"),
+        ("predict rows.csv rows.npz", "rows.csv: not a whole prgd result file"),
+        ("predict rows.npz rows.npz", "rows.npz: not a whole prgd result file"),
+        ("predict old.npz rows.npz", "old.npz: not a whole prgd result file (format 'prgd-result-0'"),
+        ("predict odd.npz rows.npz", "rows.npz has 2 features, and the model was fitted on 3."),
         ("predict model.npz digits:0,1", "digits:0,1 has 64 features, and the model was fitted on 2."),
         ("predict model.npz wide.csv", "wide.csv has 3 features, and the model was fitted on 2."),
         ("predict model.npz wide.npz", "wide.npz has 3 features, and the model was fitted on 2."),
         ("predict model.npz narrow.npz", "narrow.npz has 1 features, and the model was fitted on 2."),
         ("predict model.npz words.csv", "words.csv: the last column, 'b', is not numeric"),
-        ("predict model.npz nan.npz", "nan.npz has an entry that is NaN or infinite"),
-        ("predict model.npz flat.npy", "X must be a table of shape (rows, columns)"),
+        ("predict model.npz nan.npz", "nan.npz, row 0, column '0': expected a finite number"),
+        ("predict model.npz flat.npy", "X must be a matrix of shape (rows, columns)"),
         ("predict model.npz empty.npz", "expected the keys X and y"),
         ("predict model.npz torn.npz", "torn.npz: expected an NPZ archive"),
         ("predict model.npz torn.parquet", "torn.parquet: expected a whole Parquet file"),
@@ -345,8 +374,8 @@ def test_errors_are_one_line(args, said):
     np.save("flat.npy", np.ones(2))
     if args.startswith("predict"):
         call("fit", "rows.npz", "--out", "model.npz", "--quiet")
-        np.savez("old.npz", **(model() | {"format": np.array("prgd-model-0")}))
-        np.savez("odd.npz", **(model() | {"coef": np.ones(3)}))
+        change_model("old.npz", format="prgd-result-0")
+        change_model("odd.npz", w_lower=np.ones(3))
     found = call(*args.split(), code=2)
     assert found.stdout == ""
     assert found.stderr.startswith("Error: ")
@@ -394,10 +423,10 @@ def test_terminal_shows_a_live_line_and_keeps_the_interval_after_ctrl_c():
         terminal.process.wait()
     assert code == 130
     assert "model.npz holds the best interval" in terminal.seen
-    assert str(model()["status"]) == "INTERRUPTED"
+    assert model().status is prgd.Status.INTERRUPTED
     p = np.zeros(4000)
-    p[model()["dual_indices"]] = model()["dual_weights"]
-    assert np.linalg.norm(rows.T @ (p * y)) == pytest.approx(float(model()["upper_bound"]), rel=1e-9)
+    p[model().support] = model().dual_weights
+    assert np.linalg.norm(rows.T @ (p * y)) == pytest.approx(model().upper_bound, rel=1e-9)
 
 
 def test_piped_output_has_no_escape_codes():

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from reproduce.tiny import tiny
 
-from prgd.reproduce import list_experiments, main, readme, reproduce
-from prgd.reproduce.experiment import judge
+from prgd.claims import Claim, Finding, registry
+from prgd.reproduce import list_experiments, main, reproduce
 from prgd.reproduce.figures import (
     Arrows,
     Figure,
@@ -25,9 +25,9 @@ from prgd.reproduce.figures import (
     style_of,
     thinned,
 )
-from prgd.reproduce.interactive import plots
-from prgd.reproduce.report import judged
-from prgd.theory.claims import Finding
+from prgd.reproduce.report import readme
+from prgd.reproduce.report.interactive import plots
+from prgd.reproduce.report.page import Section, judged
 
 NASTY = "<script>alert('x')</script> & \"quotes\""
 
@@ -36,29 +36,34 @@ NASTY = "<script>alert('x')</script> & \"quotes\""
 def nasty_page(tmp_path_factory) -> str:
     """Return a page all of whose titles, labels and sentences try to break out."""
     out = tmp_path_factory.mktemp("nasty")
-    line = Line(NASTY, [1.0, 2.0], [1.0, 2.0], Style("#000000"))
+    line = Line(NASTY, [1.0, 2.0], [1.0, 2.0], style=Style("#000000"))
     heat = Heat([NASTY], [NASTY], [[1.0]], [[NASTY]], NASTY)
     panels = (
-        Panel(NASTY, (line, Points(NASTY, [1.0], [1.0], Style("#000000"), text=(NASTY,))), NASTY, NASTY),
+        Panel(
+            NASTY, (line, Points(NASTY, [1.0], [1.0], text=(NASTY,), style=Style("#000000"))), NASTY, NASTY
+        ),
         Panel(NASTY, (heat,), NASTY, NASTY),
     )
     e = replace(
         tiny()["figure-1"],
+        name="nasty",
         title=NASTY,
         where=NASTY,
         draw=lambda rows, settings: [Figure("figure-1", NASTY, NASTY, panels)],
         tables=lambda rows, settings: [Table(NASTY, (NASTY,), ((NASTY,),))],
-        claims=lambda rows, settings: [judge("claim", NASTY, NASTY, Finding(1.0, 2.0, "<", NASTY))],
         reading=lambda rows, settings: NASTY,
     )
-    page = reproduce([e], quick=True, seeds=None, jobs=1, out=out, force=False)
+    claim = Claim("claim", NASTY, NASTY, lambda: Finding((1.0, "<", 2.0), NASTY), "nasty")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_CLAIMS", {"claim": claim})
+        page = reproduce([e], quick=True, seeds=None, jobs=1, out=out, force=False)
     return page.read_text(encoding="utf-8")
 
 
 def test_titles_and_labels_are_escaped(nasty_page):
     assert "<script>alert" not in nasty_page
     assert "alert('x')</script>" not in nasty_page.lower()
-    assert nasty_page.count("&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;") > 10
+    assert nasty_page.count("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;") > 10
 
 
 def test_specifications_are_json_with_escaped_text(nasty_page):
@@ -79,14 +84,12 @@ def test_the_page_asks_nothing_of_a_network(nasty_page):
 def test_the_order_of_claims_is_the_papers():
     e = tiny()
     sections = []
-    from prgd.reproduce.report import Section
-
     for name, where in (
         ("table-2", "Table 2, Appendix E.1"),
         ("figure-1", "Section 4"),
         ("figure-2", "ours"),
     ):
-        claim = judge(name, where, "s", Finding(1.0, 2.0, "<", "s."))
+        claim = Claim(name, where, "s", lambda: Finding((1.0, "<", 2.0), "s."))()
         sections.append(Section(e[name], None, "", "", (), (), (claim,), (), ()))
     assert [claim.name for claim, _ in judged(sections)] == ["figure-1", "table-2", "figure-2"]
 
@@ -105,7 +108,7 @@ def test_unknown_methods_have_a_style():
 
 
 def test_an_arrow_field_of_one_point_can_be_drawn():
-    arrows = Arrows("field", [0.0], [0.0], [1.0], [0.0], Style("#808080"))
+    arrows = Arrows("field", [0.0], [0.0], [1.0], [0.0], style=Style("#808080"))
     (plot,) = plots(Figure("f", "t", "a", (Panel("p", (arrows,), "x", "y"),)))
     assert len(plot["data"][0]["x"]) == 6
 

@@ -16,7 +16,7 @@ from reproduce.tiny import tiny
 
 from prgd.reproduce import reproduce
 from prgd.reproduce.pool import ONE_THREAD, Job, TaskError, jobs_of, run_jobs
-from prgd.reproduce.store import Store, to_csv, write_atomically
+from prgd.reproduce.store import Store, to_csv, write_whole
 
 ROWS = [{"method": "NGD", "t": 1, "margin": 0.1 + 0.2}, {"method": "GD", "t": 2, "margin": float("inf")}]
 
@@ -29,7 +29,7 @@ def stored(out: Path, said: list[str] | None = None) -> Store:
 def filled(out: Path) -> Store:
     store = stored(out)
     for task in store.tasks:
-        store.write(task, [row | {"task": task} for row in ROWS], 0.1)
+        store.write(task, ([row | {"task": task} for row in ROWS], 0.1))
     return store
 
 
@@ -108,7 +108,7 @@ def test_record_has_what_another_person_needs(tmp_path):
 def test_a_failed_write_leaves_nothing_behind(tmp_path):
     (tmp_path / "taken").mkdir()
     with pytest.raises(OSError, match="taken"):
-        write_atomically(tmp_path / "taken", b"rows")
+        write_whole(tmp_path / "taken", b"rows")
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
@@ -160,8 +160,8 @@ def test_a_task_that_fails_is_named(tmp_path, compute, words):
 
 
 def test_bars_are_drawn_when_asked_for(capsys):
-    run_jobs([Job("one", "task", abs, (-1,), lambda _: None)], 1, str.upper, show=True)
-    assert "ONE" in capsys.readouterr().err
+    run_jobs([Job("one", "task", abs, (-1,), lambda _: None)], 1, show=True)
+    assert "one" in capsys.readouterr().err
 
 
 # The whole command

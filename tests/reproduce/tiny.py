@@ -8,7 +8,6 @@ from functools import cache
 import pandas as pd
 
 from prgd.reproduce import (
-    experiments,
     figure_1,
     figure_2,
     figure_4,
@@ -20,7 +19,7 @@ from prgd.reproduce import (
     table_1,
     table_2,
 )
-from prgd.reproduce.experiment import Experiment
+from prgd.reproduce.experiment import Experiment, experiments
 from prgd.reproduce.store import frame, to_csv
 
 SYNTHETIC = synthetic.Settings(seeds=2, steps=400, accelerated=300, short=200, small_scale=100, warm_up=200)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prgd import datasets
-from prgd.theory import assumptions, interior_alpha, max_margin_reference
+from prgd.theory import assumptions, interior_dual_weights, max_margin_reference
 from prgd.theory.samples import random_nondegenerate
 
 
@@ -20,7 +20,7 @@ def test_digits(n, rank, support):
     """
     report = assumptions(datasets.digits(0, 1, n))
     assert (report.data_rank, report.n_support, report.support_rank) == (rank, support, support)
-    assert report.reference.gap < 1e-14
+    assert report.reference.certificate.gap < 1e-14
     assert report.spanning.holds is False
     assert report.positive_dual.holds is True
     assert not report.is_nondegenerate
@@ -47,9 +47,9 @@ def test_nondegenerate_by_construction(seed):
     assert report.reference.gamma_star == pytest.approx(data.gamma_star, rel=1e-12)
     Z = data.X * data.y[:, None]
     np.testing.assert_allclose(
-        Z.T @ report.alpha, report.reference.gamma_star * report.reference.w_star, atol=1e-13
+        Z.T @ report.dual_weights, report.reference.gamma_star * report.reference.w_star, atol=1e-13
     )
-    assert report.alpha[report.reference.support].min() == pytest.approx(report.positive_dual.number)
+    assert report.dual_weights[report.reference.support].min() == pytest.approx(report.positive_dual.number)
 
 
 def test_toy_and_the_paper_s_synthetic_sets():
@@ -74,8 +74,8 @@ def test_linear_programming_finds_positive_weights_where_the_solver_gave_zero():
     # a square around the ray: weights are not unique, and a corner solution has zeros
     Z = np.array([[1.0, a, b] for a in (-1.0, 1.0) for b in (-1.0, 1.0)])
     reference = max_margin_reference(Z)
-    assert (reference.alpha == 0.0).any()
-    np.testing.assert_allclose(interior_alpha(Z, reference), 0.25, atol=1e-12)
+    assert (reference.dual_weights == 0.0).any()
+    np.testing.assert_allclose(interior_dual_weights(Z, reference), 0.25, atol=1e-12)
     assert assumptions(Z).positive_dual.number == pytest.approx(0.25)
 
 
@@ -85,7 +85,7 @@ def test_linear_programming_says_no_where_there_are_none():
     report = assumptions(Z)
     assert report.positive_dual.holds is False
     assert report.positive_dual.number <= 1e-12
-    assert report.alpha.sum() == pytest.approx(1.0)
+    assert report.dual_weights.sum() == pytest.approx(1.0)
 
 
 def test_not_separable_is_reported():
@@ -105,4 +105,4 @@ def test_units_do_not_matter():
 
 def test_a_reference_of_other_data_is_refused():
     with pytest.raises(ValueError, match="belongs to 3 rows"):
-        interior_alpha(np.eye(2), max_margin_reference(np.eye(3)))
+        interior_dual_weights(np.eye(2), max_margin_reference(np.eye(3)))

@@ -11,8 +11,8 @@ import pytest
 
 from prgd import NotSeparableError, datasets
 from prgd.theory.cylinder import Constants, Cylinder, favorable_cylinder, velocity_bound
-from prgd.theory.geometry import facets, geometry, inradius, lambda_min, require_nondegenerate
 from prgd.theory.infimum import check_bound, numerical_constants, velocity_infimum
+from prgd.theory.ray_geometry import facets, geometry, inradius, lambda_min, require_nondegenerate
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.support import signed_rows
 from prgd.theory.table import compare_bounds, main
@@ -86,7 +86,7 @@ def test_printed_H_leaves_nothing_and_the_corrected_one_half(seed):
     assert g.n > N
     for c, left in ((found.printed, 0.0), (found.corrected, 0.5)):
         log_first = 0.5 * math.log(found.lambda_min) - math.log(4.0 * N * N) - 2.0 * c.D
-        log_others = math.log((g.n - N) / N) - c.H * g.gap
+        log_others = math.log((g.n - N) / N) - c.H * g.delta
         assert 1.0 - math.exp(log_others - log_first) == pytest.approx(left, abs=1e-9)
 
 
@@ -96,12 +96,12 @@ def test_alpha_must_have_sum_one_in_step_two():
     largest = np.abs(g.U).max()
     a = math.sqrt(lambda_min(g)) / (2.0 * g.n_support)
     assert a <= largest < a / g.reference.gamma_star
-    assert g.alpha.sum() == pytest.approx(1.0)
+    assert g.dual_weights.sum() == pytest.approx(1.0)
 
 
 def test_without_rows_off_the_support_the_height_does_not_matter():
     found = favorable_cylinder(TWO_ROWS)
-    assert found.geometry.gap == math.inf
+    assert found.geometry.delta == math.inf
     assert found.printed.H == found.corrected.H == found.convexity.H == 0.0
     W = [[h, 5.0] for h in (0.0, 1.0, 1e6)]
     assert np.ptp(centripetal_velocities(TWO_ROWS, W, [1.0, 0.0])) <= 1e-11
@@ -209,10 +209,10 @@ def test_constants_by_formula():
     found = favorable_cylinder(data)
     g = found.geometry
     n, N, root = 7, 3, math.sqrt(found.lambda_min)
-    H_0 = math.log(max(2.0 * (n - N) / N, 2.0)) / g.gap
+    H_0 = math.log(max(2.0 * (n - N) / N, 2.0)) / g.delta
     D_0 = math.log(4.0 * N * N / root)
     assert pytest.approx(D_0) == found.printed.D
-    assert pytest.approx(max(H_0, (2 * D_0 + math.log(4 * N * (n - N) / root)) / g.gap)) == found.printed.H
+    assert pytest.approx(max(H_0, (2 * D_0 + math.log(4 * N * (n - N) / root)) / g.delta)) == found.printed.H
     assert found.printed.log_mu == pytest.approx(math.log(root * math.exp(-2 * D_0) / (16 * N * N)))
     assert pytest.approx(2.0 * math.log(n) / found.rho) == found.convexity.D
     assert found.convexity.mu == pytest.approx(found.rho / 2.0)
@@ -316,7 +316,7 @@ def test_inradius_by_hand():
 def test_inradius_bounds_are_bounds(seed, monkeypatch):
     data = random_nondegenerate(seed, rank=4, support=6)
     exact = inradius(data)
-    monkeypatch.setattr(sys.modules["prgd.theory.geometry"], "MOST_FACET_DIMENSIONS", 0)
+    monkeypatch.setattr(sys.modules["prgd.theory.ray_geometry"], "MAX_FACET_DIMENSIONS", 0)
     assert facets(geometry(data)) is None
     bound = inradius(data)
     assert exact.is_exact

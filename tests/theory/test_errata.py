@@ -10,9 +10,8 @@ import pytest
 import prgd
 from prgd import datasets
 from prgd.theory import gd_limit, max_margin_reference, orthogonal
-from prgd.theory.claims.runs import margin_errors
 from prgd.theory.claims.toy import shrinking_factor
-from prgd.theory.geometry import geometry, inradius
+from prgd.theory.ray_geometry import geometry, inradius, margin_errors
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.velocity import direction_error
 
@@ -32,11 +31,11 @@ def test_the_path_has_positive_w_1():
     problem = problem_of(datasets.toy(0.3))
     angle = np.linspace(0.0, 2.0 * math.pi, 10_000, endpoint=False)
     for R in (0.5, 5.0, 50.0):
-        losses = [problem.log_loss(R * np.array([math.cos(a), math.sin(a)])) for a in angle]
+        losses = [problem.at(R * np.array([math.cos(a), math.sin(a)])).log_loss for a in angle]
         best = angle[int(np.argmin(losses))]
         assert math.cos(best) > 0.0
         assert math.sin(best) > 0.0
-    assert problem.log_loss(np.array([-1.0, 1.0])) > problem.log_loss(np.array([1.0, 1.0]))
+    assert problem.at(np.array([-1.0, 1.0])).log_loss > problem.at(np.array([1.0, 1.0])).log_loss
 
 
 @pytest.mark.parametrize(("gamma_star", "inside"), [(0.69, True), (0.70, False), (0.9, False)])
@@ -72,7 +71,7 @@ def test_the_projection_acts_in_the_proof_for_prgd():
     algorithm = prgd.PRGD(prgd.schedules.LiftTo(1.0, np.array([1.0, 0.0])), prgd.schedules.Every(2))
     before = prgd.run(problem, algorithm, w0, stop=5)
     after = prgd.run(problem, algorithm, resume=before, stop=6).w
-    v = before.w - problem.normalized_gradient(before.w)
+    v = before.w - problem.at(before.w).normalized_gradient
     q = shrinking_factor(0.3)
     assert v[1] == pytest.approx(q)
     assert v[0] == pytest.approx(before.w[0] + 0.3)
@@ -105,7 +104,7 @@ def test_sign_of_the_orthogonal_step():
     problem, found = problem_of(data), orthogonal(data)
     w = np.array([4.0, 0.1])
     after = prgd.run(problem, prgd.NGD(), w, stop=1).w
-    mean = problem.weights(w) @ (data.X * data.y[:, None])
+    mean = problem.dual_weights(w) @ (data.X * data.y[:, None])
     np.testing.assert_allclose(after - w, mean, rtol=1e-12)
     off = (data.X * data.y[:, None]).mean(axis=0) * [0.0, 1.0]
     np.testing.assert_allclose(found.gradient(np.zeros(2)), -off, atol=1e-15)
@@ -117,7 +116,7 @@ def test_ngd_follows_the_gradient_of_log_l_perp():
     problem, found = problem_of(data), orthogonal(data)
     v = 8.0 * found.v_star
     w = 1e4 * data.w_star + v
-    gradient = problem.normalized_gradient(w)
+    gradient = problem.at(w).normalized_gradient
     off = gradient - (gradient @ data.w_star) * data.w_star
     expected = found.gradient(v)
     np.testing.assert_allclose(off, expected / found.loss(v), atol=1e-10)
@@ -159,7 +158,7 @@ def test_ngd_is_exponential_on_dataset_1_of_the_experiments():
     early = prgd.run(problem, prgd.NGD(), stop=20_000, record=20_000)
     late = prgd.run(problem, prgd.NGD(), resume=early, stop=30_000, record=20_000)
     rate = math.log(abs(early.w[1] / late.w[1])) / 10_000
-    assert rate == pytest.approx(g.reference.gamma_star * g.gap, rel=1e-3)
+    assert rate == pytest.approx(g.reference.gamma_star * g.delta, rel=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -177,9 +176,9 @@ def test_printed_bound_in_lemma_c3():
     """E22. On the ray, with one row off the support, the printed bound is below the true ratio."""
     g = geometry([[0.3, 0.5], [0.3, -0.4], [0.5, 0.0]])
     delta, h = 0.1, 20.0
-    true_ratio = math.exp(-h * g.gap) / 2.0
-    printed = 0.5 * math.exp(-h * ((1.0 - 0.5 * delta**2) * g.gap + math.sqrt(2.0) * delta))
-    corrected = 0.5 * math.exp(-h * ((1.0 - 0.5 * delta**2) * g.gap - math.sqrt(2.0) * delta))
+    true_ratio = math.exp(-h * g.delta) / 2.0
+    printed = 0.5 * math.exp(-h * ((1.0 - 0.5 * delta**2) * g.delta + math.sqrt(2.0) * delta))
+    corrected = 0.5 * math.exp(-h * ((1.0 - 0.5 * delta**2) * g.delta - math.sqrt(2.0) * delta))
     assert printed < 0.1 * true_ratio
     assert corrected >= true_ratio
 
@@ -194,5 +193,5 @@ def test_last_line_of_lemma_c3_needs_eps_below_one_half(eps, holds):
 def test_schedules_as_printed_begin_at_zero():
     """E27. R_0 k^1.2 is 0 at k = 0, and so is the length T_0 k^0.6 of the first phase."""
     assert 0.0**1.2 == 0.0
-    assert prgd.schedules.Polynomial(1.2)(0, np.ones(2), 3.0) == 3.0
+    assert prgd.schedules.Polynomial(1.2)(0, 3.0) == 3.0
     assert prgd.schedules.PolynomialPhases(5, 0.6)(1) == 5

@@ -146,5 +146,5 @@ def test_path_points_are_stationary():
     path = regularization_path(data, [1.0, 0.1, 0.01])
     problem = prgd.Problem(data.X, data.y, scale="none")
     for penalty, w in zip(path.penalty, path.w, strict=True):
-        np.testing.assert_allclose(problem.normalized_gradient(w) + penalty * w, 0.0, atol=1e-13)
+        np.testing.assert_allclose(problem.at(w).normalized_gradient + penalty * w, 0.0, atol=1e-13)
     assert (np.diff(path.R) > 0).all()

@@ -79,12 +79,12 @@ def test_agrees_with_two_solvers(oracle, seed):
 def test_is_exact_to_rounding(seed):
     Z = planted(seed)
     found = max_margin_reference(Z)
-    assert found.gap <= 1e-12
+    assert found.certificate.gap <= 1e-12
     assert max(found.kkt) <= 1e-12
-    assert found.alpha.min() >= 0.0
-    assert found.alpha.sum() == pytest.approx(1.0, abs=1e-14)
-    np.testing.assert_allclose(Z.T @ found.alpha, found.gamma_star * found.w_star, atol=1e-13)
-    assert set(np.flatnonzero(found.alpha)) <= set(found.support)
+    assert found.dual_weights.min() >= 0.0
+    assert found.dual_weights.sum() == pytest.approx(1.0, abs=1e-14)
+    np.testing.assert_allclose(Z.T @ found.dual_weights, found.gamma_star * found.w_star, atol=1e-13)
+    assert set(np.flatnonzero(found.dual_weights)) <= set(found.support)
     margins = Z @ found.w_star
     assert (margins[found.support] <= found.gamma_star + found.support_tol).all()
     assert np.delete(margins, found.support).min(initial=math.inf) == pytest.approx(found.gamma_sub)
@@ -98,7 +98,7 @@ def test_toy_in_closed_form(gamma_star):
     np.testing.assert_allclose(found.w_star, data.w_star, atol=1e-9)
     assert found.support.tolist() == [0, 1, 2]
     assert found.gamma_sub == math.inf
-    assert found.alpha[1] == pytest.approx(0.5, abs=1e-12)
+    assert found.dual_weights[1] == pytest.approx(0.5, abs=1e-12)
     assert "3 support vectors" in repr(found)
 
 
@@ -118,12 +118,12 @@ def test_a_duplicate_changes_nothing_but_the_support():
 
 def test_nearly_equal_rows_are_still_exact():
     Z = np.array([[0.3, 0.5], [0.3, 0.5 + 1e-9], [0.3, -0.4], [0.3 + 1e-12, -0.4]])
-    assert max_margin_reference(Z).gap <= 1e-12
+    assert max_margin_reference(Z).certificate.gap <= 1e-12
 
 
 def test_tiny_margins_of_raw_data():
     """The margin is 1e-8 of the largest row norm: the gap is still far below it."""
-    assert max_margin_reference(datasets.cancer()).gap < 1e-9
+    assert max_margin_reference(datasets.cancer()).certificate.gap < 1e-9
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_lattice_rows_have_exact_ties(seed):
     Z = rng.integers(-2, 4, size=(rng.integers(1, 30), rng.integers(1, 9))).astype(float)
     Z[:, 0] = rng.integers(1, 3, size=len(Z)) * (1e-6 if seed % 3 == 0 else 1.0)
     found = max_margin_reference(Z)
-    assert found.gap <= (1e-12 if seed % 3 else 1e-9)
-    assert found.alpha.min() >= 0.0
+    assert found.certificate.gap <= (1e-12 if seed % 3 else 1e-9)
+    assert found.dual_weights.min() >= 0.0
 
 
 @pytest.mark.parametrize("gamma", [1e-13, 2e-14, 1e-15])
@@ -165,7 +165,7 @@ def test_at_the_rounding_floor_the_gap_is_honest(gamma):
         weights, lower = np.zeros(40), -1e-18
         try:
             found = max_margin_reference(Z)
-            lower += found.gamma_star * (1.0 - found.gap)
+            lower += found.gamma_star * (1.0 - found.certificate.gap)
             margin = float((Z.astype(np.longdouble) @ found.w_star).min())
         except NotSeparableError as error:
             weights, margin = error.weights, 0.0

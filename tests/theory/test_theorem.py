@@ -12,8 +12,8 @@ import pytest
 
 import prgd
 from prgd import NotSeparableError, datasets
-from prgd.theory.claims import registered
-from prgd.theory.claims.cylinder import LEAST_INRADIUS
+from prgd.cli.claims import all_claims
+from prgd.theory.claims.cylinder import MIN_INRADIUS
 from prgd.theory.cylinder import Constants, favorable_cylinder
 from prgd.theory.rates import fit_rate
 from prgd.theory.samples import random_nondegenerate
@@ -43,11 +43,11 @@ VERDICTS = {
 
 @pytest.mark.parametrize(("name", "verdict"), VERDICTS.items())
 def test_claim(name, verdict):
-    assert str(registered()[name]().verdict) == verdict
+    assert str(all_claims()[name]().verdict) == verdict
 
 
 def test_all_claims_of_the_two_theorems_are_tested():
-    assert {name for name in registered() if name.startswith(("theorem-5.5", "theorem-6.1"))} == set(VERDICTS)
+    assert {name for name in all_claims() if name.startswith(("theorem-5.5", "theorem-6.1"))} == set(VERDICTS)
 
 
 def test_toy_follows_its_closed_form():
@@ -161,7 +161,7 @@ def test_scaled_rows_run_alike():
 
 def test_margin_and_direction_fall_at_one_rate():
     data = random_nondegenerate(11)
-    assert favorable_cylinder(data).rho >= LEAST_INRADIUS
+    assert favorable_cylinder(data).rho >= MIN_INRADIUS
     found = theorem_run(data)
     t, error = found.errors()
     direction = fit_rate(t, error)

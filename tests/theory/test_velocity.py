@@ -123,7 +123,7 @@ def test_field_is_what_the_points_say():
     np.testing.assert_allclose(np.linalg.norm(field.direction, axis=2), 1.0)
     w = np.array([x[6], y[1]])
     assert field.velocity[1, 6] == pytest.approx(centripetal_velocities(data, w, data.w_star)[0])
-    gradient = prgd.Problem(data.X, data.y).normalized_gradient(w)
+    gradient = prgd.Problem(data.X, data.y).at(w).normalized_gradient
     np.testing.assert_allclose(field.direction[1, 6], -gradient / np.linalg.norm(gradient))
     assert np.isnan(field.velocity[2]).all()  # y = 0 is the ray
 

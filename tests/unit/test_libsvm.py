@@ -104,8 +104,8 @@ def test_wide_indices_are_int64(tmp_path, read):
         ("2:nan", "a finite float64 value"),
         ("2:inf", "a finite float64 value"),
         ("2:3:4", "a number after the colon"),
-        ("x:3", "a whole number before the colon"),
-        ("1_0:3", "a whole number before the colon"),
+        ("x:3", "an integer before the colon"),
+        ("1_0:3", "an integer before the colon"),
         ("word", "index:value"),
         ("-3:1", "an index of at least 0"),
         ("1:9", "an index above 1"),
@@ -124,7 +124,7 @@ def test_bad_token_is_located(tmp_path, read, token, expected, block_bytes):
 @both
 @pytest.mark.parametrize(
     ("label", "expected"),
-    [("good", "a number"), ("1,2", "a number"), ("nan", "a finite number"), ("1_0", "a finite")],
+    [("good", "a number"), ("1,2", "a number"), ("nan", "a finite number"), ("1_0", "a number")],
 )
 def test_bad_label_is_located(tmp_path, read, label, expected):
     path = write(tmp_path, f"1 1:2\n{label} 1:2\n")

@@ -59,7 +59,7 @@ def test_errors_name_the_file(tmp_path):
         ("ints.npy", {}, ValueError, r"ints\.npy: holds int64"),
         ("ok.npy", {"y": y[:3]}, ValueError, "each of the 6 rows; got 3"),
         ("ok.npy", {"max_memory": 0}, ValueError, "max_memory must be a positive"),
-        ("bad.parquet", {}, ValueError, r"bad\.parquet: cannot be read"),
+        ("bad.parquet", {}, ValueError, r"bad\.parquet: expected a whole Parquet file"),
         ("null.parquet", {"label": "z"}, ValueError, "no column 'z'; its columns are a, y"),
         ("x.xyz", {}, ValueError, r"unknown kind of file\. Out of core"),
         ("none.npy", {}, FileNotFoundError, "Check the path"),

@@ -27,8 +27,9 @@ ORDER = [
     "ngd",
     "prgd_paper",
 ]
-# what of prgd can change the time of a peer that is built on it
-CORE = ("rows", "algorithms", "run.py", "problem.py", "tally.py", "losses.py", "vectors.py", "certificate.py")
+# Parts of prgd that can change the time of a peer that is built on it, and those of `prgd.max_margin`.
+CORE = ("rows", "algorithms", "loop.py", "problem.py", "tally.py", "losses.py", "norms.py", "certificate.py")
+MAX_MARGIN = (*CORE, "maxmargin", "solvers", "proofs", "arithmetic.py")
 
 
 def module(path: str | Path) -> ModuleType:
@@ -72,7 +73,7 @@ def versions(solver: type) -> dict[str, str]:
         import prgd
 
         package = Path(prgd.__file__).parent
-        parts = [*CORE, "maxmargin"] if getattr(solver, "uses_max_margin", False) else CORE
+        parts = MAX_MARGIN if getattr(solver, "uses_max_margin", False) else CORE
         for part in parts:
             files += sorted((package / part).glob("*.py")) if (package / part).is_dir() else [package / part]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files if file.is_file()))

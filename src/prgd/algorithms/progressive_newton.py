@@ -8,11 +8,12 @@ from typing import ClassVar
 
 from prgd._types import Array, Indices
 from prgd.algorithms.base import State
+from prgd.arithmetic import EPSILON
 from prgd.checks import check_positive
 from prgd.losses import EXPONENTIAL
 from prgd.norms import norm, project_ball
 from prgd.problem import NO_ROWS, Evaluation, Problem
-from prgd.solvers.active_rows import EPSILON, ActiveRows
+from prgd.solvers.active_rows import ActiveRows
 
 FORCING = 0.1  # a Newton system is solved to this fraction of its right-hand side, or to the phase's limit
 GROWTH = 4.0  # a step may leave a gradient this many times longer, if it flattens the slope along itself

@@ -1,4 +1,4 @@
-"""The command line, one file per command."""
+"""The command line: one file per command, found by its presence in this folder."""
 
 from prgd.cli.app import main
 

@@ -1,51 +1,31 @@
-"""What the commands share: reading data, options, one-line errors, tables. Quick to import."""
+"""What the commands share: options, one-line errors, the printed table. Quick to import."""
 
 from __future__ import annotations
 
-import os
-import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
 import prgd
-from prgd import datasets
-from prgd.checks import unknown
+from prgd.certificate import Certificate
+from prgd.checks import check_writable
+from prgd.result import Result
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 
-INTERRUPTED = 130  # what a shell reports for a process ended by Ctrl-C
-UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+# Exit codes; an error is 2, as for any command line.
+UNDECIDED, INTERRUPTED = 1, 130  # 130 is a shell's code for a process ended by Ctrl-C
 
-
-class BuiltIn(NamedTuple):
-    """A data set that DATA can name: how it is written, who makes it, and from which numbers."""
-
-    form: str
-    make: Callable[..., datasets.Dataset]
-    kinds: tuple[type, ...]
-    least: int
-
-
-BUILT_IN = {
-    "toy": BuiltIn("toy:MARGIN, e.g. toy:0.3", datasets.toy, (float,), 1),
-    "synthetic-one": BuiltIn("synthetic-one:SEED, e.g. synthetic-one:0", datasets.synthetic_one, (int,), 1),
-    "synthetic-two": BuiltIn("synthetic-two:SEED, e.g. synthetic-two:0", datasets.synthetic_two, (int,), 1),
-    "digits": BuiltIn("digits:A,B or digits:A,B,ROWS, e.g. digits:0,1", datasets.digits, (int,) * 3, 2),
-    "cancer": BuiltIn("cancer", datasets.cancer, (), 0),
-}
-
-
-DATA, METHOD, STOP, OUTPUT = "Data", "Algorithm", "When to stop", "Output"
+DATA, METHOD, STOP, OUTPUT = "Data", "Algorithm", "When to stop", "Output"  # panels of --help
 
 
 def option(panel: str | None, help: str, *names: str, default: str | None = None, **settings: Any) -> Any:
-    """Return an option whose default is shown even where None stands for it."""
+    """Return an option; ``default`` is the text that --help shows if None stands for the default."""
     if default is not None:
         help += rf" [dim]\[default: {default}][/dim]"
         settings["show_default"] = False
@@ -77,8 +57,8 @@ MaxMemory = Annotated[
     str | None,
     option(
         DATA,
-        "Memory of one part, with --out-of-core.",
-        default=f"{DEFAULT_MEMORY // UNITS['M']}M",
+        "Memory of the parts that are held at a time, with --out-of-core.",
+        default=f"{DEFAULT_MEMORY >> 20}M",
         metavar="SIZE",
     ),
 ]
@@ -93,23 +73,22 @@ Cluster = Annotated[
     ),
 ]
 Threads = Annotated[int | None, option(DATA, "Number of threads.", default="all cores", min=1, metavar="N")]
+Intercept = Annotated[
+    bool,
+    option(METHOD, "Fit an unpenalised intercept, or pass through the origin.", "--intercept/--no-intercept"),
+]
 Quiet = Annotated[bool, option(OUTPUT, "Print errors and warnings only.", "--quiet")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
 def say(line: str) -> None:
-    """Print one line on stderr."""
+    """Print one line on standard error."""
     print(" ".join(line.splitlines()), file=sys.stderr, flush=True)
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def one_line_errors(debug: bool) -> Iterator[None]:
-    """Turn errors and warnings into one line each on stderr; errors exit with code 2."""
+    """Turn errors and warnings into one line each on standard error; an error exits with code 2."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         say(f"Warning: {message}")
@@ -119,7 +98,7 @@ def one_line_errors(debug: bool) -> Iterator[None]:
         warnings.showwarning = show
         try:
             yield
-        except BrokenPipeError:  # the reader of our output left: Typer ends quietly
+        except BrokenPipeError:  # The reader of our output has left, and Typer ends quietly.
             raise
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
             if debug:
@@ -132,111 +111,39 @@ def one_line_errors(debug: bool) -> Iterator[None]:
             raise typer.Exit(INTERRUPTED) from None
 
 
-def parse_size(text: str) -> int:
-    """Return a number of bytes.
-
-    Examples
-    --------
-    >>> parse_size("64M")
-    67108864
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", text, re.IGNORECASE)
-    if match is None:
-        raise ValueError(f"--max-memory expects a size such as 64M or 2G; got {text!r}.")
-    return int(float(match[1]) * UNITS[match[2].upper()])
+def check_file(path: Path | None) -> None:
+    """Check that the file of ``--out`` can be written, before long work starts."""
+    if path is not None:
+        if path.is_dir():
+            raise ValueError(f"--out expects a file; {path} is a folder. Name a file in it.")
+        check_writable(path.parent)
 
 
-def _check_memory(out_of_core: bool, max_memory: str | None) -> None:
-    if max_memory is not None and not out_of_core:
-        raise ValueError("--max-memory is for --out-of-core: add that, or leave --max-memory out.")
+def load_model(path: Path, argument: str) -> Result:
+    """Return the result that ``prgd fit --out`` or ``prgd run --out`` saved, if it separates its data."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{argument} expects a file that prgd fit --out wrote; found none at {path}.")
+    result = Result.load(path)
+    if not result.margin > 0.0:
+        raise ValueError(
+            f"{path}: holds no separator to predict with. {result.status} "
+            "See prgd separability; a regularised classifier may serve on such data."
+        )
+    return result
 
 
-def open_data(
-    data: str, label: str | None, out_of_core: bool, max_memory: str | None, threads: int | None
-) -> tuple[str, dict[str, Any]]:
-    """Return the name of the data, and the arguments of `Problem` that hold its rows."""
-    _check_memory(out_of_core, max_memory)
-    dataset = built_in(data)
-    if dataset is not None:
-        for flag, given in (("--label", label is not None), ("--out-of-core", out_of_core)):
-            if given:
-                raise ValueError(f"{flag} is for files, and {data} is built in. Leave it out.")
-        return dataset.name, {"X": dataset.X, "y": dataset.y, "n_threads": threads}
-    file = data_file(data)
-    if not out_of_core:
-        dataset = datasets.load(file, label=label_column(label))
-        return dataset.name, {"X": dataset.X, "y": dataset.y, "n_threads": threads}
-    if label is not None and file.suffix.lower() != ".parquet":
-        raise ValueError(f"With --out-of-core, --label is for Parquet files only; got {file}. Leave it out.")
-    options: dict[str, Any] = {} if label is None else {"label": label}
-    if max_memory is not None:
-        options["max_memory"] = parse_size(max_memory)
-    return file.stem, {"X": prgd.open_rows(file, n_threads=threads, **options)}
+def class_names(result: Result) -> list[str]:
+    """Return the two classes as text, the one of negative scores first; rows z_i have -1 and 1."""
+    return [class_text(c) for c in ([-1, 1] if result.classes is None else result.classes.tolist())]
 
 
-@contextmanager
-def open_cluster_data(
-    cluster: str,
-    data: str,
-    label: str | None,
-    out_of_core: bool,
-    max_memory: str | None,
-    threads: int | None,
-    quiet: bool,
-) -> Iterator[tuple[str, Any]]:
-    """Give the name and the rows of files on a cluster; says where its dashboard is."""
-    if built_in(data) is not None:
-        raise ValueError(f"--cluster is for files, and {data} is built in. Leave it out.")
-    _check_memory(out_of_core, max_memory)
-    options: dict[str, Any] = {} if label is None else {"label": label}
-    if out_of_core:
-        options["max_memory"] = DEFAULT_MEMORY if max_memory is None else parse_size(max_memory)
-
-    def show(loaded: int, total: int) -> None:
-        if not quiet and sys.stderr.isatty():
-            end = "\n" if loaded == total else ""
-            print(f"\rloaded {loaded:,} of {total:,} partitions", end=end, file=sys.stderr, flush=True)
-
-    rows = prgd.open_cluster(
-        data, client=None if cluster == "local" else cluster, n_threads=threads or 1, progress=show, **options
-    )
-    with rows:
-        if not quiet:
-            say(f"dashboard: {rows.dashboard}")
-        yield Path(data).name, rows
-
-
-def data_file(data: str) -> Path:
-    """Return the path, unless the text looks more like the name of a built-in set."""
-    file = Path(data).expanduser()
-    if not file.exists() and (":" in data or not file.suffix):
-        raise unknown("file or data set", data.partition(":")[0], BUILT_IN)
-    return file
-
-
-def label_column(label: str | None) -> str | int | None:
-    """Return ``--label`` as `prgd.datasets.load` takes it: whole numbers are indices."""
-    return int(label) if label is not None and re.fullmatch(r"-?\d+", label) else label
-
-
-def built_in(text: str) -> datasets.Dataset | None:
-    """Return a built-in data set, e.g. ``digits:0,1``; None where the text names none."""
-    name, _, rest = text.partition(":")
-    if name not in BUILT_IN:
-        return None
-    form, make, kinds, least = BUILT_IN[name]
-    parts = rest.split(",") if rest else []
-    try:
-        if not least <= len(parts) <= len(kinds):
-            raise ValueError
-        numbers = [kind(part) for kind, part in zip(kinds, parts, strict=False)]
-    except ValueError:
-        raise ValueError(f"Expected {form}; got {text!r}.") from None
-    return make(*numbers)
+def class_text(label: Any) -> str:
+    """Return a class as its file had it: 1, not 1.0."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def print_table(rows: list[tuple[str, str]]) -> None:
-    """Print names and values: as a table on a terminal, one line each elsewhere."""
+    """Print names and values: as a table on a terminal, else as one line each."""
     if not sys.stdout.isatty():
         for name, value in rows:
             print(f"{name}: {value.replace(chr(10), ', ')}")
@@ -249,3 +156,13 @@ def print_table(rows: list[tuple[str, str]]) -> None:
     for name, value in rows:
         table.add_row(Text(name, style="bold"), Text(value))
     Console(highlight=False).print(table)
+
+
+def bounds(certificate: Certificate, missing: tuple[str, str]) -> list[tuple[str, str]]:
+    """Return the lines of the table with both bounds; ``missing`` has the words for no separator."""
+    lower, (why, no_gap) = certificate.lower, missing
+    return [
+        ("margin, lower bound", f"{lower:.9g}" if lower > 0.0 else f"{lower:.9g} ({why})"),
+        ("margin, upper bound", f"{certificate.upper:.9g}"),
+        ("relative gap", f"{certificate.gap:.2e}" if lower > 0.0 else no_gap),
+    ]

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from prgd.cli.common import Debug, cores, one_line_errors, option
+from prgd.cli.common import Debug, one_line_errors, option
+from prgd.threads import cores
 
 
 def reproduce_command(
@@ -46,7 +47,7 @@ def reproduce_command(
         if show_list:
             list_experiments()
             return
-        # an option takes one value: further names after --only arrive as arguments
+        # An option takes one value, so further names after --only arrive as arguments.
         wanted = [name for given in [*(only or []), *(names or [])] for name in given.split(",") if name]
         processes = cores() if jobs is None else jobs
         page = reproduce(only=wanted, quick=quick, seeds=seeds, jobs=processes, out=out, force=force)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from prgd._types import Array
 from prgd.datasets.base import Dataset
-
-Array = npt.NDArray[np.float64]
 
 PAPER_GAMMA_STAR = math.sin(math.pi / 100)
 
@@ -34,7 +32,7 @@ def toy(gamma_star: float) -> Dataset:
     Raises
     ------
     ValueError
-        When gamma_star is outside (0, 1).
+        If gamma_star is outside (0, 1).
 
     References
     ----------
@@ -77,7 +75,7 @@ def synthetic_one(seed: int, n: int = 100, gamma_star: float = PAPER_GAMMA_STAR)
     Raises
     ------
     ValueError
-        When n is below 2 or gamma_star outside (0, 1).
+        If n is below 2 or gamma_star outside (0, 1).
 
     References
     ----------
@@ -88,15 +86,12 @@ def synthetic_one(seed: int, n: int = 100, gamma_star: float = PAPER_GAMMA_STAR)
     >>> synthetic_one(seed=0)
     Dataset('synthetic_one', 100 x 2, dense float64)
     """
-    _check_gamma_star(gamma_star)
-    _check_n(n)
-    rng = np.random.default_rng(seed)
-    side = rng.choice([-1.0, 1.0], size=n - 2)
+    rng, side = _begin(seed, n, gamma_star)
     widest = math.acos(gamma_star)
     angle = rng.uniform(-widest, widest, size=n - 2)
-    # cos(acos(gamma_star)) may round below gamma_star, which would spoil the exact margin
+    # cos(acos(gamma_star)) may round below gamma_star, which would spoil the exact margin.
     drawn = np.column_stack([side * np.maximum(np.cos(angle), gamma_star), np.sin(angle)])
-    return _labelled(np.vstack([_first_two(gamma_star), drawn]), "synthetic_one", gamma_star)
+    return _dataset("synthetic_one", gamma_star, drawn)
 
 
 def synthetic_two(seed: int, n: int = 100, gamma_star: float = PAPER_GAMMA_STAR) -> Dataset:
@@ -108,22 +103,13 @@ def synthetic_two(seed: int, n: int = 100, gamma_star: float = PAPER_GAMMA_STAR)
 
     Parameters
     ----------
-    seed : int
-        Seed of ``numpy.random.default_rng``.
-    n : int
-        Number of points, at least 2.
-    gamma_star : float
-        The largest margin, strictly between 0 and 1.
+    seed, n, gamma_star
+        As for `synthetic_one`.
 
     Returns
     -------
     Dataset
         n rows of norm at most 1, with ``w_star = (1, 0)``.
-
-    Raises
-    ------
-    ValueError
-        When n is below 2 or gamma_star outside (0, 1).
 
     References
     ----------
@@ -134,17 +120,13 @@ def synthetic_two(seed: int, n: int = 100, gamma_star: float = PAPER_GAMMA_STAR)
     >>> synthetic_two(seed=0).y[:2]
     array([ 1., -1.])
     """
-    _check_gamma_star(gamma_star)
-    _check_n(n)
-    rng = np.random.default_rng(seed)
-    side = rng.choice([-1.0, 1.0], size=n - 2)
+    rng, side = _begin(seed, n, gamma_star)
     height = math.sqrt(1.0 - gamma_star**2)
     cap = np.empty((0, 2))
     while len(cap) < n - 2:
         box = rng.uniform([gamma_star, -height], [1.0, height], size=(n, 2))
         cap = np.vstack([cap, box[np.hypot(box[:, 0], box[:, 1]) <= 1.0]])
-    drawn = cap[: n - 2] * np.column_stack([side, np.ones(n - 2)])
-    return _labelled(np.vstack([_first_two(gamma_star), drawn]), "synthetic_two", gamma_star)
+    return _dataset("synthetic_two", gamma_star, cap[: n - 2] * np.column_stack([side, np.ones(n - 2)]))
 
 
 def _check_gamma_star(gamma_star: float) -> None:
@@ -155,14 +137,19 @@ def _check_gamma_star(gamma_star: float) -> None:
         )
 
 
-def _check_n(n: int) -> None:
+def _begin(seed: int, n: int, gamma_star: float) -> tuple[np.random.Generator, Array]:
+    """Return the generator and the sides of all points but the first two."""
+    _check_gamma_star(gamma_star)
     if n < 2:
         raise ValueError(f"n must be at least 2, since the first two points are given; got {n}.")
+    rng = np.random.default_rng(seed)
+    return rng, rng.choice([-1.0, 1.0], size=n - 2)
 
 
-def _first_two(gamma_star: float) -> Array:
+def _dataset(name: str, gamma_star: float, drawn: Array) -> Dataset:
+    """Return the drawn points after the two that fix the largest margin."""
     height = math.sqrt(1.0 - gamma_star**2)
-    return np.array([[gamma_star, height], [-gamma_star, height]])
+    return _labelled(np.vstack([[[gamma_star, height], [-gamma_star, height]], drawn]), name, gamma_star)
 
 
 def _labelled(X: Array, name: str, gamma_star: float) -> Dataset:

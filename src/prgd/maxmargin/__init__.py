@@ -1,5 +1,6 @@
 """The certified maximum-margin solver."""
 
-from prgd.maxmargin.solve import Round, max_margin
+from prgd.maxmargin.moves import Round
+from prgd.maxmargin.solver import max_margin
 
 __all__ = ["Round", "max_margin"]

@@ -9,43 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from prgd.reproduce.experiment import Experiment
-    from prgd.reproduce.report import Section
+    from prgd.reproduce.report.page import Section
     from prgd.reproduce.store import Store
-
-MODULES = (
-    "figure_1",
-    "figure_2",
-    "figure_3",
-    "figure_4",
-    "figure_5a",
-    "figure_5b",
-    "figure_6",
-    "table_1",
-    "table_2",
-    "schedule_sweep",
-    "growing_dimension",
-    "gated_schedule",
-)
-
-
-def experiments() -> dict[str, Experiment]:
-    """Return every experiment by name, in the order of the page.
-
-    Examples
-    --------
-    >>> list(experiments())[:2]
-    ['figure-1', 'figure-2']
-    """
-    from importlib import import_module
-
-    from prgd.reproduce.gated_schedule import available
-
-    found = [import_module(f"prgd.reproduce.{module}").EXPERIMENT for module in MODULES]
-    return {e.name: e for e in found if e.name != "gated-schedule" or available()}
 
 
 def choose(names: Iterable[str] = ()) -> list[Experiment]:
-    """Return the named experiments (default: all) in the order of the page; else say which names are near.
+    """Return the named experiments (default: all) in the order of the page.
 
     Examples
     --------
@@ -55,6 +24,7 @@ def choose(names: Iterable[str] = ()) -> list[Experiment]:
     ValueError: Unknown experiment 'figure-33'. Did you mean figure-3 or figure-6 or figure-4?
     """
     from prgd.checks import unknown
+    from prgd.reproduce.experiment import experiments
 
     known = experiments()
     wanted = [name.strip().lower().replace("_", "-").replace(" ", "-") for name in names]
@@ -66,9 +36,18 @@ def choose(names: Iterable[str] = ()) -> list[Experiment]:
 
 def list_experiments() -> None:
     """Print the name, place and title of each experiment."""
-    from prgd.reproduce.terminal import print_list
+    from prgd.reproduce.report.terminal import print_list
 
-    print_list(experiments().values())
+    print_list(choose())
+
+
+def stored_rows(name: str, out: Path) -> tuple[Any, Any] | None:
+    """Return an experiment's rows and settings from the folder of a full report; None if rows are missing."""
+    from prgd.reproduce.store import Store
+
+    (e,) = choose([name])
+    store = Store(out, e, e.settings, _say)
+    return None if store.missing() else (store.rows(), store.settings)
 
 
 def main(
@@ -114,44 +93,33 @@ def reproduce(
     """Do what `main` says, for experiments given as values."""
     import json
 
-    from prgd.reproduce import report, static
-    from prgd.reproduce.experiment import Pending
     from prgd.reproduce.facts import facts
-    from prgd.reproduce.interactive import plotly_script
     from prgd.reproduce.pool import Job, jobs_of, run_jobs
-    from prgd.reproduce.store import Store, write_atomically
-    from prgd.reproduce.terminal import print_table, print_verdicts
+    from prgd.reproduce.report import page, static
+    from prgd.reproduce.report.interactive import plotly_script
+    from prgd.reproduce.report.terminal import print_table, print_verdicts
+    from prgd.reproduce.store import Store, write_whole
 
-    plotly_script()  # fail before the work, not after, where it is not installed
+    plotly_script()  # A missing plotly is reported before the work, not after it.
     stores = [Store(out, e, e.chosen(quick, seeds), _say) for e in chosen]
-    run_jobs([job for store, tasks in _missing(stores, force) for job in jobs_of(store, tasks)], jobs, _label)
+    run_jobs([job for store, tasks in _missing(stores, force) for job in jobs_of(store, tasks)], jobs)
     options = (" --quick" if quick else "") + (f" --seeds {seeds}" if seeds is not None else "")
     sections = [_section(store, options) for store in stores]
     figures = [figure for section in sections for figure in section.figures]
     stale = [figure for figure in figures if not static.is_current(figure, out / "figures")]
-    run_jobs(
-        [Job("figures", f.name, static.save, (f, out / "figures"), lambda _: None) for f in stale],
-        jobs,
-        _label,
-    )
-    known = experiments()
-    names = "" if len(chosen) == len(known) else f" --only {' '.join(e.name for e in chosen)}"
-    command = f"prgd reproduce{names}{options}"
-    head = report.Page(
-        out, command, facts(), quick, sum(name not in {e.name for e in chosen} for name in known)
-    )
-    html = report.render(head, sections)
-    claims = [claim for claim, _ in report.judged(sections)]
-    page = out / "index.html"
-    write_atomically(page, html.encode())
-    plain = [c._asdict() if isinstance(c, Pending) else c.to_dict() for c in claims]
-    write_atomically(out / "claims.json", (json.dumps(plain, indent=1) + "\n").encode())
-    for section in sections:
-        if section.experiment.name == "table-2":
-            for table in section.tables:
-                print_table(table)
-    print_verdicts(claims, page)
-    return page
+    run_jobs([Job("figures", f.name, static.save, (f, out / "figures"), lambda _: None) for f in stale], jobs)
+    left_out = {e.name for e in choose()} - {e.name for e in chosen}
+    names = f" --only {' '.join(e.name for e in chosen)}" if left_out else ""
+    head = page.Page(out, f"prgd reproduce{names}{options}", facts(), quick, len(left_out))
+    html = page.render(head, sections)
+    claims = [claim for claim, _ in page.judged(sections)]
+    write_whole(out / "index.html", html.encode())
+    verdicts = json.dumps([claim.to_dict() for claim in claims], indent=1)
+    write_whole(out / "claims.json", f"{verdicts}\n".encode())
+    for table in (table for section in sections for table in section.tables if table.is_printed):
+        print_table(table)
+    print_verdicts(claims, out / "index.html")
+    return out / "index.html"
 
 
 def _missing(stores: Sequence[Store], force: bool) -> list[tuple[Store, list[str]]]:
@@ -166,26 +134,20 @@ def _missing(stores: Sequence[Store], force: bool) -> list[tuple[Store, list[str
 
 
 def _section(store: Store, options: str) -> Section:
-    from prgd.reproduce.report import Section
+    from prgd.reproduce.report.page import Section
 
-    e, rows = store.experiment, store.rows()
-    arguments: tuple[Any, Any] = (rows, store.settings)
-    tasks = store.manifest()["tasks"]
+    e, rows, settings = store.experiment, store.rows(), store.settings
     return Section(
-        e,
-        store.settings,
-        f"prgd reproduce --only {e.name}{options}",
-        e.reading(*arguments),
-        tuple(e.draw(*arguments)),
-        tuple(e.tables(*arguments)),
-        tuple(e.claims(*arguments)),
-        store.publish(),
-        tuple(sorted({tasks[task]["commit"] for task in store.tasks})),
+        experiment=e,
+        settings=settings,
+        command=f"prgd reproduce --only {e.name}{options}",
+        reading=e.reading(rows, settings),
+        figures=tuple(e.draw(rows, settings)),
+        tables=tuple(e.tables(rows, settings)),
+        claims=tuple(e.claims(rows, settings)),
+        files=store.publish(),
+        commits=store.commits(),
     )
-
-
-def _label(owner: str) -> str:
-    return owner
 
 
 def _say(sentence: str) -> None:

@@ -1,9 +1,10 @@
-"""What the experiments share: runs watched at every step, the times that are kept, and small statistics."""
+"""What the experiments share: methods, runs watched at every step, the times that are kept, statistics."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,14 +12,14 @@ import numpy.typing as npt
 
 from prgd._types import Array
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
+from prgd.algorithms.base import State
 from prgd.certificate import Certificate
 from prgd.loop import run
 from prgd.problem import Problem
 from prgd.reproduce.experiment import Row
 from prgd.result import Record
 from prgd.schedules import Every, Geometric, Polynomial, PolynomialPhases
-
-WARM_UP = 1000  # steps of GD before PRGD: Appendix E.1
+from prgd.theory.sampled_runs import log_times
 
 
 class Method(NamedTuple):
@@ -29,15 +30,34 @@ class Method(NamedTuple):
     is_warm: bool = False
 
 
-GD_, NGD_ = Method("GD", GD()), Method("NGD", NGD())
-EXP = Method("PRGD(exp)", PRGD(Geometric(1.2), Every(5)), is_warm=True)
-POLY = Method("PRGD(poly)", PRGD(Polynomial(1.2), Every(5)), is_warm=True)
-# Section 7.1's choice for digits; T_0 = 5 is ours, the paper gives none
-POLY_DIGITS = Method("PRGD(poly)", PRGD(Polynomial(0.6), PolynomialPhases(5, 0.6)), is_warm=True)
-DUAL, GAME = Method("dual acceleration", DualAcceleration()), Method("game dynamics", GameDynamics())
-SYNTHETIC = (GD_, NGD_, EXP, POLY, DUAL, GAME)
-DIGITS = (GD_, NGD_, Method("NGD, warm start", NGD(), is_warm=True), EXP, POLY_DIGITS, DUAL, GAME)
-GAUSSIAN = (GD_, NGD_, EXP, POLY_DIGITS, DUAL, GAME)
+@dataclass(frozen=True)
+class Schedules:
+    """The settings of both kinds of PRGD, as on the synthetic sets (Section 7.1, Appendix E.1).
+
+    PRGD(exp) has ``R_k = R_0 growth^k`` and phases of ``phase`` steps. PRGD(poly) has
+    ``R_k = R_0 (k + 1)^alpha`` and ``T_{k+1} - T_k = phase (k + 1)^beta``. Both start from ``warm_up``
+    steps of GD.
+    """
+
+    growth: float = 1.2
+    phase: int = 5
+    alpha: float = 1.2
+    beta: float = 0.0
+    warm_up: int = 1_000
+
+
+def methods(settings: Schedules) -> tuple[Method, ...]:
+    """Return the six methods that the experiments compare; PRGD has the schedules of the settings."""
+    exp = PRGD(Geometric(settings.growth), Every(settings.phase))
+    poly = PRGD(Polynomial(settings.alpha), PolynomialPhases(settings.phase, settings.beta))
+    return (
+        Method("GD", GD()),
+        Method("NGD", NGD()),
+        Method("PRGD(exp)", exp, is_warm=True),
+        Method("PRGD(poly)", poly, is_warm=True),
+        Method("dual acceleration", DualAcceleration()),
+        Method("game dynamics", GameDynamics()),
+    )
 
 
 class Watched(NamedTuple):
@@ -46,7 +66,6 @@ class Watched(NamedTuple):
     margin: Array
     lower: Array
     upper: Array
-    w: Array
 
 
 def watch(problem: Problem, algorithm: Any, w0: Any, steps: int) -> Watched:
@@ -61,40 +80,50 @@ def watch(problem: Problem, algorithm: Any, w0: Any, steps: int) -> Watched:
     """
     seen = np.full((3, steps + 1), math.nan)
 
-    def keep(now: Record, certificate: Certificate) -> None:
+    def keep(state: State, now: Record, certificate: Certificate) -> None:
         seen[:, now.t] = now.margin, certificate.lower, certificate.upper
 
-    result = run(problem, algorithm, w0, stop=steps, record=2**62, progress=keep)
-    return Watched(seen[0], seen[1], seen[2], result.w)
+    run(problem, algorithm, w0, stop=steps, record=None, observe=keep)
+    return Watched(*seen)
 
 
-def warm_start(problem: Problem, steps: int = WARM_UP, eta: float = 1.0) -> Array:
+def warm_start(problem: Problem, steps: int, eta: float = 1.0) -> Array:
     """Return w after GD's warm-up from 0."""
-    return run(problem, GD(eta), stop=steps, record=2**62).w
+    return run(problem, GD(eta), stop=steps, record=None).w
 
 
 def record_times(steps: int, per_decade: int = 60, first: int = 1) -> npt.NDArray[np.int64]:
-    """Return the steps that rows keep: evenly spaced in log t, whole, the last one included.
+    """Return the steps that rows keep: integers, evenly spaced in log t, the last step included.
 
     Examples
     --------
     >>> record_times(100, per_decade=5).tolist()
     [1, 2, 3, 4, 6, 10, 16, 25, 40, 63, 100]
     """
-    count = max(2, math.ceil(per_decade * math.log10(max(steps / first, 2)))) + 1
-    return np.unique(np.geomspace(first, steps, count).round().astype(np.int64))
+    return log_times(steps, max(2, math.ceil(per_decade * math.log10(max(steps / first, 2)))) + 1, first)
 
 
 def curve_rows(seen: Watched, times: Sequence[int] | npt.NDArray[np.int64], **columns: Any) -> list[Row]:
-    """Return one row a time: ``columns``, t, the margin and the best bounds so far."""
+    """Return one row for each time: ``columns``, t, the margin and the best bounds so far."""
     return [
         columns | {"t": int(t), "margin": seen.margin[t], "lower": seen.lower[t], "upper": seen.upper[t]}
         for t in times
     ]
 
 
+def padded(rows: Iterable[Row], columns: Sequence[str]) -> list[Row]:
+    """Return rows of several kinds with the same columns; a cell that a kind does not have is empty.
+
+    Examples
+    --------
+    >>> padded([{"kind": "fact", "value": 1.0}], ("kind", "t", "value"))
+    [{'kind': 'fact', 't': '', 'value': 1.0}]
+    """
+    return [{column: row.get(column, "") for column in columns} for row in rows]
+
+
 def lasting_passage(error: Array, level: float) -> int:
-    """Return the first step from which the error stays at most ``level``; -1 where it ends above.
+    """Return the first step from which the error stays at most ``level``; -1 if it ends above.
 
     Examples
     --------
@@ -109,7 +138,7 @@ def lasting_passage(error: Array, level: float) -> int:
 
 
 def leads_until(ours: Array, other: Array) -> int:
-    """Return the last step at which the first error is below the second; -1 where it never is.
+    """Return the last step at which the first error is below the second; -1 if it never is.
 
     Examples
     --------
@@ -149,8 +178,21 @@ def mean_interval(differences: Any, test_share: float = 0.0) -> tuple[float, flo
     return mean, mean - half, mean + half
 
 
-def band(table: Any, value: str) -> tuple[Array, Array, Array]:
-    """Return the median and the 5 and 95 % quantiles of a table with one row a seed and one column a time."""
-    pivot = table.pivot(index="seed", columns="t", values=value).to_numpy()
-    low, middle, high = np.quantile(pivot, [0.05, 0.5, 0.95], axis=0)
-    return middle, low, high
+def band(frame: Any, index: str, value: str) -> tuple[Array, Array, Array, Array]:
+    """Return the values of ``index``, and of ``value`` the median and the 5 and 95 % quantiles over seeds."""
+    pivot = frame.pivot(index="seed", columns=index, values=value)
+    low, middle, high = np.quantile(pivot.to_numpy(), [0.05, 0.5, 0.95], axis=0)
+    return pivot.columns.to_numpy(dtype=float), middle, low, high
+
+
+def span(values: Iterable[float], form: str = ",.0f") -> str:
+    """Return the smallest and the largest of some numbers in words, or the one number if they look the same.
+
+    Examples
+    --------
+    >>> span([3000.0, 1.0]), span([2.0, 2.0])
+    ('1 to 3,000', '2')
+    """
+    ordered = sorted(values)
+    low, high = format(ordered[0], form), format(ordered[-1], form)
+    return low if low == high else f"{low} to {high}"

@@ -1,51 +1,38 @@
-"""Experiment: a figure or table of the paper as a value. Compute makes rows; all else reads them."""
+"""Experiment: a figure or table of the paper as a value. ``compute`` makes rows; all else reads rows."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
+from prgd.claims import Claim, discover, registered
 from prgd.reproduce.figures import Figure, Table
-from prgd.theory.claims import Claim, Entry, Finding
 
-Row = dict[str, Any]  # column -> text, whole number or float; the same columns in every row of an experiment
+# A row maps a column to text, an integer or a float; every row of an experiment has the same columns.
+Row = dict[str, Any]
 OURS = "beyond the paper"
 
 
-class Pending(NamedTuple):
-    """A claim that has not been measured yet."""
-
-    name: str
-    where: str
-    statement: str
-    sentence: str
-    verdict: str = "not yet run"
+def one_task(settings: Any) -> Sequence[str]:
+    """Return the only task of an experiment that is computed in one piece."""
+    return ("all",)
 
 
-Judged = Claim | Pending
-
-
-def judge(name: str, where: str, statement: str, finding: Finding) -> Claim:
-    """Return the claim that a finding decides.
-
-    Examples
-    --------
-    >>> judge("one", "Section 7", "1 <= 2", Finding(1.0, 2.0, "<=", "It is.")).verdict.value
-    'holds'
-    """
-    return Entry(name, where, statement, lambda: finding)()
-
-
-def _no_tables(rows: Any, settings: Any) -> list[Table]:
+def no_tables(rows: Any, settings: Any) -> list[Table]:
+    """Return no table."""
     return []
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure or table: its settings, its tasks, and functions that compute, draw and judge.
+    """One figure or table: its settings, its tasks, and functions that compute and draw.
+
+    A file of ``prgd.reproduce`` that has an ``EXPERIMENT`` is found because it is there. The claims about
+    an experiment are the functions that are registered under its name; see `prgd.claims.claim`.
 
     Attributes
     ----------
@@ -54,36 +41,60 @@ class Experiment:
     title : str
     where : str
         The place in the paper, or `OURS`.
+    order : float
+        The experiments of the page are sorted by this number.
     settings, quick : frozen dataclass
-        Two values of one type: the full experiment, and one that takes seconds. A field ``seeds`` is the
-        number of random draws; it is the only field that does not change the rows of a task.
-    tasks : callable
-        ``settings -> names``: pieces that can be computed apart, e.g. one a seed.
+        Two values of one type, which hold every number of the experiment: the full experiment, and one
+        that takes seconds. A field ``seeds`` is the number of random draws; it is the only field that
+        does not change the rows of a task.
     compute : callable
         ``(settings, task) -> rows``; deterministic, one thread.
-    draw, tables, claims : callable
-        ``(rows, settings) -> figures, tables, judged claims``; rows is a pandas data frame.
+    draw : callable
+        ``(rows, settings) -> figures``; rows is a pandas data frame.
     reading : callable
         ``(rows, settings) -> text``: two or three sentences with figures from the rows.
+    tables : callable
+        ``(rows, settings) -> tables``.
+    tasks : callable
+        ``settings -> names``: pieces that can be computed apart, e.g. one for each seed.
     seconds : float
-        What a task takes, roughly: long ones start first.
+        The time that a task takes, roughly: long tasks start first.
     rows_of : str
-        The experiment whose rows these are, where they are shared.
+        The experiment that computes the same rows, if two experiments share them.
     """
 
     name: str
     title: str
     where: str
+    order: float
     settings: Any
     quick: Any
-    tasks: Callable[[Any], Sequence[str]]
     compute: Callable[[Any, str], list[Row]]
     draw: Callable[[Any, Any], list[Figure]]
-    claims: Callable[[Any, Any], list[Judged]]
     reading: Callable[[Any, Any], str]
-    tables: Callable[[Any, Any], list[Table]] = _no_tables
+    tables: Callable[[Any, Any], list[Table]] = no_tables
+    tasks: Callable[[Any], Sequence[str]] = one_task
     seconds: float = 1.0
     rows_of: str = ""
+
+    @classmethod
+    def of_module(cls, module: str, **more: Any) -> Experiment:
+        """Return the experiment of a module: its ``Settings`` and its functions, found by their names.
+
+        Parameters
+        ----------
+        module : str
+            ``__name__`` of the file, whose stem is the name of the experiment: ``figure_3.py`` makes
+            ``"figure-3"``. The file has ``Settings``, ``compute``, ``draw`` and ``reading``, and may have
+            ``tasks`` and ``tables``.
+        **more
+            The fields that are not functions: title, where, order, quick, seconds.
+        """
+        here = vars(sys.modules[module])
+        functions = ("compute", "draw", "reading", "tables", "tasks")
+        found = {name: here[name] for name in functions if name in here}
+        name = module.rpartition(".")[2].replace("_", "-")
+        return cls(name=name, settings=here["Settings"](), **found, **more)
 
     @property
     def rows_name(self) -> str:
@@ -94,6 +105,10 @@ class Experiment:
     def is_ours(self) -> bool:
         """Whether the paper has no such figure."""
         return self.where == OURS
+
+    def claims(self, rows: Any, settings: Any) -> list[Claim]:
+        """Return the claims about the experiment, or about the rows that it shares, measured."""
+        return [claim(rows, settings) for claim in registered((self.name, self.rows_name)).values()]
 
     def chosen(self, quick: bool, seeds: int | None) -> Any:
         """Return the settings that the command line asks for."""
@@ -106,6 +121,24 @@ class Experiment:
         """Return a hash of all that decides the rows of a task: the settings without ``seeds``."""
         import prgd
 
-        values = {name: value for name, value in asdict(settings).items() if name != "seeds"}
+        values = {name: value for name, value in settings_of(settings).items() if name != "seeds"}
         text = json.dumps([self.rows_name, prgd.__version__, values], sort_keys=True, default=repr)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def settings_of(settings: Any) -> dict[str, Any]:
+    """Return the fields of a settings value; algorithms and schedules stay values, whose repr says all."""
+    return {field.name: getattr(settings, field.name) for field in fields(settings)}
+
+
+def experiments() -> dict[str, Experiment]:
+    """Return every experiment by name, in the order of the page.
+
+    Examples
+    --------
+    >>> list(experiments())[:2]
+    ['figure-1', 'figure-2']
+    """
+    modules = discover("prgd.reproduce")
+    found: list[Experiment] = [module.EXPERIMENT for module in modules if hasattr(module, "EXPERIMENT")]
+    return {e.name: e for e in sorted(found, key=lambda e: e.order)}

@@ -13,6 +13,7 @@ from typing import Any
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib", "plotly")
 
 
+@cache
 def facts() -> dict[str, Any]:
     """Return versions and machine as JSON can hold them.
 
@@ -21,30 +22,21 @@ def facts() -> dict[str, Any]:
     >>> sorted(facts())
     ['machine', 'versions']
     """
-    return {"versions": _versions(), "machine": _machine()}
-
-
-@cache
-def _versions() -> dict[str, str]:
     import prgd
 
-    found = {"prgd": prgd.__version__, "python": platform.python_version()}
+    versions = {"prgd": prgd.__version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = importlib.metadata.version(package)
+            versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
-            found[package] = "missing"
-    return found
-
-
-@cache
-def _machine() -> dict[str, Any]:
-    return {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()}
+            versions[package] = "missing"
+    machine = {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()}
+    return {"versions": versions, "machine": machine}
 
 
 @cache
 def commit() -> str:
-    """Return the git commit of the source, with a plus sign where files changed since; else ``"unknown"``."""
+    """Return the git commit of the source, with a plus sign if files changed since; else ``"unknown"``."""
     folder = Path(__file__).parent
 
     def ask(*command: str) -> str:
@@ -54,7 +46,7 @@ def commit() -> str:
         return found.stdout.strip()
 
     try:
-        # an installed copy may lie inside some other repository, which does not track it
+        # An installed copy may lie inside some other repository, which does not track it.
         ask("ls-files", "--error-unmatch", Path(__file__).name)
         return ask("rev-parse", "--short=12", "HEAD") + (
             "+" if ask("status", "--porcelain", "--", "../..") else ""

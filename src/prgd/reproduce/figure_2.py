@@ -7,39 +7,26 @@ from typing import Any
 
 import numpy as np
 
+from prgd.claims import Finding, claim
 from prgd.problem import Problem
-from prgd.reproduce.experiment import Experiment, Judged, Row, judge
-from prgd.reproduce.figures import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    Figure,
-    Line,
-    Panel,
-    Space,
-    Style,
-)
-from prgd.theory.claims import Finding
+from prgd.reproduce import figures as fig
+from prgd.reproduce.curves import padded
+from prgd.reproduce.experiment import Experiment, Row
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.velocity import centripetal_velocities, decompose
 
 COLUMNS = ("kind", "distance", "height", "x", "y", "z", "value", "low", "high")
 STYLES = {
-    "w_star": Style(VERMILLION),
-    "w": Style(BLACK),
-    "-grad L / L": Style(PURPLE),
-    "centripetal part": Style(ORANGE),
+    "w_star": fig.Style(fig.VERMILLION),
+    "w": fig.Style(fig.BLACK),
+    "-grad L / L": fig.Style(fig.PURPLE),
+    "centripetal part": fig.Style(fig.ORANGE),
 }
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A random set in three dimensions whose support vectors span, and where to look at it."""
+    """A random set in three dimensions whose support vectors span it, and the points that are drawn."""
 
     seed: int = 16
     distance: float = 2.0
@@ -57,7 +44,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     frame, _ = np.linalg.qr(np.column_stack([data.w_star, np.eye(3)]))
     frame = np.column_stack([frame[:, 1], frame[:, 2], data.w_star])
     w = _at(frame, settings.distance, settings.height, settings.angle)
-    descent = -problem.normalized_gradient(w)
+    descent = -problem.at(w).normalized_gradient
     _, off = decompose(w, data.w_star)
     inward = -off / np.linalg.norm(off)
     arrows = {
@@ -76,24 +63,16 @@ def compute(settings: Settings, task: str) -> list[Row]:
             W = np.array([_at(frame, distance, height, turn) for turn in turns])
             velocity = centripetal_velocities(data, W, data.w_star)
             low, middle, high = float(velocity.min()), float(np.median(velocity)), float(velocity.max())
-            rows.append(
-                {
-                    "kind": "ring",
-                    "distance": distance,
-                    "height": height,
-                    "value": middle,
-                    "low": low,
-                    "high": high,
-                }
-            )
-    return [{column: row.get(column, "") for column in COLUMNS} for row in rows]
+            ring = {"kind": "ring", "distance": distance, "height": height}
+            rows.append(ring | {"value": middle, "low": low, "high": high})
+    return padded(rows, COLUMNS)
 
 
 def _at(frame: Any, distance: float, height: float, angle: float) -> Any:
     return frame @ np.array([distance * np.cos(angle), distance * np.sin(angle), height])
 
 
-def draw(rows: Any, settings: Settings) -> list[Figure]:
+def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
     """Return the picture in space, and the velocity against the distance from the ray."""
     phi = _velocity(rows)
     alt = (
@@ -103,7 +82,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
         "positive farther out."
     )
     return [
-        Figure("figure-2", "Centripetal velocity", alt, (_space(rows, settings), _rings(rows)), columns=2)
+        fig.Figure("figure-2", "Centripetal velocity", alt, (_space(rows, settings), _rings(rows)), columns=2)
     ]
 
 
@@ -111,10 +90,10 @@ def _velocity(rows: Any) -> float:
     return float(rows[rows.kind == "centripetal part"].value.iloc[0])
 
 
-def _space(rows: Any, settings: Settings) -> Panel:
+def _space(rows: Any, settings: Settings) -> fig.Panel:
     tip = {kind: rows[rows.kind == kind].iloc[0][["x", "y", "z"]].to_numpy(dtype=float) for kind in STYLES}
     w, top = tip["w"], 1.35 * settings.height
-    # rows have norm at most 1, and so have these two: draw them twice as long
+    # Rows have norm at most 1, and so have the two arrows at w: they are drawn twice as long.
     marks: list[Any] = [
         _arrow("w_star", np.zeros(3), np.array([0.0, 0.0, top]), 5.0),
         _arrow("w", np.zeros(3), w, 3.0),
@@ -124,28 +103,34 @@ def _space(rows: Any, settings: Settings) -> Panel:
     turns = np.linspace(0.0, 2.0 * np.pi, 61)
     x, y = settings.distance * np.cos(turns), settings.distance * np.sin(turns)
     for height in (0.0, settings.height, top):
-        style = Style(GREY, "dot")
-        marks.append(Space("cylinder around the ray", x, y, np.full(turns.size, height), style, 1.5))
-    return Panel(
+        level = np.full(turns.size, height)
+        marks.append(fig.Space("cylinder around the ray", x, y, level, 1.5, style=fig.Style(fig.GREY, "dot")))
+    return fig.Panel(
         "At one point w in R^3 (arrows at w drawn twice as long)", tuple(marks), "", "", "along w_star"
     )
 
 
-def _arrow(name: str, start: Any, end: Any, width: float) -> Space:
+def _arrow(name: str, start: Any, end: Any, width: float) -> fig.Space:
     x, y, z = np.column_stack([start, end])
-    return Space(name, x, y, z, STYLES[name], width, is_arrow=True)
+    return fig.Space(name, x, y, z, width, is_arrow=True, style=STYLES[name])
 
 
-def _rings(rows: Any) -> Panel:
+def _rings(rows: Any) -> fig.Panel:
     rings = rows[rows.kind == "ring"]
     marks: list[Any] = []
-    styles = (Style(SKY, "dot", "square"), Style(BLUE, "dash", "diamond"), Style(GREEN, "solid", "circle"))
+    styles = (
+        fig.Style(fig.SKY, "dot", "square"),
+        fig.Style(fig.BLUE, "dash", "diamond"),
+        fig.Style(fig.GREEN, "solid", "circle"),
+    )
     for height, style in zip(rings.height.unique(), styles, strict=False):
         some = rings[rings.height == height]
-        marks.append(Line(f"height {height:g}", some.distance.to_numpy(), some.low.to_numpy(), style))
+        marks.append(
+            fig.Line(f"height {height:g}", some.distance.to_numpy(), some.low.to_numpy(), style=style)
+        )
     ends = [float(rings.distance.min()), float(rings.distance.max())]
-    marks.append(Line("zero", ends, [0.0, 0.0], Style(GREY, "solid"), 1.0, False))
-    return Panel(
+    marks.append(fig.Line("zero", ends, [0.0, 0.0], 1.0, has_markers=False, style=fig.Style(fig.GREY)))
+    return fig.Panel(
         "Smallest velocity on the ring at each distance",
         tuple(marks),
         "distance from the ray, ||P_perp w||",
@@ -155,33 +140,34 @@ def _rings(rows: Any) -> Panel:
     )
 
 
-def claims(rows: Any, settings: Settings) -> list[Judged]:
-    """Return the verdict on Section 5's favourable region, as far as one set shows it."""
+def _favourable(rows: Any) -> tuple[Any, float]:
+    """Return the highest rings, and the distance from which on the smallest velocity on them is positive."""
     rings = rows[(rows.kind == "ring") & (rows.height == rows.height.max())]
     positive = rings[rings.low > 0.0]
-    begins = float(positive.distance.min()) if len(positive) else float("inf")
+    return rings, float(positive.distance.min()) if len(positive) else float("inf")
+
+
+@claim(
+    "section-5-favorable",
+    where="Section 5, Figure 2",
+    statement="Far enough from the max-margin ray the centripetal velocity has a positive lower bound.",
+    experiment="figure-2",
+)
+def velocity_is_positive_far_from_the_ray(rows: Any, settings: Settings) -> Finding:
+    """Find the ring whose smallest velocity is largest, on one set."""
+    rings, begins = _favourable(rows)
     best = rings.loc[rings.low.idxmax()]
-    return [
-        judge(
-            "section-5-favorable",
-            "Section 5, Figure 2",
-            "Far enough from the max-margin ray the centripetal velocity has a positive lower bound.",
-            Finding(
-                float(best.low),
-                0.0,
-                ">",
-                f"At height {best.height:g} the smallest velocity on the ring is negative up to a distance "
-                f"of {begins:.2g} from the ray and positive beyond; at distance {best.distance:.2g} it is "
-                f"{best.low:.2g}. One random set; prgd claims tests Theorem 5.5 on many.",
-            ),
-        )
-    ]
+    return Finding(
+        (float(best.low), ">", 0.0),
+        f"At height {best.height:g} the smallest velocity on the ring is negative up to a distance of "
+        f"{begins:.2g} from the ray and positive beyond; at distance {best.distance:.2g} it is "
+        f"{best.low:.2g}. One random set; prgd claims tests Theorem 5.5 on many.",
+    )
 
 
 def reading(rows: Any, settings: Settings) -> str:
     """Return what the figure shows, in figures."""
-    rings = rows[(rows.kind == "ring") & (rows.height == rows.height.max())]
-    begins = float(rings[rings.low > 0.0].distance.min())
+    _, begins = _favourable(rows)
     return (
         "At the point drawn the part of the normalized gradient that points at the ray is "
         f"{_velocity(rows):.2g}. On rings around the ray the smallest such velocity is negative up to a "
@@ -190,16 +176,6 @@ def reading(rows: Any, settings: Settings) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    name="figure-2",
-    title="Centripetal velocity",
-    where="Figure 2, Section 5",
-    settings=Settings(),
-    quick=Settings(angles=60),
-    tasks=lambda settings: ("space",),
-    compute=compute,
-    draw=draw,
-    claims=claims,
-    reading=reading,
-    seconds=1.0,
+EXPERIMENT = Experiment.of_module(
+    __name__, order=2, title="Centripetal velocity", where="Figure 2, Section 5", quick=Settings(angles=60)
 )

@@ -1,33 +1,58 @@
-"""Figure 4: margin errors on the digits, with the exact gamma_star and to where the order changes."""
+"""Figure 4: margin errors on the digits, with the exact gamma_star and until the methods change places."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from prgd.algorithms import NGD
 from prgd.datasets import digits
 from prgd.problem import Problem
-from prgd.reproduce.curves import DIGITS, WARM_UP, curve_rows, leads_until, record_times, warm_start, watch
+from prgd.reproduce import curves as shared
+from prgd.reproduce.curves import (
+    Method,
+    Schedules,
+    curve_rows,
+    leads_until,
+    padded,
+    record_times,
+    warm_start,
+    watch,
+)
 from prgd.reproduce.experiment import Experiment, Row
-from prgd.reproduce.figure_4_reading import claims, crossings, reading, tables
-from prgd.reproduce.figures import GREY, Figure, Line, Note, Panel, Style, floored, log_log, style_of, thinned
+from prgd.reproduce.figure_4_reading import crossings, reading, tables
+from prgd.reproduce.figures import GREY, Figure, Line, Note, Panel, Style, floored, log_log, thinned
 from prgd.theory import assumptions
+
+__all__ = ["EXPERIMENT", "Settings", "compute", "draw", "reading", "tables", "tasks"]
 
 COLUMNS = ("kind", "set", "rows", "method", "t", "margin", "lower", "upper", "name", "value")
 PAPER = ("GD", "NGD", "PRGD(exp)", "PRGD(poly)")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Horizons: ``early`` is what the paper's figure may show, ``ngd_steps`` its "sufficiently trained"."""
+class Settings(Schedules):
+    """The exponents of PRGD(poly), and horizons.
 
+    ``early`` is what the paper's figure may show, ``ngd_steps`` its "sufficiently trained".
+    """
+
+    alpha: float = 0.6  # Section 7.1: alpha = beta = 0.6 on the digits
+    beta: float = 0.6
+    phase: int = 5  # T_0 is ours, the paper gives none
     early: int = 1_000
     steps: int = 20_000
     ngd_steps: int = 100_000
-    warm_up: int = WARM_UP
     pairs: tuple[tuple[int, int], ...] = ((0, 1), (0, 4))
-    rows: tuple[int, ...] = (300, 0)  # 0: all
+    rows: tuple[int, ...] = (300, 0)  # the first so many rows of a pair; 0 stands for all
+
+
+def methods(settings: Settings) -> tuple[Method, ...]:
+    """Return the methods of every experiment, and NGD from PRGD's warm start."""
+    gd, ngd, *others = shared.methods(settings)
+    return (gd, ngd, Method("NGD, warm start", NGD(), is_warm=True), *others)
 
 
 def tasks(settings: Settings) -> list[str]:
@@ -47,7 +72,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     base = {"set": f"digit-{pair}", "rows": n}
     rows: list[Row] = []
     error: dict[str, Any] = {}
-    for method in DIGITS:
+    for method in methods(settings):
         steps = settings.ngd_steps if method.name == "NGD" else settings.steps
         seen = watch(problem, method.algorithm, warm if method.is_warm else None, steps)
         rows += curve_rows(seen, record_times(steps), **base, kind="curve", method=method.name)
@@ -68,7 +93,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
         "exp leads NGD until": leads_until(error["PRGD(exp)"][1:], ngd[1 : poly.size]) + 1,
     }
     rows += [base | {"kind": "fact", "name": name, "value": float(value)} for name, value in facts.items()]
-    return [{column: row.get(column, "") for column in COLUMNS} for row in rows]
+    return padded(rows, COLUMNS)
 
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:
@@ -77,11 +102,6 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     early = [_early(rows, settings, key) for key in sets if key[1] != "all"]
     long = [_long(rows, settings, key) for key in sets]
     first = next(iter(sets))
-    checks = [
-        _counted(rows, settings, first),
-        _upper(rows, settings, first),
-        _approximate(rows, settings, first),
-    ]
     c = sets[first]
     return [
         Figure(
@@ -107,13 +127,9 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
             "Left: with its warm-up counted PRGD(poly) never leads NGD. Middle: certified upper bounds, "
             "which fall like the margin errors. Right: the margin error measured with the margin of a long "
             "NGD run in place of gamma_star; the curves drop off where they come near that margin.",
-            tuple(checks),
+            tuple(_checks(rows, settings, first)),
         ),
     ]
-
-
-def _curves(rows: Any, key: tuple[str, str]) -> Any:
-    return rows[(rows.kind == "curve") & (rows["set"] == key[0]) & (rows["rows"].astype(str) == key[1])]
 
 
 def _name(key: tuple[str, str]) -> str:
@@ -121,28 +137,37 @@ def _name(key: tuple[str, str]) -> str:
 
 
 def _lines(
-    curves: Any, methods: Any, most: int, gamma_star: float, shift: int = 0, upper: bool = False
+    rows: Any,
+    key: tuple[str, str],
+    names: Iterable[str],
+    last: int,
+    error: Callable[[Any], Any],
+    warm_up: int = 0,
 ) -> tuple[Line, ...]:
+    """Return the error of each method up to step ``last``; PRGD begins at step ``warm_up``."""
+    curves = rows[(rows.kind == "curve") & (rows["set"] == key[0]) & (rows["rows"].astype(str) == key[1])]
     lines = []
-    for method in methods:
-        some = curves[(curves.method == method) & (curves.t <= most)]
-        error = some.upper - gamma_star if upper else gamma_star - some.margin
-        moved = some.t.to_numpy() + (shift if method in ("PRGD(exp)", "PRGD(poly)") else 0)
-        lines.append(thinned(Line(method, moved, floored(error), style_of(method))))
+    for name in names:
+        some = curves[(curves.method == name) & (curves.t <= last)]
+        t = some.t.to_numpy() + (warm_up if name.startswith("PRGD") else 0)
+        values = error(some)
+        lines.append(thinned(Line(name, t[values.notna()], floored(values.dropna()))))
     return tuple(lines)
 
 
 def _early(rows: Any, settings: Settings, key: tuple[str, str]) -> Panel:
     gamma_star = crossings(rows)[key]["gamma_star"]
-    marks = _lines(_curves(rows, key), PAPER, settings.early, gamma_star)
+    marks = _lines(rows, key, PAPER, settings.early, lambda some: gamma_star - some.margin)
     return Panel(_name(key), marks, "step t, warm-up left out", "gamma_star - gamma(w(t))", y_log=True)
 
 
 def _long(rows: Any, settings: Settings, key: tuple[str, str]) -> Panel:
     fact = crossings(rows)[key]
     gamma_star, at = fact["gamma_star"], fact["leads NGD until"]
-    marks = _lines(_curves(rows, key), [m.name for m in DIGITS], settings.steps, gamma_star)
-    wall = Line("NGD overtakes PRGD(poly)", [at, at], [1e-8, 1.0], Style(GREY, "dash"), 1.2, False)
+    names = [method.name for method in methods(settings)]
+    marks = _lines(rows, key, names, settings.steps, lambda some: gamma_star - some.margin)
+    dashes = Style(GREY, "dash")
+    wall = Line("NGD overtakes PRGD(poly)", [at, at], [1e-8, 1.0], 1.2, has_markers=False, style=dashes)
     note = Note(math.log10(at), math.log10(3e-8), f"t = {at:,.0f}")
     return log_log(
         _name(key),
@@ -155,59 +180,33 @@ def _long(rows: Any, settings: Settings, key: tuple[str, str]) -> Panel:
     )
 
 
-def _counted(rows: Any, settings: Settings, key: tuple[str, str]) -> Panel:
-    gamma_star = crossings(rows)[key]["gamma_star"]
-    methods = [m.name for m in DIGITS if m.name != "NGD, warm start"]
-    marks = _lines(_curves(rows, key), methods, settings.steps, gamma_star, settings.warm_up)
-    return log_log(
-        "Warm-up counted",
-        marks,
-        "step t, warm-up counted",
-        "gamma_star - gamma(w(t))",
-        1e-8,
-        is_ours=True,
+def _checks(rows: Any, settings: Settings, key: tuple[str, str]) -> list[Panel]:
+    """Return three panels: the warm-up counted, the upper bounds, and the paper's own gamma_star."""
+    fact = crossings(rows)[key]
+    gamma_star, gamma_ngd, last = fact["gamma_star"], fact["gamma_ngd"], settings.steps
+    names = [method.name for method in shared.methods(settings)]
+    left_out, error = "step t, warm-up left out", "gamma_star - gamma(w(t))"
+    counted = _lines(rows, key, names, last, lambda some: gamma_star - some.margin, settings.warm_up)
+    upper = _lines(rows, key, names, last, lambda some: some.upper - gamma_star)
+    # Steps at which the margin exceeds that of NGD have no place on a logarithmic axis.
+    near = _lines(
+        rows, key, PAPER, last, lambda some: (gamma_ngd - some.margin).where(some.margin < gamma_ngd)
     )
+    own = f"The paper's gamma_star: NGD at {settings.ngd_steps:,} steps"
+    return [
+        log_log("Warm-up counted", counted, "step t, warm-up counted", error, 1e-8, is_ours=True),
+        log_log(
+            "Certified upper bound", upper, left_out, "smallest upper bound - gamma_star", 1e-8, is_ours=True
+        ),
+        log_log(own, near, left_out, "gamma_NGD - gamma(w(t))", 1e-8),
+    ]
 
 
-def _upper(rows: Any, settings: Settings, key: tuple[str, str]) -> Panel:
-    gamma_star = crossings(rows)[key]["gamma_star"]
-    methods = [m.name for m in DIGITS if m.name != "NGD, warm start"]
-    marks = _lines(_curves(rows, key), methods, settings.steps, gamma_star, upper=True)
-    return log_log(
-        "Certified upper bound",
-        marks,
-        "step t, warm-up left out",
-        "smallest upper bound - gamma_star",
-        1e-8,
-        is_ours=True,
-    )
-
-
-def _approximate(rows: Any, settings: Settings, key: tuple[str, str]) -> Panel:
-    gamma_ngd = crossings(rows)[key]["gamma_ngd"]
-    curves = _curves(rows, key)
-    curves = curves[curves.margin < gamma_ngd]
-    marks = _lines(curves, PAPER, settings.steps, gamma_ngd)
-    return log_log(
-        f"The paper's gamma_star: NGD at {settings.ngd_steps:,} steps",
-        marks,
-        "step t, warm-up left out",
-        "gamma_NGD - gamma(w(t))",
-        1e-8,
-    )
-
-
-EXPERIMENT = Experiment(
-    name="figure-4",
+EXPERIMENT = Experiment.of_module(
+    __name__,
+    order=4,
     title="Margin maximization on the digits",
     where="Figure 4, Section 7.1",
-    settings=Settings(),
     quick=Settings(steps=3_000, ngd_steps=5_000, rows=(300,)),
-    tasks=tasks,
-    compute=compute,
-    draw=draw,
-    claims=claims,
-    reading=reading,
-    tables=tables,
     seconds=8.0,
 )

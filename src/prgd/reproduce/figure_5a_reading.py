@@ -1,19 +1,20 @@
-"""What Figure 5a's rows say: paired differences, the table, the verdicts and the sentences."""
+"""What follows from Figure 5a's rows: paired differences, the table, the claims and the sentences."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
+from prgd.claims import Finding, claim
 from prgd.reproduce.curves import mean_interval
-from prgd.reproduce.experiment import Judged, judge
 from prgd.reproduce.figures import Table
-from prgd.theory.claims import Finding
 
 METHODS = ("GD", "NGD", "PRGD(poly)", "dual acceleration", "game dynamics")
 SCALINGS = ("raw", "standardised")
 TEST_SHARE = 114 / 341  # rows for testing over rows for training
 WHERE = "Section 7.2, Figure 5a"
+figure_5a_claim = partial(claim, where=WHERE, experiment="figure-5a")
 
 
 def curves_of(rows: Any, scaling: str) -> Any:
@@ -31,7 +32,7 @@ def difference(
 ) -> tuple[float, float, float]:
     """Return PRGD's mean accuracy less another method's at step t (default: the last), with its interval.
 
-    PRGD is taken ``later`` steps later: its warm-up is left out where that is the warm-up.
+    PRGD is taken ``later`` steps later; its warm-up is left out if that is the number of warm-up steps.
     """
     some = curves_of(rows, scaling)
     t = int(some.t.max()) if t is None else t
@@ -54,8 +55,8 @@ def points(d: tuple[float, float, float]) -> str:
 
 def early(settings: Any) -> int:
     """Return a small budget that was recorded: the last time up to a fifth of the whole."""
-    most = max(settings.steps // 5, settings.times[0])
-    return int(max(t for t in settings.times if t <= most))
+    last = max(settings.steps // 5, settings.times[0])
+    return int(max(t for t in settings.times if t <= last))
 
 
 def tables(rows: Any, settings: Any) -> list[Table]:
@@ -91,32 +92,29 @@ def tables(rows: Any, settings: Any) -> list[Table]:
     ]
 
 
-def claims(rows: Any, settings: Any) -> list[Judged]:
-    """Return the verdicts on Section 7.2's two statements about Cancer."""
-    return [_separable(rows), _better(rows, settings)]
-
-
-def _separable(rows: Any) -> Judged:
+@figure_5a_claim(
+    "section-7.2-cancer-separable",
+    "The Cancer set is not linearly separable.",
+)
+def cancer_is_not_separable(rows: Any, settings: Any) -> Finding:
+    """Ask for a positive margin through the origin, certified and in exact arithmetic."""
     facts = rows[rows.kind == "fact"]
     f = dict(zip(facts.name, facts.value, strict=True))
-    return judge(
-        "section-7.2-cancer-separable",
-        WHERE,
-        "The Cancer set is not linearly separable.",
-        Finding(
-            f["margin"],
-            0.0,
-            "<=",
-            f"All {f['n']:.0f} rows are separable, even through the origin and without scaling: the "
-            f"certified margin is {f['margin']:.4e} (relative gap {f['gap']:.0e}), "
-            f"{f['margin'] / f['largest norm']:.1e} of the largest row norm, with {f['support']:.0f} "
-            "support vectors. In exact rational arithmetic the smallest y <w, x> of the w returned is "
-            f"{f['smallest exact margin']:.3g}, above 0.",
-        ),
+    return Finding(
+        (f["margin"], "<=", 0.0),
+        f"All {f['n']:.0f} rows are separable, even through the origin and without scaling: the certified "
+        f"margin is {f['margin']:.4e} (relative gap {f['gap']:.0e}), {f['margin'] / f['largest norm']:.1e} "
+        f"of the largest row norm, with {f['support']:.0f} support vectors. In exact rational arithmetic the "
+        f"smallest y <w, x> of the w returned is {f['smallest exact margin']:.3g}, above 0.",
     )
 
 
-def _better(rows: Any, settings: Any) -> Judged:
+@figure_5a_claim(
+    "section-7.2-cancer",
+    "PRGD generalizes better than GD and NGD on Cancer.",
+)
+def prgd_generalizes_better(rows: Any, settings: Any) -> Finding:
+    """Compare test accuracies at the end, paired by split, on both scalings."""
     end = {(s, other): difference(rows, s, other) for s in SCALINGS for other in ("NGD", "GD")}
     t = early(settings)
     soon = {s: points(difference(rows, s, "NGD", t)) for s in SCALINGS}
@@ -126,21 +124,14 @@ def _better(rows: Any, settings: Any) -> Judged:
         later = f" ({left_out} on raw ones with its warm-up left out)"
     above = sum(low > 0.0 for _, low, _ in end.values())
     raw, scaled = ({other: points(end[s, other]) for other in ("NGD", "GD")} for s in SCALINGS)
-    return judge(
-        "section-7.2-cancer",
-        WHERE,
-        "PRGD generalizes better than GD and NGD on Cancer.",
-        Finding(
-            min(low for _, low, _ in end.values()),
-            0.0,
-            ">",
-            f"Over {splits(rows)} splits, every method tuned over as many settings, the test accuracy of "
-            f"PRGD after {settings.steps:,} steps less NGD's is {scaled['NGD']} and less GD's "
-            f"{scaled['GD']} on standardised features, and {raw['NGD']} and {raw['GD']} on raw ones. At "
-            f"{t} steps it is, less NGD's, {soon['raw']} on raw features{later} and {soon['standardised']} "
-            f"on standardised ones. At the end {above} of {len(end)} intervals lie above 0. The paper gives "
-            "neither its preprocessing nor its budget.",
-        ),
+    return Finding(
+        (min(low for _, low, _ in end.values()), ">", 0.0),
+        f"Over {splits(rows)} splits, every method tuned over as many settings, the test accuracy of PRGD "
+        f"after {settings.steps:,} steps less NGD's is {scaled['NGD']} and less GD's {scaled['GD']} on "
+        f"standardised features, and {raw['NGD']} and {raw['GD']} on raw ones. At {t} steps it is, less "
+        f"NGD's, {soon['raw']} on raw features{later} and {soon['standardised']} on standardised ones. At "
+        f"the end {above} of {len(end)} intervals lie above 0. The paper gives neither its preprocessing nor "
+        "its budget.",
     )
 
 

@@ -10,20 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from prgd.claims import Finding, Verdict, claim
 from prgd.reproduce.curves import mean_interval
-from prgd.reproduce.experiment import Experiment, Judged, Pending, Row, judge
-from prgd.reproduce.figures import Band, Figure, Line, Panel, Table, style_of
-from prgd.theory.claims import Finding
+from prgd.reproduce.experiment import Experiment, Row
+from prgd.reproduce.figures import Band, Figure, Line, Panel, Table
 
 REQUIRED = ("setting", "method", "seed", "epoch", "test_accuracy")
 METHODS = ("GD", "NGD", "PRGD")
-WHERE = "Section 7.2, Figure 5b"
-STATEMENT = "PRGD generalizes better than GD and NGD for VGG-16 on CIFAR-10."
 NOT_RUN = "No rows are stored yet: the runs need a GPU."
 TRAINING = ("step", "log_train_loss", "normalized_margin")
-AT_PAPER_RATE = ", rate "  # in the name of a setting at the paper's base rate, where no rate was tuned
-DEGREE = 16  # of VGG-16 in its parameters: one for each layer
-SHOWN = 0.15  # of the accuracy, below the best one: where the methods differ
+AT_PAPER_RATE = ", rate "  # marks the name of a setting at the paper's base rate, which was not tuned
+DEGREE = 16  # VGG-16 is homogeneous of this degree in its parameters: one for each layer
+SHOWN = 0.15  # range of accuracies below the best one that is drawn: the methods differ there
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ def current(name: str = "data/figure-5b.csv") -> Settings:
 
 
 def compute(settings: Settings, task: str) -> list[Row]:
-    """Return the stored rows, checked; one row that says so where there are none."""
+    """Return the stored rows, checked; one row of empty values if there are none."""
     content = _content(settings.file)
     if not content:
         return [{name: "none" if name in ("setting", "method") else -1 for name in REQUIRED}]
@@ -87,7 +85,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     alt = "Test accuracy against epochs, mean and range over seeds. " + _sentence(_differences(rows))
     figures = [Figure("figure-5b", "VGG-16 on CIFAR-10", alt, tuple(panels), columns=2)]
     if set(TRAINING) <= set(rows.columns):
-        # in the log frame: the loss itself may underflow
+        # The loss itself may underflow, so its logarithm is drawn.
         rows = rows.assign(
             log_ten=rows.log_train_loss / math.log(10.0), root=_signed_root(rows.normalized_margin)
         )
@@ -119,9 +117,8 @@ def _panel(rows: Any, setting: Any, title: str, x: str, y: str, label: str, **mo
         if len(some):
             values = some.groupby(x)[y]
             mean, t = values.mean(), values.mean().index.to_numpy(dtype=float)
-            style = style_of(method)
-            marks.append(Band(method, t, values.min().to_numpy(), values.max().to_numpy(), style))
-            marks.append(Line(method, t, mean.to_numpy(), style, has_markers=False))
+            marks.append(Band(method, t, values.min().to_numpy(), values.max().to_numpy()))
+            marks.append(Line(method, t, mean.to_numpy(), has_markers=False))
     return Panel(title, tuple(marks), x, label, **more)
 
 
@@ -151,7 +148,7 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
 
 
 def _tuning(settings: Settings) -> list[Table]:
-    """Return the accuracy of every rate on the validation split, where it is stored."""
+    """Return the accuracy of every rate on the validation split, if it is stored."""
     found = list(csv.DictReader(_content(settings.tuning).decode().splitlines()))
     if not found or "chosen" not in found[0]:
         return []
@@ -197,24 +194,26 @@ def _sentence(found: dict[str, tuple[float, float, float]]) -> str:
     )
 
 
-def claims(rows: Any, settings: Settings) -> list[Judged]:
-    """Return the verdict, or say that the runs are missing."""
-    name = "section-7.2-vgg"
+@claim(
+    "section-7.2-vgg",
+    where="Section 7.2, Figure 5b",
+    statement="PRGD generalizes better than GD and NGD for VGG-16 on CIFAR-10.",
+    experiment="figure-5b",
+)
+def prgd_generalizes_better(rows: Any, settings: Settings) -> Finding:
+    """Compare test accuracies at the last epoch, paired by seed; NOT_RUN if rows are missing."""
     if not _is_run(rows):
-        return [Pending(name, WHERE, STATEMENT, NOT_RUN)]
+        return Finding(Verdict.NOT_RUN, NOT_RUN)
     found = {name: d for name, d in _differences(rows).items() if AT_PAPER_RATE not in name}
     if not found:
-        return [
-            Pending(name, WHERE, STATEMENT, "The stored rows lack a method: GD, NGD and PRGD are needed.")
-        ]
-    worst = min(low for _, low, _ in found.values())
+        return Finding(Verdict.NOT_RUN, "The stored rows lack a method: GD, NGD and PRGD are needed.")
     ahead = sum(mean > 0.0 for mean, _, _ in found.values())
     surely = sum(low > 0.0 for _, low, _ in found.values())
-    sentence = (
+    return Finding(
+        (min(low for _, low, _ in found.values()), ">", 0.0),
         f"PRGD is ahead in {ahead} of {len(found)} comparisons, and in {surely} of them by more than chance. "
-        f"At the last epoch, paired by seed, with 95 % intervals: {_sentence(found)}."
+        f"At the last epoch, paired by seed, with 95 % intervals: {_sentence(found)}.",
     )
-    return [judge(name, WHERE, STATEMENT, Finding(worst, 0.0, ">", sentence))]
 
 
 def reading(rows: Any, settings: Settings) -> str:
@@ -225,17 +224,14 @@ def reading(rows: Any, settings: Settings) -> str:
     return f"Differences of test accuracy at the last epoch: {differences}. Drawn from stored rows."
 
 
-EXPERIMENT = Experiment(
-    name="figure-5b",
-    title="Test accuracy of VGG-16 on CIFAR-10",
-    where="Figure 5b, Section 7.2",
+EXPERIMENT = replace(
+    Experiment.of_module(
+        __name__,
+        order=5.2,
+        title="Test accuracy of VGG-16 on CIFAR-10",
+        where="Figure 5b, Section 7.2",
+        quick=current(),
+        seconds=0.1,
+    ),
     settings=current(),
-    quick=current(),
-    tasks=lambda settings: ("stored",),
-    compute=compute,
-    draw=draw,
-    claims=claims,
-    reading=reading,
-    tables=tables,
-    seconds=0.1,
 )

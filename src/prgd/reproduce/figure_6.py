@@ -1,24 +1,11 @@
-"""Figure 6: margin errors on both synthetic sets, at small and large time scales."""
+"""Figure 6: margin errors on both synthetic sets, at small and large time scales; computed in `synthetic`."""
 
-from __future__ import annotations
+from prgd.reproduce.synthetic import experiment
 
-from functools import partial
-
-from prgd.reproduce import synthetic
-from prgd.reproduce.experiment import Experiment
-
-SETS = ("I", "II")
-
-EXPERIMENT = Experiment(
-    name="figure-6",
+EXPERIMENT = experiment(
+    "figure-6",
+    sets=("I", "II"),
+    order=6,
     title="Margin maximization on both synthetic sets",
     where="Figure 6, Appendix E.1",
-    settings=synthetic.Settings(),
-    quick=synthetic.QUICK,
-    tasks=partial(synthetic.tasks, sets=SETS),
-    compute=synthetic.compute,
-    draw=partial(synthetic.draw, figure="figure-6", sets=SETS),
-    claims=synthetic.claims,
-    reading=partial(synthetic.reading, sets=SETS),
-    seconds=2.0,
 )

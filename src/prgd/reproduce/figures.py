@@ -1,4 +1,4 @@
-"""Figures as plain values, drawn for print by `static` and for the page by `interactive`."""
+"""Figures and tables as plain values; `prgd.reproduce.report` draws them for print and for the page."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-# Okabe and Ito's colours, which readers of any colour vision can tell apart
+# Okabe and Ito's colours: readers of any colour vision can tell them apart.
 BLACK, GREY = "#000000", "#808080"
 ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 
-# what is drawn of an error of 0: double precision has no smaller one to show
+# An error of 0 is drawn as this number: double precision has no smaller one to show.
 FLOOR = 1e-16
 
 Dash = Literal["solid", "dash", "dot", "dashdot", "longdash"]
@@ -43,6 +43,7 @@ STYLES = {
     "gated PRGD": Style(SKY, "solid", "square"),
     "progressive-rescaling Newton": Style(BLACK, "solid", "star"),
 }
+BY_NAME = Style("")  # stands for the style of the method that a mark is named after
 SPARE = (Style(SKY, "dash", "star"), Style(GREY, "dashdot", "square"))
 
 
@@ -58,54 +59,68 @@ def style_of(name: str) -> Style:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A curve; ``name`` is its entry in the legend, and shared names are shown and hidden together."""
+class Named:
+    """A mark with an entry in the legend; marks of one name are shown and hidden together.
+
+    The style is that of the method of this name, unless another is given.
+    """
 
     name: str
-    x: Any
-    y: Any
-    style: Style
-    width: float = 2.0
-    has_markers: bool = True
-    kind: str = "line"
+    style: Style = field(default=BY_NAME, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.style == BY_NAME:
+            object.__setattr__(self, "style", style_of(self.name))
 
 
 @dataclass(frozen=True)
-class Band:
+class Line(Named):
+    """A curve through the points (x, y)."""
+
+    x: Any
+    y: Any
+    width: float = 2.0
+    has_markers: bool = True
+
+
+@dataclass(frozen=True)
+class Band(Named):
     """The area between two curves over x."""
 
-    name: str
     x: Any
     low: Any
     high: Any
-    style: Style
-    kind: str = "band"
 
 
 @dataclass(frozen=True)
-class Points:
-    """Markers, with a text for each on hover where given."""
+class Points(Named):
+    """Markers, each with a text that is shown on hover, if texts are given."""
 
-    name: str
     x: Any
     y: Any
-    style: Style
     size: float = 7.0
     text: Sequence[str] = ()
-    kind: str = "points"
 
 
 @dataclass(frozen=True)
-class Arrows:
+class Arrows(Named):
     """A vector field: an arrow of (u, v) from each (x, y)."""
 
-    name: str
     x: Any
     y: Any
     u: Any
     v: Any
-    style: Style
-    kind: str = "arrows"
+
+
+@dataclass(frozen=True)
+class Space(Named):
+    """A curve in three dimensions, or an arrow along its last stretch."""
+
+    x: Any
+    y: Any
+    z: Any
+    width: float = 3.0
+    is_arrow: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,21 +132,6 @@ class Heat:
     z: Any
     text: Sequence[Sequence[str]]
     label: str
-    kind: str = "heat"
-
-
-@dataclass(frozen=True)
-class Space:
-    """A curve in three dimensions, or an arrow along its last stretch."""
-
-    name: str
-    x: Any
-    y: Any
-    z: Any
-    style: Style
-    width: float = 3.0
-    is_arrow: bool = False
-    kind: str = "space"
 
 
 Mark = Line | Band | Points | Arrows | Heat | Space
@@ -148,7 +148,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes (or three, where the marks are `Space`)."""
+    """One pair of axes, or three axes if the marks are `Space`."""
 
     title: str
     marks: tuple[Mark, ...]
@@ -170,7 +170,7 @@ class Panel:
 
     @property
     def heading(self) -> str:
-        """The title, marked where the paper has no such panel."""
+        """The title, marked if the paper has no such panel."""
         return f"{self.title} (ours)" if self.is_ours else self.title
 
 
@@ -216,12 +216,16 @@ class Figure:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the page: a caption, column heads and cells of text; ``numbers`` are right-aligned."""
+    """A table of the page: a caption, column heads and cells of text.
+
+    Columns named in ``numbers`` are right-aligned; the command prints a table that ``is_printed`` too.
+    """
 
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numbers: tuple[str, ...] = ()
+    is_printed: bool = False
 
 
 SYMBOLS = (
@@ -273,7 +277,8 @@ def plain(value: Any) -> Any:
     [1.0, None, 0.333333]
     """
     if is_dataclass(value) and not isinstance(value, type):
-        return {name: plain(item) for name, item in asdict(value).items()}
+        values = {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+        return {"kind": type(value).__name__} | values
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
     if hasattr(value, "tolist"):
@@ -285,13 +290,22 @@ def plain(value: Any) -> Any:
     return value
 
 
-def thinned(line: Line, most: int = 300) -> Line:
-    """Return the line with at most ``most`` points, spaced evenly in the order of the points."""
+def thinned(line: Line, max_points: int = 300) -> Line:
+    """Return the line with at most ``max_points`` points, spaced evenly in the order of the points."""
     n = len(line.x)
-    if n <= most:
+    if n <= max_points:
         return line
-    kept = np.unique(np.linspace(0, n - 1, most).round().astype(int))
+    kept = np.unique(np.linspace(0, n - 1, max_points).round().astype(int))
     return replace(line, x=np.asarray(line.x)[kept], y=np.asarray(line.y)[kept])
+
+
+def two_classes(points: Any, size: float) -> list[Points]:
+    """Return the markers of the rows x, y of each label, +1 and -1."""
+    marks = []
+    for label, style in ((1, Style(ORANGE)), (-1, Style(PURPLE, marker="square"))):
+        some = points[points.label == label]
+        marks.append(Points(f"label {label:+d}", some.x.to_numpy(), some.y.to_numpy(), size, style=style))
+    return marks
 
 
 def small(error: float) -> str:

@@ -1,69 +1,75 @@
-"""Ours: radii that grow only when the direction has settled, and Newton steps inside the phases."""
+"""Ours: radii that grow only when the direction has converged, and Newton steps inside the phases."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from prgd import datasets
-from prgd.algorithms import ALGORITHMS, find_algorithm
+from prgd.algorithms import GatedPRGD, ProgressiveNewton
+from prgd.algorithms.base import State
+from prgd.certificate import Certificate
+from prgd.claims import Finding, claim
 from prgd.loop import run
 from prgd.problem import Problem
-from prgd.reproduce.curves import EXP, POLY_DIGITS, WARM_UP, record_times, warm_start
-from prgd.reproduce.experiment import OURS, Experiment, Judged, Row, judge
-from prgd.reproduce.figures import Figure, Line, floored, log_log, style_of, thinned
+from prgd.reproduce.curves import Method, Schedules, methods, record_times, warm_start
+from prgd.reproduce.experiment import OURS, Experiment, Row
+from prgd.reproduce.figures import Figure, Line, floored, log_log, thinned
 from prgd.reproduce.growing_dimension import gaussian
+from prgd.result import History, Record, Status
+from prgd.stopping import any_of
 from prgd.theory import max_margin_reference
-from prgd.theory.claims import Finding
 
-GATED = ("gated-prgd", "progressive-newton")
-BESIDE = ("ngd", "dual-acceleration")
-NAMES = {
-    "ngd": "NGD",
-    "dual-acceleration": "dual acceleration",
-    "gated-prgd": "gated PRGD",
-    "progressive-newton": "progressive-rescaling Newton",
-}
-COLUMNS = ("set", "method", "t", "reads", "margin", "lower", "upper", "gamma_star")
-SETTLED = 1e-12  # a certified gap near which double precision ends
-
-
-def available() -> tuple[str, ...]:
-    """Return the gated algorithms that the library has."""
-    return tuple(name for name in GATED if name in ALGORITHMS)
+GATED = (Method("gated PRGD", GatedPRGD()), Method("progressive-rescaling Newton", ProgressiveNewton()))
+CONVERGED = 1e-12  # a run ends when its certified gap is below this: double precision ends there
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Algorithms by their names on the command line, steps, and sets whose support does not span."""
+class Settings(Schedules):
+    """The paper's schedules, steps, and sets whose support vectors do not span the data."""
 
-    methods: tuple[str, ...] = (*BESIDE, *available())
+    alpha: float = 0.6  # as on the digits
+    beta: float = 0.6
     steps: int = 2_000
-    warm_up: int = WARM_UP
     sets: tuple[str, ...] = ("digit-01", "gaussian-50")
+    gaussian: tuple[int, int, float] = (100, 50, 0.5)  # rows, columns and shift of gaussian-50
+
+
+def tasks(settings: Settings) -> Sequence[str]:
+    """Return one task for each set."""
+    return settings.sets
 
 
 def compute(settings: Settings, task: str) -> list[Row]:
-    """Return both bounds of every method on one set, against how often it has read the rows."""
-    X, y = datasets.digits(0, 1, 300) if task == "digit-01" else gaussian(0, 100, 50, 0.5)
+    """Return both bounds of every method on one set, against its passes over the rows."""
+    X, y = datasets.digits(0, 1, 300) if task == "digit-01" else gaussian(0, *settings.gaussian)
     gamma_star = max_margin_reference((X, y)).gamma_star
-    rows: list[Row] = []
-    runs: list[tuple[str, Any, bool]] = [
-        (NAMES.get(m, m), find_algorithm(m)(), False) for m in settings.methods
+    _, ngd, exp, poly, dual, _ = methods(settings)
+    return [
+        {"set": task, "method": method.name} | row | {"gamma_star": gamma_star}
+        for method in (ngd, dual, *GATED, exp, poly)
+        for row in _follow(Problem(X, y, scale="none", n_threads=1), method, settings)
     ]
-    runs += [(method.name, method.algorithm, True) for method in (EXP, POLY_DIGITS)]
-    for name, algorithm, is_warm in runs:
-        problem = Problem(X, y, scale="none", n_threads=1)
-        result = run(problem, algorithm, warm_start(problem, settings.warm_up) if is_warm else None, stop=0)
-        for t in record_times(settings.steps):
-            result = run(problem, algorithm, resume=result, stop=int(t), record=2**62)
-            c = result.certificate
-            # Newton's own count has the products of its inner solver too; the warm-up is counted
-            reads = float(result.state.get("row_reads", problem.passes))
-            values = (task, name, int(t), reads, problem.gamma(result.w), c.lower, c.upper, gamma_star)
-            rows.append(dict(zip(COLUMNS, values, strict=True)))
-            if c.gap < SETTLED:
-                break
+
+
+def _follow(problem: Problem, method: Method, settings: Settings) -> list[Row]:
+    """Return passes, margin and bounds of one method at the recorded times, until the gap is converged."""
+    times = frozenset(record_times(settings.steps).tolist())
+    rows: list[Row] = []
+
+    def keep(s: State, now: Record, c: Certificate) -> None:
+        if s.t in times:
+            # Newton's own count has the products of its inner solver too; the warm-up is counted.
+            reads = float(getattr(s, "row_reads", problem.passes))
+            rows.append({"t": s.t, "reads": reads, "margin": now.margin, "lower": c.lower, "upper": c.upper})
+
+    def is_converged(now: Record, certificate: Certificate, history: History) -> Status | None:
+        return Status.CERTIFIED if now.t in times and certificate.gap < CONVERGED else None
+
+    w0 = warm_start(problem, settings.warm_up) if method.is_warm else None
+    stop = any_of(is_converged, settings.steps)
+    run(problem, method.algorithm, w0, stop=stop, record=None, observe=keep)
     return rows
 
 
@@ -72,31 +78,21 @@ def _gap(rows: Any) -> Any:
 
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:
-    """Return the certified relative gap against readings of the data on each set."""
+    """Return the certified relative gap against passes over the data on each set."""
     panels = []
     for name in settings.sets:
         marks = []
         for method in rows.method.unique():
             some = rows[(rows["set"] == name) & (rows.method == method)]
-            line = Line(method, some.reads.to_numpy(), floored(_gap(some)), style_of(method))
-            marks.append(thinned(line))
-        panels.append(
-            log_log(
-                name,
-                marks,
-                "readings of all rows, warm-up counted",
-                "certified relative gap",
-                1e-14,
-                1.5,
-                is_ours=True,
-            )
-        )
+            marks.append(thinned(Line(method, some.reads.to_numpy(), floored(_gap(some)))))
+        passes, gap = "passes over all rows, warm-up counted", "certified relative gap"
+        panels.append(log_log(name, marks, passes, gap, 1e-14, 1.5, is_ours=True))
     alt = (
-        "Certified relative gap against readings of the data on two sets whose support vectors do not span. "
+        "Certified relative gap against passes over the data on two sets whose support vectors do not span. "
         + reading(rows, settings)
     )
     return [
-        Figure("gated-schedule", "Certified gap against readings of the data", alt, tuple(panels), columns=2)
+        Figure("gated-schedule", "Certified gap against passes over the data", alt, tuple(panels), columns=2)
     ]
 
 
@@ -105,34 +101,26 @@ def _gaps(rows: Any) -> Any:
     return last.assign(gap=_gap(last)).set_index(["set", "method"])
 
 
-def claims(rows: Any, settings: Settings) -> list[Judged]:
-    """Return the verdict on the gated schedules against the paper's, by certified gap."""
+@claim(
+    "ours-gated",
+    where=OURS,
+    statement="Radii that grow only when the direction has converged go on where the paper's schedules "
+    "stall.",
+    experiment="gated-schedule",
+)
+def gated_radii_go_on(rows: Any, settings: Settings) -> Finding:
+    """Compare the certified gaps of the gated methods with that of PRGD(poly)."""
     last = _gaps(rows)
-    gated = [NAMES.get(name, name) for name in settings.methods if name not in BESIDE]
-    worst, words = 0.0, []
-    for method in gated:
-        for name in settings.sets:
-            ratio = last.gap[name, method] / last.gap[name, "PRGD(poly)"]
-            worst = max(worst, ratio)
-            words.append(
-                f"{method} {last.gap[name, method]:.0e} after {last.reads[name, method]:,.0f} readings on "
-                f"{name}"
-            )
+    cells = [(method.name, name) for method in GATED for name in settings.sets]
+    words = "; ".join(
+        f"{method} {last.gap[name, method]:.0e} after {last.reads[name, method]:,.0f} passes on {name}"
+        for method, name in cells
+    )
     poly = ", ".join(f"{last.gap[name, 'PRGD(poly)']:.0e} on {name}" for name in settings.sets)
-    return [
-        judge(
-            "ours-gated",
-            "beyond the paper",
-            "Radii that grow only when the direction has settled go on where the paper's schedules stall.",
-            Finding(
-                worst if gated else float("inf"),
-                1.0,
-                "<",
-                f"Certified gaps: {'; '.join(words) or 'no gated algorithm'}. PRGD(poly) has {poly} after "
-                f"{settings.steps + settings.warm_up:,}.",
-            ),
-        )
-    ]
+    return Finding(
+        (max(last.gap[name, method] / last.gap[name, "PRGD(poly)"] for method, name in cells), "<", 1.0),
+        f"Certified gaps: {words}. PRGD(poly) has {poly} after {settings.steps + settings.warm_up:,}.",
+    )
 
 
 def reading(rows: Any, settings: Settings) -> str:
@@ -142,21 +130,16 @@ def reading(rows: Any, settings: Settings) -> str:
         f"{m} {last.gap[first, m]:.0e} ({last.reads[first, m]:,.0f})" for m in rows.method.unique()
     )
     return (
-        f"Certified relative gaps at the end on {first}, with the readings of the data that they took: "
-        f"{each}. Newton's readings have the products of its inner solver in them."
+        f"Certified relative gaps at the end on {first}, with the passes over the data that they took: "
+        f"{each}. Newton's passes include the products of its inner solver."
     )
 
 
-EXPERIMENT = Experiment(
-    name="gated-schedule",
+EXPERIMENT = Experiment.of_module(
+    __name__,
+    order=11,
     title="Radii gated by measured progress",
     where=OURS,
-    settings=Settings(),
     quick=Settings(steps=500),
-    tasks=lambda settings: settings.sets,
-    compute=compute,
-    draw=draw,
-    claims=claims,
-    reading=reading,
     seconds=2.0,
 )

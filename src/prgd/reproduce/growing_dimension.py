@@ -7,26 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from prgd.claims import Finding, claim
 from prgd.problem import Problem
-from prgd.reproduce.curves import GAUSSIAN, WARM_UP, warm_start, watch
-from prgd.reproduce.experiment import OURS, Experiment, Judged, Row, judge
-from prgd.reproduce.figures import BLUE, Band, Figure, Line, Panel, Style, floored, log_log, style_of
+from prgd.reproduce.curves import Schedules, band, methods, warm_start, watch
+from prgd.reproduce.experiment import OURS, Experiment, Row
+from prgd.reproduce.figures import BLUE, Band, Figure, Line, Panel, Style, floored, log_log
 from prgd.theory import assumptions
-from prgd.theory.claims import Finding
 
 COLUMNS = ("d", "seed", "method", "error", "support_rank", "data_rank", "gamma_star")
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Schedules):
     """n Gaussian rows in each dimension, moved apart along the first axis; steps after the warm-up."""
 
+    alpha: float = 0.6  # as on the digits
+    beta: float = 0.6
     seeds: int = 10
     n: int = 100
     shift: float = 0.5
     dimensions: tuple[int, ...] = (2, 3, 5, 10, 20, 50, 100, 200)
     steps: int = 2_000
-    warm_up: int = WARM_UP
 
 
 def gaussian(seed: int, n: int, d: int, shift: float) -> tuple[Any, Any]:
@@ -56,7 +57,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     problem = Problem(X, y, scale="none", n_threads=1)
     warm = warm_start(problem, settings.warm_up)
     rows: list[Row] = []
-    for method in GAUSSIAN:
+    for method in methods(settings):
         seen = watch(problem, method.algorithm, warm if method.is_warm else None, settings.steps)
         error = (gamma_star - seen.margin[-1]) / gamma_star
         values = (d, seed, method.name, float(error), report.support_rank, report.data_rank, gamma_star)
@@ -67,19 +68,13 @@ def compute(settings: Settings, task: str) -> list[Row]:
 def draw(rows: Any, settings: Settings) -> list[Figure]:
     """Return the error after the budget, and the rank of the support, against the dimension."""
     marks: list[Any] = []
-    for method in GAUSSIAN:
-        table = rows[rows.method == method.name].pivot(index="seed", columns="d", values="error")
-        d = table.columns.to_numpy(dtype=float)
-        low, middle, high = np.quantile(table.to_numpy(), [0.05, 0.5, 0.95], axis=0)
-        marks.append(Band(method.name, d, floored(low), floored(high), style_of(method.name)))
-        marks.append(Line(method.name, d, floored(middle), style_of(method.name)))
+    for method in methods(settings):
+        d, middle, low, high = band(rows[rows.method == method.name], "d", "error")
+        marks.append(Band(method.name, d, floored(low), floored(high)))
+        marks.append(Line(method.name, d, floored(middle)))
     share = (rows.support_rank / rows.data_rank).groupby(rows.d).mean()
-    span = Line(
-        "rank of the support / rank of the data",
-        share.index.to_numpy(dtype=float),
-        share.to_numpy(),
-        Style(BLUE, "solid", "square"),
-    )
+    name, d = "rank of the support / rank of the data", share.index.to_numpy(dtype=float)
+    spanned = Line(name, d, share.to_numpy(), style=Style(BLUE, "solid", "square"))
     panels = (
         log_log(
             f"Relative margin error after {settings.steps:,} steps",
@@ -92,7 +87,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
         ),
         Panel(
             "How much of the data the support vectors span",
-            (span,),
+            (spanned,),
             "dimension d",
             "share of the rank",
             x_log=True,
@@ -113,29 +108,26 @@ def _medians(rows: Any) -> Any:
     return rows.groupby(["method", "d"]).error.median().unstack("d")
 
 
-def claims(rows: Any, settings: Settings) -> list[Judged]:
-    """Return the verdict on carrying the exponential schedule over to such data."""
+@claim(
+    "ours-growing-dimension",
+    where=OURS,
+    statement="Away from two dimensions PRGD(exp) as in Section 7.1 is still faster than NGD.",
+    experiment="growing-dimension",
+)
+def exp_beats_ngd_in_any_dimension(rows: Any, settings: Settings) -> Finding:
+    """Compare the median errors of PRGD(exp) and NGD in each dimension."""
     table = _medians(rows)
     ratio = table.loc["PRGD(exp)"] / table.loc["NGD"]
     words = ", ".join(f"{value:.1f} (d = {d})" for d, value in ratio.items())
     spans = (rows.support_rank == rows.data_rank).groupby(rows.d).mean()
     shares = ", ".join(f"{share:.0%} (d = {d})" for d, share in spans.items())
-    return [
-        judge(
-            "ours-growing-dimension",
-            "beyond the paper",
-            "Away from two dimensions PRGD(exp) as in Section 7.1 is still faster than NGD.",
-            Finding(
-                float(ratio.max()),
-                1.0,
-                "<",
-                f"After {settings.steps:,} steps (warm-up left out) its median error is this many times "
-                f"NGD's: {words}. The support vectors span the data in {shares} of the draws. Where they "
-                f"do it is no more than {1.0 / ratio.min():.0f} times ahead: spanning alone does not make "
-                "it exponential, the warm start must be good too.",
-            ),
-        )
-    ]
+    return Finding(
+        (float(ratio.max()), "<", 1.0),
+        f"After {settings.steps:,} steps (warm-up left out) its median error is this many times NGD's: "
+        f"{words}. The support vectors span the data in {shares} of the draws. Where they do it is no more "
+        f"than {1.0 / ratio.min():.0f} times ahead: spanning alone does not make it exponential, the warm "
+        "start must be good too.",
+    )
 
 
 def reading(rows: Any, settings: Settings) -> str:
@@ -151,16 +143,16 @@ def reading(rows: Any, settings: Settings) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    name="growing-dimension",
+def tasks(settings: Settings) -> list[str]:
+    """Return one task for each dimension and seed."""
+    return [f"d-{d}-seed-{seed}" for d in settings.dimensions for seed in range(settings.seeds)]
+
+
+EXPERIMENT = Experiment.of_module(
+    __name__,
+    order=10,
     title="When support vectors do not span",
     where=OURS,
-    settings=Settings(),
     quick=Settings(seeds=2, dimensions=(2, 20, 100), steps=600),
-    tasks=lambda s: [f"d-{d}-seed-{seed}" for d in s.dimensions for seed in range(s.seeds)],
-    compute=compute,
-    draw=draw,
-    claims=claims,
-    reading=reading,
     seconds=0.5,
 )

@@ -1,4 +1,9 @@
-"""One pool of processes for the tasks of all experiments: one thread each, longest tasks first."""
+"""One pool of processes for the tasks of all experiments: one thread each, longest tasks first.
+
+Why not joblib: its unordered results come without the task that they belong to, and its limit on threads
+does not reach the engines of prgd. Naming a failed task, starting long tasks first, showing bars and ending
+a worker with its parent would stay our code, which is nearly all of this module.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +16,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 from prgd.reproduce.experiment import Row
 from prgd.reproduce.store import Store
 
-# the engines look at the first when they are made, the others are read when the libraries are loaded
+# The engines read the first variable when they are made; libraries read the others when they are loaded.
 ONE_THREAD = (
     "PRGD_NUM_THREADS",
     "OMP_NUM_THREADS",
@@ -28,11 +34,11 @@ ONE_THREAD = (
 
 
 class TaskError(ValueError):
-    """A task failed; the rows of those that ended are kept."""
+    """A task failed; the rows of the tasks that ended are kept."""
 
 
 class Job(NamedTuple):
-    """A call for the pool: whose it is, what it is called, and what to do with its result."""
+    """A call for the pool: its owner, its name, the call, and what is done with its result."""
 
     owner: str
     name: str
@@ -45,12 +51,9 @@ class Job(NamedTuple):
 def jobs_of(store: Store, tasks: Iterable[str]) -> list[Job]:
     """Return the jobs that compute these tasks and keep their rows."""
     e = store.experiment
-
-    def keep(task: str) -> Callable[[tuple[list[Row], float]], None]:
-        return lambda found: store.write(task, *found)
-
     return [
-        Job(e.name, task, timed, (e.compute, store.settings, task), keep(task), e.seconds) for task in tasks
+        Job(e.name, task, timed, (e.compute, store.settings, task), partial(store.write, task), e.seconds)
+        for task in tasks
     ]
 
 
@@ -60,20 +63,16 @@ def timed(compute: Callable[[Any, str], list[Row]], settings: Any, task: str) ->
     return compute(settings, task), time.perf_counter() - started
 
 
-def run_jobs(
-    jobs: list[Job], processes: int, label: Callable[[str], str] = str, *, show: bool | None = None
-) -> None:
+def run_jobs(jobs: list[Job], processes: int, *, show: bool | None = None) -> None:
     """Run jobs in parallel processes, each result handed to its ``then`` as soon as it is there.
 
     Parameters
     ----------
     jobs : list of Job
     processes : int
-        How many at a time. One process is a process of its own too: rows do not depend on the number.
-    label : callable
-        From the owner of a job to the words beside its bar.
+        How many run at a time. One process is a process of its own too: rows do not depend on the number.
     show : bool, optional
-        Draw bars on stderr; by default where it is a terminal.
+        Draw bars on stderr; by default if stderr is a terminal.
 
     Raises
     ------
@@ -83,7 +82,7 @@ def run_jobs(
     if not jobs:
         return
     ordered = sorted(jobs, key=lambda job: -job.seconds)
-    with _bars(jobs, label, show) as advance, _executor(min(processes, len(jobs))) as pool:
+    with _bars(jobs, show) as advance, _executor(min(processes, len(jobs))) as pool:
         futures: dict[Future[Any], Job] = {pool.submit(job.call, *job.arguments): job for job in ordered}
         for future in as_completed(futures):
             job = futures[future]
@@ -108,7 +107,7 @@ def _executor(processes: int) -> Iterator[ProcessPoolExecutor]:
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     known = set(multiprocessing.active_children())
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
-    # spawn: a forked child would inherit the locks of our threads, and BLAS with all its own
+    # Workers are spawned: a forked child would inherit locks of other threads, and BLAS with its threads.
     pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), initializer=_begin)
     try:
         yield pool
@@ -126,10 +125,10 @@ def _executor(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _begin() -> None:
-    """Prepare a worker: Ctrl-C is the parent's business, and a worker ends when its parent does."""
+    """Prepare a worker: the parent handles Ctrl-C, and a worker ends when its parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
-    if parent is not None:  # a parent that was killed cannot tell us
+    if parent is not None:  # A parent that is killed cannot stop its workers: they watch it themselves.
 
         def watch() -> None:
             parent.join()
@@ -139,7 +138,7 @@ def _begin() -> None:
 
 
 @contextmanager
-def _bars(jobs: list[Job], label: Callable[[str], str], show: bool | None) -> Iterator[Callable[[str], None]]:
+def _bars(jobs: list[Job], show: bool | None) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -147,6 +146,6 @@ def _bars(jobs: list[Job], label: Callable[[str], str], show: bool | None) -> It
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     is_shown = console.is_terminal if show is None else show
     with Progress(*columns, console=console, disable=not is_shown) as progress:
-        owners = dict.fromkeys(job.owner for job in jobs)
-        bars = {o: progress.add_task(label(o), total=sum(j.owner == o for j in jobs)) for o in owners}
+        owners = [job.owner for job in jobs]
+        bars = {owner: progress.add_task(owner, total=owners.count(owner)) for owner in dict.fromkeys(owners)}
         yield lambda owner: progress.advance(bars[owner])

@@ -1,4 +1,9 @@
-"""Where rows are kept: one CSV a task, whole or not at all, with a checksum; a second run reads them."""
+"""Where rows are kept: one CSV for each task, whole or not at all, with a checksum; a second run reads them.
+
+Why not joblib.Memory: the kept rows are what a reader downloads (CSV and a JSON record with versions, machine
+and commit), and they must survive changes of code that leave the settings alone; joblib keeps pickles under
+a hash of the code.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +12,22 @@ import hashlib
 import io
 import json
 import math
-import os
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from prgd.reproduce.experiment import Experiment, Row
+from prgd.files import atomic_write
+from prgd.reproduce.experiment import Experiment, Row, settings_of
 from prgd.reproduce.facts import commit, facts
 
 FORMAT = "prgd-rows-1"
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a run after a kill, finds the old one or the new one."""
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file and the folders above it; a reader finds the old content or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with atomic_write(path) as file:
+        file.write(content)
 
 
 class Store:
@@ -41,7 +40,7 @@ class Store:
     experiment : Experiment
     settings : Any
     say : callable, optional
-        Gets a sentence for each damaged file.
+        Called with a sentence for each damaged file.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class Store:
         self.manifest_file = self.folder / "manifest.json"
 
     def manifest(self) -> dict[str, Any]:
-        """Return the record of what is there; an empty one where there is none, or none that can be read."""
+        """Return the record of the stored tasks; an empty one if there is none, or none that can be read."""
         empty: dict[str, Any] = {"format": FORMAT, "tasks": {}}
         if not self.manifest_file.exists():
             return empty
@@ -68,7 +67,7 @@ class Store:
         return dict(found)
 
     def missing(self, force: bool = False) -> list[str]:
-        """Return the tasks whose rows are not there, or not whole; says where a checksum fails."""
+        """Return the tasks whose rows are missing or damaged; warn of each checksum that fails."""
         if force:
             return list(self.tasks)
         known = self.manifest()["tasks"]
@@ -76,7 +75,7 @@ class Store:
         for task in self.tasks:
             file = self.file(task)
             if task not in known or not file.exists():
-                missing.append(task)  # never finished: nothing to say
+                missing.append(task)  # The task never finished, so there is nothing to warn of.
             elif hashlib.sha256(file.read_bytes()).hexdigest() != known[task]["sha256"]:
                 self.say(f"{file} does not match its checksum; it is computed again.")
                 missing.append(task)
@@ -86,12 +85,16 @@ class Store:
         """Return the file of a task's rows."""
         return self.folder / f"{task}.csv"
 
-    def write(self, task: str, rows: list[Row], seconds: float) -> None:
-        """Keep the rows of a task: first the file, then its checksum."""
+    def write(self, task: str, found: tuple[list[Row], float]) -> None:
+        """Keep the rows of a task, and the seconds that they took: first the file, then its checksum."""
+        rows, seconds = found
         content = to_csv(rows)
-        write_atomically(self.file(task), content)
+        write_whole(self.file(task), content)
         manifest = self.manifest()
-        manifest |= facts() | {"experiment": self.experiment.rows_name, "settings": asdict(self.settings)}
+        manifest |= facts() | {
+            "experiment": self.experiment.rows_name,
+            "settings": settings_of(self.settings),
+        }
         manifest["tasks"][task] = {
             "sha256": hashlib.sha256(content).hexdigest(),
             "rows": len(rows),
@@ -99,6 +102,11 @@ class Store:
             "commit": commit(),
         }
         self._write_manifest(self.manifest_file, manifest)
+
+    def commits(self) -> tuple[str, ...]:
+        """Return the commits of the source that the rows were computed from."""
+        known = self.manifest()["tasks"]
+        return tuple(sorted({known[task]["commit"] for task in self.tasks}))
 
     def rows(self) -> Any:
         """Return the rows of all tasks as one data frame, in the order of the tasks."""
@@ -115,15 +123,15 @@ class Store:
         table, record = (self.rows_folder / f"{self.experiment.name}.{end}" for end in ("csv", "json"))
         content = self.csv()
         if not table.exists() or table.read_bytes() != content:
-            write_atomically(table, content)
+            write_whole(table, content)
         manifest = self.manifest()
         manifest["tasks"] = {task: manifest["tasks"][task] for task in self.tasks}
-        manifest["settings"] = asdict(self.settings)
+        manifest["settings"] = settings_of(self.settings)
         self._write_manifest(record, manifest)
         return table, record
 
     def _write_manifest(self, path: Path, manifest: dict[str, Any]) -> None:
-        write_atomically(path, (json.dumps(manifest, indent=1, default=repr) + "\n").encode())
+        write_whole(path, (json.dumps(manifest, indent=1, default=repr) + "\n").encode())
 
 
 def to_csv(rows: Iterable[Row]) -> bytes:
@@ -140,13 +148,13 @@ def to_csv(rows: Iterable[Row]) -> bytes:
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    # plain numbers: NumPy's would be written as np.float64(...)
+    # NumPy's numbers become plain ones: csv would write np.float64(...).
     writer.writerows({name: getattr(v, "item", lambda v=v: v)() for name, v in row.items()} for row in rows)
     return text.getvalue().encode()
 
 
 def frame(content: bytes) -> Any:
-    r"""Return CSV as a data frame of whole numbers, exact floats (NaN in an empty cell) and text.
+    r"""Return CSV as a data frame of integers, exact floats (NaN in an empty cell) and text.
 
     Examples
     --------

@@ -4,42 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from prgd import datasets
+from prgd.claims import Finding, claim
 from prgd.problem import Problem
+from prgd.reproduce import figures as fig
 from prgd.reproduce.curves import (
-    SYNTHETIC,
-    WARM_UP,
+    Schedules,
     band,
     curve_rows,
     lasting_passage,
+    methods,
+    padded,
     record_times,
     warm_start,
     watch,
 )
-from prgd.reproduce.experiment import Judged, Row, judge
-from prgd.reproduce.figures import (
-    FLOOR,
-    ORANGE,
-    PURPLE,
-    Band,
-    Figure,
-    Line,
-    Panel,
-    Points,
-    Style,
-    floored,
-    log_log,
-    small,
-    style_of,
-    thinned,
-)
+from prgd.reproduce.experiment import Experiment, Row
 from prgd.theory import assumptions
-from prgd.theory.claims import Finding
 
 SETS = {"I": datasets.synthetic_one, "II": datasets.synthetic_two}
 PAPER = ("GD", "NGD", "PRGD(exp)", "PRGD(poly)")
@@ -48,23 +35,18 @@ COLUMNS = ("kind", "set", "seed", "method", "t", "margin", "lower", "upper", "x"
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Draws, and the steps of GD and NGD, of the accelerated methods, and of PRGD (``short``)."""
+class Settings(Schedules):
+    """Draws, the schedules of PRGD, and the steps that each method takes.
+
+    GD and NGD take ``steps``, the accelerated methods ``accelerated`` and PRGD ``short``; the first panel of
+    the paper shows ``small_scale``.
+    """
 
     seeds: int = 20
     steps: int = 20_000
     accelerated: int = 5_000
     short: int = 2_000
     small_scale: int = 300
-    warm_up: int = WARM_UP
-
-
-QUICK = Settings(seeds=3, steps=3_000, accelerated=2_000, short=600)
-
-
-def tasks(settings: Settings, sets: tuple[str, ...] = ("I", "II")) -> list[str]:
-    """Return one task for each set and seed."""
-    return [f"{name}-seed-{seed}" for name in sets for seed in range(settings.seeds)]
 
 
 def compute(settings: Settings, task: str) -> list[Row]:
@@ -80,75 +62,65 @@ def compute(settings: Settings, task: str) -> list[Row]:
         for (x, y), label in zip(data.X, data.y, strict=True)
     ]
     rows.append(base | {"kind": "mean", "margin": float(assumptions(data).off_mean.number)})
-    for method in SYNTHETIC:
+    for method in methods(settings):
         steps = settings.steps if method.name in ("GD", "NGD") else settings.accelerated
         steps = settings.short if method.is_warm else steps
         seen = watch(problem, method.algorithm, warm if method.is_warm else None, steps)
         columns = base | {"kind": "curve", "method": method.name}
         rows += curve_rows(seen, record_times(steps), **columns)
         error = data.gamma_star - seen.margin
-        # NaN at t = 0 stands for an error of any size
+        # w = 0 has no margin, so the error at t = 0 is NaN: it counts as infinite.
         error[np.isnan(error)] = math.inf
         rows += [
             base | {"kind": "passage", "method": method.name, "x": level, "t": lasting_passage(error, level)}
             for level in LEVELS
         ]
-    return [{column: row.get(column, "") for column in COLUMNS} for row in rows]
+    return padded(rows, COLUMNS)
 
 
 GAMMA_STAR = datasets.paper.PAPER_GAMMA_STAR
 
 
-def _points(rows: Any, name: str) -> Panel:
-    points = rows[(rows.kind == "point") & (rows.seed == 0)]
-    marks = []
-    for label, style in ((1, Style(ORANGE, marker="circle")), (-1, Style(PURPLE, marker="square"))):
-        some = points[points.label == label]
-        marks.append(Points(f"label {label:+d}", some.x.to_numpy(), some.y.to_numpy(), style, size=5.0))
-    wall = [(-GAMMA_STAR, "margin, x_1 = ±gamma_star"), (GAMMA_STAR, "margin, x_1 = ±gamma_star")]
-    lines = [Line(label, [x, x], [-1.05, 1.05], Style("#555555", "dot"), 1.0, False) for x, label in wall]
-    return Panel(
-        f"Dataset {name}, seed 0",
-        (*marks, *lines),
-        "x_1",
-        "x_2",
-        is_equal=True,
-        x_range=(-1.1, 1.1),
-        y_range=(-1.1, 1.1),
-    )
+def _points(rows: Any, name: str) -> fig.Panel:
+    marks = fig.two_classes(rows[(rows.kind == "point") & (rows.seed == 0)], size=5.0)
+    wall, dots = "margin, x_1 = ±gamma_star", fig.Style("#555555", "dot")
+    lines = [
+        fig.Line(wall, [x, x], [-1.05, 1.05], 1.0, has_markers=False, style=dots)
+        for x in (-GAMMA_STAR, GAMMA_STAR)
+    ]
+    ends = (-1.1, 1.1)
+    title = f"Dataset {name}, seed 0"
+    return fig.Panel(title, (*marks, *lines), "x_1", "x_2", x_range=ends, y_range=ends, is_equal=True)
 
 
-def _paper_scale(curves: Any, settings: Settings, name: str, scale: str) -> Panel:
+def _paper_scale(curves: Any, settings: Settings, name: str, scale: str) -> fig.Panel:
     """Draw seed 0 as the paper does: its four methods, the warm-up left out of the count."""
     marks = []
-    small = scale == "small"
-    most = settings.small_scale if small else settings.steps
+    last = settings.small_scale if scale == "small" else settings.steps
     for method in PAPER:
-        some = curves[(curves.method == method) & (curves.seed == 0) & (curves.t <= most)]
-        line = Line(method, some.t.to_numpy(), floored(GAMMA_STAR - some.margin), style_of(method))
-        marks.append(thinned(line))
-    return Panel(
+        some = curves[(curves.method == method) & (curves.seed == 0) & (curves.t <= last)]
+        marks.append(fig.thinned(fig.Line(method, some.t.to_numpy(), fig.floored(GAMMA_STAR - some.margin))))
+    return fig.Panel(
         f"Set {name}: {scale} time scale",
         tuple(marks),
         "step t, warm-up left out",
         "gamma_star - gamma(w(t))",
-        x_log=not small,
+        x_log=scale == "large",
         y_log=True,
         y_range=(1e-16, 1.0),
     )
 
 
-def _all_methods(curves: Any, settings: Settings, name: str) -> Panel:
+def _all_methods(curves: Any, settings: Settings, name: str) -> fig.Panel:
     """Draw the median over seeds and a band, the warm-up counted, with the two accelerated methods."""
     marks: list[Any] = []
-    for method in SYNTHETIC:
+    for method in methods(settings):
         some = curves[curves.method == method.name]
-        t = np.sort(some.t.unique()) + (settings.warm_up if method.is_warm else 0)
-        middle, low, high = band(some.assign(error=GAMMA_STAR - some.margin), "error")
-        style = style_of(method.name)
-        marks.append(Band(method.name, t, floored(low), floored(high), style))
-        marks.append(thinned(Line(method.name, t, floored(middle), style)))
-    return log_log(
+        t, middle, low, high = band(some.assign(error=GAMMA_STAR - some.margin), "t", "error")
+        t = t + (settings.warm_up if method.is_warm else 0)
+        marks.append(fig.Band(method.name, t, fig.floored(low), fig.floored(high)))
+        marks.append(fig.thinned(fig.Line(method.name, t, fig.floored(middle))))
+    return fig.log_log(
         f"Set {name}: median and 5 to 95 % of {curves.seed.nunique()} draws, warm-up counted",
         marks,
         "step t, warm-up counted",
@@ -158,14 +130,15 @@ def _all_methods(curves: Any, settings: Settings, name: str) -> Panel:
     )
 
 
-def _bounds(curves: Any, name: str) -> Panel:
+def _bounds(curves: Any, settings: Settings, name: str) -> fig.Panel:
     """Draw the other side of the certificate: how far the upper bound is from gamma_star."""
     marks = []
-    for method in SYNTHETIC:
+    for method in methods(settings):
         some = curves[(curves.method == method.name) & (curves.seed == 0)]
-        above = floored(some.upper - GAMMA_STAR)
-        marks.append(thinned(Line(method.name, some.t.to_numpy(), above, style_of(method.name))))
-    return log_log(
+        marks.append(
+            fig.thinned(fig.Line(method.name, some.t.to_numpy(), fig.floored(some.upper - GAMMA_STAR)))
+        )
+    return fig.log_log(
         f"Set {name}, seed 0: certified upper bound",
         marks,
         "step t, warm-up left out",
@@ -175,7 +148,7 @@ def _bounds(curves: Any, name: str) -> Panel:
     )
 
 
-def draw(rows: Any, settings: Settings, figure: str, sets: tuple[str, ...]) -> list[Figure]:
+def draw(rows: Any, settings: Settings, figure: str, sets: tuple[str, ...]) -> list[fig.Figure]:
     """Return the paper's figure of the given sets, and one of ours."""
     paper, ours = [], []
     for name in sets:
@@ -183,18 +156,18 @@ def draw(rows: Any, settings: Settings, figure: str, sets: tuple[str, ...]) -> l
         curves = some[some.kind == "curve"]
         paper.append(_points(some, name))
         paper += [_paper_scale(curves, settings, name, scale) for scale in ("small", "large")]
-        ours += [_all_methods(curves, settings, name), _bounds(curves, name)]
+        ours += [_all_methods(curves, settings, name), _bounds(curves, settings, name)]
     facts = " ".join(_median_sentence(rows, settings, name) for name in sets)
     title = "set I" if len(sets) == 1 else "sets I and II"
     return [
-        Figure(
+        fig.Figure(
             figure,
             f"Margin error on the synthetic {title}",
             "For each set a scatter plot of its points, and the margin error against steps at two time "
             f"scales. GD and NGD stay near the top, both kinds of PRGD plunge. {facts}",
             tuple(paper),
         ),
-        Figure(
+        fig.Figure(
             f"{figure}-ours",
             "The same over many draws with the warm-up counted, and the certified upper bounds",
             "Left, median margin errors with bands over draws: with its warm-up counted PRGD falls at "
@@ -206,11 +179,6 @@ def draw(rows: Any, settings: Settings, figure: str, sets: tuple[str, ...]) -> l
     ]
 
 
-def sets_of(rows: Any) -> list[str]:
-    """Return the sets that the rows hold."""
-    return list(rows["set"].unique())
-
-
 def errors_at(rows: Any, name: str, t: int) -> dict[str, float]:
     """Return each method's median margin error at step t, the warm-up left out."""
     curves = rows[(rows.kind == "curve") & (rows["set"] == name) & (rows.t <= t)]
@@ -220,7 +188,7 @@ def errors_at(rows: Any, name: str, t: int) -> dict[str, float]:
 
 def _median_sentence(rows: Any, settings: Settings, name: str) -> str:
     e = errors_at(rows, name, settings.small_scale)
-    errors = ", ".join(f"{small(e[method])} ({method})" for method in PAPER)
+    errors = ", ".join(f"{fig.small(e[method])} ({method})" for method in PAPER)
     return f"On set {name} the median errors after {settings.small_scale} steps are {errors}."
 
 
@@ -233,85 +201,90 @@ def reading(rows: Any, settings: Settings, sets: tuple[str, ...]) -> str:
     )
 
 
-def claims(rows: Any, settings: Settings) -> list[Judged]:
-    """Return the verdicts on Section 7.1's statements about the synthetic sets."""
-    return [_exponential(rows), _poly(rows, settings), _slow(rows, settings)]
-
-
 WHERE = "Section 7.1, Figures 3 and 6"
+synthetic_claim = partial(claim, where=WHERE, experiment="figure-6")
 
 
-def _exponential(rows: Any) -> Judged:
+@synthetic_claim(
+    "section-7.1-exponential",
+    "PRGD(exp) maximizes the margin (super-)exponentially fast on the synthetic sets.",
+)
+def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
+    """Compare the steps that each three decimals of the margin error take."""
     passages = rows[(rows.kind == "passage") & (rows.method == "PRGD(exp)")]
     steps = passages.pivot(index=["set", "seed"], columns="x", values="t")
     reached = steps[(steps >= 0).all(axis=1)]
-    first, second, third = ((reached[b] - reached[a]).to_numpy() for a, b in pairwise(LEVELS))
-    ratio = float(np.median(third / first)) if len(reached) else math.inf
+    spans = [(reached[b] - reached[a]).to_numpy() for a, b in pairwise(LEVELS)]
+    ratio = float(np.median(spans[2] / spans[0])) if len(reached) else math.inf
+    first, second, third = (f"{np.median(span):.0f}" if len(span) else "-" for span in spans)
     share = len(reached) / len(steps)
-    return judge(
-        "section-7.1-exponential",
-        WHERE,
-        "PRGD(exp) maximizes the margin (super-)exponentially fast on the synthetic sets.",
-        Finding(
-            ratio,
-            1.0,
-            "<=",
-            f"From an error of 1e-3 to 1e-6, on to 1e-9 and to 1e-12 it takes {_half(first)}, "
-            f"{_half(second)} and {_half(third)} steps (medians): each three decimals cost no more than "
-            f"the three before, so the fall is exponential or faster. {len(reached)} of {len(steps)} draws "
-            f"reach 1e-12 ({share:.0%}).",
-            "" if share > 0.95 else "Not every draw gets there: radii that grow geometrically freeze w.",
-            figures={"share of draws at 1e-12": share},
-        ),
+    return Finding(
+        (ratio, "<=", 1.0),
+        f"From an error of 1e-3 to 1e-6, on to 1e-9 and to 1e-12 it takes {first}, {second} and {third} "
+        "steps (medians): each three decimals cost no more than the three before, so the fall is exponential "
+        f"or faster. {len(reached)} of {len(steps)} draws reach 1e-12 ({share:.0%}).",
+        "" if share > 0.95 else "Not every draw gets there: radii that grow geometrically freeze w.",
+        figures={"share of draws at 1e-12": share},
     )
 
 
-def _half(values: Any) -> str:
-    return f"{np.median(values):.0f}" if len(values) else "-"
-
-
-def _poly(rows: Any, settings: Settings) -> Judged:
+@synthetic_claim(
+    "section-7.1-poly",
+    "PRGD(poly) also performs relatively well on the synthetic sets.",
+)
+def poly_performs_well(rows: Any, settings: Settings) -> Finding:
+    """Compare the median errors of PRGD(poly) and NGD at the end of the small time scale."""
     t = settings.small_scale
-    found = {name: errors_at(rows, name, t) for name in sets_of(rows)}
-    ratio = max(e["PRGD(poly)"] / e["NGD"] for e in found.values())
+    found = {name: errors_at(rows, name, t) for name in rows["set"].unique()}
     shares = " and ".join(
         f"{max(e['PRGD(poly)'], 0.0) / e['NGD']:.1e} of NGD's on set {s}" for s, e in found.items()
     )
-    return judge(
-        "section-7.1-poly",
-        WHERE,
-        "PRGD(poly) also performs relatively well on the synthetic sets.",
-        Finding(
-            ratio,
-            0.1,
-            "<=",
-            f"After {t} steps the median error of PRGD(poly) is {shares} (warm-up left out).",
-        ),
+    return Finding(
+        (max(e["PRGD(poly)"] / e["NGD"] for e in found.values()), "<=", 0.1),
+        f"After {t} steps the median error of PRGD(poly) is {shares} (warm-up left out).",
     )
 
 
-def _slow(rows: Any, settings: Settings) -> Judged:
+@synthetic_claim(
+    "section-7.1-slow",
+    "NGD and GD reduce the margin gaps much more slowly, which substantiates Theorem 6.4.",
+)
+def gd_and_ngd_are_slow(rows: Any, settings: Settings) -> Finding:
+    """Compare the median errors of GD and NGD with that of PRGD(exp), and ask the theorem's condition."""
     t = settings.small_scale
-    found = {name: errors_at(rows, name, t) for name in sets_of(rows)}
+    found = {name: errors_at(rows, name, t) for name in rows["set"].unique()}
     ratio = min(min(e["GD"], e["NGD"]) / max(e["PRGD(exp)"], 1e-16) for e in found.values())
     off = float(rows[rows.kind == "mean"].margin.max())
     late = {name: errors_at(rows, name, settings.steps)["NGD"] for name in found}
     half = {name: errors_at(rows, name, settings.steps // 2)["NGD"] for name in found}
-    left = " and ".join(f"{small(late[name])} on set {name}" for name in found)
-    falls = " and ".join(f"{half[name] / max(late[name], FLOOR):.0f} on set {name}" for name in found)
-    return judge(
-        "section-7.1-slow",
-        WHERE,
-        "NGD and GD reduce the margin gaps much more slowly, which substantiates Theorem 6.4.",
-        Finding(
-            ratio,
-            10.0,
-            ">=",
-            f"After {t} steps the median errors of GD and NGD are at least {ratio:.0e} times that of "
-            f"PRGD(exp); at step {settings.steps:,} NGD still has {left}.",
-            "They are slower, but this is no evidence for Theorem 6.4: here gamma_star w_star is the mean "
-            f"of the two support vectors (distance {off:.0e}), the very case that the theorem excludes. "
-            f"Over the second half of the run NGD's median error falls by a factor of {falls}, where 1 / t "
-            "would give 2. Table 1 tests the theorem where it applies.",
-        ),
+    left = " and ".join(f"{fig.small(late[name])} on set {name}" for name in found)
+    falls = " and ".join(f"{half[name] / max(late[name], fig.FLOOR):.0f} on set {name}" for name in found)
+    return Finding(
+        (ratio, ">=", 10.0),
+        f"After {t} steps the median errors of GD and NGD are at least {ratio:.0e} times that of PRGD(exp); "
+        f"at step {settings.steps:,} NGD still has {left}.",
+        "They are slower, but this is no evidence for Theorem 6.4: here gamma_star w_star is the mean of the "
+        f"two support vectors (distance {off:.0e}), the very case that the theorem excludes. Over the second "
+        f"half of the run NGD's median error falls by a factor of {falls}, where 1 / t would give 2. Table 1 "
+        "tests the theorem where it applies.",
+    )
+
+
+def tasks(settings: Settings, sets: tuple[str, ...]) -> list[str]:
+    """Return one task for each set and seed."""
+    return [f"{name}-seed-{seed}" for name in sets for seed in range(settings.seeds)]
+
+
+def experiment(name: str, *, sets: tuple[str, ...], **more: Any) -> Experiment:
+    """Return the experiment of one figure: the same runs, drawn for the given sets."""
+    return Experiment(
+        name=name,
+        settings=Settings(),
+        quick=Settings(seeds=3, steps=3_000, accelerated=2_000, short=600),
+        tasks=partial(tasks, sets=sets),
+        compute=compute,
+        draw=partial(draw, figure=name, sets=sets),
+        reading=partial(reading, sets=sets),
+        seconds=2.0,
+        **more,
     )

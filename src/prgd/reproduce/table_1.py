@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
+from prgd.claims import Finding, claim
 from prgd.datasets import Dataset, toy
-from prgd.loop import run
 from prgd.problem import Problem
-from prgd.reproduce.curves import record_times, warm_start
-from prgd.reproduce.experiment import Experiment, Judged, Row, judge
+from prgd.reproduce.curves import padded, record_times, warm_start
+from prgd.reproduce.experiment import Experiment, Row
 from prgd.reproduce.figures import Figure, Line, Table, floored, log_log, style_of, thinned
 from prgd.schedules import Every, Geometric, LiftTo
-from prgd.theory import fit_rate
-from prgd.theory.claims import Finding
-from prgd.theory.claims.runs import SEEDS, margin_errors
-from prgd.theory.geometry import geometry
-from prgd.theory.infimum import numerical_constants
+from prgd.theory import fit_rate, numerical_constants
+from prgd.theory.claims.runs import SEEDS
+from prgd.theory.ray_geometry import geometry, margin_errors
+from prgd.theory.sampled_runs import iterates
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.velocity import direction_error
 
 PROOF = "PRGD(proof)"
-FLOOR = 1e-13  # errors of the rates: below, rounding shows
+FLOOR = 1e-13  # a run ends when its direction error is below this: rounding shows there
+LETTERS = {"1/log t": "A", "t^-a": "a", "e^-ct": "c"}  # the constant of each model
 COLUMNS = ("kind", "set", "method", "t", "quantity", "value", "rate", "constant", "low", "high", "reason")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Steps of each method; ``sets`` are the toy set and random non-degenerate ones by seed."""
+    """Steps of each method; ``sets`` are the toy set and random non-degenerate ones by seed.
 
+    Theorem 6.4 is for small steps, and every result about GD allows ``gd_eta`` = 1/2. GD's rate is fitted
+    from step ``gd_from`` on.
+    """
+
+    gd_eta: float = 0.5
+    growth: float = 1.2  # PRGD(exp) has R_k = R_0 growth^k and phases of ``phase`` steps, as in Section 7.1
+    phase: int = 5
+    warm_up: int = 1_000
     gd_steps: int = 60_000
     ngd_steps: int = 20_000
     dual_steps: int = 5_000
@@ -43,7 +53,7 @@ class Settings:
 
 
 class Theorem(NamedTuple):
-    """What Table 1 prints for a method: the rates of direction and margin, and where they are proven."""
+    """What Table 1 prints for a method, and the model and exponent that a fit must find."""
 
     direction: str
     margin: str
@@ -61,6 +71,11 @@ THEOREMS = {
 }
 
 
+def tasks(settings: Settings) -> Sequence[str]:
+    """Return one task for each set."""
+    return settings.sets
+
+
 def data_of(name: str) -> Dataset:
     """Return the set of that name."""
     return toy(0.3) if name == "toy" else random_nondegenerate(int(name.removeprefix("random-")))
@@ -69,59 +84,41 @@ def data_of(name: str) -> Dataset:
 def compute(settings: Settings, task: str) -> list[Row]:
     """Return the errors of every method on one set, and the rate fitted to each."""
     data = data_of(task)
-    assert data.w_star is not None  # noqa: S101 - for the type checker: the sets know it
     g = geometry(data)
+    w_star = g.reference.w_star if data.w_star is None else data.w_star
     problem = Problem(data.X, data.y, scale="none", n_threads=1)
-    warm = warm_start(problem)
+    warm = warm_start(problem, settings.warm_up)
     c = numerical_constants(g)
-    phases = np.arange(5, settings.prgd_steps + 1, 5)
+    exp = PRGD(Geometric(settings.growth), Every(settings.phase))
+    # PRGD(proof) is the algorithm of Theorem 6.1's proof, which knows w_star; D and mu are numerical.
+    proof = PRGD(LiftTo(c.D, w_star), Every(2), eta=c.mu * c.D)
     runs = [
-        # Theorem 6.4 is for small steps, and every result about GD allows 1/2
-        ("GD", GD(0.5), None, record_times(settings.gd_steps, first=2)),
+        ("GD", GD(settings.gd_eta), None, record_times(settings.gd_steps, first=2)),
         ("NGD", NGD(), None, record_times(settings.ngd_steps, first=2)),
         ("dual acceleration", DualAcceleration(), None, record_times(settings.dual_steps, first=2)),
         ("game dynamics", GameDynamics(), None, record_times(settings.dual_steps, first=2)),
-        ("PRGD(exp)", PRGD(Geometric(1.2), Every(5)), warm, phases),
-        # the algorithm of Theorem 6.1's proof, which knows w_star; its D and mu are found numerically
-        (
-            PROOF,
-            PRGD(LiftTo(c.D, data.w_star), Every(2), eta=c.mu * c.D),
-            warm,
-            np.arange(2, settings.proof_steps + 1, 2),
-        ),
+        ("PRGD(exp)", exp, warm, np.arange(settings.phase, settings.prgd_steps + 1, settings.phase)),
+        (PROOF, proof, warm, np.arange(2, settings.proof_steps + 1, 2)),
     ]
     rows: list[Row] = []
     for name, algorithm, w0, times in runs:
-        t, direction, margin = _follow(problem, algorithm, w0, times, data.w_star, g)
+        W = iterates(problem, algorithm, times, w0, until=lambda w: direction_error(w, w_star) < FLOOR)
+        t, errors = times[: len(W)], {"direction": direction_error(W, w_star), "margin": margin_errors(g, W)}
         window = (settings.gd_from, math.inf) if name == "GD" else None
-        for quantity, error in (("direction", direction), ("margin", margin)):
+        for quantity, error in errors.items():
             base = {"set": task, "method": name, "quantity": quantity}
             rows += [base | {"kind": "curve", "t": int(a), "value": b} for a, b in zip(t, error, strict=True)]
             fit = fit_rate(t, error, window)
             low, high = fit.interval
             found = {"rate": fit.rate, "constant": fit.constant, "low": low, "high": high}
             rows.append(base | {"kind": "fit", **found, "reason": fit.reason or "-"})
-    return [{column: row.get(column, "") for column in COLUMNS} for row in rows]
-
-
-def _follow(problem: Problem, algorithm: Any, w0: Any, times: Any, w_star: Any, g: Any) -> Any:
-    """Return times and both errors, up to where the direction is known to rounding."""
-    result = run(problem, algorithm, w0, stop=0)
-    found = []
-    for t in times:
-        result = run(problem, algorithm, resume=result, stop=int(t), record=2**62)
-        found.append(result.w)
-        if direction_error(result.w, w_star) < FLOOR:
-            break
-    W = np.array(found)
-    return times[: len(W)], direction_error(W, w_star), margin_errors(g, W)
+    return padded(rows, COLUMNS)
 
 
 def _constant(fit: Any) -> str:
     if fit.rate == "undecided":
         return "undecided"
-    letter = {"1/log t": "A", "t^-a": "a", "e^-ct": "c"}[fit.rate]
-    return f"{fit.rate}, {letter} = {fit.constant:.3g} [{fit.low:.3g}, {fit.high:.3g}]"
+    return f"{fit.rate}, {LETTERS[fit.rate]} = {fit.constant:.3g} [{fit.low:.3g}, {fit.high:.3g}]"
 
 
 def tables(rows: Any, settings: Settings) -> list[Table]:
@@ -156,17 +153,9 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
                     (curves["set"] == name) & (curves.method == method) & (curves.quantity == quantity)
                 ]
                 style = style_of("PRGD(poly)" if method == PROOF else method)
-                marks.append(thinned(Line(method, some.t.to_numpy(), floored(some.value), style)))
-            panels.append(
-                log_log(
-                    f"{name}: {quantity} error",
-                    marks,
-                    "step t, warm-up left out",
-                    symbol,
-                    1e-14,
-                    2.0,
-                )
-            )
+                marks.append(thinned(Line(method, some.t.to_numpy(), floored(some.value), style=style)))
+            title = f"{name}: {quantity} error"
+            panels.append(log_log(title, marks, "step t, warm-up left out", symbol, 1e-14, 2.0))
     alt = (
         "Errors of direction and of margin against steps on logarithmic axes. GD bends like 1 / log t, NGD "
         "is a line of slope -1, dual acceleration and game dynamics lines of slope -2, and both kinds of "
@@ -191,51 +180,48 @@ def _agree(rows: Any, method: str, quantity: str) -> tuple[int, int, str]:
     return len(right), len(fits), constants + wrong
 
 
-WORDS = {
-    "GD": ("table-1-gd", "direction", "GD's direction error is Theta(1 / log t)."),
-    "NGD": ("table-1-ngd", "direction", "NGD's direction error is Theta(1 / t)."),
-    "dual acceleration": ("table-1-dual", "margin", "Nesterov acceleration has margin error O~(1 / t^2)."),
-    PROOF: ("table-1-prgd", "margin", "PRGD has margin error e^-Omega(t), for the proof's radii."),
-    "PRGD(exp)": (
+def _judge(method: str, quantity: str, rows: Any, settings: Settings) -> Finding:
+    """Count the sets on which the fitted model is the theorem's."""
+    right, n, constants = _agree(rows, method, quantity)
+    model = THEOREMS[method].model
+    fits = _fits(rows, method, quantity)
+    # A set on which no model wins clearly is no evidence either way; a wrong winner is.
+    wrong = int(((fits.rate != model) & (fits.rate != "undecided")).sum())
+    caveat = ""
+    if method == "PRGD(exp)":
+        caveat = (
+            f"The best c is {_best_rate(settings)}, which the radii dictate; where the warm start is not "
+            "good enough w freezes instead."
+        )
+    elif right < n:
+        caveat = f"On {n - right} of {n} sets the fit does not decide or differs."
+    return Finding(
+        (float(right), ">=", math.ceil(0.5 * n) if wrong == 0 else float(n)),
+        f"Fitted on {right} of {n} sets: {model} with {LETTERS[model]} = {constants}.",
+        caveat,
+    )
+
+
+def _best_rate(settings: Settings) -> str:
+    growth, phase = settings.growth, settings.phase
+    return f"log({growth:g}) / {phase} = {math.log(growth) / phase:.4f}"
+
+
+for _method, _name, _quantity, _statement in (
+    ("GD", "table-1-gd", "direction", "GD's direction error is Theta(1 / log t)."),
+    ("NGD", "table-1-ngd", "direction", "NGD's direction error is Theta(1 / t)."),
+    ("dual acceleration", "table-1-dual", "margin", "Nesterov acceleration has margin error O~(1 / t^2)."),
+    (PROOF, "table-1-prgd", "margin", "PRGD has margin error e^-Omega(t), for the proof's radii."),
+    (
+        "PRGD(exp)",
         "table-1-prgd-exp",
         "margin",
         "PRGD has margin error e^-Omega(t), for Section 7's radii R_0 1.2^k.",
     ),
-}
-
-
-def claims(rows: Any, settings: Settings) -> list[Judged]:
-    """Return a verdict for each method of the table."""
-    found: list[Judged] = []
-    for method, (name, quantity, statement) in WORDS.items():
-        right, n, constants = _agree(rows, method, quantity)
-        letter = {"1/log t": "A", "t^-a": "a", "e^-ct": "c"}[THEOREMS[method].model]
-        # a set without a clear winner is no evidence either way; a wrong winner is
-        fits = _fits(rows, method, quantity)
-        wrong = int(((fits.rate != THEOREMS[method].model) & (fits.rate != "undecided")).sum())
-        caveat = ""
-        if method == "PRGD(exp)":
-            caveat = (
-                f"The best c is log(1.2) / 5 = {math.log(1.2) / 5:.4f}, which the radii dictate; where the "
-                "warm start is not good enough w freezes instead."
-            )
-        elif right < n:
-            caveat = f"On {n - right} of {n} sets the fit does not decide or differs."
-        found.append(
-            judge(
-                name,
-                "Table 1",
-                statement,
-                Finding(
-                    float(right),
-                    math.ceil(0.5 * n) if wrong == 0 else float(n),
-                    ">=",
-                    f"Fitted on {right} of {n} sets: {THEOREMS[method].model} with {letter} = {constants}.",
-                    caveat,
-                ),
-            )
-        )
-    return found
+):
+    claim(_name, where="Table 1", statement=_statement, experiment="table-1")(
+        partial(_judge, _method, _quantity)
+    )
 
 
 def reading(rows: Any, settings: Settings) -> str:
@@ -246,24 +232,18 @@ def reading(rows: Any, settings: Settings) -> str:
     return (
         f"Fitted exponents of the margin error are {ngd} for NGD and {dual} for dual acceleration, as the "
         f"theorems say. The proof's algorithm falls like e^-ct with c = {proof}; PRGD(exp) can do no better "
-        f"than c = log(1.2) / 5 = {math.log(1.2) / 5:.4f}, since its radii grow no faster, and only where "
+        f"than c = {_best_rate(settings)}, since its radii grow no faster, and only where "
         "its warm start is good."
     )
 
 
-EXPERIMENT = Experiment(
-    name="table-1",
+EXPERIMENT = Experiment.of_module(
+    __name__,
+    order=7,
     title="Rates of direction and margin",
     where="Table 1, Section 1",
-    settings=Settings(),
     quick=Settings(
         gd_steps=10_000, ngd_steps=3_000, dual_steps=2_000, proof_steps=600, sets=("toy", "random-117")
     ),
-    tasks=lambda settings: settings.sets,
-    compute=compute,
-    draw=draw,
-    claims=claims,
-    reading=reading,
-    tables=tables,
     seconds=4.0,
 )

@@ -10,29 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from prgd import datasets
+from prgd.claims import Finding, claim
 from prgd.loop import run
 from prgd.problem import Problem
-from prgd.reproduce.curves import DUAL, EXP, GAME, GD_, NGD_, POLY, WARM_UP, Method, warm_start
-from prgd.reproduce.experiment import Experiment, Judged, Row, judge
-from prgd.reproduce.figures import Figure, Line, Panel, Table, style_of
+from prgd.reproduce.curves import Method, Schedules, methods, warm_start
+from prgd.reproduce.experiment import Experiment, Row
+from prgd.reproduce.figures import Figure, Line, Panel, Table
 from prgd.result import Status
 from prgd.stopping import MarginError, any_of
-from prgd.theory.claims import Finding
 
 NEVER = "+inf"
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Draws of each set, the warm-up of PRGD, and the steps that each method is given at most."""
+class Settings(Schedules):
+    """Draws of each set, the schedules and the warm-up of PRGD, and the most steps that each method takes."""
 
     seeds: int = 100
-    warm_up: int = WARM_UP
     gd_limit: int = 20_000
     ngd_limit: int = 100_000
     limit: int = 20_000
@@ -62,7 +62,6 @@ LINES = (
         {"GD": NEVER, "NGD": "5,027", "PRGD(exp)": "94", "PRGD(poly)": "95"},
     ),
 )
-METHODS: tuple[Method, ...] = (GD_, NGD_, EXP, POLY, DUAL, GAME)
 
 
 def _limit(settings: Settings, method: Method) -> int:
@@ -71,8 +70,13 @@ def _limit(settings: Settings, method: Method) -> int:
     )
 
 
+def tasks(settings: Settings) -> list[str]:
+    """Return one task for each seed."""
+    return [f"seed-{seed}" for seed in range(settings.seeds)]
+
+
 def compute(settings: Settings, task: str) -> list[Row]:
-    """Return the counts of one seed: every method on both sets; -1 where the error was not reached."""
+    """Return the counts of one seed: every method on both sets; -1 if the error was not reached."""
     seed = int(task.removeprefix("seed-"))
     rows: list[Row] = []
     for line in LINES:
@@ -81,14 +85,14 @@ def compute(settings: Settings, task: str) -> list[Row]:
         problem = Problem(data.X, data.y, scale="none", n_threads=1)
         warm = warm_start(problem, settings.warm_up)
         reached = MarginError(data.gamma_star, line.error)
-        for method in METHODS:
+        for method in methods(settings):
             stop = any_of(reached, _limit(settings, method))
-            first = run(problem, method.algorithm, warm if method.is_warm else None, stop=stop, record=2**62)
+            first = run(problem, method.algorithm, warm if method.is_warm else None, stop=stop, record=None)
             steps, lasting = -1, 0
             if first.status is Status.REACHED:
                 steps = first.t
-                later = run(problem, method.algorithm, resume=first, stop=2 * steps + 100, record=2**62)
-                lasting = int(data.gamma_star - problem.gamma(later.w) <= line.error)
+                later = run(problem, method.algorithm, resume=first, stop=2 * steps + 100, record=None)
+                lasting = int(data.gamma_star - later.history.rows[-1].margin <= line.error)
             rows.append(
                 {
                     "dataset": line.name,
@@ -118,7 +122,7 @@ class Counts(NamedTuple):
 def counts(rows: Any, dataset: str, method: str) -> Counts:
     """Return the summary of one cell."""
     some = rows[(rows.dataset == dataset) & (rows.method == method)]
-    # an unreached error counts as infinitely many steps: medians stay honest
+    # A seed that does not reach the error counts as infinitely many steps, so that it shows in the median.
     steps = np.where(some.steps < 0, np.inf, some.steps)
     return Counts(
         median=_quantile(steps, 0.5),
@@ -132,7 +136,7 @@ def counts(rows: Any, dataset: str, method: str) -> Counts:
 
 
 def _quantile(steps: Any, q: float) -> float:
-    # the smallest count that at least a share q of the seeds needs: never a mean with infinity
+    # The smallest count that suffices for a share q of the seeds: no mean of a count and infinity is formed.
     return float(np.sort(steps)[max(0, int(np.ceil(q * steps.size)) - 1)])
 
 
@@ -144,7 +148,7 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
     """Return the paper's table with our counts."""
     lines = []
     for line in LINES:
-        for method in METHODS:
+        for method in methods(settings):
             c = counts(rows, line.name, method.name)
             missed = f"{c.missed} in {_limit(settings, method):,}" if c.missed else "0"
             lines.append(
@@ -171,7 +175,7 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
     )
     seeds, warm_up = f"seeds 0 to {rows.seed.max()}", f"warm-up is GD for {settings.warm_up:,} steps"
     caption = f"Table 2: steps to a margin error, {seeds}; {warm_up}"
-    return [Table(caption, columns, tuple(lines), numbers=columns[2:])]
+    return [Table(caption, columns, tuple(lines), numbers=columns[2:], is_printed=True)]
 
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:
@@ -180,13 +184,13 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     for line in LINES:
         for counted in (False, True):
             marks = []
-            for method in METHODS:
+            for method in methods(settings):
                 some = rows[(rows.dataset == line.name) & (rows.method == method.name)]
                 steps = np.sort(some.steps[some.steps >= 0].to_numpy(dtype=float))
                 steps += float(some.warm_up.iloc[0]) if counted else 0.0
                 x = np.repeat(steps, 2)
                 y = np.repeat(np.arange(steps.size + 1), 2)[1:-1] / len(some)
-                marks.append(Line(method.name, x, y, style_of(method.name)))
+                marks.append(Line(method.name, x, y))
             panels.append(
                 Panel(
                     f"Set {line.name}, error {line.error:.0e}, warm-up "
@@ -207,18 +211,13 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     return [Figure("table-2", "Steps to the stated error", alt, tuple(panels), columns=2)]
 
 
-def claims(rows: Any, settings: Settings) -> list[Judged]:
-    """Return a verdict for each method of the table, and ours on the total work."""
-    return [*(_cell(rows, settings, method) for method in METHODS[:4]), _work(rows)]
-
-
-def _cell(rows: Any, settings: Settings, method: Method) -> Judged:
-    """Judge one column of the paper's table, whether its counts lie in the range of ours."""
+def _cell(name: str, rows: Any, settings: Settings) -> Finding:
+    """Ask whether the paper's counts of a method lie in the range of ours."""
+    method = next(method for method in methods(settings) if method.name == name)
     inside, words = 0, []
     for line in LINES:
-        c, paper = counts(rows, line.name, method.name), line.paper[method.name]
-        number = float("inf") if paper == NEVER else float(paper.replace(",", ""))
-        inside += c.low <= number <= c.high
+        c, paper = counts(rows, line.name, name), line.paper[name]
+        inside += c.low <= float(paper.replace(",", "")) <= c.high
         words.append(
             f"{line.name}: paper {paper}, ours {_count(c.median)} (5 to 95 %: {_count(c.low)} to "
             f"{_count(c.high)})"
@@ -226,7 +225,7 @@ def _cell(rows: Any, settings: Settings, method: Method) -> Judged:
     caveat = ""
     if method.is_warm:
         caveat = f"Both counts leave out the {settings.warm_up:,} warm-up steps."
-    elif method.name == "GD":
+    elif name == "GD":
         one, two = (counts(rows, line.name, "GD") for line in LINES)
         came = one.seeds - one.missed, two.seeds - two.missed
         if any(came):
@@ -235,37 +234,37 @@ def _cell(rows: Any, settings: Settings, method: Method) -> Judged:
                 f"{settings.gd_limit:,} steps; on {one.lasting} and {two.lasting} it is still there at twice "
                 "the step."
             )
-    return judge(
-        f"table-2-{method.name.lower().replace('(', '-').replace(')', '')}",
-        "Table 2, Appendix E.1",
-        _statement(method),
-        Finding(float(inside), 2.0, "==", "; ".join(words) + ".", caveat),
-    )
+    return Finding((float(inside), "==", 2.0), "; ".join(words) + ".", caveat)
 
 
-def _statement(method: Method) -> str:
-    counts = " and ".join(line.paper[method.name] for line in LINES)
-    return f"{method.name} needs {counts} steps to a margin error of 1e-6 (set I) and 1e-4 (set II)."
+for _name in LINES[0].paper:
+    claim(
+        f"table-2-{_name.lower().replace('(', '-').replace(')', '')}",
+        where="Table 2, Appendix E.1",
+        statement=f"{_name} needs {' and '.join(line.paper[_name] for line in LINES)} steps to a margin "
+        "error of 1e-6 (set I) and 1e-4 (set II).",
+        experiment="table-2",
+    )(partial(_cell, _name))
 
 
-def _work(rows: Any) -> Judged:
+@claim(
+    "table-2-total-work",
+    where="Table 2, read with the warm-up counted (ours)",
+    statement="PRGD(exp) needs less work than every existing method.",
+    experiment="table-2",
+)
+def prgd_needs_less_work(rows: Any, settings: Settings) -> Finding:
+    """Compare PRGD's median steps, its warm-up counted, with those of dual acceleration."""
     words, ahead = [], 0
     for line in LINES:
         prgd, dual = counts(rows, line.name, "PRGD(exp)"), counts(rows, line.name, "dual acceleration")
         total = prgd.median + prgd.warm_up
         ahead += total < dual.median
         words.append(f"{line.name}: {_count(total)} against {_count(dual.median)}")
-    return judge(
-        "table-2-total-work",
-        "Table 2, read with the warm-up counted (ours)",
-        "PRGD(exp) needs less work than every existing method.",
-        Finding(
-            float(ahead),
-            2.0,
-            "==",
-            "Median steps of PRGD(exp) with its warm-up against dual acceleration, which the table leaves "
-            f"out and which needs no warm-up: {'; '.join(words)}.",
-        ),
+    return Finding(
+        (float(ahead), "==", 2.0),
+        "Median steps of PRGD(exp) with its warm-up against dual acceleration, which the table leaves out "
+        f"and which needs no warm-up: {'; '.join(words)}.",
     )
 
 
@@ -281,17 +280,11 @@ def reading(rows: Any, settings: Settings) -> str:
     )
 
 
-EXPERIMENT = Experiment(
-    name="table-2",
+EXPERIMENT = Experiment.of_module(
+    __name__,
+    order=8,
     title="Iterations to a stated margin error",
     where="Table 2, Appendix E.1",
-    settings=Settings(),
     quick=Settings(seeds=4, gd_limit=5_000, ngd_limit=20_000, limit=5_000, prgd_limit=2_000),
-    tasks=lambda settings: [f"seed-{seed}" for seed in range(settings.seeds)],
-    compute=compute,
-    draw=draw,
-    claims=claims,
-    reading=reading,
-    tables=tables,
     seconds=2.6,
 )

@@ -39,6 +39,8 @@ class Storage:
 class ArrayRows(LeafRows):
     """Rows that lie in arrays, in memory or mapped."""
 
+    is_in_arrays = True
+
     def __init__(self, storage: Storage, labels: Labels, n_threads: int | None) -> None:
         self.n, self.d, self.labels = storage.n, storage.d, labels
         self.is_sparse = storage.is_sparse

@@ -55,6 +55,7 @@ class Rows(ABC):
     d: int
     labels: Labels
     is_sparse: bool = False
+    is_in_arrays: bool = False  # the rows lie in arrays of this process, so that gathering them is cheap
 
     @abstractmethod
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Signs
+from prgd._types import Array, Signs
 
 
 def stack_blocks(blocks: Sequence[Any]) -> Any:
@@ -26,3 +26,10 @@ def times_signs(block: Any, signs: Signs) -> Any:
     else:
         block.data *= np.repeat(signs, np.diff(block.indptr))
     return block
+
+
+def row_squares(block: Any) -> Array:
+    """Return the squared norms of gathered rows."""
+    if isinstance(block, np.ndarray):
+        return np.asarray(np.einsum("ij,ij->i", block, block))
+    return np.asarray(block.multiply(block).sum(axis=1)).ravel()

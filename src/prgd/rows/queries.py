@@ -128,15 +128,13 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
         rest[self.without] = False
         found = []
         for group in labels.groups(self.by_class):
-            members = np.zeros(margins.size, bool)
-            members[group] = True
-            outside = np.flatnonzero(members & rest)
+            outside = np.flatnonzero(rest if isinstance(group, slice) else rest & group)
             values = margins[outside]
             if values.size > self.max_rows:
                 kept = np.argpartition(values, self.max_rows - 1)[: self.max_rows]
                 outside, values = outside[kept], values[kept]
             order = np.argsort(values, kind="stable")
-            smallest = float(margins[members].min(initial=np.inf))
+            smallest = float(margins[group].min(initial=np.inf))
             indices = (outside[order] + self.first).astype(np.int64)
             found.append(Smallest(smallest, values[order], indices))
         return tuple(found)

@@ -1,7 +1,7 @@
-"""Can a hyperplane separate the two classes? A verdict with its proof, or none.
+"""`separability`: the verdict on whether a hyperplane separates two classes, with its proof.
 
-Quick looks, an iterative method, linear programming and exact arithmetic propose (`search`); `proofs`
-decides.
+Simple checks, an iterative method, linear programming and exact arithmetic make proposals (`search`), and
+`prgd.proofs` decides whether a proposal is a proof.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.separation.search import Search
-from prgd.separation.verdict import Separability, read_table
+from prgd.separation.verdict import Separability, read_matrix
 
 
 def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separability:
@@ -27,28 +27,28 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     X : array, sparse matrix, data frame or Rows
         Dense or sparse, in memory, mapped or chunked. A data frame's column names are used in the
         explanation. The verdict is about these float64 numbers, taken literally. Large data are read in
-        passes; only some of their rows are ever copied.
+        passes; only some of their rows are copied.
     y : array of shape (n,)
-        Labels of two classes. Leave it out where X is an engine that holds them.
+        Labels of two classes; None if X is an engine that holds them.
     fit_intercept : bool
         False asks for a hyperplane through the origin.
 
     Returns
     -------
     Separability
-        Its ``print`` explains the verdict; its ``check`` proves it again.
+        ``print`` shows an explanation of the verdict; ``check`` proves the verdict again.
 
     Raises
     ------
     ValueError
-        When y does not hold two classes, X is not finite, or X holds numbers that float64 cannot.
+        If y does not hold two classes, X is not finite, or X holds numbers that float64 cannot.
 
     Notes
     -----
-    Duplicate rows with opposite labels, or one feature that separates alone, are seen at once. Then a few
-    hundred steps of dual acceleration look for a witness, HiGHS for the partition into separated and
-    boundary rows, and an exact simplex method settles small problems. Whatever these propose is proven
-    with bounds on all rounding, or in whole numbers. Ctrl-C returns ``undecided`` with the interval so far.
+    Duplicate rows with opposite labels, or one feature that separates alone, are found in one pass. Then a
+    few hundred steps of dual acceleration look for a separating direction, HiGHS looks for the partition into
+    separated and boundary rows, and an exact simplex method decides small problems. Every proposal is proven
+    with bounds on all rounding, or in integers. Ctrl-C returns ``undecided`` with the interval so far.
 
     References
     ----------
@@ -64,15 +64,15 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     quasi-separable: this hyperplane has no row on the wrong side, none has all strictly on their own.
       1 rows lie on their own side (4), 4 on the hyperplane itself (0, 1, 2, 3).
       it uses x0 (+1): unpenalised logistic regression sends these coefficients to infinity.
-      Found by an exact simplex method; proven: the weights, as whole numbers, balance exactly.
+      Found by an exact simplex method; proven: the weights, as integers, balance exactly.
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """
-    table, names = read_table(X)
-    rows = LiftedRows(table, y, fit_intercept=fit_intercept)
+    matrix, names = read_matrix(X)
+    rows = LiftedRows(matrix, y, fit_intercept=fit_intercept)
     search = Search(rows)
     try:
-        found = search.found()
+        found = search.find_proof()
     except KeyboardInterrupt:
         found, search.is_interrupted = None, True
     return search.result(found, names)

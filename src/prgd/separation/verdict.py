@@ -1,29 +1,45 @@
-"""The verdict on separability: its words, what proves it, how it is explained and checked again."""
+"""The verdict on separability: its type, the objects that prove it, its explanation and its check."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd._types import Array
+from prgd._types import Array, Indices
+from prgd.arithmetic import nearest_floats
 from prgd.norms import norm
-from prgd.proofs.exact import Index
-from prgd.proofs.lifted_rows import LiftedRows, Proof, is_zero_on, smallest_margin, weights_prove
+from prgd.problem import NO_ROWS
+from prgd.proofs.directions import is_zero_on, smallest_margin
+from prgd.proofs.lifted_rows import LiftedRows
+from prgd.proofs.weights import Proof, weights_prove
 from prgd.rows import Rows
+
+_MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
+_SHOWN = 5  # features or rows that the explanation lists
 
 
 class Verdict(StrEnum):
-    """The four words; each equals its string, so ``verdict == "separable"`` works."""
+    """The four verdicts; each equals its string, so ``verdict == "separable"`` works."""
 
     SEPARABLE = "separable"
     QUASI_SEPARABLE = "quasi-separable"
     NOT_SEPARABLE = "not separable"
     UNDECIDED = "undecided"
+
+
+class Found(NamedTuple):
+    """A proven verdict: the direction v or the dual weights p, and the rows on the boundary."""
+
+    verdict: Verdict
+    how: str
+    v: Array | None = None
+    p: Array | None = None
+    proof: Proof = Proof()
+    boundary: Indices = NO_ROWS
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,30 +52,30 @@ class Separability:
         - ``separable``: some (w, b) has ``y_i (<w, x_i> + b) > 0`` for all rows;
         - ``quasi-separable``: none has, but some has ``>= 0`` for all rows and ``> 0`` for some;
         - ``not separable``: neither, so the classes overlap;
-        - ``undecided``: no proof was found, see ``lower`` and ``upper``.
+        - ``undecided``: no proof was found; ``lower`` and ``upper`` are what is known.
     coef : ndarray of shape (d,) or None
-        Normal w of the separating, or quasi-separating, hyperplane.
+        Normal w of the separating, or quasi-separating, hyperplane; None if there is none.
     intercept : float
     margin : float
-        ``min_i y_i (<w, x_i> + b) / ||w||`` of this witness, rounded down; 0 where quasi-separable and
-        NaN where there is no witness.
-    weights : ndarray of shape (n,) or None
+        ``min_i y_i (<w, x_i> + b) / ||w||`` of this hyperplane, rounded down; 0 if quasi-separable and
+        NaN if ``coef`` is None.
+    dual_weights : ndarray of shape (n,) or None
         Gordan's weights p >= 0 of sum 1 with ``sum_i p_i y_i (x_i, 1) = 0`` (``y_i x_i`` without
-        intercept): no hyperplane separates the rows of positive weight strictly. Given wherever
+        intercept): no hyperplane separates the rows of positive weight strictly. They are given whenever
         ``is_separable`` is False.
     residual : float
-        Norm of that sum in float64; the proof says that it can be made zero.
+        Norm of that sum in float64; the proof shows that weights nearby make it exactly zero.
     lower, upper : float
-        The interval that holds gamma_star, the largest margin (0 or less where not separable).
+        The interval that holds gamma_star, the largest margin (0 or less if not separable).
     separated_rows, boundary_rows : ndarray of int
-        Rows strictly on their side of some hyperplane that has no row on its wrong side; and the others.
+        Rows strictly on their own side of some hyperplane that has no row on its wrong side; and all others.
     features : ndarray of int
-        Features of the witness, the most important first (coefficient times range of the feature).
+        Features of non-zero coefficient, those of largest coefficient times range first.
     feature_names : list of str, optional
     proof : Proof
-        The exact objects behind it.
+        The exact objects behind the verdict.
     how : str
-        What found it and how it was proven.
+        The stage that found the verdict and the kind of its proof.
     """
 
     verdict: Verdict
@@ -67,13 +83,13 @@ class Separability:
     coef: Array | None
     intercept: float
     margin: float
-    weights: Array | None
+    dual_weights: Array | None
     residual: float
     lower: float
     upper: float
-    separated_rows: Index
-    boundary_rows: Index
-    features: Index
+    separated_rows: Indices
+    boundary_rows: Indices
+    features: Indices
     feature_names: list[str] | None
     proof: Proof
     how: str
@@ -85,10 +101,10 @@ class Separability:
 
     @property
     def is_separable(self) -> bool | None:
-        """True or False where it is proven, None where it is not known."""
+        """True or False if it is proven, None if it is not known."""
         if self.verdict is Verdict.SEPARABLE:
             return True
-        return None if self.weights is None else False
+        return None if self.dual_weights is None else False
 
     def check(self, X: Any, y: Any = None) -> bool:
         """Prove the verdict once more, from the stored objects and the data alone.
@@ -96,33 +112,34 @@ class Separability:
         Returns
         -------
         bool
-            False where the data are others, or a stored number was changed so that nothing is proven.
-            Of an undecided result the lower bound is checked, and the weights where it has some.
+            False if the data differ, or if a stored number was changed so that nothing is proven.
+            Of an undecided result the lower bound is checked, and the dual weights if it has some.
         """
-        rows = LiftedRows(read_table(X)[0], y, fit_intercept=self.fit_intercept)
+        rows = LiftedRows(read_matrix(X)[0], y, fit_intercept=self.fit_intercept)
         n, everything = rows.n, np.arange(rows.n)
-        if self.weights is not None:
-            if self.weights.shape != (n,):
+        if self.dual_weights is not None:
+            if self.dual_weights.shape != (n,):
                 return False
-            if not weights_prove(rows, self.boundary_rows, self.weights, self.proof):
+            if not weights_prove(rows, self.boundary_rows, self.dual_weights, self.proof):
                 return False
         if self.verdict is Verdict.NOT_SEPARABLE:
-            return self.weights is not None and np.array_equal(self.boundary_rows, everything)
+            return self.dual_weights is not None and np.array_equal(self.boundary_rows, everything)
         if self.coef is None:
             return self.verdict is Verdict.UNDECIDED
         if self.coef.shape != (rows.d,):
             return False
         v = np.append(self.coef, self.intercept) if self.fit_intercept else self.coef
         exact = self.proof.direction or tuple(Fraction(float(value)) for value in v)
-        if not np.array_equal(rounded(exact), v):
+        if not np.array_equal(nearest_floats(exact), v):
             return False
         if self.verdict is not Verdict.QUASI_SEPARABLE:
-            least = smallest_margin(rows, v, exact).margin
+            smallest = smallest_margin(rows, v, exact).margin
             stated = self.margin * norm(self.coef)
-            return least >= stated - 1e-9 * abs(stated) and (least > 0.0 or self.verdict is Verdict.UNDECIDED)
+            is_as_stated = smallest >= stated - _MARGIN_TOLERANCE * abs(stated)
+            return is_as_stated and (smallest > 0.0 or self.verdict is Verdict.UNDECIDED)
         both = np.concatenate([self.separated_rows, self.boundary_rows])
         return (
-            self.weights is not None
+            self.dual_weights is not None
             and self.separated_rows.size > 0
             and np.array_equal(np.sort(both), everything)
             and is_zero_on(rows, exact, self.boundary_rows)
@@ -130,7 +147,7 @@ class Separability:
         )
 
     def name(self, feature: int) -> str:
-        """Return the name of a feature: its column's, else ``x0``, ``x1`` and so on."""
+        """Return the name of a feature: that of its column, or ``x0``, ``x1`` and so on."""
         return f"x{feature}" if self.feature_names is None else self.feature_names[feature]
 
     def __str__(self) -> str:
@@ -140,9 +157,9 @@ class Separability:
 def _explained(s: Separability) -> list[str]:
     n = s.separated_rows.size + s.boundary_rows.size
     kind = "hyperplane" if s.fit_intercept else "hyperplane through the origin"
-    carried = 0 if s.weights is None else np.count_nonzero(s.weights)
+    support = 0 if s.dual_weights is None else np.count_nonzero(s.dual_weights)
     balance = "give both classes the same mean" if s.fit_intercept else "balance at the origin"
-    weighted = f"  weights on {carried} rows {balance} (to {s.residual:.1e})."
+    weighted = f"  weights on {support} rows {balance} (to {s.residual:.1e})."
     if s.verdict is Verdict.SEPARABLE:
         lines = [
             f"separable: this {kind} has every one of the {n} rows on its own side.",
@@ -158,7 +175,7 @@ def _explained(s: Separability) -> list[str]:
         ]
     elif s.verdict is Verdict.NOT_SEPARABLE:
         lines = [f"not separable: each {kind} has rows on its wrong side, or all rows on it.", weighted]
-    elif s.weights is not None:
+    elif s.dual_weights is not None:
         lines = [
             f"undecided: no {kind} separates the classes strictly, that is proven; one that has no row on "
             "the wrong side was neither found nor ruled out.",
@@ -172,24 +189,24 @@ def _explained(s: Separability) -> list[str]:
     return [*lines, f"  {s.how}"]
 
 
-def _listed(s: Separability, most: int = 5) -> str:
-    """Name the features with their coefficients, the most important first."""
+def _listed(s: Separability) -> str:
+    """Return the names of the most important features with their coefficients."""
     coef = np.empty(0) if s.coef is None else s.coef
-    shown = ", ".join(f"{s.name(j)} ({coef[j]:+.3g})" for j in s.features[:most].tolist())
-    return shown if s.features.size <= most else f"{s.features.size} features, most of all {shown}"
+    shown = ", ".join(f"{s.name(j)} ({coef[j]:+.3g})" for j in s.features[:_SHOWN].tolist())
+    return shown if s.features.size <= _SHOWN else f"{s.features.size} features, most of all {shown}"
 
 
-def _numbers(rows: Index, most: int = 5) -> str:
-    return ", ".join(str(i) for i in rows[:most].tolist()) + (", ..." if rows.size > most else "")
+def _numbers(rows: Indices) -> str:
+    return ", ".join(str(i) for i in rows[:_SHOWN].tolist()) + (", ..." if rows.size > _SHOWN else "")
 
 
-def read_table(X: Any) -> tuple[Any, list[str] | None]:
-    """Return the numbers of a table and the names of its columns, where it is a data frame.
+def read_matrix(X: Any) -> tuple[Any, list[str] | None]:
+    """Return a data set as an array, a CSR matrix or Rows, and the column names of a data frame.
 
     Raises
     ------
     ValueError
-        When float64 cannot hold a number: the verdict would be about other data.
+        If float64 cannot hold a number exactly: the verdict would be about other data.
     """
     if isinstance(X, Rows):
         return X, None
@@ -208,8 +225,3 @@ def read_table(X: Any) -> tuple[Any, list[str] | None]:
                 "data. Subtract a constant from such columns, or round them yourself."
             )
     return X, names
-
-
-def rounded(v: Sequence[Fraction]) -> Array:
-    """Return the nearest float64 numbers."""
-    return np.array([float(x) for x in v])

@@ -1,4 +1,4 @@
-"""Products of sparse rows for `prgd.solvers.working_set`, compiled. Imported on first use."""
+"""The compiled kernels of `prgd.solvers.gram_matrix`, imported on first use."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import numba as nb
 
 _exact = nb.njit(nogil=True, cache=True, fastmath={"contract"})
-_TILE = 32  # of the transposition: two tiles stay in the first-level cache
+_TILE = 32  # rows and columns of a tile of the transposition: two tiles fit in the first-level cache
 
 
 @_exact
 def spread(data: Any, indices: Any, indptr: Any, place: Any, D: Any) -> None:
-    """Write the entries of the columns that have a place in the zeros D."""
+    """Write the entries of the columns that have a place into D, which holds zeros."""
     for i in range(indptr.size - 1):
         for e in range(indptr[i], indptr[i + 1]):
             if place[indices[e]] >= 0:
@@ -41,7 +41,7 @@ def fill(rows: Any, columns: Any, place: Any, first: int, stride: int, G: Any) -
 
 @_exact
 def mirror(G: Any, old: int, new: int) -> None:
-    """Copy what lies below the diagonal, in rows ``old`` to ``new``, to the place above it."""
+    """Copy the products below the diagonal, in rows ``old`` to ``new``, to their transposed place."""
     for a in range(0, new, _TILE):
         for b in range(max(a, old // _TILE * _TILE), new, _TILE):
             for i in range(max(b, old), min(b + _TILE, new)):

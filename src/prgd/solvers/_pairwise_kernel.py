@@ -1,4 +1,4 @@
-"""The steps of `prgd.solvers.pairwise_descent`, compiled. Imported on first use, never with prgd."""
+"""The compiled steps of `prgd.solvers.pairwise_descent`, imported on first use."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from prgd.solvers.minimal import MIN_CURVATURE
+
 _exact = nb.njit(nogil=True, cache=True, fastmath={"contract"})
 
-
-_EXACT_EVERY = 64  # steps between which p^T G p is updated, not summed
+_EXACT_EVERY = 64  # steps after which p^T G p is summed again instead of updated
 
 
 @_exact
@@ -22,15 +23,15 @@ def _product(p: Any, g: Any) -> float:
 
 
 @_exact
-def descend(G: Any, group: Any, p: Any, g: Any, tol: float, most: int) -> tuple[int, float]:
-    """See `prgd.solvers.pairwise_descent.descend`; of G, the first ``p.size`` rows and columns count."""
+def descend(G: Any, group: Any, p: Any, g: Any, tol: float, max_steps: int) -> tuple[int, float]:
+    """Take the steps of `prgd.solvers.pairwise_descent.descend`."""
     m = p.size
-    diagonal = np.empty(m)  # that of G has a cache line for each entry
+    diagonal = np.empty(m)  # a copy: in G each entry of the diagonal lies in a cache line of its own
     for k in range(m):
         diagonal[k] = G[k, k]
-    unit = 1.0 / max(diagonal.max(), 1e-300)  # a product of two slopes may underflow
+    unit = 1.0 / max(diagonal.max(), MIN_CURVATURE)  # keeps the product of two slopes from underflow
     violation, square = 0.0, 0.0
-    for step in range(most):
+    for step in range(max_steps):
         if step % _EXACT_EVERY == 0:
             square = _product(p, g)
         i_0, i_1, low_0, low_1 = -1, -1, np.inf, np.inf
@@ -46,8 +47,8 @@ def descend(G: Any, group: Any, p: Any, g: Any, tol: float, most: int) -> tuple[
                 i, low = (i_0, low_0) if group[k] == 0 else (i_1, low_1)
                 slope = g[k] - low
                 worst = max(worst, slope)
-                curvature = max(diagonal[i] + diagonal[k] - 2.0 * G[i, k], 1e-300)
-                if unit * slope * slope > bar * curvature:  # else no step, of any length, gains more
+                curvature = max(diagonal[i] + diagonal[k] - 2.0 * G[i, k], MIN_CURVATURE)
+                if unit * slope * slope > bar * curvature:  # otherwise no step of any length gains more
                     move = min(slope / curvature, p[k])
                     found = move * (slope - 0.5 * curvature * move)
                     if found > gain:
@@ -60,7 +61,7 @@ def descend(G: Any, group: Any, p: Any, g: Any, tol: float, most: int) -> tuple[
             return step, violation if best_i >= 0 else 0.0
         i, j = best_i, best_j
         slope = g[j] - g[i]
-        curvature = max(diagonal[i] + diagonal[j] - 2.0 * G[i, j], 1e-300)
+        curvature = max(diagonal[i] + diagonal[j] - 2.0 * G[i, j], MIN_CURVATURE)
         move = slope / curvature
         if move >= p[j]:
             move = p[j]
@@ -71,4 +72,4 @@ def descend(G: Any, group: Any, p: Any, g: Any, tol: float, most: int) -> tuple[
         square += move * (curvature * move - 2.0 * slope)
         for k in range(m):
             g[k] += move * (G[i, k] - G[j, k])
-    return most, violation
+    return max_steps, violation

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from prgd._types import Array, Indices
+from prgd.arithmetic import EPSILON
 from prgd.norms import norm
 from prgd.problem import Evaluation, Problem
 from prgd.rows import MarginsAt
+from prgd.rows.blocks import row_squares
 
 WINDOW = 28.0  # a row whose margin is this far above the smallest has a weight below e^-28 = 7e-13 of it
-MISSING = 1e-6  # share of the weight that may lie outside the active rows
-GATHER_BYTES = 2**27  # active rows are copied while they take no more; else the engine multiplies
-CHECK = 4  # steps of the conjugate gradients in row space between two looks at the residual
-EPSILON = float(np.finfo(np.float64).eps)
+MAX_MISSING = 1e-6  # fraction of the weight that may lie outside the active rows
+GATHER_BYTES = 2**27  # active rows are copied if they take at most so many bytes; else the engine multiplies
+CHECK_EVERY = 4  # steps of the conjugate gradients in row space after which the residual is computed
+_SAMPLE_ROWS = 16  # rows that are gathered to estimate the size of a copy
 
 
 class ActiveRows:
@@ -35,7 +36,7 @@ class ActiveRows:
     Attributes
     ----------
     reads : float
-        Rows read so far divided by n: once to gather them, and once for each product.
+        Rows read so far divided by n: gathering reads each row once, and so does each product.
 
     Examples
     --------
@@ -53,7 +54,7 @@ class ActiveRows:
         self._groups: list[Any] = [slice(None)]
         if problem.fit_intercept:
             self._groups = [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)]
-        # a weight of 3 is three copies of a row, and must lead to the same steps
+        # A sample weight of 3 stands for three copies of a row, and must lead to the same steps.
         self._copies = np.ones(indices.size)
         if weights.size:
             self._copies = weights[indices] / weights[weights > 0.0].min()
@@ -65,7 +66,7 @@ class ActiveRows:
         reads, w = 0.0, at.w
         if indices.size:
             rows = cls(problem, w, indices)
-            missing = max(MISSING, 100.0 * EPSILON * problem.max_norm * at.length)
+            missing = max(MAX_MISSING, 100.0 * EPSILON * problem.max_norm * at.length)
             pairs = zip(at.tally.log_sums, rows._log_sums(), strict=True)
             if all(abs(all_rows - active) <= missing for all_rows, active in pairs):
                 return rows
@@ -75,12 +76,8 @@ class ActiveRows:
         return rows
 
     def _log_sums(self) -> list[float]:
-        sums = []
-        for group in self._groups:
-            exponent = self._exponent(0.0)[group]
-            top = float(exponent.max())
-            sums.append(top + math.log(float(np.exp(exponent - top).sum())))
-        return sums
+        exponent = self._exponent(0.0)
+        return [float(np.logaddexp.reduce(exponent[group])) for group in self._groups]
 
     def _exponent(self, size: float) -> Array:
         weights = self._problem.labels.sample_weight
@@ -91,7 +88,7 @@ class ActiveRows:
         """Choose the direction along which `dual_vector` moves."""
         self._slopes = self._times(self._Z, direction)
 
-    def weights(self, size: float = 0.0) -> Array:
+    def dual_weights(self, size: float = 0.0) -> Array:
         """Return p at ``w + size direction``, of sum 1 (of 1/2 in each class with an intercept)."""
         p = self._exponent(size)
         for group in self._groups:
@@ -101,7 +98,7 @@ class ActiveRows:
 
     def dual_vector(self, size: float) -> Array:
         """Return ``Z^T p`` at ``w + size direction``."""
-        return self._combine(self._Z, self.weights(size))
+        return self._combine(self._Z, self.dual_weights(size))
 
     def solve(self, lam: float, b: Array, residual: float, ray: Array | None = None) -> Array:
         r"""Return the Newton step x, with :math:`\|H x - b\|` at most ``residual``.
@@ -115,8 +112,9 @@ class ActiveRows:
         ray : ndarray of shape (d,), optional
             A first direction to try, the rescaling ``w``.
         """
-        p, kept = self.weights(), np.ones(self.indices.size, bool)
-        for group in self._groups:  # fewer than when they were gathered, as the weights concentrate
+        p, kept = self.dual_weights(), np.ones(self.indices.size, bool)
+        # Weights concentrate along the path, so fewer rows count now than when they were gathered.
+        for group in self._groups:
             kept[group] = self._margins[group] <= self._margins[group].min() + WINDOW
         if self._Z is None:
             return self._solve_by_features(None, np.where(kept, p, 0.0), self._groups, lam, b, residual, ray)
@@ -124,8 +122,8 @@ class ActiveRows:
         if not kept.all():
             Z, place = Z[kept], np.cumsum(kept) - 1
             groups = [g if isinstance(g, slice) else place[g[kept[g]]] for g in groups]
-        # Early, weights are even and H well conditioned. Late, p_i / lam spans many decades, which the
-        # system in row space does not feel; but there the rows must be fewer than the features.
+        # Early, weights are even and H is well conditioned. Late, p_i / lam spans many decades, which does
+        # not slow the system in row space down; but that system needs fewer rows than features.
         margins, copies = self._margins[kept], self._copies[kept]
         if float(p @ margins) > WINDOW and copies.sum() <= b.size:
             return self._solve_by_rows(Z, p, groups, lam, margins, copies, residual)
@@ -134,7 +132,7 @@ class ActiveRows:
     def _solve_by_features(
         self, Z: Any, p: Array, groups: list[Any], lam: float, b: Array, residual: float, ray: Array | None
     ) -> Array:
-        """Conjugate gradients on H x = b, from the best multiple of the ray."""
+        """Solve H x = b by conjugate gradients from the best multiple of the ray."""
 
         def times(v: Array) -> Array:
             return self._combine(Z, p * _centred(self._times(Z, v), p, groups)) + lam * v
@@ -165,16 +163,17 @@ class ActiveRows:
         copies: Array,
         residual: float,
     ) -> Array:
-        r"""Preconditioned conjugate gradients for the same step in row space, a ridge regression.
+        r"""Solve for the same step in row space, a ridge regression, by preconditioned conjugate gradients.
 
         Newton's next iterate is ``Z^T a`` with
 
         .. math:: Z Z^\top a + \lambda a / p + \tau 1 = Z w, \qquad 1^\top a = 1 / \lambda
 
-        (a tau and a sum for each class). It starts from ``a = p / lam``, which is w rescaled to this
-        lam, and the diagonal takes the span of p away. The residual of H x = b is ``Z^T D r``.
+        (a tau and a sum for each class). The iteration starts from ``a = p / lam``, which is w rescaled to
+        this lam, and the diagonal preconditioner removes the span of p. The residual of H x = b is
+        ``Z^T D r``.
         """
-        diagonal = _squares(Z) / copies + lam / p
+        diagonal = row_squares(Z) / copies + lam / p
         self.reads += p.size / self._n
         inverse = 1.0 / diagonal
         w_next = self._combine(Z, p) / lam
@@ -187,7 +186,7 @@ class ActiveRows:
             image = self._times(Z, step) + (lam / p) * q
             size = square / float(q @ image)
             w_next, r = w_next + size * step, _centred(r - size * image, inverse, groups)
-            if k % CHECK == 0 and norm(self._combine(Z, p * _centred(r, p, groups))) <= residual:
+            if k % CHECK_EVERY == 0 and norm(self._combine(Z, p * _centred(r, p, groups))) <= residual:
                 break
             square, last = float(r @ (inverse * r)), square
             q = inverse * r + (square / last) * q
@@ -211,26 +210,19 @@ class ActiveRows:
 
 
 def _centred(v: Array, weight: Array, groups: list[Any]) -> Array:
-    """Return v less its weighted mean in each group."""
+    """Return v minus its weighted mean in each group."""
     v = v.copy()
-    # Twice: rounding leaves eps |v| of the mean, which the rows that share it sum up to eps gamma ||v||.
-    # That may exceed lam ||v||, and then the length of w would be lost to rounding.
+    # The mean is subtracted twice: rounding leaves eps |v| of it, which adds up over the rows to
+    # eps gamma ||v||. That may exceed lam ||v||, and then the length of w would be lost to rounding.
     for group in groups * 2:
         v[group] -= float(weight[group] @ v[group]) / float(weight[group].sum())
     return v
 
 
-def _squares(Z: Any) -> Array:
-    """Return the squared norms of the rows."""
-    if isinstance(Z, np.ndarray):
-        return np.asarray(np.einsum("ij,ij->i", Z, Z))
-    return np.asarray(Z.multiply(Z).sum(axis=1)).ravel()
-
-
 def _gather(problem: Problem, indices: Indices) -> Any:
     """Return the rows as a matrix, or None if a copy of them would be large."""
     if 8 * indices.size * problem.d > GATHER_BYTES:
-        sample = problem.take(indices[:: -(-indices.size // 16)])
+        sample = problem.take(indices[:: -(-indices.size // _SAMPLE_ROWS)])
         size = sample.nbytes if isinstance(sample, np.ndarray) else sample.data.nbytes + sample.indices.nbytes
         if size / sample.shape[0] * indices.size > GATHER_BYTES:
             return None

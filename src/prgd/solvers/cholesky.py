@@ -7,27 +7,27 @@ from collections.abc import Callable
 import numpy as np
 
 from prgd._types import Array
+from prgd.solvers import minimal
 
 
 def definite_solver(H: Array) -> Callable[[Array], Array]:
-    """Return ``b -> H^-1 b`` by Cholesky's factorisation: SciPy's, or NumPy's where there is no SciPy.
+    """Return ``b -> H^-1 b`` by Cholesky's factorisation.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        Where H is not definite to rounding.
+        If H is not positive definite to rounding.
 
     Examples
     --------
     >>> definite_solver(np.diag([2.0, 4.0]))(np.array([1.0, 1.0]))
     array([0.5 , 0.25])
     """
-    try:
-        from scipy.linalg.lapack import dpotrf, dpotrs
-    except ImportError:
-        inverse = np.linalg.inv(np.linalg.cholesky(H))  # NumPy has no triangular solve
-        return lambda b: np.asarray(inverse.T @ (inverse @ b))
-    # straight to LAPACK: the checks around it cost more than a small system
+    if not minimal.HAS_SCIPY:
+        return minimal.definite_solver(H)
+    # LAPACK is called directly: the checks of SciPy's functions cost more than a small system.
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
     factor, failure = dpotrf(H, lower=True, clean=False)
     if failure:
         raise np.linalg.LinAlgError(f"The leading minor of order {failure} is not positive definite.")

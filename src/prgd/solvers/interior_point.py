@@ -1,8 +1,7 @@
 """Interior point: the maximum margin over a working set of few dimensions.
 
 Pairwise descent needs ever more steps as the margin shrinks against the row norms. Mehrotra's predictor and
-corrector take 10 to 40 steps whatever the margin, each a product ``Z^T D Z`` and one factorisation in d
-dimensions.
+corrector take 10 to 40 steps for any margin, each a product ``Z^T D Z`` and a factorisation in d dimensions.
 
 References
 ----------
@@ -16,76 +15,56 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prgd._types import Array
+from prgd._types import Array, Mask
+from prgd.certificate import Certificate
 from prgd.norms import norm
 from prgd.solvers.cholesky import definite_solver
+from prgd.solvers.polish import polish_weights
+from prgd.solvers.working_set import WorkingSet
 
-_MOST_STEPS = 80
-_SHARE = 0.99  # of the way to the boundary
-_VANISHED = 1e-9  # an upper bound, in units of the largest row norm
+Move = Callable[[float, Array], tuple[Array, Array, Array]]
+
+_MAX_STEPS = 80
+_STEP_FRACTION = 0.99  # fraction of the step to the boundary that is taken
+_MIN_TARGET = 1e-12  # smallest margin g to aim at, in units of the largest row norm
+_VANISHED = 1e-9  # an upper bound below this, in units of the largest row norm, counts as zero
 
 
 @dataclass(frozen=True, eq=False)
-class Interior:
-    """What the steps reached.
+class InteriorPoint:
+    """A point of the interior-point method, and the certificate that it gives over the rows of the set.
 
     Attributes
     ----------
     p : ndarray of shape (m,)
         Positive weights, of sum 1 (in each class, with an intercept).
     is_active : ndarray of bool, shape (m,)
-        Rows whose weight outgrew their slack: the support, once the gap is small.
-    w : ndarray of shape (d,)
-    gap : float
-        Relative gap between the bound of p and the margin of w, over these rows.
-    upper : float
-        The bound of p, in units of the largest row norm.
+        Rows whose weight is larger than their slack: the support, once the gap is small.
+    certificate : Certificate
+        The bounds of p and of w, in units of the largest row norm.
     """
 
     p: Array
-    is_active: np.ndarray[tuple[int], np.dtype[np.bool_]]
-    w: Array
-    gap: float
-    upper: float
+    is_active: Mask
+    certificate: Certificate
+
+    @property
+    def w(self) -> Array:
+        """The direction, of shape (d,)."""
+        return np.asarray(self.certificate.w)
 
     @property
     def vanishes(self) -> bool:
-        """Whether p is close to Gordan's weights: the multipliers diverge where no w separates the rows."""
-        return self.upper <= _VANISHED
+        """Whether p is close to Gordan's weights: the multipliers diverge if no w separates the rows."""
+        return self.certificate.upper <= _VANISHED
 
 
-@dataclass(frozen=True, eq=False)
-class _Conditions:
-    """The conditions of optimality, linear at a point: multipliers balance, slacks agree, s lam is even."""
-
-    A: Array
-    s: Array
-    lam: Array
-    dual_residual: Array
-    primal_residual: Array
-    solve: Callable[[Array], Array]
-
-    @classmethod
-    def linearised(cls, A: Array, quadratic: Array, g: float, x: Array, s: Array, lam: Array) -> _Conditions:
-        H = A.T @ ((lam / s)[:, None] * A)
-        H[np.diag_indices_from(H)] += quadratic
-        return cls(A, s, lam, A.T @ lam - quadratic * x, A @ x - s - g, definite_solver(H))
-
-    def move(self, target: float, change: Array) -> tuple[Array, Array, Array]:
-        """Return changes of x, s and lam that bring ``s lam`` to target; ``change`` is beyond first order."""
-        ratio = self.lam / self.s
-        right = (target - change) / self.s - self.lam
-        dx = self.solve(self.dual_residual + self.A.T @ (right - ratio * self.primal_residual))
-        ds = self.A @ dx + self.primal_residual
-        return dx, ds, right - ratio * ds
-
-
-def interior(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: float) -> Interior:
+def maximise_margin(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: float) -> InteriorPoint:
     r"""Maximise the margin of m rows until the relative gap over them is at most ``tol``.
 
     .. math:: \min \tfrac12 \|w\|^2 \quad \text{subject to} \quad \langle w, z_i \rangle + b y_i \ge g
 
-    with g near the margin, so that ``||w||`` ends near 1; p are its multipliers, scaled.
+    with g near the margin, so that ``||w||`` ends near 1; p are the multipliers, scaled.
 
     Parameters
     ----------
@@ -98,13 +77,13 @@ def interior(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: flo
 
     Returns
     -------
-    Interior
-        The best point seen; its gap is above ``tol`` where rounding ends the steps, or its bound vanishes.
+    InteriorPoint
+        The best point seen; its gap is above ``tol`` if rounding ends the steps, or its bound vanishes.
 
     Examples
     --------
     >>> Z = np.array([[2.0, 0.0], [0.0, 1.0], [3.0, 3.0]])
-    >>> found = interior(Z, np.ones(3), False, np.ones(2), 1e-9)
+    >>> found = maximise_margin(Z, np.ones(3), False, np.ones(2), 1e-9)
     >>> found.p.round(6), found.is_active
     (array([0.2, 0.8, 0. ]), array([ True,  True, False]))
     """
@@ -120,49 +99,89 @@ def interior(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: flo
     if fit_intercept:
         x[d] = 0.5 * (margins[groups[1]].min() - margins[groups[0]].min())
         margins += x[d] * signs
-    g = max(float(np.median(margins)), 1e-12)
+    g = max(float(np.median(margins)), _MIN_TARGET)
     s = np.maximum(margins - g, 0.5 * g)
     lam = 1.0 / (s * g * (1.0 / s).sum())
     best = _measure(A, groups, x, s, lam, d)
-    for _ in range(_MOST_STEPS):
-        if best.gap <= tol:
+    for _ in range(_MAX_STEPS):
+        if best.certificate.gap <= tol:
             break
         try:
-            at = _Conditions.linearised(A, quadratic, g, x, s, lam)
-        except np.linalg.LinAlgError:  # not definite to rounding
+            move = _linearised_conditions(A, quadratic, g, x, s, lam)
+        except np.linalg.LinAlgError:  # the system is not definite to rounding
             break
         mu = float(s @ lam) / m
-        # aim at 0 first; how far that goes says how much of mu to keep
-        _, ds, dlam = at.move(0.0, np.zeros(m))
+        # The predictor aims at mu = 0; how far its step reaches says how much of mu the corrector keeps.
+        _, ds, dlam = move(0.0, np.zeros(m))
         reached = float((s + _reach(s, ds) * ds) @ (lam + _reach(lam, dlam) * dlam)) / m
-        dx, ds, dlam = at.move(mu * (reached / mu) ** 3, ds * dlam)
-        step = _SHARE * min(_reach(s, ds), _reach(lam, dlam))
+        dx, ds, dlam = move(mu * (reached / mu) ** 3, ds * dlam)
+        step = _STEP_FRACTION * min(_reach(s, ds), _reach(lam, dlam))
         x, s, lam = x + step * dx, s + step * ds, lam + step * dlam
         if not np.isfinite(lam).all():
             break
         now = _measure(A, groups, x, s, lam, d)
         if now.vanishes:
             return now
-        best = now if now.gap < best.gap else best
+        best = now if now.certificate.gap < best.certificate.gap else best
     return best
 
 
+def _linearised_conditions(A: Array, quadratic: Array, g: float, x: Array, s: Array, lam: Array) -> Move:
+    """Linearise the KKT conditions at (x, s, lam): stationarity, primal feasibility, complementarity.
+
+    Returns
+    -------
+    callable
+        ``move(target, second_order)`` returns the changes of x, s and lam that bring ``s lam`` to the target
+        if the second-order terms are as given.
+    """
+    ratio = lam / s
+    H = A.T @ (ratio[:, None] * A)
+    H[np.diag_indices_from(H)] += quadratic
+    solve, dual_residual, primal_residual = definite_solver(H), A.T @ lam - quadratic * x, A @ x - s - g
+
+    def move(target: float, second_order: Array) -> tuple[Array, Array, Array]:
+        right = (target - second_order) / s - lam
+        dx = solve(dual_residual + A.T @ (right - ratio * primal_residual))
+        ds = A @ dx + primal_residual
+        return dx, ds, right - ratio * ds
+
+    return move
+
+
 def _reach(v: Array, change: Array) -> float:
-    """Return the largest step, up to 1, that keeps v from turning negative."""
-    steepest = float((change / v).min())  # v is positive
+    """Return the largest step, at most 1, that keeps the positive vector v from turning negative."""
+    steepest = float((change / v).min())
     return -1.0 / steepest if steepest < -1.0 else 1.0
 
 
-def _measure(
-    A: Array, groups: list[np.ndarray[tuple[int], np.dtype[np.bool_]]], x: Array, s: Array, lam: Array, d: int
-) -> Interior:
+def _measure(A: Array, groups: list[Mask], x: Array, s: Array, lam: Array, d: int) -> InteriorPoint:
     p = lam.copy()
     for group in groups:
         p[group] /= p[group].sum()
-    margins = A[:, :d] @ x[:d]
-    upper = norm(A[:, :d].T @ p) / len(groups)
-    lower = sum(float(margins[group].min()) for group in groups) / (len(groups) * norm(x[:d]))
-    # both have no unit: the slack in units of the margin
-    is_active = p > s / (upper * norm(x[:d]))
-    gap = (upper - lower) / upper if upper > 0.0 else np.inf
-    return Interior(p, is_active, x[:d], gap, upper)
+    w, Z = x[:d], A[:, :d]
+    margins, length = Z @ w, norm(w)
+    upper = norm(Z.T @ p) / len(groups)
+    lower = sum(float(margins[group].min()) for group in groups) / (len(groups) * length)
+    # Weights and slacks in units of the margin have no unit, so they can be compared.
+    return InteriorPoint(p, p > s / (upper * length), Certificate(lower, upper, w))
+
+
+def interior_weights(working: WorkingSet, start: Array, tol: float) -> tuple[Array, Array] | None:
+    """Return weights and direction of a working set by interior point, or None if its gap stays above tol.
+
+    Once the support is identified, `polish_weights` makes its weights exact and all others zero.
+    """
+    signs = np.where(working.group == 0, 1.0, -1.0)
+    found = maximise_margin(working.Z, signs, working.groups == 2, start, tol)
+    if found.vanishes:
+        return found.p, found.w
+    if found.certificate.gap > tol:
+        return None
+    p = np.where(found.is_active, found.p, 0.0)
+    sums = np.bincount(working.group, p, minlength=working.groups)
+    if sums.min() > 0.0:
+        p = polish_weights(working, p / sums[working.group])
+        if norm(working.combine(p)) <= norm(working.combine(found.p)):
+            return p, found.w
+    return found.p, found.w

@@ -1,4 +1,4 @@
-"""Exact weights on the identified support: one factorisation of its Gram matrix.
+"""Exact weights on the identified support: one factorisation of its Gram matrix, or of its rows.
 
 On a face of the simplex the optimality conditions are linear: ``G x = E mu``, ``E^T x = s``, with one column
 of E for each group. A step that would leave the face stops at its boundary, so that the norm never grows.
@@ -13,14 +13,18 @@ from prgd.norms import norm
 from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.working_set import WorkingSet
 
+_RIDGE = 1e-13  # proximal term for each row, as a fraction of the mean squared row norm
+_RANK_TOLERANCE = 1e-15  # singular values below this fraction of the largest count as zero
+_JOINING_FRACTION = 1e-3  # fraction of the heaviest weight that a joining row starts with
+
 
 def face_minimum(G: Array, E: Array, sums: Array, start: Array) -> Array:
-    """Return the minimiser of ``x^T G x`` on the affine hull of the face, the nearest to ``start``."""
-    # E E^T is constant on the feasible set; with it G is definite where rows are affinely independent.
-    # The small proximal term covers dependent rows (repeats, more rows than dimensions).
+    """Return the minimiser of ``x^T G x`` on the affine hull of the face that is nearest to ``start``."""
+    # E E^T is constant on the feasible set; with it G is definite if the rows are affinely independent.
+    # The small proximal term covers dependent rows (repeated rows, or more rows than dimensions).
     size = float(np.diag(G).mean()) or 1.0
     H = G + size * (E @ E.T)
-    ridge = 1e-13 * size * len(G)
+    ridge = _RIDGE * size * len(G)
     H[np.diag_indices_from(H)] += ridge
     solve = definite_solver(H)
     Y = solve(E)
@@ -33,40 +37,40 @@ def face_minimum(G: Array, E: Array, sums: Array, start: Array) -> Array:
 
 
 def _face_minimum_by_rows(Z: Array, E: Array, start: Array) -> Array:
-    """`face_minimum` from the rows themselves, by orthogonal factors.
+    """Solve `face_minimum` from the rows themselves, by orthogonal factors.
 
     The Gram matrix squares the condition number: below a margin of 1e-4 of the row norms its products keep
     less than half of the digits.
     """
-    # directions that keep the sums: each row of a group against its first
+    # Moving weight from the first row of a group to another of its rows keeps the sums.
     first = np.argmax(E, axis=0)[np.argmax(E, axis=1)]
     moving = np.flatnonzero(first != np.arange(len(E)))
     if moving.size == 0:
         return start
     differences = Z[moving] - Z[first[moving]]
-    move = np.linalg.lstsq(differences.T, -(Z.T @ start), rcond=1e-15)[0]
+    move = np.linalg.lstsq(differences.T, -(Z.T @ start), rcond=_RANK_TOLERANCE)[0]
     x = start.copy()
     x[moving] += move
     np.subtract.at(x, first[moving], move)
     return x
 
 
-def polish(working: WorkingSet, groups: int, p: Array, *, by_rows: bool = False, rounds: int = 8) -> Array:
+def polish_weights(working: WorkingSet, p: Array, *, by_rows: bool = False, rounds: int = 8) -> Array:
     """Return weights on the support of ``p`` of smallest ``||Z^T p||``, or on a face of it.
 
-    Rows leave as they block the step; none joins. ``by_rows`` works on the rows instead of their Gram matrix:
-    dearer, and right where the margin is tiny.
+    Rows leave the support as they block the step; none joins. ``by_rows`` works on the rows instead of their
+    Gram matrix: this is more expensive, and accurate for tiny margins.
     """
     p = p.copy()
     for _ in range(rounds):
         face = np.flatnonzero(p > 0.0)
-        E = working.membership(face, groups)
+        E = working.membership(face)
         try:
             if by_rows:
                 x = _face_minimum_by_rows(working.rows_of(face), E, p[face])
             else:
-                x = face_minimum(working.products_of(face), E, E.T @ p[face], p[face])
-        except np.linalg.LinAlgError:  # not definite to rounding: keep what there is
+                x = face_minimum(working.gram_of(face), E, E.T @ p[face], p[face])
+        except np.linalg.LinAlgError:  # the system is not definite to rounding
             return p
         if x.min() > 0.0:
             p[face] = x
@@ -74,54 +78,56 @@ def polish(working: WorkingSet, groups: int, p: Array, *, by_rows: bool = False,
         step = x - p[face]
         falling = step < 0.0
         ratio = p[face][falling] / -step[falling]
-        share = min(float(ratio.min()), 1.0)
-        moved = p[face] + share * step
-        moved[np.flatnonzero(falling)[ratio <= share]] = 0.0
+        length = min(float(ratio.min()), 1.0)
+        moved = p[face] + length * step
+        moved[np.flatnonzero(falling)[ratio <= length]] = 0.0
         p[face] = np.maximum(moved, 0.0)
     return p
 
 
-def primal(working: WorkingSet, groups: int, p: Array) -> Array:
+def primal_direction(working: WorkingSet, p: Array) -> Array:
     """Return the shortest w with margin 1 on all rows that carry weight (at the best intercept).
 
-    At the optimum it is ``u / ||u||^2`` with ``u = Z^T p``. That sum loses digits that cancel: an error of
-    1e-16 in u is one of ``1e-16 (max ||z|| / gamma)^2`` in the margins, relative. Solving for w keeps them.
+    At the optimum w is ``u / ||u||^2`` with ``u = Z^T p``. That sum loses digits by cancellation: an error
+    of 1e-16 in u is a relative error of ``1e-16 (max ||z|| / gamma)^2`` in the margins. Solving for w keeps
+    the digits.
     """
     face = np.flatnonzero(p > 0.0)
     Z, group = working.rows_of(face), working.group[face]
-    # rows of a group against their first; the firsts together have margin 1 each, whatever b is
-    first = np.array([np.flatnonzero(group == q)[0] for q in range(groups)])
+    # The rows of a group have the margin of its first row; the first rows have margin 1 each on average,
+    # and the intercept makes their margins equal.
+    first = np.array([np.flatnonzero(group == q)[0] for q in range(working.groups)])
     others = np.setdiff1d(np.arange(face.size), first)
     A = np.vstack([Z[first].sum(axis=0), Z[others] - Z[first[group[others]]]])
     target = np.zeros(len(A))
-    target[0] = groups
-    w = np.linalg.lstsq(A, target, rcond=1e-15)[0]
-    return np.asarray(w + np.linalg.lstsq(A, target - A @ w, rcond=1e-15)[0])
+    target[0] = working.groups
+    w = np.linalg.lstsq(A, target, rcond=_RANK_TOLERANCE)[0]
+    return np.asarray(w + np.linalg.lstsq(A, target - A @ w, rcond=_RANK_TOLERANCE)[0])
 
 
-def active_set(working: WorkingSet, groups: int, p: Array, tol: float, most: int = 1000) -> Array:
+def active_set_weights(working: WorkingSet, p: Array, tol: float, max_rounds: int = 1000) -> Array:
     """Return the weights of the shortest vector over the set, by Wolfe's method on the rows.
 
-    Solve on the face, let the row of smallest margin join, solve again, until no margin lies more than
-    ``tol`` below those of the face.
+    The method solves on the face, lets the row of smallest margin join, and solves again, until no margin
+    lies more than ``tol`` below the margins of the face.
     """
     length = np.inf
-    for _ in range(most):
-        p = polish(working, groups, p, by_rows=True, rounds=len(p))
-        # each round shortens the vector, or rounding decides and the faces would only cycle
+    for _ in range(max_rounds):
+        p = polish_weights(working, p, by_rows=True, rounds=len(p))
+        # Each round shortens the vector; if it does not, rounding decides and the faces would cycle.
         before, length = length, norm(working.combine(p))
         if not length < before:
             break
-        g = working.margins(primal(working, groups, p))
-        joined = False
-        for q in range(groups):
+        g = working.margins(primal_direction(working, p))
+        has_joined = False
+        for q in range(working.groups):
             members = np.flatnonzero(working.group == q)
             low = members[np.argmin(g[members])]
             heavy = members[np.argmax(p[members])]
             if g[low] < g[heavy] - tol and p[low] == 0.0:
-                share = 1e-3 * p[heavy]
-                p[low], p[heavy] = share, p[heavy] - share
-                joined = True
-        if not joined:
+                moved = _JOINING_FRACTION * p[heavy]
+                p[low], p[heavy] = moved, p[heavy] - moved
+                has_joined = True
+        if not has_joined:
             break
     return p

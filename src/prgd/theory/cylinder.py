@@ -1,4 +1,4 @@
-r"""The favourable cylinder of Theorem 5.5: its constants as printed, as corrected, and by a shorter proof."""
+r"""The favourable cylinder of Theorem 5.5: constants as printed, as corrected, and by a shorter proof."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from prgd._types import Array
 from prgd.checks import check_positive
-from prgd.theory.geometry import Geometry, inradius, lambda_min, require_nondegenerate
-from prgd.theory.geometry import geometry as geometry_of
+from prgd.theory.ray_geometry import Geometry, inradius, lambda_min, require_nondegenerate
+from prgd.theory.ray_geometry import geometry as geometry_of
 from prgd.theory.velocity import decompose
 
 Kind = Literal["printed", "corrected", "convexity", "numerical"]
@@ -31,7 +31,7 @@ class Cylinder:
     D1, D2 : float
         Inner and outer radius, ``0 < D1 <= D2``; ``D2`` may be infinite.
     H : float
-        The height from which it extends, at least 0.
+        The height from which the cylinder extends, at least 0.
 
     References
     ----------
@@ -82,7 +82,7 @@ class Cylinder:
         count : int
         seed : int
         height : float, optional
-            The mean of ``<w, w_star> - H`` (default ``H``, or ``D1`` where H is smaller).
+            The mean of ``<w, w_star> - H`` (default ``max(H, D1)``).
 
         Returns
         -------
@@ -98,7 +98,7 @@ class Cylinder:
         if g.U.shape[1] == 0:
             raise ValueError("The data span one line, so the cylinder is empty: there is nothing to draw.")
         if not math.isfinite(self.D2):
-            raise ValueError("Sampling needs a finite D2; got D2 = inf. Choose a cylinder with one.")
+            raise ValueError("Sampling needs a finite D2; got D2 = inf. Choose a cylinder with a finite D2.")
         rng = np.random.default_rng(seed)
         v = rng.standard_normal((count, g.U.shape[1]))
         v /= np.linalg.norm(v, axis=1, keepdims=True)
@@ -138,7 +138,7 @@ class Constants:
 
     @property
     def mu(self) -> float:
-        """The bound itself; 0 where it underflows."""
+        """The bound itself; 0 if it underflows."""
         return math.exp(self.log_mu) if self.log_mu > -745.0 else 0.0
 
     @property
@@ -162,7 +162,7 @@ class Constants:
         Raises
         ------
         ValueError
-            For an H below this one: there, rows off the support may outweigh the support vectors.
+            For an H below that of these constants: rows off the support may outweigh the support there.
         """
         if not H >= self.H:
             raise ValueError(
@@ -183,11 +183,11 @@ class FavorableCylinder:
     corrected : Constants
         With the factor that D_0 lacks and the log 2 that H lacks.
     convexity : Constants
-        By a shorter proof: ``D = 2 log n / rho``, ``H = 0``, ``mu = rho / 2``.
+        By a proof of ours from convexity: ``D = 2 log n / rho``, ``H = 0``, ``mu = rho / 2``.
     lambda_min : float
         For rows of norm at most 1.
     rho : float
-        The inradius, in the units of Z; a lower bound of it where ``rho_is_exact`` is False.
+        The inradius, in the units of Z; a lower bound of the inradius if ``rho_is_exact`` is False.
     geometry : Geometry
     """
 
@@ -221,7 +221,7 @@ def favorable_cylinder(data: Any) -> FavorableCylinder:
 
     with :math:`H_0 = \Delta^{-1} \log \max\{2 (n - N) / N, 2\}`. The steps of the proof need
     :math:`D_0 = (2 N / \sqrt{\lambda_{\min}}) \log (4 N^2 / \sqrt{\lambda_{\min}})`, and 8 in place of the
-    4 in H. Where every row supports, H is 0: the velocity does not depend on the height.
+    4 in H. If every row supports, H is 0, as the velocity does not depend on the height.
 
     By convexity of :math:`D \mapsto \log \sum_i e^{-\langle h w^\star + D v, z_i \rangle}`,
 
@@ -245,7 +245,7 @@ def favorable_cylinder(data: Any) -> FavorableCylinder:
     NotSeparableError
         When there is no separator; ``weights`` are Gordan's.
     ValueError
-        When Assumption 5.4 fails: then no favourable cylinder exists.
+        When Assumption 5.4 fails, as no favourable cylinder exists then.
 
     References
     ----------
@@ -260,14 +260,14 @@ def favorable_cylinder(data: Any) -> FavorableCylinder:
     g = require_nondegenerate(data)
     root, rho = math.sqrt(lambda_min(g)), inradius(g)
     n, N, scale = g.n, g.n_support, g.scale
-    gap = g.gap / scale  # infinite where n = N
+    delta = g.delta / scale  # infinite if n = N
     ratio = math.log(4.0 * N * N / root)
 
     def step_three(kind: Kind, D: float, inside: float) -> Constants:
         H = 0.0
         if n > N:
-            H_0 = math.log(max(2.0 * (n - N) / N, 2.0)) / gap
-            H = max(H_0, (2.0 * D + math.log(inside * N * (n - N) / root)) / gap)
+            H_0 = math.log(max(2.0 * (n - N) / N, 2.0)) / delta
+            H = max(H_0, (2.0 * D + math.log(inside * N * (n - N) / root)) / delta)
         log_mu = math.log(root) - 2.0 * D - math.log(16.0 * N * N)
         return Constants(kind, D / scale, H / scale, log_mu + math.log(scale), scale)
 
@@ -285,7 +285,7 @@ def favorable_cylinder(data: Any) -> FavorableCylinder:
 
 
 def velocity_bound(data: Any, cylinder: Cylinder) -> float:
-    r"""Return a proven lower bound of the velocity over any cylinder; useful where it is positive.
+    r"""Return a proven lower bound of the velocity over any cylinder; it says something if it is positive.
 
     .. math::
 
@@ -313,5 +313,5 @@ def velocity_bound(data: Any, cylinder: Cylinder) -> float:
     """
     g = require_nondegenerate(data)
     n, N = g.n, g.n_support
-    others = (n - N) * math.exp(-cylinder.H * g.gap) if n > N else 0.0
+    others = (n - N) * math.exp(-cylinder.H * g.delta) if n > N else 0.0
     return inradius(g).value - math.log(N + others) / cylinder.D1

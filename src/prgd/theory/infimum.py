@@ -10,12 +10,12 @@ import numpy as np
 
 from prgd._types import Array
 from prgd.theory.cylinder import Constants, Cylinder, favorable_cylinder, velocity_bound
-from prgd.theory.geometry import Geometry, facets, inradius, require_nondegenerate
+from prgd.theory.ray_geometry import Geometry, facets, inradius, require_nondegenerate
 
-POLISHED = 5  # how many of the best starts, no two of them alike, are polished
-ALIKE = 0.99
-ITERATIONS = 80
-TINY_SHARE = 1e-30
+POLISHED = 5  # number of the best starts, no two of them alike, that are polished
+ALIKE = 0.99  # two starts are alike if the cosine between them is at least this
+ITERATIONS = 80  # projected gradient steps of the polish
+TINY_SHARE = 1e-30  # smallest tau of the polish, whose logarithm is taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Infimum:
     v : ndarray of shape (d,)
         The unit direction off the ray of that point ``h w_star + D v``.
     D, h : float
-        Its radius and height; ``h`` is infinite where the worst is the limit far out.
+        Its radius and height; ``h`` is infinite if the infimum is the limit of infinite height.
     at_infinity : float
         The smallest velocity in the limit of infinite height, where only support vectors count.
     lower : float
@@ -99,7 +99,7 @@ def velocity_infimum(
         near, near_v, near_tau = _search(g, D, H, V, shares=(1.0, 0.3, 0.03, 1e-4))
         if near < far:
             best, v, tau = near, near_v, near_tau
-    h = H - math.log(tau) / g.gap if tau > 0.0 else math.inf if g.n > g.n_support else H
+    h = H - math.log(tau) / g.delta if tau > 0.0 else math.inf if g.n > g.n_support else H
     return Infimum(best, g.basis @ v, D, h, far, velocity_bound(g, cylinder))
 
 
@@ -114,7 +114,7 @@ class BoundCheck:
     holds : bool
         Whether ``log(infimum) >= log_mu``.
     looseness : float
-        ``log(infimum) - log_mu``: by what power of e the bound is loose; NaN where the velocity is not
+        ``log(infimum) - log_mu``: by what power of e the bound is loose; NaN if the velocity is not
         positive.
     """
 
@@ -184,7 +184,7 @@ def numerical_constants(
 
     References
     ----------
-    Stands in for the constants of Theorem 5.5 where they are out of reach.
+    These constants stand in for those of Theorem 5.5 if the latter are out of reach.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def numerical_constants(
     g = require_nondegenerate(data)
     rho = inradius(g).value
     V = _starts(g, starts, seed)
-    # at this D the proven bound is share * rho already
+    # At the upper end the proven bound is share * rho already.
     low, high = 0.0, math.log(g.n) / ((1.0 - share) * rho)
     while high - low > 1e-4 * high:
         middle = 0.5 * (low + high)
@@ -241,14 +241,16 @@ def _starts(g: Geometry, count: int, seed: int) -> Array:
 def _search(
     g: Geometry, D: float, H: float, V: Array, shares: tuple[float, ...]
 ) -> tuple[float, Array, float]:
-    """Return the smallest velocity over directions (and shares, unless these are (0,)), and where."""
+    """Return the smallest velocity over directions (and shares, unless they are (0,)), its v and its tau."""
     far = shares == (0.0,)
     rows = g.is_support if far else slice(None)
-    velocity = _Velocity(g.U[rows], D, H * g.excess[rows], np.zeros(g.n_support) if far else g.excess / g.gap)
+    velocity = _Velocity(
+        g.U[rows], D, H * g.excess[rows], np.zeros(g.n_support) if far else g.excess / g.delta
+    )
     q = V.shape[1]
     x = np.vstack([np.column_stack([V, np.full(len(V), share)]) for share in shares])
     if far:
-        x[:, q] = 1.0  # no row depends on it
+        x[:, q] = 1.0  # No support vector depends on tau, and log 1 = 0.
     x = _polished(velocity, x[_distinct(velocity.values(x), x[:, :q])])
     values = velocity.values(x)
     best = int(np.argmin(values))

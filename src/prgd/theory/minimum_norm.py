@@ -1,4 +1,4 @@
-"""The point of least norm in the convex hull of some rows, by an active set and refined to rounding.
+"""The point of smallest norm in the convex hull of some rows, by an active set, refined to rounding.
 
 The dual of the max-margin problem: ``gamma_star w_star`` is that point. Nothing here is shared with the
 library's own solvers, so that it can be their oracle.
@@ -14,26 +14,26 @@ import numpy.typing as npt
 from prgd._types import Array
 
 EPS = float(np.finfo(np.float64).eps)
-# a margin is a sum of products, so it is known to a few units in the last place of the largest row
+# A margin is a sum of products, so it is known to a few units in the last place of the largest row.
 ROUNDING = 64.0 * EPS
-ZERO_WEIGHT = 4.0 * EPS  # weights have sum 1
+ZERO_WEIGHT = 4.0 * EPS  # weights have sum 1, so a weight of at most this is zero to rounding
 TINY = float(np.finfo(np.float64).tiny)
 LongArray = npt.NDArray[np.longdouble]
 
 
 class ActiveSet(NamedTuple):
-    """Rows (indices of Z) and positive weights of sum 1 with ``Z[rows].T @ weights`` of least norm."""
+    """Rows (indices of Z) and positive weights of sum 1 with ``Z[rows].T @ weights`` of smallest norm."""
 
     rows: npt.NDArray[np.intp]
     weights: Array
 
 
 def least_norm_in_hull(Z: Array) -> ActiveSet:
-    r"""Return the weights of the point of least norm in the convex hull of the rows.
+    r"""Return the weights of the point of smallest norm in the convex hull of the rows.
 
-    Wolfe's active-set method. A set S of affinely independent rows has the least norm on its affine hull
+    The method is Wolfe's active set. The affine hull of independent rows S has its point of smallest norm
     at the least-squares solution a of :math:`[Z_S^\top; 1^\top]\, a = (0, 1)`, scaled to sum 1; its QR
-    factors are updated as rows come and go.
+    factors are updated as rows enter and leave.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def least_norm_in_hull(Z: Array) -> ActiveSet:
     while True:
         found = ActiveSet(np.array(rows), weights)
         enters, is_fine = _violated(Z, found)
-        # a set that comes back means that rounding decides: no strict progress is left
+        # Each set has a smaller norm than the one before. A set that comes back means that rounding decides.
         if enters is None or enters in rows or frozenset(rows) in seen:
             return found
         seen.add(frozenset(rows))
@@ -76,7 +76,7 @@ def least_norm_in_hull(Z: Array) -> ActiveSet:
                     weights = target
                     break
                 if rows[-1] == enters and weights[-1] == 0.0 and target[-1] <= ZERO_WEIGHT:
-                    return found  # the row that came in must gain weight, but for rounding
+                    return found  # A row that enters gains weight in exact arithmetic: rounding decides.
                 share = weights[falls] / (weights[falls] - np.minimum(target[falls], 0.0) + TINY)
                 leaves = int(falls[np.argmin(share)])
                 weights = weights + min(float(share.min()), 1.0) * (target - weights)
@@ -84,34 +84,34 @@ def least_norm_in_hull(Z: Array) -> ActiveSet:
                 weights = weights / weights.sum()
                 del rows[leaves]
                 Q, R = qr_delete(Q, R, leaves, which="col")
-                # from square factors it returns whole ones
+                # qr_delete returns full factors if it was given square ones: cut them to economic size.
                 Q, R = Q[:, : len(rows)], R[: len(rows)]
-        except np.linalg.LinAlgError:  # the rows are dependent to rounding
+        except np.linalg.LinAlgError:  # The rows are linearly dependent to rounding.
             return found
 
 
 def _affine_weights(Z: Array, rows: list[int], Q: Array, R: Array, is_fine: bool) -> Array:
-    """Return the weights of least norm on the affine hull; by refinement where double is too coarse."""
+    """Return the weights of smallest norm on the affine hull, refined if double precision is too coarse."""
     from scipy.linalg import solve_triangular
 
     if is_fine:
         _, a = refined(Z, np.array(rows))
         if np.isfinite(a).all() and a.sum() > 0.0:
             return np.asarray(a / a.sum(), dtype=np.float64)
-    # the least-squares solution by QR: Q^T (0, 1) is the last row of Q
+    # The least-squares solution is R^-1 Q^T (0, 1), and Q^T (0, 1) is the last row of Q.
     target = solve_triangular(R, Q[-1])
     return np.asarray(target / target.sum())
 
 
 def _violated(Z: Array, found: ActiveSet) -> tuple[int | None, bool]:
-    """Return the row of least margin if it is below that of the active ones, and whether it was close."""
+    """Return the row of smallest margin if that is below the active rows', and whether it was close."""
     u = Z[found.rows].T @ found.weights
     size = float(np.linalg.norm(u))
     if size <= ROUNDING or len(found.rows) > Z.shape[1]:
         return None, False
     margins = Z @ u
     lowest = int(np.argmin(margins))
-    # u is a difference of rows: it is known to rounding of the rows, not of itself
+    # u is a combination of rows, so its error is a rounding error of the rows, however short u is.
     if size * size - margins[lowest] > ROUNDING:
         return lowest, False
     w, _ = refined(Z, found.rows)
@@ -132,7 +132,7 @@ def refined(Z: Array, rows: npt.NDArray[np.intp]) -> tuple[LongArray, LongArray]
     Parameters
     ----------
     Z : ndarray of shape (n, d).
-    rows : indices of linearly independent rows S; where they are dependent to rounding, all is NaN.
+    rows : indices of linearly independent rows S; the results are NaN if S is dependent to rounding.
 
     Returns
     -------

@@ -39,7 +39,7 @@ def minimise_log_mean_exp(rows: Array, penalty: float, start: Array) -> Minimum:
     True
     """
 
-    def look(x: Array) -> tuple[float, Array, Array]:
+    def evaluate(x: Array) -> tuple[float, Array, Array]:
         exponent = rows @ x
         top = float(exponent.max())
         p = np.exp(exponent - top)
@@ -50,14 +50,14 @@ def minimise_log_mean_exp(rows: Array, penalty: float, start: Array) -> Minimum:
         return value, mean + penalty * x, hessian
 
     x = start
-    value, slope, hessian = look(x)
+    value, slope, hessian = evaluate(x)
     for _ in range(500):
         if not slope.any():
             break
         step, size = np.linalg.solve(hessian, slope), 1.0
         while size > 1e-12:
-            new = look(x - size * step)
-            # where the value is at its rounding floor, only the slope still tells
+            new = evaluate(x - size * step)
+            # At the rounding floor of the value only the slope still shows progress.
             if new[0] < value or np.linalg.norm(new[1]) < np.linalg.norm(slope):
                 break
             size *= 0.5

@@ -1,4 +1,4 @@
-"""The regularisation path: the least loss in a ball, as the ball grows."""
+"""The regularisation path: the minimisers of the loss in balls of growing radius."""
 
 from __future__ import annotations
 

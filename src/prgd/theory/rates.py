@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,48 +15,47 @@ Model = Literal["1/log t", "t^-a", "e^-ct"]
 Rate = Literal["1/log t", "t^-a", "e^-ct", "undecided"]
 MODELS: tuple[Model, ...] = ("1/log t", "t^-a", "e^-ct")
 
-FEWEST_POINTS = 8
-LEAST_EVIDENCE = 10.0  # of Bayes' information criterion: "very strong" in the scale of Kass and Raftery
-LEAST_R_SQUARED = 0.8
-# log errors that differ by less agree: a fit need not be better than this
-SAME = 1e-6
-# an error that fell this far has a rounding plateau to look for
-DEEP = 1e-10
+MIN_POINTS = 8
+# A difference of 10 in Bayes' information criterion is "very strong" in the scale of Kass and Raftery.
+MIN_EVIDENCE = 10.0
+MIN_R_SQUARED = 0.8
+SAME = 1e-6  # log errors that differ by less are equal: a fit need not be better than this
+DEEP = 1e-10  # an error that fell below this fraction of its maximum may end on a plateau of rounding
 
 
 class Fit(NamedTuple):
     """One model fitted to the logarithm of the error."""
 
     constant: float  # A of A / (log t + b), a of C t^-a, c of C e^-ct
-    second: float  # b, C and C
+    second: float  # b of A / (log t + b), C of the other two models
     residual: float  # root of the mean square residual of log(error)
 
 
 @dataclass(frozen=True, eq=False)
 class RateFit:
-    """What `fit_rate` found.
+    """The rate that `fit_rate` chose, and all three fits.
 
     Attributes
     ----------
     rate : {"1/log t", "t^-a", "e^-ct", "undecided"}
         The model chosen, or "undecided".
     constant : float
-        A of ``A / (log t + b)``, a of ``C t^-a`` or c of ``C e^-ct``; NaN where undecided.
+        A of ``A / (log t + b)``, a of ``C t^-a`` or c of ``C e^-ct``; NaN if undecided.
     interval : pair of float
-        95 % interval of the constant, by a moving-block bootstrap of the residuals; NaN where undecided.
+        95 % interval of the constant, by a moving-block bootstrap of the residuals; NaN if undecided.
     window : pair of float
         The first and last t used.
     n : int
         Points used.
     fits : mapping of model to Fit
-        All three, the rejected ones included; empty where the points are too few.
+        All three fits, the rejected ones included; empty if the points are too few.
     evidence : float
         Difference of Bayes' information criterion to the second best model, for as many points as the
         residuals have independent ones.
     r_squared : float
         Share of the variance of log(error) that the best model explains.
     reason : str
-        Why undecided; else empty.
+        Why the rate is undecided; else empty.
     """
 
     rate: Rate
@@ -96,19 +95,19 @@ def fit_rate(t: Any, error: Any, window: tuple[float, float] | None = None, *, s
     t : array of shape (n,)
         Times above 1, increasing.
     error : array of shape (n,)
-        The error at each; points that are not positive are left out.
+        The error at each time; points that are not positive are left out.
     window : pair (first, last), optional
         Use only these t. By default all but the first tenth of the points, up to where the error meets
         its rounding plateau: when it fell by ten decimals or more, the first time within a factor of 30
         of the level at the end.
     seed : int
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Returns
     -------
     RateFit
-        With rate "undecided" where points are fewer than 8, no model explains 80 % of the variance, the
-        best is not clearly better than the second, or the interval of its constant holds 0.
+        The rate is "undecided" if there are fewer than 8 points, no model explains 80 % of the variance,
+        the best model is not clearly better than the second, or the interval of its constant contains 0.
 
     Raises
     ------
@@ -138,8 +137,9 @@ def fit_rate(t: Any, error: Any, window: tuple[float, float] | None = None, *, s
     used = _window(t, error, window)
     t, y = t[used], np.log(error[used])
     ends = (float(t[0]), float(t[-1])) if t.size else (math.nan, math.nan)
-    if t.size < FEWEST_POINTS:
-        return _undecided(ends, t.size, {}, 0.0, 0.0, f"{t.size} points are too few.")
+    unknown = RateFit("undecided", math.nan, (math.nan, math.nan), ends, t.size, {}, 0.0, 0.0, "")
+    if t.size < MIN_POINTS:
+        return replace(unknown, reason=f"{t.size} points are too few.")
     fits = {model: _fit(model, t, y) for model in MODELS}
     first, second = sorted(MODELS, key=lambda model: fits[model].residual)[:2]
     residuals = y - _curve(first, fits[first], t)
@@ -148,30 +148,17 @@ def fit_rate(t: Any, error: Any, window: tuple[float, float] | None = None, *, s
     evidence = t.size / length * math.log(ratio)
     spread = float(np.var(y))
     r_squared = 1.0 - fits[first].residual ** 2 / spread if spread > SAME**2 else 0.0
-    reason = ""
-    if r_squared < LEAST_R_SQUARED:
-        reason = f"the best model, {first}, explains {max(r_squared, 0.0):.0%} of the variance of log(error)."
-    elif evidence < LEAST_EVIDENCE:
-        reason = f"{first} is better than {second} by {evidence:.1f} only, of {LEAST_EVIDENCE:g} needed."
-    if reason:
-        return _undecided(ends, t.size, fits, evidence, r_squared, reason)
+    fitted = replace(unknown, fits=fits, evidence=evidence, r_squared=r_squared)
+    if r_squared < MIN_R_SQUARED:
+        share = f"{max(r_squared, 0.0):.0%} of the variance of log(error)"
+        return replace(fitted, reason=f"the best model, {first}, explains {share}.")
+    if evidence < MIN_EVIDENCE:
+        reason = f"{first} is better than {second} by {evidence:.1f} only, of {MIN_EVIDENCE:g} needed."
+        return replace(fitted, reason=reason)
     interval = _interval(first, fits[first], t, residuals, length, seed)
     if interval[0] <= 0.0:
-        reason = f"the constant of {first} may be 0."
-        return _undecided(ends, t.size, fits, evidence, r_squared, reason)
-    return RateFit(first, fits[first].constant, interval, ends, t.size, fits, evidence, r_squared, "")
-
-
-def _undecided(
-    ends: tuple[float, float],
-    n: int,
-    fits: Mapping[Model, Fit],
-    evidence: float,
-    r_squared: float,
-    reason: str,
-) -> RateFit:
-    unknown = (math.nan, math.nan)
-    return RateFit("undecided", math.nan, unknown, ends, n, fits, evidence, r_squared, reason)
+        return replace(fitted, reason=f"the constant of {first} may be 0.")
+    return replace(fitted, rate=first, constant=fits[first].constant, interval=interval)
 
 
 def _window(t: Array, error: Array, window: tuple[float, float] | None) -> Any:
@@ -201,7 +188,7 @@ def _fit(model: Model, t: Array, y: Array) -> Fit:
     def misfit(shift: float) -> float:
         return float(np.var(y + np.log(log_t - log_t[0] + math.exp(shift))))
 
-    # log t + b begins at e^shift: from a pole just before the window to a curve that is flat on it
+    # log t + b begins at e^shift. The grid runs from a pole just before the window to a curve flat on it.
     grid = np.linspace(-12.0, 12.0, 97)
     start = grid[int(np.argmin([misfit(shift) for shift in grid]))]
     found = minimize_scalar(misfit, bounds=(start - 0.25, start + 0.25), method="bounded")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ class Phase(NamedTuple):
     R_k: float
     along: float  # <w(2k+1), w_star>
     off: float  # ||P_perp(w(2k+1))||
-    velocity: float  # at w(2k+1)
+    velocity: float  # centripetal velocity at w(2k+1)
     along_after: float  # <v(2k+2), w_star>
     off_after: float  # ||P_perp(v(2k+2))||
     error: float  # ||w/||w|| - w_star|| at w(2k+1)
@@ -35,7 +35,7 @@ class Statement(NamedTuple):
 
     printed: bool
     corrected: bool
-    fails_at: int | None  # the first phase at which the printed one fails
+    fails_at: int | None  # the first phase at which the printed statement fails
     note: str
 
 
@@ -78,8 +78,8 @@ def check_statements(
     Returns
     -------
     dict of "S1".."S7" to Statement
-        Empty without phases. Comparisons allow for the rounding of w, which far out on the ray shows in
-        its part off the ray.
+        Empty without phases. Comparisons allow for the rounding of w, which shows in the part of w off the
+        ray when w is far out on the ray.
 
     References
     ----------
@@ -94,7 +94,7 @@ def check_statements(
     """
     if not phases:
         return {}
-    with np.errstate(over="ignore"):  # an upper bound may be infinite
+    with np.errstate(over="ignore"):  # upper bounds may overflow to infinity
         checks = _checks(phases, constants, gamma_star, rho)
     return {name: _statement(name, *checks[name]) for name in sorted(checks)}
 
@@ -103,79 +103,78 @@ def _checks(
     phases: Sequence[Phase], constants: Constants, gamma_star: float, rho: float
 ) -> dict[str, tuple[Bools, Bools]]:
     """Return for each statement at which phases it holds, as printed and as corrected."""
-    p = {
-        name: np.array(column) for name, column in zip(Phase._fields, zip(*phases, strict=True), strict=True)
-    }
-    mu, D = constants.mu, constants.D
-    k, a_0 = p["k"].astype(np.float64), float(p["along"][0])
-    # a is known to EPS relative, and what is off the ray to EPS a
-    slack = 32.0 * EPS * (1.0 + p["along"] / D)
-    log_slow, log_fast = 0.5 * math.log1p(-(mu**2)), math.log1p(-mu)
-    log_printed = 0.5 * math.log1p(-2.0 * mu) if mu < 0.5 else math.nan
+    p = Phase(*(np.array(column) for column in zip(*phases, strict=True)))  # type: ignore[arg-type]
+    # The part along the ray is known to EPS relative, and the part off the ray to EPS times that part.
+    slack: Any = 32.0 * EPS * (1.0 + p.along / constants.D)
+    return _position_checks(p, constants, gamma_star, slack) | _error_checks(p, constants, rho, slack)
 
+
+def _position_checks(
+    p: Any, constants: Constants, gamma_star: float, slack: Array
+) -> dict[str, tuple[Bools, Bools]]:
+    """Ask (S1) to (S5), which are about the parts of w along and off the ray, and the radii."""
+    mu, D, k, a_0 = constants.mu, constants.D, p.k.astype(np.float64), float(p.along[0])
+    log_slow, log_fast, log_steepest = _log_rates(mu)
+    log_printed = 0.5 * math.log1p(-2.0 * mu) if mu < 0.5 else math.nan
+    q_slow, q_fast, q_printed = math.exp(log_slow), 1.0 - mu, math.exp(log_printed)
     lower = _growth(a_0, k, log_slow, mu * D * gamma_star)
     upper = _growth(a_0, k, log_fast, mu * D)
-    # the same for one phase, from the a_k of the run itself: (S2) is this, repeated
-    next_lower = (p["along"] + mu * D * gamma_star) / math.exp(log_slow)
-    next_upper = (p["along"] + mu * D) / math.exp(log_fast)
+    # The same bounds for one phase, from the a_k of the run itself: (S2) is this, repeated.
+    next_lower = (p.along + mu * D * gamma_star) / math.exp(log_slow)
+    next_upper = (p.along + mu * D) / math.exp(log_fast)
     printed_lower = _growth(a_0, k, log_printed, gamma_star)
     printed_upper = _growth(a_0, k, log_slow, 1.0)
-    q_slow, q_fast, q_printed = math.exp(log_slow), 1.0 - mu, math.exp(log_printed)
-
-    ratio = p["along_after"] / p["off_after"]
-    R_next = D * np.hypot(ratio, 1.0)
-    tangent = p["off"] / p["along"]
-    sine = p["off"] / np.hypot(p["off"], p["along"])
-    log_most = math.log1p(mu) - log_fast  # a_k grows by at most (1 + mu) / (1 - mu), since a_k >= D
-
-    on_cylinder = (np.abs(p["off"] - D) <= slack * D) & (p["along"] >= constants.H * (1.0 - slack))
-    shrinks = p["off_after"] <= D * q_slow * (1.0 + slack)
-    # 1 - cos without cancellation
-    squared = 4.0 * np.sin(0.5 * np.arctan(tangent)) ** 2
-    margin_slack = 64.0 * EPS
-    checks = {
-        "S1": (on_cylinder, on_cylinder),
-        "S2": (
-            _between(printed_lower, p["along"], printed_upper, slack),
-            _between(lower, p["along"], upper, slack) & _after_one(next_lower, p["along"], next_upper, slack),
-        ),
-        "S3": (
-            (p["off_after"] >= D * q_printed * (1.0 - slack)) & shrinks,
-            (p["off_after"] >= D * q_fast * (1.0 - slack)) & shrinks,
-        ),
-        "S4": (
-            _between(
-                (printed_lower + mu * gamma_star * D) / (q_fast * D),
-                ratio,
-                (printed_upper + mu * D) / (q_printed * D),
-                slack,
-            ),
-            _between(next_lower / D, ratio, next_upper / D, slack),
-        ),
-        "S6": (
-            np.isclose(p["error"], squared, rtol=1e-6, atol=0.0),
-            _between(
-                2.0 * math.sin(math.pi / 8.0) * D / a_0 * np.exp(-k * log_most),
-                p["error"],
-                D / a_0 * np.exp(k * log_slow),
-                slack,
-            )
-            & _between(2.0 * math.sin(math.pi / 8.0) * tangent, p["error"], tangent, slack),
-        ),
-        "S7": (
-            p["margin_error"] <= p["error"] + margin_slack,
-            (p["margin_error"] <= p["error"] + margin_slack)
-            & (p["margin_error"] >= rho * sine * (1.0 - slack) - margin_slack),
-        ),
-    }
+    ratio = p.along_after / p.off_after
+    on_cylinder = (np.abs(p.off - D) <= slack * D) & (p.along >= constants.H * (1.0 - slack))
+    shrinks = p.off_after <= D * q_slow * (1.0 + slack)
+    inside = _between(lower, p.along, upper, slack) & _after_one(next_lower, p.along, next_upper, slack)
+    ratio_lower = (printed_lower + mu * gamma_star * D) / (q_fast * D)
+    ratio_upper = (printed_upper + mu * D) / (q_printed * D)
     radii = _between(
         a_0 * np.exp(-(k + 1.0) * log_slow),
-        R_next,
-        math.sqrt(2.0) * a_0 * np.exp((k + 1.0) * log_most),
+        D * np.hypot(ratio, 1.0),
+        math.sqrt(2.0) * a_0 * np.exp((k + 1.0) * log_steepest),
         slack,
     )
-    checks["S5"] = (radii, radii)
-    return checks
+    return {
+        "S1": (on_cylinder, on_cylinder),
+        "S2": (_between(printed_lower, p.along, printed_upper, slack), inside),
+        "S3": (
+            (p.off_after >= D * q_printed * (1.0 - slack)) & shrinks,
+            (p.off_after >= D * q_fast * (1.0 - slack)) & shrinks,
+        ),
+        "S4": (
+            _between(ratio_lower, ratio, ratio_upper, slack),
+            _between(next_lower / D, ratio, next_upper / D, slack),
+        ),
+        "S5": (radii, radii),
+    }
+
+
+def _error_checks(p: Any, constants: Constants, rho: float, slack: Array) -> dict[str, tuple[Bools, Bools]]:
+    """Ask (S6) and (S7), which are about the errors of direction and of margin."""
+    D, k, a_0 = constants.D, p.k.astype(np.float64), float(p.along[0])
+    log_slow, _, log_steepest = _log_rates(constants.mu)
+    tangent = p.off / p.along
+    sine = p.off / np.hypot(p.off, p.along)
+    squared = 4.0 * np.sin(0.5 * np.arctan(tangent)) ** 2  # 2 (1 - cos), without cancellation
+    chord = 2.0 * math.sin(math.pi / 8.0)
+    error_lower, error_upper = chord * D / a_0 * np.exp(-k * log_steepest), D / a_0 * np.exp(k * log_slow)
+    margin_slack = 64.0 * EPS
+    below = p.margin_error <= p.error + margin_slack
+    return {
+        "S6": (
+            np.isclose(p.error, squared, rtol=1e-6, atol=0.0),
+            _between(error_lower, p.error, error_upper, slack)
+            & _between(chord * tangent, p.error, tangent, slack),
+        ),
+        "S7": (below, below & (p.margin_error >= rho * sine * (1.0 - slack) - margin_slack)),
+    }
+
+
+def _log_rates(mu: float) -> tuple[float, float, float]:
+    """Return log sqrt(1 - mu^2), log(1 - mu), and log((1 + mu) / (1 - mu)): a_k grows by at most that."""
+    return 0.5 * math.log1p(-(mu**2)), math.log1p(-mu), math.log1p(mu) - math.log1p(-mu)
 
 
 def _growth(a_0: float, k: Array, log_q: float, step: float) -> Array:
@@ -190,7 +189,7 @@ def _between(lower: Array, value: Array, upper: Array, slack: Array) -> Bools:
 
 
 def _after_one(lower: Array, value: Array, upper: Array, slack: Array) -> Bools:
-    """Say for each phase whether the one after it is within the bounds; the last has none after it."""
+    """Say for each phase whether the next phase is within the bounds; the last phase has no next one."""
     inside = np.ones(len(value), dtype=bool)
     inside[:-1] = _between(lower[:-1], value[1:], upper[:-1], slack[1:])
     return inside

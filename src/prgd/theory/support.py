@@ -10,21 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array
+from prgd.certificate import Certificate, DualWeights
 from prgd.errors import NotSeparableError
-from prgd.rows.base import read_labels
+from prgd.rows.labels import read_signs
 from prgd.theory.minimum_norm import ROUNDING, least_norm_in_hull, refined
 
-# a row is a support vector when its margin is within this share of gamma_star, or within rounding
+# A row is a support vector if its margin is within this fraction of gamma_star, or within rounding.
 SUPPORT_SHARE = 1e-9
 
 
 class KKT(NamedTuple):
     """How far each optimality condition is from holding exactly, relative to gamma_star."""
 
-    stationarity: float  # ||gamma_star w_star - Z^T alpha||
+    stationarity: float  # ||gamma_star w_star - Z^T p||
     primal: float  # max(0, gamma_star - min_i <w_star, z_i>)
-    dual: float  # max(0, -min alpha), and |sum alpha - 1|
-    complementarity: float  # max_i alpha_i (<w_star, z_i> - gamma_star)
+    dual: float  # max(0, -min p), and |sum p - 1|
+    complementarity: float  # max_i p_i (<w_star, z_i> - gamma_star)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,38 +34,40 @@ class Reference:
 
     Attributes
     ----------
+    certificate : Certificate
+        Both bounds on the margin, measured in extended precision, in the units of Z.
     w_star : ndarray of shape (d,)
         The direction of largest margin, of norm 1.
-    gamma_star : float
-        That margin, in the units of Z.
-    alpha : ndarray of shape (n,)
-        Dual weights, not negative, of sum 1, with ``gamma_star w_star = Z.T @ alpha``. One of many where
-        they are not unique; zero off the support.
+    dual_weights : ndarray of shape (n,)
+        Weights p >= 0 of sum 1 with ``gamma_star w_star = Z.T @ p``, one of many if they are not unique;
+        zero off the support. (The paper's alpha has sum ``1 / gamma_star``.)
     support : ndarray of int
         The rows whose margin is within ``support_tol`` of gamma_star, in order: the paper's I.
     support_tol : float
         In the units of Z.
     gamma_sub : float
-        The smallest margin ``<w_star, z_i>`` off the support; infinite where all rows support.
+        The smallest margin ``<w_star, z_i>`` off the support; infinite if every row supports.
     kkt : KKT
         Residuals of the optimality conditions.
-    gap : float
-        ``(||Z^T alpha|| - min_i <w_star, z_i>) / gamma_star``: the primal-dual gap, in extended precision.
     """
 
+    certificate: Certificate
     w_star: Array
-    gamma_star: float
-    alpha: Array
+    dual_weights: Array
     support: npt.NDArray[np.intp]
     support_tol: float
     gamma_sub: float
     kkt: KKT
-    gap: float
+
+    @property
+    def gamma_star(self) -> float:
+        """The largest margin, in the units of Z: the middle of the certified interval."""
+        return 0.5 * (self.certificate.lower + self.certificate.upper)
 
     def __repr__(self) -> str:
         return (
             f"Reference(gamma_star={self.gamma_star:.9g}, {self.support.size} support vectors, "
-            f"gap={self.gap:.1e})"
+            f"gap={self.certificate.gap:.1e})"
         )
 
 
@@ -86,7 +89,8 @@ def signed_rows(data: Any) -> Array:
         raise ValueError(f"Expected rows of shape (n, d) with n, d >= 1; got shape {Z.shape}.")
     if not np.isfinite(Z).all():
         raise ValueError("The rows must be finite; there is a NaN or infinite entry.")
-    return Z * read_labels(y, len(Z))[0][:, None]
+    signed: Array = Z * read_signs(y, len(Z))[0][:, None]
+    return signed
 
 
 def max_margin_reference(data: Any) -> Reference:
@@ -113,11 +117,6 @@ def max_margin_reference(data: Any) -> Reference:
         When no direction has a positive margin; ``weights`` are Gordan's, p >= 0 of sum 1 with
         ``Z.T @ p = 0``.
 
-    Notes
-    -----
-    The paper scales its alpha so that ``w_star = sum alpha_i z_i``, of sum ``1 / gamma_star``; these have
-    sum 1.
-
     References
     ----------
     Section 3 (definition of w_star and gamma_star) and Assumption 5.4 of the paper.
@@ -125,41 +124,34 @@ def max_margin_reference(data: Any) -> Reference:
     Examples
     --------
     >>> reference = max_margin_reference([[2.0, 1.0], [2.0, -1.0], [3.0, 0.0]])
-    >>> reference.gamma_star, reference.alpha.round(15).tolist(), reference.gamma_sub
+    >>> reference.gamma_star, reference.dual_weights.round(15).tolist(), reference.gamma_sub
     (2.0, [0.5, 0.5, 0.0], 3.0)
     """
     Z = signed_rows(data)
     longest = float(np.linalg.norm(Z, axis=1).max())
     if longest == 0.0:
         raise _not_separable(np.full(len(Z), 1.0 / len(Z)), 0.0)
-    # a power of two: dividing by it rounds nothing, and small margins feel every rounding of the rows
+    # The scale is a power of two: dividing by it rounds nothing, and small margins feel every rounding.
     scale = 2.0 ** math.frexp(longest)[1]
     Z = Z / scale
     active = least_norm_in_hull(Z)
-    alpha = np.zeros(len(Z))
-    alpha[active.rows] = active.weights
-    upper = float(np.linalg.norm(Z.T @ alpha))
+    p = np.zeros(len(Z))
+    p[active.rows] = active.weights
+    upper = float(np.linalg.norm(Z.T @ p))
     if upper <= ROUNDING:
-        raise _not_separable(alpha, upper * scale / longest)
-    best = _measured(Z, Z.T @ alpha, alpha)
+        raise _not_separable(p, upper * scale / longest)
+    best = _measured(Z, Z.T @ p, p, scale)
     w, a = refined(Z, active.rows)
-    # refinement needs rows that are independent to rounding, and then it wins
+    # Refinement needs rows that are independent to rounding, and then its interval is the shorter one.
     if np.isfinite(w).all() and (a > 0.0).all():
-        weights = np.zeros(len(Z))
-        weights[active.rows] = (a / a.sum()).astype(np.float64)
-        best = min(_measured(Z, w.astype(np.float64), weights), best, key=lambda found: found.gap)
-    if best.gap >= 1.0:
-        raise _not_separable(best.alpha, upper * scale / longest)
-    return Reference(
-        best.w_star,
-        best.gamma_star * scale,
-        best.alpha,
-        best.support,
-        best.support_tol * scale,
-        best.gamma_sub * scale,
-        best.kkt,
-        best.gap,
-    )
+        fine = np.zeros(len(Z))
+        fine[active.rows] = (a / a.sum()).astype(np.float64)
+        candidates = (_measured(Z, w.astype(np.float64), fine, scale), best)
+        best = min(candidates, key=lambda found: found.certificate.upper - found.certificate.lower)
+    # Bounds that differ by a factor of 3 or more are rounding: no direction has a positive margin.
+    if best.certificate.cosine <= 1.0 / 3.0:
+        raise _not_separable(best.dual_weights, upper * scale / longest)
+    return best
 
 
 def _not_separable(weights: Array, upper: float) -> NotSeparableError:
@@ -170,25 +162,32 @@ def _not_separable(weights: Array, upper: float) -> NotSeparableError:
     )
 
 
-def _measured(Z: Array, w: Array, alpha: Array) -> Reference:
-    """Return the solution with its residuals, all measured in extended precision."""
-    long_Z, long_alpha = Z.astype(np.longdouble), alpha.astype(np.longdouble)
+def _measured(Z: Array, w: Array, p: Array, scale: float) -> Reference:
+    """Return the solution with its residuals, measured in extended precision, in units of ``scale``."""
+    long_Z, long_p = Z.astype(np.longdouble), p.astype(np.longdouble)
     w_star = w / np.linalg.norm(w)
     direction = w_star.astype(np.longdouble)
     margins = (long_Z @ direction) / np.sqrt(direction @ direction)
-    dual = long_Z.T @ long_alpha
-    lower, upper = float(margins.min()), float(np.sqrt(dual @ dual) / long_alpha.sum())
+    dual_vector = long_Z.T @ long_p
+    lower, upper = float(margins.min()), float(np.sqrt(dual_vector @ dual_vector) / long_p.sum())
     gamma_star = 0.5 * (lower + upper)
     support_tol = max(SUPPORT_SHARE * gamma_star, ROUNDING)
     off = margins > gamma_star + support_tol
     size = abs(gamma_star)
     kkt = KKT(
-        float(np.linalg.norm((gamma_star * direction - dual).astype(np.float64))) / size,
+        float(np.linalg.norm((gamma_star * direction - dual_vector).astype(np.float64))) / size,
         max(0.0, gamma_star - lower) / size,
-        max(0.0, -float(alpha.min()), abs(float(long_alpha.sum()) - 1.0)),
-        float(np.max(alpha * np.abs(margins - gamma_star))) / size,
+        max(0.0, -float(p.min()), abs(float(long_p.sum()) - 1.0)),
+        float(np.max(p * np.abs(margins - gamma_star))) / size,
     )
     gamma_sub = float(margins[off].min()) if off.any() else math.inf
+    indices = np.flatnonzero(p)
     return Reference(
-        w_star, gamma_star, alpha, np.flatnonzero(~off), support_tol, gamma_sub, kkt, (upper - lower) / size
+        Certificate(lower * scale, upper * scale, w_star, dual_weights=DualWeights(indices, p[indices])),
+        w_star,
+        p,
+        np.flatnonzero(~off),
+        support_tol * scale,
+        gamma_sub * scale,
+        kkt,
     )

@@ -104,8 +104,8 @@ class Comparison(NamedTuple):
     """How the bound of one kind of constants did on many data sets."""
 
     fails: int
-    tightest: float  # the smallest and largest log(infimum) - log_mu where the infimum is positive
-    loosest: float
+    tightest: float  # smallest log(infimum) - log_mu over the sets whose infimum is positive
+    loosest: float  # largest log(infimum) - log_mu over the same sets
 
 
 def compare_bounds(count: int, *, starts: int = 30) -> dict[Kind, Comparison]:
@@ -152,13 +152,18 @@ def comparison_table(count: int) -> str:
     Examples
     --------
     >>> print(comparison_table(5).splitlines()[0])
-    | constants | fails, of 5 random data sets | loose by 10^, least | loose by 10^, most |
+    | constants | fails, of 5 random data sets | loose by 10^, at least | loose by 10^, at most |
     """
     rows = [
         [kind, str(c.fails), f"{c.tightest / math.log(10.0):.2f}", f"{c.loosest / math.log(10.0):.2f}"]
         for kind, c in compare_bounds(count).items()
     ]
-    head = ["constants", f"fails, of {count} random data sets", "loose by 10^, least", "loose by 10^, most"]
+    head = [
+        "constants",
+        f"fails, of {count} random data sets",
+        "loose by 10^, at least",
+        "loose by 10^, at most",
+    ]
     return _markdown(head, rows)
 
 

@@ -3,31 +3,28 @@ r"""The two-phase algorithm of Theorem 6.1 with its own constants, and (S1) to (
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from prgd._types import Array
 from prgd.algorithms import GD, NGD, PRGD
 from prgd.algorithms.base import State
-from prgd.certificate import Certificate
 from prgd.checks import check_integer, unknown
-from prgd.loop import run
 from prgd.problem import Problem
-from prgd.result import History, Record, Status
+from prgd.result import Status
 from prgd.schedules import Every, LiftTo
-from prgd.stopping import Stop
 from prgd.theory.cylinder import Constants, favorable_cylinder
-from prgd.theory.geometry import Geometry
-from prgd.theory.geometry import geometry as geometry_of
 from prgd.theory.infimum import numerical_constants
+from prgd.theory.ray_geometry import Geometry
+from prgd.theory.ray_geometry import geometry as geometry_of
+from prgd.theory.sampled_runs import run_until
 from prgd.theory.statements import Phase, Statement, check_statements
 from prgd.theory.velocity import ON_THE_RAY, decompose, direction_error
 
-# below this a step of relative size mu is lost in the rounding of w
-LEAST_MU = 1e-15
+MIN_MU = 1e-15  # a step of a smaller relative size mu is lost in the rounding of w
 Ending = Literal["floor", "phases", "warm-up", "on the ray", "step below rounding"]
 ENDINGS: Mapping[Ending, str] = {
     "floor": "The direction came within the floor of w_star.",
@@ -40,7 +37,7 @@ ENDINGS: Mapping[Ending, str] = {
 
 @dataclass(frozen=True, eq=False)
 class TheoremRun:
-    """What `theorem_run` found.
+    """The phases of one run of the proof's algorithm, and which statements held.
 
     Attributes
     ----------
@@ -74,7 +71,7 @@ class TheoremRun:
 
     @property
     def reason(self) -> str:
-        """Why it ended, in words."""
+        """Why the run ended, in words."""
         return ENDINGS[self.ending]
 
     @property
@@ -160,34 +157,53 @@ def theorem_run(
     w_star, gamma_star = g.reference.w_star, g.reference.gamma_star
     problem = Problem(g.Z, scale="none")
 
-    warm = _Watch(lambda w: bool(np.any(w)) and direction_error(w, w_star) < found.epsilon)
-    first = run(
-        problem,
-        _Watched(NGD() if warm_up == "ngd" else GD(), warm),
-        stop=_either(warm, max_warm_up),
-        record=max_warm_up,
-    )
+    def is_near(s: State) -> bool:
+        return bool(np.any(s.w)) and direction_error(s.w, w_star) < found.epsilon
+
+    first = run_until(problem, NGD() if warm_up == "ngd" else GD(), is_near, max_warm_up)
 
     def end(ending: Ending, w: Array, phases: tuple[Phase, ...] = ()) -> TheoremRun:
         statements = check_statements(phases, found, gamma_star, favorable_cylinder(g).rho)
         return TheoremRun(found, scale, first.t, phases, statements, ending, w)
 
-    if not warm.is_done:
+    if first.status is not Status.REACHED:
         return end("warm-up", first.w)
     _, off = decompose(first.w, w_star)
     if not float(np.linalg.norm(off)) > ON_THE_RAY * float(np.linalg.norm(first.w)):
         return end("on the ray", first.w)
-    if found.mu < LEAST_MU:
+    if found.mu < MIN_MU:
         return end("step below rounding", first.w)
-    watch = _PhaseWatch(w_star, gamma_star, found.mu * found.D, floor)
-    second = run(
-        problem,
-        _Watched(PRGD(LiftTo(found.D, w_star), Every(2), found.mu * found.D), watch),
-        first.w,
-        stop=_either(watch, 2 * max_phases),
-        record=2 * max_phases,
+    eta = found.mu * found.D
+    phases: list[Phase] = []
+
+    def is_at_the_floor(s: State) -> bool:
+        if s.t % 2 == 1:  # w(2k + 1): a rescaling comes before, a projected step after
+            phases.append(_phase(s, w_star, gamma_star, eta))
+            return False
+        return bool(phases) and phases[-1].error <= floor
+
+    prgd = PRGD(LiftTo(found.D, w_star), Every(2), eta)
+    second = run_until(problem, prgd, is_at_the_floor, 2 * max_phases, first.w)
+    return end("floor" if second.status is Status.REACHED else "phases", second.w, tuple(phases))
+
+
+def _phase(s: State, w_star: Array, gamma_star: float, eta: float) -> Phase:
+    """Return what the proof speaks of at w(2k + 1) and at the projected step from there."""
+    gradient = s.at.normalized_gradient
+    along, off = decompose(s.w, w_star)
+    along_after, off_after = decompose(s.w - eta * gradient, w_star)
+    length = float(np.linalg.norm(off))
+    return Phase(
+        k=(s.t - 1) // 2,
+        R_k=float(np.linalg.norm(s.w)),
+        along=along,
+        off=length,
+        velocity=float(gradient @ off) / length,
+        along_after=along_after,
+        off_after=float(np.linalg.norm(off_after)),
+        error=direction_error(s.w, w_star),
+        margin_error=gamma_star - s.at.gamma,
     )
-    return end("floor" if watch.is_done else "phases", second.w, tuple(watch.phases))
 
 
 def _constants(g: Geometry, constants: str | Constants) -> Constants:
@@ -203,77 +219,3 @@ def _constants(g: Geometry, constants: str | Constants) -> Constants:
     if constants not in ("printed", "corrected", "convexity"):
         raise unknown("kind of constants", constants, ["printed", "corrected", "convexity", "numerical"])
     return favorable_cylinder(g)[constants]
-
-
-@dataclass
-class _Watch:
-    """Sees each step of a run, and says when a condition on w is met."""
-
-    condition: Callable[[Array], bool]
-    is_done: bool = False
-
-    def __call__(self, problem: Problem, before: State, after: State) -> None:
-        self.is_done = self.condition(after.w)
-
-
-@dataclass
-class _PhaseWatch:
-    """Notes what the proof speaks of at the projected step of each phase."""
-
-    w_star: Array
-    gamma_star: float
-    eta: float
-    floor: float
-    is_done: bool = False
-    phases: list[Phase] = field(default_factory=list)
-
-    def __call__(self, problem: Problem, before: State, after: State) -> None:
-        if before.t % 2 == 0:  # the rescaling
-            return
-        w = before.w  # w(2k + 1)
-        gradient = problem.normalized_gradient(w)  # the step's own: no further pass
-        along, off = decompose(w, self.w_star)
-        along_after, off_after = decompose(w - self.eta * gradient, self.w_star)
-        length = float(np.linalg.norm(off))
-        error = direction_error(w, self.w_star)
-        self.phases.append(
-            Phase(
-                k=(before.t - 1) // 2,
-                R_k=float(np.linalg.norm(w)),
-                along=along,
-                off=length,
-                velocity=float(gradient @ off) / length,
-                along_after=along_after,
-                off_after=float(np.linalg.norm(off_after)),
-                error=error,
-                margin_error=self.gamma_star - problem.gamma(w),
-            )
-        )
-        self.is_done = error <= self.floor
-
-
-@dataclass(frozen=True)
-class _Watched:
-    """An algorithm whose steps are seen; it changes nothing."""
-
-    algorithm: Any
-    watch: Callable[[Problem, State, State], None] = field(repr=False)
-    state_type: ClassVar[type[State]] = State
-
-    def init(self, problem: Problem, w0: Array) -> State:
-        state: State = self.algorithm.init(problem, w0)
-        return state
-
-    def step(self, problem: Problem, s: State) -> State:
-        after: State = self.algorithm.step(problem, s)
-        self.watch(problem, s, after)
-        return after
-
-
-def _either(watch: _Watch | _PhaseWatch, steps: int) -> Stop:
-    def stop(now: Record, certificate: Certificate, history: History) -> Status | None:
-        if watch.is_done:
-            return Status.REACHED
-        return Status.MAX_STEPS if now.t >= steps else None
-
-    return stop

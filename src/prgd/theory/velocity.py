@@ -11,7 +11,7 @@ from prgd._types import Array
 from prgd.problem import Problem
 from prgd.theory.support import signed_rows
 
-# below this share of ||w|| the part off the ray is rounding, and its direction means nothing
+# A part off the ray below this fraction of ||w|| is rounding, and its direction means nothing.
 ON_THE_RAY = 8.0 * float(np.finfo(np.float64).eps)
 UNIT_NORM_TOL = 1e-8
 
@@ -56,13 +56,13 @@ def decompose(w: Any, w_star: Any) -> tuple[Any, Array]:
         )
     along = w @ w_star
     off = w - np.multiply.outer(along, w_star)
-    # once more: far out on the ray the first difference keeps a part along w_star by rounding
+    # The projection is repeated: far out on the ray, rounding leaves a part along w_star in the first one.
     off = off - np.multiply.outer(off @ w_star, w_star)
     return (float(along) if w.ndim == 1 else along), off
 
 
 def unit(w_star: Any) -> Array:
-    """Return ``w_star`` as an array, or raise where it is no vector of norm 1."""
+    """Return ``w_star`` as an array; raise if it is not one vector of norm 1."""
     direction: Array = np.asarray(w_star, dtype=np.float64)
     length = float(np.linalg.norm(direction))
     if direction.ndim != 1 or not abs(length - 1.0) <= UNIT_NORM_TOL:
@@ -119,7 +119,7 @@ def centripetal_velocity(problem: Problem, w: Array, w_star: Any) -> float:
     Returns
     -------
     float
-        Positive where a normalized gradient step turns w towards ``w_star``; in the units of the rows.
+        Positive if a normalized gradient step turns w towards ``w_star``; in the units of the rows.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def centripetal_velocity(problem: Problem, w: Array, w_star: Any) -> float:
         raise ValueError(
             "The centripetal velocity is not defined on the max-margin ray: P_perp(w) is 0 to rounding."
         )
-    return float(problem.normalized_gradient(w) @ off) / length
+    return float(problem.at(w).normalized_gradient @ off) / length
 
 
 def centripetal_velocities(data: Any, W: Any, w_star: Any) -> Array:

@@ -1,8 +1,9 @@
-"""LIBSVM (svmlight) text files: parsed once, by blocks of lines, then only memory-mapped.
+"""LIBSVM (svmlight) text files, parsed once by blocks of lines into memory or into a cache on disk.
 
 A line reads ``<label> <index>:<value> ...`` with ascending indices; ``#`` starts a comment, and a
 ``qid:`` token is ignored. `parse_libsvm` keeps the arrays in memory. `cache_libsvm` writes them to
-a folder while it reads, so that neither the text nor the matrix needs to fit in memory.
+a folder while it reads, so that neither the text nor the matrix needs to fit in memory, and later
+calls only map that folder: scikit-learn's reader and joblib's cache hold the whole matrix in memory.
 """
 
 from __future__ import annotations
@@ -15,27 +16,18 @@ import time
 import uuid
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    pass
-from prgd.rows.readers.libsvm_text import (
-    Block,
-    CachedCSR,
-    Options,
-    ZeroBased,
-    check_options,
-    parse_blocks,
-)
+from prgd.rows.readers.libsvm_text import Block, CachedCSR, Options, ZeroBased, parse_blocks
 
 _FORMAT_VERSION = 1
 _ARRAYS = ("data", "indices", "indptr", "y")
 _BLOCK_BYTES = 1 << 24
-_COPY_COUNT = 1 << 20
-_LEFTOVER_AGE_S = 86_400.0
+_COPY_COUNT = 1 << 20  # Indices are copied so many at a time.
+_LEFTOVER_AGE_S = 86_400.0  # A process that is alive has written to its folder within a day.
 
 
 def parse_libsvm(
@@ -51,11 +43,11 @@ def parse_libsvm(
     Parameters
     ----------
     path : str or path
-        Plain text, or compressed when the name ends in .gz, .bz2 or .xz.
+        Plain text, or compressed if the name ends in .gz, .bz2 or .xz.
     n_features : int, optional
         Number of columns; by default as many as the largest index needs.
     zero_based : bool or "auto"
-        Whether indices count from 0; "auto" says yes when an index 0 occurs anywhere in the file.
+        Whether indices count from 0; "auto" says yes if an index 0 occurs anywhere in the file.
     dtype : float64 or float32
         Type of the values.
     block_bytes : int
@@ -82,7 +74,7 @@ def parse_libsvm(
     >>> rows.shape, rows.indices.tolist(), rows.y.tolist()
     ((2, 3), [0, 2, 1], [1.0, -1.0])
     """
-    options = check_options(path, dtype, zero_based, n_features, block_bytes)
+    options = Options(Path(path).expanduser(), np.dtype(dtype), zero_based, n_features, block_bytes)
     blocks: list[Block] = []
     outcome = parse_blocks(options, blocks.append)
     lengths = np.concatenate([block.lengths for block in blocks])
@@ -140,7 +132,7 @@ def cache_libsvm(
     ...     print(rows.shape, rows.data.flags.writeable)
     (2, 3) False
     """
-    options = check_options(path, dtype, zero_based, n_features, block_bytes)
+    options = Options(Path(path).expanduser(), np.dtype(dtype), zero_based, n_features, block_bytes)
     identity = _identity(options)
     digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:32]
     folder = cache_folder(cache_dir) / f"libsvm-{digest}"
@@ -168,7 +160,7 @@ def cache_folder(cache_dir: str | os.PathLike[str] | None = None) -> Path:
     Parameters
     ----------
     cache_dir : str or path, optional
-        Taken as it is when given.
+        Taken as it is if given.
 
     Returns
     -------
@@ -188,7 +180,7 @@ def cache_folder(cache_dir: str | os.PathLike[str] | None = None) -> Path:
 
 
 class _NpyWriter:
-    """A one-dimensional .npy file that grows by blocks; its header is settled when it closes."""
+    """A one-dimensional .npy file that grows by blocks; its header is final when it closes."""
 
     def __init__(self, path: Path, dtype: npt.DTypeLike) -> None:
         self.dtype = np.dtype(dtype)
@@ -201,7 +193,7 @@ class _NpyWriter:
 
     def __exit__(self, *error: object) -> None:
         with self.file:
-            # NumPy pads headers for growth in place, so the second one is as long as the first
+            # NumPy pads headers for growth in place, so the second header is as long as the first.
             self.file.seek(0)
             self._write_header()
             self.file.flush()
@@ -247,11 +239,8 @@ def _write_cache(folder: Path, options: Options, identity: dict[str, Any]) -> No
             labels.append(block.y)
 
         outcome = parse_blocks(options, append)
-    # only the whole file tells where indices start and how wide they are
-    with (
-        raw_path.open("rb") as source,
-        _NpyWriter(folder / "indices.npy", outcome.index_dtype) as indices,
-    ):
+    # Only the whole file tells whether indices start at 0 or 1 and how wide they are.
+    with raw_path.open("rb") as source, _NpyWriter(folder / "indices.npy", outcome.index_dtype) as indices:
         while (part := np.fromfile(source, dtype=np.int64, count=_COPY_COUNT)).size:
             indices.append(part - outcome.first_index)
     raw_path.unlink()
@@ -261,7 +250,7 @@ def _write_cache(folder: Path, options: Options, identity: dict[str, Any]) -> No
 
 
 def _open_cache(folder: Path) -> CachedCSR | None:
-    """Map a cache, or return None where there is none that is whole."""
+    """Return the mapped cache, or None if there is none that is whole."""
     try:
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
         sizes = {name: (folder / f"{name}.npy").stat().st_size for name in _ARRAYS}
@@ -274,13 +263,13 @@ def _open_cache(folder: Path) -> CachedCSR | None:
             and cached.indptr.size == cached.y.size + 1
             and cached.indptr[-1] == cached.data.size == cached.indices.size
         )
-    except Exception:  # whatever is wrong with a cache, the text is there to be parsed again
+    except Exception:  # Whatever is wrong with a cache, the text can be parsed again.
         return None
     return cached if is_whole else None
 
 
 def _publish(made: Path, folder: Path) -> CachedCSR:
-    """Rename a finished cache into place; where another process was first, take that one."""
+    """Rename a finished cache into place; if another process was first, take its cache."""
     while True:
         try:
             made.rename(folder)
@@ -301,7 +290,7 @@ def _sibling(folder: Path) -> Path:
 
 
 def _drop_leftovers(folder: Path) -> None:
-    """Remove what killed processes left of this cache; a live one has written within the day."""
+    """Remove the folders that killed processes left beside this cache."""
     for leftover in folder.parent.glob(f"{folder.name}.tmp-*"):
         with suppress(OSError):
             newest = max(file.stat().st_mtime for file in (leftover, *leftover.iterdir()))

@@ -1,4 +1,10 @@
-"""LIBSVM text: blocks of whole lines, parsed at C speed, with the culprit named where one fails."""
+"""LIBSVM text, read as blocks of whole lines, so that a file need not fit in memory.
+
+scikit-learn's ``load_svmlight_file`` parses each block. It is not called on whole files for three reasons:
+it keeps everything in memory, it does not say in which line of a broken file the fault lies, and it accepts
+NaN, infinite values and ``1_0`` as numbers. So each block that it refuses, or that looks suspicious, is
+parsed again line by line in Python, which names the token at fault.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +13,30 @@ import gzip
 import io
 import lzma
 import math
-import os
 import re
 import zlib
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from prgd._types import Array, Indices
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 ZeroBased = bool | Literal["auto"]
+Stream = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile | io.BufferedReader
+N = TypeVar("N", int, float)
 
-COMPRESSED = (".gz", ".bz2", ".xz")
+ENDINGS = (".svm", ".libsvm", ".svmlight", ".txt")
+COMPRESSED = (".gz", ".bz2", ".xz")  # These may follow the ending of a text file.
 BROKEN_STREAM = (EOFError, OSError, zlib.error, lzma.LZMAError)
-
-_LINE_FORM = "Lines read '<label> <index>:<value> <index>:<value> ...'."
+LINE_FORM = "Lines read '<label> <index>:<value> <index>:<value> ...'."
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +59,8 @@ class CachedCSR:
 
     data: npt.NDArray[np.floating[Any]]
     indices: npt.NDArray[np.signedinteger[Any]]
-    indptr: npt.NDArray[np.int64]
-    y: npt.NDArray[np.float64]
+    indptr: Indices
+    y: Array
     n_features: int
 
     @property
@@ -65,20 +75,11 @@ class CachedCSR:
         return csr_array((self.data, self.indices, self.indptr), shape=self.shape)
 
 
-def open_stream(path: Path) -> gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile | io.BufferedReader:
-    """Open a file for reading bytes, decompressed when its name ends in .gz, .bz2 or .xz."""
-    match path.suffix.lower():
-        case ".gz":
-            return gzip.GzipFile(path, "rb")
-        case ".bz2":
-            return bz2.BZ2File(path, "rb")
-        case ".xz":
-            return lzma.LZMAFile(path, "rb")
-        case _:
-            return path.open("rb")
-
-
-# Parsing, shared by both functions
+def open_stream(path: Path) -> Stream:
+    """Open a file for reading bytes; it is decompressed if its name ends in .gz, .bz2 or .xz."""
+    openers: dict[str, Any] = {".gz": gzip.GzipFile, ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
+    stream: Stream = openers.get(path.suffix.lower(), io.open)(path, "rb")
+    return stream
 
 
 @dataclass(frozen=True)
@@ -91,60 +92,52 @@ class Options:
     n_features: int | None
     block_bytes: int
 
+    def __post_init__(self) -> None:
+        if not self.path.is_file():
+            raise FileNotFoundError(f"Expected a LIBSVM file at {self.path}, found none. Check the path.")
+        if self.dtype not in (np.dtype(np.float64), np.dtype(np.float32)):
+            raise ValueError(f"dtype must be float64 or float32; got {self.dtype}.")
+        if self.zero_based not in (True, False, "auto"):
+            raise ValueError(f"zero_based must be True, False or 'auto'; got {self.zero_based!r}.")
+        if self.n_features is not None and self.n_features < 1:
+            raise ValueError(f"n_features must be at least 1, or None; got {self.n_features}.")
+        if self.block_bytes < 1:
+            raise ValueError(f"block_bytes must be at least 1; got {self.block_bytes}.")
+
 
 class Block(NamedTuple):
-    """Rows of a few lines, with the indices as written in the file."""
+    """Rows of a few lines, with the indices as they are in the file; explicit zeros are left out.
+
+    ``lowest`` and ``highest`` are the bounds of all indices, those of zeros included.
+    """
 
     data: npt.NDArray[np.floating[Any]]
-    indices: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
-    y: npt.NDArray[np.float64]
-    lowest: int | None
-    highest: int | None
+    indices: Indices
+    lengths: Indices
+    y: Array
+    lowest: float
+    highest: int
 
 
 class Outcome(NamedTuple):
-    """What only the whole file tells."""
+    """What only the whole file tells: the first index, the number of columns, and a type for indices."""
 
     first_index: int
     n_features: int
     index_dtype: npt.DTypeLike
 
 
-def check_options(
-    path: str | os.PathLike[str],
-    dtype: npt.DTypeLike,
-    zero_based: ZeroBased,
-    n_features: int | None,
-    block_bytes: int,
-) -> Options:
-    """Return the options when they make sense and the file is there."""
-    file, kind = Path(path).expanduser(), np.dtype(dtype)
-    if not file.is_file():
-        raise FileNotFoundError(f"Expected a LIBSVM file at {file}, found none. Check the path.")
-    if kind not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise ValueError(f"dtype must be float64 or float32; got {kind}.")
-    if zero_based not in (True, False, "auto"):
-        raise ValueError(f"zero_based must be True, False or 'auto'; got {zero_based!r}.")
-    if n_features is not None and n_features < 1:
-        raise ValueError(f"n_features must be at least 1, or None; got {n_features}.")
-    if block_bytes < 1:
-        raise ValueError(f"block_bytes must be at least 1; got {block_bytes}.")
-    return Options(file, kind, zero_based, n_features, block_bytes)
-
-
 def parse_blocks(options: Options, append: Callable[[Block], None]) -> Outcome:
-    """Hand each block of rows to ``append``, then say how its indices are to be read."""
+    """Hand each block of rows to ``append``, and return how their indices are to be read."""
     n_rows, lowest, highest = 0, math.inf, -1
     for first_line, text in _line_blocks(options):
         block = _parse_block(text, first_line, options)
         n_rows += block.y.size
-        if block.lowest is not None and block.highest is not None:
-            lowest, highest = min(lowest, block.lowest), max(highest, block.highest)
+        lowest, highest = min(lowest, block.lowest), max(highest, block.highest)
         append(block)
     if n_rows == 0:
         raise ValueError(
-            f"{options.path}: expected at least one row, got an empty file or comments only. {_LINE_FORM}"
+            f"{options.path}: expected at least one row, got an empty file or comments only. {LINE_FORM}"
         )
     if highest < 0 and options.n_features is None:
         raise ValueError(
@@ -159,19 +152,16 @@ def parse_blocks(options: Options, append: Callable[[Block], None]) -> Outcome:
             f"{options.path}: expected indices that fit n_features={n_features}, got index"
             f" {highest} counted from {int(one_based)}. Pass n_features={needed} or more, or None."
         )
-    narrow = n_features <= np.iinfo(np.int32).max
-    return Outcome(int(one_based), n_features, np.int32 if narrow else np.int64)
+    return Outcome(int(one_based), n_features, np.int32 if n_features <= np.iinfo(np.int32).max else np.int64)
 
 
 def _line_blocks(options: Options) -> Iterator[tuple[int, bytes]]:
     """Yield the number of a first line and whole lines of about ``block_bytes`` from there on."""
-    path, first_line = options.path, 1
-    parts: list[bytes] = []
-    size = 0
+    path, first_line, parts, size = options.path, 1, list[bytes](), 0
     with open_stream(path) as stream:
         while True:
             try:
-                # read1 hands over each decompressed piece, so what precedes a break is not lost
+                # read1 returns each decompressed piece, so the text before a break in the stream is not lost.
                 piece = stream.read1(options.block_bytes)
             except BROKEN_STREAM as error:
                 if path.suffix.lower() not in COMPRESSED:
@@ -204,22 +194,15 @@ def _parse_block(text: bytes, first_line: int, options: Options) -> Block:
         return _parse_lines(text, first_line, options)
     block = _build_block(X.data, X.indices, X.indptr, y, options)
     is_suspicious = (
-        b"_" in text  # int() and float() read 1_0 as 10
-        or not np.isfinite(block.data).all()
-        or not np.isfinite(y).all()
+        b"_" in text  # int() and float() read 1_0 as 10.
+        or not (np.isfinite(block.data).all() and np.isfinite(y).all())
         or (options.zero_based is False and block.lowest == 0)
     )
     return _parse_lines(text, first_line, options) if is_suspicious else block
 
 
-def _build_block(
-    values: npt.NDArray[np.float64],
-    indices: npt.NDArray[np.signedinteger[Any]],
-    indptr: npt.NDArray[np.signedinteger[Any]],
-    y: npt.NDArray[np.float64],
-    options: Options,
-) -> Block:
-    lowest, highest = (int(indices.min()), int(indices.max())) if indices.size else (None, None)
+def _build_block(values: Array, indices: Any, indptr: Any, y: Array, options: Options) -> Block:
+    lowest, highest = (int(indices.min()), int(indices.max())) if indices.size else (math.inf, -1)
     with np.errstate(over="ignore", under="ignore"):
         data = values.astype(options.dtype, copy=False)
     keep = data != 0.0
@@ -231,10 +214,8 @@ def _build_block(
 
 
 def _parse_lines(text: bytes, first_line: int, options: Options) -> Block:
-    """Parse in plain Python, to name the line and token at fault, or to take what is unusual."""
-    values: list[float] = []
-    indices: list[int] = []
-    indptr, y = [0], []
+    """Parse a block in Python, to name the line and token at fault, or to read indices beyond int32."""
+    values, indices, indptr, y = array("d"), array("q"), array("q", [0]), array("d")
     for number, line in enumerate(text.split(b"\n"), first_line):
         tokens = line.split()
         if not tokens:
@@ -243,54 +224,47 @@ def _parse_lines(text: bytes, first_line: int, options: Options) -> Block:
             y.append(_label(tokens[0]))
             previous = -1
             for token in tokens[1:]:
-                if token.startswith(b"qid:"):
-                    continue
-                index, value = _feature(token, previous, options)
-                indices.append(index)
-                values.append(value)
-                previous = index
+                if not token.startswith(b"qid:"):
+                    previous, value = _feature(token, previous, options)
+                    indices.append(previous)
+                    values.append(value)
         except _BadTokenError as error:
             found = error.token.decode(errors="replace")
             raise ValueError(
                 f"{options.path}, line {number}: expected {error.expected}, got {found!r}. {error.advice}"
             ) from None
         indptr.append(len(values))
-    return _build_block(
-        np.array(values, dtype=np.float64),
-        np.array(indices, dtype=np.int64),
-        np.array(indptr),
-        np.array(y, dtype=np.float64),
-        options,
-    )
+    return _build_block(np.array(values), np.array(indices), np.array(indptr), np.array(y), options)
 
 
 class _BadTokenError(Exception):
-    def __init__(self, token: bytes, expected: str, advice: str = _LINE_FORM) -> None:
+    def __init__(self, token: bytes, expected: str, advice: str = LINE_FORM) -> None:
         super().__init__(token, expected, advice)
         self.token, self.expected, self.advice = token, expected, advice
 
 
-def _label(token: bytes) -> float:
+def _number(kind: Callable[[bytes], N], text: bytes, token: bytes, expected: str) -> N:
     try:
-        label = float(token)
+        if b"_" not in text:  # Python reads 1_0 as 10.
+            return kind(text)
     except ValueError:
-        raise _BadTokenError(token, "a number as label") from None
-    if b"_" in token or not math.isfinite(label):
+        pass
+    raise _BadTokenError(token, expected)
+
+
+def _label(token: bytes) -> float:
+    label = _number(float, token, token, "a number as label")
+    if not math.isfinite(label):
         raise _BadTokenError(token, "a finite number as label")
     return label
 
 
 def _feature(token: bytes, previous: int, options: Options) -> tuple[int, float]:
+    """Return the index and the value of ``index:value``."""
     left, colon, right = token.partition(b":")
     if not colon:
         raise _BadTokenError(token, "index:value")
-    try:
-        index = int(left)
-    except ValueError:
-        raise _BadTokenError(token, "a whole number before the colon") from None
-    if b"_" in left:
-        raise _BadTokenError(token, "a whole number before the colon")
-    first = int(options.zero_based is False)
+    index, first = _number(int, left, token, "an integer before the colon"), int(options.zero_based is False)
     if index < first:
         advice = "Pass zero_based=True or 'auto' if indices count from 0; none is negative."
         raise _BadTokenError(token, f"an index of at least {first}", advice)
@@ -300,18 +274,10 @@ def _feature(token: bytes, previous: int, options: Options) -> tuple[int, float]
         advice = "Sort each line by index and keep each index once."
         raise _BadTokenError(token, f"an index above {previous}, the one before it", advice)
     if not right:
-        advice = "Write the value, or leave the index out where the value is 0."
+        advice = "Write the value, or leave the index out if the value is 0."
         raise _BadTokenError(token, "a value after the colon", advice)
-    try:
-        value = float(right)
-    except ValueError:
-        raise _BadTokenError(token, "a number after the colon") from None
-    if b"_" in right:
-        raise _BadTokenError(token, "a number after the colon")
+    value = _number(float, right, token, "a number after the colon")
     if not abs(value) <= float(np.finfo(options.dtype).max):
         advice = "Fill in or drop missing values; pass dtype='float64' for numbers past 3e38."
         raise _BadTokenError(token, f"a finite {options.dtype} value after the colon", advice)
     return index, value
-
-
-# The cache folder

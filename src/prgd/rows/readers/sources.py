@@ -1,17 +1,18 @@
-"""Where out-of-core rows come from: blocks and files, cut into parts that several threads load and sum.
+"""Sources of out-of-core rows: blocks in memory and files, cut into parts that threads load and sum.
 
-The cut depends on the data and on the bound on memory, never on the number of threads, so that
-results do not either.
+The cut depends on the data and on the bound on memory, never on the number of threads, so results do not
+depend on the number of threads either.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,88 +22,100 @@ from prgd.errors import RowsLostError
 from prgd.rows.arrays import Storage, check_shape
 from prgd.rows.dense import as_float, dense_storage
 from prgd.rows.readers.libsvm import cache_libsvm
+from prgd.rows.readers.libsvm_text import COMPRESSED, ENDINGS
 from prgd.rows.sparse import canonical_csr, check_csr, csr_storage
 
-# What a thread reads at a time. It stays in the second-level cache until it is summed, which made a warm
-# pass twice as fast as with 32 MB, and no slower with a cold cache.
+# Bytes that a thread reads at a time. They stay in the second-level cache until they are summed, which made a
+# warm pass twice as fast as with 32 MB, and no slower with a cold cache.
 BLOCK_BYTES = 2**22
-BLOCKS = 4  # of a part: fewer parts have less to hand from thread to thread
+BLOCKS = 4  # Blocks in a part: with fewer parts, less is handed from thread to thread.
+MIN_ROWS = 64  # Rows in a block of wide rows, at least: each part has a vector of d sums to merge.
 _PAGE = 4096
-LEAST_ROWS = 64  # of a part of wide rows: each part has a vector of d sums to merge
 
 Load = Callable[[slice], Iterator[tuple[slice, Storage]]]
 
 
-@runtime_checkable
-class Source(Protocol):
-    """Where parts come from: a file or a block in memory.
+class Source(ABC):
+    """A file or a block in memory, from which the rows of a part are loaded.
 
     Attributes
     ----------
+    n, d : int
+    labels : ndarray of shape (n,) or None
     at_once : int
-        How many parts may be loaded at the same time; 1 where the rows lie in memory, and threads share
-        a part instead.
+        Parts that may be loaded at the same time; 1 if the rows lie in memory, where threads share a part.
     """
 
     n: int
     d: int
-    labels: npt.NDArray[Any] | None
-    at_once: int
+    labels: npt.NDArray[Any] | None = None
+    at_once: int = 1
 
+    @abstractmethod
     def parts(self) -> Iterable[slice]:
         """Yield consecutive row ranges."""
-        ...
 
+    @abstractmethod
     def reading(self) -> AbstractContextManager[Load]:
-        """Open for one pass: what loads a part, as one or more row ranges and their `Storage`.
+        """Open the source for one pass; the function given loads a part, as row ranges and their `Storage`.
 
-        A `Storage` is only good until the next one is asked for.
+        A `Storage` is valid only until the next one is asked for.
         """
-        ...
 
+    @abstractmethod
     def take(self, indices: Indices) -> Any:
-        """Return the rows x_i of these indices, ascending, as a float64 array or CSR matrix."""
-        ...
+        """Return the rows x_i of these ascending indices, as a float64 array or CSR array."""
 
 
-class ArraySource:
-    """A dense array, in memory or mapped."""
+class _MemorySource(Source):
+    """Rows in memory or mapped, which the kernels read where they lie."""
 
-    at_once = 1
-
-    def __init__(self, X: Any, y: Any = None, rows_per_part: int | None = None) -> None:
-        self.n, self.d = check_shape(X.shape)
+    def __init__(self, shape: tuple[int, int], y: Any) -> None:
+        self.n, self.d = check_shape(shape)
         self.labels = None if y is None else np.asarray(y)
-        self._step = rows_per_part or self.n
-        self._X = as_float(X)
 
-    def parts(self) -> Iterable[slice]:
-        """Yield consecutive row ranges."""
-        return cuts(0, self.n, self._step)
+    @abstractmethod
+    def storage(self, rows: slice) -> Storage:
+        """Describe a range of rows to the kernels."""
 
     def reading(self) -> AbstractContextManager[Load]:
-        """Return what describes a part to the kernels."""
-        return nullcontext(lambda rows: iter([(rows, dense_storage(self._X[rows]))]))
+        """Give the function that describes a part; nothing is opened."""
+        return nullcontext(lambda rows: iter([(rows, self.storage(rows))]))
 
     def take(self, indices: Indices) -> Any:
         """Return the rows x_i of these indices."""
-        return self._X[indices].astype(np.float64)
+        return self.storage(slice(0, self.n)).gather(indices)
 
 
-class CsrSource:
+class ArraySource(_MemorySource):
+    """A dense array, in memory or mapped."""
+
+    def __init__(self, X: Any, y: Any = None, rows_per_part: int | None = None) -> None:
+        super().__init__(X.shape, y)
+        self._X, self._step = as_float(X), rows_per_part or self.n
+
+    def parts(self) -> Iterable[slice]:
+        """Yield row ranges of one length."""
+        return cuts(0, self.n, self._step)
+
+    def storage(self, rows: slice) -> Storage:
+        """Describe a range of rows to the kernels."""
+        return dense_storage(self._X[rows])
+
+
+class CsrSource(_MemorySource):
     """CSR arrays, in memory or mapped, cut into parts of a bounded number of entries."""
 
     def __init__(
         self, csr: Any, d: int, y: Any = None, entries_per_part: int | None = None, at_once: int = 1
     ) -> None:
         check_csr(csr.data, csr.indices, csr.indptr, d)
-        self.n, self.d, self.at_once = *check_shape((csr.indptr.size - 1, d)), at_once
-        self.labels = None if y is None else np.asarray(y)
-        self._csr = csr
+        super().__init__((csr.indptr.size - 1, d), y)
+        self._csr, self.at_once = csr, at_once
         self._entries = entries_per_part or max(1, csr.data.size)
 
     def parts(self) -> Iterable[slice]:
-        """Yield consecutive row ranges."""
+        """Yield row ranges with about the same number of entries."""
         indptr, start = self._csr.indptr, 0
         while start < self.n:
             limit = int(indptr[start]) + self._entries
@@ -111,21 +124,14 @@ class CsrSource:
             yield slice(start, stop)
             start = stop
 
-    def _storage(self, rows: slice) -> Storage:
+    def storage(self, rows: slice) -> Storage:
+        """Describe a range of rows to the kernels."""
         csr = self._csr
         return csr_storage(csr.data, csr.indices, csr.indptr[rows.start : rows.stop + 1], self.d)
 
-    def reading(self) -> AbstractContextManager[Load]:
-        """Return what describes a part to the kernels."""
-        return nullcontext(lambda rows: iter([(rows, self._storage(rows))]))
-
-    def take(self, indices: Indices) -> Any:
-        """Return the rows x_i of these indices."""
-        return self._storage(slice(0, self.n)).gather(indices)
-
 
 def cuts(first: int, last: int, step: int) -> Iterator[slice]:
-    """Cut the rows from ``first`` to ``last`` into ranges of ``step``."""
+    """Yield the rows from ``first`` to ``last`` as ranges of ``step`` rows."""
     for start in range(first, last, step):
         yield slice(start, min(start + step, last))
 
@@ -139,7 +145,7 @@ def block_source(X: Any, y: Any = None) -> Source:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file as it was when it was opened first: a later pass must find the same one."""
+    """The size and time of a file when it was first opened: every later pass must find the same file."""
 
     path: Path
     size: int
@@ -147,7 +153,7 @@ class DataFile:
 
     @classmethod
     def of(cls, path: Path) -> DataFile:
-        """Look at the file."""
+        """Return the facts of the file as it is now."""
         facts = path.stat()
         return cls(path, facts.st_size, facts.st_mtime_ns)
 
@@ -167,21 +173,19 @@ class DataFile:
             )
 
 
-class NpySource:
+class NpySource(Source):
     """A ``.npy`` file in C order, read into a few small buffers.
 
-    Reading beats mapping: with a cold cache large reads keep the disk busier than page faults do, with a
-    warm one a buffer that stays in the processor's cache costs less than page tables; and a file that
-    shrinks in mid-pass is an error, where a map would end the process.
+    Reading is faster than mapping: with a cold cache large reads keep the disk busier than page faults do,
+    and with a warm one a buffer that stays in the processor's cache costs less than page tables. Also, a file
+    that shrinks during a pass raises an error, while a map would end the process.
     """
-
-    labels: npt.NDArray[Any] | None = None
 
     def __init__(self, path: Path, mapped: Any, max_memory: int) -> None:
         self.n, self.d = mapped.shape
         self._file, self._dtype, self._offset = DataFile.of(path), mapped.dtype, mapped.offset
         self._row = self.d * self._dtype.itemsize
-        size = min(max(BLOCK_BYTES, LEAST_ROWS * self._row), max_memory)
+        size = min(max(BLOCK_BYTES, MIN_ROWS * self._row), max_memory)
         self._step = max(1, size // self._row)
         self.at_once = max(1, max_memory // (self._step * self._row))
 
@@ -191,13 +195,13 @@ class NpySource:
 
     @contextmanager
     def reading(self) -> Iterator[Load]:
-        """Return what reads a part; buffers are used again by the next one."""
+        """Give the function that reads a part; the next part uses the buffers again."""
         self._file.check()
         free: list[npt.NDArray[Any]] = []
 
         def load(rows: slice) -> Iterator[tuple[slice, Storage]]:
             buffer = free.pop() if free else self._buffer()
-            # opened anew: the system reads ahead for each open file, and two threads in one would confuse it
+            # The system reads ahead for each open file, so every part opens the file for itself.
             with self._file.path.open("rb", buffering=0) as file:
                 for piece in cuts(rows.start, rows.stop, self._step):
                     block = buffer[: piece.stop - piece.start]
@@ -208,7 +212,7 @@ class NpySource:
         yield load
 
     def _buffer(self) -> npt.NDArray[Any]:
-        # it lies in its pages as its rows do in the file's: copies were up to half as fast elsewhere
+        # The buffer lies in its pages as the rows do in those of the file, else copies take twice as long.
         raw = np.empty(self._step * self._row + _PAGE, np.uint8)
         first = (self._offset - raw.ctypes.data) % _PAGE
         rows: npt.NDArray[Any] = raw[first : first + self._step * self._row].view(self._dtype)
@@ -233,31 +237,33 @@ class NpySource:
         return found.astype(np.float64)
 
 
-def file_kind(path: Path) -> Literal["npy", "parquet", "libsvm"]:
-    """Tell the kind of a file by its name."""
-    suffixes = [s for s in path.suffixes if s not in (".gz", ".bz2", ".xz")]
-    suffix = suffixes[-1].lower() if suffixes else ""
-    if suffix == ".npy":
-        return "npy"
-    if suffix == ".parquet":
-        return "parquet"
-    if suffix in (".svm", ".libsvm", ".svmlight", ".txt"):
-        return "libsvm"
-    raise ValueError(
-        f"{path}: unknown kind of file. Out of core: .npy, .parquet, .svm, .libsvm, .svmlight, "
-        ".txt (the last four also .gz, .bz2, .xz)."
-    )
+def file_kind(path: Path) -> str:
+    """Return ``"npy"``, ``"parquet"`` or ``"libsvm"``, by the ending of the name."""
+    kinds = {".npy": "npy", ".parquet": "parquet", **dict.fromkeys(ENDINGS, "libsvm")}
+    ending = next((e.lower() for e in reversed(path.suffixes) if e not in COMPRESSED), "")
+    if ending not in kinds:
+        raise ValueError(
+            f"{path}: unknown kind of file. Out of core: {', '.join(kinds)} "
+            f"(the last {len(ENDINGS)} also with {', '.join(COMPRESSED)})."
+        )
+    return kinds[ending]
+
+
+def load_npy(path: Path, mmap_mode: Literal["r"] | None = None) -> npt.NDArray[Any]:
+    """Return the array of a ``.npy`` file."""
+    try:
+        found: npt.NDArray[Any] = np.load(path, mmap_mode=mmap_mode, allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path}: cannot be read as a .npy array ({error}).") from error
+    return found
 
 
 def npy_source(path: Path, max_memory: int) -> Source:
-    """Open a ``.npy`` file: read in parts, or mapped where its columns lie together."""
-    try:
-        X = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path}: cannot be read as a .npy array ({error}).") from error
+    """Open a ``.npy`` file: it is read in parts in C order, and mapped in Fortran order."""
+    X = load_npy(path, "r")
     if X.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(
-            f"{path}: holds {X.dtype}; out-of-core rows must be float32 or float64. Save it as such."
+            f"{path}: holds {X.dtype}; out-of-core rows must be float32 or float64. Save it as one of them."
         )
     check_shape(X.shape)
     if X.flags.c_contiguous:
@@ -266,15 +272,15 @@ def npy_source(path: Path, max_memory: int) -> Source:
 
 
 def libsvm_source(path: Path, max_memory: int, cache_dir: str | Path | None) -> Source:
-    """Parse a LIBSVM text file once into a binary cache, and map that."""
+    """Parse a LIBSVM text file once into a binary cache, and map the cache."""
     csr = cache_libsvm(path, cache_dir)
     entry = csr.data.itemsize + csr.indices.itemsize
-    # a part has a vector of d sums to clear and to merge: many entries for every column
+    # Each part has a vector of d sums to clear and to merge, so it holds many entries for every column.
     entries = max(1, min(max(BLOCK_BYTES // entry, 16 * csr.n_features), max_memory // entry))
     return CsrSource(csr, csr.n_features, csr.y, entries, max(1, max_memory // (entries * entry)))
 
 
-class ParquetSource:
+class ParquetSource(Source):
     """A Parquet file: a part is a row group, decoded in batches of rows through pyarrow."""
 
     def __init__(self, path: Path, label: str, max_memory: int) -> None:
@@ -291,10 +297,10 @@ class ParquetSource:
         groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
         self._ends = np.cumsum([group.num_rows for group in groups])
         self.n, self.d = check_shape((file.metadata.num_rows, len(self.columns)))
-        # a batch is held twice: as pyarrow's columns and as our block
+        # A batch is held twice: as columns of pyarrow and as our block.
         row = 2 * self.d * self._dtype.itemsize
-        self._batch = max(1, min(max(2 * BLOCK_BYTES, LEAST_ROWS * row), max_memory) // row)
-        # pyarrow holds the encoded bytes of a row group while it is decoded
+        self._batch = max(1, min(max(2 * BLOCK_BYTES, MIN_ROWS * row), max_memory) // row)
+        # pyarrow holds the encoded bytes of a row group while it decodes the group.
         encoded = max(group.total_byte_size for group in groups)
         self.at_once = max(1, max_memory // (encoded + self._batch * row))
 
@@ -308,7 +314,7 @@ class ParquetSource:
     def reading(self) -> Iterator[Load]:
         """Open the file for one pass."""
         self._file.check()
-        free: list[Any] = []  # a ParquetFile serves one thread at a time
+        free: list[Any] = []  # A ParquetFile serves one thread at a time.
 
         def load(rows: slice) -> Iterator[tuple[slice, Storage]]:
             file = free.pop() if free else open_parquet(self._file.path)
@@ -363,12 +369,14 @@ class ParquetSource:
 
 
 def open_parquet(path: Path) -> Any:
-    """Open a file with pyarrow."""
+    """Return the open `pyarrow.parquet.ParquetFile`."""
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError("Parquet files need pyarrow: pip install 'prgd[report]'.") from error
+        raise ImportError(f"Reading {path} needs pyarrow: pip install 'prgd[report]'.") from error
     try:
         return pyarrow.parquet.ParquetFile(path)
-    except Exception as error:  # pyarrow's own family of errors
-        raise ValueError(f"{path}: cannot be read as Parquet ({error}).") from error
+    except Exception as error:  # pyarrow raises errors of its own that share no base class.
+        raise ValueError(
+            f"{path}: expected a whole Parquet file, got an error ({error}). Fetch it again."
+        ) from error

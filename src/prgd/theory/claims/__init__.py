@@ -1,16 +1,5 @@
-"""One registry of the paper's claims: each is measured, and gets a verdict and a sentence."""
+"""The paper's lemmas, propositions and theorems, each a function that measures it.
 
-from prgd.theory.claims.registry import Claim, Entry, Finding, Verdict, claim, registered, run_claims
-from prgd.theory.claims.show import main, print_claims
-
-__all__ = [
-    "Claim",
-    "Entry",
-    "Finding",
-    "Verdict",
-    "claim",
-    "main",
-    "print_claims",
-    "registered",
-    "run_claims",
-]
+A function with the decorator `prgd.claims.claim` in any file of this folder is a claim; the command
+``prgd claims`` finds it because it is there.
+"""

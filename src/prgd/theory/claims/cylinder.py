@@ -8,20 +8,20 @@ from functools import lru_cache
 import numpy as np
 
 import prgd
+from prgd.claims import Finding, claim
 from prgd.datasets import Dataset
-from prgd.theory.claims.registry import Finding, claim
 from prgd.theory.cylinder import FavorableCylinder, favorable_cylinder
-from prgd.theory.geometry import inradius
 from prgd.theory.infimum import BoundCheck, check_bound
 from prgd.theory.rates import fit_rate
+from prgd.theory.ray_geometry import inradius
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.theorem import TheoremRun, theorem_run
 from prgd.theory.velocity import decompose, direction_error
 
 TWO_ROWS = np.array([[0.2, 0.1], [0.2, -0.01]])
 VELOCITY_SETS, RATE_SETS = 24, 12
-# the rate falls with the square of the inradius: below this a run takes too many steps for a claim
-LEAST_INRADIUS = 0.15
+# The rate falls with the square of the inradius: sets of a smaller inradius take too many steps.
+MIN_INRADIUS = 0.15
 
 
 @lru_cache(maxsize=1)
@@ -41,7 +41,7 @@ def _rate_sets() -> tuple[Dataset, ...]:
     seed = 0
     while len(chosen) < RATE_SETS:
         data = random_nondegenerate(seed, rank=2 + seed % 3)
-        if inradius(data).value >= LEAST_INRADIUS:
+        if inradius(data).value >= MIN_INRADIUS:
             chosen.append(data)
         seed += 1
     return tuple(chosen)
@@ -68,9 +68,7 @@ def theorem_5_5() -> Finding:
     loose = [check.looseness for check in _checks("corrected")]
     sharp = [check.looseness for check in _checks("convexity")]
     return Finding(
-        min(loose),
-        0.0,
-        ">=",
+        (min(loose), ">=", 0.0),
         f"With corrected constants log(inf velocity) - log(mu) is at least {min(loose):.1f} on "
         f"{len(loose)} random non-degenerate data sets (median {np.median(loose):.0f}); with our shorter "
         f"proof, D = 2 log n / rho and mu = rho / 2, it lies between {min(sharp):.2f} and {max(sharp):.2f}.",
@@ -94,9 +92,7 @@ def theorem_5_5_constants() -> Finding:
     checks = [two_rows, *_checks("printed")]
     failures = sum(not check.holds for check in checks)
     return Finding(
-        failures,
-        0.0,
-        "==",
+        (failures, "==", 0.0),
         f"The velocity is below mu somewhere on the printed cylinder for {failures} of {len(checks)} data "
         f"sets; for the rows (0.2, 0.1), (0.2, -0.01) it is {two_rows.infimum.value:.4f} at D = D_0 = "
         f"{two_rows.constants.D:.3f}. D_0 lacks the factor 2 |I| / sqrt(lambda_min).",
@@ -115,13 +111,11 @@ def theorem_5_5_step_2() -> Finding:
     for found in _cylinders():
         N = found.geometry.n_support
         a = math.sqrt(found.lambda_min) / (2.0 * N)
-        # a e^(aD) >= 2 N
+        # The inequality is a e^(aD) >= 2 N; both sides are compared in logarithms.
         short.append(math.log(a) + a * found.printed.D - math.log(2.0 * N))
         right.append(math.log(a) + a * found.corrected.D - math.log(2.0 * N))
     return Finding(
-        max(short),
-        0.0,
-        ">=",
+        (max(short), ">=", 0.0),
         f"At the printed D_0, log(a e^(aD)) - log(2 |I|) is at most {max(short):.2f} on {len(short)} data "
         "sets, where it must be at least 0: a < 1, so the printed D_0 never suffices. At the corrected D_0 "
         f"it is 0 to rounding ({max(map(abs, right)):.0e}).",
@@ -142,12 +136,10 @@ def theorem_5_5_step_3() -> Finding:
         if g.n > g.n_support:
             c, N, n = found.printed, g.n_support, g.n
             log_first = 0.5 * math.log(found.lambda_min) - math.log(4.0 * N * N) - 2.0 * c.D
-            log_others = math.log((n - N) / N) - c.H * g.gap
+            log_others = math.log((n - N) / N) - c.H * g.delta
             shares.append(1.0 - math.exp(log_others - log_first))
     return Finding(
-        min(shares),
-        0.5,
-        ">=",
+        (min(shares), ">=", 0.5),
         f"At D = 2 D_0 and h = H the share left is {abs(min(shares)):.1e}: H cancels the first term there. "
         "With log(8 |I| (n - |I|) / sqrt(lambda_min)) in place of log(4 ...) it is one half.",
     )
@@ -165,11 +157,9 @@ def theorem_6_1() -> Finding:
     lowest = min(fit.interval[0] if fit.rate == "e^-ct" else 0.0 for fit in fits)
     faster = min(fit.constant / run.guaranteed_rate for fit, run in zip(fits, _runs(), strict=True))
     return Finding(
-        lowest,
-        0.0,
-        ">",
+        (lowest, ">", 0.0),
         f"On {exponential} of {len(fits)} non-degenerate data sets (the toy and random ones of inradius "
-        f"{LEAST_INRADIUS} or more) the direction error of the proof's own algorithm falls as e^-ct; the "
+        f"{MIN_INRADIUS} or more) the direction error of the proof's own algorithm falls as e^-ct; the "
         f"smallest lower end of a 95 % interval of c is {lowest:.2e} a step. Each c is at least {faster:.2f} "
         "times the rate -log(1 - mu^2) / 4 that the proof promises.",
         figures={
@@ -191,7 +181,8 @@ def theorem_6_1_warm_up() -> Finding:
     error = np.linspace(1e-6, 0.5, 10_001)
     ratio = float((np.tan(2.0 * np.arcsin(0.5 * error)) / error).max())
     return Finding(
-        ratio, 2.0, "<=", f"tan(angle) is at most {ratio:.4f} times the direction error, where 2 is claimed."
+        (ratio, "<=", 2.0),
+        f"tan(angle) is at most {ratio:.4f} times the direction error, where 2 is claimed.",
     )
 
 
@@ -210,9 +201,7 @@ def theorem_6_1_radius() -> Finding:
     length = float(np.linalg.norm(w))
     as_sketched = (D / float(np.linalg.norm(off))) / length * float(np.linalg.norm(off)) / D
     return Finding(
-        as_sketched,
-        1.0,
-        ">=",
+        (as_sketched, ">=", 1.0),
         f"After that rescaling ||P_perp w|| is {as_sketched:.3f} D = D / ||w||, inside the hollow of the "
         f"cylinder (||w|| = {length:.2f}). The factor ||w|| is missing; the appendix has it.",
         figures={"direction error": direction_error(w, w_star)},
@@ -229,9 +218,7 @@ def theorem_6_1_s1_s3() -> Finding:
     failures = _failures("S1", printed=True) + _failures("S3", printed=True)
     phases = sum(len(run.phases) for run in _runs())
     return Finding(
-        failures,
-        0.0,
-        "==",
+        (failures, "==", 0.0),
         f"They fail {failures} times on {len(_runs())} runs of {phases:,} phases together.",
     )
 
@@ -246,9 +233,7 @@ def theorem_6_1_s2() -> Finding:
     failures, corrected = _failures("S2", printed=True), _failures("S2", printed=False)
     first = max(run.statements["S2"].fails_at or 0 for run in _runs())
     return Finding(
-        failures,
-        0.0,
-        "==",
+        (failures, "==", 0.0),
         f"The printed bounds fail on {failures} of {len(_runs())} runs, by phase {first} at the latest: "
         "their rates are swapped (the lower one outgrows the upper one), and 1 and gamma_star stand where "
         f"mu D and gamma_star mu D belong. The corrected ones fail on {corrected}.",
@@ -267,9 +252,7 @@ def theorem_6_1_s4_s5() -> Finding:
     failures = _failures("S4", printed=False) + _failures("S5", printed=False)
     displays = _failures("S4", printed=True)
     return Finding(
-        failures,
-        0.0,
-        "==",
+        (failures, "==", 0.0),
         f"With k + 1 for k, and rates between -log(1 - mu^2) / 2 and log((1 + mu) / (1 - mu)) a phase, they "
         f"fail {failures} times on {len(_runs())} runs.",
         caveat=f"The displays that prove (S4) rest on the swapped (S2) and fail on {displays} runs.",
@@ -286,9 +269,7 @@ def theorem_6_1_s6() -> Finding:
     failures = _failures("S6", printed=False)
     displays = _failures("S6", printed=True)
     return Finding(
-        failures,
-        0.0,
-        "==",
+        (failures, "==", 0.0),
         f"The outer equality, with explicit constants, fails on {failures} of {len(_runs())} runs.",
         caveat="The middle one lacks a square root (the square of the error is 2 (1 - cos)) and fails on "
         f"{displays} runs.",
@@ -305,9 +286,7 @@ def theorem_6_1_s7() -> Finding:
     failures = _failures("S7", printed=False)
     shares = [p.margin_error / p.error for run in _runs() for p in run.phases]
     return Finding(
-        failures,
-        0.0,
-        "==",
+        (failures, "==", 0.0),
         f"The margin error leaves the range from rho sin(angle) to the direction error on {failures} of "
         f"{len(_runs())} runs (its ratio to the direction error is {min(shares):.3f} to {max(shares):.3f}).",
         caveat="Lemma A.1, which the proof cites, gives the upper bound only; the lower one follows from "

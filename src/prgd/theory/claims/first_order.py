@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from prgd.algorithms import NGD
+from prgd.claims import Finding, claim
 from prgd.datasets import synthetic_one, synthetic_two
 from prgd.problem import Problem
-from prgd.theory.assumptions import assumptions
-from prgd.theory.claims.registry import Finding, claim
 from prgd.theory.claims.runs import (
     GD_STEPS,
     NGD_ETA,
     NGD_STEPS,
     Followed,
     gd_runs,
-    log_times,
     ngd_runs,
 )
-from prgd.theory.geometry import geometry
-from prgd.theory.orthogonal import follow, orthogonal
+from prgd.theory.nondegeneracy import assumptions
+from prgd.theory.orthogonal_dynamics import follow, orthogonal
 from prgd.theory.rates import RateFit, fit_rate
+from prgd.theory.ray_geometry import geometry
+from prgd.theory.sampled_runs import log_times
 
 GD_WINDOW, NGD_WINDOW = (10_000, GD_STEPS), (1000, NGD_STEPS)
 
@@ -56,9 +56,7 @@ def gd_direction() -> Finding:
     """Fit the error of direction along GD."""
     worst, fits = _gd_limits(lambda f: f.direction, lambda f: float(np.linalg.norm(f.target.v_star)))
     return Finding(
-        worst,
-        0.05,
-        "<=",
+        (worst, "<=", 0.05),
         f"On {len(fits)} sets the errors at t = {GD_WINDOW[0]:,} to {GD_WINDOW[1]:,} are fitted by A / "
         f"(log t + b), not by a power or an exponential, with A within {worst:.1%} of its limit gamma_star "
         "||v_star||, which is positive exactly when the mean is elsewhere.",
@@ -79,9 +77,7 @@ def gd_margin() -> Finding:
         scaled = f.margin * np.log(f.trace.t) ** 2
         growth.append(float(scaled[-1] / scaled[np.searchsorted(f.trace.t, GD_WINDOW[0])]))
     return Finding(
-        min(growth),
-        1.0,
-        ">=",
+        (min(growth), ">=", 1.0),
         f"(log t)^2 times the margin error grows by factors of {min(growth):.2f} to {max(growth):.2f} from "
         f"t = {GD_WINDOW[0]:,} to {GD_STEPS:,}, where the bound asks that it does not vanish: the error "
         f"itself is Theta(1 / log t), with A within {worst:.1%} of its limit gamma_star max_i <v_star, "
@@ -108,9 +104,7 @@ def ngd_direction() -> Finding:
     ]
     worst = max(abs(a - 1.0) for a in exponents)
     return Finding(
-        worst,
-        0.05,
-        "<=",
+        (worst, "<=", 0.05),
         f"On {len(exponents)} sets the exponents fitted at t = {NGD_WINDOW[0]:,} to {NGD_WINDOW[1]:,} are "
         f"{min(exponents):.4f} to {max(exponents):.4f}, and e(t) <w, w_star> ends within "
         f"{max(abs(c - 1.0) for c in constants):.1e} of ||v_star||, relative. No subsequence is needed here: "
@@ -133,9 +127,7 @@ def ngd_margin() -> Finding:
         for f in ngd_runs()
     ]
     return Finding(
-        max(exponents),
-        2.0,
-        "<=",
+        (max(exponents), "<=", 2.0),
         f"The exponents are {min(exponents):.4f} to {max(exponents):.4f}: the error is Theta(1/t), so the "
         "bound holds and is not tight. On non-degenerate data the margin error is at least a constant "
         "times the error of direction, since the orthogonal parts of the support vectors surround 0; t "
@@ -157,19 +149,17 @@ def ngd_on_the_synthetic_sets() -> Finding:
     for data in (synthetic_one(0), synthetic_two(3)):
         distance = max(distance, assumptions(data).off_mean.number)
         g = geometry(data)
-        expected.append(NGD_ETA * g.reference.gamma_star * g.gap)
+        expected.append(NGD_ETA * g.reference.gamma_star * g.delta)
         last = min(max(20.0 / expected[-1], 10_000.0), 60_000.0)
         times = log_times(int(last), count=200, first=int(0.2 * last))
         trace = follow(
             Problem(data.X, data.y, scale="none", n_threads=1), NGD(NGD_ETA), orthogonal(g), times.tolist()
         )
-        # e(t) = |w_2| / ||w||, and ||w|| grows like t: what is left is |w_2|
+        # e(t) = |w_2| / ||w||, and ||w|| grows like t, so |w_2| carries the exponential.
         fitted.append(fit_rate(trace.t, trace.off, (float(times[0]), math.inf)))
     seen = [fit.constant if fit.rate == "e^-ct" else math.nan for fit in fitted]
     return Finding(
-        distance,
-        1e-9,
-        ">",
+        (distance, ">", 1e-9),
         "The two support vectors (gamma_star, +-s) average to gamma_star w_star (distance "
         f"{distance:.0e}), so the condition fails on both sets and v_star = 0: NGD is exponential there in "
         f"the end, with e(t) t falling like e^-ct, c = {seen[0]:.3e} and {seen[1]:.3e} fitted against eta "

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from prgd._types import Array
+from prgd.claims import Finding, claim
 from prgd.problem import Problem
 from prgd.theory.claims.margins import gaussian_rows
-from prgd.theory.claims.registry import Finding, claim
-from prgd.theory.geometry import Geometry, geometry
+from prgd.theory.ray_geometry import Geometry, geometry
 from prgd.theory.samples import random_nondegenerate
 
 N_SETS, N_POINTS = 20, 200
@@ -22,7 +22,7 @@ N_SETS, N_POINTS = 20, 200
     statement="gamma_star <= <-grad L/L, w_star> <= 1 and gamma_star <= ||grad L/L|| <= 1 for every w.",
 )
 def gradient_along_the_ray() -> Finding:
-    """Look for a broken bound at random w of all sizes."""
+    """Search random w of all sizes for a broken bound."""
     slack, closest = math.inf, math.inf
     for seed in range(N_SETS):
         for Z in (geometry(random_nondegenerate(seed)).Z, gaussian_rows(seed)):
@@ -31,15 +31,13 @@ def gradient_along_the_ray() -> Finding:
             rng = np.random.default_rng(seed)
             for size in np.geomspace(1e-3, 1e4, N_POINTS):
                 w = size * rng.standard_normal(problem.d)
-                descent = -problem.normalized_gradient(w)
+                descent = -problem.at(w).normalized_gradient
                 along, length = float(descent @ reference.w_star), float(np.linalg.norm(descent))
                 lower = min(along, length) / reference.gamma_star
                 slack = min(slack, lower - 1.0, 1.0 - along, 1.0 - length)
                 closest = min(closest, lower)
     return Finding(
-        slack,
-        -1e-12,
-        ">=",
+        (slack, ">=", -1e-12),
         f"Over {2 * N_SETS} sets and {N_POINTS} w each, of norm 1e-3 to 1e4, no bound is broken: the "
         f"smallest distance to one is {max(slack, 0.0):.1e}, and the lower one comes within a factor of "
         f"{closest:.4f}.",
@@ -70,7 +68,7 @@ def _parts(g: Geometry, h: float, off: Array) -> tuple[float, float, float, floa
     "> R, rows off the support and the tilt of their weights change the gradient by less than eps.",
 )
 def gradient_beside_the_ray() -> Finding:
-    """Measure the four left sides with delta and R derived anew."""
+    """Measure the four left sides with explicit delta and R of ours."""
     worst, excess = 0.0, 1.0
     for seed in range(N_SETS):
         g = geometry(random_nondegenerate(seed, others=4))
@@ -78,21 +76,19 @@ def gradient_beside_the_ray() -> Finding:
         ratio = (g.n - g.n_support) / g.n_support
         for eps in (1.0, 0.1, 0.001):
             delta = min(0.5, eps / 8.0)
-            R = max(1.0, (math.log(2.0 * ratio / eps) + 2.0 * delta) / g.gap)
+            R = max(1.0, (math.log(2.0 * ratio / eps) + 2.0 * delta) / g.delta)
             for _ in range(N_POINTS):
                 v = rng.standard_normal(g.basis.shape[1])
                 off = delta * rng.choice([1.0, rng.uniform()]) * v / np.linalg.norm(v)
                 worst = max(worst, *(part / eps for part in _parts(g, R, off)))
-        # the proof's last line for (i), with + sqrt(2) delta where a minus belongs, on the ray itself
+        # The proof's last line for (i) has + sqrt(2) delta where a minus belongs; it is evaluated on the ray.
         delta, R = 0.1, 20.0
-        rate = (1.0 - 0.5 * delta**2) * g.gap + math.sqrt(2.0) * delta
-        at_margin = np.where(g.is_support, 0.0, g.gap)
+        rate = (1.0 - 0.5 * delta**2) * g.delta + math.sqrt(2.0) * delta
+        at_margin = np.where(g.is_support, 0.0, g.delta)
         true_ratio = float(np.exp(-R * at_margin[~g.is_support]).sum()) / g.n_support
         excess = max(excess, true_ratio / (ratio * math.exp(-R * rate)))
     return Finding(
-        worst,
-        1.0,
-        "<",
+        (worst, "<", 1.0),
         "With delta = min(1/2, eps/8) and R = (log(2 (n - |I|) / (|I| eps)) + 2 delta) / (gamma_sub - "
         f"gamma_star) the largest of the four left sides is {worst:.3f} eps, over {N_SETS} sets and three "
         "eps. The last two lines of the proof of (i) have + sqrt(2) delta for - sqrt(2) delta: that bound "

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from prgd.theory.claims.registry import Finding, claim
+from prgd.claims import Finding, claim
 
 
 @claim(
@@ -15,15 +15,13 @@ from prgd.theory.claims.registry import Finding, claim
     statement="sqrt(1 + x) <= 1 + x/2 for x >= 0, and sqrt(1 + x) >= 1 + x/3 for 0 <= x <= 1/3.",
 )
 def square_root() -> Finding:
-    """Look at both on a grid, and where the second ends."""
-    # x / (sqrt(1 + x) + 1) is sqrt(1 + x) - 1 without cancellation: both sides over x
+    """Evaluate both inequalities on a grid, and find where the second one ends."""
+    # sqrt(1 + x) - 1 = x / (sqrt(1 + x) + 1), which does not cancel; both sides are divided by x.
     share = 1.0 / (np.sqrt(1.0 + (x := np.geomspace(1e-12, 1e12, 4001))) + 1.0)
     slack = min(float((0.5 - share).min()), float((share - 1.0 / 3.0)[x <= 1.0 / 3.0].min()))
     last = float(x[share >= 1.0 / 3.0].max())
     return Finding(
-        slack,
-        0.0,
-        ">=",
+        (slack, ">=", 0.0),
         "Both hold on a grid of 4,001 x from 1e-12 to 1e12. The second holds up to x = 3 (on the grid, "
         f"{last:.3f}), not only to 1/3. The paper uses neither.",
         figures={"second holds up to": last},
@@ -36,16 +34,14 @@ def square_root() -> Finding:
     statement="h(x) = x + 2 (1 - gamma^2) (2 / (1 + e^x) - 1) has h'(x) > 0 for every x and gamma in (0, 1).",
 )
 def increasing_map() -> Finding:
-    """Look at the derivative on a grid."""
+    """Evaluate the derivative on a grid."""
     x = np.linspace(-40.0, 40.0, 8001)
     lowest = math.inf
     for gamma in (0.001, 0.1, 0.3, 0.5, 0.9, 0.999):
         slope = 1.0 - (1.0 - gamma**2) / np.cosh(0.5 * x) ** 2  # 4 e^x / (1 + e^x)^2 = 1 / cosh^2(x/2)
         lowest = min(lowest, float(slope.min()) / gamma**2)
     return Finding(
-        lowest,
-        1.0 - 1e-9,
-        ">=",
+        (lowest, ">=", 1.0 - 1e-9),
         f"The smallest h' over gamma^2 is {lowest:.9f}, at x = 0, for six gamma from 0.001 to 0.999: h' >= "
         "gamma^2, as the proof says.",
     )
@@ -58,7 +54,7 @@ def increasing_map() -> Finding:
     "f(w) - f* >= (mu/2) ||w - w*||.",
 )
 def strong_convexity() -> Finding:
-    """Look at the four on random quadratics."""
+    """Evaluate the four inequalities on random quadratics."""
     rng = np.random.default_rng(0)
     printed, squared, others = math.inf, math.inf, math.inf
     for _ in range(200):
@@ -66,7 +62,7 @@ def strong_convexity() -> Finding:
         root = rng.standard_normal((d, d))
         H = root @ root.T + 0.1 * np.eye(d)
         mu, L = (float(value) for value in np.linalg.eigvalsh(H)[[0, -1]])
-        # f(w) = w.Hw / 2, with minimiser 0 and f* = 0
+        # f(w) = <w, H w> / 2 has minimiser 0 and f* = 0.
         for _ in range(20):
             a, b = rng.standard_normal((2, d)) * rng.choice([0.1, 1.0, 10.0])
             value, distance = 0.5 * float(a @ H @ a), float(np.linalg.norm(a))
@@ -76,9 +72,7 @@ def strong_convexity() -> Finding:
             slope = float((H @ a) @ (H @ a)) / (2.0 * mu * value)
             others = min(others, 2.0 * bend / mu, L / (2.0 * bend), slope)
     return Finding(
-        printed,
-        1.0,
-        ">=",
+        (printed, ">=", 1.0),
         f"On 200 random quadratics f - f* falls to {printed:.2g} of the printed third bound: the distance "
         "must be squared (f(x) = x^2 / 2, mu = 1, x = 1/2: 1/8 < 1/4). With the square it holds (least "
         f"ratio {squared:.6f}), and so do the other three ({others:.6f}). Step III of the proof for NGD "

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from prgd._types import Array
-from prgd.theory.claims.registry import Finding, claim
-from prgd.theory.claims.runs import margin_errors, sets
-from prgd.theory.geometry import Geometry, geometry
+from prgd.claims import Finding, claim
+from prgd.theory.claims.runs import sets
 from prgd.theory.path import regularization_path
 from prgd.theory.rates import fit_rate
+from prgd.theory.ray_geometry import Geometry, geometry, margin_errors
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.velocity import direction_error
 
@@ -59,9 +59,7 @@ def margin_below_direction() -> Finding:
     """Find the largest ratio of the two errors."""
     worst = max(float((margin / direction).max()) for _, direction, margin in _errors())
     return Finding(
-        worst,
-        1.0 + 1e-9,
-        "<=",
+        (worst, "<=", 1.0 + 1e-9),
         f"The largest ratio of the margin error to the error of direction is {worst:.4f}, over "
         f"{2 * N_SETS} sets and {N_POINTS:,} w each, at angles from 1e-7 to pi. (Rows have norm at most 1 "
         "here and in the paper; in general the right side carries the largest row norm.)",
@@ -86,9 +84,7 @@ def path_converges() -> Finding:
             found = fit_rate(path.R, error, (float(path.R[10]), math.inf))
             exponents.append(found.constant if found.rate == "t^-a" else math.nan)
     return Finding(
-        worst,
-        1e-4,
-        "<=",
+        (worst, "<=", 1e-4),
         f"At R of about gamma_star * 1e7 the error of direction is at most {worst:.1e} on "
         f"{len(exponents) + 3} sets. On the {len(exponents)} non-degenerate ones it falls like R^-a with a "
         f"from {min(exponents):.3f} to {max(exponents):.3f}: like 1/R, as the part off the ray converges "
@@ -109,14 +105,12 @@ def two_sided_margin_error() -> Finding:
     upper = 0.0
     for g, direction, margin in _errors():
         ratio = margin / (0.5 * g.reference.gamma_star * np.square(direction))
-        is_near = direction < 0.5 * g.gap
+        is_near = direction < 0.5 * g.delta
         near = min(near, float(ratio[is_near].min(initial=math.inf)))
         far = min(far, float(ratio[~is_near].min(initial=math.inf)))
         upper = max(upper, float((margin / direction).max()))
     return Finding(
-        min(near, far),
-        1.0 - 1e-6,
-        ">=",
+        (min(near, far), ">=", 1.0 - 1e-6),
         f"The margin error over the lower bound is at least {near:.4f} near w_star and {far:.4f} elsewhere; "
         f"over the upper bound at most {upper:.4f}. Neither the neighbourhood nor Assumption 5.4 is needed: "
         "gamma(w) <= sum_i alpha_i <w/||w||, z_i> = gamma_star <w/||w||, w_star> for every w, with alpha of "

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from prgd.theory.claims.registry import Finding, claim
+from prgd.claims import Finding, claim
 from prgd.theory.claims.runs import GD_ETA, GD_STEPS, NGD_ETA, NGD_STEPS, Followed, gd_runs, ngd_runs
-from prgd.theory.orthogonal import gd_limit
+from prgd.theory.orthogonal_dynamics import gd_limit
 
 
 def _gamma_star(f: Followed) -> float:
@@ -24,15 +24,13 @@ def gd_converges() -> Finding:
     """Hold the error of direction along GD against its asymptote."""
     worst, falls = 0.0, True
     for f in gd_runs():
-        # e(t) <w, w_star> must come to ||v_star||, while <w, w_star> grows without bound like log t
+        # e(t) <w, w_star> converges to ||v_star||, while <w, w_star> grows without bound like log t.
         expected = float(np.linalg.norm(f.target.v_star)) / f.trace.along[-1]
         worst = max(worst, abs(float(f.direction[-1]) / expected - 1.0))
         falls &= bool((np.diff(f.direction[f.trace.t >= 1000]) < 0.0).all())
     last = max(float(f.direction[-1]) for f in gd_runs())
     return Finding(
-        worst,
-        0.02,
-        "<=",
+        (worst, "<=", 0.02),
         f"At t = {GD_STEPS:,} the errors of direction are up to {last:.3f} still, but they fall at every "
         f"time from 1,000 on ({'yes' if falls else 'no'}) and are within {worst:.0e} of ||v_star|| / <w, "
         "w_star>, relative, which goes to 0 like 1 / log t.",
@@ -55,9 +53,7 @@ def gd_norm() -> Finding:
         bounds.append(float((f.direction * np.log(f.trace.t))[f.trace.t >= 100].max()))
     worst = max(abs(slope - 1.0) for slope in slopes)
     return Finding(
-        worst,
-        0.05,
-        "<=",
+        (worst, "<=", 0.05),
         "The norm grows like (log t) / gamma_star: its slope in log t over the last decade is within "
         f"{worst:.1%} of 1 / gamma_star on {len(slopes)} sets. e(t) log t stays below {max(bounds):.2f} "
         "from t = 100 on.",
@@ -81,9 +77,7 @@ def ngd_norm() -> Finding:
         bounds.append(float((f.direction * f.trace.t)[f.trace.t >= 100].max()))
     worst = max(abs(slope - 1.0) for slope in slopes)
     return Finding(
-        worst,
-        0.01,
-        "<=",
+        (worst, "<=", 0.01),
         f"The norm grows like eta gamma_star t: its slope over the last decade is within {worst:.1e} of "
         f"that, relative, on {len(slopes)} sets. e(t) t stays below {max(bounds):.1f} from t = 100 on.",
         figures={"slopes over eta gamma_star": [round(s, 6) for s in slopes]},
@@ -102,13 +96,11 @@ def ngd_orthogonal_part() -> Finding:
     for f in ngd_runs():
         highest = max(highest, float(f.trace.distance.max()))
         at_end = max(at_end, float(f.trace.distance[-1]))
-        # the Hessian of L_perp is L_perp times (that of log L_perp + the slope's square)
+        # The Hessian of L_perp is L_perp times the Hessian of log L_perp, as the gradient is 0 at v_star.
         curvature = min(curvature, f.target.curvature[0] * math.exp(f.target.log_loss_star))
         slope = max(slope, float(np.linalg.norm(f.target.gradient(f.target.v_star))))
     return Finding(
-        at_end,
-        1e-6,
-        "<=",
+        (at_end, "<=", 1e-6),
         f"On {len(ngd_runs())} sets the distance is at most {highest:.2f} at all times and {at_end:.0e} at "
         f"t = {NGD_STEPS:,}: it is not only bounded, P_perp(w(t)) converges to v_star. There the gradient "
         f"of L_perp is {slope:.0e} and its smallest curvature {curvature:.2e}, positive.",
@@ -129,9 +121,7 @@ def gd_limit_as_printed() -> Finding:
         slopes.append(float(np.polyfit(np.log(f.trace.t[late]), f.trace.along[late], 1)[0]))
     worst = max(abs(slope * _gamma_star(f) - 1.0) for slope, f in zip(slopes, gd_runs(), strict=True))
     return Finding(
-        max(slopes),
-        1.0,
-        "==",
+        (max(slopes), "==", 1.0),
         f"<w(t), w_star> grows with slope {min(slopes):.2f} to {max(slopes):.2f} in log t, within "
         f"{worst:.1%} of 1 / gamma_star, and not with slope 1: w(t) - w_star log t diverges. With L a mean "
         "and w_star of norm 1 it is w(t) - (w_star / gamma_star) log t that converges (the next claim); "
@@ -160,9 +150,7 @@ def gd_limit_corrected() -> Finding:
         equation = max(equation, float(np.linalg.norm(g.Z[g.is_support].T @ weights - limit.slope)))
         signs.append(limit.along)
     return Finding(
-        worst,
-        0.01,
-        "<=",
+        (worst, "<=", 0.01),
         f"At t = {GD_STEPS:,} w(t) - (w_star / gamma_star) log t is within {worst:.1e} of w~, relative, "
         f"and its orthogonal part within {off:.1e} of v_star, on {len(signs)} sets; w~ solves its equation "
         f"to {equation:.0e}. <w~, w_star> is {min(signs):.1f} to {max(signs):.1f}: negative, where Step I "

@@ -8,15 +8,16 @@ from collections.abc import Callable
 import numpy as np
 
 from prgd.algorithms import NGD, PRGD
+from prgd.claims import Finding, claim
 from prgd.datasets import toy
 from prgd.loop import run
 from prgd.problem import Problem
 from prgd.schedules import Every, LiftTo
-from prgd.theory.claims.registry import Finding, claim
-from prgd.theory.claims.runs import log_times, margin_errors
-from prgd.theory.orthogonal import follow, orthogonal
+from prgd.theory.orthogonal_dynamics import follow, orthogonal
 from prgd.theory.path import regularization_path
 from prgd.theory.rates import fit_rate
+from prgd.theory.ray_geometry import margin_errors
+from prgd.theory.sampled_runs import log_times
 from prgd.theory.velocity import direction_error, toy_attractor
 
 MARGINS = (0.05, 0.2, 0.4, 0.6, 0.68, 0.75, 0.9, 0.97)
@@ -69,13 +70,11 @@ def ngd_on_the_toy() -> Finding:
             found = fit_rate(trace.t, error, (1000, 10_000))
             is_power = found.rate == "t^-a"
             worst = max(worst, abs(found.constant - 1.0) if is_power else math.inf)
-        # x(t) < 0 for all t, since h increases and h(0) = 0: w_2 never passes the line
+        # x(t) < 0 for all t, since h increases and h(0) = 0, so w_2 never passes the line.
         stays &= bool((trace.w[:, 1] <= toy_attractor(gamma_star).line * (1.0 + 1e-9)).all())
     printed = _threshold(_first_step_in_attractor)
     return Finding(
-        worst,
-        0.02,
-        "<=",
+        (worst, "<=", 0.02),
         f"Exponents fitted to t = 1000 to 10,000 at {len(MARGINS)} margins from {MARGINS[0]} to "
         f"{MARGINS[-1]} differ from 1 by {worst:.1e} at most, for the direction and for the margin.",
         "The proof as printed begins with x(1) in [-log 2 / 2, log 2 / 2], which holds for gamma_star <= "
@@ -119,15 +118,13 @@ def prgd_on_the_toy() -> Finding:
     worst = 0.0
     for gamma_star in MARGINS:
         s = math.sqrt(1.0 - gamma_star**2)
-        # the proof's line where it works; above that, twice the height of the attractor's line
+        # The proof's line serves up to its range of gamma_star; beyond, twice the height of the attractor's.
         height = 1.0 if gamma_star < range_of_q - 0.02 else math.log(2.0) / s
         seen, expected = _prgd_rate(gamma_star, height)
         worst = max(worst, abs(seen / expected - 1.0))
     beyond, _ = _prgd_rate(0.97, 1.0)
     return Finding(
-        worst,
-        0.05,
-        "<=",
+        (worst, "<=", 0.05),
         f"At {len(MARGINS)} margins both errors fall like e^-ct with c within {worst:.1%} of -log(q) / 2.",
         "The printed radius R_k = ||w|| / w_2 lifts w to w_2 = 1, and q is in (0, 1) only where that is "
         f"above the attractor's line, for gamma_star < sqrt(1 - (log(2) / 2)^2) = {range_of_q:.5f}. Beyond "
@@ -152,15 +149,13 @@ def toy_path() -> Finding:
         w_1, w_2 = path.w[:, 0], path.w[:, 1]
         limit = math.log(2.0) / (2.0 * s)
         worst = max(worst, abs(float(w_2[-1]) / limit - 1.0))
-        # the proof's explicit equation for R^2 / w_2^2; at large R it divides two vanishing numbers
+        # The proof's equation for R^2 / w_2^2 divides two vanishing numbers at large R: use small R only.
         A = np.exp(2 * w_2 * s) + 4 * np.exp(-2 * w_2 * s)
         right = (1.0 + 8.0 * gamma_star**2 / (A - 4.0)) / s**2
         equation = max(equation, float(np.abs(right[:2] * w_2[:2] ** 2 / path.R[:2] ** 2 - 1.0).max()))
         positive &= bool((w_1 > 0.0).all() and (w_2 > 0.0).all())
     return Finding(
-        worst,
-        1e-4,
-        "<=",
+        (worst, "<=", 1e-4),
         f"w_2 at R of about gamma_star * 1e6 is within {worst:.1e} of the limit, relative, at "
         f"{len(MARGINS)} margins; the equation for R^2 / w_2^2 holds to {equation:.1e}. The path has w_1 > "
         "0 (the proof prints w_1 < 0).",

@@ -1,0 +1,101 @@
+r"""Float64 rounding: its constants, a-priori error bounds, and products that are exact or bounded.
+
+Every proof of this library ends in an inequality between numbers that were rounded. The functions here say by
+how much a computed sum can differ from the true one, or avoid rounding altogether with fractions.
+
+References
+----------
+Higham (2002), Accuracy and Stability of Numerical Algorithms, section 3.1; Dekker (1971), A floating-point
+technique for extending the available precision.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from prgd._types import Array
+
+RationalVector = tuple[Fraction, ...]
+
+UNIT_ROUNDOFF = 2.0**-53  # the largest relative error of one rounded float64 operation
+EPSILON = 2.0 * UNIT_ROUNDOFF  # the distance from 1 to the next larger float64
+SMALLEST = 2.0**-1074  # the smallest positive float64, and the absolute error of an underflow
+LARGEST = float(np.finfo(np.float64).max)
+# An error bound is itself computed in float64. A factor of 1.01 covers the rounding of that computation many
+# times over, since the bounds used here have relative errors below 1e-10.
+BOUND_FACTOR = 1.01
+_SPLITTER = 2.0**27 + 1.0  # Dekker's constant: it halves the 53 bits of a float64
+
+
+def rounding_factor(terms: int) -> float:
+    """Return ``gamma_n = n u / (1 - n u)``, the relative error of a sum of n products in any order."""
+    return terms * UNIT_ROUNDOFF / (1.0 - terms * UNIT_ROUNDOFF)
+
+
+def dot_magnitude(a: Array, b: Array) -> float:
+    """Return an upper bound of ``|sum_i a_i b_i|`` that exceeds it by a few units in the last place.
+
+    Dekker's splitting makes every product exact as a sum of two floats, and `math.fsum` rounds once. Entries
+    must be far from underflow and overflow.
+    """
+    a_high, b_high = (_SPLITTER * x - (_SPLITTER * x - x) for x in (a, b))
+    a_low, b_low = a - a_high, b - b_high
+    product = a * b
+    error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return abs(math.fsum([*product.tolist(), *error.tolist()])) * (1.0 + 4.0 * UNIT_ROUNDOFF)
+
+
+def exact_dot(a: Array, v: Sequence[Fraction]) -> Fraction:
+    """Return ``sum_j a_j v_j`` without rounding.
+
+    Examples
+    --------
+    >>> exact_dot(np.array([1.0, 1e-30, -1.0]), [Fraction(1)] * 3) > 0
+    True
+    """
+    return sum((Fraction(float(a[j])) * v[j] for j in np.flatnonzero(a).tolist()), Fraction(0))
+
+
+def round_down(value: Fraction) -> float:
+    """Return a float64 that is at most ``value`` and has its sign; `SMALLEST` if value is below it.
+
+    The one exception to "at most" is deliberate: a positive number below the floating range is reported
+    as the smallest positive float64, because its sign is what a proof needs.
+    """
+    try:
+        rounded = float(value)
+    except OverflowError:
+        return LARGEST if value > 0 else -math.inf
+    if rounded > value:
+        rounded = math.nextafter(rounded, -math.inf)
+    return SMALLEST if value > 0 and rounded == 0.0 else rounded
+
+
+def nearest_floats(v: Sequence[Fraction]) -> Array:
+    """Return the float64 numbers nearest to some fractions."""
+    return np.array([float(x) for x in v])
+
+
+def integer_multiple(values: Sequence[Fraction]) -> list[int]:
+    """Return the smallest positive multiple of some fractions that consists of integers.
+
+    Examples
+    --------
+    >>> integer_multiple([Fraction(1, 2), Fraction(2, 3)])
+    [3, 4]
+    """
+    common = math.lcm(*(v.denominator for v in values))
+    return [v.numerator * (common // v.denominator) for v in values]
+
+
+def shortened(v: Sequence[Fraction]) -> RationalVector:
+    """Return a positive multiple of v: coprime integers of at most 20 bits, else numbers of size about 1."""
+    integers = integer_multiple(v)
+    common = math.gcd(*integers) or 1
+    length = max(abs(x) // common for x in integers).bit_length()
+    scale = 1 if length <= 20 else 2**length
+    return tuple(Fraction(x // common, scale) for x in integers)

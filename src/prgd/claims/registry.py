@@ -1,0 +1,263 @@
+"""Claim and Finding, and the one registry that `prgd.theory.claims` and `prgd.reproduce` fill.
+
+A claim is one function with the decorator `claim`. Its file is found because it is there: `discover`
+imports every module of a package, and no list of claims or of modules is kept.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import pkgutil
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import ModuleType
+from typing import Any, Literal
+
+from prgd.checks import unknown
+from prgd.claims.verdict import Verdict
+
+Relation = Literal["<=", ">=", "==", "<", ">"]
+Comparison = tuple[float, Relation, float]  # (measured, relation, expected)
+
+# Words of Claim.where in the order of the paper. A claim takes the first place that its words name;
+# claims that name none of these places come last.
+PLACES = (
+    "Table 1",
+    "Section 4",
+    "Proposition 4.1",
+    "Section 5",
+    "Theorem 5.5",
+    "Theorem 6.1",
+    "Theorem 6.4",
+    "Section 7.1, synthetic",
+    "Section 7.1, Figures 3",
+    "Table 2, Appendix",
+    "Table 2",
+    "Section 7.1",
+    "Section 7.2",
+    "Appendix A",
+    "Lemma C.1",
+    "Lemma C.2",
+    "Appendix C",
+    "Appendix D",
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a claim's function returns: the figures that decide, and a sentence.
+
+    Attributes
+    ----------
+    decided_by : (measured, relation, expected), or Verdict
+        The comparison that must be true for the claim to hold; ``"=="`` means within ``tolerance``.
+        NOT_DECIDED or NOT_RUN if there is nothing to compare.
+    sentence : str
+        What was measured, and what it means, in words.
+    caveat : str
+        Empty, or why a claim whose figures agree holds only with a caveat.
+    tolerance : float
+        Relative to the expected figure (absolute if that is 0), for ``"=="`` only.
+    figures : mapping of str to numbers or words
+        Whatever else was measured.
+
+    Examples
+    --------
+    >>> print(Finding((0.1, "<=", 0.2), "The error is below the bound.").verdict)
+    holds
+    """
+
+    decided_by: Comparison | Verdict
+    sentence: str
+    caveat: str = ""
+    tolerance: float = 1e-9
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """FAILS if the comparison is false; else HOLDS, or CAVEAT if a caveat is given."""
+        if isinstance(self.decided_by, Verdict):
+            return self.decided_by
+        a, relation, b = self.decided_by
+        is_close = math.isclose(a, b, rel_tol=self.tolerance, abs_tol=0.0 if b else self.tolerance)
+        if not {"<=": a <= b, ">=": a >= b, "<": a < b, ">": a > b, "==": is_close}[relation]:
+            return Verdict.FAILS
+        return Verdict.CAVEAT if self.caveat else Verdict.HOLDS
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of the paper, the function that measures it, and what the function found.
+
+    Attributes
+    ----------
+    name : str
+        For the command line, e.g. ``"lemma-a.1"``.
+    where : str
+        The place in the paper.
+    statement : str
+        What the paper says.
+    measure : callable
+        Returns a `Finding`: from no arguments, or from ``(rows, settings)`` of the experiment.
+    experiment : str
+        The experiment beside which the report shows the claim; empty if it belongs to none.
+    needs_rows : bool
+        Whether ``measure`` reads the rows of the experiment.
+    finding : Finding
+        What was found; NOT_RUN until the claim is called.
+    seconds : float
+        How long the measurement took.
+    """
+
+    name: str
+    where: str
+    statement: str
+    measure: Callable[..., Finding] = field(repr=False, compare=False)
+    experiment: str = ""
+    needs_rows: bool = False
+    finding: Finding = Finding(Verdict.NOT_RUN, "Not yet run.")
+    seconds: float = field(default=0.0, compare=False)
+
+    def __call__(self, rows: Any = None, settings: Any = None) -> Claim:
+        """Return the claim with what its function finds, from the experiment's rows if it needs them."""
+        start = time.perf_counter()
+        finding = self.measure(rows, settings) if self.needs_rows else self.measure()
+        return replace(self, finding=finding, seconds=time.perf_counter() - start)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the figures say."""
+        return self.finding.verdict
+
+    @property
+    def sentence(self) -> str:
+        """What was measured, and the caveat."""
+        return f"{self.finding.sentence} {self.finding.caveat}".strip()
+
+    @property
+    def comparison(self) -> str:
+        """The deciding figures in words, e.g. ``0.1 <= 0.2``; empty if there are none."""
+        by = self.finding.decided_by
+        return "" if isinstance(by, Verdict) else f"{by[0]:.4g} {by[1]} {by[2]:.4g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold; infinite numbers become text."""
+        by = self.finding.decided_by
+        compared = (
+            () if isinstance(by, Verdict) else zip(("measured", "relation", "expected"), by, strict=True)
+        )
+        return {
+            "name": self.name,
+            "where": self.where,
+            "statement": self.statement,
+            **{name: _plain(value) for name, value in compared},
+            "verdict": str(self.verdict),
+            "sentence": self.sentence,
+            "figures": {key: _plain(value) for key, value in self.finding.figures.items()},
+            "seconds": round(self.seconds, 3),
+        }
+
+
+_CLAIMS: dict[str, Claim] = {}
+
+
+def claim(
+    name: str, statement: str, *, where: str, experiment: str = ""
+) -> Callable[[Callable[..., Finding]], Claim]:
+    """Register the decorated function, which measures the claim and returns a `Finding`.
+
+    Parameters
+    ----------
+    name : str
+        Lower case, e.g. ``"theorem-6.4-gd"``; each name once.
+    statement : str
+        What the paper says, in plain text.
+    where : str
+        The place in the paper, e.g. ``"Theorem 6.4 (GD), Section 6.2"``.
+    experiment : str, optional
+        The name of the experiment beside which the report shows the claim. A function with parameters
+        ``(rows, settings)`` gets the experiment's rows.
+    """
+
+    def register(measure: Callable[..., Finding]) -> Claim:
+        if name in _CLAIMS:
+            raise ValueError(f"The claim {name!r} is registered twice.")
+        needs_rows = bool(inspect.signature(measure).parameters)
+        _CLAIMS[name] = Claim(name, where, statement, measure, experiment, needs_rows)
+        return _CLAIMS[name]
+
+    return register
+
+
+def discover(package: str) -> list[ModuleType]:
+    """Import and return every module of a package, sub-packages left out; their claims register.
+
+    Examples
+    --------
+    >>> [module.__name__ for module in discover("prgd.claims")]
+    ['prgd.claims.registry', 'prgd.claims.verdict']
+    """
+    folder = importlib.import_module(package).__path__
+    names = [found.name for found in pkgutil.iter_modules(folder) if not found.ispkg]
+    return [importlib.import_module(f"{package}.{name}") for name in names]
+
+
+def registered(experiments: Iterable[str] | None = None) -> dict[str, Claim]:
+    """Return the registered claims by name, in the order of the paper.
+
+    Parameters
+    ----------
+    experiments : iterable of str, optional
+        Only the claims of these experiments.
+    """
+    wanted = None if experiments is None else set(experiments)
+    found = [c for c in _CLAIMS.values() if wanted is None or c.experiment in wanted]
+    return {c.name: c for c in sorted(found, key=place)}
+
+
+def place(claim: Claim) -> int:
+    """Return where the paper makes the claim, as an index of `PLACES`."""
+    return next((k for k, words in enumerate(PLACES) if words in claim.where), len(PLACES))
+
+
+def choose(known: Mapping[str, Claim], names: Iterable[str] = ()) -> list[Claim]:
+    """Return the claims that the names, or beginnings of names, choose; all if no name is given.
+
+    Raises
+    ------
+    ValueError
+        For a name that begins no claim's; the message lists the nearest.
+    """
+    wanted = [name.lower() for name in names]
+    for name in wanted:
+        if not any(key.startswith(name) for key in known):
+            raise unknown("claim", name, known)
+    return [c for key, c in known.items() if not wanted or key.startswith(tuple(wanted))]
+
+
+def summary(claims: Iterable[Claim]) -> str:
+    """Return how many claims have each verdict, in words.
+
+    Examples
+    --------
+    >>> summary([Claim("vgg", "Section 7.2", "...", lambda: Finding(Verdict.NOT_RUN, "No rows."))])
+    '1 claim: 0 hold, 0 hold with a caveat, 0 do not hold, 1 not yet run'
+    """
+    found = [c.verdict for c in claims]
+    always = (Verdict.HOLDS, Verdict.CAVEAT, Verdict.FAILS)
+    counts = {verdict: found.count(verdict) for verdict in Verdict if verdict in always or verdict in found}
+    words = ", ".join(f"{n} {verdict.plural}" for verdict, n in counts.items())
+    return f"{len(found)} claim{'s' if len(found) != 1 else ''}: {words}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value

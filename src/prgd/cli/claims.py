@@ -1,0 +1,148 @@
+"""The command ``prgd claims``. Quick to import."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+
+from prgd.claims import Claim, Finding, Verdict, choose, discover, registered, summary
+from prgd.cli.common import Debug, one_line_errors
+
+
+def claims_command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...", help="Claims by name or by its beginning, e.g. lemma-c; default all."
+        ),
+    ] = None,
+    list_only: Annotated[
+        bool, typer.Option("--list", help="Name the claims without measuring them.")
+    ] = False,
+    report: Annotated[
+        Path, typer.Option(metavar="DIR", help="The report whose rows decide the claims of experiments.")
+    ] = Path("report"),
+    json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the verdicts as JSON.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Measure what the paper states, and print a verdict and a figure for each statement.
+
+    Lemmas and theorems are measured on the spot. What the paper says about its figures and tables is read
+    from the rows that prgd reproduce left in the folder of the report.
+    """
+    with one_line_errors(debug):
+        run_claims(names or (), list_only=list_only, report=report, json=json)
+
+
+def all_claims() -> dict[str, Claim]:
+    """Return every claim of the theory and of the experiments, in the order of the paper."""
+    discover("prgd.theory.claims")
+    discover("prgd.reproduce")
+    return registered()
+
+
+def run_claims(
+    names: Sequence[str] = (),
+    *,
+    list_only: bool = False,
+    report: Path = Path("report"),
+    json: Path | None = None,
+) -> list[Claim]:
+    """Measure or list the named claims (default: all), print them, and return them.
+
+    Examples
+    --------
+    >>> _ = run_claims(["lemma-d.2"], list_only=True)
+    lemma-d.2  Lemma D.2, Appendix D
+    """
+    chosen = choose(all_claims(), names)
+    if list_only:
+        width = max(len(claim.name) for claim in chosen)
+        for claim in chosen:
+            print(f"{claim.name.ljust(width)}  {claim.where}")
+        return chosen
+    if json is not None:
+        json.parent.mkdir(parents=True, exist_ok=True)
+        json.touch()  # A path that cannot be written is refused before the measurements, not after them.
+    found = print_claims(measured(claim, report) for claim in chosen)
+    if json is not None:
+        text = json_module.dumps([claim.to_dict() for claim in found], indent=2, allow_nan=False)
+        json.write_text(text + "\n", encoding="utf-8")
+    return found
+
+
+def measured(claim: Claim, report: Path) -> Claim:
+    """Return the claim with its finding; NOT_RUN if the report lacks the rows that it needs."""
+    if not claim.needs_rows:
+        return claim()
+    from prgd.reproduce import stored_rows
+
+    found = stored_rows(claim.experiment, report)
+    if found is None:
+        missing = f"{report} has no rows: prgd reproduce --only {claim.experiment} computes them."
+        return replace(claim, finding=Finding(Verdict.NOT_RUN, missing))
+    return claim(*found)
+
+
+def print_claims(claims: Iterable[Claim], file: TextIO | None = None) -> list[Claim]:
+    """Print verdict, figure and sentence of each claim as it is measured, and a summary; return the claims.
+
+    Parameters
+    ----------
+    claims : iterable of Claim
+    file : text stream, optional
+        Default: standard output. The claims become a table on a terminal, else plain lines.
+
+    Examples
+    --------
+    >>> _ = print_claims([all_claims()["lemma-d.2"]()])  # doctest: +ELLIPSIS
+    holds                lemma-d.2 (Lemma D.2, Appendix D)
+        h(x) = ...
+    """
+    out = sys.stdout if file is None else file
+    found = []
+    for claim in claims:
+        found.append(claim)
+        if out.isatty():  # The table needs all claims: until it is printed, show progress.
+            print(f"{claim.name}: {claim.verdict} ({claim.seconds:.1f} s)", file=sys.stderr)
+        else:
+            print(_plain_lines(claim), file=out, flush=True)
+    if out.isatty():
+        _print_table(found, out)
+    print(f"{summary(found)}; {sum(c.seconds for c in found):.0f} s.", file=out)
+    return found
+
+
+def _plain_lines(claim: Claim) -> str:
+    head = f"{str(claim.verdict).ljust(19)}  {claim.name} ({claim.where})"
+    figures = [f"measured {claim.comparison}"] if claim.comparison else []
+    body = [claim.statement, *figures, claim.sentence]
+    lines = [textwrap.fill(part, 108, initial_indent="    ", subsequent_indent="    ") for part in body]
+    return "\n".join([head, *lines, ""])
+
+
+def _print_table(claims: Sequence[Claim], out: TextIO) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_lines=True)
+    for name in ("claim", "verdict", "measured", "what was found"):
+        table.add_column(name, no_wrap=name == "claim")
+    for claim in claims:
+        table.add_row(
+            Text(claim.name),
+            Text(str(claim.verdict), style=claim.verdict.colour),
+            Text(claim.comparison),
+            Text(f"{claim.where}: {claim.statement}\n{claim.sentence}"),
+        )
+    Console(file=out).print(table)

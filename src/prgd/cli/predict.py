@@ -1,0 +1,91 @@
+"""The command ``prgd predict``."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+
+from prgd.cli import common
+from prgd.cli.common import OUTPUT, option
+from prgd.cli.data import built_in, data_file, label_column
+from prgd.datasets.files import load_features
+from prgd.files import atomic_write
+
+
+def predict_command(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", show_default=False, help="A file that prgd fit --out wrote.")
+    ],
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            show_default=False,
+            help="A file (LIBSVM, CSV, NPZ or Parquet; with or without labels) or a built-in set.",
+        ),
+    ],
+    label: common.Label = None,
+    out: Annotated[
+        Path | None,
+        option(OUTPUT, "CSV file for the predictions.", default="standard output", metavar="FILE"),
+    ] = None,
+    scores: Annotated[
+        bool, option(OUTPUT, "Add the score, positive for the second class.", "--scores")
+    ] = False,
+    debug: common.Debug = False,
+) -> None:
+    """Predict the class of each row of DATA.
+
+    If DATA has labels, the share of them that is predicted right is printed too (on standard error when the
+    predictions go to standard output).
+
+    Example: prgd predict model.npz digits:0,1 --scores --out predictions.csv
+    """
+    with common.one_line_errors(debug):
+        common.check_file(out)
+        fitted = common.load_model(model, "MODEL")
+        X, y = _load(data, label, fitted.coef.size)
+        found = (X @ fitted.coef + fitted.intercept).tolist()
+        classes = common.class_names(fitted)
+        predictions = [classes[score > 0.0] for score in found]
+
+        def write(file: IO[str]) -> None:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["prediction", "score"] if scores else ["prediction"])
+            writer.writerows(zip(*((predictions, found) if scores else (predictions,)), strict=True))
+
+        accuracy = [] if y is None else [("accuracy", _accuracy(classes, predictions, y))]
+        if out is None:
+            write(sys.stdout)
+            for name, value in accuracy:
+                common.say(f"{name}: {value}")
+        else:
+            with atomic_write(out, "w") as file:
+                write(file)
+            counts = ", ".join(f"{c}: {predictions.count(c):,}" for c in classes)
+            rows = [("rows", f"{len(predictions):,}"), ("predictions", counts)]
+            common.print_table([*rows, *accuracy, ("file", str(out))])
+
+
+def _load(data: str, label: str | None, d: int) -> tuple[Any, Any]:
+    """Return X of d features, and the labels or None."""
+    dataset = built_in(data, label=label)
+    X, y = load_features(data_file(data), d, label=label_column(label)) if dataset is None else dataset
+    if X.shape[1] != d:
+        raise ValueError(
+            f"{data} has {X.shape[1]:,} features, and the model was fitted on {d:,}. "
+            "Give the same columns in the same order."
+        )
+    return X, y
+
+
+def _accuracy(classes: list[str], predictions: list[str], y: Any) -> str:
+    truth = [common.class_text(c) for c in y.tolist()]
+    if set(classes).isdisjoint(truth):
+        return f"none: no label of the data is a class of the model ({', '.join(classes)})"
+    right = sum(a == b for a, b in zip(truth, predictions, strict=True))
+    return f"{right / len(truth):.6g} ({right:,} of {len(truth):,})"

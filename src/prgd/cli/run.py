@@ -1,0 +1,220 @@
+"""The command ``prgd run``. It holds no mathematics, and is quick to import."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+import prgd
+from prgd.certificate import Certificate
+from prgd.checks import check_writable
+from prgd.cli import common
+from prgd.cli.algorithm_options import Given, add_algorithm_options, build_algorithm, given_options
+from prgd.cli.common import DATA, METHOD, OUTPUT, STOP, option
+from prgd.cli.data import open_data
+from prgd.problem import Problem
+from prgd.progress import progress_line
+from prgd.result import Result, Status
+from prgd.stopping import Stop, any_of
+
+Loss = Annotated[str, option(DATA, "exponential or logistic.", metavar="NAME")]
+Intercept = Annotated[bool, option(DATA, "Fit an unpenalised intercept; the paper has none.")]
+Scale = Annotated[
+    str, option(DATA, "max: step sizes suit rows of any norm; none: eta is taken literally.", metavar="NAME")
+]
+Algorithm = Annotated[str, option(METHOD, f"{', '.join(prgd.algorithms.ALGORITHMS)}.", metavar="NAME")]
+Every = Annotated[
+    int | None, option(METHOD, "Steps of prgd from one rescaling to the next.", default="5", metavar="N")
+]
+Warmup = Annotated[
+    str | None,
+    option(
+        METHOD,
+        "Start where another algorithm ends, e.g. gd:1000; prgd needs one.",
+        default="none",
+        metavar="NAME:STEPS",
+    ),
+]
+Steps = Annotated[
+    int, option(STOP, "Step limit; a warm-up does not count, resumed parts do.", min=0, metavar="N")
+]
+Gap = Annotated[
+    float | None,
+    option(STOP, "Stop when the certified relative gap is at most TOL.", default="none", metavar="TOL"),
+]
+Resume = Annotated[
+    Path | None,
+    option(
+        STOP,
+        "Go on from the result.npz of an earlier run (with --warmup: from its warmup-result.npz), "
+        "bit for bit as if it had not stopped.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    option(
+        OUTPUT,
+        "Folder for history.csv, warmup.csv, result.npz and gap.png.",
+        default="nothing is written",
+        metavar="DIR",
+    ),
+]
+Record = Annotated[int, option(OUTPUT, "Keep every N-th step in the history.", min=1, metavar="N")]
+
+
+class FirstRun(NamedTuple):
+    """The algorithm of a warm-up, and its number of steps."""
+
+    algorithm: Any
+    steps: int
+
+
+@add_algorithm_options
+def run_command(
+    data: common.Data,
+    label: common.Label = None,
+    out_of_core: common.OutOfCore = False,
+    max_memory: common.MaxMemory = None,
+    loss: Loss = "exponential",
+    intercept: Intercept = False,
+    scale: Scale = "max",
+    threads: common.Threads = None,
+    algorithm: Algorithm = "prgd",
+    warmup: Warmup = None,
+    every: Every = None,
+    steps: Steps = 1000,
+    gap: Gap = None,
+    resume: Resume = None,
+    out: Out = None,
+    record: Record = 1,
+    quiet: common.Quiet = False,
+    debug: common.Debug = False,
+    **settings: Any,
+) -> None:
+    """Maximise the margin on DATA, and certify how close to the maximum it is.
+
+    Example: prgd run digits:0,1 --warmup gd:1000 --steps 500 --out results
+    """
+    with common.one_line_errors(debug):
+        given = given_options(settings, every)
+        method = build_algorithm(algorithm, given)
+        first = None if warmup is None else _parse_warmup(warmup, given)
+        stop = any_of(steps) if gap is None else any_of(prgd.Gap(gap), steps)
+        if out is not None:
+            check_writable(out)
+        earlier = None if resume is None else _load_result(resume, first, steps)
+        name, rows = open_data(data, label, out_of_core, max_memory, threads)
+        problem = Problem(rows, loss=loss, fit_intercept=intercept, scale=scale)
+        go = partial(_run, problem, record, not quiet and sys.stdout.isatty())
+        started = time.perf_counter()
+        if first is None:
+            warm, result = None, go(algorithm, method, stop, resume=earlier)
+        else:
+            warm = result = go("warm-up", first.algorithm, any_of(first.steps), resume=earlier)
+            if warm.status is Status.DIVERGED:
+                raise ValueError(
+                    f"The warm-up {warm.algorithm} left the floating range after step {warm.t}. "
+                    "Use a smaller --eta, or --scale max."
+                )
+            if warm.status is not Status.INTERRUPTED:
+                result = go(algorithm, method, stop, w0=warm.w)
+        seconds = time.perf_counter() - started
+        title = f"{name}, {problem.n:,} x {problem.d:,}"
+        written = [] if out is None else _write(out, warm, result, title)
+        if not quiet:
+            lines = [("data", f"{title}, {type(problem.rows).__name__}"), ("algorithm", repr(method))]
+            lines += _outcome(warm, result)
+            lines += [("passes over the data", f"{problem.passes:,}"), ("time", f"{seconds:.2f} s")]
+            common.print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
+        if result.status is Status.INTERRUPTED:
+            common.say(_how_to_go_on(warm, result, out))
+            raise typer.Exit(common.INTERRUPTED)
+
+
+def _run(
+    problem: Problem, record: int, is_shown: bool, label: str, method: Any, stop: Stop, **start: Any
+) -> Result:
+    """Run one algorithm with a progress line; ``start`` has ``w0`` or ``resume``."""
+    with progress_line(is_shown, label) as show:
+
+        def observe(state: Any, now: Any, certificate: Certificate) -> None:
+            show(now.t, certificate)
+
+        return prgd.run(problem, method, stop=stop, record=record, observe=observe, **start)
+
+
+def _parse_warmup(text: str, given: Mapping[str, Given]) -> FirstRun:
+    """Return the algorithm of ``--warmup``, which takes the step size that was given, and its steps."""
+    name, _, steps = text.partition(":")
+    if not steps.isdecimal() or int(steps) < 1:
+        raise ValueError(f"--warmup expects NAME:STEPS, e.g. gd:1000; got {text!r}.")
+    eta = {field: option for field, option in given.items() if field == "eta"}
+    return FirstRun(build_algorithm(name, eta), int(steps))
+
+
+def _load_result(file: Path, first: FirstRun | None, steps: int) -> Result:
+    """Load the result of ``--resume``: of the warm-up if one is asked for, else of the run."""
+    if not file.is_file():
+        raise FileNotFoundError(f"--resume expects the result.npz of an earlier run; found no file {file}.")
+    result = Result.load(file)
+    if first is None:
+        if result.t >= steps:
+            raise ValueError(f"{file} has taken {result.t:,} steps already: give --steps above that.")
+    elif result.algorithm != repr(first.algorithm):
+        raise ValueError(
+            f"{file} holds a run of {result.algorithm}, not of the warm-up {first.algorithm!r}. "
+            "If the warm-up is done, leave --warmup out."
+        )
+    return result
+
+
+def _write(out: Path, warm: Result | None, result: Result, title: str) -> list[Path]:
+    """Write the files of ``--out``, return their paths; ``result is warm`` if the warm-up was interrupted."""
+    if result is warm:
+        files = {"warmup-result.npz": result.save, "warmup.csv": result.history.to_csv}
+    else:
+        files = {"result.npz": result.save, "history.csv": result.history.to_csv}
+        if warm is not None:
+            files["warmup.csv"] = warm.history.to_csv
+    for name, save in files.items():
+        save(out / name)
+    written = [out / name for name in files]
+    if result is not warm:
+        from prgd.plots import save_gap_png
+
+        try:
+            save_gap_png(result.history, out / "gap.png", f"{title}\n{result.algorithm}")
+            written.append(out / "gap.png")
+        except ImportError as error:
+            common.say(f"Warning: gap.png is missing. {error}")
+        except KeyboardInterrupt:  # This is a second Ctrl-C, and the numbers are on disk already.
+            common.say("Warning: gap.png is missing: interrupted while drawing.")
+    return written
+
+
+def _outcome(warm: Result | None, result: Result) -> list[tuple[str, str]]:
+    """Return the lines of the table with the status, the steps and both bounds."""
+    return [
+        ("status", str(result.status)),
+        *([] if warm is None else [("warm-up", f"{warm.algorithm}, {warm.t:,} steps")]),
+        ("steps", f"{0 if result is warm else result.t:,}"),
+        *common.bounds(result.certificate, ("no w separates the data so far", "none yet")),
+    ]
+
+
+def _how_to_go_on(warm: Result | None, result: Result, out: Path | None) -> str:
+    if out is None:
+        return "Interrupted; nothing was saved. Give --out DIR to keep what there is."
+    again = "To go on, repeat the command with"
+    if result is warm:
+        return f"Interrupted in the warm-up, which was saved. {again} --resume {out / 'warmup-result.npz'}"
+    change = "--resume" if warm is None else "--warmup replaced by --resume"
+    return f"Interrupted; the partial result was saved. {again} {change} {out / 'result.npz'}"

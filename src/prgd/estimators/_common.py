@@ -1,0 +1,194 @@
+"""What both estimators share: checks of the data, one class against the rest, prediction, warnings."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, vstack
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from prgd._types import Array, Mask
+from prgd.errors import NotSeparableWarning
+from prgd.result import Result, Status
+
+_FLOATS = (np.float64, np.float32)
+
+
+class Hyperplane(NamedTuple):
+    """What classifies: the certified hyperplane of a result, or a fallback if the margin is not positive."""
+
+    coef: Array
+    intercept: float
+
+
+class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """One hyperplane for two classes, one for each class against the rest for more."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearClassifier:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix, data frame} of shape (n, d)
+            float32 and float64 are used in place; other numbers are converted once.
+        y : array of shape (n,)
+            Labels of two or more classes.
+        sample_weight : array of shape (n,), optional
+            Not negative; a row of weight 0 does not count.
+
+        Returns
+        -------
+        self
+        """
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_FLOATS)
+        check_classification_targets(y)
+        n = X.shape[0]
+        X, y, weights, kept = self._drop_weightless(X, y, sample_weight)
+        classes, codes = np.unique(y, return_inverse=True)
+        if classes.size < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs rows of at least two classes; got one class, "
+                f"{classes.tolist()[0]!r} (rows of weight 0 do not count)."
+            )
+        targets = [1] if classes.size == 2 else list(range(classes.size))
+        starts = self._starts(len(targets), X.shape[1])
+        results: list[Result] = []
+        planes: list[Hyperplane] = []
+        for target, start in zip(targets, starts, strict=True):
+            if results and results[-1].status is Status.INTERRUPTED:
+                raise KeyboardInterrupt  # Some classes have not been begun, and nothing stands for them.
+            result, plane = self._fit_one(X, codes == target, weights, start)
+            results.append(result)
+            planes.append(plane)
+        self.classes_ = classes
+        self.coef_ = np.vstack([plane.coef for plane in planes])
+        self.intercept_ = np.array([plane.intercept for plane in planes])
+        self.margin_ = np.array([result.margin for result in results])
+        self.margin_upper_bound_ = np.array([result.upper_bound for result in results])
+        self.gap_ = np.where(self.margin_ > 0.0, [result.gap for result in results], math.inf)
+        p = csr_array(vstack([result.dual_coef for result in results]))
+        self.dual_coef_ = csr_array((p.data, kept[p.indices], p.indptr), shape=(len(results), n))
+        self.support_ = np.unique(self.dual_coef_.indices).astype(np.int64)
+        self.status_ = tuple(result.status for result in results)
+        self._keep(results)
+        self._warn(classes[targets])
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return ``<coef_, x> + intercept_`` for every row; positive for ``classes_[1]`` of two classes.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix, data frame} of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,), or (n, classes) for more than two.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
+        scores: Array = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class of every row.
+
+        Parameters
+        ----------
+        X : {array, sparse matrix, data frame} of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        found: npt.NDArray[Any] = self.classes_[codes]
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _drop_weightless(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Array | None, Any]:
+        """Return the rows of positive weight, their labels, their weights, and their indices."""
+        kept = np.arange(X.shape[0])
+        if sample_weight is None and self.class_weight is None:
+            return X, y, None, kept
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        kept = np.flatnonzero(weights)
+        if kept.size:
+            # "balanced" counts only the rows of positive sample weight.
+            weights[kept] *= compute_sample_weight(self.class_weight, y[kept])
+            kept = np.flatnonzero(weights)
+        if not kept.size:
+            raise ValueError("The weights are zero everywhere: no row and no class is left.")
+        if kept.size < X.shape[0]:
+            X, y, weights = X[kept], y[kept], weights[kept]
+        return X, y, weights, kept
+
+    def _starts(self, count: int, d: int) -> list[Array | None]:
+        """Return the start of each problem: with ``warm_start`` the last solution, if it fits."""
+        last = getattr(self, "coef_", None) if self.warm_start else None
+        return [None] * count if last is None or last.shape != (count, d) else list(last)
+
+    def _fit_one(
+        self, X: Any, y: Mask, weights: Array | None, start: Array | None
+    ) -> tuple[Result, Hyperplane]:
+        """Separate the rows in ``y`` from the others; return the certified result and what classifies."""
+        raise NotImplementedError  # pragma: no cover - both estimators have their own
+
+    def _keep(self, results: list[Result]) -> None:
+        """Set ``n_iter_`` and the attributes that only one of the estimators has."""
+        raise NotImplementedError  # pragma: no cover - both estimators have their own
+
+    def _warn(self, targets: npt.NDArray[Any]) -> None:
+        """Warn once of the classes that were not separated, and once of gaps that were not certified."""
+        errs = np.flatnonzero(self.margin_ <= 0.0)
+        if errs.size:
+            proven = np.array([self.status_[i] is Status.NOT_SEPARABLE for i in errs])
+            named = _listed(self.classes_, targets[errs])
+            verdict = f"No hyperplane separates {named}."
+            if not proven.all():
+                largest = self.margin_upper_bound_[errs].max()
+                verdict = f"Found no hyperplane that separates {named}: a margin is at most {largest:.3g}."
+            warnings.warn(
+                NotSeparableWarning(
+                    f"{verdict} {self._fallback} prgd.separability explains why; the weights of this warning "
+                    "are the certificate.",
+                    classes=targets[errs].tolist(),
+                    weights=self.dual_coef_[errs],
+                    upper_bound=self.margin_upper_bound_[errs],
+                    is_proven=proven,
+                ),
+                stacklevel=3,
+            )
+        late = np.flatnonzero((self.margin_ > 0.0) & (self.gap_ > self.tol))
+        if late.size:
+            i = late[np.argmax(self.gap_[late])]
+            warnings.warn(
+                f"{self.status_[i]} For {_listed(self.classes_, targets[late])} the largest margin lies "
+                f"between {self.margin_[i]:.9g} and {self.margin_upper_bound_[i]:.9g} "
+                f"(relative gap {self.gap_[i]:.1e}, tol={self.tol:g}).",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+
+def _listed(classes: npt.NDArray[Any], some: npt.NDArray[Any]) -> str:
+    """Return the names of the problems: the two classes, or some of several against the rest."""
+    if classes.size == 2:
+        return " from ".join(repr(c) for c in classes.tolist())
+    names = [repr(c) for c in some.tolist()]
+    shown = ", ".join(names[:5]) + (f", ... ({len(names)} classes)" if len(names) > 5 else "")
+    return f"{shown} from the rest"

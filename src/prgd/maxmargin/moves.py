@@ -1,0 +1,330 @@
+"""The state of a solve and its moves: exact solves on a working set that grows with the rounds.
+
+1. `choose_rows`: one pass computes the mean of the rows, and the rows of smallest margin along it form
+   the working set. A problem with few rows, or with so many columns that most rows will carry weight,
+   starts with all rows instead.
+2. `solve_working_set`: pairwise descent on the Gram matrix of the set finds the shortest vector u of the hull
+   of its rows (between the two hulls, with an intercept), more exactly as the gap closes. If descent is slow,
+   `polish` takes over: an interior point solves a set of few dimensions, or the weights are solved for
+   exactly on the identified support.
+3. `certify`: one pass over all rows measures the margin of u, and ``gamma(u) <= gamma_star <= ||u||``.
+4. `grow`: the rows that violate the margin of u most join the set, and step 2 follows, until the gap is
+   certified.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.arithmetic import EPSILON
+from prgd.certificate import Certificate, DualWeights
+from prgd.norms import norm
+from prgd.problem import NO_ROWS, Problem
+from prgd.result import History, Result, Status
+from prgd.rows.queries import Smallest, TallyAt
+from prgd.solvers import pairwise_descent
+from prgd.solvers.gordan import prove_no_separator, vanishing_weights
+from prgd.solvers.interior_point import interior_weights
+from prgd.solvers.polish import active_set_weights, polish_weights, primal_direction
+from prgd.solvers.working_set import WorkingSet, whole_set
+
+# A problem with at most so many rows starts with all of them, if their entries and products are not too many.
+_FEW_ROWS, _FEW_ENTRIES, _FEW_PRODUCTS = 256, 2**23, 10**9
+# With so many columns for each row most rows will carry weight, so more rows are taken at once.
+_MANY_COLUMNS, _MAX_ROWS_AT_ONCE = 10, 2048
+_MIN_FIRST_ROWS, _MAX_FIRST_ROWS = 64, 256  # rows that start the working set
+_MIN_NEW_ROWS = 64  # rows that join the working set in a round, at least
+# Above so many rows, rows that carry no weight and have large margins leave: a Gram matrix of 200 MB.
+_MAX_ROWS = 5000
+_MAX_ROWS_WITHOUT_GRAM = 20_000  # the same limit if the interior point needs no Gram matrix
+_MAX_GRAM_ROWS = 20_000  # rows of the largest Gram matrix, 3.2 GB; a larger support ends the solve
+_SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices lose half of the digits
+_ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the bound may vanish altogether
+_PATIENCE = 25  # rounds without progress that end a solve: rounding limits the gap of a tiny margin
+_MIN_PROGRESS = 1e-3  # relative decrease of the gap that counts as progress
+_FIRST_TOLERANCE = 0.1  # relative violation at which the first solve of a growing set stops
+
+
+class Round(NamedTuple):
+    """One row of the history of `max_margin`: the bounds after a round, and what it took to get there."""
+
+    passes: float
+    margin: float
+    upper_bound: float
+    gap: float
+    working_set: int
+    seconds: float
+
+
+@dataclass(eq=False)
+class SolverState:
+    """The state of a solve; its methods are the moves that the docstring of the module describes.
+
+    Attributes
+    ----------
+    certificate : Certificate
+        The best bounds so far, with their witnesses.
+    p : ndarray of shape (m,)
+        Weights of the rows of the working set, of sum 1 in each group.
+    g : ndarray of shape (m,)
+        ``<Z^T p, z_i>`` for the rows of the set, which pairwise descent keeps up to date.
+    u : ndarray of shape (d,)
+        ``Z^T p`` divided by the number of groups; its norm is an upper bound. After `certify` u is the
+        direction that was measured, which may be a more accurate one of the same length.
+    violation : float
+        The largest difference of margins that `solve_working_set` left, relative to ``||u||^2``.
+    set_tol, final_tol : float
+        The violation at which the solve of the set stops, and the value to which it falls with the gap.
+    interior_w : ndarray of shape (d,) or None
+        The direction of the interior point, if it has solved the set.
+    skips_descent : bool
+        Pairwise descent was slow and the interior point has taken over.
+    """
+
+    problem: Problem
+    working: WorkingSet
+    tol: float
+    max_passes: int
+    use_polish: bool
+    tell: Callable[[Round], None]
+    certificate: Certificate = field(default_factory=Certificate)
+    passes: float = 0.0
+    rounds: list[Round] = field(default_factory=list)
+    started: float = field(default_factory=time.perf_counter)
+    p: Array = field(init=False)
+    g: Array = field(init=False)
+    u: Array = field(init=False)
+    violation: float = np.inf
+    set_tol: float = _FIRST_TOLERANCE
+    final_tol: float = 0.0
+    interior_w: Array | None = None
+    skips_descent: bool = False
+
+    def run(self, w0: Array | None) -> Status:
+        """Make the moves until one of them ends the solve."""
+        if self.working.size == 0:
+            self.choose_rows(w0)
+        self.start()
+        while True:
+            self.solve_working_set()
+            if self.use_polish and self.violation > self.set_tol:
+                self.polish()
+            upper = norm(self.u)
+            self._bound_above(upper, self.p)
+            if (status := self.prove_overlap(upper)) is not None:
+                return status
+            smallest = self.certify(upper)
+            if (status := self.end_of_solve()) is not None:
+                return status
+            if (status := self.grow(smallest, upper)) is not None:
+                return status
+
+    def choose_rows(self, w: Array | None) -> None:
+        """Start the working set with the rows of smallest margin along w, or along the mean of all rows."""
+        if w is None:
+            w = _mean(self.problem)
+            self.passes += 1
+        count = min(max(_MIN_FIRST_ROWS, 2 * self.problem.d), _MAX_FIRST_ROWS) // self.working.groups
+        smallest = self.problem.smallest(w, count)
+        self.passes += 1
+        self._bound_below(w, smallest)
+        self.working.add(np.concatenate([group.indices for group in smallest]))
+
+    def start(self) -> None:
+        """Put all weight on the shortest row of each group, and choose the tolerances."""
+        working, is_whole = self.working, self.working.size == self.problem.n
+        self.p, squares = np.zeros(working.size), np.diag(working.G)
+        for group in range(working.groups):
+            members = np.flatnonzero(working.group == group)
+            self.p[members[np.argmin(squares[members])]] = 1.0
+        self.g = working.G @ self.p
+        # Rows outside the set, if there are any, may fall short of its margin by half of the tolerance.
+        self.final_tol = (0.9 if is_whole else 0.4) * self.tol
+        self.set_tol = self.final_tol if is_whole else _FIRST_TOLERANCE
+
+    def solve_working_set(self) -> None:
+        """Find the shortest vector of the hull of the set by pairwise descent, as far as it gets."""
+        working, self.violation, self.interior_w = self.working, np.inf, None
+        if not self.skips_descent:
+            max_steps = 2000 + 20 * working.size
+            _, self.violation = pairwise_descent.descend(
+                working.gram_buffer, working.group, self.p, self.g, self.set_tol, max_steps
+            )
+        self.u = working.combine(self.p) / working.groups
+
+    def polish(self) -> None:
+        """Finish what descent left: on the rows, by interior point, or on the face of the support."""
+        working = self.working
+        if norm(self.u) <= _SMALL_MARGIN * self.problem.max_norm:
+            self.p, self.violation = active_set_weights(working, self.p, self.set_tol), self.set_tol
+        elif working.is_low_dimensional and (found := interior_weights(working, self.u, self.set_tol)):
+            self.p, self.interior_w = found
+            self.violation, self.skips_descent = self.set_tol, True
+        else:
+            self.p = polish_weights(working, self.p)
+        self.u = working.combine(self.p) / working.groups
+
+    def prove_overlap(self, upper: float) -> Status | None:
+        """End the solve if the upper bound vanishes: with a proof that no w separates, if there is one."""
+        working = self.working
+        if upper > _ZERO_MARGIN * self.problem.max_norm:
+            return None
+        p = vanishing_weights(working, self.p)
+        if p is None:
+            return None
+        self._bound_above(norm(working.combine(p)) / working.groups, p)
+        if self.certificate.w is None:  # the result needs some hyperplane
+            w = _mean(self.problem)
+            self._bound_below(w, self.problem.smallest(w, 1, working.indices))
+            self.passes += 2
+        return Status.NOT_SEPARABLE if prove_no_separator(working, p) else Status.STALLED
+
+    def certify(self, upper: float) -> tuple[Smallest, ...]:
+        """Measure the margin of u over all rows by one pass; return the rows of smallest margin outside."""
+        problem, working = self.problem, self.working
+        # The margins of Z^T p have errors of EPSILON max||z||^2, which must be small against tol ||u||^2.
+        is_inaccurate = EPSILON * problem.max_norm**2 > 0.1 * self.tol * upper**2
+        if self.use_polish and is_inaccurate and self.violation <= _FIRST_TOLERANCE:
+            self.u = primal_direction(working, self.p) * upper**2
+        elif self.interior_w is not None:
+            self.u = self.interior_w * (upper / norm(self.interior_w))
+        smallest = problem.smallest(self.u, self._max_new_rows(), working.indices)
+        self.passes += 1 + working.size / problem.n
+        self._bound_below(self.u, smallest)
+        c, seconds = self.certificate, time.perf_counter() - self.started
+        self.rounds.append(Round(self.passes, c.lower, c.upper, c.gap, working.size, seconds))
+        self.tell(self.rounds[-1])
+        return smallest
+
+    def end_of_solve(self) -> Status | None:
+        """Return why the solve ends after this round, or None."""
+        gap, rounds = self.certificate.gap, self.rounds
+        if gap <= self.tol:
+            return Status.CERTIFIED
+        if self.passes >= self.max_passes:
+            return Status.MAX_PASSES
+        is_stalled = len(rounds) > _PATIENCE and gap > (1.0 - _MIN_PROGRESS) * rounds[-1 - _PATIENCE].gap
+        return Status.STALLED if is_stalled else None
+
+    def grow(self, smallest: tuple[Smallest, ...], upper: float) -> Status | None:
+        """Let the rows join that violate the margin of u most, or tighten the tolerance if none does."""
+        working = self.working
+        joining = self._violators(smallest, (1.0 - 0.5 * self.tol) * upper**2)
+        if joining.size:
+            max_rows = _MAX_ROWS_WITHOUT_GRAM if self.skips_descent else _MAX_ROWS
+            if working.size + joining.size > max_rows:
+                self._drop_idle_rows(upper)
+            if not self.skips_descent and working.size + joining.size > _MAX_GRAM_ROWS:
+                return Status.STALLED
+            working.add(joining)
+            self.p = np.concatenate([self.p, np.zeros(joining.size)])
+            self.set_tol = max(self.final_tol, min(_FIRST_TOLERANCE, 0.1 * self.certificate.gap))
+        elif self.set_tol > self.final_tol:
+            # No row outside the set violates the margin, so the set must be solved more exactly.
+            self.set_tol = self.final_tol
+        else:
+            # The final tolerance was not enough to certify the gap.
+            self.set_tol *= 0.25
+        if not self.skips_descent:
+            self.g = working.margins(working.combine(self.p))
+        return None
+
+    def _drop_idle_rows(self, upper: float) -> None:
+        """Remove the rows of large margin from the set."""
+        mask = self.working.margins(self.u) < 2.0 * upper**2
+        if not self.skips_descent:
+            mask |= self.p > 0.0  # pairwise descent starts from p, so rows that carry weight must stay
+        self.p = self.p[mask]
+        self.working.keep(mask)
+
+    def _max_new_rows(self) -> int:
+        """Return how many rows may join: about as many as carry weight."""
+        return max(_MIN_NEW_ROWS, int(np.count_nonzero(self.p)))
+
+    def _violators(self, smallest: tuple[Smallest, ...], level: float) -> Indices:
+        """Return the rows of smallest margin, at the best intercept, whose margin is below the level."""
+        b, signs = _intercept(smallest), (1.0, -1.0)[: len(smallest)]
+        margins = np.concatenate([q.margins + b * sign for q, sign in zip(smallest, signs, strict=True)])
+        indices = np.concatenate([group.indices for group in smallest])
+        order = np.argsort(margins, kind="stable")[: self._max_new_rows()]
+        return np.asarray(indices[order[margins[order] < level]])
+
+    def _bound_below(self, w: Array, smallest: tuple[Smallest, ...]) -> None:
+        """Keep the margin of w, at the best intercept, if it is the largest so far."""
+        length, margin = norm(w), sum(group.smallest for group in smallest) / len(smallest)
+        if length > 0.0:
+            self.certificate = self.certificate.with_lower(margin / length, w, _intercept(smallest))
+
+    def _bound_above(self, upper: float, p: Array) -> None:
+        """Keep the bound of the weights p of the set, if it is the smallest so far."""
+        if upper < self.certificate.upper:
+            support = np.flatnonzero(p > 0.0)
+            support = support[np.argsort(self.working.indices[support])]
+            weights = DualWeights(self.working.indices[support], p[support] / self.working.groups)
+            self.certificate = self.certificate.with_upper(upper, weights)
+
+    def result(self, status: Status) -> Result:
+        """Return the outcome, with weights that are scaled to their sums once more and the bound of these."""
+        problem, c = self.problem, self.certificate
+        weights = c.dual_weights or DualWeights(NO_ROWS, np.empty(0))
+        p = weights.values.copy()
+        if problem.fit_intercept:
+            signs = problem.signs(weights.indices)
+            for group in (signs > 0, signs < 0):
+                p[group] *= 0.5 / p[group].sum()
+        else:
+            p /= p.sum()
+        upper = norm(self.working.combine_rows(weights.indices, p))
+        c = replace(c, upper=upper, dual_weights=DualWeights(weights.indices, p))
+        if c.w is None:  # all rows are zero, or equal with an intercept, so that no w but 0 was measured
+            c = replace(c, lower=0.0, w=np.zeros(problem.d))
+        if status is Status.CERTIFIED and c.gap > self.tol:
+            status = Status.STALLED  # at the rounding floor the returned weights prove a little less
+        return Result(
+            w=np.asarray(c.w),
+            status=status,
+            t=len(self.rounds),
+            certificate=c,
+            history=History(self.rounds, Round._fields),
+            passes=self.passes,
+            algorithm=f"max_margin(tol={self.tol!r})",
+            problem=repr(problem),
+            n=problem.n,
+            fit_intercept=problem.fit_intercept,
+            classes=problem.classes,
+        )
+
+
+def _intercept(smallest: tuple[Smallest, ...]) -> float:
+    """Return the intercept that gives both classes the same smallest margin; 0 without an intercept."""
+    if len(smallest) == 1:
+        return 0.0
+    plus, minus = smallest
+    return 0.5 * (minus.smallest - plus.smallest)
+
+
+def _mean(problem: Problem) -> Array:
+    """Return the mean of the rows z_i; with an intercept, the sum of the means of both classes."""
+    tally = problem.ask(TallyAt(np.zeros(problem.d), problem.loss, problem.fit_intercept))
+    return np.asarray(tally.mean_rows.sum(axis=0))
+
+
+def first_working_set(problem: Problem, threads: int) -> WorkingSet:
+    """Return the set of all rows for a small problem, else an empty set."""
+    return whole_set(problem, threads) if _is_small(problem) else WorkingSet(problem, threads)
+
+
+def _is_small(problem: Problem) -> bool:
+    """Say whether the products of all rows cost less than the passes that find the rows that matter."""
+    n, d = problem.n, problem.d
+    if n > (_FEW_ROWS if d < _MANY_COLUMNS * n else _MAX_ROWS_AT_ONCE):
+        return False
+    if problem.rows.is_sparse:
+        return True
+    return problem.rows.is_in_arrays and n * d <= _FEW_ENTRIES and n * n * d <= _FEW_PRODUCTS

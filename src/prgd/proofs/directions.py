@@ -1,0 +1,112 @@
+"""Proofs by a direction v: bounds on its margins that include all rounding, and exact zero margins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.arithmetic import (
+    BOUND_FACTOR,
+    SMALLEST,
+    UNIT_ROUNDOFF,
+    RationalVector,
+    exact_dot,
+    integer_multiple,
+    round_down,
+    rounding_factor,
+)
+from prgd.norms import norm
+from prgd.proofs.lifted_rows import LiftedRows
+from prgd.proofs.modular import vanishes
+
+MAX_EXACT_ENTRIES = 2**21  # entries that may be multiplied as fractions in one proof
+# Between these sizes the rounding of an entry of v is relative; outside, underflow or overflow adds to it.
+_SMALLEST_ENTRY, _LARGEST_ENTRY = 2.0**-900, 2.0**900
+
+
+class SmallestMargin(NamedTuple):
+    """A lower bound of the smallest margin, and the number of rows that needed exact arithmetic."""
+
+    margin: float
+    exact_rows: int
+
+
+def smallest_margin(
+    rows: LiftedRows, v: Array, exact: RationalVector | None = None, index: Indices | None = None
+) -> SmallestMargin:
+    r"""Bound ``min_i <v, z_i>`` from below; a positive answer proves that v separates these rows.
+
+    A margin computed in float64 in any order of summation is within
+    :math:`\gamma_{d+1} \sum_j |v_j z_{ij}|` of the true one; rows whose sign this leaves open are computed
+    in fractions.
+
+    Parameters
+    ----------
+    rows : LiftedRows
+    v : ndarray of shape (d,) or (d + 1,)
+    exact : vector of Fraction, optional
+        The true direction, of which ``v`` is the rounding (default: v itself).
+    index : ndarray of int, optional
+        The rows to bound (default: all).
+
+    Examples
+    --------
+    >>> rows = LiftedRows([[1.0, 1.0], [-0.1, 0.3]], [1, -1], fit_intercept=False)
+    >>> smallest_margin(rows, np.array([1.0, 1 / 3]))
+    SmallestMargin(margin=1.4802973661668754e-17, exact_rows=1)
+    """
+    true = exact or tuple(Fraction(float(value)) for value in v)
+    relative = _relative_error(rows, v, true)
+    underflow = (rows.width + 1) * SMALLEST
+    smallest, exact_rows = math.inf, 0
+    for _, Z in rows.blocks(_candidates(rows, v, relative, index)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            margins = Z @ v
+            bounds = BOUND_FACTOR * (relative * (np.abs(Z) @ np.abs(v)) + underflow)
+            lower = margins - bounds
+            lower -= np.abs(lower) * 2.0 * UNIT_ROUNDOFF
+            sign_is_known = (lower > 0.0) | (margins < -bounds)
+        smallest = min(smallest, float(lower[sign_is_known].min(initial=math.inf)))
+        for i in np.flatnonzero(~sign_is_known).tolist():
+            if smallest <= 0.0:  # nothing is left to prove
+                smallest = min(smallest, float(lower[i]) if lower[i] < 0.0 else -math.inf)
+                continue
+            exact_rows += 1
+            if exact_rows * rows.width > MAX_EXACT_ENTRIES:
+                return SmallestMargin(-math.inf, exact_rows)
+            smallest = min(smallest, round_down(exact_dot(Z[i], true)))
+    return SmallestMargin(smallest, exact_rows)
+
+
+def _relative_error(rows: LiftedRows, v: Array, true: Sequence[Fraction]) -> float:
+    """Return the relative error of a margin; infinite if rounding an entry of v was not relative."""
+    is_relative = np.isfinite(v).all() and all(
+        t == 0 or _SMALLEST_ENTRY < abs(f) < _LARGEST_ENTRY for f, t in zip(v, true, strict=True)
+    )
+    # A sum of `width` products; the further terms cover the sign, the intercept and the rounding of v.
+    return rounding_factor(rows.width + 4) if is_relative else math.inf
+
+
+def _candidates(rows: LiftedRows, v: Array, relative: float, index: Indices | None) -> Indices:
+    """Return the rows that may hold the smallest margin, by one pass and a bound that all rows share."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        margins = rows.margins(v)
+        if index is not None:
+            margins = margins[index]
+        b = abs(float(v[rows.d])) if rows.fit_intercept else 0.0
+        size = rows.max_norm * norm(v[: rows.d]) + b
+        slack = BOUND_FACTOR * (relative * size + (rows.width + 1) * SMALLEST)
+        # The negation keeps rows whose margin is NaN.
+        near = np.flatnonzero(~(margins > np.nanmin(margins, initial=math.inf) + 2.0 * slack))
+    return (near if index is None else index[near]).astype(np.int64)
+
+
+def is_zero_on(rows: LiftedRows, v: Sequence[Fraction], index: Indices) -> bool:
+    """Say whether ``<v, z_i>`` is exactly zero on all these rows."""
+    integers = integer_multiple(v)
+    return all(vanishes(Z, integers).all() for _, Z in rows.blocks(index))

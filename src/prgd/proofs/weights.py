@@ -1,0 +1,219 @@
+r"""Proofs by dual weights: if ``p >= 0`` and ``Z^T p = 0``, no v separates the rows of positive weight.
+
+Weights in float64 leave a residual. The residual is *absorbed*: a correction of the weights of some rows,
+smaller than these weights, is proven to exist by a bound on the inverse of those rows. Where that fails,
+the weights are rounded to integers and completed exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.arithmetic import (
+    BOUND_FACTOR,
+    SMALLEST,
+    RationalVector,
+    dot_magnitude,
+    integer_multiple,
+    rounding_factor,
+)
+from prgd.proofs.column_relations import ColumnStructure, Relation, rows_obeying
+from prgd.proofs.lifted_rows import LiftedRows
+from prgd.proofs.modular import null_vector, rank_at_least, vanishes
+from prgd.proofs.power_scaling import balance_weighted
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """The exact objects that prove a verdict beyond the float64 numbers of the result.
+
+    Attributes
+    ----------
+    direction : vector of Fraction, optional
+        ``(w, b)``, given if ``coef`` and ``intercept``, which are its rounding, are not enough.
+    weights : dict from row to integer, optional
+        Exact dual weights, given if the float64 ones are not enough.
+    relations : tuple of dict from column to Fraction
+        ``sum_j k_j z_ij = 0`` on every boundary row: features that depend on others there. The first
+        column of each relation stands in no other.
+    """
+
+    direction: RationalVector | None = None
+    weights: dict[int, int] | None = None
+    relations: tuple[Relation, ...] = ()
+
+
+def weights_prove(rows: LiftedRows, boundary: Indices, p: Array, proof: Proof) -> bool:
+    r"""Say whether dual weights prove that no v with ``Z v >= 0`` is positive on a boundary row.
+
+    True if some weights near ``p``, positive wherever p is, satisfy ``Z^T p = 0`` exactly and the rows of
+    positive weight span the boundary rows.
+
+    Parameters
+    ----------
+    rows : LiftedRows
+    boundary : ndarray of int, rows that include the support of p
+    p : ndarray of shape (n,), not negative
+    proof : Proof
+    """
+    support = np.flatnonzero(p).astype(np.int64)
+    if not support.size or (p < 0.0).any() or not np.isin(support, boundary).all():
+        return False
+    if boundary.max() >= rows.n or not rows.fits_dense(support.size):
+        return False
+    # Each relation has a column of its own, which makes the relations independent.
+    own = [next(j for j, k in relation.items() if k) for relation in proof.relations]
+    used = [j for relation in proof.relations for j in list(relation)[1:]]
+    if len(set(own)) < len(own) or set(own) & set(used) or max([*own, *used], default=0) >= rows.width:
+        return False
+    spans = support.size == boundary.size
+    needs_relations = proof.weights is None or not spans
+    if needs_relations and rows_obeying(rows, proof.relations, boundary).size < boundary.size:
+        return False
+    columns = np.setdiff1d(np.arange(rows.width), own)
+    Z = rows.take(support)
+    if proof.weights is None:
+        return absorbs_residual(Z[:, columns], p[support])
+    return (
+        sorted(proof.weights) == support.tolist()
+        and min(proof.weights.values()) > 0
+        and bool(vanishes(Z.T, [proof.weights[int(i)] for i in support]).all())
+        and (spans or rank_at_least(Z[:, columns]) == columns.size)
+    )
+
+
+def absorbs_residual(Z: Array, p: Array) -> bool:
+    r"""Say whether some ``q > 0`` near ``p`` satisfies ``Z^T q = 0`` exactly and Z has full column rank.
+
+    Correct the weights of r rows B by ``pi_i delta_i`` with ``pi_i`` a power of two near ``p_i``:
+    ``G delta = -Z^T p`` with ``G = Z_B^T diag(pi)``. If R nearly inverts G, ``rho = ||I - R G|| < 1``, then
+    G is invertible and ``||delta|| <= ||R Z^T p|| / (1 - rho)`` in the largest-entry norm; less than 1/2
+    keeps every weight positive. All rounding is bounded, and the residual ``Z^T p`` is summed exactly.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (s, r)
+    p : ndarray of shape (s,), positive
+
+    References
+    ----------
+    Rump (2010), Verification methods, section 10.
+
+    Examples
+    --------
+    >>> Z = np.array([[1.0, 0.1], [-1.0, 0.2], [0.3, -0.7], [0.1, 0.3]])
+    >>> p = np.array([0.36, 0.43, 0.17, 0.04])
+    >>> absorbs_residual(Z, p), absorbs_residual(np.abs(Z), np.full(4, 0.25))
+    (True, False)
+    """
+    s, r = Z.shape
+    if r == 0:
+        return True
+    balanced = balance_weighted(Z, p) if s > r and (p > 0.0).all() else None
+    if balanced is None:
+        return False
+    Z, p = balanced
+    basis = _independent_rows(Z * p[:, None])
+    powers = np.ldexp(1.0, np.frexp(p[basis])[1] - 1)  # p / powers lies in [1, 2)
+    G = (Z[basis] * powers[:, None]).T
+    try:
+        R = np.linalg.inv(G)
+    except np.linalg.LinAlgError:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = rounding_factor(r + 2) * (np.abs(R) @ np.abs(G)) + r * SMALLEST
+        defect = np.abs(np.eye(r) - R @ G) + error
+        rho = BOUND_FACTOR * float(defect.sum(axis=1).max())
+        residual = np.array([dot_magnitude(column, p) for column in Z.T])
+        delta = BOUND_FACTOR * float((np.abs(R) @ residual).max())
+    return rho < 0.5 and delta < 0.5 * (1.0 - rho) / BOUND_FACTOR
+
+
+def _independent_rows(Z: Array) -> Indices:
+    """Return as many rows of a tall matrix as it has columns, independent if it has full rank (by LU)."""
+    from scipy.linalg import lapack
+
+    _, swaps, _ = lapack.dgetrf(Z)
+    order = np.arange(len(Z))
+    for k, other in enumerate(swaps):
+        order[k], order[other] = order[other], order[k]
+    return order[: Z.shape[1]].astype(np.int64)
+
+
+def refined_weights(Z: Array, p: Array) -> Array:
+    """Return weights near p whose sum ``Z^T p`` is zero to rounding, by relative changes of each."""
+    balanced = balance_weighted(Z, p)
+    if balanced is None:
+        return p
+    Z, weights = balanced
+    factors = np.ones(p.size)
+    for _ in range(2):
+        Q, R = np.linalg.qr(Z * (weights * factors)[:, None])
+        residual = Z.T.astype(np.longdouble) @ (weights * factors).astype(np.longdouble)
+        try:
+            correction = Q @ np.linalg.solve(R.T, residual.astype(np.float64))
+        except np.linalg.LinAlgError:
+            return p
+        if not (np.abs(correction) < 1.0).all():
+            return p
+        factors *= 1.0 - correction
+    return p * factors
+
+
+def completed_weights(Z: Array, known: ColumnStructure, p: Array) -> list[int] | None:
+    """Round the weights of all rows of Z except those of ``known``, and solve for these exactly."""
+    others = np.setdiff1d(np.arange(len(Z)), known.rows)
+    if not others.size or not known.rows:
+        return None
+    rounded = [round(w) for w in np.minimum(p[others] / p.min(), 2.0**40) * 2.0**12]
+    weights = null_vector(Z[:, known.columns].T, known.rows, others.tolist(), rounded)
+    return None if weights is None else integer_multiple(weights)
+
+
+def prove_weights(
+    rows: LiftedRows, inside: Indices, p: Array, known: ColumnStructure
+) -> tuple[Array, Proof] | None:
+    """Turn weights whose sum ``Z^T p`` is near zero into weights that `weights_prove` accepts.
+
+    The residual is absorbed as it is, absorbed after a refinement, or the weights are rounded and completed
+    exactly; None if all three fail.
+
+    Parameters
+    ----------
+    rows : LiftedRows
+    inside : ndarray of int
+        The boundary rows.
+    p : ndarray
+        The weights of those rows, positive.
+    known : ColumnStructure
+        What `column_structure` found on those rows.
+    """
+    Z = rows.take(inside)
+    if known.relations is not None:
+        proof = Proof(relations=tuple(known.relations))
+        for refine in (False, True):
+            full = np.zeros(rows.n)
+            full[inside] = refined_weights(Z[:, known.columns], p) if refine else p
+            full = rows.normalized_weights(full)
+            if weights_prove(rows, inside, full, proof):
+                return full, proof
+    completed = completed_weights(Z, known, p)
+    return None if completed is None else prove_integer_weights(rows, inside, completed, known.relations)
+
+
+def prove_integer_weights(
+    rows: LiftedRows, inside: Indices, weights: Sequence[int], relations: Sequence[Relation] | None
+) -> tuple[Array, Proof] | None:
+    """Return integers as weights of sum 1 with their proof, or None if ``Z^T p`` is not zero."""
+    total = sum(weights)
+    p = np.zeros(rows.n)
+    # A positive weight must stay positive, even if it is below the floating range.
+    p[inside] = [max(float(Fraction(w, total)), SMALLEST) for w in weights]
+    exact = dict(zip(inside.tolist(), weights, strict=True))
+    proof = Proof(weights=exact, relations=tuple(relations or ()))
+    return (p, proof) if weights_prove(rows, inside, p, proof) else None

@@ -1,0 +1,205 @@
+"""Figures for print: matplotlib without pyplot, the same bytes for the same figure."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prgd.reproduce.figures import Arrows, Band, Figure, Heat, Line, Mark, Panel, Points, Space, pretty
+from prgd.reproduce.store import write_whole
+
+DASHES: dict[str, Any] = {
+    "solid": "-",
+    "dash": (0, (5, 2)),
+    "dot": (0, (1, 1.5)),
+    "dashdot": (0, (5, 1.5, 1, 1.5)),
+    "longdash": (0, (9, 2)),
+}
+MARKERS = {
+    "circle": "o",
+    "square": "s",
+    "diamond": "D",
+    "triangle-up": "^",
+    "x": "x",
+    "cross": "P",
+    "star": "*",
+}
+SETTINGS: Any = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "prgd",
+}
+FORMATS = ("png", "svg", "pdf")
+
+
+def save(figure: Figure, folder: Path) -> None:
+    """Draw a figure and write ``<name>.png``, ``.svg`` and ``.pdf``, then what they were drawn from."""
+    drawn = draw(figure)
+    for format_ in FORMATS:
+        write_whole(folder / f"{figure.name}.{format_}", _rendered(drawn, format_))
+    write_whole(folder / f".{figure.name}.json", json.dumps(_record(figure, folder)).encode())
+
+
+def is_current(figure: Figure, folder: Path) -> bool:
+    """Return whether the files are there, whole, and drawn from this very figure."""
+    record = folder / f".{figure.name}.json"
+    try:
+        found = json.loads(record.read_bytes())
+        return bool(found == _record(figure, folder))
+    except (OSError, ValueError):
+        return False
+
+
+def _record(figure: Figure, folder: Path) -> dict[str, str]:
+    code = Path(__file__).read_bytes()
+    found = {"figure": figure.key(), "code": hashlib.sha256(code).hexdigest()[:16]}
+    for format_ in FORMATS:
+        content = (folder / f"{figure.name}.{format_}").read_bytes()
+        found[format_] = hashlib.sha256(content).hexdigest()[:16]
+    return found
+
+
+def _rendered(drawn: Any, format_: str) -> bytes:
+    from matplotlib import rc_context
+
+    out = io.BytesIO()
+    # Files without dates are the same bytes in two runs.
+    metadata: Any = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}[format_]
+    with rc_context(SETTINGS):
+        drawn.savefig(out, format=format_, dpi=120, metadata=metadata)
+    return _smaller(out.getvalue()) if format_ == "png" else out.getvalue()
+
+
+def _smaller(png: bytes) -> bytes:
+    """Return the picture with 256 colours: a third of the size, and no difference to see."""
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(256).save(out, "PNG", optimize=True)
+    return out.getvalue()
+
+
+def draw(figure: Figure) -> Any:
+    """Return the matplotlib figure."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure as Canvas
+
+    n, columns = len(figure.panels), min(figure.columns, len(figure.panels))
+    lines = -(-n // columns)
+    width = 4.1 if columns > 1 else 6.0
+    with rc_context(SETTINGS):
+        drawn = Canvas(figsize=(width * columns, 3.4 * lines + 0.5), layout="constrained")
+        handles: dict[str, Any] = {}
+        for k, panel in enumerate(figure.panels):
+            axes = drawn.add_subplot(lines, columns, k + 1, projection="3d" if panel.is_space else None)
+            _panel(axes, panel, handles)
+        if handles:
+            drawn.legend(
+                handles.values(),
+                map(pretty, handles),
+                loc="outside lower center",
+                ncols=min(len(handles), 2 * columns),
+                frameon=False,
+                handlelength=3.5,
+            )
+        # The layout is found once, and not again for each format.
+        drawn.draw_without_rendering()
+        drawn.set_layout_engine("none")
+    return drawn
+
+
+def _panel(axes: Any, panel: Panel, handles: dict[str, Any]) -> None:
+    for mark in panel.marks:
+        handle = _mark(axes, mark)
+        name = getattr(mark, "name", "")
+        # A line takes the place of its band in the legend; else the first mark of a name stands there.
+        if name and handle is not None and (name not in handles or isinstance(mark, Line)):
+            handles[name] = handle
+    axes.set_title(_wrapped(panel.heading))
+    axes.set_xlabel(pretty(panel.x_label))
+    axes.set_ylabel(pretty(panel.y_label))
+    if panel.is_space:
+        axes.set_zlabel(pretty(panel.z_label))
+        axes.set_box_aspect((1, 1, 1.3), zoom=0.95)
+        axes.view_init(elev=18, azim=-35)
+        axes.set_xticklabels([])
+        axes.set_yticklabels([])
+        return
+    if panel.x_log:
+        axes.set_xscale("log")
+    if panel.y_log:
+        axes.set_yscale("log")
+    if panel.x_range:
+        axes.set_xlim(*panel.x_range)
+    if panel.y_range:
+        axes.set_ylim(*panel.y_range)
+    if panel.is_equal:
+        axes.set_aspect("equal")
+    for note in panel.notes:
+        x = 10**note.x if panel.x_log else note.x
+        y = 10**note.y if panel.y_log else note.y
+        axes.annotate(pretty(note.text), (x, y), xytext=(4, 0), textcoords="offset points", fontsize=8)
+
+
+def _wrapped(title: str) -> str:
+    import textwrap
+
+    return "\n".join(textwrap.wrap(pretty(title), 48))
+
+
+def _mark(axes: Any, mark: Mark) -> Any:
+    """Draw one mark and return what stands for it in the legend."""
+    if isinstance(mark, Heat):
+        return _heat(axes, mark)
+    colour, dash, marker = mark.style.colour, DASHES[mark.style.dash], MARKERS[mark.style.marker]
+    if isinstance(mark, Line):
+        # Long lines carry a marker at every 12 % of their length, short ones at every point.
+        every = 1 if len(mark.x) <= 20 else 0.12
+        style = {"marker": marker, "markersize": 4.5, "markevery": every} if mark.has_markers else {}
+        (line,) = axes.plot(mark.x, mark.y, color=colour, linestyle=dash, linewidth=0.8 * mark.width, **style)
+        return line
+    if isinstance(mark, Band):
+        return axes.fill_between(mark.x, mark.low, mark.high, color=colour, alpha=0.15, linewidth=0)
+    if isinstance(mark, Points):
+        return axes.scatter(mark.x, mark.y, s=mark.size**2 * 0.8, color=colour, marker=marker, zorder=3)
+    if isinstance(mark, Arrows):
+        look = {"alpha": 0.7, "width": 0.0025, "pivot": "mid", "angles": "xy"}
+        return axes.quiver(mark.x, mark.y, mark.u, mark.v, color=colour, **look)
+    return _space(axes, mark)
+
+
+def _heat(axes: Any, mark: Heat) -> None:
+    z = np.asarray(mark.z)
+    image = axes.imshow(z, cmap="cividis", aspect="auto", origin="lower")
+    axes.set_xticks(range(len(mark.x)), mark.x)
+    axes.set_yticks(range(len(mark.y)), mark.y)
+    axes.grid(visible=False)
+    middle = 0.5 * (float(z.min()) + float(z.max()))
+    for j, line in enumerate(mark.text):
+        for i, text in enumerate(line):
+            colour = "black" if z[j, i] > middle else "white"
+            axes.text(i, j, text, ha="center", va="center", color=colour, fontsize=8)
+    axes.figure.colorbar(image, ax=axes, label=mark.label)
+
+
+def _space(axes: Any, mark: Space) -> Any:
+    x, y, z = (np.asarray(part, dtype=float) for part in (mark.x, mark.y, mark.z))
+    line = {"color": mark.style.colour, "linewidth": 0.6 * mark.width}
+    if not mark.is_arrow:
+        return axes.plot(x, y, z, linestyle=DASHES[mark.style.dash], **line)[0]
+    step, width = (x[1] - x[0], y[1] - y[0], z[1] - z[0]), 0.5 * mark.width
+    axes.quiver(x[0], y[0], z[0], *step, color=mark.style.colour, linewidth=width, arrow_length_ratio=0.12)
+    return axes.plot(x[:1], y[:1], z[:1], **line)[0]

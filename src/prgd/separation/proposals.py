@@ -1,0 +1,148 @@
+"""Proposals of the partition of some rows: by linear programming, or by an exact simplex method.
+
+A proposal claims nothing. `prgd.separation.search` proves it, or asks again with the rows that contradict it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prgd._types import Array, Indices, Mask
+from prgd.arithmetic import RationalVector, nearest_floats, shortened
+from prgd.proofs.exact_simplex import partition_rows
+from prgd.proofs.integer_matrix import IntegerMatrix
+from prgd.proofs.lifted_rows import LiftedRows
+from prgd.proofs.power_scaling import balance_sparse
+
+MAX_COPY_ENTRIES = 2**25  # entries of the largest copy that is made of the data
+EXACT_SECONDS = 30.0  # estimated seconds that the exact simplex method may take; nothing is timed
+PROGRAM_SECONDS = 60.0  # seconds for one linear program
+# HiGHS may fail on margins of about its tolerance; with a loose one it treats these margins as zero.
+_TOLERANCES = (1e-7, 1e-5)
+_SMALLEST_SINGULAR_VALUE = 1e-15  # smaller ones, as fractions of the largest, are replaced by this
+
+
+class Proposal(NamedTuple):
+    """A partition of some rows into boundary rows and separated ones, not proven yet.
+
+    Attributes
+    ----------
+    rows : ndarray of int, the indices of these rows.
+    boundary : ndarray of bool, which of them lie on the boundary.
+    weights : dual weights of these rows, float64 or exact integers.
+    direction : a direction v that separates the other rows.
+    source : the words for the report that say what found the partition.
+    exact : the exact direction of which ``direction`` is the rounding, if it is known.
+    hardness : a number for each row, smaller for rows to consider first; None leaves it as it is.
+    """
+
+    rows: Indices
+    boundary: Mask
+    weights: Array | list[int]
+    direction: Array
+    source: str
+    exact: RationalVector | None = None
+    hardness: Array | None = None
+
+
+class LinearProgram:
+    r"""Proposals by linear programming, in coordinates that can zoom in on the boundary.
+
+    .. math:: \max \sum_i \min(p_i, 1) \quad \text{over} \quad p \ge 0, \; Z^\top p = 0
+
+    The dual solution is a v with margins of at least 1 on the rows of weight 0 and of 0 on the others.
+    """
+
+    def __init__(self, rows: LiftedRows) -> None:
+        self._rows = rows
+        self._coordinates: Array | None = None
+        self._boundary: tuple[Any, Indices] | None = None  # the last boundary rows, and their column scales
+
+    def propose(self, index: Indices) -> Proposal | None:
+        """Propose the partition of some rows; None if the copy is too large or HiGHS fails."""
+        Z = self._rows.sparse(index, MAX_COPY_ENTRIES)
+        if Z is None:
+            return None
+        if self._coordinates is not None:
+            Z = type(Z)(Z @ self._coordinates)
+        # Coordinates of a zoom have their scale for the sake of the boundary rows, so it is left alone.
+        Z, row_powers, columns = balance_sparse(Z, by_columns=self._coordinates is None)
+        solved = solve_program(Z, _TOLERANCES[0]) or solve_program(Z, _TOLERANCES[1])
+        if solved is None:
+            return None
+        p, v = solved
+        margins = Z @ v
+        boundary = p > np.maximum(0.5, margins)
+        self._boundary = Z[boundary], columns
+        v = np.ldexp(v, columns)
+        direction = v if self._coordinates is None else self._coordinates @ v
+        weights, hardness = np.ldexp(p, row_powers), np.where(boundary, -p, margins)
+        source = "Found by linear programming"
+        return Proposal(index, boundary, weights, direction, source, hardness=hardness)
+
+    def zoom(self) -> bool:
+        """Choose coordinates in which the boundary rows have the same size in all directions.
+
+        Rows within 1e-9 of a hyperplane seem to lie on it; divided by their singular values they do not.
+        False if there are no boundary rows, too few, or too many to factorise.
+        """
+        if self._boundary is None:
+            return False
+        (boundary, columns), self._boundary = self._boundary, None
+        entries = boundary.shape[0] * boundary.shape[1]
+        if boundary.shape[0] < self._rows.width or entries > MAX_COPY_ENTRIES // 16:
+            return False
+        _, sizes, directions = np.linalg.svd(boundary.toarray(), full_matrices=False)
+        sizes = np.maximum(sizes, _SMALLEST_SINGULAR_VALUE * sizes[0])
+        steps = np.ldexp((directions / sizes[:, None]).T, columns[:, None])
+        self._coordinates = steps if self._coordinates is None else self._coordinates @ steps
+        return True
+
+
+def solve_program(Z: Any, tolerance: float) -> tuple[Array, Array] | None:
+    """Return weights p and direction v of the linear program, or None if HiGHS fails or takes too long."""
+    from scipy.optimize import linprog
+    from scipy.sparse import hstack
+
+    n, d = Z.shape
+    # p = q + r with q in [0, 1] and r >= 0, where only q counts, stands for sum_i min(p_i, 1).
+    bounds = np.zeros((2 * n, 2))
+    bounds[:n, 1], bounds[n:, 1] = 1.0, np.inf
+    solved: Any = linprog(  # type: ignore[call-overload]  # the stubs do not know an array of bounds
+        np.repeat([-1.0, 0.0], n),
+        A_eq=hstack([Z.T, Z.T], format="csc"),
+        b_eq=np.zeros(d),
+        bounds=bounds,
+        method="highs-ds",
+        options={
+            "time_limit": PROGRAM_SECONDS,
+            "maxiter": 2 * n + 20 * d + 1000,
+            "primal_feasibility_tolerance": tolerance,
+            "dual_feasibility_tolerance": tolerance,
+        },
+    )
+    if solved.status != 0:
+        return None
+    return solved.x[:n] + solved.x[n:], -solved.eqlin.marginals
+
+
+def propose_exactly(rows: LiftedRows, index: Indices, hardness: Array) -> Proposal | None:
+    """Propose the partition of some rows by the exact simplex method; None if it would take too long."""
+    n, d = index.size, rows.width
+    if n * d > MAX_COPY_ENTRIES // 64:
+        return None
+    Z = rows.take(index)
+    rank = min(n, d)
+    # About 5 rank pivots change rank (n + d) integers, whose length grows with the rank; a product of long
+    # integers costs their squared number of 30-bit digits. The constants were measured.
+    digits = rank * IntegerMatrix.from_floats(Z, by_columns=True).bits / 30.0
+    if 5.0 * rank * rank * (n + d) * (2e-6 + 5e-9 * digits * digits) > EXACT_SECONDS:
+        return None
+    order = np.argsort(hardness[index], kind="stable")
+    split = partition_rows(Z, order.tolist(), max_pivots=100 * rank + 100)
+    if split is None:
+        return None
+    exact, source = shortened(split.direction), "Found by an exact simplex method"
+    return Proposal(index, split.boundary, split.weights, nearest_floats(exact), source, exact=exact)

@@ -1,0 +1,71 @@
+"""Gram matrices ``G = Z Z^T`` of dense or CSR rows, extended as rows join."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from prgd._types import Array
+from prgd.solvers import minimal
+from prgd.threads import each
+
+# A column that is filled in more than this fraction of the rows is cheaper in a dense product.
+DENSE_FRACTION = 0.15
+_MIN_DENSE_COLUMNS = 16  # fewer dense columns are not worth a product of their own
+_FEW_NEW_ROWS = 8  # products of so few rows are taken one by one: sorting the columns would cost more
+
+
+def extend_gram(G: Array, Z: Any, old: int, threads: int = 1) -> None:
+    """Write the products of the rows of Z into G, of which the first ``old`` rows and columns are known."""
+    new = Z.shape[0]
+    if isinstance(Z, np.ndarray):
+        dense_products(G, Z, old)
+    elif new - old <= _FEW_NEW_ROWS:
+        G[old:new, :new] = (Z @ Z[old:].toarray().T).T
+    elif minimal.HAS_NUMBA:
+        sparse_products(G, Z, old, threads)
+    else:
+        minimal.sparse_products(G, Z, old, threads)
+    _mirror(G, old, new)
+
+
+def dense_products(G: Array, D: Array, old: int) -> None:
+    """Write the products of the dense rows from ``old`` on with all rows into G."""
+    if old == 0 and G.shape == (len(D), len(D)):
+        np.matmul(D, D.T, out=G)
+    else:
+        G[old : len(D), : len(D)] = D[old:] @ D.T
+
+
+def sparse_products(G: Array, Z: Any, old: int, threads: int) -> None:
+    """Write the products of the CSR rows from ``old`` on with the rows before them into G.
+
+    Products are summed column by column over the rows that have an entry there; columns with many entries
+    are gathered in a dense matrix and multiplied by BLAS.
+    """
+    from prgd.solvers import _gram_kernel
+
+    new, d = Z.shape
+    by_column = Z.tocsc()
+    dense = np.flatnonzero(np.diff(by_column.indptr) > DENSE_FRACTION * new)
+    place = np.full(d, -1)  # the column of the dense matrix, -1 for the other columns
+    if dense.size < _MIN_DENSE_COLUMNS:
+        G[old:new, :new] = 0.0
+    else:
+        place[dense] = np.arange(dense.size)
+        D = np.zeros((new, dense.size))
+        _gram_kernel.spread(Z.data, Z.indices, Z.indptr, place, D)
+        dense_products(G, D, old)
+    rows = Z.data, Z.indices, Z.indptr
+    columns = by_column.data, by_column.indices, by_column.indptr
+    each(lambda k: _gram_kernel.fill(rows, columns, place, old + k, threads, G), threads)
+
+
+def _mirror(G: Array, old: int, new: int) -> None:
+    if not minimal.HAS_NUMBA:
+        minimal.mirror(G, old, new)
+        return
+    from prgd.solvers import _gram_kernel
+
+    _gram_kernel.mirror(G, old, new)

@@ -1,0 +1,94 @@
+"""Runs seen at chosen times: the iterates there, and times that are evenly spaced in log t."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd._types import Array
+from prgd.algorithms.base import State
+from prgd.certificate import Certificate
+from prgd.loop import run
+from prgd.problem import Problem
+from prgd.result import History, Record, Result, Status
+from prgd.stopping import any_of
+
+
+def log_times(last: int, count: int = 300, first: int = 2) -> npt.NDArray[np.int64]:
+    """Return about ``count`` integer times from first to last, evenly spaced in log t.
+
+    Examples
+    --------
+    >>> log_times(100, count=5).tolist()
+    [2, 5, 14, 38, 100]
+    """
+    return np.unique(np.geomspace(first, last, count).round().astype(np.int64))
+
+
+def run_until(
+    problem: Problem, algorithm: Any, condition: Callable[[State], bool], max_steps: int, w0: Any = None
+) -> Result:
+    """Run an algorithm until a condition on its state is true, which ends it with REACHED.
+
+    Examples
+    --------
+    >>> import prgd
+    >>> problem = prgd.Problem(*prgd.datasets.toy(0.6))
+    >>> run_until(problem, prgd.NGD(), lambda state: state.w[0] > 5.0, 100).t
+    9
+    """
+    is_met = False
+
+    def observe(state: State, record: Record, certificate: Certificate) -> None:
+        nonlocal is_met
+        is_met = condition(state)
+
+    def stop(now: Record, certificate: Certificate, history: History) -> Status | None:
+        return Status.REACHED if is_met else None
+
+    return run(problem, algorithm, w0, stop=any_of(stop, max_steps), record=None, observe=observe)
+
+
+def iterates(
+    problem: Problem,
+    algorithm: Any,
+    times: Sequence[int] | npt.NDArray[np.int64],
+    w0: Any = None,
+    *,
+    until: Callable[[Array], bool] | None = None,
+) -> Array:
+    """Run an algorithm and return its iterates at some times.
+
+    Parameters
+    ----------
+    problem : Problem
+    algorithm : Algorithm, e.g. `prgd.NGD`.
+    times : increasing integers of at least 0.
+    w0 : array of shape (d,), optional
+    until : callable, optional
+        The run ends at the first of the times at which ``until(w)`` is true.
+
+    Returns
+    -------
+    ndarray of shape (m, d)
+        One row for each time that was reached.
+
+    Examples
+    --------
+    >>> import prgd
+    >>> iterates(prgd.Problem(*prgd.datasets.toy(0.6)), prgd.NGD(), [0, 1]).round(3).tolist()
+    [[0.0, 0.0], [0.6, 0.267]]
+    """
+    wanted, found = frozenset(int(t) for t in times), []
+
+    def is_enough(state: State) -> bool:
+        if state.t not in wanted:
+            return False
+        found.append(state.w)
+        return until is not None and until(state.w)
+
+    run_until(problem, algorithm, is_enough, max(wanted), w0)
+    return np.array(found)

@@ -1,0 +1,43 @@
+"""A temporary copy of the package, for tests that extend it by one file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import prgd
+
+
+class Copy:
+    """The package in a folder of its own; commands run in that copy."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        source = Path(prgd.__file__).parent
+        shutil.copytree(source, folder / "prgd")  # with the compiled kernels in its __pycache__
+
+    def add(self, path: str, text: str) -> None:
+        """Write one new file of the package."""
+        file = self.folder / "prgd" / path
+        assert not file.exists()
+        file.write_text(text)
+
+    def prgd(self, *args: object, code: int = 0) -> tuple[str, str]:
+        """Run the command line of the copy, and return its standard output and standard error."""
+        return self.python("-m", "prgd", *args, code=code)
+
+    def python(self, *args: object, code: int = 0) -> tuple[str, str]:
+        """Run Python with the copy, and return its standard output and standard error."""
+        found = subprocess.run(
+            [sys.executable, *map(str, args)],
+            cwd=self.folder,
+            env=os.environ | {"PYTHONPATH": str(self.folder), "COLUMNS": "100"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert found.returncode == code, found.stderr
+        return found.stdout, found.stderr

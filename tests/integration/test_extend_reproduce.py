@@ -1,0 +1,108 @@
+"""A figure costs one file and a claim one function: each is added to a copy of the package and used there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import prgd
+
+FIGURE = '''"""Figure 99: the squares of some integers."""
+
+from dataclasses import dataclass
+
+from prgd.claims import Finding, claim
+from prgd.reproduce.experiment import Experiment
+from prgd.reproduce.figures import Figure, Line, Panel
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many integers there are."""
+
+    count: int = 5
+
+
+def compute(settings, task):
+    return [{"x": x, "y": x**2} for x in range(settings.count)]
+
+
+def draw(rows, settings):
+    panel = Panel("squares", (Line("squares", rows.x.to_numpy(), rows.y.to_numpy()),), "x", "y")
+    return [Figure("figure-99", "Squares", "A parabola that opens upwards.", (panel,))]
+
+
+def reading(rows, settings):
+    return f"The largest square is {rows.y.max()}."
+
+
+@claim("squares-grow", "Squares grow.", where="Figure 99", experiment="figure-99")
+def squares_grow(rows, settings):
+    return Finding((float(rows.y.iloc[-1]), ">", float(rows.y.iloc[0])), "The last square is the largest.")
+
+
+EXPERIMENT = Experiment.of_module(
+    __name__, order=99, title="Squares", where="Figure 99", quick=Settings(count=3)
+)
+'''
+
+CLAIM = '''"""A claim about sums."""
+
+from prgd.claims import Finding, claim
+
+
+@claim("sum-of-odds", "The first n odd integers have the sum n^2.", where="Section 99")
+def sum_of_odds():
+    return Finding((float(sum(range(1, 20, 2))), "==", 100.0), "The first ten have the sum 100.")
+'''
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """Return a folder with a copy of the package; a test adds one file to it and edits nothing."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(prgd.__file__).parent, tmp_path / "copy" / "prgd", ignore=ignored)
+    return tmp_path / "copy"
+
+
+def command(package: Path, *arguments: str) -> str:
+    environment = os.environ | {"PYTHONPATH": str(package), "PRGD_NUM_THREADS": "1"}
+    found = subprocess.run(
+        [sys.executable, "-m", "prgd", *arguments],
+        env=environment,
+        cwd=package.parent,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def test_a_figure_is_one_file(package):
+    (package / "prgd" / "reproduce" / "figure_99.py").write_text(FIGURE)
+    assert "figure-99" in command(package, "reproduce", "--list")
+    shown = command(package, "reproduce", "--only", "figure-99")
+    assert "holds               squares-grow: Squares grow." in shown
+    report = package.parent / "report"
+    page = (report / "index.html").read_text(encoding="utf-8")
+    assert "The largest square is 16." in page
+    assert (report / "figures" / "figure-99.svg").exists()
+    (claim,) = json.loads((report / "claims.json").read_text())
+    assert claim["verdict"] == "holds"
+    # The command for claims reads the same rows, and gives the same verdict.
+    assert command(package, "claims", "squares-grow").startswith("holds                squares-grow")
+
+
+def test_a_claim_is_one_function(package):
+    (package / "prgd" / "theory" / "claims" / "sums.py").write_text(CLAIM)
+    assert "sum-of-odds" in command(package, "claims", "--list")
+    assert command(package, "claims", "sum-of-odds").startswith(
+        "holds                sum-of-odds (Section 99)"
+    )

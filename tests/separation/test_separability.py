@@ -1,0 +1,531 @@
+"""Verdicts on separability against exact rational arithmetic, and the stages of the search."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from small_problems import INTEGER, problem
+
+from prgd.proofs import lifted_rows
+from prgd.proofs.lifted_rows import LiftedRows
+from prgd.proofs.weights import Proof
+from prgd.rows import ChunkedRows, DenseRows, Rows, open_rows
+from prgd.separation import Verdict, proposals, search, separability
+from prgd.separation.first_checks import find_cancelling_rows
+
+# ------------------------------------------------------------------ the oracle: textbook simplex in fractions
+
+
+def is_feasible(A: list[list[Fraction]], b: list[Fraction]) -> bool:
+    """Say whether some x >= 0 has A x = b: phase one with artificial variables and Bland's rule."""
+    rows = [[-a for a in row] if side < 0 else list(row) for row, side in zip(A, b, strict=True)]
+    sides = [abs(side) for side in b]
+    n = len(rows[0])
+    cost = [-sum(row[j] for row in rows) for j in range(n)]
+    value = -sum(sides)
+    basis = [n + k for k in range(len(rows))]
+    while True:
+        enters = next((j for j in range(n) if cost[j] < 0), None)
+        if enters is None:
+            return value == 0
+        ratios = [(sides[k] / row[enters], basis[k], k) for k, row in enumerate(rows) if row[enters] > 0]
+        _, _, k = min(ratios)
+        pivot = rows[k][enters]
+        rows[k] = [a / pivot for a in rows[k]]
+        sides[k] /= pivot
+        basis[k] = enters
+        for i in range(len(rows)):
+            if i != k and (factor := rows[i][enters]):
+                rows[i] = [a - factor * c if c else a for a, c in zip(rows[i], rows[k], strict=True)]
+                sides[i] -= factor * sides[k]
+        factor = cost[enters]
+        cost = [a - factor * c if c else a for a, c in zip(cost, rows[k], strict=True)]
+        value -= factor * sides[k]
+
+
+def true_verdict(X: np.ndarray, y: np.ndarray, fit_intercept: bool) -> str:
+    """Gordan: separable unless some p >= 0 of sum 1 has Z^T p = 0. Stiemke: overlap if some p >= 1 has."""
+    signs = np.where(np.asarray(y) == np.max(y), 1, -1)
+    Z = np.column_stack([X, np.ones(len(X))]) if fit_intercept else np.asarray(X)
+    columns = [[Fraction(float(z)) * int(s) for z, s in zip(column, signs, strict=True)] for column in Z.T]
+    zero = [Fraction(0)] * len(columns)
+    if not is_feasible([*columns, [Fraction(1)] * len(signs)], [*zero, Fraction(1)]):
+        return "separable"
+    return "not separable" if is_feasible(columns, [-sum(c) for c in columns]) else "quasi-separable"
+
+
+def test_the_oracle_on_cases_by_hand():
+    line = np.array([[1.0], [2.0], [3.0], [4.0]])
+    assert true_verdict(line, np.array([0, 0, 1, 1]), True) == "separable"
+    assert true_verdict(line, np.array([0, 1, 0, 1]), True) == "not separable"
+    assert (
+        true_verdict(np.array([[1.0], [2.0], [2.0], [4.0]]), np.array([0, 0, 1, 1]), True)
+        == "quasi-separable"
+    )
+    assert true_verdict(line, np.array([0, 0, 1, 1]), False) == "not separable"
+
+
+def compare(seeds, **sizes) -> Counter[str]:
+    """Check every verdict and its proof; count those without one."""
+    words: Counter[str] = Counter()
+    for seed in seeds:
+        family, X, y, fit_intercept = problem(seed, **sizes)
+        found = separability(X, y, fit_intercept=fit_intercept)
+        assert found.check(X, y), seed
+        if found.verdict == Verdict.UNDECIDED:
+            assert family not in INTEGER, seed
+        else:
+            assert found.verdict == true_verdict(X, y, fit_intercept), seed
+        assert (found.dual_weights is None) == (found.verdict == "separable" or found.is_separable is None)
+        words[found.verdict.value] += 1
+    return words
+
+
+def test_never_wrong_on_small_problems():
+    words = compare(range(440))
+    assert words["undecided"] == 0
+    assert min(words["separable"], words["quasi-separable"], words["not separable"]) > 40
+
+
+def test_never_wrong_on_larger_problems():
+    # beyond the size that goes to exact arithmetic at once
+    words = compare(range(1000, 1060), min_rows=110, max_rows=160, max_columns=6)
+    assert words["undecided"] <= 1
+
+
+def test_never_wrong_without_exact_arithmetic(monkeypatch):
+    monkeypatch.setattr(search, "SMALL_ENTRIES", 0)
+    monkeypatch.setattr(proposals, "EXACT_SECONDS", 0.0)
+    words = compare(range(2000, 2130))
+    assert words["undecided"] <= 6
+
+
+# ------------------------------------------------------------------------------------------- what it reports
+
+
+def overlapping(n=400, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X, np.where(X[:, 0] + rng.standard_normal(n) > 0.0, "b", "a")
+
+
+def treated(n=300, d=3, seed=0):
+    """Overlapping rows and a treatment that only ever ends well."""
+    X, y = overlapping(n, d, seed)
+    treatment = (np.arange(n) % 10 == 0) & (y == "b")
+    return np.column_stack([X, treatment]), y
+
+
+def test_separable_names_its_features_and_margin():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((200, 3))
+    X[:, 2] *= 1e-3
+    y = np.where(X @ [3.0, 1.0, 0.0] > 0.0, 1, -1)
+    found = separability(X, y)
+    assert found.is_separable is True
+    assert found.dual_weights is None
+    assert 0.0 < found.margin == found.lower <= found.upper
+    margins = y * (X @ found.coef + found.intercept) / np.linalg.norm(found.coef)
+    assert found.margin <= margins.min() == pytest.approx(found.margin, rel=1e-9)
+    assert found.features[:2].tolist() == [0, 1]
+    assert found.separated_rows.size == 200
+    assert found.boundary_rows.size == 0
+    assert "separable: this hyperplane has every one of the 200 rows" in str(found)
+    assert "Separability('separable'" in repr(found)
+
+
+def test_one_feature_that_separates_alone():
+    X = np.array([[5.0, 1.0], [4.0, np.nextafter(1.0, 2.0)], [5.0, 0.5], [4.0, 2.0]])
+    found = separability(X, [1, 0, 1, 0])
+    assert found.features.tolist() == [0]
+    assert "One feature separates alone (2 features do)" in found.how
+    found = separability(X[:, 1:], [1, 0, 1, 0])  # neighbours in float64: no float64 threshold is between
+    assert found.verdict == "separable"
+    assert found.proof.direction is not None
+    assert found.check(X[:, 1:], [1, 0, 1, 0])
+    assert separability(X[:, :1], [1, 0, 1, 0], fit_intercept=False).verdict == "not separable"
+    assert separability([[-1.0], [2.0]], [1, 0], fit_intercept=False).coef.tolist() == [-1.0]
+
+
+def test_quasi_separable_names_rows_and_features():
+    X, y = treated()
+    found = separability(X, y)
+    assert found.verdict == "quasi-separable"
+    assert found.is_separable is False
+    assert found.features.tolist() == [3]
+    assert found.coef[3] == 1.0
+    assert found.intercept == 0.0
+    assert found.separated_rows.tolist() == np.flatnonzero(X[:, 3]).tolist()
+    assert found.margin == found.lower == found.upper == 0.0
+    assert found.dual_weights.sum() == pytest.approx(1.0)
+    assert (found.dual_weights >= 0.0).all()
+    assert not found.dual_weights[found.separated_rows].any()
+    assert found.residual < 1e-12
+    assert "it uses x3 (+1): unpenalised logistic regression" in str(found)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_not_separable_carries_weights(fit_intercept):
+    X, y = overlapping()
+    found = separability(X, y, fit_intercept=fit_intercept)
+    assert found.verdict is Verdict.NOT_SEPARABLE
+    assert found.coef is None
+    assert np.isnan(found.margin)
+    assert found.upper == 0.0
+    signs = np.where(y == "b", 1, -1)
+    assert np.linalg.norm(X.T @ (found.dual_weights * signs)) <= found.residual + 1e-15
+    assert found.dual_weights.sum() == pytest.approx(1.0)
+    assert ("same mean" in str(found)) == fit_intercept
+    again = pickle.loads(pickle.dumps(found))  # noqa: S301
+    assert again.check(X, y)
+
+
+def test_a_frame_gives_the_names():
+    pandas = pytest.importorskip("pandas")
+    X, y = treated()
+    frame = pandas.DataFrame(X, columns=["age", "dose", "weight", "treated"])
+    found = separability(frame, pandas.Series(y, dtype="category"))
+    assert "it uses treated (+1)" in str(found)
+    assert found.check(frame, y)
+
+
+def test_any_frame_with_columns_will_do():
+    class Frame:
+        """What polars and others offer."""
+
+        columns = ("first", "second")
+
+        def to_numpy(self):
+            return np.array([[0, 1], [1, 0]])
+
+    found = separability(Frame(), [0, 1])
+    assert found.feature_names == ["first", "second"]
+    assert found.name(1) == "second"
+
+
+def test_check_refuses_other_data_and_changed_proofs():
+    X, y = treated()
+    found = separability(X, y)
+    moved = X.copy()
+    moved[found.boundary_rows[0]] += 1.0
+    flipped = y.copy()
+    flipped[found.separated_rows[0]] = "a"
+    assert not found.check(X, flipped)
+    assert not found.check(moved, y)
+    assert not found.check(X[:-1], y[:-1])
+    assert not found.check(X[:, :3], y)
+    changes = [
+        {"dual_weights": -found.dual_weights},
+        {"dual_weights": found.dual_weights * 0.0},
+        {"dual_weights": None},
+        {"dual_weights": np.roll(found.dual_weights, 1)},
+        {"coef": -found.coef, "proof": replace(found.proof, direction=None)},
+        {"coef": 2.0 * found.coef},
+        {"boundary_rows": found.boundary_rows[1:]},
+        {"boundary_rows": np.append(found.boundary_rows, 10**6)},
+        {"proof": Proof(direction=found.proof.direction)},
+        {"proof": replace(found.proof, weights={0: 1})},
+        {"proof": replace(found.proof, relations=({0: Fraction(1)},))},
+        {"proof": replace(found.proof, relations=found.proof.relations * 2)},
+        {"proof": replace(found.proof, relations=({99: Fraction(1)},))},
+    ]
+    for change in changes:
+        assert not replace(found, **change).check(X, y), change
+    wrong = replace(found, verdict=Verdict.NOT_SEPARABLE)
+    assert not wrong.check(X, y)
+    wrong = replace(found, verdict=Verdict.SEPARABLE, dual_weights=None)
+    assert not wrong.check(X, y)
+    assert not replace(wrong, coef=None).check(X, y)
+
+
+def test_check_of_a_separator_looks_at_the_margin():
+    X, y = np.array([[0.0, 1.0], [1.0, 3.0], [3.0, 0.0]]), [0, 0, 1]
+    found = separability(X, y)
+    assert found.check(X, y)
+    assert not replace(found, margin=2.0 * found.margin).check(X, y)
+    assert not replace(found, coef=-found.coef).check(X, y)
+
+
+# ------------------------------------------------------------------------------------------ kinds of input
+
+
+class Elsewhere(Rows):
+    """An engine that offers the protocol and nothing else."""
+
+    def __init__(self, rows):
+        self.n, self.d, self.labels, self._rows = rows.n, rows.d, rows.labels, rows
+
+    def ask(self, query, labels=None):
+        return self._rows.ask(query, labels)
+
+    def take(self, indices):
+        return self._rows.take(indices)
+
+
+def kinds(X, y, folder):
+    np.save(folder / "X.npy", X)
+    third = len(X) // 3
+    blocks = [(X[:third], y[:third]), (X[third:], y[third:])]
+    return {
+        "C": (X, y),
+        "F": (np.asfortranarray(X), y),
+        "float32": (X.astype(np.float32), y),
+        "mapped": (np.load(folder / "X.npy", mmap_mode="r"), y),
+        "csr": (sp.csr_array(X), y),
+        "csc": (sp.csc_matrix(X), y),
+        "list": (X.tolist(), list(y)),
+        "chunks": (ChunkedRows.from_blocks(blocks), None),
+        "sparse chunks": (ChunkedRows.from_blocks([(sp.csr_array(a), b) for a, b in blocks]), None),
+        "file": (open_rows(folder / "X.npy", y, max_memory=200), None),
+        "elsewhere": (Elsewhere(DenseRows(X, y)), None),
+    }
+
+
+@pytest.mark.parametrize("make", [overlapping, treated, lambda n: (treated(n)[0], treated(n)[0][:, 0] > 0.3)])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_every_kind_of_rows_gets_the_same_verdict(make, fit_intercept, tmp_path):
+    X, y = make(160)
+    X = X.astype(np.float32).astype(np.float64)
+    words = set()
+    for data, labels in kinds(X, np.asarray(y), tmp_path).values():
+        found = separability(data, labels, fit_intercept=fit_intercept)
+        assert found.check(data, labels)
+        words.add(found.verdict)
+    assert len(words) == 1
+
+
+def test_integers_and_booleans():
+    X = np.array([[1, 0], [0, 1], [1, 1]])
+    assert separability(X, [1, 0, 1]).verdict == "separable"
+    assert separability(X.astype(bool), [True, False, True]).verdict == "separable"
+    assert separability(sp.csr_array(X), [1, 0, 1]).verdict == "separable"
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([[1.0], [2.0]], [1, 1], "two classes"),
+        ([[1.0]], [1], "two classes"),
+        ([[1.0], [2.0], [3.0]], [0, 1, 2], "two classes"),
+        ([[1.0], [np.nan]], [0, 1], "NaN or infinite"),
+        ([1.0, 2.0], [0, 1], "reshape"),
+        (np.array([[2**53 + 1], [0]]), [0, 1], "float64 cannot"),
+        (sp.csr_array(np.array([[2**63 - 1], [1]])), [0, 1], "float64 cannot"),
+        ([[1.0], [2.0]], None, "Give y"),
+        (DenseRows([[1.0], [2.0]], [0, 1], [1.0, 0.0]), None, "weight 0"),
+    ],
+)
+def test_bad_input(X, y, message):
+    with pytest.raises(ValueError, match=message):
+        separability(X, y)
+
+
+def test_rows_that_are_z_already():
+    assert separability([[1.0, 2.0], [2.0, -1.0]], fit_intercept=False).verdict == "separable"
+    assert separability([[1.0], [-1.0]], fit_intercept=False).verdict == "not separable"
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_zero_rows_and_constant_columns(fit_intercept):
+    found = separability(np.zeros((30, 25)), [0, 1] * 15, fit_intercept=fit_intercept)
+    assert found.verdict == "not separable"
+    found = separability(np.ones((3, 2)), [0, 1, 1], fit_intercept=fit_intercept)
+    assert found.verdict == "not separable"
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300, 5e-324])
+def test_numbers_at_the_ends_of_the_floating_range(scale):
+    X = np.array([[1.0, 1.0], [2.0, 1.0], [4.0, 3.0], [1.0, 3.0]]) * scale
+    for y in ([0, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1]):
+        found = separability(X, y)
+        assert found.verdict == true_verdict(X, np.array(y), True)
+        assert found.check(X, y)
+    X = np.array([[1.7e308, 1.0], [-1.7e308, 2.0], [1.0, 3.0]])
+    assert separability(X, [1, 0, 0]).check(X, [1, 0, 0])
+
+
+def test_a_wide_matrix_of_long_numbers_is_decided():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 25)) * 10.0 ** rng.integers(-15, 15, (20, 25))
+    y = np.arange(20) % 2
+    found = separability(X, y)
+    assert found.verdict == "separable"
+    assert found.check(X, y)
+
+
+# ------------------------------------------------------------------------------------------- the stages
+
+
+def test_copies_with_opposite_labels_are_seen_at_once():
+    X, _ = overlapping(50, 80)
+    y = np.arange(50) % 2
+    X[7] = X[4]
+    rows = LiftedRows(X, y, fit_intercept=True)
+    found = find_cancelling_rows(rows)
+    assert found.boundary.tolist() == [4, 7]
+    result = separability(X, y)
+    assert result.verdict == "quasi-separable"
+    assert result.boundary_rows.tolist() == [4, 7]
+    assert result.check(X, y)
+    zero = np.vstack([X, np.zeros((1, 80))])
+    rows = LiftedRows(zero, np.append(y, 1), fit_intercept=False)
+    assert find_cancelling_rows(rows).how == "Row 50 is zero."
+
+
+def test_wide_sparse_rows_with_two_copies():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((60, 3000), density=0.01, rng=rng, format="lil")
+    y = np.arange(60) % 2
+    X[1] = X[0]
+    found = separability(X.tocsr(), y)
+    assert found.verdict == "quasi-separable"
+    assert found.boundary_rows.tolist() == [0, 1]
+    assert found.check(X.tocsr(), y)
+
+
+def test_many_rows_show_their_overlap_early():
+    X, y = overlapping(5000, 5)
+    found = separability(X, y)
+    assert found.verdict == "not separable"
+    assert 0 < np.count_nonzero(found.dual_weights) < 300
+
+
+@pytest.mark.parametrize("make", [treated, overlapping])
+def test_linear_programming_asks_for_more_rows(make, monkeypatch):
+    monkeypatch.setattr(search, "PROGRAM_ENTRIES", 0)
+    monkeypatch.setattr(search, "TRIAL_STEPS", ())
+    monkeypatch.setattr(search, "PLAIN_STEPS", 2)
+    monkeypatch.setattr(search, "STEP_ENTRIES", 0)
+    X, y = make(3000)
+    X = np.column_stack([X, X[:, 0] - 2.0 * np.round(X[:, 1])])
+    found = separability(X, y)
+    assert found.verdict == ("quasi-separable" if make is treated else "not separable")
+    assert found.check(X, y)
+
+
+@pytest.mark.parametrize(("labels", "word"), [("bab", "quasi-separable"), ("bbb", "not separable")])
+def test_linear_programming_asks_for_rows_outside_the_span(labels, word, monkeypatch):
+    monkeypatch.setattr(search, "PROGRAM_ENTRIES", 0)
+    monkeypatch.setattr(search, "TRIAL_STEPS", ())
+    X, y = overlapping(4000, 2)
+    # a feature that is zero but on a few rows, which a start from some of them misses
+    X = np.column_stack([X, np.zeros(4000)])
+    rare = [1111, 2222, 3333]
+    X[rare, 2], y[rare] = (1e-3, -1e-3, 1e-3), list(labels)
+    found = separability(X, y)
+    assert found.verdict == word
+    assert found.check(X, y)
+    if word == "quasi-separable":
+        assert found.separated_rows.tolist() == rare
+
+
+def test_separable_rows_by_linear_programming(monkeypatch):
+    monkeypatch.setattr(search, "PROGRAM_ENTRIES", 0)
+    monkeypatch.setattr(search, "PLAIN_STEPS", 1)
+    monkeypatch.setattr(search, "STEP_ENTRIES", 0)
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((3000, 8))
+    y = X @ rng.standard_normal(8) > 0.0
+    found = separability(X, y)
+    assert found.verdict == "separable"
+    assert "linear programming" in found.how
+
+
+@pytest.mark.parametrize("gap", [1e-9, 1e-11, 1e-13])
+def test_margins_below_the_tolerance_of_linear_programming(gap, monkeypatch):
+    monkeypatch.setattr(proposals, "EXACT_SECONDS", 0.0)
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((400, 8)), np.eye(8)[0]
+    y = np.where(rng.random(400) < 0.5, -1, 1)
+    X[:, 0] = y * (gap + np.where(rng.random(400) < 0.4, 0.0, np.abs(rng.standard_normal(400))))
+    Q = np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    X = X @ Q
+    assert (y * (X @ (Q.T @ w)) > 0.5 * gap).all()
+    found = separability(X, y)
+    assert found.verdict == "separable"
+    assert found.check(X, y)
+
+
+def test_scaled_rows_help_the_iterative_method():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 6)) * 10.0 ** rng.integers(-6, 7, 6)
+    y = (X / np.abs(X).max(axis=0)) @ rng.standard_normal(6) > 0.0
+    found = separability(sp.csr_array(X), y)
+    assert found.verdict == "separable"
+    assert found.check(X, y)
+
+
+def test_nothing_proven_leaves_the_interval(monkeypatch):
+    monkeypatch.setattr(proposals, "EXACT_SECONDS", 0.0)
+    monkeypatch.setattr(proposals, "solve_program", lambda Z, tolerance: None)
+    X, y = overlapping()
+    found = separability(X, y)
+    assert found.verdict is Verdict.UNDECIDED
+    assert found.is_separable is None
+    assert found.lower < 0.0 < found.upper
+    assert found.check(X, y)
+    assert "the largest margin lies between" in str(found)
+    assert not replace(found, margin=1.0).check(X, y)
+    X[1] = X[0]
+    y[:2] = "a", "b"
+    found = separability(X, y)
+    assert found.verdict is Verdict.UNDECIDED
+    assert found.is_separable is False
+    assert found.upper == 0.0
+    assert found.check(X, y)
+    assert "separates the classes strictly, that is proven" in str(found)
+
+
+def test_a_copy_that_is_too_large_is_not_made(monkeypatch):
+    monkeypatch.setattr(proposals, "MAX_COPY_ENTRIES", 100)
+    X, y = overlapping()
+    assert separability(X, y).verdict is Verdict.UNDECIDED
+    monkeypatch.setattr(proposals, "MAX_COPY_ENTRIES", 2**25)
+    monkeypatch.setattr(lifted_rows, "MAX_DENSE_ENTRIES", 100)
+    assert separability(X, y).verdict is Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize("where", ["Search._by_one_feature", "Search._by_steps", "LinearProgram.propose"])
+def test_ctrl_c_returns_what_there_is(where, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"prgd.separation.search.{where}", interrupt)
+    X, y = overlapping()
+    found = separability(X, y)
+    assert found.verdict is Verdict.UNDECIDED
+    assert "Interrupted" in found.how
+    assert found.lower <= found.upper < np.inf
+    assert found.check(X, y)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_scaling_and_order_do_not_change_the_word(seed):
+    _, X, y, fit_intercept = problem(seed)
+    rng = np.random.default_rng(seed)
+    word = separability(X, y, fit_intercept=fit_intercept).verdict
+    order = rng.permutation(len(X))
+    columns = 2.0 ** rng.integers(-30, 30, X.shape[1])
+    assert separability((X * columns)[order], y[order], fit_intercept=fit_intercept).verdict == word
+    assert separability(X, 1 - y, fit_intercept=fit_intercept).verdict == word
+    twice = np.vstack([X, X[:2]]), np.append(y, y[:2])
+    assert separability(*twice, fit_intercept=fit_intercept).verdict == word
+
+
+def test_pairs_that_cancel_in_many_columns(monkeypatch):
+    monkeypatch.setattr(search, "SMALL_ENTRIES", 0)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 400))
+    y = np.arange(30) % 2
+    X[1::2][:10] = X[::2][:10]
+    found = separability(X, y)
+    assert found.verdict == "quasi-separable"
+    assert found.boundary_rows.tolist() == list(range(20))
+    assert found.proof.weights is not None
+    assert found.check(X, y)
