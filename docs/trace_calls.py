@@ -3,9 +3,7 @@
     python docs/trace_calls.py            # print the traces
     python docs/trace_calls.py --write    # write them into docs/architecture.md
 
-A trace lists each function of prgd in the order in which it is first entered, with the depth of the call, and
-stops at the kernels. Functions whose name begins with an underscore are left out unless a public one is
-reached through them; so are lookups (labels, properties of a few lines) that every step makes.
+A trace lists the files in the order in which the call first enters them, with the functions entered there.
 """
 
 from __future__ import annotations
@@ -23,33 +21,51 @@ SOURCE = Path(prgd.__file__).parent
 PAGE = Path(__file__).with_name("architecture.md")
 
 
-def trace(call: Callable[[], Any]) -> list[tuple[str, list[str]]]:
-    """Return the files in the order in which the call enters them, with the functions entered there."""
-    visits: list[tuple[str, list[str]]] = []
-    seen: set[tuple[str, str]] = set()
+class Trace:
+    """Files of prgd in the order of their first entry, the functions entered there, and who called whom."""
 
-    def note(frame: Any, event: str, _: Any) -> None:
-        if event != "call":
-            return
-        code, path = frame.f_code, Path(frame.f_code.co_filename)
-        if SOURCE not in path.parents:
-            return
-        file, name = str(path.relative_to(SOURCE)), code.co_qualname
-        if "<" in name or name.rpartition(".")[2].startswith("__") or (file, name) in seen:
-            return
-        seen.add((file, name))
-        for place, names in visits:
-            if place == file:
-                names.append(name)
-                return
-        visits.append((file, [name]))
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.visits: dict[str, list[str]] = {}
+        self.edges: set[tuple[str, str]] = set()
+        sys.setprofile(self._note)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
 
-    sys.setprofile(note)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return visits
+    def _note(self, frame: Any, event: str, _: Any) -> None:
+        file = _file(frame)
+        if event != "call" or file is None:
+            return
+        caller, name = frame.f_back, frame.f_code.co_qualname
+        while caller is not None and _file(caller) is None:  # decorators and libraries lie in between
+            caller = caller.f_back
+        # A local function that another file calls is work given away, not a way back.
+        if caller is not None and _file(caller) != file and "<locals>" not in name:
+            self.edges.add((str(_file(caller)), file))
+        if "<" in name or name.rpartition(".")[2].startswith("__"):
+            return
+        names = self.visits.setdefault(file, [])
+        if name not in names:
+            names.append(name)
+
+    def returns_to(self) -> list[tuple[str, str]]:
+        """Return the pairs of files that call each other, directly or through others."""
+        reach = {file: {b for a, b in self.edges if a == file} for file in self.visits}
+        for middle in reach:
+            for targets in reach.values():
+                if middle in targets:
+                    targets |= reach[middle]
+        return [(a, b) for a in reach for b in reach[a] if a < b and a in reach.get(b, ())]
+
+    def __str__(self) -> str:
+        width = max(len(file) for file in self.visits)
+        return "\n".join(f"{file:{width}}  {', '.join(names)}" for file, names in self.visits.items())
+
+
+def _file(frame: Any) -> str | None:
+    path = Path(frame.f_code.co_filename)
+    return str(path.relative_to(SOURCE)) if SOURCE in path.parents else None
 
 
 Call = Callable[[], Any]
@@ -91,18 +107,12 @@ def step() -> Call:
 CALLS = {"prgd.run": run, "prgd.max_margin": max_margin, "prgd.deep.PRGD.step": step}
 
 
-def as_text(visits: list[tuple[str, list[str]]]) -> str:
-    """Return a trace as lines of file and functions."""
-    width = max(len(file) for file, _ in visits)
-    return "\n".join(f"{file:{width}}  {', '.join(names)}" for file, names in visits)
-
-
 def main() -> None:
     """Print the traces, or write them into the page."""
     text = PAGE.read_text() if PAGE.exists() else ""
     for name, call in CALLS.items():
         call()()  # imports and compiles
-        found = as_text(trace(call()))
+        found = Trace(call())
         print(f"{name}\n{found}\n")
         begin, end = f"<!-- trace {name}: begin -->", f"<!-- trace {name}: end -->"
         if "--write" in sys.argv:
