@@ -97,12 +97,12 @@ class ArrayRows(LeafRows):
 
     @answers(Measure)
     def _measure(self, query: Measure, labels: Labels) -> Measurement:
-        from prgd.rows import _kernels
+        from prgd.rows._norm_kernels import measure
 
         s, norms = self._storage, np.empty(self.n)
 
         def work(first: int, last: int) -> int:
-            return int(_kernels.measure(s.A, s.bounds[first], s.bounds[last], norms))
+            return int(measure(s.A, s.bounds[first], s.bounds[last], norms))
 
         for row in self._each(work):
             if row >= 0:

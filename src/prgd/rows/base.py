@@ -112,12 +112,11 @@ def answer(rows: LeafRows, query: Query[M], labels: Labels) -> Any:
     return query.answer(rows, labels) if own is None else own(rows, query, labels)
 
 
-Make = Callable[[Any, Any, Any, "int | None"], Rows]
-_ENGINES: list[tuple[Callable[[Any], bool], Make]] = []
+_ENGINES: list[tuple[Callable[[Any], bool], Callable[..., Rows]]] = []
 
 
-def register(matches: Callable[[Any], bool], make: Make, *, last: bool = False) -> None:
-    """Let ``make(X, y, sample_weight, n_threads)`` build the engine for data that ``matches``.
+def register(matches: Callable[[Any], bool], make: Callable[..., Rows], *, last: bool = False) -> None:
+    """Let ``make(X, y, sample_weight, n_threads=n_threads)`` build the engine for data that ``matches``.
 
     An engine is one file or folder in ``prgd/rows`` that calls this when it is imported; all of them are
     imported with the package. ``last`` is for the engine that takes whatever no other does.
@@ -135,4 +134,4 @@ def as_rows(X: Any, y: Any = None, sample_weight: Any = None, n_threads: int | N
             )
         return X
     make = next(make for matches, make in _ENGINES if matches(X))
-    return make(X, y, sample_weight, n_threads)
+    return make(X, y, sample_weight, n_threads=n_threads)

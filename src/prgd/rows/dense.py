@@ -41,12 +41,7 @@ class DenseRows(ArrayRows):
     """
 
     def __init__(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        n_threads: int | None = None,
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, n_threads: int | None = None
     ) -> None:
         X = as_float(X)
         n, _ = check_shape(X.shape)
@@ -97,8 +92,4 @@ def dense_storage(X: npt.NDArray[Any]) -> Storage:
     return Storage(A, n, d, block, even_bounds(n, d * X.itemsize, block), locate, gather)
 
 
-def _make(X: Any, y: Any, sample_weight: Any, n_threads: int | None) -> DenseRows:
-    return DenseRows(X, y, sample_weight, n_threads=n_threads)
-
-
-register(lambda X: True, _make, last=True)  # takes whatever NumPy can read
+register(lambda X: True, DenseRows, last=True)  # dense rows take whatever NumPy can read

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -49,15 +49,20 @@ class TallyAt(Query[Tally]):
 
     def answer(self, rows: LeafRows, labels: Labels) -> Tally:
         """Weigh the margins and combine the rows: two products instead of one pass."""
-        margins, weight = rows.times(self.w) * labels.signs, labels.sample_weight
-        scalars, vectors = [], []
-        for group in labels.groups(self.by_class):
-            s = np.zeros(rows.n)
-            s[group] = weight[group] if weight.size else 1.0
-            terms, numbers = weigh(margins, s, self.loss)
-            scalars.append(numbers)
-            vectors.append(rows.combine(terms * labels.signs))
-        return Tally(np.array(scalars), np.array(vectors))
+        s = labels.sample_weight if labels.sample_weight.size else np.ones(rows.n)
+        return Tally(*self.sums(rows.times(self.w), labels.signs, s, rows.combine))
+
+    def sums(
+        self, products: Any, signs: Any, s: Any, combine: Callable[[Any], Any], xp: ModuleType = np
+    ) -> Any:
+        """Return the scalars and vectors of a Tally, from ``<w, x_i>`` and ``combine(c) = X^T c``.
+
+        Arrays are those of ``xp``, which is ``numpy`` or ``torch``; ``s`` are the sample weights.
+        """
+        groups = [signs > 0, signs < 0] if self.by_class else [signs != 0]
+        weighed = [weigh(products * signs, xp.where(group, s, 0.0), self.loss, xp) for group in groups]
+        vectors = [combine(terms * signs) for terms, _ in weighed]
+        return xp.stack([scalars for _, scalars in weighed]), xp.stack(vectors)
 
     def merge(self, parts: Sequence[Tally]) -> Tally:
         """Merge Tallies."""

@@ -35,12 +35,7 @@ class SparseRows(ArrayRows):
     """
 
     def __init__(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        n_threads: int | None = None,
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, n_threads: int | None = None
     ) -> None:
         n, d = check_shape(X.shape)
         X = canonical_csr(X)
@@ -105,8 +100,4 @@ def csr_storage(
     return Storage(A, n, d, block, bounds, locate, gather, is_sparse=True)
 
 
-def _make(X: Any, y: Any, sample_weight: Any, n_threads: int | None) -> SparseRows:
-    return SparseRows(X, y, sample_weight, n_threads=n_threads)
-
-
-register(lambda X: hasattr(X, "tocsr"), _make)
+register(lambda X: hasattr(X, "tocsr"), SparseRows)

@@ -9,9 +9,8 @@ from importlib.util import find_spec
 from math import gcd
 from typing import Any
 
-from prgd.losses import Loss
-
-Tensor = Any  # torch.Tensor, which is not imported with prgd
+from prgd.losses import LOGISTIC, Loss
+from prgd.rows.gpu.tensors import Tensor
 
 _MAX_COLUMNS = 2**13  # the registers of a program hold w, the sum and a row of so many columns
 _VECTOR_BYTES = 16  # largest load of one thread
@@ -128,7 +127,7 @@ class Kernels:
         from prgd.rows.gpu import _triton
 
         plan = plan or self.plan
-        if by_class or loss.code == 1:  # two groups, or two masses, take more registers
+        if by_class or loss == LOGISTIC:  # two groups, or two masses, take more registers
             plan = replace(plan, steps=min(plan.steps, 2))
         groups, columns, device = 2 if by_class else 1, self.d + _triton.SCALARS.value, self.loads.device
         programs = self._programs(plan)
@@ -138,7 +137,7 @@ class Kernels:
         _triton.tally_kernel[(programs,)](
             self.loads, self._words, w if weights is None else weights, w, parts, self.n,
             **self._layout(plan), WEIGHTED=weights is not None, BY_CLASS=by_class,
-            LOGISTIC=loss.code == 1, DOT=tl.float64 if wide or self._is_double else tl.float32,
+            LOGISTIC=loss == LOGISTIC, DOT=tl.float64 if wide or self._is_double else tl.float32,
             SUM=tl.float64 if self._is_double else tl.float32, STAGES=plan.stages, num_warps=plan.warps,
         )  # fmt: skip
         rows = triton.next_power_of_2(programs)

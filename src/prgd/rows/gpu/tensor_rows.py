@@ -7,7 +7,7 @@ margins brings those few rows back.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +21,7 @@ from prgd.rows.gpu.labels import DeviceLabels
 from prgd.rows.gpu.launch import Kernels, has_kernels
 from prgd.rows.gpu.tensors import Csr, Tensor, as_tensor, check_finite, room
 from prgd.rows.labels import Labels
-from prgd.rows.queries import Combine, MarginsAt, Measure, Measurement, Smallest, SmallestAt, TallyAt, weigh
+from prgd.rows.queries import Combine, MarginsAt, Measure, Measurement, Smallest, SmallestAt, TallyAt
 from prgd.tally import Tally, merge
 
 _CHUNK_BYTES = 2**28  # bytes of float64 rows that torch holds at a time
@@ -74,8 +74,9 @@ class TensorRows(LeafRows):
             self._X = X
             self.labels: DeviceLabels = DeviceLabels.read(y, sample_weight, self.n, device=self.device)
         self.is_sparse = self._sparse is not None
-        self._kernels_of = _Last(self._make_kernels)
-        self._on_device = _Last(lambda labels: DeviceLabels.of(labels, self.device))
+        # A problem asks with the same labels all the time, so what was made for the last ones is kept.
+        self._kernels_of = lru_cache(maxsize=1)(self._make_kernels)
+        self._on_device = lru_cache(maxsize=1)(lambda labels: DeviceLabels.of(labels, self.device))
 
     def _make_kernels(self, labels: DeviceLabels) -> Kernels | None:
         """Return the kernels for these labels, None where torch must do."""
@@ -143,18 +144,12 @@ class TensorRows(LeafRows):
         """Return the Tally by two products in float64, part by part."""
         import torch
 
-        parts, v, signs = [], self._send(query.w), labels.on_device
+        parts, v = [], self._send(query.w)
         for at, times, combine in self._products():
-            m = times(v) * signs[at]
-            s = torch.ones_like(m) if labels.weight_on_device is None else labels.weight_on_device[at]
-            scalars, vectors = [], []
-            for group in [signs[at] > 0, signs[at] < 0] if query.by_class else [None]:
-                terms, numbers = weigh(
-                    m, s if group is None else torch.where(group, s, 0.0), query.loss, torch
-                )
-                scalars.append(np.asarray(numbers.cpu().numpy()))
-                vectors.append(np.asarray(combine(terms * signs[at]).cpu().numpy()))
-            parts.append(Tally(np.array(scalars), np.array(vectors)))
+            products = times(v)
+            s = torch.ones_like(products) if labels.weight_on_device is None else labels.weight_on_device[at]
+            sums = query.sums(products, labels.on_device[at], s, combine, torch)
+            parts.append(Tally(*(part.cpu().numpy() for part in sums)))
         return merge(parts)
 
     def _products(self) -> Iterator[tuple[slice, Any, Any]]:
@@ -232,15 +227,3 @@ class TensorRows(LeafRows):
             if self._sparse is not None:
                 return self._sparse.take(indices)
             return np.asarray(self._X[self._send(indices)].double().cpu().numpy())
-
-
-class _Last:
-    """What was made for the last labels: a problem asks with the same ones all the time."""
-
-    def __init__(self, make: Any) -> None:
-        self._make, self._key, self._value = make, None, None
-
-    def __call__(self, key: Any) -> Any:
-        if key is not self._key:
-            self._key, self._value = key, self._make(key)
-        return self._value
