@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from prgd.rows.blocks import times_signs
 from prgd.rows.queries import Smallest
 from prgd.tally import Tally
 
-Scale = Literal["max", "none"]
 NO_ROWS: Indices = np.empty(0, np.int64)
 
 

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from prgd._types import Array, Indices
 from prgd.rows.labels import Labels
 
 M = TypeVar("M")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 Block = Any  # gathered rows: a float64 array of shape (m, d) or a SciPy CSR array
 
@@ -87,9 +90,6 @@ class LeafRows(Rows):
         """Return ``X^T c``; rows with ``c_i = 0`` need not be read."""
 
 
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
 def answers(kind: type[Query[Any]]) -> Callable[[Method], Method]:
     """Mark a method of a leaf engine as its own way to answer queries of this kind."""
 
@@ -110,6 +110,11 @@ def answer(rows: LeafRows, query: Query[M], labels: Labels) -> Any:
     """Answer by the engine's own method if it has one for this kind of query, else from its products."""
     own = _own_answers(type(rows)).get(type(query))
     return query.answer(rows, labels) if own is None else own(rows, query, labels)
+
+
+def places_within(indices: Indices, at: slice) -> slice:
+    """Return which of these ascending indices lie in the range ``at`` of rows."""
+    return slice(*np.searchsorted(indices, [at.start, at.stop]).tolist())
 
 
 _ENGINES: list[tuple[Callable[[Any], bool], Callable[..., Rows]]] = []

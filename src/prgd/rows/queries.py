@@ -11,7 +11,7 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.losses import Loss
-from prgd.rows.base import LeafRows, Query
+from prgd.rows.base import LeafRows, Query, places_within
 from prgd.rows.labels import Labels
 from prgd.tally import Tally, merge
 
@@ -113,7 +113,7 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
 
     def part(self, at: slice) -> SmallestAt:
         """Keep what ``without`` says about these rows."""
-        mine = slice(*np.searchsorted(self.without, [at.start, at.stop]).tolist())
+        mine = places_within(self.without, at)
         return replace(self, without=self.without[mine] - at.start, first=self.first + at.start)
 
     def answer(self, rows: LeafRows, labels: Labels) -> tuple[Smallest, ...]:
@@ -168,17 +168,14 @@ class Combine(Query[Array]):
         carried = np.flatnonzero(p)
         return cls(carried, p[carried])
 
-    def _inside(self, at: slice) -> slice:
-        return slice(*np.searchsorted(self.indices, [at.start, at.stop]).tolist())
-
     def part(self, at: slice) -> Combine:
         """Keep the weights of these rows."""
-        mine = self._inside(at)
+        mine = places_within(self.indices, at)
         return Combine(self.indices[mine] - at.start, self.values[mine])
 
     def wants(self, at: slice) -> bool:
         """Return whether a row there carries weight."""
-        mine = self._inside(at)
+        mine = places_within(self.indices, at)
         return bool(mine.stop > mine.start)
 
     def answer(self, rows: LeafRows, labels: Labels) -> Array:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -160,11 +161,9 @@ class ClusterRows(Rows):
         wanted = [k for k, at in enumerate(places) if query.wants(at)] or [0]
         given = [None if labels is None or labels is self.labels else labels.part(places[k]) for k in wanted]
         found = self.map(worker.answer, [places[k] for k in wanted], given, only=wanted, query=query)
-        for k, answer in zip(wanted, found, strict=True):
-            if isinstance(answer, worker.NotFinite):
-                error = NotFiniteError(places[k].start + answer.row, answer.column)
-                error.add_note(f"It is row {answer.row} of partition {answer.name}.")
-                raise error
+        for answer in found:
+            if isinstance(answer, NotFiniteError):
+                raise answer
         self._w = np.array(query.w) if hasattr(query, "w") else self._w
         return query.merge(found)
 
@@ -203,11 +202,8 @@ class ClusterLabels(Labels):
 
 
 def _class_weights(facts: Sequence[Facts], classes: npt.NDArray[Any] | None) -> tuple[float, float]:
-    totals: dict[Any, float] = {}
-    for fact in facts:
-        for label, _, mass in fact.labels:
-            totals[label] = totals.get(label, 0.0) + mass
+    masses: Counter[Any] = sum((fact.masses for fact in facts), Counter())
     if classes is None:
-        return totals[None], 0.0
+        return masses[None], 0.0
     minus, plus = classes.tolist()
-    return totals[plus], totals[minus]
+    return masses[plus], masses[minus]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from prgd.checks import check_positive
 from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.cluster_rows import ClusterRows
 from prgd.rows.cluster.partitions import Facts
+from prgd.rows.labels import check_two_classes
 
 ALLOWED_FAILURES = 1000  # workers that may die on one task before the scheduler blames the task
 
@@ -99,10 +101,10 @@ def open_cluster(
             raise ValueError("All partitions are without rows. Check the paths, or the filter before.")
         d, first = _columns(facts)
         classes = _find_classes(facts)
-        if not any(label.mass for fact in facts for label in fact.labels):
+        if not any(mass for fact in facts for mass in fact.masses.values()):
             raise ValueError("sample_weight is zero everywhere: no row is left.")
         built = client.map(
-            worker.build, loaded, key="prgd-build", pure=False,
+            worker.Partition, loaded, key="prgd-build", pure=False,
             d=d, first=first, classes=classes, n_threads=n_threads,
         )  # fmt: skip
         return ClusterRows(client, built, facts, d, classes, worker_timeout=worker_timeout, owned=owned)
@@ -208,7 +210,7 @@ def _blocks(data: Any, y: Any, sample_weight: Any) -> list[Any]:
             f"{type(data).__name__}. Use prgd.Problem(X, y) for data in memory."
         )
     if data.ndim != 2:
-        raise ValueError(f"X must be a table of shape (rows, columns); got shape {data.shape}.")
+        raise ValueError(f"X must be a matrix of shape (rows, columns); got shape {data.shape}.")
     if data.numblocks[1] > 1:
         data = data.rechunk({1: -1})
     columns = [data.to_delayed().ravel().tolist()]
@@ -219,22 +221,18 @@ def _blocks(data: Any, y: Any, sample_weight: Any) -> list[Any]:
 
 def _aligned(name: str, values: Any, chunks: tuple[Any, ...]) -> list[Any]:
     """Cut labels or weights as the rows are cut."""
+    from dask.array import asarray
+
     if values is None:
         return [None] * len(chunks)
-    if hasattr(values, "to_delayed"):
-        if values.chunks[0] != chunks and not np.isnan(chunks + values.chunks[0]).any():
-            if sum(values.chunks[0]) != sum(chunks):
-                raise ValueError(f"{name} must hold one number for each row; got {sum(values.chunks[0])}.")
-            values = values.rechunk((chunks,))
-        found = list(values.to_delayed().ravel())
-        if len(found) == len(chunks):
-            return found
-    elif not np.isnan(chunks).any():
-        values = np.asarray(values)
+    values = asarray(values)
+    if not np.isnan(chunks + values.chunks[0]).any():
         if values.shape != (sum(chunks),):
             raise ValueError(f"{name} must have shape ({sum(chunks)},); got {values.shape}.")
-        return np.split(values, np.cumsum(chunks)[:-1])
-    raise ValueError(f"{name} cannot be cut as X is: call compute_chunk_sizes() on both first.")
+        values = values.rechunk((chunks,))
+    elif values.numblocks != (len(chunks),):
+        raise ValueError(f"{name} cannot be cut as X is: call compute_chunk_sizes() on both first.")
+    return list(values.to_delayed())
 
 
 def _gather_facts(client: Any, futures: Sequence[Any], progress: Show | None, timeout: float) -> list[Facts]:
@@ -276,27 +274,18 @@ def _columns(facts: Sequence[Facts]) -> tuple[int, int]:
 
 def _find_classes(facts: Sequence[Facts]) -> npt.NDArray[Any] | None:
     """Return the two classes over all partitions; a label outside them is named with its partition."""
-    totals: dict[Any, int] = {}
-    for fact in facts:
-        for label, count, _ in fact.labels:
-            totals[label] = totals.get(label, 0) + count
-    if None in totals:  # partitions without labels hold rows z_i
-        if len(totals) > 1:
-            bare = next(fact.name for fact in facts if fact.labels[0].value is None)
+    counts: Counter[Any] = sum((fact.counts for fact in facts), Counter())
+    if None in counts:  # partitions without labels hold rows z_i
+        if len(counts) > 1:
+            bare = next(fact.name for fact in facts if None in fact.counts)
             raise ValueError(f"Either all partitions come with labels or none; {bare} has none.")
         return None
-    common = sorted(totals, key=lambda label: (-totals[label], str(label)))
-    if len(common) < 2:
-        raise ValueError(
-            f"y must hold two classes; got 1 ({common[0]!r}). Keep the rows of two classes, or solve one "
-            "class against the rest."
-        )
-    for fact in facts:
-        for label, count, _ in fact.labels:
-            if label not in common[:2]:
-                raise ValueError(
-                    f"y must hold two classes; got {len(common)}. {fact.name} has {count} rows with the "
-                    f"label {label!r}, and most rows have {common[0]!r} or {common[1]!r}. Keep the rows of "
-                    "two classes, or solve one class against the rest."
-                )
-    return np.unique(np.array(common))
+    labels = sorted(counts, key=lambda label: (-counts[label], str(label)))
+    others = (
+        f"{fact.name} has {count} rows with the label {label!r}, and most rows have another one. "
+        for fact in facts
+        for label, count in fact.counts.items()
+        if label not in labels[:2]
+    )
+    check_two_classes(labels, next(others, ""))
+    return np.unique(np.array(labels))

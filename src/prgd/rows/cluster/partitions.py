@@ -7,6 +7,7 @@ same answer bit for bit.
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from prgd.errors import NotFiniteError
 from prgd.rows.arrays import ArrayRows, check_shape
 from prgd.rows.base import Block, Query, Rows
 from prgd.rows.dense import as_float, dense_storage
-from prgd.rows.labels import Labels, check_weights, read_signs
+from prgd.rows.labels import Labels, check_labels, check_weights, read_signs
 from prgd.rows.out_of_core import DEFAULT_MEMORY, ChunkedRows
 from prgd.rows.readers.sources import ParquetSource, Source, file_kind, npy_source, open_parquet
 from prgd.rows.sparse import canonical_csr, check_csr, csr_storage
@@ -44,21 +45,14 @@ class Loaded:
         return _size(self.X)
 
 
-class Label(NamedTuple):
-    """A label of a partition (None for rows z_i), its rows and their weight."""
-
-    value: Any
-    rows: int
-    mass: float
-
-
 class Facts(NamedTuple):
     """What the driver learns of a partition: no number for each row."""
 
     name: str
     n: int
     d: int
-    labels: tuple[Label, ...]
+    counts: Counter[Any]  # label -> its number of rows; the label is None for rows z_i
+    masses: Counter[Any]  # label -> the sum of its sample weights
     has_weights: bool
     is_text: bool
     min_column: int  # the smallest index in LIBSVM text, which tells whether columns count from 0
@@ -66,11 +60,8 @@ class Facts(NamedTuple):
 
 def _size(X: Any) -> int:
     """Return the bytes in memory, which the scheduler asks for before it moves a partition."""
-    if X is None or isinstance(X, np.memmap):
-        return 1000
-    if hasattr(X, "indptr"):
-        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
-    return int(getattr(X, "nbytes", 1000))
+    arrays = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
+    return 1000 + sum(int(getattr(array, "nbytes", 0)) for array in arrays)  # a file on disk takes little
 
 
 @contextmanager
@@ -168,26 +159,28 @@ def describe(loaded: Loaded) -> Facts:
     """Return what the driver has to know."""
     X = loaded.X
     if X is None:
-        return Facts(loaded.name, 0, 0, (), False, loaded.is_text, 1)
+        return Facts(loaded.name, 0, 0, Counter(), Counter(), False, loaded.is_text, 1)
     n, d = (X.n, X.d) if isinstance(X, Source) else X.shape
     with naming(loaded.name):
-        labels = _count_labels(loaded.y, loaded.weights, n)
+        counts, masses = _count_labels(loaded.y, loaded.weights, n)
     lowest = int(X.indices.min(initial=1)) if loaded.is_text else 1
-    return Facts(loaded.name, n, d, labels, loaded.weights.size > 0, loaded.is_text, lowest)
+    return Facts(loaded.name, n, d, counts, masses, loaded.weights.size > 0, loaded.is_text, lowest)
 
 
-def _count_labels(y: npt.NDArray[Any] | None, weights: Array, n: int) -> tuple[Label, ...]:
+def _count_labels(y: npt.NDArray[Any] | None, weights: Array, n: int) -> tuple[Counter[Any], Counter[Any]]:
+    """Return the number of rows of each label, and the sum of their sample weights."""
     if y is None:
-        return (Label(None, n, float(weights.sum()) if weights.size else float(n)),)
-    if y.shape != (n,):
-        raise ValueError(f"y must hold one label for each of the {n} rows; got shape {y.shape}.")
-    if y.dtype.kind in "fc" and not np.isfinite(y).all():
-        raise ValueError(f"y has a label that is not finite, at row {int(np.argmin(np.isfinite(y)))}.")
-    values, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+        mass: Any = float(weights.sum()) if weights.size else float(n)
+        return Counter({None: n}), Counter({None: mass})
+    values, codes, counts = np.unique(check_labels(y, n), return_inverse=True, return_counts=True)
     if values.size > MAX_LABELS:
         raise ValueError(f"y must hold two classes; got {values.size}. Is this the label column?")
-    masses = np.bincount(codes, weights if weights.size else None, values.size)
-    return tuple(map(Label, values.tolist(), counts.tolist(), masses.astype(float).tolist()))
+    masses = np.bincount(codes, weights if weights.size else None, values.size).astype(float)
+    labels = values.tolist()
+    return (
+        Counter(dict(zip(labels, counts.tolist(), strict=True))),
+        Counter(dict(zip(labels, masses.tolist(), strict=True))),
+    )
 
 
 class Partition:
@@ -226,28 +219,21 @@ class Partition:
         return ArrayRows(storage, Labels(signs, self._weights, self._classes), self._threads)
 
 
-def build(loaded: Loaded, d: int, first: int, classes: npt.NDArray[Any] | None, n_threads: int) -> Partition:
-    """Return the partition, now that the classes and the number of columns are known."""
-    return Partition(loaded, d, first, classes, n_threads)
-
-
 # What the driver asks of each partition
 
 
 def answer(partition: Partition, at: slice, labels: Labels | None, query: Query[Any]) -> Any:
-    """Return the answer of a partition, which holds the rows ``at`` of all, or the place of a bad entry."""
+    """Return the answer of a partition, which holds the rows ``at`` of all.
+
+    An entry that is not finite is an answer too, which the driver raises: the scheduler would report an error
+    of a task in its log.
+    """
     try:
         return partition.engine.ask(query.part(at), labels)
     except NotFiniteError as error:
-        return NotFinite(partition.name, error.row, error.column)
-
-
-class NotFinite(NamedTuple):
-    """The place of an entry that is not finite: an answer, to which the driver adds the partition's place."""
-
-    name: str
-    row: int
-    column: int
+        found = NotFiniteError(at.start + error.row, error.column)
+        found.add_note(f"It is row {error.row} of partition {partition.name}.")
+        return found
 
 
 def take(partition: Partition, indices: Indices) -> Block:

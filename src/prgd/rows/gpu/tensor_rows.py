@@ -24,7 +24,7 @@ from prgd.rows.labels import Labels
 from prgd.rows.queries import Combine, MarginsAt, Measure, Measurement, Smallest, SmallestAt, TallyAt
 from prgd.tally import Tally, merge
 
-_CHUNK_BYTES = 2**28  # bytes of float64 rows that torch holds at a time
+_CHUNK_BYTES = 2**28  # bytes of those rows that torch holds in float64 at a time
 # Products in float32 are off by about 2^-24 ||x|| ||w||, and a weight by as much, relative. If the norm of w
 # exceeds this, in units of 1 / max ||x||, products are summed in float64, which costs a little speed.
 _WIDE = 32.0
@@ -74,6 +74,7 @@ class TensorRows(LeafRows):
             self._X = X
             self.labels: DeviceLabels = DeviceLabels.read(y, sample_weight, self.n, device=self.device)
         self.is_sparse = self._sparse is not None
+        self._step = max(1, _CHUNK_BYTES // (8 * self.d))  # rows that torch holds in float64 at a time
         # A problem asks with the same labels all the time, so what was made for the last ones is kept.
         self._kernels_of = lru_cache(maxsize=1)(self._make_kernels)
         self._on_device = lru_cache(maxsize=1)(lambda labels: DeviceLabels.of(labels, self.device))
@@ -121,9 +122,8 @@ class TensorRows(LeafRows):
 
     def _parts(self) -> Iterator[slice]:
         """Cut the rows so that a float64 copy of a part is small."""
-        step = max(1, _CHUNK_BYTES // (8 * self.d))
-        for start in range(0, self.n, step):
-            yield slice(start, min(start + step, self.n))
+        for start in range(0, self.n, self._step):
+            yield slice(start, min(start + self._step, self.n))
 
     @answers(TallyAt)
     def _tally(self, query: TallyAt, labels: DeviceLabels) -> Tally:
@@ -213,11 +213,8 @@ class TensorRows(LeafRows):
         """Return ``X^T c`` for factors on the device; rows with ``c_i = 0`` are not read."""
         if self._sparse is not None:
             return np.asarray(self._sparse.combine(factors).cpu().numpy())
-        used = factors.nonzero().ravel()
         total = np.zeros(self.d)
-        step = max(1, _CHUNK_BYTES // (8 * self.d))
-        for start in range(0, used.numel(), step):
-            rows = used[start : start + step]
+        for rows in factors.nonzero().ravel().split(self._step):
             total += (factors[rows] @ self._X[rows].double()).cpu().numpy()
         return total
 
