@@ -29,7 +29,7 @@ _JSON_FIELDS = (
     "fit_intercept",
     "algorithm",
     "problem",
-)  # fields of a Result that are saved as text
+)  # fields that are saved as text
 
 
 class Status(Enum):
