@@ -28,6 +28,15 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ValueError:
     return ValueError(f"Unknown {kind} {name!r}. {hint}")
 
 
+def bad_cell(place: str, column: str, value: object) -> ValueError:
+    """Return the error for a value in a file that is not a finite number."""
+    text = repr(value) if isinstance(value, str | None) else str(value)
+    return ValueError(
+        f"{place}, column {column!r}: expected a finite number that fits the dtype, got {text}."
+        " Fill in or drop missing values, and encode text as numbers."
+    )
+
+
 def check_writable(folder: Path) -> Path:
     """Make ``folder`` and check that a file can be written there, before long work starts."""
     try:

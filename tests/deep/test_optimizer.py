@@ -356,6 +356,16 @@ def test_steps_of_the_fused_base_are_its_own(options, dtypes):
         assert torch.equal(mine, theirs)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_the_default_base_steps_16_bit_parameters(dtype):
+    w = torch.nn.Parameter(torch.zeros(100, dtype=dtype))
+    optimizer = deep.GD([w], lr=0.5, momentum=0.0)
+    for _ in range(3):
+        w.grad = torch.ones(100, dtype=dtype)
+        optimizer.step()
+    assert torch.equal(w, torch.full((100,), -1.5, dtype=dtype))
+
+
 def test_hooks_of_the_base_are_called():
     model, calls = network(), []
     optimizer = deep.PRGD(model.parameters(), **SCHEDULE)

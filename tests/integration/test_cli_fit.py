@@ -288,7 +288,7 @@ def test_separability_as_json():
     facts = json.loads(call("separability", "same.csv", "--json").stdout)
     assert facts["verdict"] == "quasi-separable"
     assert facts["is_separable"] is False
-    assert facts["weights"] == {"rows": [0, 1], "values": [0.5, 0.5]}
+    assert facts["dual_weights"] == {"rows": [0, 1], "values": [0.5, 0.5]}
     assert facts["separated_rows"] == [2]
     assert facts["boundary_rows"] == [0, 1]
     facts = json.loads(call("separability", "toy:0.3", "--json").stdout)
@@ -296,7 +296,7 @@ def test_separability_as_json():
     assert facts["is_separable"] is True
     assert facts["residual"] is None
     assert len(facts["coef"]) == 2
-    assert facts["weights"] is None
+    assert facts["dual_weights"] is None
 
 
 def test_separability_out_of_core():

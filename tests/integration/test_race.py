@@ -173,7 +173,7 @@ def test_a_hopeless_trace_is_given_up(monkeypatch):
     monkeypatch.setattr(watch_module.time, "perf_counter", lambda: now[0])
 
     class Certificate:
-        w_lower = np.ones(2)
+        w = np.ones(2)
         lower = 0.0
 
     watch = watch_module.Watch(1.0, [1e-2, 1e-6], 60.0)

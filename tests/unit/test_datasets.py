@@ -11,6 +11,7 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 from prgd.datasets import Dataset, cancer, digits, load, synthetic_one, synthetic_two, toy
+from prgd.datasets.files import load_features
 
 SYNTHETIC = [synthetic_one, synthetic_two]
 
@@ -425,3 +426,55 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"needs pyarrow.*pip install 'prgd\[report\]'"):
         load(tmp_path / "rows.parquet")
+
+
+# Files that may lack labels
+
+
+def write_features(folder, name, X):
+    path = folder / name
+    match path.suffix:
+        case ".csv":
+            np.savetxt(path, X, delimiter=",")
+        case ".npy":
+            np.save(path, X)
+        case ".npz":
+            np.savez(path, X=X)
+        case ".parquet":
+            pyarrow = pytest.importorskip("pyarrow")
+            from pyarrow import parquet
+
+            parquet.write_table(pyarrow.table({f"c{j}": X[:, j] for j in range(X.shape[1])}), path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.npy", "rows.npz", "rows.parquet"])
+def test_features_without_labels(tmp_path, name):
+    X = np.array([[1.0, 2.0], [3.0, 4.0]])
+    found, y = load_features(write_features(tmp_path, name, X), 2)
+    assert found.tolist() == X.tolist()
+    assert y is None
+    if name not in ("rows.npy", "rows.npz"):
+        assert load_features(tmp_path / name, 2, label=0)[1].tolist() == [1, 3]
+    if name == "rows.csv":  # three features are expected: the last column of two must be the label
+        assert load_features(tmp_path / name, 3)[1].tolist() == [2, 4]
+    if name != "rows.csv":
+        with pytest.raises(ValueError, match="expected"):
+            load(tmp_path / name)
+
+
+def test_features_with_labels(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,y\n1,2\n3,4\n")
+    X, y = load_features(tmp_path / "rows.csv", 2)
+    assert X.tolist() == [[1], [3]]
+    assert y.tolist() == [2, 4]
+    np.savez(tmp_path / "rows.npz", X=np.eye(2), y=np.ones(2))
+    assert load_features(tmp_path / "rows.npz", 2)[1].tolist() == [1, 1]
+
+
+def test_last_features_of_libsvm_text_may_be_missing(tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:0.5\n-1 2:3\n")
+    X, y = load_features(tmp_path / "rows.svm", 4)
+    assert X.toarray().tolist() == [[0.5, 0, 0, 0], [0, 3, 0, 0]]
+    assert y.tolist() == [1, -1]
+    assert load_features(tmp_path / "rows.svm", 1)[0].shape == (2, 2)

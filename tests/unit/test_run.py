@@ -101,11 +101,11 @@ def test_not_separable_is_said_at_the_end():
 
 
 def test_interrupt_keeps_the_last_whole_step(problem):
-    def press(now, certificate):
+    def press(state, now, certificate):
         if now.t == 12:
             raise KeyboardInterrupt
 
-    result = prgd.run(problem, prgd.NGD(), stop=1000, progress=press)
+    result = prgd.run(problem, prgd.NGD(), stop=1000, observe=press)
     assert result.status is Status.INTERRUPTED
     assert result.t == 12
     whole = prgd.run(problem, prgd.NGD(), stop=30)

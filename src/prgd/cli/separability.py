@@ -46,21 +46,13 @@ def separability_command(
 
 def _facts(found: Separability) -> dict[str, Any]:
     """Return the verdict and its proof as JSON takes them: null for NaN, and only the weights above 0."""
-    weights = None
-    if found.dual_weights is not None:
-        carried = np.flatnonzero(found.dual_weights)
-        weights = {"rows": carried.tolist(), "values": found.dual_weights[carried].tolist()}
-    numbers = {name: getattr(found, name) for name in ("margin", "lower", "upper", "residual")}
-    return {
-        "verdict": str(found.verdict),
-        "is_separable": found.is_separable,
-        "fit_intercept": found.fit_intercept,
-        **{name: value if math.isfinite(value) else None for name, value in numbers.items()},
-        "coef": None if found.coef is None else found.coef.tolist(),
-        "intercept": found.intercept,
-        "features": found.features.tolist(),
-        "weights": weights,
-        "separated_rows": found.separated_rows.tolist(),
-        "boundary_rows": found.boundary_rows.tolist(),
-        "how": found.how,
-    }
+    facts: dict[str, Any] = {"verdict": str(found.verdict), "is_separable": found.is_separable}
+    for name, value in vars(found).items():
+        if name == "dual_weights" and value is not None:
+            carried = np.flatnonzero(value)
+            facts["dual_weights"] = {"rows": carried.tolist(), "values": value[carried].tolist()}
+        elif isinstance(value, np.ndarray):
+            facts[name] = value.tolist()
+        elif name not in ("verdict", "feature_names", "proof"):
+            facts[name] = None if isinstance(value, float) and not math.isfinite(value) else value
+    return facts

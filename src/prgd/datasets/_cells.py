@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from prgd.checks import bad_cell
+
 Labels = npt.NDArray[np.float64] | npt.NDArray[np.str_]
 Label = str | int | None
 
@@ -51,7 +53,7 @@ def label_column(wanted: Wanted, names: Sequence[str], default: int | None = Non
     if len(found) != 1:
         raise ValueError(
             f"{file}: expected one label column called {' or '.join(asked)}, got {len(found)}."
-            f" Columns: {listed}. Pass label= with a name or an index."
+            f" Columns: {listed}. Pass label= (on the command line: --label) with a name or an index."
         )
     return found[0]
 
@@ -97,12 +99,3 @@ def check_finite(
         row, column = int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
     name = str(column) if names is None else names[column]
     raise bad_cell(place(row), name, (X if raw is None else raw)[row, column])
-
-
-def bad_cell(place: str, column: str, value: object) -> ValueError:
-    """Return the error for a value that is not a finite number."""
-    text = repr(value) if isinstance(value, str | None) else str(value)
-    return ValueError(
-        f"{place}, column {column!r}: expected a finite number that fits the dtype, got {text}."
-        " Fill in or drop missing values, and encode text as numbers."
-    )

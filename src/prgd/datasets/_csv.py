@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from prgd.checks import bad_cell
 from prgd.datasets._cells import (
     LABEL_NAMES,
     Label,
     Labels,
     Wanted,
     as_floats,
-    bad_cell,
     check_finite,
     label_column,
 )
@@ -55,7 +55,8 @@ def read(wanted: Wanted) -> tuple[Any, Labels | None]:
             j = [_is_number(cell) for cell in cells].index(False)
             if at is None and j == len(names) - 1:
                 raise ValueError(
-                    f"{file}: the last column, {names[j]!r}, is not numeric. Name it as the label."
+                    f"{file}: the last column, {names[j]!r}, is not numeric. If it holds labels, pass"
+                    " label= (on the command line: --label)."
                 ) from None
             raise bad_cell(place, features[j], cells[j]) from None
     if not lines:

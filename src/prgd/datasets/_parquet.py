@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from prgd.datasets._cells import Labels, Wanted, as_labels, bad_cell, check_finite, label_column
-from prgd.rows.readers.sources import open_parquet
+from prgd.checks import bad_cell
+from prgd.datasets._cells import Labels, Wanted, as_labels, check_finite, label_column
+from prgd.rows.readers.sources import fill_columns, open_parquet
 
 
 def read(wanted: Wanted) -> tuple[Any, Labels | None]:
@@ -28,25 +29,15 @@ def read(wanted: Wanted) -> tuple[Any, Labels | None]:
         raise ValueError(
             f"{file}: expected rows with features, got {table.num_rows} rows of {len(features)} features."
         )
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if column.null_count:
-            row = int(np.flatnonzero(column.is_null().to_numpy())[0])
-            raise bad_cell(f"{file}, row {row}", name, None)
     X = np.empty((table.num_rows, len(features)), dtype=wanted.dtype or np.float64)
-    for j, name in enumerate(names):
-        column = table.column(features[j])
-        kind = column.type
-        if not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)):
-            raise ValueError(
-                f"{file}, column {name!r}: expected numbers, got {kind}. Encode the"
-                " column as numbers or leave it out of the file."
-            )
-        with np.errstate(over="ignore"):
-            X[:, j] = column.to_numpy()
+    fill_columns(X, [table.column(j) for j in features], names, file)
     check_finite(X, lambda row: f"{file}, row {row}", names)
     if at is None:
         return X, None
     column = table.column(at)
+    if column.null_count:
+        row = int(np.argmax(column.is_null().to_numpy()))
+        raise bad_cell(f"{file}, row {row}", table.column_names[at], None)
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     is_text = types.is_string(column.type) or types.is_large_string(column.type)

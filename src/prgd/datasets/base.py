@@ -1,4 +1,4 @@
-"""Dataset: rows and labels under one name, with the closed-form answer where there is one."""
+"""Dataset: rows and labels under one name, with the closed-form answer if there is one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Dataset:
     y : ndarray of shape (n,)
         Labels, numbers or strings.
     name : str
-        For captions and tables.
+        The name in captions and tables.
     w_star : ndarray of shape (d,), optional
-        The direction of largest margin, of norm 1, where it is known.
+        The direction of largest margin, of norm 1, if it is known.
     gamma_star : float, optional
         That largest margin.
 

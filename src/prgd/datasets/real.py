@@ -28,7 +28,7 @@ def digits(a: int, b: int, n: int | None = None) -> Dataset:
     Raises
     ------
     ValueError
-        When a and b are not two digits, or n exceeds what there is.
+        If a and b are not two digits, or n exceeds the number of their rows.
 
     References
     ----------

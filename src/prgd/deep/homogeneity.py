@@ -78,7 +78,7 @@ def homogeneity_degree(model: nn.Module, x: Tensor) -> Homogeneity:
     ('2 (Linear with a bias)',)
     """
     x = x.double() if x.is_floating_point() else x
-    with torch.no_grad(), _evaluation(model):
+    with torch.no_grad(), evaluation_mode(model):
         tensors = _generic(model)
         names = {name for name, _ in model.named_parameters()}
 
@@ -152,7 +152,8 @@ def _scaling(f: Callable[[float], Tensor]) -> tuple[float, float]:
 
 
 @contextmanager
-def _evaluation(model: nn.Module) -> Iterator[None]:
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Set the model to evaluation mode for the block, and restore the mode of every module after it."""
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:

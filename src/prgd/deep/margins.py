@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from prgd._types import Array
-from prgd.deep.homogeneity import check_homogeneous
+from prgd.deep.homogeneity import check_homogeneous, evaluation_mode
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,17 +153,13 @@ def normalized_margin(
     0.6
     """
     first = next(model.parameters())
-    was_training = model.training
-    model.eval()
-    try:
-        parts = []
+    parts = []
+    with evaluation_mode(model):
         for inputs, target in loader:
             inputs, target = inputs.to(first.device), target.to(first.device)
             if degree is None:
                 degree = check_homogeneous(model, inputs[:4]).degree
             parts.append(example_margins(model(inputs).double(), target))
-    finally:
-        model.train(was_training)
     if not parts or degree is None:
         raise ValueError("normalized_margin needs at least one batch; the loader was empty.")
     norm = parameter_norm(model.parameters() if parameters is None else parameters)

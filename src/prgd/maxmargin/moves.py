@@ -88,7 +88,7 @@ class SolverState:
     """
 
     problem: Problem
-    working: WorkingSet
+    threads: int
     tol: float
     max_passes: int
     use_polish: bool
@@ -97,6 +97,7 @@ class SolverState:
     passes: float = 0.0
     rounds: list[Round] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
+    working: WorkingSet = field(init=False)
     p: Array = field(init=False)
     g: Array = field(init=False)
     u: Array = field(init=False)
@@ -108,8 +109,7 @@ class SolverState:
 
     def run(self, w0: Array | None) -> Status:
         """Make the moves until one of them ends the solve."""
-        if self.working.size == 0:
-            self.choose_rows(w0)
+        self.choose_rows(w0)
         self.start()
         while True:
             self.solve_working_set()
@@ -126,12 +126,17 @@ class SolverState:
                 return status
 
     def choose_rows(self, w: Array | None) -> None:
-        """Start the working set with the rows of smallest margin along w, or along the mean of all rows."""
+        """Start the working set with all rows, or with those of smallest margin along w or their mean."""
+        problem = self.problem
+        if _is_small(problem):
+            self.working = whole_set(problem, self.threads)
+            return
+        self.working = WorkingSet(problem, self.threads)
         if w is None:
-            w = _mean(self.problem)
+            w = _mean(problem)
             self.passes += 1
-        count = min(max(_MIN_FIRST_ROWS, 2 * self.problem.d), _MAX_FIRST_ROWS) // self.working.groups
-        smallest = self.problem.smallest(w, count)
+        count = min(max(_MIN_FIRST_ROWS, 2 * problem.d), _MAX_FIRST_ROWS) // self.working.groups
+        smallest = problem.smallest(w, count)
         self.passes += 1
         self._bound_below(w, smallest)
         self.working.add(np.concatenate([group.indices for group in smallest]))
@@ -173,9 +178,7 @@ class SolverState:
     def prove_overlap(self, upper: float) -> Status | None:
         """End the solve if the upper bound vanishes: with a proof that no w separates, if there is one."""
         working = self.working
-        if upper > _ZERO_MARGIN * self.problem.max_norm:
-            return None
-        p = vanishing_weights(working, self.p)
+        p = vanishing_weights(working, self.p) if upper <= _ZERO_MARGIN * self.problem.max_norm else None
         if p is None:
             return None
         self._bound_above(norm(working.combine(p)) / working.groups, p)
@@ -313,11 +316,6 @@ def _mean(problem: Problem) -> Array:
     """Return the mean of the rows z_i; with an intercept, the sum of the means of both classes."""
     tally = problem.ask(TallyAt(np.zeros(problem.d), problem.loss, problem.fit_intercept))
     return np.asarray(tally.mean_rows.sum(axis=0))
-
-
-def first_working_set(problem: Problem, threads: int) -> WorkingSet:
-    """Return the set of all rows for a small problem, else an empty set."""
-    return whole_set(problem, threads) if _is_small(problem) else WorkingSet(problem, threads)
 
 
 def _is_small(problem: Problem) -> bool:

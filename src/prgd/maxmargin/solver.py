@@ -9,7 +9,7 @@ import numpy as np
 
 from prgd._types import Array
 from prgd.checks import check_integer, check_positive
-from prgd.maxmargin.moves import Round, SolverState, first_working_set
+from prgd.maxmargin.moves import Round, SolverState
 from prgd.problem import Problem
 from prgd.result import Result, Status
 from prgd.threads import default_threads
@@ -72,7 +72,6 @@ def max_margin(
     check_integer("max_passes", max_passes, minimum=1)
     problem = Problem(X, y, fit_intercept=fit_intercept, n_threads=n_threads)
     start = None if w0 is None else _check_start(w0, problem.d)
-    working = first_working_set(problem, n_threads or default_threads())
 
     def tell(entry: Round) -> None:
         if verbose:
@@ -80,7 +79,7 @@ def max_margin(
         if callback is not None:
             callback(entry)
 
-    state = SolverState(problem, working, tol, max_passes, polish, tell)
+    state = SolverState(problem, n_threads or default_threads(), tol, max_passes, polish, tell)
     try:
         status = state.run(start)
     except KeyboardInterrupt:

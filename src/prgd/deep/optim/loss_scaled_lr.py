@@ -109,17 +109,15 @@ class LossScaledLR:
     @torch.no_grad()
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from the moment at which ``state_dict`` was taken, also within an epoch."""
-        shapes = {name: tensor.shape for name, tensor in self._live().items() if name in self._copies}
-        for name, shape in shapes.items():
-            saved = state_dict["copies"].get(name)
-            if saved is None or saved.shape != shape:
+        live, copies = self._live(), state_dict["copies"]
+        for name in self._copies.keys() & live.keys():
+            if name not in copies or copies[name].shape != live[name].shape:
                 raise ValueError(
-                    f"The state is of another model: {name} does not have the shape {tuple(shape)}."
+                    f"The state is of another model: {name} has not the shape {tuple(live[name].shape)}."
                 )
         self.alpha, self.log_loss = state_dict["alpha"], state_dict["log_loss"]
         self.undone, self._progress = state_dict["undone"], dict(state_dict["progress"])
-        live = self._live()
-        for name, copy in state_dict["copies"].items():
+        for name, copy in copies.items():
             self._copies[name] = copy.to(live[name].device if name in live else self._reference.device)
         self._set_rate()
 

@@ -16,10 +16,17 @@ def default_sgd(params: Iterable[Any], options: dict[str, Any]) -> torch.optim.S
     groups = [{**g, "params": _listed(g["params"])} if isinstance(g, dict) else g for g in params]
     members = [m for g in groups for m in (g["params"] if isinstance(g, dict) else [g])]
     tensors = [m[1] if isinstance(m, tuple) else m for m in members]
-    fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in tensors)
-    fused = fused and not any(is_sharded(p) for p in tensors)  # torch has no fused SGD for DTensor
+    fused = all(_has_fused_sgd(p) for p in tensors)
     implementation = {} if "fused" in options or "foreach" in options else {"fused": fused}
     return torch.optim.SGD(groups, **{"lr": 1e-3, "momentum": 0.9, **implementation, **options})
+
+
+def _has_fused_sgd(p: Tensor) -> bool:
+    if is_sharded(p):  # torch has no fused SGD for DTensor
+        return False
+    # On a CPU, the fused SGD of torch up to 2.13 leaves 16-bit parameters unchanged (pytorch issue 191763).
+    is_wide = p.dtype in (torch.float32, torch.float64)
+    return (p.device.type == "cuda" and p.is_floating_point()) or (p.device.type == "cpu" and is_wide)
 
 
 def _listed(params: Any) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
+from prgd.deep.homogeneity import evaluation_mode
 from prgd.deep.margins import example_margins
 from prgd.deep.optim.loss import log_cross_entropy
 from prgd.deep.optim.tensors import gathered, processes
@@ -37,19 +38,16 @@ def evaluate(model: nn.Module, data: DeviceImages, *, amp: str) -> Scores:
     the end.
     """
     world, rank = processes()
-    was_training = model.training
-    model.eval()
     parts = []
     share = torch.arange(rank, len(data), world, device=data.labels.device)
-    for index in torch.split(share, BATCH):
-        inputs, target = data.batch(index)
-        with autocast(index.device, amp):
-            logits = model(inputs)
-        logits = logits.float()
-        margins = example_margins(logits, target)
-        log_sum = log_cross_entropy(logits, target).double() + math.log(len(index))
-        parts.append(torch.stack([log_sum, (margins > 0).sum().double(), margins.min().double()]))
-    model.train(was_training)
+    with evaluation_mode(model):
+        for index in torch.split(share, BATCH):
+            inputs, target = data.batch(index)
+            with autocast(index.device, amp):
+                logits = model(inputs).float()
+            margins = example_margins(logits, target)
+            log_sum = log_cross_entropy(logits, target).double() + math.log(len(index))
+            parts.append(torch.stack([log_sum, (margins > 0).sum().double(), margins.min().double()]))
     found = torch.cat(gathered(torch.stack(parts).cpu()))
     log_loss = torch.logsumexp(found[:, 0], dim=0) - math.log(len(data))
     summary = torch.stack([log_loss, found[:, 1].sum() / len(data), found[:, 2].min()])

@@ -47,7 +47,7 @@ class CachedCSR:
     ----------
     data : ndarray of shape (nnz,), float64 or float32
         Non-zero values, row by row.
-    indices : ndarray of shape (nnz,), int32, or int64 where int32 is too narrow
+    indices : ndarray of shape (nnz,), int32, or int64 if int32 is too narrow
         Column of each value, from 0 on, ascending within a row.
     indptr : ndarray of shape (n + 1,), int64
         Row i holds ``data[indptr[i]:indptr[i + 1]]``.

@@ -7,7 +7,7 @@ depend on the number of threads either.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from io import FileIO
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Indices
+from prgd.checks import bad_cell
 from prgd.errors import RowsLostError
 from prgd.rows.arrays import Storage, check_shape
 from prgd.rows.dense import as_float, dense_storage
@@ -330,21 +331,10 @@ class ParquetSource(Source):
         for batch in file.iter_batches(
             self._batch, row_groups=[group], columns=self.columns, use_threads=False
         ):
-            yield slice(start, start + batch.num_rows), self._block(batch, start)
+            block = np.empty((self.d, batch.num_rows), self._dtype).T
+            fill_columns(block, batch.columns, self.columns, self._file.path, start)
+            yield slice(start, start + batch.num_rows), block
             start += batch.num_rows
-
-    def _block(self, batch: Any, start: int) -> npt.NDArray[Any]:
-        block = np.empty((self.d, batch.num_rows), self._dtype)
-        for j, column in enumerate(batch.columns):
-            place = f"{self._file.path}: column {self.columns[j]!r}"
-            if column.null_count:
-                row = start + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-                raise ValueError(f"{place} has no value at row {row}.")
-            try:
-                block[j] = column.to_numpy(zero_copy_only=False)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{place} is not numeric. Encode it first.") from error
-        return block.T
 
     def whole(self) -> npt.NDArray[Any]:
         """Return all rows as one array."""
@@ -366,6 +356,29 @@ class ParquetSource(Source):
                     if mine.stop > mine.start:
                         found[mine] = storage.gather(indices[mine] - rows.start)
         return found
+
+
+def fill_columns(
+    block: npt.NDArray[Any], columns: Sequence[Any], names: Sequence[str], path: Path, first_row: int = 0
+) -> None:
+    """Write Arrow columns into the columns of ``block``, which must all be numbers without missing values."""
+    from pyarrow import types
+
+    for j, (name, column) in enumerate(zip(names, columns, strict=True)):
+        if column.null_count:
+            row = first_row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            raise bad_cell(f"{path}, row {row}", name, None)
+        if types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        kind = column.type
+        numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
+        if not any(is_kind(kind) for is_kind in numeric):
+            raise ValueError(
+                f"{path}, column {name!r}: expected numbers, got {kind}. Encode the"
+                " column as numbers or leave it out of the file."
+            )
+        with np.errstate(over="ignore"):
+            block[:, j] = column.to_numpy(zero_copy_only=False)
 
 
 def open_parquet(path: Path) -> Any:

@@ -1,0 +1,52 @@
+"""Bounds on rounding against fractions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from prgd.arithmetic import (
+    LARGEST,
+    SMALLEST,
+    UNIT_ROUNDOFF,
+    dot_magnitude,
+    exact_dot,
+    round_down,
+    rounding_factor,
+    shortened,
+)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_dot_product_lies_within_its_bounds(seed):
+    rng = np.random.default_rng(seed)
+    a, b = rng.standard_normal((2, 50)) * 10.0 ** rng.integers(-8, 8, (2, 50))
+    b[-1] = -float(exact_dot(a[:-1], [Fraction(x) for x in b[:-1].tolist()])) / a[-1]  # nearly cancels
+    true = exact_dot(a, [Fraction(x) for x in b.tolist()])
+    assert abs(Fraction(float(a @ b)) - true) <= rounding_factor(50) * float(np.abs(a) @ np.abs(b)) * 1.01
+    bound = Fraction(dot_magnitude(a, b))
+    assert abs(true) <= bound <= abs(true) * (1 + 8 * Fraction(UNIT_ROUNDOFF))
+
+
+@pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(-1, 3), Fraction(10), Fraction(0)])
+def test_rounding_down(value):
+    assert Fraction(round_down(value)) <= value
+    assert math.nextafter(round_down(value), math.inf) >= value or round_down(value) == value
+
+
+def test_rounding_down_beyond_the_floating_range():
+    assert round_down(Fraction(1, 2**2000)) == SMALLEST
+    assert round_down(Fraction(-1, 2**2000)) < 0.0
+    assert round_down(Fraction(2**2000)) == LARGEST
+    assert round_down(Fraction(-(2**2000))) == -math.inf
+
+
+def test_shortened_directions_keep_their_ratio():
+    assert shortened([Fraction(1, 2), Fraction(-2, 3)]) == (3, -4)
+    long = [Fraction(2**30 + 1), Fraction(1)]
+    short = shortened(long)
+    assert short[0] / short[1] == long[0]
+    assert abs(short[0]) < 1
