@@ -81,5 +81,5 @@ class NotFiniteError(ValueError):
         )
         self.row, self.column = row, column
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return NotFiniteError, (self.row, self.column), vars(self)  # these hold the notes of the error
+    def __reduce__(self) -> tuple[type[NotFiniteError], tuple[int, int]]:
+        return NotFiniteError, (self.row, self.column)

@@ -16,7 +16,6 @@ from threading import Semaphore
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from prgd._types import Indices
 from prgd.errors import NotFiniteError
@@ -24,15 +23,8 @@ from prgd.rows.arrays import ArrayRows, Storage
 from prgd.rows.base import Block, M, Query, Rows, places_within
 from prgd.rows.blocks import stack_blocks
 from prgd.rows.labels import Labels
-from prgd.rows.readers.sources import (
-    CsrSource,
-    ParquetSource,
-    Source,
-    block_source,
-    file_kind,
-    libsvm_source,
-    npy_source,
-)
+from prgd.rows.readers.file_kinds import open_source
+from prgd.rows.readers.sources import CsrSource, Source, block_source
 from prgd.threads import default_threads, pool
 
 DEFAULT_MEMORY = 2**26
@@ -43,8 +35,7 @@ _MERGE_AT_ONCE = 32  # answers of parts that are kept before they are merged
 class ChunkedRows(Rows):
     """Rows of several sources, summed part by part within a bound on memory.
 
-    Use `from_blocks` for arrays that are at hand and `open_rows` for files. ``classes`` are the two labels
-    if these rows may lack one of them.
+    Use `from_blocks` for arrays that are at hand and `open_rows` for files.
 
     Examples
     --------
@@ -54,42 +45,42 @@ class ChunkedRows(Rows):
     array([ 3., -1.,  4.])
     """
 
-    def __init__(
-        self,
-        sources: Sequence[Source],
-        sample_weight: Any = None,
-        *,
-        n_threads: int | None = None,
-        classes: npt.NDArray[Any] | None = None,
-    ) -> None:
+    def __init__(self, sources: Sequence[Source], labels: Labels, *, n_threads: int | None = None) -> None:
+        *starts, self.n = accumulate((source.n for source in sources), initial=0)
+        self.d, self.labels, self._threads = sources[0].d, labels, n_threads or default_threads()
+        self._sources = list(zip(starts, sources, strict=True))  # each with the number of rows before it
+
+    @classmethod
+    def from_sources(
+        cls, sources: Sequence[Source], sample_weight: Any = None, *, n_threads: int | None = None
+    ) -> ChunkedRows:
+        """Check that sources fit together, and take the labels that come with them."""
         if not sources:
             raise ValueError("ChunkedRows needs at least one block or file; got none.")
-        widths = {source.d for source in sources}
-        if len(widths) > 1:
+        if len({source.d for source in sources}) > 1:
             listed = ", ".join(str(source.d) for source in sources[:10])
             raise ValueError(f"All blocks must have the same number of columns; got {listed}.")
-        given = [source.labels is not None for source in sources]
-        if any(given) and not all(given):
-            missing = given.index(False)
+        given = [source.labels for source in sources if source.labels is not None]
+        if given and len(given) < len(sources):
+            missing = next(i for i, source in enumerate(sources) if source.labels is None)
             raise ValueError(f"Either all blocks come with labels or none; block {missing} has none.")
-        for i, source in enumerate(sources):
-            if source.labels is not None and source.labels.shape != (source.n,):
-                raise ValueError(f"Block {i} has {source.n} rows but labels of shape {source.labels.shape}.")
-        self.n, self.d = sum(source.n for source in sources), widths.pop()
-        y = np.concatenate([np.asarray(s.labels) for s in sources]) if all(given) else None
-        self.labels = Labels.read(y, sample_weight, self.n, classes)
-        starts = accumulate((source.n for source in sources), initial=0)
-        self._sources, self._threads = (
-            list(zip(starts, sources, strict=False)),
-            n_threads or default_threads(),
-        )
+        for i, (source, y) in enumerate(zip(sources, given, strict=False)):
+            if y.shape != (source.n,):
+                raise ValueError(f"Block {i} has {source.n} rows but labels of shape {y.shape}.")
+        n = sum(source.n for source in sources)
+        labels = Labels.read(np.concatenate(given) if given else None, sample_weight, n)
+        return cls(sources, labels, n_threads=n_threads)
 
     @classmethod
     def from_blocks(
         cls, blocks: Sequence[tuple[Any, Any]], sample_weight: Any = None, *, n_threads: int | None = None
     ) -> ChunkedRows:
         """Take a list of ``(X, y)`` blocks, dense or sparse; ``y`` is None if the rows are z_i."""
-        return cls([block_source(X, y) for X, y in blocks], sample_weight, n_threads=n_threads)
+        return cls.from_sources([block_source(X, y) for X, y in blocks], sample_weight, n_threads=n_threads)
+
+    def __sizeof__(self) -> int:
+        # Dask asks for the bytes in memory before it moves a partition.
+        return 1000 + sum(source.nbytes for _, source in self._sources)
 
     def _answers(self, query: Query[M], labels: Labels) -> Iterator[M]:
         """Yield the answers of the parts in their order; parts that the query does not want are not read."""
@@ -215,21 +206,15 @@ def open_rows(
     for p in paths:
         if not p.is_file():
             raise FileNotFoundError(f"No file {str(p)!r}. Check the path.")
-        kind = file_kind(p)
-        if kind == "npy":
-            source = npy_source(p, max_memory)
-            if y is not None:
-                source.labels = np.asarray(y)[used : used + source.n]
-            sources.append(source)
-        elif kind == "parquet":
-            sources.append(ParquetSource(p, label, max_memory))
-        else:
-            sources.append(libsvm_source(p, max_memory, cache_dir))
-        used += sources[-1].n
+        source = open_source(p, label, max_memory, cache_dir)
+        if y is not None and source.labels is None:
+            source.labels = np.asarray(y)[used : used + source.n]
+        sources.append(source)
+        used += source.n
     if y is not None and len(y) != used:
         raise ValueError(f"y must hold one label for each of the {used} rows; got {len(y)}.")
     # The last columns of one LIBSVM file may be empty in another.
     texts = [source for source in sources if isinstance(source, CsrSource)]
     for text in texts:
         text.d = max(other.d for other in texts)
-    return ChunkedRows(sources, sample_weight, n_threads=n_threads)
+    return ChunkedRows.from_sources(sources, sample_weight, n_threads=n_threads)

@@ -28,6 +28,7 @@ from prgd.rows.blocks import stack_blocks
 from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.partitions import Facts
 from prgd.rows.labels import Labels
+from prgd.rows.out_of_core import ChunkedRows
 
 _POLL_S = 2.0  # seconds between two questions whether workers are there, while a pass takes long
 
@@ -161,16 +162,18 @@ class ClusterRows(Rows):
         wanted = [k for k, at in enumerate(places) if query.wants(at)] or [0]
         given = [None if labels is None or labels is self.labels else labels.part(places[k]) for k in wanted]
         found = self.map(worker.answer, [places[k] for k in wanted], given, only=wanted, query=query)
-        for answer in found:
+        for k, answer in zip(wanted, found, strict=True):
             if isinstance(answer, NotFiniteError):
-                raise answer
+                error = NotFiniteError(places[k].start + answer.row, answer.column)
+                error.add_note(f"It is row {answer.row} of partition {self.names[k]}.")
+                raise error
         self._w = np.array(query.w) if hasattr(query, "w") else self._w
         return query.merge(found)
 
     def take(self, indices: Indices) -> Block:
         """Return the rows x_i of these ascending indices."""
         held, mine = self.split(indices)
-        return stack_blocks(self.map(worker.take, mine, only=held))
+        return stack_blocks(self.map(ChunkedRows.take, mine, only=held))
 
     def split(self, indices: Indices) -> tuple[list[int], list[Indices]]:
         """Return the partitions that hold these ascending rows, and the places of the rows in each."""

@@ -104,7 +104,7 @@ def open_cluster(
         if not any(mass for fact in facts for mass in fact.masses.values()):
             raise ValueError("sample_weight is zero everywhere: no row is left.")
         built = client.map(
-            worker.Partition, loaded, key="prgd-build", pure=False,
+            worker.build, loaded, key="prgd-build", pure=False,
             d=d, first=first, classes=classes, n_threads=n_threads,
         )  # fmt: skip
         return ClusterRows(client, built, facts, d, classes, worker_timeout=worker_timeout, owned=owned)
@@ -256,7 +256,7 @@ def _gather_facts(client: Any, futures: Sequence[Any], progress: Show | None, ti
 
 def _columns(facts: Sequence[Facts]) -> tuple[int, int]:
     """Return the number of columns, and the index that LIBSVM text gives to the first of them."""
-    texts = [fact for fact in facts if fact.is_text]
+    texts = [fact for fact in facts if fact.min_column is not None]
     first = 0 if any(fact.min_column == 0 for fact in texts) else 1
     widths = {fact.name: fact.d for fact in facts}
     if texts:

@@ -10,23 +10,23 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices, Signs
 from prgd.errors import NotFiniteError
-from prgd.rows.arrays import ArrayRows, check_shape
-from prgd.rows.base import Block, Query, Rows
-from prgd.rows.dense import as_float, dense_storage
+from prgd.rows.base import Query, Rows
 from prgd.rows.labels import Labels, check_labels, check_weights, read_signs
 from prgd.rows.out_of_core import DEFAULT_MEMORY, ChunkedRows
-from prgd.rows.readers.sources import ParquetSource, Source, file_kind, npy_source, open_parquet
-from prgd.rows.sparse import canonical_csr, check_csr, csr_storage
+from prgd.rows.readers.file_kinds import file_kind, load_npy, open_source
+from prgd.rows.readers.libsvm import parse_libsvm
+from prgd.rows.readers.libsvm_text import CachedCSR
+from prgd.rows.readers.parquet import ParquetSource, open_parquet
+from prgd.rows.readers.sources import ArraySource, CsrSource, Source, block_source
 
 MAX_LABELS = 50  # labels that a partition reports: more than these are no classes
 
@@ -36,13 +36,11 @@ class Loaded:
     """A partition as it was found: labels of any kind, LIBSVM columns counted as in the file."""
 
     name: str
-    X: Any  # an array, a CSR matrix or a `Source` that stays on disk; None if there are no rows
-    y: npt.NDArray[Any] | None
-    weights: Array
-    is_text: bool = False
+    source: Source | None  # None if there are no rows
+    weights: Array = field(default_factory=lambda: np.empty(0))
 
     def __sizeof__(self) -> int:
-        return _size(self.X)
+        return 1000 if self.source is None else 1000 + self.source.nbytes
 
 
 class Facts(NamedTuple):
@@ -54,14 +52,7 @@ class Facts(NamedTuple):
     counts: Counter[Any]  # label -> its number of rows; the label is None for rows z_i
     masses: Counter[Any]  # label -> the sum of its sample weights
     has_weights: bool
-    is_text: bool
-    min_column: int  # the smallest index in LIBSVM text, which tells whether columns count from 0
-
-
-def _size(X: Any) -> int:
-    """Return the bytes in memory, which the scheduler asks for before it moves a partition."""
-    arrays = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
-    return 1000 + sum(int(getattr(array, "nbytes", 0)) for array in arrays)  # a file on disk takes little
+    min_column: int | None = None  # the smallest index in LIBSVM text: columns may count from 0 there
 
 
 @contextmanager
@@ -89,27 +80,26 @@ def load_file(url: str, label: str, labels_url: str | None, max_memory: int | No
             if kind != "npy":
                 raise ValueError(f"{url}: y is for .npy files; this one holds its labels. Leave y out.")
             with _local(labels_url) as labels_path:
-                y = np.load(labels_path, allow_pickle=False)
+                y = load_npy(labels_path)
         if kind == "libsvm":
             return _load_text(url, path)
-        if kind == "npy":
-            if max_memory is not None:
-                return Loaded(url, npy_source(path, max_memory), y, np.empty(0))
-            return read_block((np.load(path, allow_pickle=False), y), url)
-        if open_parquet(path).metadata.num_rows == 0:
-            return Loaded(url, None, None, np.empty(0))
-        source = ParquetSource(path, label, max_memory or DEFAULT_MEMORY)
-        return Loaded(url, source.whole() if max_memory is None else source, source.labels, np.empty(0))
+        if kind == "npy" and max_memory is None:
+            return read_block((load_npy(path), y), url)
+        if kind == "parquet" and open_parquet(path).metadata.num_rows == 0:
+            return Loaded(url, None)
+        source = open_source(path, label, max_memory or DEFAULT_MEMORY)
+        if isinstance(source, ParquetSource) and max_memory is None:
+            return Loaded(url, ArraySource(source.whole(), source.labels))
+        source.labels = source.labels if y is None else y
+        return Loaded(url, source)
 
 
 def _load_text(url: str, path: Path) -> Loaded:
-    from prgd.rows.readers.libsvm import parse_libsvm
-
     if path.stat().st_size == 0:
-        return Loaded(url, None, None, np.empty(0), is_text=True)
+        return Loaded(url, None)
     # Indices stay as they are in the file: whether they count from 0 or 1 is decided over all files.
     text = parse_libsvm(path, zero_based=True)
-    return Loaded(url, text.tocsr(), text.y, np.empty(0), is_text=True)
+    return Loaded(url, CsrSource(text, text.y))
 
 
 def _is_local(url: str) -> bool:
@@ -143,28 +133,22 @@ def read_block(block: Any, name: str, label: str | None = None) -> Loaded:
                 raise ValueError(f"no column {label!r}; its columns are {', '.join(map(str, block.columns))}")
             block = (block.drop(columns=label).to_numpy(), block[label].to_numpy())
         X, y, weights = (*block, None, None)[:3] if isinstance(block, (tuple, list)) else (block, None, None)
-        y = None if y is None else np.asarray(y)
         if X.shape[0] == 0:
-            return Loaded(name, None, y, np.empty(0))
-        n, d = check_shape(X.shape)
-        if hasattr(X, "tocsr"):
-            X = canonical_csr(X)
-            check_csr(X.data, X.indices, X.indptr, d)
-        else:
-            X = as_float(X)
-        return Loaded(name, X, y, check_weights(weights, n))
+            return Loaded(name, None)
+        source = block_source(X, y)
+        return Loaded(name, source, check_weights(weights, source.n))
 
 
 def describe(loaded: Loaded) -> Facts:
     """Return what the driver has to know."""
-    X = loaded.X
-    if X is None:
-        return Facts(loaded.name, 0, 0, Counter(), Counter(), False, loaded.is_text, 1)
-    n, d = (X.n, X.d) if isinstance(X, Source) else X.shape
-    with naming(loaded.name):
-        counts, masses = _count_labels(loaded.y, loaded.weights, n)
-    lowest = int(X.indices.min(initial=1)) if loaded.is_text else 1
-    return Facts(loaded.name, n, d, counts, masses, loaded.weights.size > 0, loaded.is_text, lowest)
+    name, source, weights = loaded.name, loaded.source, loaded.weights
+    if source is None:
+        return Facts(name, 0, 0, Counter(), Counter(), has_weights=False)
+    with naming(name):
+        counts, masses = _count_labels(source.labels, weights, source.n)
+    text = _text(source)
+    min_column = None if text is None else int(text.indices.min(initial=1))
+    return Facts(name, source.n, source.d, counts, masses, weights.size > 0, min_column)
 
 
 def _count_labels(y: npt.NDArray[Any] | None, weights: Array, n: int) -> tuple[Counter[Any], Counter[Any]]:
@@ -183,71 +167,44 @@ def _count_labels(y: npt.NDArray[Any] | None, weights: Array, n: int) -> tuple[C
     )
 
 
-class Partition:
-    """Rows of one partition on its worker, with signs; its engine is made once and never sent."""
+def build(
+    loaded: Loaded, d: int, first: int, classes: npt.NDArray[Any] | None, n_threads: int
+) -> ChunkedRows:
+    """Return the engine of a partition with rows, now that the classes and the columns of all are known."""
+    source = cast(Source, loaded.source)
+    if (text := _text(source)) is not None:
+        # The last columns of one text file may be empty in another.
+        source = CsrSource(replace(text, indices=text.indices - first, n_features=d), text.y)
+    signs, _ = read_signs(source.labels, source.n, classes)
+    return ChunkedRows([source], Labels(signs, loaded.weights, classes), n_threads=n_threads)
 
-    def __init__(
-        self, loaded: Loaded, d: int, first: int, classes: npt.NDArray[Any] | None, n_threads: int
-    ) -> None:
-        X = loaded.X
-        if loaded.is_text:
-            from scipy.sparse import csr_array
 
-            # The last columns of one text file may be empty in another.
-            X = csr_array((X.data, X.indices - np.asarray(first, X.indices.dtype), X.indptr), (X.shape[0], d))
-        self.name, self.n, self.d = loaded.name, X.n if isinstance(X, Source) else X.shape[0], d
-        self._X, self._y, self._weights = X, loaded.y, loaded.weights
-        self._classes, self._threads = classes, n_threads
-
-    def __sizeof__(self) -> int:
-        return _size(self._X)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "engine"}
-
-    @cached_property
-    def engine(self) -> Rows:
-        """The rows as an engine."""
-        if isinstance(self._X, Source):
-            self._X.labels = self._y
-            return ChunkedRows([self._X], n_threads=self._threads, classes=self._classes)
-        X = self._X
-        storage = (
-            csr_storage(X.data, X.indices, X.indptr, self.d) if hasattr(X, "indptr") else dense_storage(X)
-        )
-        signs, _ = read_signs(self._y, self.n, self._classes)
-        return ArrayRows(storage, Labels(signs, self._weights, self._classes), self._threads)
+def _text(source: Source) -> CachedCSR | None:
+    """Return the rows of a LIBSVM file as they were parsed, None for another source."""
+    return source.csr if isinstance(source, CsrSource) and isinstance(source.csr, CachedCSR) else None
 
 
 # What the driver asks of each partition
 
 
-def answer(partition: Partition, at: slice, labels: Labels | None, query: Query[Any]) -> Any:
+def answer(partition: Rows, at: slice, labels: Labels | None, query: Query[Any]) -> Any:
     """Return the answer of a partition, which holds the rows ``at`` of all.
 
-    An entry that is not finite is an answer too, which the driver raises: the scheduler would report an error
-    of a task in its log.
+    An error about an entry that is not finite is an answer too, which the driver raises: the scheduler would
+    write an error of a task to its log.
     """
     try:
-        return partition.engine.ask(query.part(at), labels)
+        return partition.ask(query.part(at), labels)
     except NotFiniteError as error:
-        found = NotFiniteError(at.start + error.row, error.column)
-        found.add_note(f"It is row {error.row} of partition {partition.name}.")
-        return found
+        return error
 
 
-def take(partition: Partition, indices: Indices) -> Block:
-    """Return the rows x_i of these indices of the partition."""
-    return partition.engine.take(indices)
-
-
-def signs(partition: Partition, indices: Indices | None = None) -> Signs:
+def signs(partition: Rows, indices: Indices | None = None) -> Signs:
     """Return the labels as +1 or -1, of all rows or of some."""
-    labels = partition.engine.labels
-    return labels.signs if indices is None else labels.at(indices)
+    return partition.labels.signs if indices is None else partition.labels.at(indices)
 
 
-def sample_weight(partition: Partition) -> Array:
+def sample_weight(partition: Rows) -> Array:
     """Return the sample weights; ones if this partition has none."""
-    found = partition.engine.labels.sample_weight
+    found = partition.labels.sample_weight
     return found if found.size else np.ones(partition.n)
