@@ -12,10 +12,9 @@ import concurrent.futures
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from itertools import pairwise
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -55,8 +54,8 @@ class ClusterRows(Rows):
         d: int,
         classes: npt.NDArray[Any] | None,
         *,
-        worker_timeout: float = 60.0,
-        owned: Sequence[Any] = (),
+        worker_timeout: float,
+        owned: ExitStack,
     ) -> None:
         self._client, self._partitions, self._owned = client, list(partitions), owned
         self._timeout = worker_timeout
@@ -72,18 +71,14 @@ class ClusterRows(Rows):
         return str(self._client.dashboard_link)
 
     def close(self) -> None:
-        """Let the partitions go, and end the cluster where it was started for these rows."""
+        """Let the partitions go, and end the cluster if it was started for these rows."""
         self._partitions.clear()
-        for part in self._owned:
-            part.close()
-        self._owned = ()
+        self._owned.close()
 
     def __enter__(self) -> ClusterRows:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def map(
@@ -188,7 +183,12 @@ class ClusterLabels(Labels):
     def __init__(self, rows: ClusterRows, facts: Sequence[Facts], classes: npt.NDArray[Any] | None) -> None:
         self._rows, self.classes = rows, classes
         self._has_weights = any(fact.has_weights for fact in facts)
-        self.class_weights = _class_weights(facts, classes)
+        masses: Counter[Any] = sum((fact.masses for fact in facts), Counter())
+        if classes is None:
+            self.class_weights = masses[None], 0.0
+        else:
+            minus, plus = classes.tolist()
+            self.class_weights = masses[plus], masses[minus]
 
     @cached_property
     def _signs(self) -> Signs:  # type: ignore[override]
@@ -202,11 +202,3 @@ class ClusterLabels(Labels):
         """Return the labels of these ascending indices."""
         held, mine = self._rows.split(indices)
         return np.concatenate([np.empty(0, np.int8), *self._rows.map(worker.signs, mine, only=held)])
-
-
-def _class_weights(facts: Sequence[Facts], classes: npt.NDArray[Any] | None) -> tuple[float, float]:
-    masses: Counter[Any] = sum((fact.masses for fact in facts), Counter())
-    if classes is None:
-        return masses[None], 0.0
-    minus, plus = classes.tolist()
-    return masses[plus], masses[minus]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,8 @@ def open_cluster(
     array([ 3., -1.,  4.])
     """
     check_positive("worker_timeout", worker_timeout)
-    client, owned = _connect(client, connect_timeout)
-    try:
+    with ExitStack() as owned:  # whatever was started here ends if the rows cannot be opened
+        client = _connect(client, connect_timeout, owned)
         client.run_on_scheduler(_allow_failures, ALLOWED_FAILURES)
         loaded = _load(client, data, y, sample_weight, label, max_memory)
         if not loaded:
@@ -107,28 +108,26 @@ def open_cluster(
             worker.build, loaded, key="prgd-build", pure=False,
             d=d, first=first, classes=classes, n_threads=n_threads,
         )  # fmt: skip
-        return ClusterRows(client, built, facts, d, classes, worker_timeout=worker_timeout, owned=owned)
-    except BaseException:
-        for part in owned:
-            part.close()
-        raise
+        return ClusterRows(
+            client, built, facts, d, classes, worker_timeout=worker_timeout, owned=owned.pop_all()
+        )
 
 
 def _allow_failures(count: int, dask_scheduler: Any = None) -> None:
     dask_scheduler.allowed_failures = max(count, dask_scheduler.allowed_failures)
 
 
-def _connect(client: Any, timeout: float) -> tuple[Any, list[Any]]:
-    """Return a client, and what is ours to close."""
+def _connect(client: Any, timeout: float, owned: ExitStack) -> Any:
+    """Return a client; what is started for it is added to ``owned``."""
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise ImportError("Rows on a cluster need Dask: pip install 'prgd[cluster]'.") from error
     if client is None:
         cluster = LocalCluster(threads_per_worker=1, dashboard_address=":0")
+        owned.callback(cluster.close)
         client = Client(cluster)
-        return client, [client, cluster]
-    if isinstance(client, str):
+    elif isinstance(client, str):
         try:
             client = Client(client, timeout=timeout)
         except (OSError, TimeoutError, ValueError) as error:
@@ -136,8 +135,10 @@ def _connect(client: Any, timeout: float) -> tuple[Any, list[Any]]:
                 f"No Dask scheduler answered at {client} within {timeout:g} s. Check the address, or start "
                 "one with 'dask scheduler' and workers with 'dask worker ADDRESS'."
             ) from error
-        return client, [client]
-    return client, []
+    else:
+        return client
+    owned.callback(client.close)
+    return client
 
 
 def _load(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
-from typing import Any, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from prgd._types import Array, Indices
 from prgd.norms import norm
 from prgd.rows.arrays import check_shape
-from prgd.rows.base import Block, LeafRows, M, Query, answer, answers
+from prgd.rows.base import Block, LeafRows, M, Query
 from prgd.rows.gpu.labels import DeviceLabels
 from prgd.rows.gpu.launch import Kernels, has_kernels
 from prgd.rows.gpu.tensors import Csr, Tensor, as_tensor, check_finite, room
@@ -92,9 +92,8 @@ class TensorRows(LeafRows):
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
         """Answer a query by one pass on the device."""
         with room(self._X):
-            return cast(M, answer(self, query, self.labels if labels is None else self._on_device(labels)))
+            return super().ask(query, None if labels is None else self._on_device(labels))
 
-    @answers(Measure)
     def _measure(self, query: Measure, labels: DeviceLabels) -> Measurement:
         return self._measured
 
@@ -125,7 +124,6 @@ class TensorRows(LeafRows):
         for start in range(0, self.n, self._step):
             yield slice(start, min(start + self._step, self.n))
 
-    @answers(TallyAt)
     def _tally(self, query: TallyAt, labels: DeviceLabels) -> Tally:
         kernels = self._kernels_of(labels)
         if kernels is None:
@@ -173,11 +171,9 @@ class TensorRows(LeafRows):
             out[at] = times(v) * labels.on_device[at]
         return out
 
-    @answers(MarginsAt)
     def _margins(self, query: MarginsAt, labels: DeviceLabels) -> Array:
         return np.asarray(self._device_margins(query.w, labels).cpu().numpy())
 
-    @answers(SmallestAt)
     def _smallest(self, query: SmallestAt, labels: DeviceLabels) -> tuple[Smallest, ...]:
         """Only the rows that are asked for leave the device."""
         import torch
@@ -194,7 +190,6 @@ class TensorRows(LeafRows):
             found.append(Smallest(low, values[kept].cpu().numpy(), indices[kept].cpu().numpy() + query.first))
         return tuple(found)
 
-    @answers(Combine)
     def _combine(self, query: Combine, labels: DeviceLabels) -> Array:
         c = np.zeros(self.n)
         c[query.indices] = query.values
@@ -224,3 +219,11 @@ class TensorRows(LeafRows):
             if self._sparse is not None:
                 return self._sparse.take(indices)
             return np.asarray(self._X[self._send(indices)].double().cpu().numpy())
+
+    own_answers: ClassVar = {
+        TallyAt: _tally,
+        MarginsAt: _margins,
+        SmallestAt: _smallest,
+        Combine: _combine,
+        Measure: _measure,
+    }
