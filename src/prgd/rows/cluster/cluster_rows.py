@@ -89,7 +89,7 @@ class ClusterRows(Rows):
             raise ValueError("These rows are closed. Open them again with open_cluster.")
         chosen = self._partitions if only is None else [self._partitions[k] for k in only]
         with self._naming_losses():
-            futures = self._client.map(task, chosen, *own, key=f"prgd-{task.__name__}", pure=False, **shared)
+            futures = start(self._client, task, chosen, *own, **shared)
             found = list(self._wait(self._client.gather(futures, errors="skip", asynchronous=True)))
             if len(found) == len(futures):
                 return found
@@ -175,6 +175,12 @@ class ClusterRows(Rows):
         cuts = np.searchsorted(indices, self._starts)
         held = [k for k in range(len(self.names)) if cuts[k + 1] > cuts[k]]
         return held, [indices[cuts[k] : cuts[k + 1]] - self._starts[k] for k in held]
+
+
+def start(client: Any, task: Callable[..., Any], *own: Sequence[Any], **shared: Any) -> list[Any]:
+    """Return futures of ``task(*own, **shared)``, one for each element of the sequences ``own``."""
+    # Tasks are pure, but Dask would spend time on hashing their arguments to recognise equal calls.
+    return list(client.map(task, *own, key=f"prgd-{task.__name__}", pure=False, **shared))
 
 
 class ClusterLabels(Labels):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from prgd.checks import check_positive
 from prgd.rows.cluster import partitions as worker
-from prgd.rows.cluster.cluster_rows import ClusterRows
+from prgd.rows.cluster.cluster_rows import ClusterRows, start
 from prgd.rows.cluster.partitions import Facts
 from prgd.rows.labels import check_two_classes
 
@@ -94,8 +94,7 @@ def open_cluster(
         loaded = _load(client, data, y, sample_weight, label, max_memory)
         if not loaded:
             raise ValueError("The cluster needs at least one partition; got none.")
-        described = client.map(worker.describe, loaded, key="prgd-describe", pure=False)
-        facts = _gather_facts(client, described, progress, worker_timeout)
+        facts = _gather_facts(client, start(client, worker.describe, loaded), progress, worker_timeout)
         loaded = [future for future, fact in zip(loaded, facts, strict=True) if fact.n]
         facts = [fact for fact in facts if fact.n]
         if not facts:
@@ -104,10 +103,7 @@ def open_cluster(
         classes = _find_classes(facts)
         if not any(mass for fact in facts for mass in fact.masses.values()):
             raise ValueError("sample_weight is zero everywhere: no row is left.")
-        built = client.map(
-            worker.build, loaded, key="prgd-build", pure=False,
-            d=d, first=first, classes=classes, n_threads=n_threads,
-        )  # fmt: skip
+        built = start(client, worker.build, loaded, d=d, first=first, classes=classes, n_threads=n_threads)
         return ClusterRows(
             client, built, facts, d, classes, worker_timeout=worker_timeout, owned=owned.pop_all()
         )
@@ -156,23 +152,16 @@ def _load(
             raise ValueError(
                 f"y must name one label file for each of the {len(urls)} files; got {len(labels)}."
             )
-        return list(
-            client.map(
-                worker.load_file, urls, [label] * len(urls), labels, key="prgd-load", pure=False,
-                max_memory=max_memory,
-            )
-        )  # fmt: skip
+        return start(client, worker.load_file, urls, labels, label=label, max_memory=max_memory)
     if max_memory is not None:
         raise ValueError("max_memory is for files. Leave it out: Dask's own partitions lie in memory.")
-    frame = hasattr(data, "to_delayed") and hasattr(data, "columns")
-    blocks = _blocks(data, y, sample_weight)
+    blocks = client.compute(_blocks(data, y, sample_weight))
     names = [f"partition {k}" for k in range(len(blocks))]
-    computed = client.compute(blocks)
-    return list(
-        client.map(
-            worker.read_block, computed, names, key="prgd-load", pure=False, label=label if frame else None
-        )
-    )
+    return start(client, worker.read_block, blocks, names, label=label if _is_frame(data) else None)
+
+
+def _is_frame(data: Any) -> bool:
+    return hasattr(data, "to_delayed") and hasattr(data, "columns")
 
 
 def _expand(paths: Any) -> list[str]:
@@ -201,7 +190,7 @@ def _blocks(data: Any, y: Any, sample_weight: Any) -> list[Any]:
         if y is not None or sample_weight is not None:
             raise ValueError("Delayed blocks hold their labels and weights: delayed((X, y, sample_weight)).")
         return list(data)
-    if hasattr(data, "to_delayed") and hasattr(data, "columns"):
+    if _is_frame(data):
         if y is not None or sample_weight is not None:
             raise ValueError("A data frame holds its labels: name their column with label.")
         return list(data.to_delayed())

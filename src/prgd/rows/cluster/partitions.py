@@ -64,7 +64,7 @@ def naming(name: str) -> Iterator[None]:
         raise type(error)(f"{name}: {error}") from error
 
 
-def load_file(url: str, label: str, labels_url: str | None, max_memory: int | None) -> Loaded:
+def load_file(url: str, labels_url: str | None, label: str, max_memory: int | None) -> Loaded:
     """Read a LIBSVM, Parquet or ``.npy`` file, through fsspec where it is not local.
 
     With ``max_memory`` a local file stays where it is, and every pass reads it in parts.

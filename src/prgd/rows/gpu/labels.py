@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from prgd._types import Array, Signs
 from prgd.rows.gpu.tensors import Tensor
-from prgd.rows.labels import Labels, read_signs, read_weights
+from prgd.rows.labels import Labels, read_weights
 
 if TYPE_CHECKING:
     import torch
@@ -38,7 +38,6 @@ class DeviceLabels(Labels):
 
         if isinstance(sample_weight, torch.Tensor):
             sample_weight = sample_weight.cpu().numpy()
-        weights = read_weights(sample_weight, n)
         if isinstance(y, torch.Tensor):
             if y.device != device:
                 raise ValueError(
@@ -48,10 +47,9 @@ class DeviceLabels(Labels):
                 classes = torch.unique(y)
                 if classes.numel() == 2 and bool(torch.isfinite(classes).all()):
                     signs = torch.where(y == classes[1], 1, -1).to(torch.int8)
-                    return cls(signs, weights, classes.cpu().numpy())
+                    return cls(signs, read_weights(sample_weight, n), classes.cpu().numpy())
             y = y.cpu().numpy()
-        read, found = read_signs(y, n)
-        return cls(torch.from_numpy(read).to(device), weights, found)
+        return cls.of(Labels.read(y, sample_weight, n), device)
 
     @classmethod
     def of(cls, labels: Labels, device: torch.device) -> DeviceLabels:
