@@ -16,15 +16,15 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from prgd.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
+
 SAFE = {"reassoc", "contract", "nsz", "arcp"}
 NEGLIGIBLE = -50.0
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-# Kinds of storage: C-ordered or strided rows, the transpose of Fortran-ordered rows, CSR.
+# The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR.
 ROWS, COLUMNS, CSR = range(3)
-# Columns of one row of the scalar output, as in `prgd.tally`.
 EXPONENTIAL, LOGISTIC = 0, 1  # the codes of `prgd.losses`
-SHIFT, MASS, SLOPE_SHIFT, SLOPE_MASS, MARGIN, COUNT = range(6)
 
 jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, boundscheck=False)
 inline_jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, boundscheck=False, inline="always")
@@ -34,7 +34,7 @@ exact_jit = nb.njit(nogil=True, cache=True)
 
 @exact_jit
 def log_value(m: float) -> float:
-    """Logistic loss: log log(1 + e^-m), exact where the inner logarithm underflows."""
+    """Return log log(1 + e^-m) of the logistic loss, exact if the inner logarithm underflows."""
     if m > 37.0:
         return -m
     if m > 0.0:
@@ -44,7 +44,7 @@ def log_value(m: float) -> float:
 
 @exact_jit
 def log_slope(m: float) -> float:
-    """Logistic loss: log of -l'(m) = 1 / (1 + e^m)."""
+    """Return the logarithm of -l'(m) = 1 / (1 + e^m) of the logistic loss."""
     if m > 0.0:
         return -(m + math.log1p(math.exp(-m)))
     return -math.log1p(math.exp(m))
@@ -97,9 +97,9 @@ def _exp(x: Any, size: int, bits: Any, scale: Any, out: Any) -> None:
 def _absorb_plain(
     m: Any, y: Any, start: int, size: int, out: Any, vector: Any, c: Any, bits: Any, scale: Any
 ) -> bool:
-    """`_absorb` for the exponential loss without weights or classes, the hot case.
+    """Do what `_absorb` does for the exponential loss without weights or classes, the most frequent case.
 
-    Returns whether any row of the block carries weight. Overwrites ``m``.
+    The answer says whether any row of the block carries weight. ``m`` is overwritten.
     """
     margin = m[0]
     for i in range(1, size):
@@ -328,7 +328,7 @@ def tally_slices(
     """Tally slices ``first..last`` of the storage ``A = (kind, X, data, indices, indptr)``.
 
     ``scalars`` has shape (slices, groups, 6) and ``vectors`` (slices, groups, d); with two groups,
-    rows of label +1 and -1 are summed apart. ``s`` is empty where all weights are 1.
+    rows of label +1 and -1 are summed apart. ``s`` is empty if all weights are 1.
     """
     m, c, chosen = np.empty(block), np.empty(block), np.empty(block, np.int64)
     bits = np.empty(block, np.int64)

@@ -12,7 +12,7 @@ from prgd.rows.arrays import ArrayRows, Storage, check_shape, even_bounds
 from prgd.rows.base import register
 from prgd.rows.labels import Labels, frozen
 
-_BLOCK = 16  # rows of a block, so few that the memory never waits for the exponentials
+_BLOCK = 16  # rows of a block: they are so few that the memory never waits for the exponentials
 _COLUMN_BLOCK_BYTES = 2**18  # a block of columns stays in the second-level cache between its two uses
 
 # Dense storage passes these empty arrays in the place of the CSR arrays.
@@ -56,7 +56,7 @@ class DenseRows(ArrayRows):
 
 
 def as_float(X: Any) -> npt.NDArray[Any]:
-    """Return X as native float32 or float64, without a copy where it is that already."""
+    """Return X as native float32 or float64, without a copy if it is that already."""
     X = np.asarray(X)
     if X.dtype == object:
         try:

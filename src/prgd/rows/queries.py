@@ -157,7 +157,7 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
 
 @dataclass(frozen=True, eq=False)
 class Combine(Query[Array]):
-    """Return ``Z^T p`` for weights p given where they are not zero; other rows are not read."""
+    """Return ``Z^T p`` for weights p, given by their non-zero entries; other rows are not read."""
 
     indices: Indices  # ascending
     values: Array

@@ -43,7 +43,7 @@ class ClusterRows(Rows):
     names : list of str
         The partitions: file names, or their number. Those without rows are left out.
     dashboard : str
-        Address of the cluster's dashboard (served where bokeh is installed with the scheduler).
+        Address of the cluster's dashboard (served if bokeh is installed with the scheduler).
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class ClusterRows(Rows):
             future.cancel()
 
     def _count_workers(self) -> int:
-        """Return how many workers the scheduler has; 0 where it does not answer."""
+        """Return how many workers the scheduler has; 0 if the scheduler does not answer."""
         asked = self._client.scheduler.ncores()
         future = asyncio.run_coroutine_threadsafe(asked, self._client.loop.asyncio_loop)
         try:

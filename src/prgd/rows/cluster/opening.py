@@ -272,7 +272,8 @@ def _find_classes(facts: Sequence[Facts]) -> npt.NDArray[Any] | None:
         return None
     labels = sorted(counts, key=lambda label: (-counts[label], str(label)))
     others = (
-        f"{fact.name} has {count} rows with the label {label!r}, and most rows have another one. "
+        f"{fact.name} has {count} rows with the label {label!r}, and most rows have "
+        f"{labels[0]!r} or {labels[1]!r}. "
         for fact in facts
         for label, count in fact.counts.items()
         if label not in labels[:2]

@@ -65,7 +65,7 @@ def naming(name: str) -> Iterator[None]:
 
 
 def load_file(url: str, labels_url: str | None, label: str, max_memory: int | None) -> Loaded:
-    """Read a LIBSVM, Parquet or ``.npy`` file, through fsspec where it is not local.
+    """Read a LIBSVM, Parquet or ``.npy`` file, through fsspec if the file is not local.
 
     With ``max_memory`` a local file stays where it is, and every pass reads it in parts.
     """
@@ -108,7 +108,7 @@ def _is_local(url: str) -> bool:
 
 @contextmanager
 def _local(url: str) -> Iterator[Path]:
-    """Give the path of a file, after copying it to this worker where it lies elsewhere."""
+    """Give the path of a file, after copying the file to this worker if it lies elsewhere."""
     import fsspec.core
 
     files, path = fsspec.core.url_to_fs(url)

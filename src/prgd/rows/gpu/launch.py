@@ -82,7 +82,7 @@ class Kernels:
     ----------
     X : tensor of shape (n, d), its rows contiguous
     signs : tensor of shape (n,), optional
-        Labels as +1 and -1; ``None`` where all are +1.
+        Labels as +1 and -1; ``None`` if all are +1.
     weights : tensor of shape (n,), optional
     """
 

@@ -43,7 +43,7 @@ class TensorRows(LeafRows):
         be on the device of X.
     sample_weight : tensor or array of shape (n,), optional
     device : str or torch.device, optional
-        Where to put X, e.g. ``"cuda"``. Default: where it is.
+        Where to put X, e.g. ``"cuda"``. By default X stays where it is.
 
     Raises
     ------
@@ -80,7 +80,7 @@ class TensorRows(LeafRows):
         self._on_device = lru_cache(maxsize=1)(lambda labels: DeviceLabels.of(labels, self.device))
 
     def _make_kernels(self, labels: DeviceLabels) -> Kernels | None:
-        """Return the kernels for these labels, None where torch must do."""
+        """Return the kernels for these labels, None if torch must do without kernels."""
         if self._sparse is not None or not has_kernels(self._X):
             return None
         signs = None if labels.classes is None else labels.on_device

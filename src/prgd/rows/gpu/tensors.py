@@ -1,4 +1,4 @@
-"""Tensors as rows: what is taken, CSR, and the words for a full device."""
+"""Tensors as rows: the checks of X, products with CSR tensors, and the message for a full device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tensor = Any  # torch.Tensor, which is not imported with prgd
 
 
 def as_tensor(X: Any, device: Any) -> Tensor:
-    """Return X as a floating tensor on a device, without a copy where it is one already."""
+    """Return X as a floating tensor on a device, without a copy if X is one already."""
     import torch
 
     if device is not None:
@@ -43,7 +43,7 @@ def as_tensor(X: Any, device: Any) -> Tensor:
 
 @contextmanager
 def room(X: Tensor, device: Any = None) -> Iterator[None]:
-    """Say how many rows fit, where the device runs out of memory."""
+    """Say how many rows fit if the device runs out of memory."""
     import torch
 
     try:
@@ -92,7 +92,7 @@ class Csr:
         return self._transpose @ c
 
     def norms(self) -> Tensor:
-        """Return the norm of every row, NaN or infinite where an entry is."""
+        """Return the norm of every row, NaN or infinite if an entry of the row is."""
         import torch
 
         crow, values = self._X.crow_indices(), self._X.values()
