@@ -50,19 +50,19 @@ class TallyAt(Query[Tally]):
     def answer(self, rows: LeafRows, labels: Labels) -> Tally:
         """Weigh the margins and combine the rows: two products instead of one pass."""
         s = labels.sample_weight if labels.sample_weight.size else np.ones(rows.n)
-        return Tally(*self.sums(rows.times(self.w), labels.signs, s, rows.combine))
+        scalars, vectors = self.sums(rows.times(self.w), labels.signs, s, rows.combine)
+        return Tally(np.array(scalars), np.array(vectors))
 
     def sums(
         self, products: Any, signs: Any, s: Any, combine: Callable[[Any], Any], xp: ModuleType = np
     ) -> Any:
-        """Return the scalars and vectors of a Tally, from ``<w, x_i>`` and ``combine(c) = X^T c``.
+        """Return the scalars and the vectors of each group, from ``<w, x_i>`` and ``combine(c) = X^T c``.
 
         Arrays are those of ``xp``, which is ``numpy`` or ``torch``; ``s`` are the sample weights.
         """
         groups = [signs > 0, signs < 0] if self.by_class else [signs != 0]
         weighed = [weigh(products * signs, xp.where(group, s, 0.0), self.loss, xp) for group in groups]
-        vectors = [combine(terms * signs) for terms, _ in weighed]
-        return xp.stack([scalars for _, scalars in weighed]), xp.stack(vectors)
+        return [scalars for _, scalars in weighed], [combine(terms * signs) for terms, _ in weighed]
 
     def merge(self, parts: Sequence[Tally]) -> Tally:
         """Merge Tallies."""

@@ -147,7 +147,7 @@ class TensorRows(LeafRows):
             products = times(v)
             s = torch.ones_like(products) if labels.weight_on_device is None else labels.weight_on_device[at]
             sums = query.sums(products, labels.on_device[at], s, combine, torch)
-            parts.append(Tally(*(part.cpu().numpy() for part in sums)))
+            parts.append(Tally(*(np.array([part.cpu().numpy() for part in group]) for group in sums)))
         return merge(parts)
 
     def _products(self) -> Iterator[tuple[slice, Any, Any]]:
