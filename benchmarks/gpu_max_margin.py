@@ -56,7 +56,7 @@ def generate(n: int, d: int, device: str, dtype: torch.dtype, seed: int) -> tupl
     return X, y
 
 
-def recheck(X: torch.Tensor, y: torch.Tensor, result: prgd.MaxMarginResult) -> tuple[float, float]:
+def recheck(X: torch.Tensor, y: torch.Tensor, result: prgd.Result) -> tuple[float, float]:
     """Return both bounds, from the data, coef, intercept and dual weights alone, in float64 chunks."""
     w = torch.from_numpy(result.coef).to(X.device)
     margin = np.inf

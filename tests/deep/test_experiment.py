@@ -121,7 +121,7 @@ def test_merge_writes_small_files_and_the_figure_is_drawn(results, tmp_path, mon
     runs = json.loads(record.read_text())["runs"]
     assert len({json.dumps(run["job"]) for run in runs}) == len(runs)
     monkeypatch.setattr(figure_5b, "_content", lambda name: (tmp_path / name.split("/")[-1]).read_bytes())
-    settings = figure_5b.current()
+    settings = figure_5b.Settings()
     stored = frame(to_csv(figure_5b.compute(settings, "stored")))
     accuracy, training = figure_5b.draw(stored, settings)
     assert [len(accuracy.panels), len(training.panels)] == [2, 4]
@@ -143,7 +143,7 @@ def test_merge_of_part_of_the_runs_is_drawn_too(results, tmp_path, monkeypatch):
             (some.folder / f"{job.name}.{end}").write_bytes(content)
     merge(PLAN, some, tmp_path)
     monkeypatch.setattr(figure_5b, "_content", lambda name: (tmp_path / name.split("/")[-1]).read_bytes())
-    settings = figure_5b.current()
+    settings = figure_5b.Settings()
     stored = frame(to_csv(figure_5b.compute(settings, "stored")))
     assert len(figure_5b.draw(stored, settings)) == 2
     assert figure_5b.tables(stored, settings)

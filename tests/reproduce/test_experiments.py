@@ -173,7 +173,7 @@ STORED = HEAD + "".join(
 
 def _five_b(monkeypatch, content: str):
     monkeypatch.setattr(figure_5b, "_content", lambda name: content.encode())
-    settings = figure_5b.current("stored.csv")
+    settings = figure_5b.Settings("stored.csv")
     return frame(to_csv(figure_5b.compute(settings, "stored"))), settings
 
 
@@ -214,7 +214,7 @@ def test_choose_takes_names_in_any_spelling():
 
 
 def test_the_table_in_the_docs_is_that_of_the_stored_rows():
-    settings = figure_5b.current()
+    settings = figure_5b.Settings()
     results, _ = figure_5b.tables(frame(to_csv(figure_5b.compute(settings, "stored"))), settings)
     docs = (Path(__file__).parents[2] / "docs" / "deep.md").read_text(encoding="utf-8")
     assert len(results.rows) == 9

@@ -93,8 +93,8 @@ def reproduce(
     """Do what `main` says, for experiments given as values."""
     import json
 
-    from prgd.reproduce.facts import facts
     from prgd.reproduce.pool import Job, jobs_of, run_jobs
+    from prgd.reproduce.provenance import facts
     from prgd.reproduce.report import page, static
     from prgd.reproduce.report.interactive import plotly_script
     from prgd.reproduce.report.terminal import print_table, print_verdicts

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from prgd import datasets
-from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
+from prgd.algorithms import NGD, PRGD
 from prgd.algorithms.base import State
 from prgd.certificate import Certificate
 from prgd.claims import Finding, claim
 from prgd.loop import run
 from prgd.problem import Problem
 from prgd.reproduce import figures as fig
-from prgd.reproduce.curves import padded
+from prgd.reproduce.curves import Method, Schedules, methods, padded
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.result import Record
 from prgd.schedules import Every, LiftTo
@@ -71,15 +71,10 @@ def compute(settings: Settings, task: str) -> list[Row]:
         for i, x in enumerate(field.x):
             u, v = field.direction[j, i]
             rows.append({"kind": "field", "x": x, "y": y, "u": u, "v": v, "value": field.velocity[j, i]})
-    from_zero = {
-        "GD": GD(),
-        "NGD": NGD(),
-        "dual acceleration": DualAcceleration(),
-        "game dynamics": GameDynamics(),
-    }
-    for name, algorithm in (from_zero | {"PRGD": prgd}).items():
-        w0 = w_1 if name == "PRGD" else None
-        rows += _path("curve", name, problem, algorithm, w0, settings.long_steps, data.w_star)
+    others = [method for method in methods(Schedules()) if not method.is_warm]
+    for method in (*others, Method("PRGD", prgd, is_warm=True)):
+        w0 = w_1 if method.is_warm else None
+        rows += _path("curve", method.name, problem, method.algorithm, w0, settings.long_steps, data.w_star)
     return padded(rows, COLUMNS)
 
 

@@ -104,10 +104,8 @@ def _candidates(settings: Settings, method: str) -> list[tuple[str, Any, float]]
             for eta in settings.prgd_etas
             for a in settings.powers
         ]
-    kind = {"GD": GD, "NGD": NGD, "dual acceleration": DualAcceleration, "game dynamics": GameDynamics}[
-        method
-    ]
-    return [(f"eta = {eta:g}", kind(eta), eta) for eta in settings.etas]
+    kinds = {"GD": GD, "NGD": NGD, "dual acceleration": DualAcceleration, "game dynamics": GameDynamics}
+    return [(f"eta = {eta:g}", kinds[method](eta), eta) for eta in settings.etas]
 
 
 def _split(settings: Settings, data: Dataset, scaling: str, seed: int) -> list[Row]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from prgd.files import atomic_write
 from prgd.reproduce.experiment import Experiment, Row, settings_of
-from prgd.reproduce.facts import commit, facts
+from prgd.reproduce.provenance import commit, facts
 
 FORMAT = "prgd-rows-1"
 

@@ -183,8 +183,7 @@ def _agree(rows: Any, method: str, quantity: str) -> tuple[int, int, str]:
 def _judge(method: str, quantity: str, rows: Any, settings: Settings) -> Finding:
     """Count the sets on which the fitted model is the theorem's."""
     right, n, constants = _agree(rows, method, quantity)
-    model = THEOREMS[method].model
-    fits = _fits(rows, method, quantity)
+    model, fits = THEOREMS[method].model, _fits(rows, method, quantity)
     # A set on which no model wins clearly is no evidence either way; a wrong winner is.
     wrong = int(((fits.rate != model) & (fits.rate != "undecided")).sum())
     caveat = ""

@@ -93,17 +93,9 @@ def compute(settings: Settings, task: str) -> list[Row]:
                 steps = first.t
                 later = run(problem, method.algorithm, resume=first, stop=2 * steps + 100, record=None)
                 lasting = int(data.gamma_star - later.history.rows[-1].margin <= line.error)
-            rows.append(
-                {
-                    "dataset": line.name,
-                    "error": line.error,
-                    "seed": seed,
-                    "method": method.name,
-                    "warm_up": settings.warm_up if method.is_warm else 0,
-                    "steps": steps,
-                    "lasting": lasting,
-                }
-            )
+            row: Row = {"dataset": line.name, "error": line.error, "seed": seed, "method": method.name}
+            row |= {"warm_up": settings.warm_up if method.is_warm else 0, "steps": steps, "lasting": lasting}
+            rows.append(row)
     return rows
 
 

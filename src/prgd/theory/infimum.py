@@ -93,12 +93,7 @@ def velocity_infimum(
     given = [] if directions is None else [_direction(g, row) for row in np.atleast_2d(directions)]
     V = np.vstack([*given, _starts(g, starts, seed)])
     D, H = cylinder.D1, cylinder.H
-    far, far_v, _ = _search(g, D, H, V, shares=(0.0,))
-    best, v, tau = far, far_v, 0.0
-    if g.n > g.n_support:
-        near, near_v, near_tau = _search(g, D, H, V, shares=(1.0, 0.3, 0.03, 1e-4))
-        if near < far:
-            best, v, tau = near, near_v, near_tau
+    (best, v, tau), far = _worst(g, D, H, V, shares=(1.0, 0.3, 0.03, 1e-4))
     h = H - math.log(tau) / g.delta if tau > 0.0 else math.inf if g.n > g.n_support else H
     return Infimum(best, g.basis @ v, D, h, far, velocity_bound(g, cylinder))
 
@@ -202,19 +197,21 @@ def numerical_constants(
     low, high = 0.0, math.log(g.n) / ((1.0 - share) * rho)
     while high - low > 1e-4 * high:
         middle = 0.5 * (low + high)
-        value, v = _worst(g, middle, V)
+        (value, v, _), _ = _worst(g, middle, 0.0, V, shares=(1.0, 0.3, 0.03))
         V = np.vstack([V, v])
         low, high = (middle, high) if value < share * rho else (low, middle)
     found = velocity_infimum(g, Cylinder(high, 2.0 * high, 0.0), starts=starts, seed=seed)
     return Constants("numerical", high, 0.0, math.log(safety * min(found.value, share * rho)), g.scale)
 
 
-def _worst(g: Geometry, D: float, V: Array) -> tuple[float, Array]:
-    far, v, _ = _search(g, D, 0.0, V, shares=(0.0,))
+def _worst(
+    g: Geometry, D: float, H: float, V: Array, shares: tuple[float, ...]
+) -> tuple[tuple[float, Array, float], float]:
+    """Return the smallest velocity with its v and tau, and the smallest in the limit of infinite height."""
+    far = _search(g, D, H, V, shares=(0.0,))
     if g.n == g.n_support:
-        return far, v
-    near, near_v, _ = _search(g, D, 0.0, V, shares=(1.0, 0.3, 0.03))
-    return (far, v) if far <= near else (near, near_v)
+        return far, far[0]
+    return min(far, _search(g, D, H, V, shares), key=lambda found: found[0]), far[0]
 
 
 def _direction(g: Geometry, v: Array) -> Array:

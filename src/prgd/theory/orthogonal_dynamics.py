@@ -252,7 +252,8 @@ def follow(
         raise ValueError(
             f"The problem has {problem.n} rows of {problem.d} columns, the target {g.n} of {g.Z.shape[1]}."
         )
-    W, t_seen = iterates(problem, algorithm, times, w0), np.array(times, dtype=np.float64)
+    W = iterates(problem, algorithm, times, w0)
+    t_seen = np.array(times[: len(W)], dtype=np.float64)  # A run that diverges does not reach every time.
     along, off = decompose(W, g.reference.w_star)
     gd_distance = np.full(t_seen.size, math.nan)
     if isinstance(algorithm, GD) and not g.degenerate:

@@ -76,25 +76,14 @@ def runs_table(max_phases: int = 1000) -> str:
         label = name
         for kind in KINDS:
             found = theorem_run(data, kind, max_phases=max_phases)
-            checks = found.statements.items()
+            checks, rate = found.statements.items(), found.guaranteed_rate
             printed = [name for name, statement in checks if not statement.printed]
             corrected = [name for name, statement in checks if not statement.corrected]
-            rate = found.guaranteed_rate
-            rows.append(
-                [
-                    label,
-                    kind,
-                    str(found.warm_up_steps),
-                    str(len(found.phases)),
-                    f"{found.phases[-1].error:.1e}" if found.phases else "-",
-                    f"{1.0 / rate:.1e}" if rate > 0.0 else "inf",
-                    *(
-                        ", ".join(names) or ("none" if found.phases else "-")
-                        for names in (printed, corrected)
-                    ),
-                    found.ending,
-                ]
-            )
+            fails = [", ".join(some) or ("none" if found.phases else "-") for some in (printed, corrected)]
+            error = f"{found.phases[-1].error:.1e}" if found.phases else "-"
+            promised = f"{1.0 / rate:.1e}" if rate > 0.0 else "inf"
+            counts = [str(found.warm_up_steps), str(len(found.phases))]
+            rows.append([label, kind, *counts, error, promised, *fails, found.ending])
             label = ""
     head = ["data", "constants", "warm-up", "phases", "error", "promised steps for a factor e"]
     return _markdown([*head, "fail as printed", "fail as corrected", "ending"], rows)

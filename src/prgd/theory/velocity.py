@@ -178,7 +178,10 @@ def centripetal_velocities(data: Any, W: Any, w_star: Any) -> Array:
     """
     Z = signed_rows(data)
     W = np.atleast_2d(np.asarray(W, dtype=np.float64))
-    _check_width(Z, W.shape[-1])
+    if W.shape[-1] != Z.shape[1]:
+        raise ValueError(
+            f"w must have {Z.shape[1]} entries, one for each column of the rows; got {W.shape[-1]}."
+        )
     _, off = decompose(W, w_star)
     length = np.linalg.norm(off, axis=1)
     is_off = length > ON_THE_RAY * np.linalg.norm(W, axis=1)
@@ -298,8 +301,3 @@ def _mean_rows(Z: Array, W: Array) -> Array:
     p = np.exp(exponent - exponent.max(axis=1, keepdims=True))
     mean: Array = (p / p.sum(axis=1, keepdims=True)) @ Z
     return mean
-
-
-def _check_width(Z: Array, d: int) -> None:
-    if Z.shape[1] != d:
-        raise ValueError(f"w must have {Z.shape[1]} entries, one for each column of the rows; got {d}.")

@@ -46,51 +46,32 @@ def _text(text: str) -> str:
     return escape(pretty(text), quote=False)
 
 
+def _scatter(mark: Any, mode: str, x: Any, y: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "scatter", "mode": mode, "x": x, "y": y} | more | _named(mark)
+
+
 def _line(mark: Line) -> dict[str, Any]:
     marker = {"symbol": mark.style.marker, "size": 7, "color": mark.style.colour, "maxdisplayed": 9}
     if mark.style.marker == "x":
         marker["symbol"] = "x-thin-open"
-    return {
-        "type": "scatter",
-        "mode": "lines+markers" if mark.has_markers else "lines",
-        "x": mark.x,
-        "y": mark.y,
-        "line": {"color": mark.style.colour, "dash": mark.style.dash, "width": mark.width},
-        **({"marker": marker} if mark.has_markers else {"hoverinfo": "name"}),
-        **_named(mark),
-    }
+    line = {"color": mark.style.colour, "dash": mark.style.dash, "width": mark.width}
+    if not mark.has_markers:
+        return _scatter(mark, "lines", mark.x, mark.y, line=line, hoverinfo="name")
+    return _scatter(mark, "lines+markers", mark.x, mark.y, line=line, marker=marker)
 
 
 def _band(mark: Band) -> dict[str, Any]:
     x, low, high = (np.asarray(part, dtype=float) for part in (mark.x, mark.low, mark.high))
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": np.concatenate([x, x[::-1]]),
-        "y": np.concatenate([high, low[::-1]]),
-        "fill": "toself",
-        "fillcolor": _faint(mark.style.colour),
-        "line": {"width": 0},
-        "hoverinfo": "skip",
-        **_named(mark),
-    }
-
-
-def _faint(colour: str, alpha: float = 0.15) -> str:
-    red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
-    return f"rgba({red},{green},{blue},{alpha})"
+    red, green, blue = (int(mark.style.colour[k : k + 2], 16) for k in (1, 3, 5))
+    look = {"fill": "toself", "line": {"width": 0}, "hoverinfo": "skip"}
+    look["fillcolor"] = f"rgba({red},{green},{blue},0.15)"
+    return _scatter(mark, "lines", np.concatenate([x, x[::-1]]), np.concatenate([high, low[::-1]]), **look)
 
 
 def _points(mark: Points) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": mark.x,
-        "y": mark.y,
-        "marker": {"symbol": mark.style.marker, "size": mark.size, "color": mark.style.colour},
-        **({"text": [_text(text) for text in mark.text]} if mark.text else {}),
-        **_named(mark),
-    }
+    marker = {"symbol": mark.style.marker, "size": mark.size, "color": mark.style.colour}
+    text = {"text": [_text(text) for text in mark.text]} if mark.text else {}
+    return _scatter(mark, "markers", mark.x, mark.y, marker=marker, **text)
 
 
 def _arrows(mark: Arrows) -> dict[str, Any]:
@@ -104,16 +85,8 @@ def _arrows(mark: Arrows) -> dict[str, Any]:
     tip, tail = middle + half, middle - half
     points = [tail, tip, tip - 0.6 * half + side, tip, tip - 0.6 * half - side, np.full_like(tip, np.nan)]
     strokes = np.stack(points, axis=1).reshape(-1, 2) * scale
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": strokes[:, 0],
-        "y": strokes[:, 1],
-        "line": {"color": mark.style.colour, "width": 1},
-        "opacity": 0.8,
-        "hoverinfo": "skip",
-        **_named(mark),
-    }
+    look = {"line": {"color": mark.style.colour, "width": 1}, "opacity": 0.8, "hoverinfo": "skip"}
+    return _scatter(mark, "lines", strokes[:, 0], strokes[:, 1], **look)
 
 
 def _spacing(values: Any) -> float:
@@ -206,17 +179,8 @@ def _layout(panel: Panel) -> dict[str, Any]:
     if panel.is_equal:
         layout["yaxis"] |= {"scaleanchor": "x", "scaleratio": 1, "constrain": "domain"}
         layout["xaxis"]["constrain"] = "domain"
-    layout["annotations"] = [
-        {
-            "x": n.x,
-            "y": n.y,
-            "text": _text(n.text),
-            "showarrow": False,
-            "xanchor": "left",
-            "font": {"size": 11},
-        }
-        for n in panel.notes
-    ]
+    look = {"showarrow": False, "xanchor": "left", "font": {"size": 11}}
+    layout["annotations"] = [{"x": n.x, "y": n.y, "text": _text(n.text)} | look for n in panel.notes]
     return layout
 
 

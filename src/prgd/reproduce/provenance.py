@@ -1,4 +1,4 @@
-"""What another person needs to get the same rows: versions, machine, commit."""
+"""The versions, machine and commit that somebody needs to compute the same rows."""
 
 from __future__ import annotations
 

@@ -1,0 +1,32 @@
+"""One registry: theory and experiments fill it, and a verdict carries its words, sign and colour."""
+
+from __future__ import annotations
+
+from prgd.claims import Verdict, registered, summary
+from prgd.cli.claims import all_claims, run_claims
+from prgd.reproduce.experiment import experiments
+
+
+def test_every_claim_about_an_experiment_names_one_that_exists():
+    names = {claim.experiment for claim in all_claims().values() if claim.experiment}
+    assert names <= set(experiments())
+    assert all(claim.experiment for claim in all_claims().values() if claim.needs_rows)
+
+
+def test_every_experiment_has_a_claim():
+    all_claims()
+    for e in experiments().values():
+        assert registered((e.name, e.rows_name))
+
+
+def test_a_claim_without_rows_is_not_run(tmp_path, capsys):
+    (claim,) = run_claims(["table-2-gd"], report=tmp_path)
+    assert claim.verdict is Verdict.NOT_RUN
+    assert "prgd reproduce --only table-2" in capsys.readouterr().out
+    assert "decided" not in summary([claim])
+    assert summary([claim]).endswith("1 not yet run")
+
+
+def test_a_verdict_is_found_by_its_words():
+    assert all(Verdict.of(str(verdict)) is verdict for verdict in Verdict)
+    assert len({verdict.sign for verdict in Verdict}) == len(Verdict)
