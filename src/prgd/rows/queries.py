@@ -90,7 +90,7 @@ class MarginsAt(Query[Array]):
     w: Array
 
     def answer(self, rows: LeafRows, labels: Labels) -> Array:
-        """Multiply."""
+        """Multiply the rows by w."""
         return rows.times(self.w) * labels.signs
 
     def merge(self, parts: Sequence[Array]) -> Array:
@@ -117,7 +117,7 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
         return replace(self, without=self.without[mine] - at.start, first=self.first + at.start)
 
     def answer(self, rows: LeafRows, labels: Labels) -> tuple[Smallest, ...]:
-        """Pick from all margins."""
+        """Pick the answer from the margins of all rows."""
         return self.pick(MarginsAt(self.w).answer(rows, labels), labels)
 
     def pick(self, margins: Array, labels: Labels) -> tuple[Smallest, ...]:
@@ -179,13 +179,13 @@ class Combine(Query[Array]):
         return bool(mine.stop > mine.start)
 
     def answer(self, rows: LeafRows, labels: Labels) -> Array:
-        """Multiply."""
+        """Combine the rows that carry weight."""
         c = np.zeros(rows.n)
         c[self.indices] = self.values * labels.at(self.indices)
         return rows.combine(c)
 
     def merge(self, parts: Sequence[Array]) -> Array:
-        """Add."""
+        """Add the sums of the parts."""
         return np.asarray(np.sum(parts, axis=0))
 
 

@@ -104,7 +104,7 @@ class ClusterRows(Rows):
         from distributed.comm.core import CommClosedError
 
         address = self._client.scheduler.address
-        # Two classes of one name: a future was cancelled, for instance because the scheduler forgot it.
+        # Two classes have one name. Both say that a future was cancelled, e.g. as the scheduler forgot it.
         cancelled = (concurrent.futures.CancelledError, asyncio.CancelledError)
         try:
             yield

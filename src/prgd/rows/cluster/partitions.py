@@ -184,7 +184,7 @@ def _text(source: Source) -> CachedCSR | None:
     return source.csr if isinstance(source, CsrSource) and isinstance(source.csr, CachedCSR) else None
 
 
-# What the driver asks of each partition
+# The driver calls the functions below on each partition.
 
 
 def answer(partition: Rows, at: slice, labels: Labels | None, query: Query[Any]) -> Any:

@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from math import gcd
 from typing import Any
 
+import torch
+
 from prgd.losses import LOGISTIC, Loss
 from prgd.rows.gpu.tensors import Tensor
 
@@ -87,8 +89,6 @@ class Kernels:
     """
 
     def __init__(self, X: Tensor, signs: Tensor | None, weights: Tensor | None) -> None:
-        import torch
-
         self.n, self.d = X.shape
         self._signs, self._weights = signs, weights
         self._is_double = X.dtype == torch.float64
@@ -103,8 +103,6 @@ class Kernels:
     @cached_property
     def _words(self) -> Tensor:
         """Signs for the kernels: one bit a row."""
-        import torch
-
         device = self.loads.device
         if self._signs is None:
             return torch.zeros(1, dtype=torch.int32, device=device)
@@ -120,7 +118,6 @@ class Kernels:
 
         ``wide`` takes the products with w in float64.
         """
-        import torch
         import triton
         import triton.language as tl
 
@@ -148,7 +145,6 @@ class Kernels:
 
     def margins(self, w: Tensor) -> Tensor:
         """Enqueue all margins ``<w, z_i>``, in float64."""
-        import torch
         import triton.language as tl
 
         from prgd.rows.gpu import _triton
@@ -161,8 +157,6 @@ class Kernels:
         return out
 
     def _programs(self, plan: Plan) -> int:
-        import torch
-
         processors, tiles = 4, -(-int(self.n) // (plan.steps * plan.slots))
         if self.loads.is_cuda:
             processors = torch.cuda.get_device_properties(self.loads.device).multi_processor_count

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from prgd._types import Array, Indices
 from prgd.norms import norm
@@ -64,8 +65,6 @@ class TensorRows(LeafRows):
     """
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None, *, device: Any = None) -> None:
-        import torch
-
         X = as_tensor(X, device)
         self.n, self.d = check_shape(X.shape)
         self.device: torch.device = X.device
@@ -99,8 +98,6 @@ class TensorRows(LeafRows):
 
     @cached_property
     def _measured(self) -> Measurement:
-        import torch
-
         if self._sparse is not None:
             norms = self._sparse.norms()
             check_finite(norms, 0, self._sparse.locate)
@@ -134,14 +131,10 @@ class TensorRows(LeafRows):
         return Tally(np.column_stack([found[:, :5], counts]), found[:, 5:])
 
     def _send(self, v: npt.NDArray[Any]) -> Tensor:
-        import torch
-
         return torch.from_numpy(np.array(v)).to(self.device)
 
     def _tally_by_products(self, query: TallyAt, labels: DeviceLabels) -> Tally:
         """Return the Tally by two products in float64, part by part."""
-        import torch
-
         parts, v = [], self._send(query.w)
         for at, times, combine in self._products():
             products = times(v)
@@ -161,8 +154,6 @@ class TensorRows(LeafRows):
 
     def _device_margins(self, w: Array, labels: DeviceLabels) -> Tensor:
         """Return all margins in float64, on the device."""
-        import torch
-
         v, kernels = self._send(w), self._kernels_of(labels)
         if kernels is not None:
             return kernels.margins(v)
@@ -176,8 +167,6 @@ class TensorRows(LeafRows):
 
     def _smallest(self, query: SmallestAt, labels: DeviceLabels) -> tuple[Smallest, ...]:
         """Only the rows that are asked for leave the device."""
-        import torch
-
         margins, signs = self._device_margins(query.w, labels), labels.on_device
         groups = [signs > 0, signs < 0] if query.by_class else [None]
         sides = [margins if g is None else torch.where(g, margins, torch.inf) for g in groups]
