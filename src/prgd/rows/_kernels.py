@@ -16,14 +16,13 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from prgd.rows.arrays import COLUMNS, ROWS
 from prgd.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 SAFE = {"reassoc", "contract", "nsz", "arcp"}
 NEGLIGIBLE = -50.0
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-# The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR.
-ROWS, COLUMNS, CSR = range(3)
 EXPONENTIAL, LOGISTIC = 0, 1  # the codes of `prgd.losses`
 
 jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, boundscheck=False)

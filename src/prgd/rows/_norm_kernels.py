@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from prgd.rows._kernels import CSR, ROWS, exact_jit, jit
+from prgd.rows._kernels import exact_jit, jit
+from prgd.rows.arrays import CSR, ROWS
 
 MAX_FLOAT = 1.7976931348623157e308
 FAR = 2.0**600  # a power of two, so that scaling by it is exact

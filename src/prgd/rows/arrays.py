@@ -20,6 +20,8 @@ from prgd.threads import default_threads, each
 # of threads, so that results are bit-identical on any machine with the same instruction set.
 SLICE_BYTES = 2**21
 MAX_SLICES = 64
+# The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR.
+ROWS, COLUMNS, CSR = range(3)
 
 
 @dataclass(frozen=True)

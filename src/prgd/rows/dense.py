@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
-from prgd.rows.arrays import ArrayRows, Storage, check_shape, even_bounds
+from prgd.rows.arrays import COLUMNS, ROWS, ArrayRows, Storage, check_shape, even_bounds
 from prgd.rows.base import register
 from prgd.rows.labels import Labels, frozen
 
@@ -72,15 +72,13 @@ def as_float(X: Any) -> npt.NDArray[Any]:
 
 def dense_storage(X: npt.NDArray[Any]) -> Storage:
     """Describe an array to the kernels."""
-    from prgd.rows import _kernels
-
     n, d = X.shape
     by_columns = X.flags.f_contiguous and not X.flags.c_contiguous
     if by_columns:
         block = max(_BLOCK, min(_COLUMN_BLOCK_BYTES // (X.itemsize * d), 1024) // 8 * 8)
-        kind, stored = _kernels.COLUMNS, frozen(X.T)
+        kind, stored = COLUMNS, frozen(X.T)
     else:
-        block, kind, stored = _BLOCK, _kernels.ROWS, frozen(X)
+        block, kind, stored = _BLOCK, ROWS, frozen(X)
 
     def locate(row: int) -> int:
         return int(np.argmin(np.isfinite(X[row])))
