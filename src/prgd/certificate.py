@@ -12,7 +12,7 @@ from prgd._types import Array, Indices
 
 @dataclass(frozen=True, eq=False)
 class DualWeights:
-    """Weights p on the simplex, given where they are positive (``indices`` ascending)."""
+    """Weights p on the simplex, given by their positive entries (``indices`` ascending)."""
 
     indices: Indices
     values: Array

@@ -138,11 +138,8 @@ def _begin(
         return algorithm.init(problem, w), Certificate(), History(window=rule.window)
     if w0 is not None:
         raise ValueError("Give w0 or resume, not both: a resumed run goes on from its own w.")
-    for name, saved, given in (
-        ("algorithm", resume.algorithm, repr(algorithm)),
-        ("problem", resume.problem, repr(problem)),
-    ):
-        if saved != given:
+    for name, given in (("algorithm", repr(algorithm)), ("problem", repr(problem))):
+        if (saved := getattr(resume, name)) != given:
             raise ValueError(f"This result belongs to another {name}: {saved}; got {given}.")
     state = algorithm.state_type(at=problem.at(resume.w), **resume.state)
     # The last row may be off the recording grid: it only shows the end of that part. The last gap is that

@@ -68,7 +68,7 @@ class Logistic(Loss):
     code: ClassVar[int] = 1
 
     def log_value(self, m: Any, xp: ModuleType = np) -> Any:
-        """Return ``log log(1 + e^-m)``, which is -m where the inner logarithm would underflow."""
+        """Return ``log log(1 + e^-m)``, which is -m if the inner logarithm would underflow."""
         inner = xp.logaddexp(xp.zeros_like(m), -xp.clip(m, None, _FAR))
         return xp.where(m > _FAR, -m, xp.log(inner))
 

@@ -21,7 +21,7 @@ _SMALL, _LARGE = sys.float_info.min / sys.float_info.epsilon, sys.float_info.max
 
 
 def norm(v: Array) -> float:
-    """Return the Euclidean norm, by a scaled sum where ``v.v`` would leave the floating range.
+    """Return the Euclidean norm, by a scaled sum if ``v.v`` would leave the floating range.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from prgd.rows.blocks import times_signs
 from prgd.rows.queries import Smallest
 from prgd.tally import Tally
 
-Scale = Literal["max", "none"]
 NO_ROWS: Indices = np.empty(0, np.int64)
 
 
@@ -73,7 +72,7 @@ class Evaluation:
 
     @property
     def gradient(self) -> Array:
-        r""":math:`\nabla L(w)`; it underflows to 0 where L does, at margins above 745."""
+        r""":math:`\nabla L(w)`; it underflows to 0 if L does, at margins above 745."""
         value = math.exp(self.log_loss) if self.log_loss < 709.0 else math.inf
         return value * self.normalized_gradient
 
@@ -216,7 +215,7 @@ class Problem:
         return self.rows.ask(query, self.labels)
 
     def at(self, w: Any) -> Evaluation:
-        """Return the Evaluation at ``w``, by one pass; nothing is kept, who needs it again holds it."""
+        """Return the Evaluation at ``w``, by one pass; the problem keeps nothing, so a caller holds it."""
         if not (isinstance(w, np.ndarray) and w.dtype == np.float64 and not w.flags.writeable):
             w = np.array(w, dtype=np.float64)
             w.flags.writeable = False

@@ -23,6 +23,13 @@ from prgd.norms import norm
 from prgd.problem import Problem
 
 FORMAT = "prgd-result-2"
+_JSON_FIELDS = (
+    "t",
+    "n",
+    "fit_intercept",
+    "algorithm",
+    "problem",
+)  # fields that are saved as text
 
 
 class Status(Enum):
@@ -218,13 +225,12 @@ class Result:
         the stated ones to rounding.
         """
         problem = Problem(X, y, fit_intercept=self.fit_intercept)
-        signs, length = problem.labels.signs, norm(self.coef)
+        length, p = norm(self.coef), self._dual_weights_over(problem)
         margins = problem.margins(self.coef, self.intercept)
-        p = self._dual_weights_over(problem)
         margin = float(margins.min()) / length if length > 0.0 else 0.0
         found = Certificate(margin, norm(problem.combine(p)), self.coef, self.intercept)
         slack = 1e-9 * found.upper + 64 * np.finfo(np.float64).eps * problem.max_norm
-        groups = [signs > 0, signs < 0] if self.fit_intercept else [slice(None)]
+        groups = problem.labels.groups(self.fit_intercept)
         in_simplex = p.min() >= 0.0 and all(abs(p[g].sum() * len(groups) - 1.0) < 1e-12 for g in groups)
         agrees = abs(margin - self.margin) <= slack and abs(found.upper - self.upper_bound) <= slack
         return Check(found, bool(in_simplex and agrees))
@@ -260,11 +266,7 @@ def _to_arrays(result: Result) -> dict[str, Any]:
     meta = {
         "format": FORMAT,
         "status": result.status.name,
-        "t": result.t,
-        "n": result.n,
-        "fit_intercept": result.fit_intercept,
-        "algorithm": result.algorithm,
-        "problem": result.problem,
+        **{name: getattr(result, name) for name in _JSON_FIELDS},
         "columns": history.columns,
         "state": {k: _to_text(v) for k, v in scalars.items()},
     }
@@ -304,16 +306,12 @@ def _from_arrays(arrays: dict[str, Any]) -> Result:
     return Result(
         w=arrays["w"],
         status=Status[meta["status"]],
-        t=meta["t"],
         certificate=Certificate(lower, upper, arrays.get("w_lower"), intercept, p, arrays.get("w_upper")),
         history=History(rows, meta["columns"], gaps, window=max(len(gaps) - 1, 0)),
         passes=passes,
         state=state,
-        algorithm=meta["algorithm"],
-        problem=meta["problem"],
-        n=meta["n"],
-        fit_intercept=meta["fit_intercept"],
         classes=arrays.get("classes"),
+        **{name: meta[name] for name in _JSON_FIELDS},
     )
 
 

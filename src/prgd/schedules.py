@@ -1,7 +1,7 @@
 """Radii R_k and times T_k of Algorithm 1, as frozen values whose repr is the whole configuration.
 
 Radii come in two kinds. A `Radius` is a formula of ``(k, R_0)`` and serves the core and the deep optimizers
-alike; it works elementwise where R_0 is an array or a tensor. A `StateRadius` also reads the iterate, through
+alike; it works elementwise if R_0 is an array or a tensor. A `StateRadius` also reads the iterate, through
 the `Evaluation` at which phase k begins, so the deep optimizers refuse it. A time is called with ``k`` and
 returns the absolute step of the k-th rescaling: an integer, from ``T(0) = 0`` on, strictly increasing.
 """
@@ -32,11 +32,11 @@ class Radius:
     """The radius of phase k as a formula of k and the first norm R_0."""
 
     def __call__(self, k: int, R_0: Any) -> Any:
-        """Return R_k; elementwise where R_0 is an array or a tensor."""
+        """Return R_k; elementwise if R_0 is an array or a tensor."""
         raise NotImplementedError
 
     def at(self, k: int, R_0: float, at: Evaluation) -> float:
-        """Return R_k for a phase that begins at ``at``; a formula does not look at it."""
+        """Return R_k for a phase that begins at ``at``; a formula does not use the Evaluation."""
         return float(self(k, R_0))
 
 
@@ -187,7 +187,7 @@ class LiftTo(StateRadius):
         object.__setattr__(self, "w_star", w_star / norm(w_star))
 
     def at(self, k: int, R_0: float, at: Evaluation) -> float:
-        """Return R_k, capped at 1e200 where w has reached the ray to rounding."""
+        """Return R_k, capped at 1e200 if w has reached the ray to rounding."""
         w = at.w
         off_ray = norm(w - float(w @ self.w_star) * self.w_star)
         return min(self.D * norm(w) / off_ray, MAX_RADIUS) if off_ray > 0.0 else MAX_RADIUS
@@ -206,7 +206,7 @@ class Every:
     steps: int = 5
 
     def __post_init__(self) -> None:
-        # a phase of one step only rescales: w would never turn
+        # A phase of one step only rescales, so w would never turn.
         check_integer("steps of Every", self.steps, minimum=2)
 
     def __call__(self, k: int) -> int:

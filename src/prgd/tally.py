@@ -93,12 +93,12 @@ def merge_slices(scalars: Array, vectors: Array) -> Tally:
     if len(scalars) == 1:
         return Tally(scalars[0], vectors[0])
     merged = np.empty(scalars.shape[1:])
-    shift, factors = _factors(scalars[:, :, SHIFT])
-    merged[:, SHIFT], merged[:, MASS] = shift, (factors * scalars[:, :, MASS]).sum(axis=0)
-    shift, factors = _factors(scalars[:, :, SLOPE_SHIFT])
-    merged[:, SLOPE_SHIFT], merged[:, SLOPE_MASS] = shift, (factors * scalars[:, :, SLOPE_MASS]).sum(axis=0)
+    for shift, mass in ((SHIFT, MASS), (SLOPE_SHIFT, SLOPE_MASS)):
+        merged[:, shift], factors = _factors(scalars[:, :, shift])
+        merged[:, mass] = (factors * scalars[:, :, mass]).sum(axis=0)
     merged[:, MARGIN], merged[:, COUNT] = scalars[:, :, MARGIN].min(axis=0), scalars[:, :, COUNT].sum(axis=0)
-    # Slice by slice and in place: with many columns the vectors are most of the memory of a pass.
+    # The vectors have the factors of the slopes. They are added slice by slice and in place, since with many
+    # columns they are most of the memory of a pass.
     total = np.zeros(vectors.shape[1:])
     for factor, vector in zip(factors, vectors, strict=True):
         if factor.any():

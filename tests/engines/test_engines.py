@@ -207,7 +207,7 @@ def test_every_algorithm_certifies_the_known_margin(name, set_name):
     assert c.lower <= data.gamma_star * (1 + 1e-12)
     assert c.upper >= data.gamma_star * (1 - 1e-12)
     assert c.gap <= entry.gap
-    assert problem.at(c.w_lower).gamma == pytest.approx(c.lower, rel=1e-14)
+    assert problem.at(c.w).gamma == pytest.approx(c.lower, rel=1e-14)
 
 
 @pytest.mark.parametrize("engine", grid.ENGINES)

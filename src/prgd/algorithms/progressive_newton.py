@@ -49,7 +49,7 @@ class ProgressiveNewton:
     .. math:: F_\lambda(w) = \log \sum_i e^{-\langle w, z_i \rangle} + \frac{\lambda}{2} \|w\|^2,
         \qquad w(\lambda) = \frac{\gamma^* w^*}{\lambda} + c + o(1)
 
-    (minimised over the intercept where there is one). At its minimiser ``Z^T p = lam w``: the direction
+    (minimised over the intercept if there is one). At its minimiser ``Z^T p = lam w``: the direction
     has converged at this radius. Then lam is divided by rho, and to leading order the path asks
     for the progressive rescaling of Algorithm 1, w times rho. Only c must not be multiplied, so
     the first Newton step of a phase corrects the rescaling by one linear system,
@@ -62,7 +62,7 @@ class ProgressiveNewton:
     direction has not converged) is about ``(||grad F|| / lam ||w||)^2 / 2``, so at most half of the second.
 
     Systems are solved by conjugate gradients on the active rows, those with a margin within 28 of the
-    smallest. They are found by one pass when a phase begins, and again where the tally of a step shows
+    smallest. They are found by one pass when a phase begins, and again if the tally of a step shows
     weight elsewhere; otherwise a step costs the one pass that certifies it. The line search compares
     gradients, not values, so it works down to the rounding floor, and tries on the active rows first.
 
@@ -74,7 +74,7 @@ class ProgressiveNewton:
 
     Notes
     -----
-    The path starts at ``lam = 1 / problem.unit``, or at ``||Z^T p|| / ||w0||`` where w0 points along its own
+    The path starts at ``lam = 1 / problem.unit``, or at ``||Z^T p|| / ||w0||`` if w0 points along its own
     ``Z^T p`` (a cosine above 0.9); any other w0 is shortened to ``sqrt(problem.unit)``, since few rows would
     carry weight at a long one and Newton's steps would see the others too late. The path ends (`is_done`)
     where the rounding of the margins hides the gradient, near ``lam = 1e-14 / problem.unit``;
@@ -104,7 +104,7 @@ class ProgressiveNewton:
         check_positive("eta", self.eta)
 
     def init(self, problem: Problem, w0: Array) -> ProgressiveNewtonState:
-        """Start at ``w0`` where it is on the path, else at its direction and the first penalty."""
+        """Start at ``w0`` if it is on the path, else at its direction and the first penalty."""
         if problem.loss != EXPONENTIAL:
             raise ValueError(
                 "ProgressiveNewton needs loss='exponential': log L is convex there; "

@@ -20,7 +20,7 @@ from prgd.maxmargin import Round
 from prgd.progress import progress_line
 from prgd.result import Result, Status
 from prgd.rows import Rows
-from prgd.rows.readers.sources import load_npy
+from prgd.rows.readers.file_kinds import load_npy
 
 Start = Annotated[
     Path | None,

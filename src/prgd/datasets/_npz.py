@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from prgd.datasets._cells import Labels, Wanted, as_floats, as_labels, check_finite
 from prgd.rows.arrays import check_shape
-from prgd.rows.readers.sources import load_npy
+from prgd.rows.readers.file_kinds import load_npy
 
 CSR_KEYS = {"data", "indices", "indptr", "shape"}
 

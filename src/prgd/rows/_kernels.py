@@ -16,27 +16,24 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from prgd.rows.arrays import COLUMNS, ROWS
+from prgd.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
+
 SAFE = {"reassoc", "contract", "nsz", "arcp"}
 NEGLIGIBLE = -50.0
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-# Kinds of storage: C-ordered or strided rows, the transpose of Fortran-ordered rows, CSR.
-ROWS, COLUMNS, CSR = range(3)
-MAX_FLOAT = 1.7976931348623157e308
-FAR = 2.0**600
-# Columns of one row of the scalar output, as in `prgd.tally`.
 EXPONENTIAL, LOGISTIC = 0, 1  # the codes of `prgd.losses`
-SHIFT, MASS, SLOPE_SHIFT, SLOPE_MASS, MARGIN, COUNT = range(6)
 
-_jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, boundscheck=False)
-_inline = nb.njit(nogil=True, cache=True, fastmath=SAFE, boundscheck=False, inline="always")
-_vector = nb.njit(nogil=True, cache=True, fastmath={"contract"})
-_exact = nb.njit(nogil=True, cache=True)
+jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, boundscheck=False)
+inline_jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, boundscheck=False, inline="always")
+vector_jit = nb.njit(nogil=True, cache=True, fastmath={"contract"})
+exact_jit = nb.njit(nogil=True, cache=True)
 
 
-@_exact
+@exact_jit
 def log_value(m: float) -> float:
-    """Logistic loss: log log(1 + e^-m), exact where the inner logarithm underflows."""
+    """Return log log(1 + e^-m) of the logistic loss, exact if the inner logarithm underflows."""
     if m > 37.0:
         return -m
     if m > 0.0:
@@ -44,15 +41,15 @@ def log_value(m: float) -> float:
     return math.log(-m + math.log1p(math.exp(m)))
 
 
-@_exact
+@exact_jit
 def log_slope(m: float) -> float:
-    """Logistic loss: log of -l'(m) = 1 / (1 + e^m)."""
+    """Return the logarithm of -l'(m) = 1 / (1 + e^m) of the logistic loss."""
     if m > 0.0:
         return -(m + math.log1p(math.exp(-m)))
     return -math.log1p(math.exp(m))
 
 
-@_exact
+@exact_jit
 def _grow(out: Any, vector: Any, shift: float, slope_shift: float) -> None:
     """Move the sums of one group to larger shifts."""
     if shift > out[SHIFT]:
@@ -66,7 +63,7 @@ def _grow(out: Any, vector: Any, shift: float, slope_shift: float) -> None:
             vector[j] *= factor
 
 
-@_vector
+@vector_jit
 def _exp(x: Any, size: int, bits: Any, scale: Any, out: Any) -> None:
     """Write e^x for x in [-700, 0], to 2 units in the last place, in a loop that compilers vectorise.
 
@@ -95,13 +92,13 @@ def _exp(x: Any, size: int, bits: Any, scale: Any, out: Any) -> None:
         out[i] *= scale[i]
 
 
-@_vector
+@vector_jit
 def _absorb_plain(
     m: Any, y: Any, start: int, size: int, out: Any, vector: Any, c: Any, bits: Any, scale: Any
 ) -> bool:
-    """`_absorb` for the exponential loss without weights or classes, the hot case.
+    """Do what `_absorb` does for the exponential loss without weights or classes, the most frequent case.
 
-    Returns whether any row of the block carries weight. Overwrites ``m``.
+    The answer says whether any row of the block carries weight. ``m`` is overwritten.
     """
     margin = m[0]
     for i in range(1, size):
@@ -124,7 +121,7 @@ def _absorb_plain(
     return True
 
 
-@_exact
+@exact_jit
 def _absorb(
     m: Any,
     y: Any,
@@ -166,7 +163,7 @@ def _absorb(
                 c[i] = p * y[start + i]
 
 
-@_exact
+@exact_jit
 def _choose(c: Any, y: Any, start: int, size: int, group: int, groups: int, chosen: Any) -> int:
     """List the rows of this block and group that carry weight; return how many."""
     count = 0
@@ -177,7 +174,7 @@ def _choose(c: Any, y: Any, start: int, size: int, group: int, groups: int, chos
     return count
 
 
-@_exact
+@exact_jit
 def _begin(scalars: Any, vectors: Any) -> None:
     for g in range(scalars.shape[0]):
         scalars[g, SHIFT] = scalars[g, SLOPE_SHIFT] = -np.inf
@@ -186,14 +183,14 @@ def _begin(scalars: Any, vectors: Any) -> None:
     vectors[:] = 0.0
 
 
-@_exact
+@exact_jit
 def _end(scalars: Any, loss: int) -> None:
     if loss == EXPONENTIAL:
         for g in range(scalars.shape[0]):
             scalars[g, MASS] = scalars[g, SLOPE_MASS]
 
 
-@_jit
+@jit
 def _dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     # One row is read at a time: several streams at once were slower if a row is a power of two long.
     for i in range(size):
@@ -203,7 +200,7 @@ def _dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> Non
         m[i] = y[start + i] * total
 
 
-@_jit
+@jit
 def _dense_add(X: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
     # Four rows are added at a time, which needs a quarter of the loads and stores of `vector`.
     k = 0
@@ -221,7 +218,7 @@ def _dense_add(X: Any, start: int, chosen: Any, count: int, c: Any, vector: Any)
         k += 1
 
 
-@_jit
+@jit
 def _columns_margins(XT: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     m[:size] = 0.0
     for j in range(w.size):
@@ -231,7 +228,7 @@ def _columns_margins(XT: Any, y: Any, w: Any, start: int, size: int, m: Any) -> 
         m[i] *= y[start + i]
 
 
-@_jit
+@jit
 def _columns_add(XT: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
     if count == 0:
         return
@@ -253,7 +250,7 @@ def _columns_add(XT: Any, start: int, chosen: Any, count: int, c: Any, vector: A
 
 
 # Indices are unsigned: signed ones may count from the end, and testing each of them took half of the time.
-@_inline
+@inline_jit
 def _csr_dot(data: Any, indices: Any, first: Any, last: Any, w: Any) -> float:
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     t0, t1, t2, t3, q = 0.0, 0.0, 0.0, 0.0, first
@@ -268,7 +265,7 @@ def _csr_dot(data: Any, indices: Any, first: Any, last: Any, w: Any) -> float:
     return (t0 + t1) + (t2 + t3)
 
 
-@_inline
+@inline_jit
 def _csr_scatter(data: Any, indices: Any, first: Any, last: Any, c: float, vector: Any) -> None:
     # Four loads come before four stores: no column comes twice in a row, which the compiler cannot know.
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -284,13 +281,13 @@ def _csr_scatter(data: Any, indices: Any, first: Any, last: Any, c: float, vecto
         vector[np.uint64(indices[rest])] += c * data[rest]
 
 
-@_vector
+@vector_jit
 def _csr_margins(data: Any, indices: Any, indptr: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     for i in range(start, start + size):
         m[i - start] = y[i] * _csr_dot(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
 
 
-@_vector
+@vector_jit
 def _csr_add(
     data: Any, indices: Any, indptr: Any, start: int, chosen: Any, count: int, c: Any, vector: Any
 ) -> None:
@@ -300,7 +297,7 @@ def _csr_add(
 
 
 # This function is inlined: passing five arrays to a call costs as much as a short row.
-@_inline
+@inline_jit
 def _margins(A: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     kind, X, data, indices, indptr = A
     if kind == ROWS:
@@ -311,7 +308,7 @@ def _margins(A: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
         _csr_margins(data, indices, indptr, y, w, start, size, m)
 
 
-@_inline
+@inline_jit
 def _add(A: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
     kind, X, data, indices, indptr = A
     if kind == ROWS:
@@ -322,7 +319,7 @@ def _add(A: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> No
         _csr_add(data, indices, indptr, start, chosen, count, c, vector)
 
 
-@_jit
+@jit
 def tally_slices(
     A: Any, y: Any, s: Any, w: Any, loss: int, block: int,
     bounds: Any, first: int, last: int, scalars: Any, vectors: Any,
@@ -330,7 +327,7 @@ def tally_slices(
     """Tally slices ``first..last`` of the storage ``A = (kind, X, data, indices, indptr)``.
 
     ``scalars`` has shape (slices, groups, 6) and ``vectors`` (slices, groups, d); with two groups,
-    rows of label +1 and -1 are summed apart. ``s`` is empty where all weights are 1.
+    rows of label +1 and -1 are summed apart. ``s`` is empty if all weights are 1.
     """
     m, c, chosen = np.empty(block), np.empty(block), np.empty(block, np.int64)
     bits = np.empty(block, np.int64)
@@ -356,7 +353,7 @@ def tally_slices(
         _end(scalars[k], loss)
 
 
-@_jit
+@jit
 def margins(A: Any, y: Any, w: Any, block: int, first: int, last: int, out: Any) -> None:
     """Write ``m_i = y_i <w, x_i>`` for rows ``first..last``."""
     for start in range(first, last, block):
@@ -364,7 +361,7 @@ def margins(A: Any, y: Any, w: Any, block: int, first: int, last: int, out: Any)
         _margins(A, y, w, start, size, out[start : start + size])
 
 
-@_jit
+@jit
 def weighted_sum(A: Any, c: Any, block: int, first: int, last: int, vector: Any) -> None:
     """Add ``sum_i c_i x_i`` over rows ``first..last`` to ``vector``; rows with c_i = 0 are not read."""
     chosen, factors = np.empty(block, np.int64), np.empty(block)
@@ -376,68 +373,3 @@ def weighted_sum(A: Any, c: Any, block: int, first: int, last: int, vector: Any)
                 chosen[count] = i
                 count += 1
         _add(A, start, chosen, count, factors, vector)
-
-
-@_jit
-def _row_size(A: Any, i: int, factor: float) -> tuple[float, float]:
-    """Return the largest absolute entry of row i, times ``factor``, and the sum of (entry * factor)^2."""
-    kind, X, data, _, indptr = A
-    largest, total = 0.0, 0.0
-    if kind == CSR:
-        for q in range(indptr[i], indptr[i + 1]):
-            value = abs(data[q] * factor)
-            # NaN and infinity fail the comparison, so `largest` keeps them.
-            largest = largest if value <= largest else value
-            total += value * value
-    elif kind == ROWS:
-        for j in range(X.shape[1]):
-            value = abs(X[i, j] * factor)
-            largest = largest if value <= largest else value
-            total += value * value
-    else:
-        for j in range(X.shape[0]):
-            value = abs(X[j, i] * factor)
-            largest = largest if value <= largest else value
-            total += value * value
-    return largest, total
-
-
-@_jit
-def _row_square(A: Any, i: int) -> float:
-    """Return the sum of the squares of row i, as fast as it can be read."""
-    kind, X, data, _, indptr = A
-    if kind == CSR:
-        return _square(data[indptr[i] : indptr[i + 1]])
-    return _square(X[i]) if kind == ROWS else _square(X[:, i])
-
-
-@_jit
-def _square(values: Any) -> float:
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0  # four sums, since one would wait for each addition
-    whole = values.size // 4 * 4
-    for k in range(0, whole, 4):
-        a += np.float64(values[k]) * values[k]
-        b += np.float64(values[k + 1]) * values[k + 1]
-        c += np.float64(values[k + 2]) * values[k + 2]
-        d += np.float64(values[k + 3]) * values[k + 3]
-    for k in range(whole, values.size):
-        a += np.float64(values[k]) * values[k]
-    return (a + b) + (c + d)
-
-
-@_exact
-def measure(A: Any, first: int, last: int, norms: Any) -> int:
-    """Write the norm of rows ``first..last``; return the first row that is not finite, else -1."""
-    for i in range(first, last):
-        total = _row_square(A, i)
-        if 1e-280 < total < 1e300:  # all entries are finite, and none that counts underflowed
-            norms[i] = math.sqrt(total)
-            continue
-        largest, total = _row_size(A, i, 1.0)
-        if not largest <= MAX_FLOAT or not total >= 0.0:
-            return i
-        # The squares left the floating range: a power of two, which is exact, brings them back.
-        factor = FAR if largest < 1.0 else 1.0 / FAR
-        _, total = _row_size(A, i, factor)
-        norms[i] = math.sqrt(total) / factor
-    return -1

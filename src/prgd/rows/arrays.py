@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.errors import NotFiniteError
-from prgd.rows.base import Block, LeafRows, M, Query, answer, answers
+from prgd.rows.base import Block, LeafRows
 from prgd.rows.labels import Labels, frozen
 from prgd.rows.queries import MarginsAt, Measure, Measurement, SmallestAt, TallyAt
 from prgd.tally import Tally, merge_slices
@@ -20,6 +20,8 @@ from prgd.threads import default_threads, each
 # of threads, so that results are bit-identical on any machine with the same instruction set.
 SLICE_BYTES = 2**21
 MAX_SLICES = 64
+# The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR.
+ROWS, COLUMNS, CSR = range(3)
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,6 @@ class ArrayRows(LeafRows):
         self._storage = storage
         self._threads = min(n_threads or default_threads(), storage.bounds.size - 1)
 
-    def ask(self, query: Query[M], labels: Labels | None = None) -> M:
-        """Answer a query by one pass."""
-        return cast(M, answer(self, query, self.labels if labels is None else labels))
-
     def take(self, indices: Indices) -> Block:
         """Return the rows x_i of these ascending indices."""
         return self._storage.gather(indices)
@@ -61,7 +59,6 @@ class ArrayRows(LeafRows):
         cuts = [slices * k // self._threads for k in range(self._threads + 1)]
         return each(lambda k: work(cuts[k], cuts[k + 1]), self._threads)
 
-    @answers(TallyAt)
     def _tally(self, query: TallyAt, labels: Labels) -> Tally:
         from prgd.rows import _kernels
 
@@ -79,32 +76,23 @@ class ArrayRows(LeafRows):
         self._each(work)
         return merge_slices(scalars, vectors)
 
-    @answers(MarginsAt)
     def _margins(self, query: MarginsAt, labels: Labels) -> Array:
         from prgd.rows import _kernels
 
         s, out, w = self._storage, np.empty(self.n), frozen(query.w)
-
-        def work(first: int, last: int) -> None:
-            _kernels.margins(s.A, labels.signs, w, s.block, s.bounds[first], s.bounds[last], out)
-
-        self._each(work)
+        self._each(
+            lambda a, b: _kernels.margins(s.A, labels.signs, w, s.block, s.bounds[a], s.bounds[b], out)
+        )
         return out
 
-    @answers(SmallestAt)
     def _smallest(self, query: SmallestAt, labels: Labels) -> Any:
         return query.pick(self._margins(MarginsAt(query.w), labels), labels)
 
-    @answers(Measure)
     def _measure(self, query: Measure, labels: Labels) -> Measurement:
-        from prgd.rows import _kernels
+        from prgd.rows._norm_kernels import measure
 
         s, norms = self._storage, np.empty(self.n)
-
-        def work(first: int, last: int) -> int:
-            return int(_kernels.measure(s.A, s.bounds[first], s.bounds[last], norms))
-
-        for row in self._each(work):
+        for row in self._each(lambda a, b: int(measure(s.A, s.bounds[a], s.bounds[b], norms))):
             if row >= 0:
                 raise NotFiniteError(row, s.locate(row))
         return Measurement(float(norms.max()), int(np.count_nonzero(norms == 0.0)))
@@ -126,6 +114,8 @@ class ArrayRows(LeafRows):
 
         self._each(work)
         return cast(Array, vectors.sum(axis=0))
+
+    own_answers: ClassVar = {TallyAt: _tally, MarginsAt: _margins, SmallestAt: _smallest, Measure: _measure}
 
 
 def even_bounds(n: int, row_bytes: float, block: int) -> Indices:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
+
+import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.rows.labels import Labels
@@ -76,7 +77,19 @@ class Rows(ABC):
 
 
 class LeafRows(Rows):
-    """Rows that lie in one place and can be multiplied."""
+    """Rows that lie in one place and can be multiplied.
+
+    An engine lists the kinds of query for which it has a faster way than the products in ``own_answers``:
+    kind of query -> method of the engine, which takes the query and labels.
+    """
+
+    own_answers: ClassVar[dict[type[Query[Any]], Callable[..., Any]]] = {}
+
+    def ask(self, query: Query[M], labels: Labels | None = None) -> M:
+        """Answer a query by the engine's own method for its kind, else from the products."""
+        labels = self.labels if labels is None else labels
+        own = self.own_answers.get(type(query))
+        return query.answer(self, labels) if own is None else cast(M, own(self, query, labels))
 
     @abstractmethod
     def times(self, w: Array) -> Array:
@@ -87,37 +100,16 @@ class LeafRows(Rows):
         """Return ``X^T c``; rows with ``c_i = 0`` need not be read."""
 
 
-Method = TypeVar("Method", bound=Callable[..., Any])
+def places_within(indices: Indices, at: slice) -> slice:
+    """Return which of these ascending indices lie in the range ``at`` of rows."""
+    return slice(*np.searchsorted(indices, [at.start, at.stop]).tolist())
 
 
-def answers(kind: type[Query[Any]]) -> Callable[[Method], Method]:
-    """Mark a method of a leaf engine as its own way to answer queries of this kind."""
-
-    def mark(method: Method) -> Method:
-        method.answers = kind  # type: ignore[attr-defined]
-        return method
-
-    return mark
+_ENGINES: list[tuple[Callable[[Any], bool], Callable[..., Rows]]] = []
 
 
-@cache
-def _own_answers(engine: type[LeafRows]) -> dict[type[Query[Any]], Callable[..., Any]]:
-    methods = (method for base in reversed(engine.__mro__) for method in vars(base).values())
-    return {method.answers: method for method in methods if hasattr(method, "answers")}
-
-
-def answer(rows: LeafRows, query: Query[M], labels: Labels) -> Any:
-    """Answer by the engine's own method if it has one for this kind of query, else from its products."""
-    own = _own_answers(type(rows)).get(type(query))
-    return query.answer(rows, labels) if own is None else own(rows, query, labels)
-
-
-Make = Callable[[Any, Any, Any, "int | None"], Rows]
-_ENGINES: list[tuple[Callable[[Any], bool], Make]] = []
-
-
-def register(matches: Callable[[Any], bool], make: Make, *, last: bool = False) -> None:
-    """Let ``make(X, y, sample_weight, n_threads)`` build the engine for data that ``matches``.
+def register(matches: Callable[[Any], bool], make: Callable[..., Rows], *, last: bool = False) -> None:
+    """Let ``make(X, y, sample_weight, n_threads=n_threads)`` build the engine for data that ``matches``.
 
     An engine is one file or folder in ``prgd/rows`` that calls this when it is imported; all of them are
     imported with the package. ``last`` is for the engine that takes whatever no other does.
@@ -135,4 +127,4 @@ def as_rows(X: Any, y: Any = None, sample_weight: Any = None, n_threads: int | N
             )
         return X
     make = next(make for matches, make in _ENGINES if matches(X))
-    return make(X, y, sample_weight, n_threads)
+    return make(X, y, sample_weight, n_threads=n_threads)

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
-from prgd.rows.arrays import ArrayRows, Storage, check_shape, even_bounds
+from prgd.rows.arrays import COLUMNS, ROWS, ArrayRows, Storage, check_shape, even_bounds
 from prgd.rows.base import register
 from prgd.rows.labels import Labels, frozen
 
-_BLOCK = 16  # rows of a block, so few that the memory never waits for the exponentials
+_BLOCK = 16  # rows of a block: they are so few that the memory never waits for the exponentials
 _COLUMN_BLOCK_BYTES = 2**18  # a block of columns stays in the second-level cache between its two uses
 
 # Dense storage passes these empty arrays in the place of the CSR arrays.
@@ -41,12 +41,7 @@ class DenseRows(ArrayRows):
     """
 
     def __init__(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        n_threads: int | None = None,
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, n_threads: int | None = None
     ) -> None:
         X = as_float(X)
         n, _ = check_shape(X.shape)
@@ -61,7 +56,7 @@ class DenseRows(ArrayRows):
 
 
 def as_float(X: Any) -> npt.NDArray[Any]:
-    """Return X as native float32 or float64, without a copy where it is that already."""
+    """Return X as native float32 or float64, without a copy if it is that already."""
     X = np.asarray(X)
     if X.dtype == object:
         try:
@@ -77,15 +72,13 @@ def as_float(X: Any) -> npt.NDArray[Any]:
 
 def dense_storage(X: npt.NDArray[Any]) -> Storage:
     """Describe an array to the kernels."""
-    from prgd.rows import _kernels
-
     n, d = X.shape
     by_columns = X.flags.f_contiguous and not X.flags.c_contiguous
     if by_columns:
         block = max(_BLOCK, min(_COLUMN_BLOCK_BYTES // (X.itemsize * d), 1024) // 8 * 8)
-        kind, stored = _kernels.COLUMNS, frozen(X.T)
+        kind, stored = COLUMNS, frozen(X.T)
     else:
-        block, kind, stored = _BLOCK, _kernels.ROWS, frozen(X)
+        block, kind, stored = _BLOCK, ROWS, frozen(X)
 
     def locate(row: int) -> int:
         return int(np.argmin(np.isfinite(X[row])))
@@ -97,8 +90,4 @@ def dense_storage(X: npt.NDArray[Any]) -> Storage:
     return Storage(A, n, d, block, even_bounds(n, d * X.itemsize, block), locate, gather)
 
 
-def _make(X: Any, y: Any, sample_weight: Any, n_threads: int | None) -> DenseRows:
-    return DenseRows(X, y, sample_weight, n_threads=n_threads)
-
-
-register(lambda X: True, _make, last=True)  # takes whatever NumPy can read
+register(lambda X: True, DenseRows, last=True)  # dense rows take whatever NumPy can read

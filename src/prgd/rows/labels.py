@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices, Mask, Signs
+from prgd._types import Array, Indices, Signs
 
 
 class Labels:
@@ -32,7 +32,7 @@ class Labels:
 
     @classmethod
     def read(cls, y: Any, sample_weight: Any, n: int, classes: npt.NDArray[Any] | None = None) -> Labels:
-        """Check labels and weights of n rows; ``classes`` if these rows may lack one of the two."""
+        """Check labels and weights of n rows; give both ``classes`` if these rows may lack one of them."""
         signs, classes = read_signs(y, n, classes)
         return cls(signs, read_weights(sample_weight, n), classes)
 
@@ -83,22 +83,33 @@ def read_signs(
     """
     if y is None:
         return np.ones(n, np.int8), None
+    labels = check_labels(y, n)
+    if classes is None:
+        classes = np.unique(labels)
+        check_two_classes(classes.tolist())
+    return np.where(labels == classes[1], 1, -1).astype(np.int8), classes
+
+
+def check_labels(y: Any, n: int) -> npt.NDArray[Any]:
+    """Return the labels as an array, after checking that there is one finite label for each of n rows."""
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (n,):
         raise ValueError(f"y must hold one label for each of the {n} rows of X; got shape {labels.shape}.")
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
-        raise ValueError(f"y has a label that is not finite, at row {_first(~np.isfinite(labels))}.")
-    if classes is None:
-        classes = np.unique(labels)
-    if classes.size != 2:
-        shown = ", ".join(repr(c) for c in classes[:5].tolist())
+        raise ValueError(f"y has a label that is not finite, at row {np.argmin(np.isfinite(labels))}.")
+    return labels
+
+
+def check_two_classes(classes: list[Any], detail: str = "") -> None:
+    """Raise ``ValueError`` unless there are two classes; ``detail`` says where a third one was found."""
+    if len(classes) != 2:
+        shown = ", ".join(repr(c) for c in classes[:5]) + (", ..." if len(classes) > 5 else "")
         raise ValueError(
-            f"y must hold two classes; got {classes.size} ({shown}{', ...' if classes.size > 5 else ''}). "
+            f"y must hold two classes; got {len(classes)} ({shown}). {detail}"
             "Keep the rows of two classes, or solve one class against the rest."
         )
-    return np.where(labels == classes[1], 1, -1).astype(np.int8), classes
 
 
 def read_weights(sample_weight: Any, n: int) -> Array:
@@ -120,10 +131,6 @@ def check_weights(sample_weight: Any, n: int) -> Array:
         )
     allowed = np.isfinite(weights) & (weights >= 0.0)
     if not allowed.all():
-        bad = _first(~allowed)
+        bad = np.argmin(allowed)
         raise ValueError(f"sample_weight must be finite and not negative; row {bad} has {weights[bad]!r}.")
     return weights
-
-
-def _first(bad: Mask) -> int:
-    return int(np.argmax(bad))

@@ -10,43 +10,32 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from itertools import islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 from threading import Semaphore
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from prgd._types import Indices
 from prgd.errors import NotFiniteError
 from prgd.rows.arrays import ArrayRows, Storage
-from prgd.rows.base import Block, M, Query, Rows
+from prgd.rows.base import Block, M, Query, Rows, places_within
 from prgd.rows.blocks import stack_blocks
 from prgd.rows.labels import Labels
-from prgd.rows.readers.sources import (
-    CsrSource,
-    ParquetSource,
-    Source,
-    block_source,
-    file_kind,
-    libsvm_source,
-    npy_source,
-)
+from prgd.rows.readers.file_kinds import open_source
+from prgd.rows.readers.sources import CsrSource, Source, block_source
 from prgd.threads import default_threads, pool
 
 DEFAULT_MEMORY = 2**26
 _READERS = 2  # parts that are read ahead while every thread sums another one
 _MERGE_AT_ONCE = 32  # answers of parts that are kept before they are merged
 
-T = TypeVar("T")
-
 
 class ChunkedRows(Rows):
     """Rows of several sources, summed part by part within a bound on memory.
 
-    Use `from_blocks` for arrays that are at hand and `open_rows` for files. ``classes`` are the two labels
-    where these rows may lack one of them.
+    Use `from_blocks` for arrays that are at hand and `open_rows` for files.
 
     Examples
     --------
@@ -56,79 +45,81 @@ class ChunkedRows(Rows):
     array([ 3., -1.,  4.])
     """
 
-    def __init__(
-        self,
-        sources: Sequence[Source],
-        sample_weight: Any = None,
-        *,
-        n_threads: int | None = None,
-        classes: npt.NDArray[Any] | None = None,
-    ) -> None:
+    def __init__(self, sources: Sequence[Source], labels: Labels, *, n_threads: int | None = None) -> None:
+        *starts, self.n = accumulate((source.n for source in sources), initial=0)
+        self.d, self.labels, self._threads = sources[0].d, labels, n_threads or default_threads()
+        self._sources = list(zip(starts, sources, strict=True))  # each with the number of rows before it
+
+    @classmethod
+    def from_sources(
+        cls, sources: Sequence[Source], sample_weight: Any = None, *, n_threads: int | None = None
+    ) -> ChunkedRows:
+        """Check that sources fit together, and take the labels that come with them."""
         if not sources:
             raise ValueError("ChunkedRows needs at least one block or file; got none.")
-        widths = {source.d for source in sources}
-        if len(widths) > 1:
+        if len({source.d for source in sources}) > 1:
             listed = ", ".join(str(source.d) for source in sources[:10])
             raise ValueError(f"All blocks must have the same number of columns; got {listed}.")
-        given = [source.labels is not None for source in sources]
-        if any(given) and not all(given):
-            missing = given.index(False)
+        given = [source.labels for source in sources if source.labels is not None]
+        if given and len(given) < len(sources):
+            missing = next(i for i, source in enumerate(sources) if source.labels is None)
             raise ValueError(f"Either all blocks come with labels or none; block {missing} has none.")
-        for i, source in enumerate(sources):
-            if source.labels is not None and source.labels.shape != (source.n,):
-                raise ValueError(f"Block {i} has {source.n} rows but labels of shape {source.labels.shape}.")
-        self.n, self.d = sum(source.n for source in sources), widths.pop()
-        y = np.concatenate([np.asarray(s.labels) for s in sources]) if all(given) else None
-        self.labels = Labels.read(y, sample_weight, self.n, classes)
-        self._sources, self._threads = list(sources), n_threads or default_threads()
+        for i, (source, y) in enumerate(zip(sources, given, strict=False)):
+            if y.shape != (source.n,):
+                raise ValueError(f"Block {i} has {source.n} rows but labels of shape {y.shape}.")
+        n = sum(source.n for source in sources)
+        labels = Labels.read(np.concatenate(given) if given else None, sample_weight, n)
+        return cls(sources, labels, n_threads=n_threads)
 
     @classmethod
     def from_blocks(
-        cls,
-        blocks: Sequence[tuple[Any, Any]],
-        sample_weight: Any = None,
-        *,
-        n_threads: int | None = None,
+        cls, blocks: Sequence[tuple[Any, Any]], sample_weight: Any = None, *, n_threads: int | None = None
     ) -> ChunkedRows:
-        """Take a list of ``(X, y)`` blocks, dense or sparse; ``y`` is None where rows are z_i."""
-        return cls([block_source(X, y) for X, y in blocks], sample_weight, n_threads=n_threads)
+        """Take a list of ``(X, y)`` blocks, dense or sparse; ``y`` is None if the rows are z_i."""
+        return cls.from_sources([block_source(X, y) for X, y in blocks], sample_weight, n_threads=n_threads)
+
+    def __sizeof__(self) -> int:
+        # Dask asks for the bytes in memory before it moves a partition.
+        return 1000 + sum(source.nbytes for _, source in self._sources)
 
     def _answers(self, query: Query[M], labels: Labels) -> Iterator[M]:
         """Yield the answers of the parts in their order; parts that the query does not want are not read."""
 
-        def work(at: slice, part: ArrayRows) -> M:
+        def work(at: slice, storage: Storage, n_threads: int) -> M:
             try:
-                return part.ask(query.part(at), labels.part(at))
+                return ArrayRows(storage, labels.part(at), n_threads).ask(query.part(at))
             except NotFiniteError as error:
                 raise NotFiniteError(at.start + error.row, error.column) from None
 
-        offset = 0
-        for source in self._sources:
-            places = ((part, slice(offset + part.start, offset + part.stop)) for part in source.parts())
-            parts = (part for part, at in places if query.wants(at))
-            yield from self._each_of(source, offset, parts, work)
-            offset += source.n
+        for first, source in self._sources:
+            yield from self._each_part(first, source, query.wants, work)
 
-    def _each_of(
-        self, source: Source, offset: int, parts: Iterator[slice], work: Callable[[slice, ArrayRows], T]
-    ) -> Iterator[T]:
+    def _each_part(
+        self,
+        first: int,
+        source: Source,
+        wants: Callable[[slice], bool],
+        work: Callable[[slice, Storage, int], M],
+    ) -> Iterator[M]:
+        """Yield ``work(rows, storage, n_threads)`` of the parts of a source whose first row is ``first``."""
+        parts = (part for part in source.parts() if wants(_moved(part, first)))
         at_once = min(source.at_once, self._threads + _READERS)
         summing = Semaphore(self._threads)  # threads beyond these read ahead
         with source.reading() as load:
             if at_once == 1:
                 for part in parts:
-                    for loaded in load(part):
-                        yield work(*self._engine(offset, *loaded, self._threads))
+                    for rows, storage in load(part):
+                        yield work(_moved(rows, first), storage, self._threads)
                 return
 
-            def one(part: slice) -> list[T]:
+            def one(part: slice) -> list[M]:
                 found = []
-                for loaded in load(part):
+                for rows, storage in load(part):
                     with summing:
-                        found.append(work(*self._engine(offset, *loaded, 1)))
+                        found.append(work(_moved(rows, first), storage, 1))
                 return found
 
-            waiting: deque[Future[list[T]]] = deque()
+            waiting: deque[Future[list[M]]] = deque()
             try:
                 for part in parts:
                     waiting.append(pool(at_once, os.getpid()).submit(one, part))
@@ -141,20 +132,13 @@ class ChunkedRows(Rows):
                     future.cancel()
                 wait(waiting)  # after an error no thread may read on
 
-    def _engine(self, offset: int, rows: slice, storage: Storage, n_threads: int) -> tuple[slice, ArrayRows]:
-        at = slice(offset + rows.start, offset + rows.stop)
-        return at, ArrayRows(storage, self.labels.part(at), n_threads)
-
     def pieces(self) -> Iterator[tuple[int, ArrayRows]]:
         """Yield the first row and the engine of each part; the part before is let go then."""
-        offset = 0
-        for source in self._sources:
+        for first, source in self._sources:
             with source.reading() as load:
-                for part in source.parts():
-                    for loaded in load(part):
-                        at, engine = self._engine(offset, *loaded, self._threads)
-                        yield at.start, engine
-            offset += source.n
+                for rows, storage in chain.from_iterable(map(load, source.parts())):
+                    at = _moved(rows, first)
+                    yield at.start, ArrayRows(storage, self.labels.part(at), self._threads)
 
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
         """Answer a query by one pass, part by part."""
@@ -169,13 +153,17 @@ class ChunkedRows(Rows):
 
     def take(self, indices: Indices) -> Block:
         """Return the rows x_i of these ascending indices."""
-        found, offset = [], 0
-        for source in self._sources:
-            mine = slice(*np.searchsorted(indices, [offset, offset + source.n]).tolist())
+        found = []
+        for first, source in self._sources:
+            mine = places_within(indices, slice(first, first + source.n))
             if mine.stop > mine.start:
-                found.append(source.take(indices[mine] - offset))
-            offset += source.n
+                found.append(source.take(indices[mine] - first))
         return stack_blocks(found)
+
+
+def _moved(rows: slice, first: int) -> slice:
+    """Return the rows of a source, whose first row is ``first`` of all, as rows of all."""
+    return slice(first + rows.start, first + rows.stop)
 
 
 def open_rows(
@@ -218,21 +206,15 @@ def open_rows(
     for p in paths:
         if not p.is_file():
             raise FileNotFoundError(f"No file {str(p)!r}. Check the path.")
-        kind = file_kind(p)
-        if kind == "npy":
-            source = npy_source(p, max_memory)
-            if y is not None:
-                source.labels = np.asarray(y)[used : used + source.n]
-            sources.append(source)
-        elif kind == "parquet":
-            sources.append(ParquetSource(p, label, max_memory))
-        else:
-            sources.append(libsvm_source(p, max_memory, cache_dir))
-        used += sources[-1].n
+        source = open_source(p, label, max_memory, cache_dir)
+        if y is not None and source.labels is None:
+            source.labels = np.asarray(y)[used : used + source.n]
+        sources.append(source)
+        used += source.n
     if y is not None and len(y) != used:
         raise ValueError(f"y must hold one label for each of the {used} rows; got {len(y)}.")
     # The last columns of one LIBSVM file may be empty in another.
     texts = [source for source in sources if isinstance(source, CsrSource)]
     for text in texts:
         text.d = max(other.d for other in texts)
-    return ChunkedRows(sources, sample_weight, n_threads=n_threads)
+    return ChunkedRows.from_sources(sources, sample_weight, n_threads=n_threads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.losses import Loss
-from prgd.rows.base import LeafRows, Query
+from prgd.rows.base import LeafRows, Query, places_within
 from prgd.rows.labels import Labels
 from prgd.tally import Tally, merge
 
@@ -49,15 +49,20 @@ class TallyAt(Query[Tally]):
 
     def answer(self, rows: LeafRows, labels: Labels) -> Tally:
         """Weigh the margins and combine the rows: two products instead of one pass."""
-        margins, weight = rows.times(self.w) * labels.signs, labels.sample_weight
-        scalars, vectors = [], []
-        for group in labels.groups(self.by_class):
-            s = np.zeros(rows.n)
-            s[group] = weight[group] if weight.size else 1.0
-            terms, numbers = weigh(margins, s, self.loss)
-            scalars.append(numbers)
-            vectors.append(rows.combine(terms * labels.signs))
+        s = labels.sample_weight if labels.sample_weight.size else np.ones(rows.n)
+        scalars, vectors = self.sums(rows.times(self.w), labels.signs, s, rows.combine)
         return Tally(np.array(scalars), np.array(vectors))
+
+    def sums(
+        self, products: Any, signs: Any, s: Any, combine: Callable[[Any], Any], xp: ModuleType = np
+    ) -> Any:
+        """Return the scalars and the vectors of each group, from ``<w, x_i>`` and ``combine(c) = X^T c``.
+
+        Arrays are those of ``xp``, which is ``numpy`` or ``torch``; ``s`` are the sample weights.
+        """
+        groups = [signs > 0, signs < 0] if self.by_class else [signs != 0]
+        weighed = [weigh(products * signs, xp.where(group, s, 0.0), self.loss, xp) for group in groups]
+        return [scalars for _, scalars in weighed], [combine(terms * signs) for terms, _ in weighed]
 
     def merge(self, parts: Sequence[Tally]) -> Tally:
         """Merge Tallies."""
@@ -85,7 +90,7 @@ class MarginsAt(Query[Array]):
     w: Array
 
     def answer(self, rows: LeafRows, labels: Labels) -> Array:
-        """Multiply."""
+        """Multiply the rows by w."""
         return rows.times(self.w) * labels.signs
 
     def merge(self, parts: Sequence[Array]) -> Array:
@@ -108,11 +113,11 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
 
     def part(self, at: slice) -> SmallestAt:
         """Keep what ``without`` says about these rows."""
-        mine = slice(*np.searchsorted(self.without, [at.start, at.stop]).tolist())
+        mine = places_within(self.without, at)
         return replace(self, without=self.without[mine] - at.start, first=self.first + at.start)
 
     def answer(self, rows: LeafRows, labels: Labels) -> tuple[Smallest, ...]:
-        """Pick from all margins."""
+        """Pick the answer from the margins of all rows."""
         return self.pick(MarginsAt(self.w).answer(rows, labels), labels)
 
     def pick(self, margins: Array, labels: Labels) -> tuple[Smallest, ...]:
@@ -152,7 +157,7 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
 
 @dataclass(frozen=True, eq=False)
 class Combine(Query[Array]):
-    """Return ``Z^T p`` for weights p given where they are not zero; other rows are not read."""
+    """Return ``Z^T p`` for weights p, given by their non-zero entries; other rows are not read."""
 
     indices: Indices  # ascending
     values: Array
@@ -163,27 +168,24 @@ class Combine(Query[Array]):
         carried = np.flatnonzero(p)
         return cls(carried, p[carried])
 
-    def _inside(self, at: slice) -> slice:
-        return slice(*np.searchsorted(self.indices, [at.start, at.stop]).tolist())
-
     def part(self, at: slice) -> Combine:
         """Keep the weights of these rows."""
-        mine = self._inside(at)
+        mine = places_within(self.indices, at)
         return Combine(self.indices[mine] - at.start, self.values[mine])
 
     def wants(self, at: slice) -> bool:
         """Return whether a row there carries weight."""
-        mine = self._inside(at)
+        mine = places_within(self.indices, at)
         return bool(mine.stop > mine.start)
 
     def answer(self, rows: LeafRows, labels: Labels) -> Array:
-        """Multiply."""
+        """Combine the rows that carry weight."""
         c = np.zeros(rows.n)
         c[self.indices] = self.values * labels.at(self.indices)
         return rows.combine(c)
 
     def merge(self, parts: Sequence[Array]) -> Array:
-        """Add."""
+        """Add the sums of the parts."""
         return np.asarray(np.sum(parts, axis=0))
 
 

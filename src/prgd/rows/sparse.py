@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Indices
-from prgd.rows.arrays import MAX_SLICES, SLICE_BYTES, ArrayRows, Storage, check_shape
+from prgd.rows.arrays import CSR, MAX_SLICES, SLICE_BYTES, ArrayRows, Storage, check_shape
 from prgd.rows.base import register
 from prgd.rows.labels import Labels, frozen
 
@@ -35,12 +35,7 @@ class SparseRows(ArrayRows):
     """
 
     def __init__(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        n_threads: int | None = None,
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, n_threads: int | None = None
     ) -> None:
         n, d = check_shape(X.shape)
         X = canonical_csr(X)
@@ -75,8 +70,6 @@ def csr_storage(
     data: npt.NDArray[Any], indices: npt.NDArray[Any], indptr: npt.NDArray[Any], d: int
 ) -> Storage:
     """Describe checked CSR arrays to the kernels; ``indptr`` may be that of a run of rows."""
-    from prgd.rows import _kernels
-
     pointers = np.ascontiguousarray(indptr, dtype=np.int64)
     n, low, last = pointers.size - 1, int(pointers[0]), int(pointers[-1])
 
@@ -93,7 +86,7 @@ def csr_storage(
         values = data[entries].astype(np.float64)
         return csr_array((values, indices[entries], starts), shape=(rows.size, d))
 
-    A = (_kernels.CSR, frozen(_NO_DENSE), frozen(data), frozen(indices), frozen(pointers))
+    A = (CSR, frozen(_NO_DENSE), frozen(data), frozen(indices), frozen(pointers))
     entries = last - low
     # A slice owns a dense vector of d numbers, which is zeroed and merged. So wide rows get few slices,
     # enough to give two or more threads work, and many slices need many entries for every column.
@@ -105,8 +98,4 @@ def csr_storage(
     return Storage(A, n, d, block, bounds, locate, gather, is_sparse=True)
 
 
-def _make(X: Any, y: Any, sample_weight: Any, n_threads: int | None) -> SparseRows:
-    return SparseRows(X, y, sample_weight, n_threads=n_threads)
-
-
-register(lambda X: hasattr(X, "tocsr"), _make)
+register(lambda X: hasattr(X, "tocsr"), SparseRows)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from itertools import pairwise
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from prgd.rows.blocks import stack_blocks
 from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.partitions import Facts
 from prgd.rows.labels import Labels
+from prgd.rows.out_of_core import ChunkedRows
 
 _POLL_S = 2.0  # seconds between two questions whether workers are there, while a pass takes long
 
@@ -42,7 +43,7 @@ class ClusterRows(Rows):
     names : list of str
         The partitions: file names, or their number. Those without rows are left out.
     dashboard : str
-        Address of the cluster's dashboard (served where bokeh is installed with the scheduler).
+        Address of the cluster's dashboard (served if bokeh is installed with the scheduler).
     """
 
     def __init__(
@@ -53,8 +54,8 @@ class ClusterRows(Rows):
         d: int,
         classes: npt.NDArray[Any] | None,
         *,
-        worker_timeout: float = 60.0,
-        owned: Sequence[Any] = (),
+        worker_timeout: float,
+        owned: ExitStack,
     ) -> None:
         self._client, self._partitions, self._owned = client, list(partitions), owned
         self._timeout = worker_timeout
@@ -70,18 +71,14 @@ class ClusterRows(Rows):
         return str(self._client.dashboard_link)
 
     def close(self) -> None:
-        """Let the partitions go, and end the cluster where it was started for these rows."""
+        """Let the partitions go, and end the cluster if it was started for these rows."""
         self._partitions.clear()
-        for part in self._owned:
-            part.close()
-        self._owned = ()
+        self._owned.close()
 
     def __enter__(self) -> ClusterRows:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def map(
@@ -92,7 +89,7 @@ class ClusterRows(Rows):
             raise ValueError("These rows are closed. Open them again with open_cluster.")
         chosen = self._partitions if only is None else [self._partitions[k] for k in only]
         with self._naming_losses():
-            futures = self._client.map(task, chosen, *own, key=f"prgd-{task.__name__}", pure=False, **shared)
+            futures = start(self._client, task, chosen, *own, **shared)
             found = list(self._wait(self._client.gather(futures, errors="skip", asynchronous=True)))
             if len(found) == len(futures):
                 return found
@@ -107,7 +104,7 @@ class ClusterRows(Rows):
         from distributed.comm.core import CommClosedError
 
         address = self._client.scheduler.address
-        # Two classes of one name: a future was cancelled, for instance because the scheduler forgot it.
+        # Two classes have one name. Both say that a future was cancelled, e.g. as the scheduler forgot it.
         cancelled = (concurrent.futures.CancelledError, asyncio.CancelledError)
         try:
             yield
@@ -145,7 +142,7 @@ class ClusterRows(Rows):
             future.cancel()
 
     def _count_workers(self) -> int:
-        """Return how many workers the scheduler has; 0 where it does not answer."""
+        """Return how many workers the scheduler has; 0 if the scheduler does not answer."""
         asked = self._client.scheduler.ncores()
         future = asyncio.run_coroutine_threadsafe(asked, self._client.loop.asyncio_loop)
         try:
@@ -161,9 +158,9 @@ class ClusterRows(Rows):
         given = [None if labels is None or labels is self.labels else labels.part(places[k]) for k in wanted]
         found = self.map(worker.answer, [places[k] for k in wanted], given, only=wanted, query=query)
         for k, answer in zip(wanted, found, strict=True):
-            if isinstance(answer, worker.NotFinite):
+            if isinstance(answer, NotFiniteError):
                 error = NotFiniteError(places[k].start + answer.row, answer.column)
-                error.add_note(f"It is row {answer.row} of partition {answer.name}.")
+                error.add_note(f"It is row {answer.row} of partition {self.names[k]}.")
                 raise error
         self._w = np.array(query.w) if hasattr(query, "w") else self._w
         return query.merge(found)
@@ -171,7 +168,7 @@ class ClusterRows(Rows):
     def take(self, indices: Indices) -> Block:
         """Return the rows x_i of these ascending indices."""
         held, mine = self.split(indices)
-        return stack_blocks(self.map(worker.take, mine, only=held))
+        return stack_blocks(self.map(ChunkedRows.take, mine, only=held))
 
     def split(self, indices: Indices) -> tuple[list[int], list[Indices]]:
         """Return the partitions that hold these ascending rows, and the places of the rows in each."""
@@ -180,13 +177,24 @@ class ClusterRows(Rows):
         return held, [indices[cuts[k] : cuts[k + 1]] - self._starts[k] for k in held]
 
 
+def start(client: Any, task: Callable[..., Any], *own: Sequence[Any], **shared: Any) -> list[Any]:
+    """Return futures of ``task(*own, **shared)``, one for each element of the sequences ``own``."""
+    # Tasks are pure, but Dask would spend time on hashing their arguments to recognise equal calls.
+    return list(client.map(task, *own, key=f"prgd-{task.__name__}", pure=False, **shared))
+
+
 class ClusterLabels(Labels):
     """Labels that stay with their partitions; all of them are gathered once, if they are asked for."""
 
     def __init__(self, rows: ClusterRows, facts: Sequence[Facts], classes: npt.NDArray[Any] | None) -> None:
         self._rows, self.classes = rows, classes
         self._has_weights = any(fact.has_weights for fact in facts)
-        self.class_weights = _class_weights(facts, classes)
+        masses: Counter[Any] = sum((fact.masses for fact in facts), Counter())
+        if classes is None:
+            self.class_weights = masses[None], 0.0
+        else:
+            minus, plus = classes.tolist()
+            self.class_weights = masses[plus], masses[minus]
 
     @cached_property
     def _signs(self) -> Signs:  # type: ignore[override]
@@ -200,14 +208,3 @@ class ClusterLabels(Labels):
         """Return the labels of these ascending indices."""
         held, mine = self._rows.split(indices)
         return np.concatenate([np.empty(0, np.int8), *self._rows.map(worker.signs, mine, only=held)])
-
-
-def _class_weights(facts: Sequence[Facts], classes: npt.NDArray[Any] | None) -> tuple[float, float]:
-    totals: dict[Any, float] = {}
-    for fact in facts:
-        for label, _, mass in fact.labels:
-            totals[label] = totals.get(label, 0.0) + mass
-    if classes is None:
-        return totals[None], 0.0
-    minus, plus = classes.tolist()
-    return totals[plus], totals[minus]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,9 @@ import numpy.typing as npt
 
 from prgd.checks import check_positive
 from prgd.rows.cluster import partitions as worker
-from prgd.rows.cluster.cluster_rows import ClusterRows
+from prgd.rows.cluster.cluster_rows import ClusterRows, start
 from prgd.rows.cluster.partitions import Facts
+from prgd.rows.labels import check_two_classes
 
 ALLOWED_FAILURES = 1000  # workers that may die on one task before the scheduler blames the task
 
@@ -85,48 +88,42 @@ def open_cluster(
     array([ 3., -1.,  4.])
     """
     check_positive("worker_timeout", worker_timeout)
-    client, owned = _connect(client, connect_timeout)
-    try:
+    with ExitStack() as owned:  # whatever was started here ends if the rows cannot be opened
+        client = _connect(client, connect_timeout, owned)
         client.run_on_scheduler(_allow_failures, ALLOWED_FAILURES)
         loaded = _load(client, data, y, sample_weight, label, max_memory)
         if not loaded:
             raise ValueError("The cluster needs at least one partition; got none.")
-        described = client.map(worker.describe, loaded, key="prgd-describe", pure=False)
-        facts = _gather_facts(client, described, progress, worker_timeout)
+        facts = _gather_facts(client, start(client, worker.describe, loaded), progress, worker_timeout)
         loaded = [future for future, fact in zip(loaded, facts, strict=True) if fact.n]
         facts = [fact for fact in facts if fact.n]
         if not facts:
             raise ValueError("All partitions are without rows. Check the paths, or the filter before.")
         d, first = _columns(facts)
         classes = _find_classes(facts)
-        if not any(label.mass for fact in facts for label in fact.labels):
+        if not any(mass for fact in facts for mass in fact.masses.values()):
             raise ValueError("sample_weight is zero everywhere: no row is left.")
-        built = client.map(
-            worker.build, loaded, key="prgd-build", pure=False,
-            d=d, first=first, classes=classes, n_threads=n_threads,
-        )  # fmt: skip
-        return ClusterRows(client, built, facts, d, classes, worker_timeout=worker_timeout, owned=owned)
-    except BaseException:
-        for part in owned:
-            part.close()
-        raise
+        built = start(client, worker.build, loaded, d=d, first=first, classes=classes, n_threads=n_threads)
+        return ClusterRows(
+            client, built, facts, d, classes, worker_timeout=worker_timeout, owned=owned.pop_all()
+        )
 
 
 def _allow_failures(count: int, dask_scheduler: Any = None) -> None:
     dask_scheduler.allowed_failures = max(count, dask_scheduler.allowed_failures)
 
 
-def _connect(client: Any, timeout: float) -> tuple[Any, list[Any]]:
-    """Return a client, and what is ours to close."""
+def _connect(client: Any, timeout: float, owned: ExitStack) -> Any:
+    """Return a client; what is started for it is added to ``owned``."""
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise ImportError("Rows on a cluster need Dask: pip install 'prgd[cluster]'.") from error
     if client is None:
         cluster = LocalCluster(threads_per_worker=1, dashboard_address=":0")
+        owned.callback(cluster.close)
         client = Client(cluster)
-        return client, [client, cluster]
-    if isinstance(client, str):
+    elif isinstance(client, str):
         try:
             client = Client(client, timeout=timeout)
         except (OSError, TimeoutError, ValueError) as error:
@@ -134,8 +131,10 @@ def _connect(client: Any, timeout: float) -> tuple[Any, list[Any]]:
                 f"No Dask scheduler answered at {client} within {timeout:g} s. Check the address, or start "
                 "one with 'dask scheduler' and workers with 'dask worker ADDRESS'."
             ) from error
-        return client, [client]
-    return client, []
+    else:
+        return client
+    owned.callback(client.close)
+    return client
 
 
 def _load(
@@ -153,23 +152,16 @@ def _load(
             raise ValueError(
                 f"y must name one label file for each of the {len(urls)} files; got {len(labels)}."
             )
-        return list(
-            client.map(
-                worker.load_file, urls, [label] * len(urls), labels, key="prgd-load", pure=False,
-                max_memory=max_memory,
-            )
-        )  # fmt: skip
+        return start(client, worker.load_file, urls, labels, label=label, max_memory=max_memory)
     if max_memory is not None:
         raise ValueError("max_memory is for files. Leave it out: Dask's own partitions lie in memory.")
-    frame = hasattr(data, "to_delayed") and hasattr(data, "columns")
-    blocks = _blocks(data, y, sample_weight)
+    blocks = client.compute(_blocks(data, y, sample_weight))
     names = [f"partition {k}" for k in range(len(blocks))]
-    computed = client.compute(blocks)
-    return list(
-        client.map(
-            worker.read_block, computed, names, key="prgd-load", pure=False, label=label if frame else None
-        )
-    )
+    return start(client, worker.read_block, blocks, names, label=label if _is_frame(data) else None)
+
+
+def _is_frame(data: Any) -> bool:
+    return hasattr(data, "to_delayed") and hasattr(data, "columns")
 
 
 def _expand(paths: Any) -> list[str]:
@@ -198,7 +190,7 @@ def _blocks(data: Any, y: Any, sample_weight: Any) -> list[Any]:
         if y is not None or sample_weight is not None:
             raise ValueError("Delayed blocks hold their labels and weights: delayed((X, y, sample_weight)).")
         return list(data)
-    if hasattr(data, "to_delayed") and hasattr(data, "columns"):
+    if _is_frame(data):
         if y is not None or sample_weight is not None:
             raise ValueError("A data frame holds its labels: name their column with label.")
         return list(data.to_delayed())
@@ -208,7 +200,7 @@ def _blocks(data: Any, y: Any, sample_weight: Any) -> list[Any]:
             f"{type(data).__name__}. Use prgd.Problem(X, y) for data in memory."
         )
     if data.ndim != 2:
-        raise ValueError(f"X must be a table of shape (rows, columns); got shape {data.shape}.")
+        raise ValueError(f"X must be a matrix of shape (rows, columns); got shape {data.shape}.")
     if data.numblocks[1] > 1:
         data = data.rechunk({1: -1})
     columns = [data.to_delayed().ravel().tolist()]
@@ -219,22 +211,18 @@ def _blocks(data: Any, y: Any, sample_weight: Any) -> list[Any]:
 
 def _aligned(name: str, values: Any, chunks: tuple[Any, ...]) -> list[Any]:
     """Cut labels or weights as the rows are cut."""
+    from dask.array import asarray
+
     if values is None:
         return [None] * len(chunks)
-    if hasattr(values, "to_delayed"):
-        if values.chunks[0] != chunks and not np.isnan(chunks + values.chunks[0]).any():
-            if sum(values.chunks[0]) != sum(chunks):
-                raise ValueError(f"{name} must hold one number for each row; got {sum(values.chunks[0])}.")
-            values = values.rechunk((chunks,))
-        found = list(values.to_delayed().ravel())
-        if len(found) == len(chunks):
-            return found
-    elif not np.isnan(chunks).any():
-        values = np.asarray(values)
+    values = asarray(values)
+    if not np.isnan(chunks + values.chunks[0]).any():
         if values.shape != (sum(chunks),):
             raise ValueError(f"{name} must have shape ({sum(chunks)},); got {values.shape}.")
-        return np.split(values, np.cumsum(chunks)[:-1])
-    raise ValueError(f"{name} cannot be cut as X is: call compute_chunk_sizes() on both first.")
+        values = values.rechunk((chunks,))
+    elif values.numblocks != (len(chunks),):
+        raise ValueError(f"{name} cannot be cut as X is: call compute_chunk_sizes() on both first.")
+    return list(values.to_delayed())
 
 
 def _gather_facts(client: Any, futures: Sequence[Any], progress: Show | None, timeout: float) -> list[Facts]:
@@ -258,7 +246,7 @@ def _gather_facts(client: Any, futures: Sequence[Any], progress: Show | None, ti
 
 def _columns(facts: Sequence[Facts]) -> tuple[int, int]:
     """Return the number of columns, and the index that LIBSVM text gives to the first of them."""
-    texts = [fact for fact in facts if fact.is_text]
+    texts = [fact for fact in facts if fact.min_column is not None]
     first = 0 if any(fact.min_column == 0 for fact in texts) else 1
     widths = {fact.name: fact.d for fact in facts}
     if texts:
@@ -276,27 +264,19 @@ def _columns(facts: Sequence[Facts]) -> tuple[int, int]:
 
 def _find_classes(facts: Sequence[Facts]) -> npt.NDArray[Any] | None:
     """Return the two classes over all partitions; a label outside them is named with its partition."""
-    totals: dict[Any, int] = {}
-    for fact in facts:
-        for label, count, _ in fact.labels:
-            totals[label] = totals.get(label, 0) + count
-    if None in totals:  # partitions without labels hold rows z_i
-        if len(totals) > 1:
-            bare = next(fact.name for fact in facts if fact.labels[0].value is None)
+    counts: Counter[Any] = sum((fact.counts for fact in facts), Counter())
+    if None in counts:  # partitions without labels hold rows z_i
+        if len(counts) > 1:
+            bare = next(fact.name for fact in facts if None in fact.counts)
             raise ValueError(f"Either all partitions come with labels or none; {bare} has none.")
         return None
-    common = sorted(totals, key=lambda label: (-totals[label], str(label)))
-    if len(common) < 2:
-        raise ValueError(
-            f"y must hold two classes; got 1 ({common[0]!r}). Keep the rows of two classes, or solve one "
-            "class against the rest."
-        )
-    for fact in facts:
-        for label, count, _ in fact.labels:
-            if label not in common[:2]:
-                raise ValueError(
-                    f"y must hold two classes; got {len(common)}. {fact.name} has {count} rows with the "
-                    f"label {label!r}, and most rows have {common[0]!r} or {common[1]!r}. Keep the rows of "
-                    "two classes, or solve one class against the rest."
-                )
-    return np.unique(np.array(common))
+    labels = sorted(counts, key=lambda label: (-counts[label], str(label)))
+    others = (
+        f"{fact.name} has {count} rows with the label {label!r}, and most rows have "
+        f"{labels[0]!r} or {labels[1]!r}. "
+        for fact in facts
+        for label, count in fact.counts.items()
+        if label not in labels[:2]
+    )
+    check_two_classes(labels, next(others, ""))
+    return np.unique(np.array(labels))

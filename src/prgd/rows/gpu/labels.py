@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from prgd._types import Array, Signs
 from prgd.rows.gpu.tensors import Tensor
-from prgd.rows.labels import Labels, read_signs, read_weights
-
-if TYPE_CHECKING:
-    import torch
+from prgd.rows.labels import Labels, read_weights
 
 
 class DeviceLabels(Labels):
@@ -22,8 +20,6 @@ class DeviceLabels(Labels):
     def __init__(
         self, on_device: Tensor, sample_weight: Array, classes: npt.NDArray[Any] | None = None
     ) -> None:
-        import torch
-
         self.on_device, self.classes = on_device, classes
         self._sample_weight = sample_weight
         device = on_device.device
@@ -34,11 +30,8 @@ class DeviceLabels(Labels):
         cls, y: Any, sample_weight: Any, n: int, *, device: torch.device
     ) -> DeviceLabels:
         """Check labels and weights of n rows; labels that are a tensor must be on the device of the rows."""
-        import torch
-
         if isinstance(sample_weight, torch.Tensor):
             sample_weight = sample_weight.cpu().numpy()
-        weights = read_weights(sample_weight, n)
         if isinstance(y, torch.Tensor):
             if y.device != device:
                 raise ValueError(
@@ -48,16 +41,13 @@ class DeviceLabels(Labels):
                 classes = torch.unique(y)
                 if classes.numel() == 2 and bool(torch.isfinite(classes).all()):
                     signs = torch.where(y == classes[1], 1, -1).to(torch.int8)
-                    return cls(signs, weights, classes.cpu().numpy())
+                    return cls(signs, read_weights(sample_weight, n), classes.cpu().numpy())
             y = y.cpu().numpy()
-        read, found = read_signs(y, n)
-        return cls(torch.from_numpy(read).to(device), weights, found)
+        return cls.of(Labels.read(y, sample_weight, n), device)
 
     @classmethod
     def of(cls, labels: Labels, device: torch.device) -> DeviceLabels:
         """Return labels on the device, themselves if they are there."""
-        import torch
-
         if isinstance(labels, DeviceLabels) and labels.on_device.device == device:
             return labels
         signs = torch.from_numpy(np.array(labels.signs)).to(device)
@@ -70,8 +60,6 @@ class DeviceLabels(Labels):
     @cached_property
     def class_weights(self) -> tuple[float, float]:
         """Total weight of the rows labelled +1 and -1."""
-        import torch
-
         mass = self.weight_on_device
         if mass is None:
             mass = torch.ones((), dtype=torch.float64, device=self.on_device.device)

@@ -9,9 +9,10 @@ from importlib.util import find_spec
 from math import gcd
 from typing import Any
 
-from prgd.losses import Loss
+import torch
 
-Tensor = Any  # torch.Tensor, which is not imported with prgd
+from prgd.losses import LOGISTIC, Loss
+from prgd.rows.gpu.tensors import Tensor
 
 _MAX_COLUMNS = 2**13  # the registers of a program hold w, the sum and a row of so many columns
 _VECTOR_BYTES = 16  # largest load of one thread
@@ -83,13 +84,11 @@ class Kernels:
     ----------
     X : tensor of shape (n, d), its rows contiguous
     signs : tensor of shape (n,), optional
-        Labels as +1 and -1; ``None`` where all are +1.
+        Labels as +1 and -1; ``None`` if all are +1.
     weights : tensor of shape (n,), optional
     """
 
     def __init__(self, X: Tensor, signs: Tensor | None, weights: Tensor | None) -> None:
-        import torch
-
         self.n, self.d = X.shape
         self._signs, self._weights = signs, weights
         self._is_double = X.dtype == torch.float64
@@ -104,8 +103,6 @@ class Kernels:
     @cached_property
     def _words(self) -> Tensor:
         """Signs for the kernels: one bit a row."""
-        import torch
-
         device = self.loads.device
         if self._signs is None:
             return torch.zeros(1, dtype=torch.int32, device=device)
@@ -121,14 +118,13 @@ class Kernels:
 
         ``wide`` takes the products with w in float64.
         """
-        import torch
         import triton
         import triton.language as tl
 
         from prgd.rows.gpu import _triton
 
         plan = plan or self.plan
-        if by_class or loss.code == 1:  # two groups, or two masses, take more registers
+        if by_class or loss == LOGISTIC:  # two groups, or two masses, take more registers
             plan = replace(plan, steps=min(plan.steps, 2))
         groups, columns, device = 2 if by_class else 1, self.d + _triton.SCALARS.value, self.loads.device
         programs = self._programs(plan)
@@ -138,7 +134,7 @@ class Kernels:
         _triton.tally_kernel[(programs,)](
             self.loads, self._words, w if weights is None else weights, w, parts, self.n,
             **self._layout(plan), WEIGHTED=weights is not None, BY_CLASS=by_class,
-            LOGISTIC=loss.code == 1, DOT=tl.float64 if wide or self._is_double else tl.float32,
+            LOGISTIC=loss == LOGISTIC, DOT=tl.float64 if wide or self._is_double else tl.float32,
             SUM=tl.float64 if self._is_double else tl.float32, STAGES=plan.stages, num_warps=plan.warps,
         )  # fmt: skip
         rows = triton.next_power_of_2(programs)
@@ -149,7 +145,6 @@ class Kernels:
 
     def margins(self, w: Tensor) -> Tensor:
         """Enqueue all margins ``<w, z_i>``, in float64."""
-        import torch
         import triton.language as tl
 
         from prgd.rows.gpu import _triton
@@ -162,8 +157,6 @@ class Kernels:
         return out
 
     def _programs(self, plan: Plan) -> int:
-        import torch
-
         processors, tiles = 4, -(-int(self.n) // (plan.steps * plan.slots))
         if self.loads.is_cuda:
             processors = torch.cuda.get_device_properties(self.loads.device).multi_processor_count

@@ -7,24 +7,25 @@ margins brings those few rows back.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
-from typing import Any, cast
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from prgd._types import Array, Indices
 from prgd.norms import norm
 from prgd.rows.arrays import check_shape
-from prgd.rows.base import Block, LeafRows, M, Query, answer, answers
+from prgd.rows.base import Block, LeafRows, M, Query
 from prgd.rows.gpu.labels import DeviceLabels
 from prgd.rows.gpu.launch import Kernels, has_kernels
 from prgd.rows.gpu.tensors import Csr, Tensor, as_tensor, check_finite, room
 from prgd.rows.labels import Labels
-from prgd.rows.queries import Combine, MarginsAt, Measure, Measurement, Smallest, SmallestAt, TallyAt, weigh
+from prgd.rows.queries import Combine, MarginsAt, Measure, Measurement, Smallest, SmallestAt, TallyAt
 from prgd.tally import Tally, merge
 
-_CHUNK_BYTES = 2**28  # bytes of float64 rows that torch holds at a time
+_CHUNK_BYTES = 2**28  # bytes of those rows that torch holds in float64 at a time
 # Products in float32 are off by about 2^-24 ||x|| ||w||, and a weight by as much, relative. If the norm of w
 # exceeds this, in units of 1 / max ||x||, products are summed in float64, which costs a little speed.
 _WIDE = 32.0
@@ -43,7 +44,7 @@ class TensorRows(LeafRows):
         be on the device of X.
     sample_weight : tensor or array of shape (n,), optional
     device : str or torch.device, optional
-        Where to put X, e.g. ``"cuda"``. Default: where it is.
+        Where to put X, e.g. ``"cuda"``. By default X stays where it is.
 
     Raises
     ------
@@ -64,8 +65,6 @@ class TensorRows(LeafRows):
     """
 
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None, *, device: Any = None) -> None:
-        import torch
-
         X = as_tensor(X, device)
         self.n, self.d = check_shape(X.shape)
         self.device: torch.device = X.device
@@ -74,11 +73,13 @@ class TensorRows(LeafRows):
             self._X = X
             self.labels: DeviceLabels = DeviceLabels.read(y, sample_weight, self.n, device=self.device)
         self.is_sparse = self._sparse is not None
-        self._kernels_of = _Last(self._make_kernels)
-        self._on_device = _Last(lambda labels: DeviceLabels.of(labels, self.device))
+        self._step = max(1, _CHUNK_BYTES // (8 * self.d))  # rows that torch holds in float64 at a time
+        # A problem asks with the same labels all the time, so what was made for the last ones is kept.
+        self._kernels_of = lru_cache(maxsize=1)(self._make_kernels)
+        self._on_device = lru_cache(maxsize=1)(lambda labels: DeviceLabels.of(labels, self.device))
 
     def _make_kernels(self, labels: DeviceLabels) -> Kernels | None:
-        """Return the kernels for these labels, None where torch must do."""
+        """Return the kernels for these labels, None if torch must do without kernels."""
         if self._sparse is not None or not has_kernels(self._X):
             return None
         signs = None if labels.classes is None else labels.on_device
@@ -90,16 +91,13 @@ class TensorRows(LeafRows):
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
         """Answer a query by one pass on the device."""
         with room(self._X):
-            return cast(M, answer(self, query, self.labels if labels is None else self._on_device(labels)))
+            return super().ask(query, None if labels is None else self._on_device(labels))
 
-    @answers(Measure)
     def _measure(self, query: Measure, labels: DeviceLabels) -> Measurement:
         return self._measured
 
     @cached_property
     def _measured(self) -> Measurement:
-        import torch
-
         if self._sparse is not None:
             norms = self._sparse.norms()
             check_finite(norms, 0, self._sparse.locate)
@@ -120,11 +118,9 @@ class TensorRows(LeafRows):
 
     def _parts(self) -> Iterator[slice]:
         """Cut the rows so that a float64 copy of a part is small."""
-        step = max(1, _CHUNK_BYTES // (8 * self.d))
-        for start in range(0, self.n, step):
-            yield slice(start, min(start + step, self.n))
+        for start in range(0, self.n, self._step):
+            yield slice(start, min(start + self._step, self.n))
 
-    @answers(TallyAt)
     def _tally(self, query: TallyAt, labels: DeviceLabels) -> Tally:
         kernels = self._kernels_of(labels)
         if kernels is None:
@@ -135,26 +131,16 @@ class TensorRows(LeafRows):
         return Tally(np.column_stack([found[:, :5], counts]), found[:, 5:])
 
     def _send(self, v: npt.NDArray[Any]) -> Tensor:
-        import torch
-
         return torch.from_numpy(np.array(v)).to(self.device)
 
     def _tally_by_products(self, query: TallyAt, labels: DeviceLabels) -> Tally:
         """Return the Tally by two products in float64, part by part."""
-        import torch
-
-        parts, v, signs = [], self._send(query.w), labels.on_device
+        parts, v = [], self._send(query.w)
         for at, times, combine in self._products():
-            m = times(v) * signs[at]
-            s = torch.ones_like(m) if labels.weight_on_device is None else labels.weight_on_device[at]
-            scalars, vectors = [], []
-            for group in [signs[at] > 0, signs[at] < 0] if query.by_class else [None]:
-                terms, numbers = weigh(
-                    m, s if group is None else torch.where(group, s, 0.0), query.loss, torch
-                )
-                scalars.append(np.asarray(numbers.cpu().numpy()))
-                vectors.append(np.asarray(combine(terms * signs[at]).cpu().numpy()))
-            parts.append(Tally(np.array(scalars), np.array(vectors)))
+            products = times(v)
+            s = torch.ones_like(products) if labels.weight_on_device is None else labels.weight_on_device[at]
+            sums = query.sums(products, labels.on_device[at], s, combine, torch)
+            parts.append(Tally(*(np.array([part.cpu().numpy() for part in group]) for group in sums)))
         return merge(parts)
 
     def _products(self) -> Iterator[tuple[slice, Any, Any]]:
@@ -168,8 +154,6 @@ class TensorRows(LeafRows):
 
     def _device_margins(self, w: Array, labels: DeviceLabels) -> Tensor:
         """Return all margins in float64, on the device."""
-        import torch
-
         v, kernels = self._send(w), self._kernels_of(labels)
         if kernels is not None:
             return kernels.margins(v)
@@ -178,15 +162,11 @@ class TensorRows(LeafRows):
             out[at] = times(v) * labels.on_device[at]
         return out
 
-    @answers(MarginsAt)
     def _margins(self, query: MarginsAt, labels: DeviceLabels) -> Array:
         return np.asarray(self._device_margins(query.w, labels).cpu().numpy())
 
-    @answers(SmallestAt)
     def _smallest(self, query: SmallestAt, labels: DeviceLabels) -> tuple[Smallest, ...]:
         """Only the rows that are asked for leave the device."""
-        import torch
-
         margins, signs = self._device_margins(query.w, labels), labels.on_device
         groups = [signs > 0, signs < 0] if query.by_class else [None]
         sides = [margins if g is None else torch.where(g, margins, torch.inf) for g in groups]
@@ -199,7 +179,6 @@ class TensorRows(LeafRows):
             found.append(Smallest(low, values[kept].cpu().numpy(), indices[kept].cpu().numpy() + query.first))
         return tuple(found)
 
-    @answers(Combine)
     def _combine(self, query: Combine, labels: DeviceLabels) -> Array:
         c = np.zeros(self.n)
         c[query.indices] = query.values
@@ -218,11 +197,8 @@ class TensorRows(LeafRows):
         """Return ``X^T c`` for factors on the device; rows with ``c_i = 0`` are not read."""
         if self._sparse is not None:
             return np.asarray(self._sparse.combine(factors).cpu().numpy())
-        used = factors.nonzero().ravel()
         total = np.zeros(self.d)
-        step = max(1, _CHUNK_BYTES // (8 * self.d))
-        for start in range(0, used.numel(), step):
-            rows = used[start : start + step]
+        for rows in factors.nonzero().ravel().split(self._step):
             total += (factors[rows] @ self._X[rows].double()).cpu().numpy()
         return total
 
@@ -233,14 +209,10 @@ class TensorRows(LeafRows):
                 return self._sparse.take(indices)
             return np.asarray(self._X[self._send(indices)].double().cpu().numpy())
 
-
-class _Last:
-    """What was made for the last labels: a problem asks with the same ones all the time."""
-
-    def __init__(self, make: Any) -> None:
-        self._make, self._key, self._value = make, None, None
-
-    def __call__(self, key: Any) -> Any:
-        if key is not self._key:
-            self._key, self._value = key, self._make(key)
-        return self._value
+    own_answers: ClassVar = {
+        TallyAt: _tally,
+        MarginsAt: _margins,
+        SmallestAt: _smallest,
+        Combine: _combine,
+        Measure: _measure,
+    }

@@ -1,4 +1,4 @@
-"""Tensors as rows: what is taken, CSR, and the words for a full device."""
+"""Tensors as rows: the checks of X, products with CSR tensors, and the message for a full device."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import torch
 
 from prgd._types import Indices
 from prgd.errors import NotFiniteError
 
-Tensor = Any  # torch.Tensor, which is not imported with prgd
+Tensor = Any  # torch.Tensor; types are checked on machines without torch too
 
 
 def as_tensor(X: Any, device: Any) -> Tensor:
-    """Return X as a floating tensor on a device, without a copy where it is one already."""
-    import torch
-
+    """Return X as a floating tensor on a device, without a copy if X is one already."""
     if device is not None:
         device = torch.device(device)
         if device.type == "cuda" and not torch.cuda.is_available():
@@ -43,9 +42,7 @@ def as_tensor(X: Any, device: Any) -> Tensor:
 
 @contextmanager
 def room(X: Tensor, device: Any = None) -> Iterator[None]:
-    """Say how many rows fit, where the device runs out of memory."""
-    import torch
-
+    """Say how many rows fit if the device runs out of memory."""
     try:
         yield
     except torch.OutOfMemoryError as error:
@@ -62,8 +59,6 @@ def room(X: Tensor, device: Any = None) -> Iterator[None]:
 
 def check_finite(norms: Tensor, first: int, locate: Callable[[int], int]) -> None:
     """Name the first entry that is not finite, if there is one."""
-    import torch
-
     if not bool(torch.isfinite(norms).all()):
         row = first + int((~torch.isfinite(norms)).int().argmax())
         raise NotFiniteError(row, locate(row))
@@ -73,8 +68,6 @@ class Csr:
     """A sparse CSR tensor in float64, and its transpose, both for products with a vector."""
 
     def __init__(self, X: Tensor) -> None:
-        import torch
-
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sparse CSR|Sparse CSC", category=UserWarning)
             parts = X.crow_indices(), X.col_indices(), X.values().double()
@@ -92,9 +85,7 @@ class Csr:
         return self._transpose @ c
 
     def norms(self) -> Tensor:
-        """Return the norm of every row, NaN or infinite where an entry is."""
-        import torch
-
+        """Return the norm of every row, NaN or infinite if an entry of the row is."""
         crow, values = self._X.crow_indices(), self._X.values()
         largest = torch.segment_reduce(values.abs(), "max", offsets=crow, initial=0.0)
         scale = torch.where(largest > 0.0, largest, 1.0)
@@ -103,8 +94,6 @@ class Csr:
 
     def locate(self, row: int) -> int:
         """Return the first column of a row that is not finite."""
-        import torch
-
         crow = self._X.crow_indices()
         part = slice(int(crow[row]), int(crow[row + 1]))
         bad = ~torch.isfinite(self._X.values()[part])
@@ -112,7 +101,6 @@ class Csr:
 
     def take(self, indices: Indices) -> Any:
         """Return rows as a SciPy CSR array."""
-        import torch
         from scipy.sparse import csr_array
 
         crow = self._X.crow_indices()

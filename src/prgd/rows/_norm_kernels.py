@@ -1,0 +1,75 @@
+"""Numba kernel that checks rows and writes their norms. Imported on first use, never with prgd."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from prgd.rows._kernels import exact_jit, jit
+from prgd.rows.arrays import CSR, ROWS
+
+MAX_FLOAT = 1.7976931348623157e308
+FAR = 2.0**600  # a power of two, so that scaling by it is exact
+
+
+@exact_jit
+def measure(A: Any, first: int, last: int, norms: Any) -> int:
+    """Write the norm of rows ``first..last``; return the first row that is not finite, else -1."""
+    for i in range(first, last):
+        total = _row_square(A, i)
+        if 1e-280 < total < 1e300:  # all entries are finite, and none that counts underflowed
+            norms[i] = math.sqrt(total)
+            continue
+        largest, total = _row_size(A, i, 1.0)
+        if not largest <= MAX_FLOAT or not total >= 0.0:
+            return i
+        # The squares left the floating range, and scaled entries have squares inside it.
+        factor = FAR if largest < 1.0 else 1.0 / FAR
+        _, total = _row_size(A, i, factor)
+        norms[i] = math.sqrt(total) / factor
+    return -1
+
+
+@jit
+def _row_square(A: Any, i: int) -> float:
+    """Return the sum of the squares of row i, as fast as it can be read."""
+    kind, X, data, _, indptr = A
+    if kind == CSR:
+        return _square(data[indptr[i] : indptr[i + 1]])
+    return _square(X[i]) if kind == ROWS else _square(X[:, i])
+
+
+@jit
+def _square(values: Any) -> float:
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0  # four sums, since one would wait for each addition
+    whole = values.size // 4 * 4
+    for k in range(0, whole, 4):
+        a += np.float64(values[k]) * values[k]
+        b += np.float64(values[k + 1]) * values[k + 1]
+        c += np.float64(values[k + 2]) * values[k + 2]
+        d += np.float64(values[k + 3]) * values[k + 3]
+    for k in range(whole, values.size):
+        a += np.float64(values[k]) * values[k]
+    return (a + b) + (c + d)
+
+
+@jit
+def _row_size(A: Any, i: int, factor: float) -> tuple[float, float]:
+    """Return the largest absolute entry of row i, times ``factor``, and the sum of (entry * factor)^2."""
+    kind, X, data, _, indptr = A
+    if kind == CSR:
+        return _size(data[indptr[i] : indptr[i + 1]], factor)
+    return _size(X[i], factor) if kind == ROWS else _size(X[:, i], factor)
+
+
+@jit
+def _size(values: Any, factor: float) -> tuple[float, float]:
+    largest, total = 0.0, 0.0
+    for k in range(values.size):
+        value = abs(values[k] * factor)
+        # NaN and infinity fail the comparison, so `largest` keeps them.
+        largest = largest if value <= largest else value
+        total += value * value
+    return largest, total
