@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import io
 import tokenize
 from functools import cache
@@ -213,3 +214,24 @@ def test_tricks_that_are_gone_stay_gone():
     # w is frozen where it is evaluated, other arrays where the state that holds them is made
     frozen = {module for module, code in text.items() if "flags.writeable" in code}
     assert frozen <= {"prgd.problem", "prgd.algorithms.base", "prgd.rows.labels"}
+
+
+@pytest.fixture(scope="module")
+def trace_calls():
+    path = Path(__file__).parents[1] / "docs/trace_calls.py"
+    spec = importlib.util.spec_from_file_location("trace_calls", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["prgd.run", "prgd.max_margin", "prgd.deep.PRGD.step"])
+def test_calls_are_followed_without_going_back_and_forth(trace_calls, name):
+    """No file calls one that called it, and the page shows the files in the order in which they are entered."""
+    call = trace_calls.CALLS[name]
+    call()()  # imports and compiles
+    trace = trace_calls.Trace(call())
+    assert trace.returns_to() == []
+    page = trace_calls.PAGE.read_text()
+    shown = page.split(f"<!-- trace {name}: begin -->")[1].split(f"<!-- trace {name}: end -->")[0]
+    assert [line.split()[0] for line in shown.splitlines()[2:-1]] == list(trace.visits)
