@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import runpy
 import sys
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -15,9 +17,9 @@ from prgd.theory.infimum import check_bound, numerical_constants, velocity_infim
 from prgd.theory.ray_geometry import facets, geometry, inradius, lambda_min, require_nondegenerate
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.support import signed_rows
-from prgd.theory.table import compare_bounds, main
 from prgd.theory.velocity import centripetal_velocities, decompose
 
+TABLES = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "theory_tables.py"))
 TWO_ROWS = np.array([[0.2, 0.1], [0.2, -0.01]])
 TWO_ROWS_OF_NORM_ONE = np.array([[math.sqrt(0.75), 0.5], [math.sqrt(0.75), -0.01]])
 # a support vector that alpha cannot use: (1, 2) and (1, 1) lie on the same side of w_star = (1, 0)
@@ -120,14 +122,14 @@ def test_mu_is_kept_as_a_logarithm():
 
 
 def test_comparison_prints_as_a_table(capsys):
-    main(["5"])
+    TABLES["main"](["5"])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(" | ")[1] for line in lines[2:]] == ["2", "0", "0"]
 
 
 def test_corrected_bound_holds_on_200_random_sets():
     # compared in logarithms: mu underflows
-    found = compare_bounds(200)
+    found = TABLES["compare_bounds"](200)
     assert found["corrected"].fails == 0
     assert found["corrected"].tightest >= 0.0
     assert found["convexity"].fails == 0
