@@ -20,7 +20,6 @@ from prgd.theory.nondegeneracy import assumptions
 from prgd.theory.support import Reference, signed_rows
 from prgd.theory.velocity import decompose, direction_error
 
-SPAN_TOL = 1e-9
 # A hull of more dimensions or rows than these has too many facets to list.
 MAX_FACET_DIMENSIONS, MAX_FACET_ROWS = 5, 100
 
@@ -89,33 +88,6 @@ class Geometry:
     def delta(self) -> float:
         """The proof's Delta, ``gamma_sub - gamma_star``: infinite if every row supports."""
         return self.reference.gamma_sub - self.reference.gamma_star
-
-    def point(self, h: float, off: Any) -> Array:
-        r"""Return :math:`h w^\star + P_\perp(w)`, for a part off the ray in the span of the data.
-
-        Parameters
-        ----------
-        h : float
-        off : array of shape (d,)
-            Orthogonal to ``w_star`` and in the span of the data, or a ``ValueError`` is raised.
-        """
-        off = np.asarray(off, dtype=np.float64)
-        along, _ = decompose(off, self.reference.w_star)
-        outside = float(np.linalg.norm(off - self.basis @ (self.basis.T @ off)))
-        if outside > SPAN_TOL * float(np.linalg.norm(off)):
-            raise ValueError(
-                "The direction must be orthogonal to w_star and in the span of the data; its part along "
-                f"w_star is {along:.3g}, and its distance from that space {outside:.3g}."
-            )
-        point: Array = h * self.reference.w_star + off
-        return point
-
-    def is_in_span(self, w: Any) -> bool:
-        """Say whether w is in the span of the data, to 1e-9 of its norm."""
-        w = np.asarray(w, dtype=np.float64)
-        _, off = decompose(w, self.reference.w_star)
-        outside = float(np.linalg.norm(off - self.basis @ (self.basis.T @ off)))
-        return outside <= SPAN_TOL * float(np.linalg.norm(w))
 
 
 def geometry(data: Any) -> Geometry:
