@@ -31,26 +31,11 @@ class Phase(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """Whether a statement held at every phase, as printed and as corrected, and what was corrected."""
+    """Whether a statement held at every phase, as printed and as corrected."""
 
     printed: bool
     corrected: bool
     fails_at: int | None  # the first phase at which the printed statement fails
-    note: str
-
-
-NOTES = {
-    "S1": "As printed.",
-    "S2": "The two rates change places, and 1 becomes mu D: sqrt(1 - mu^2) belongs to the lower bound with "
-    "gamma_star mu D, sqrt(1 - 2 mu), or better 1 - mu, to the upper one with mu D.",
-    "S3": "As printed for mu <= 1/2; D (1 - mu) is a larger lower bound, and needs only mu < 1.",
-    "S4": "Follows from (S2), so its displays inherit the swap; the lower one divides by (1 - mu) D, which "
-    "is no upper bound of ||P_perp(v)||; the exponent is Theta(k + 1).",
-    "S5": "As printed with Theta(k + 1), up to a factor between 1 and sqrt(2).",
-    "S6": "The display lacks a square root: 2 (1 - cos) is the square of the error. The statement stands.",
-    "S7": "Lemma A.1 gives the upper bound only; under Assumption 5.4 the margin error is at least "
-    "rho sin(angle), so the statement stands with Theta.",
-}
 
 
 def check_statements(
@@ -81,6 +66,20 @@ def check_statements(
         Empty without phases. Comparisons allow for the rounding of w, which shows in the part of w off the
         ray when w is far out on the ray.
 
+    Notes
+    -----
+    What is corrected; (S1) stands as printed.
+
+    - (S2): the two rates change places, and 1 becomes mu D: ``sqrt(1 - mu^2)`` belongs to the lower bound
+      with ``gamma_star mu D``, and ``sqrt(1 - 2 mu)``, or better ``1 - mu``, to the upper one with ``mu D``.
+    - (S3): as printed for ``mu <= 1/2``; ``D (1 - mu)`` is a larger lower bound, and needs only ``mu < 1``.
+    - (S4) follows from (S2), so its displays inherit the swap; the lower one divides by ``(1 - mu) D``, which
+      is no upper bound of ``||P_perp(v)||``; the exponent is Theta(k + 1).
+    - (S5): as printed with Theta(k + 1), up to a factor between 1 and sqrt(2).
+    - (S6): the display lacks a square root: ``2 (1 - cos)`` is the square of the error. The statement stands.
+    - (S7): Lemma A.1 gives the upper bound only; under Assumption 5.4 the margin error is at least
+      ``rho sin(angle)``, so the statement stands with Theta.
+
     References
     ----------
     (S1) to (S7), proof of Theorem 6.1, Appendix C.1 of the paper.
@@ -96,7 +95,7 @@ def check_statements(
         return {}
     with np.errstate(over="ignore"):  # upper bounds may overflow to infinity
         checks = _checks(phases, constants, gamma_star, rho)
-    return {name: _statement(name, *checks[name]) for name in sorted(checks)}
+    return {name: _statement(*held) for name, held in checks.items()}
 
 
 def _checks(
@@ -195,7 +194,6 @@ def _after_one(lower: Array, value: Array, upper: Array, slack: Array) -> Bools:
     return inside
 
 
-def _statement(name: str, printed: Bools, corrected: Bools) -> Statement:
-    fails = np.flatnonzero(~printed)
-    first = int(fails[0]) if fails.size else None
-    return Statement(first is None, bool(corrected.all()), first, NOTES[name])
+def _statement(printed: Bools, corrected: Bools) -> Statement:
+    fails_at = None if printed.all() else int(np.argmin(printed))
+    return Statement(fails_at is None, bool(corrected.all()), fails_at)
