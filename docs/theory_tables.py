@@ -1,7 +1,7 @@
 """The constants of Theorem 5.5 and the runs of Theorem 6.1 as the tables that `docs/theory.md` shows.
 
-    python docs/theory_tables.py        # the constants and the runs on five data sets
-    python docs/theory_tables.py 200    # each bound against the infimum found, on 200 random data sets
+python docs/theory_tables.py        # the constants and the runs on five data sets
+python docs/theory_tables.py 200    # each bound against the infimum found, on 200 random data sets
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from prgd._types import Array
 from prgd.algorithms import GD
@@ -20,9 +21,9 @@ from prgd.checks import check_positive
 from prgd.problem import Problem
 from prgd.theory.minimum_norm import EPS
 from prgd.theory.newton import minimise_log_mean_exp
-from prgd.theory.ray_geometry import Geometry, geometry
+from prgd.theory.ray_geometry import Geometry, geometry, margin_errors
 from prgd.theory.sampled_runs import iterates
-from prgd.theory.velocity import decompose
+from prgd.theory.velocity import decompose, direction_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,18 +208,25 @@ def gd_limit(data: Any, eta: float = 1.0) -> GDLimit:
 
 
 class Trace(NamedTuple):
-    """A run seen from the ray, at chosen times; each an array over these."""
+    """A run seen from the ray, at chosen times; each but the target an array over these."""
 
+    target: Orthogonal
     t: Array
     w: Array  # of shape (m, d)
     along: Array  # <w, w_star>
     off: Array  # ||P_perp(w)||
     distance: Array  # ||P_perp(w) - v_star||
+    direction: Array  # ||w/||w|| - w_star||
+    margin: Array  # gamma_star - gamma(w)
     gd_distance: Array  # ||w - slope log t - w_tilde||, NaN unless the algorithm is GD on spanning data
 
 
 def follow(
-    problem: Problem, algorithm: Any, target: Orthogonal, times: Sequence[int], w0: Any = None
+    problem: Problem,
+    algorithm: Any,
+    target: Orthogonal,
+    times: Sequence[int] | npt.NDArray[np.int64],
+    w0: Any = None,
 ) -> Trace:
     r"""Run an algorithm and measure, at each time, how far its orthogonal part is from ``v_star``.
 
@@ -260,10 +268,13 @@ def follow(
         limit = gd_limit(g, algorithm.eta * problem.unit)
         gd_distance = np.linalg.norm(W - np.outer(np.log(t_seen), limit.slope) - limit.w_tilde, axis=1)
     return Trace(
+        target,
         t_seen,
         W,
         along,
         np.linalg.norm(off, axis=1),
         np.linalg.norm(off - target.v_star, axis=1),
+        direction_error(W, g.reference.w_star),
+        margin_errors(g, W),
         gd_distance,
     )
