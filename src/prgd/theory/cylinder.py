@@ -107,8 +107,7 @@ class Cylinder:
         D = rng.uniform(self.D1, self.D2, size=(count, 1))
         mean = max(self.H, self.D1) if height is None else height
         h = self.H + rng.exponential(mean, size=count)
-        points: Array = np.multiply.outer(h, g.reference.w_star) + (D * v) @ g.basis.T
-        return points
+        return np.multiply.outer(h, g.reference.w_star) + (D * v) @ g.basis.T
 
 
 @dataclass(frozen=True)

@@ -214,8 +214,7 @@ def _starts(g: Geometry, count: int, seed: int) -> Array:
     hull = facets(g)
     V = np.vstack([U, -U, axes.T, -axes.T, drawn, *([] if hull is None else [hull.normals])])
     lengths: Array = np.linalg.norm(V, axis=1)
-    starts: Array = V[lengths > 0.0] / lengths[lengths > 0.0, None]
-    return starts
+    return V[lengths > 0.0] / lengths[lengths > 0.0, None]
 
 
 def _search(velocity: _Velocity, V: Array, shares: tuple[float, ...]) -> tuple[float, Array, float]:

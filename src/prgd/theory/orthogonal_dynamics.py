@@ -8,12 +8,10 @@ it: this is why they turn so slowly (Theorem 6.4).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from prgd._types import Array
 from prgd.algorithms import GD
@@ -22,7 +20,7 @@ from prgd.problem import Problem
 from prgd.theory.minimum_norm import EPS
 from prgd.theory.newton import minimise_log_mean_exp
 from prgd.theory.ray_geometry import Geometry, geometry, margin_errors
-from prgd.theory.sampled_runs import iterates
+from prgd.theory.sampled_runs import Times, iterates
 from prgd.theory.velocity import decompose, direction_error
 
 
@@ -65,16 +63,14 @@ class Orthogonal:
         r"""Return :math:`\nabla L_\perp(v)`, a vector of shape (d,) orthogonal to ``w_star``."""
         g = self.geometry
         weights = np.exp(self._exponent(v))
-        found: Array = g.basis @ (weights @ g.U[g.is_support]) / g.n_support
-        return found
+        return g.basis @ (weights @ g.U[g.is_support]) / g.n_support
 
     def _exponent(self, v: Any) -> Array:
         g = self.geometry
         v = np.asarray(v, dtype=np.float64)
         if v.shape != (g.Z.shape[1],):
             raise ValueError(f"v must have shape ({g.Z.shape[1]},); got {v.shape}.")
-        exponent: Array = g.U[g.is_support] @ (g.basis.T @ v)
-        return exponent
+        return np.asarray(g.U[g.is_support] @ (g.basis.T @ v))
 
 
 def orthogonal(data: Any) -> Orthogonal:
@@ -121,7 +117,7 @@ def orthogonal(data: Any) -> Orthogonal:
     U = g.U[g.is_support]
     _, sigma, Vt = np.linalg.svd(U, full_matrices=False)
     longest = float(np.linalg.norm(g.Z, axis=1).max())
-    V = Vt[: int((sigma > longest * max(U.shape) * EPS).sum())].T
+    V = Vt[sigma > longest * max(U.shape) * EPS].T
     if V.shape[1] == 0:
         return Orthogonal(g, np.zeros(g.Z.shape[1]), 0.0, (math.inf, 0.0))
     found = minimise_log_mean_exp(U @ V, 0.0, np.zeros(V.shape[1]))
@@ -221,13 +217,7 @@ class Trace(NamedTuple):
     gd_distance: Array  # ||w - slope log t - w_tilde||, NaN unless the algorithm is GD on spanning data
 
 
-def follow(
-    problem: Problem,
-    algorithm: Any,
-    target: Orthogonal,
-    times: Sequence[int] | npt.NDArray[np.int64],
-    w0: Any = None,
-) -> Trace:
+def follow(problem: Problem, algorithm: Any, target: Orthogonal, times: Times, w0: Any = None) -> Trace:
     r"""Run an algorithm and measure, at each time, how far its orthogonal part is from ``v_star``.
 
     Parameters

@@ -131,15 +131,13 @@ def geometry(data: Any) -> Geometry:
     is_support = np.zeros(len(Z), dtype=bool)
     is_support[reference.support] = True
     _, sigma, Vt = np.linalg.svd(off, full_matrices=False)
-    longest = float(np.linalg.norm(Z, axis=1).max())
-    rank = int((sigma > np.linalg.norm(Z, 2) * max(Z.shape) * EPS).sum())
-    basis = Vt[:rank].T
+    basis = Vt[sigma > np.linalg.norm(Z, 2) * max(Z.shape) * EPS].T
     reasons = [check.name for check in report.checks[1:3] if not check.holds]
     return Geometry(
         Z,
         reference,
         report.dual_weights,
-        max(1.0, longest),
+        max(1.0, float(np.linalg.norm(Z, axis=1).max())),
         basis,
         -off @ basis,
         np.where(is_support, 0.0, margins - reference.gamma_star),

@@ -93,34 +93,27 @@ def check_statements(
     """
     if not phases:
         return {}
-    with np.errstate(over="ignore"):  # upper bounds may overflow to infinity
-        checks = _checks(phases, constants, gamma_star, rho)
-    return {name: _statement(*held) for name, held in checks.items()}
-
-
-def _checks(
-    phases: Sequence[Phase], constants: Constants, gamma_star: float, rho: float
-) -> dict[str, tuple[Bools, Bools]]:
-    """Return for each statement at which phases it holds, as printed and as corrected."""
-    p = Phase(*(np.array(column) for column in zip(*phases, strict=True)))  # type: ignore[arg-type]
+    p: Any = Phase(*(np.array(column) for column in zip(*phases, strict=True)))  # type: ignore[arg-type]
     # The part along the ray is known to EPS relative, and the part off the ray to EPS times that part.
-    slack: Any = 32.0 * EPS * (1.0 + p.along / constants.D)
-    return _position_checks(p, constants, gamma_star, slack) | _error_checks(p, constants, rho, slack)
+    slack = 32.0 * EPS * (1.0 + p.along / constants.D)
+    with np.errstate(over="ignore"):  # upper bounds may overflow to infinity
+        checks = _position_checks(p, constants, gamma_star, slack) | _error_checks(p, constants, rho, slack)
+    return {name: _statement(*held) for name, held in checks.items()}
 
 
 def _position_checks(
     p: Any, constants: Constants, gamma_star: float, slack: Array
 ) -> dict[str, tuple[Bools, Bools]]:
-    """Ask (S1) to (S5), which are about the parts of w along and off the ray, and the radii."""
+    """Ask (S1) to (S5), about the parts of w along and off the ray and the radii: printed and corrected."""
     mu, D, k, a_0 = constants.mu, constants.D, p.k.astype(np.float64), float(p.along[0])
-    log_slow, log_fast, log_steepest = _log_rates(mu)
+    log_slow, log_steepest = _log_rates(mu)
     log_printed = 0.5 * math.log1p(-2.0 * mu) if mu < 0.5 else math.nan
     q_slow, q_fast, q_printed = math.exp(log_slow), 1.0 - mu, math.exp(log_printed)
     lower = _growth(a_0, k, log_slow, mu * D * gamma_star)
-    upper = _growth(a_0, k, log_fast, mu * D)
+    upper = _growth(a_0, k, math.log1p(-mu), mu * D)
     # The same bounds for one phase, from the a_k of the run itself: (S2) is this, repeated.
-    next_lower = (p.along + mu * D * gamma_star) / math.exp(log_slow)
-    next_upper = (p.along + mu * D) / math.exp(log_fast)
+    next_lower = (p.along + mu * D * gamma_star) / q_slow
+    next_upper = (p.along + mu * D) / q_fast
     printed_lower = _growth(a_0, k, log_printed, gamma_star)
     printed_upper = _growth(a_0, k, log_slow, 1.0)
     ratio = p.along_after / p.off_after
@@ -151,9 +144,9 @@ def _position_checks(
 
 
 def _error_checks(p: Any, constants: Constants, rho: float, slack: Array) -> dict[str, tuple[Bools, Bools]]:
-    """Ask (S6) and (S7), which are about the errors of direction and of margin."""
+    """Ask (S6) and (S7), about the errors of direction and of margin: printed and corrected."""
     D, k, a_0 = constants.D, p.k.astype(np.float64), float(p.along[0])
-    log_slow, _, log_steepest = _log_rates(constants.mu)
+    log_slow, log_steepest = _log_rates(constants.mu)
     tangent = p.off / p.along
     sine = p.off / np.hypot(p.off, p.along)
     squared = 4.0 * np.sin(0.5 * np.arctan(tangent)) ** 2  # 2 (1 - cos), without cancellation
@@ -171,20 +164,18 @@ def _error_checks(p: Any, constants: Constants, rho: float, slack: Array) -> dic
     }
 
 
-def _log_rates(mu: float) -> tuple[float, float, float]:
-    """Return log sqrt(1 - mu^2), log(1 - mu), and log((1 + mu) / (1 - mu)): a_k grows by at most that."""
-    return 0.5 * math.log1p(-(mu**2)), math.log1p(-mu), math.log1p(mu) - math.log1p(-mu)
+def _log_rates(mu: float) -> tuple[float, float]:
+    """Return log sqrt(1 - mu^2), and log((1 + mu) / (1 - mu)): a_k grows by at most that."""
+    return 0.5 * math.log1p(-(mu**2)), math.log1p(mu) - math.log1p(-mu)
 
 
 def _growth(a_0: float, k: Array, log_q: float, step: float) -> Array:
     """Return ``q^-k (a_0 + step / (1 - q)) - step / (1 - q)``, without cancellation for q near 1."""
-    grown: Array = a_0 * np.exp(-k * log_q) + step * np.expm1(-k * log_q) / -math.expm1(log_q)
-    return grown
+    return a_0 * np.exp(-k * log_q) + step * np.expm1(-k * log_q) / -math.expm1(log_q)
 
 
 def _between(lower: Array, value: Array, upper: Array, slack: Array) -> Bools:
-    inside: Bools = (value >= lower * (1.0 - slack)) & (value <= upper * (1.0 + slack))
-    return inside
+    return (value >= lower * (1.0 - slack)) & (value <= upper * (1.0 + slack))
 
 
 def _after_one(lower: Array, value: Array, upper: Array, slack: Array) -> Bools:

@@ -77,8 +77,7 @@ def signed_rows(data: Any) -> Array:
         raise ValueError(f"Expected rows of shape (n, d) with n, d >= 1; got shape {Z.shape}.")
     if not np.isfinite(Z).all():
         raise ValueError("The rows must be finite; there is a NaN or infinite entry.")
-    signed: Array = Z * read_signs(y, len(Z))[0][:, None]
-    return signed
+    return Z * read_signs(y, len(Z))[0][:, None]
 
 
 def max_margin_reference(data: Any) -> Reference:
