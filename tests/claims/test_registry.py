@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prgd.claims import Verdict, registered, summary
-from prgd.cli.claims import all_claims, run_claims
+from prgd.cli.claims import all_claims, claims_command, measured
 from prgd.reproduce.experiment import experiments
 
 
@@ -20,9 +20,11 @@ def test_every_experiment_has_a_claim():
 
 
 def test_a_claim_without_rows_is_not_run(tmp_path, capsys):
-    (claim,) = run_claims(["table-2-gd"], report=tmp_path)
+    claim = measured(all_claims()["table-2-gd"], tmp_path)
+    claims_command(["table-2-gd"], report=tmp_path)
     assert claim.verdict is Verdict.NOT_RUN
-    assert "prgd reproduce --only table-2" in capsys.readouterr().out
+    assert "not yet run          table-2-gd" in capsys.readouterr().out
+    assert "prgd reproduce --only table-2" in claim.sentence
     assert "decided" not in summary([claim])
     assert summary([claim]).endswith("1 not yet run")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from prgd.claims import Claim, Finding, Verdict, choose, claim
-from prgd.cli.claims import all_claims, print_claims, run_claims
+from prgd.cli.claims import all_claims, claims_command, print_claims
 from prgd.theory.claims.toy import shrinking_factor
 
 HOLDS, CAVEAT, FAILS = Verdict.HOLDS, Verdict.CAVEAT, Verdict.FAILS
@@ -141,7 +141,7 @@ def test_a_name_is_registered_once():
 
 def test_main_prints_plain_lines_when_piped(capsys, tmp_path):
     path = tmp_path / "new" / "claims.json"
-    run_claims(["lemma-d"], json=path)
+    claims_command(["lemma-d"], json=path)
     out = capsys.readouterr().out
     assert "does not hold        lemma-d.3" in out
     assert "\x1b" not in out
@@ -152,7 +152,7 @@ def test_main_prints_plain_lines_when_piped(capsys, tmp_path):
 
 
 def test_main_lists(capsys):
-    run_claims(list_only=True)
+    claims_command(list_only=True)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(all_claims())
     assert any(line.startswith("proposition-4.1-ngd") for line in lines)
@@ -172,7 +172,7 @@ def test_a_table_on_a_terminal(monkeypatch):
     print_claims([measured("lemma-d.3")], plain)
     assert "│" not in plain.getvalue()
     monkeypatch.setattr(sys, "stdout", terminal := Terminal())
-    run_claims(["lemma-d.2"])
+    claims_command(["lemma-d.2"])
     assert "│" in terminal.getvalue()
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import runpy
 import sys
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -15,9 +17,9 @@ from prgd.theory.infimum import check_bound, numerical_constants, velocity_infim
 from prgd.theory.ray_geometry import facets, geometry, inradius, lambda_min, require_nondegenerate
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.support import signed_rows
-from prgd.theory.table import compare_bounds, main
 from prgd.theory.velocity import centripetal_velocities, decompose
 
+TABLES = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "theory_tables.py"))
 TWO_ROWS = np.array([[0.2, 0.1], [0.2, -0.01]])
 TWO_ROWS_OF_NORM_ONE = np.array([[math.sqrt(0.75), 0.5], [math.sqrt(0.75), -0.01]])
 # a support vector that alpha cannot use: (1, 2) and (1, 1) lie on the same side of w_star = (1, 0)
@@ -113,21 +115,20 @@ def test_mu_is_kept_as_a_logarithm():
     assert corrected.mu == 0.0
     root = math.sqrt(2.0) * 0.1 / 11.0
     assert corrected.log_mu == pytest.approx(math.log(root / 64.0) - 2.0 * corrected.D, rel=1e-12)
-    assert corrected.log_eta == pytest.approx(corrected.log_mu + math.log(corrected.D))
 
 
 # --- the bound on many data sets
 
 
 def test_comparison_prints_as_a_table(capsys):
-    main(["5"])
+    TABLES["main"](["5"])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(" | ")[1] for line in lines[2:]] == ["2", "0", "0"]
 
 
 def test_corrected_bound_holds_on_200_random_sets():
     # compared in logarithms: mu underflows
-    found = compare_bounds(200)
+    found = TABLES["compare_bounds"](200)
     assert found["corrected"].fails == 0
     assert found["corrected"].tightest >= 0.0
     assert found["convexity"].fails == 0
@@ -161,11 +162,10 @@ def test_no_sampled_point_is_below_the_infimum_found(seed):
         assert infimum.value >= velocity_bound(g, cylinder) - 1e-12
         # and it is the velocity at the point it names
         if math.isfinite(infimum.h):
-            w = g.point(infimum.h, infimum.D * infimum.v)
+            w = infimum.h * g.reference.w_star + infimum.D * infimum.v
             assert centripetal_velocities(g.Z, w, g.reference.w_star)[0] == pytest.approx(
                 infimum.value, abs=1e-9
             )
-        assert infimum.value <= infimum.at_infinity
 
 
 def test_infimum_equals_a_fine_grid_on_the_circle():
@@ -197,7 +197,7 @@ def test_degenerate_data_have_no_favourable_cylinder(rows, D):
     angle = np.linspace(0.0, 2.0 * math.pi, 721)
     V = np.array([[1.0], [-1.0]]) if U.shape[1] == 1 else np.column_stack([np.cos(angle), np.sin(angle)])
     v = V[np.argmin((V @ U.T).max(axis=1))]
-    w = g.point(1e9, D * (g.basis @ v))
+    w = 1e9 * g.reference.w_star + D * (g.basis @ v)
     assert centripetal_velocities(rows, w, g.reference.w_star)[0] <= 1e-3 * np.abs(U).max()
 
 
@@ -232,7 +232,6 @@ def test_constants_come_back_in_the_units_of_the_data(seed):
         assert pytest.approx(one[kind].D / 10.0, rel=1e-6) == ten[kind].D
         assert pytest.approx(one[kind].H / 10.0, rel=1e-6) == ten[kind].H
         assert ten[kind].log_mu == pytest.approx(one[kind].log_mu + math.log(10.0), rel=1e-6)
-        assert ten[kind].log_eta == pytest.approx(one[kind].log_eta - 2.0 * math.log(10.0), rel=1e-6)
     assert ten.lambda_min == pytest.approx(one.lambda_min)
     assert velocity_infimum(10.0 * Z, ten.printed.cylinder).value == pytest.approx(
         10.0 * velocity_infimum(Z, one.printed.cylinder).value, rel=1e-6
@@ -246,10 +245,6 @@ def test_small_rows_are_taken_as_they_are():
 
 
 def test_a_cylinder_below_the_support_is_refused():
-    printed = favorable_cylinder(random_nondegenerate(0)).printed
-    assert printed.raised(2.0 * printed.H).H == 2.0 * printed.H
-    with pytest.raises(ValueError, match="rows off the support may outweigh"):
-        printed.raised(0.5 * printed.H)
     with pytest.raises(ValueError, match="at least 0"):
         Cylinder(1.0, 2.0, -1.0)
 
@@ -412,19 +407,6 @@ def test_degenerate_data_are_refused_with_the_reason(rows, reason):
 def test_data_on_one_line_have_an_empty_cylinder():
     with pytest.raises(ValueError, match="one line"):
         require_nondegenerate([[1.0, 1.0], [2.0, 2.0]])
-
-
-def test_directions_outside_the_span_are_refused():
-    flat = np.column_stack([TWO_ROWS, np.zeros(2)])
-    cylinder = Cylinder(1.0, 2.0, 0.0)
-    assert velocity_infimum(flat, cylinder, directions=[0.0, 2.0, 0.0]).value < 0.0
-    for v in ([0.0, 0.0, 1.0], [1.0, 1.0, 0.0]):
-        with pytest.raises(ValueError, match="orthogonal to w_star and in the span"):
-            velocity_infimum(flat, cylinder, directions=v)
-    with pytest.raises(ValueError, match="not be zero"):
-        velocity_infimum(flat, cylinder, directions=np.zeros(3))
-    with pytest.raises(ValueError, match=r"shape \(3,\)"):
-        velocity_infimum(flat, cylinder, directions=[1.0, 0.0])
 
 
 def test_constants_are_plain_values():

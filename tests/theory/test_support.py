@@ -80,7 +80,12 @@ def test_is_exact_to_rounding(seed):
     Z = planted(seed)
     found = max_margin_reference(Z)
     assert found.certificate.gap <= 1e-12
-    assert max(found.kkt) <= 1e-12
+    long_Z, long_p = Z.astype(np.longdouble), found.dual_weights.astype(np.longdouble)
+    stationarity = (found.gamma_star * found.w_star - long_Z.T @ long_p).astype(float)
+    slack = (long_Z @ found.w_star).astype(float) - found.gamma_star
+    assert np.linalg.norm(stationarity) <= 1e-12 * found.gamma_star
+    assert slack.min() >= -1e-12 * found.gamma_star
+    assert np.abs(found.dual_weights * slack).max() <= 1e-12 * found.gamma_star
     assert found.dual_weights.min() >= 0.0
     assert found.dual_weights.sum() == pytest.approx(1.0, abs=1e-14)
     np.testing.assert_allclose(Z.T @ found.dual_weights, found.gamma_star * found.w_star, atol=1e-13)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 
-class Verdict(Enum):
+class Verdict(StrEnum):
     """What the figures say about a claim.
 
     Attributes
@@ -37,7 +37,7 @@ class Verdict(Enum):
 
     def __new__(cls, words: str, plural: str, sign: str, colour: str) -> Verdict:
         """Make a member whose value is its words."""
-        member = object.__new__(cls)
+        member = str.__new__(cls, words)
         member._value_ = words
         member.plural, member.sign, member.colour = plural, sign, colour
         return member
@@ -46,6 +46,3 @@ class Verdict(Enum):
     def of(cls, words: str) -> Verdict:
         """Return the verdict that is written in these words."""
         return next(verdict for verdict in cls if verdict.value == words)
-
-    def __str__(self) -> str:
-        return str(self.value)

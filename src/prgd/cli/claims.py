@@ -40,7 +40,19 @@ def claims_command(
     from the rows that prgd reproduce left in the folder of the report.
     """
     with one_line_errors(debug):
-        run_claims(names or (), list_only=list_only, report=report, json=json)
+        chosen = choose(all_claims(), names or ())
+        if list_only:
+            width = max(len(claim.name) for claim in chosen)
+            for claim in chosen:
+                print(f"{claim.name.ljust(width)}  {claim.where}")
+            return
+        if json is not None:
+            json.parent.mkdir(parents=True, exist_ok=True)
+            json.touch()  # A path that cannot be written is refused before the measurements, not after them.
+        found = print_claims(measured(claim, report) for claim in chosen)
+        if json is not None:
+            text = json_module.dumps([claim.to_dict() for claim in found], indent=2, allow_nan=False)
+            json.write_text(text + "\n", encoding="utf-8")
 
 
 def all_claims() -> dict[str, Claim]:
@@ -48,36 +60,6 @@ def all_claims() -> dict[str, Claim]:
     discover("prgd.theory.claims")
     discover("prgd.reproduce")
     return registered()
-
-
-def run_claims(
-    names: Sequence[str] = (),
-    *,
-    list_only: bool = False,
-    report: Path = Path("report"),
-    json: Path | None = None,
-) -> list[Claim]:
-    """Measure or list the named claims (default: all), print them, and return them.
-
-    Examples
-    --------
-    >>> _ = run_claims(["lemma-d.2"], list_only=True)
-    lemma-d.2  Lemma D.2, Appendix D
-    """
-    chosen = choose(all_claims(), names)
-    if list_only:
-        width = max(len(claim.name) for claim in chosen)
-        for claim in chosen:
-            print(f"{claim.name.ljust(width)}  {claim.where}")
-        return chosen
-    if json is not None:
-        json.parent.mkdir(parents=True, exist_ok=True)
-        json.touch()  # A path that cannot be written is refused before the measurements, not after them.
-    found = print_claims(measured(claim, report) for claim in chosen)
-    if json is not None:
-        text = json_module.dumps([claim.to_dict() for claim in found], indent=2, allow_nan=False)
-        json.write_text(text + "\n", encoding="utf-8")
-    return found
 
 
 def measured(claim: Claim, report: Path) -> Claim:

@@ -20,6 +20,7 @@ from prgd.reproduce.figures import Figure, Line, Table, floored, log_log, style_
 from prgd.schedules import Every, Geometric, LiftTo
 from prgd.theory import fit_rate, numerical_constants
 from prgd.theory.claims.runs import SEEDS
+from prgd.theory.rates import LETTERS, Model
 from prgd.theory.ray_geometry import geometry, margin_errors
 from prgd.theory.sampled_runs import iterates
 from prgd.theory.samples import random_nondegenerate
@@ -27,7 +28,6 @@ from prgd.theory.velocity import direction_error
 
 PROOF = "PRGD(proof)"
 FLOOR = 1e-13  # a run ends when its direction error is below this: rounding shows there
-LETTERS = {"1/log t": "A", "t^-a": "a", "e^-ct": "c"}  # the constant of each model
 COLUMNS = ("kind", "set", "method", "t", "quantity", "value", "rate", "constant", "low", "high", "reason")
 
 
@@ -57,7 +57,7 @@ class Theorem(NamedTuple):
 
     direction: str
     margin: str
-    model: str
+    model: Model
     exponent: float | None
 
 

@@ -3,7 +3,7 @@ r"""The favourable cylinder of Theorem 5.5: constants as printed, as corrected, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from prgd.theory.ray_geometry import Geometry, inradius, lambda_min, require_non
 from prgd.theory.ray_geometry import geometry as geometry_of
 from prgd.theory.velocity import decompose
 
+SPAN_TOL = 1e-9  # a w farther than this share of its norm from the span of the data is outside it
 Kind = Literal["printed", "corrected", "convexity", "numerical"]
 
 
@@ -70,8 +71,9 @@ class Cylinder:
         g = geometry_of(data)
         along, off = decompose(w, g.reference.w_star)
         length = float(np.linalg.norm(off))
-        inside = self.D1 * (1.0 - tol) <= length <= self.D2 * (1.0 + tol)
-        return inside and along >= self.H * (1.0 - tol) and g.is_in_span(w)
+        outside_span = float(np.linalg.norm(off - g.basis @ (g.basis.T @ off)))
+        inside = self.D1 * (1.0 - tol) <= length <= self.D2 * (1.0 + tol) and along >= self.H * (1.0 - tol)
+        return inside and outside_span <= SPAN_TOL * math.hypot(along, length)
 
     def sample(self, data: Any, count: int, *, seed: int, height: float | None = None) -> Array:
         r"""Draw points: the direction off the ray uniform, the radius uniform, the height exponential.
@@ -105,8 +107,7 @@ class Cylinder:
         D = rng.uniform(self.D1, self.D2, size=(count, 1))
         mean = max(self.H, self.D1) if height is None else height
         h = self.H + rng.exponential(mean, size=count)
-        points: Array = np.multiply.outer(h, g.reference.w_star) + (D * v) @ g.basis.T
-        return points
+        return np.multiply.outer(h, g.reference.w_star) + (D * v) @ g.basis.T
 
 
 @dataclass(frozen=True)
@@ -151,26 +152,6 @@ class Constants:
         """The angle at which the warm-up ends: ``min(D / 2H, 1/2)`` (Phase I, Appendix C.1)."""
         return min(self.D / (2.0 * self.H), 0.5) if self.H > 0.0 else 0.5
 
-    @property
-    def log_eta(self) -> float:
-        """The logarithm of the step size ``eta = mu D`` of Appendix C.1, for rows as given."""
-        return self.log_mu + math.log(self.D) - 2.0 * math.log(self.scale)
-
-    def raised(self, H: float) -> Constants:
-        """Return the same constants for a cylinder that starts higher.
-
-        Raises
-        ------
-        ValueError
-            For an H below that of these constants: rows off the support may outweigh the support there.
-        """
-        if not H >= self.H:
-            raise ValueError(
-                f"H = {H:.6g} is below {self.H:.6g}, from where on the {self.kind} constants are meant: "
-                "lower down, rows off the support may outweigh the support vectors (Step III)."
-            )
-        return replace(self, H=H)
-
 
 @dataclass(frozen=True, eq=False)
 class FavorableCylinder:
@@ -187,7 +168,7 @@ class FavorableCylinder:
     lambda_min : float
         For rows of norm at most 1.
     rho : float
-        The inradius, in the units of Z; a lower bound of the inradius if ``rho_is_exact`` is False.
+        The inradius, in the units of Z, or a proven lower bound of it (see `inradius`).
     geometry : Geometry
     """
 
@@ -196,7 +177,6 @@ class FavorableCylinder:
     convexity: Constants
     lambda_min: float
     rho: float
-    rho_is_exact: bool
     geometry: Geometry
 
     def __getitem__(self, kind: str) -> Constants:
@@ -258,7 +238,7 @@ def favorable_cylinder(data: Any) -> FavorableCylinder:
     (7.126, 2217.2, 138.6)
     """
     g = require_nondegenerate(data)
-    root, rho = math.sqrt(lambda_min(g)), inradius(g)
+    root, rho = math.sqrt(lambda_min(g)), inradius(g).value
     n, N, scale = g.n, g.n_support, g.scale
     delta = g.delta / scale  # infinite if n = N
     ratio = math.log(4.0 * N * N / root)
@@ -274,12 +254,9 @@ def favorable_cylinder(data: Any) -> FavorableCylinder:
     return FavorableCylinder(
         printed=step_three("printed", ratio, 4.0),
         corrected=step_three("corrected", 2.0 * N / root * ratio, 8.0),
-        convexity=Constants(
-            "convexity", 2.0 * math.log(n) / rho.value, 0.0, math.log(rho.value / 2.0), scale
-        ),
+        convexity=Constants("convexity", 2.0 * math.log(n) / rho, 0.0, math.log(rho / 2.0), scale),
         lambda_min=root * root,
-        rho=rho.value,
-        rho_is_exact=rho.is_exact,
+        rho=rho,
         geometry=g,
     )
 

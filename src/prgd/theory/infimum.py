@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Array
-from prgd.theory.cylinder import Constants, Cylinder, favorable_cylinder, velocity_bound
+from prgd.theory.cylinder import Constants, Cylinder, favorable_cylinder
 from prgd.theory.ray_geometry import Geometry, facets, inradius, require_nondegenerate
 
 POLISHED = 5  # number of the best starts, no two of them alike, that are polished
@@ -30,26 +30,18 @@ class Infimum:
         The unit direction off the ray of that point ``h w_star + D v``.
     D, h : float
         Its radius and height; ``h`` is infinite if the infimum is the limit of infinite height.
-    at_infinity : float
-        The smallest velocity in the limit of infinite height, where only support vectors count.
-    lower : float
-        The proven bound of `velocity_bound`.
     """
 
     value: float
     v: Array
     D: float
     h: float
-    at_infinity: float
-    lower: float
 
     def __repr__(self) -> str:
-        return f"Infimum({self.value:.6g} at D={self.D:.6g}, h={self.h:.6g}; proven >= {self.lower:.6g})"
+        return f"Infimum({self.value:.6g} at D={self.D:.6g}, h={self.h:.6g})"
 
 
-def velocity_infimum(
-    data: Any, cylinder: Cylinder, *, starts: int = 200, seed: int = 0, directions: Any = None
-) -> Infimum:
+def velocity_infimum(data: Any, cylinder: Cylinder, *, starts: int = 200, seed: int = 0) -> Infimum:
     r"""Search a cylinder for the smallest centripetal velocity.
 
     Along each direction the velocity is the derivative of a convex function of D, so it is smallest at
@@ -66,8 +58,6 @@ def velocity_infimum(
     starts : int
         Random directions beside the chosen ones.
     seed : int
-    directions : array of shape (m, d), optional
-        Further starts, orthogonal to ``w_star`` and in the span of the data.
 
     Returns
     -------
@@ -76,7 +66,7 @@ def velocity_infimum(
     Raises
     ------
     NotSeparableError, ValueError
-        As `favorable_cylinder`; ``ValueError`` too for directions outside the span.
+        As `favorable_cylinder`.
 
     References
     ----------
@@ -90,12 +80,10 @@ def velocity_infimum(
     -0.024482
     """
     g = require_nondegenerate(data)
-    given = [] if directions is None else [_direction(g, row) for row in np.atleast_2d(directions)]
-    V = np.vstack([*given, _starts(g, starts, seed)])
     D, H = cylinder.D1, cylinder.H
-    (best, v, tau), far = _worst(g, D, H, V, shares=(1.0, 0.3, 0.03, 1e-4))
+    best, v, tau = _worst(g, D, H, _starts(g, starts, seed), shares=(1.0, 0.3, 0.03, 1e-4))
     h = H - math.log(tau) / g.delta if tau > 0.0 else math.inf if g.n > g.n_support else H
-    return Infimum(best, g.basis @ v, D, h, far, velocity_bound(g, cylinder))
+    return Infimum(best, g.basis @ v, D, h)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +185,7 @@ def numerical_constants(
     low, high = 0.0, math.log(g.n) / ((1.0 - share) * rho)
     while high - low > 1e-4 * high:
         middle = 0.5 * (low + high)
-        (value, v, _), _ = _worst(g, middle, 0.0, V, shares=(1.0, 0.3, 0.03))
+        value, v, _ = _worst(g, middle, 0.0, V, shares=(1.0, 0.3, 0.03))
         V = np.vstack([V, v])
         low, high = (middle, high) if value < share * rho else (low, middle)
     found = velocity_infimum(g, Cylinder(high, 2.0 * high, 0.0), starts=starts, seed=seed)
@@ -206,21 +194,16 @@ def numerical_constants(
 
 def _worst(
     g: Geometry, D: float, H: float, V: Array, shares: tuple[float, ...]
-) -> tuple[tuple[float, Array, float], float]:
-    """Return the smallest velocity with its v and tau, and the smallest in the limit of infinite height."""
-    far = _search(g, D, H, V, shares=(0.0,))
+) -> tuple[float, Array, float]:
+    """Return the smallest velocity with its v and tau; tau is 0 in the limit of infinite height."""
+    # In the limit only support vectors count. Neither H nor tau changes their weights, so tau = 1 serves.
+    nothing = np.zeros(g.n_support)
+    value, v, _ = _search(_Velocity(g.U[g.is_support], D, nothing, nothing), V, (1.0,))
+    far = (value, v, 0.0)
     if g.n == g.n_support:
-        return far, far[0]
-    return min(far, _search(g, D, H, V, shares), key=lambda found: found[0]), far[0]
-
-
-def _direction(g: Geometry, v: Array) -> Array:
-    """Return a unit direction in the coordinates of the basis."""
-    off = g.point(0.0, v)
-    if not np.any(off):
-        raise ValueError("A direction must not be zero.")
-    coordinates: Array = g.basis.T @ (off / np.linalg.norm(off))
-    return coordinates
+        return far
+    near = _search(_Velocity(g.U, D, H * g.excess, g.excess / g.delta), V, shares)
+    return min(far, near, key=lambda found: found[0])
 
 
 def _starts(g: Geometry, count: int, seed: int) -> Array:
@@ -231,27 +214,16 @@ def _starts(g: Geometry, count: int, seed: int) -> Array:
     hull = facets(g)
     V = np.vstack([U, -U, axes.T, -axes.T, drawn, *([] if hull is None else [hull.normals])])
     lengths: Array = np.linalg.norm(V, axis=1)
-    starts: Array = V[lengths > 0.0] / lengths[lengths > 0.0, None]
-    return starts
+    return V[lengths > 0.0] / lengths[lengths > 0.0, None]
 
 
-def _search(
-    g: Geometry, D: float, H: float, V: Array, shares: tuple[float, ...]
-) -> tuple[float, Array, float]:
-    """Return the smallest velocity over directions (and shares, unless they are (0,)), its v and its tau."""
-    far = shares == (0.0,)
-    rows = g.is_support if far else slice(None)
-    velocity = _Velocity(
-        g.U[rows], D, H * g.excess[rows], np.zeros(g.n_support) if far else g.excess / g.delta
-    )
-    q = V.shape[1]
+def _search(velocity: _Velocity, V: Array, shares: tuple[float, ...]) -> tuple[float, Array, float]:
+    """Return the smallest velocity found from all directions and shares, its v and its tau."""
     x = np.vstack([np.column_stack([V, np.full(len(V), share)]) for share in shares])
-    if far:
-        x[:, q] = 1.0  # No support vector depends on tau, and log 1 = 0.
-    x = _polished(velocity, x[_distinct(velocity.values(x), x[:, :q])])
-    values = velocity.values(x)
+    x = _polished(velocity, x[_distinct(velocity.at(x)[0], x[:, :-1])])
+    values, _ = velocity.at(x)
     best = int(np.argmin(values))
-    return float(values[best]), x[best, :q], 0.0 if far else float(x[best, q])
+    return float(values[best]), x[best, :-1], float(x[best, -1])
 
 
 def _distinct(values: Array, V: Array) -> list[int]:
@@ -269,36 +241,31 @@ class _Velocity:
     def __init__(self, U: Array, D: float, offset: Array, powers: Array) -> None:
         self.U, self.D, self.offset, self.powers = U, D, offset, powers
 
-    def _weights(self, x: Array) -> tuple[Array, Array]:
-        along = x[:, :-1] @ self.U.T
-        exponent = self.D * along - self.offset + np.multiply.outer(np.log(x[:, -1]), self.powers)
+    def at(self, x: Array) -> tuple[Array, Array]:
+        """Return the velocity at each row of x, and its slopes along the sphere of v and along tau."""
+        v, tau = x[:, :-1], x[:, -1]
+        along = v @ self.U.T
+        exponent = self.D * along - self.offset + np.multiply.outer(np.log(tau), self.powers)
         p = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-        return along, p / p.sum(axis=1, keepdims=True)
-
-    def values(self, x: Array) -> Array:
-        along, p = self._weights(x)
-        return np.asarray((p * along).sum(axis=1))
-
-    def slopes(self, x: Array) -> Array:
-        along, p = self._weights(x)
-        centred = along - (p * along).sum(axis=1, keepdims=True)
+        p /= p.sum(axis=1, keepdims=True)
+        values = (p * along).sum(axis=1)
+        centred = along - values[:, None]
         slope = (p * (1.0 + self.D * centred)) @ self.U
-        slope -= (slope * x[:, :-1]).sum(axis=1, keepdims=True) * x[:, :-1]
-        return np.column_stack([slope, ((p * centred) @ self.powers) / x[:, -1]])
+        slope -= (slope * v).sum(axis=1, keepdims=True) * v
+        return values, np.column_stack([slope, ((p * centred) @ self.powers) / tau])
 
 
 def _polished(velocity: _Velocity, x: Array) -> Array:
     """Descend from each point at once: projected gradients, steps of Barzilai and Borwein, backtracking."""
-    value, slope = velocity.values(x), velocity.slopes(x)
+    value, slope = velocity.at(x)
     step = 1.0 / (1.0 + velocity.D * (velocity.U**2).sum(axis=1).max()) * np.ones(len(x))
     for _ in range(ITERATIONS):
         trial = x - step[:, None] * slope
         trial[:, :-1] /= np.linalg.norm(trial[:, :-1], axis=1, keepdims=True)
         trial[:, -1] = np.clip(trial[:, -1], TINY_SHARE, 1.0)
         moved = trial - x
-        trial_value = velocity.values(trial)
+        trial_value, trial_slope = velocity.at(trial)
         falls = trial_value <= value + 1e-4 * (slope * moved).sum(axis=1)
-        trial_slope = velocity.slopes(trial)
         bend = (moved * (trial_slope - slope)).sum(axis=1)
         size = (moved**2).sum(axis=1)
         longer = np.where(bend > 0.0, size / np.where(bend > 0.0, bend, 1.0), 4.0 * step)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,16 +14,25 @@ from prgd.theory.minimum_norm import EPS, ROUNDING
 from prgd.theory.support import Reference, max_margin_reference, signed_rows
 
 WEIGHT_TOL = 1e-10  # dual weights have sum 1: a weight below this counts as zero
+MEAN_TOL = 1e-9  # two points are one if they are within this share of the largest row norm
+
+
+# What the number of each check is.
+MEANINGS = {
+    "separable": "gamma_star",
+    "positive dual weights": "largest possible smallest weight on the support",
+    "support spans the data": "rank of the data less rank of the support vectors",
+    "mean is elsewhere": "distance of gamma_star w_star from the support's mean",
+}
 
 
 class Check(NamedTuple):
-    """One assumption: whether it holds, the number that decides, its tolerance and what it means."""
+    """One assumption: whether it holds, the number that decides (see `MEANINGS`), and its tolerance."""
 
     name: str
     holds: bool | None  # None if there is no separator to ask about
     number: float
     tolerance: float
-    meaning: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +85,10 @@ class AssumptionsReport:
                 f"; {self.n_support} support vectors of rank {self.support_rank}; "
                 f"gamma_star = {self.reference.gamma_star:.9g}"
             )
-        table = [("assumption", "holds", "number", "tolerance", "meaning of the number")]
         words = {True: "yes", False: "no", None: "-"}
-        table += [
-            (c.name, words[c.holds], f"{c.number:.6g}", f"{c.tolerance:.1e}", c.meaning) for c in self.checks
-        ]
+        table = [("assumption", "holds", "number", "tolerance", "meaning of the number")]
+        for name, holds, number, tolerance in self.checks:
+            table.append((name, words[holds], f"{number:.6g}", f"{tolerance:.1e}", MEANINGS[name]))
         widths = [max(len(row[k]) for row in table) for k in range(5)]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in table]
         return "\n".join([head, *(line.rstrip() for line in lines)])
@@ -117,57 +126,39 @@ def assumptions(data: Any) -> AssumptionsReport:
     """
     Z = signed_rows(data)
     data_rank, rank_tol = _rank(Z)
-    scale = float(np.linalg.norm(Z, axis=1).max())
-    reference: Reference | None = None
-    dual_weights, gordan, gamma_star, lowest, distance = None, None, 0.0, np.nan, np.nan
-    n_support, support_rank, rank_lost = 0, 0, np.nan
+    longest = float(np.linalg.norm(Z, axis=1).max())
+    reference = dual_weights = None
+    gordan: Any = None
+    gamma_star, n_support, support_rank = 0.0, 0, 0
+    lowest = rank_lost = distance = math.nan
     try:
         reference = max_margin_reference(Z)
     except NotSeparableError as error:
-        gordan = cast("Array", error.weights)
+        gordan = error.weights
     else:
-        rows = Z[reference.support]
+        gamma_star, rows = reference.gamma_star, Z[reference.support]
         n_support, support_rank = len(rows), _rank(rows)[0]
         rank_lost = float(data_rank - support_rank)
-        gamma_star = reference.gamma_star
         dual_weights = interior_dual_weights(Z, reference)
         lowest = float(dual_weights[reference.support].min())
         distance = float(np.linalg.norm(gamma_star * reference.w_star - rows.mean(axis=0)))
 
-    def check(name: str, holds: bool, number: float, tolerance: float, meaning: str) -> Check:
-        return Check(name, holds if reference is not None else None, number, tolerance, meaning)
+    def decided(holds: bool) -> bool | None:
+        return None if reference is None else holds
 
     return AssumptionsReport(
-        n=len(Z),
-        d=Z.shape[1],
-        separable=Check("separable", reference is not None, gamma_star, ROUNDING * scale, "gamma_star"),
-        positive_dual=check(
-            "positive dual weights",
-            lowest > WEIGHT_TOL,
-            lowest,
-            WEIGHT_TOL,
-            "largest possible smallest weight on the support",
-        ),
-        spanning=check(
-            "support spans the data",
-            rank_lost == 0.0,
-            rank_lost,
-            rank_tol,
-            "rank of the data less rank of the support vectors",
-        ),
-        off_mean=check(
-            "mean is elsewhere",
-            distance > 1e-9 * scale,
-            distance,
-            1e-9 * scale,
-            "distance of gamma_star w_star from the support's mean",
-        ),
-        data_rank=data_rank,
-        support_rank=support_rank,
-        n_support=n_support,
-        reference=reference,
-        dual_weights=dual_weights,
-        gordan_weights=gordan,
+        len(Z),
+        Z.shape[1],
+        Check("separable", reference is not None, gamma_star, ROUNDING * longest),
+        Check("positive dual weights", decided(lowest > WEIGHT_TOL), lowest, WEIGHT_TOL),
+        Check("support spans the data", decided(rank_lost == 0.0), rank_lost, rank_tol),
+        Check("mean is elsewhere", decided(distance > MEAN_TOL * longest), distance, MEAN_TOL * longest),
+        data_rank,
+        support_rank,
+        n_support,
+        reference,
+        dual_weights,
+        gordan,
     )
 
 

@@ -8,7 +8,6 @@ it: this is why they turn so slowly (Theorem 6.4).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,9 +19,9 @@ from prgd.checks import check_positive
 from prgd.problem import Problem
 from prgd.theory.minimum_norm import EPS
 from prgd.theory.newton import minimise_log_mean_exp
-from prgd.theory.ray_geometry import Geometry, geometry
-from prgd.theory.sampled_runs import iterates
-from prgd.theory.velocity import decompose
+from prgd.theory.ray_geometry import Geometry, geometry, margin_errors
+from prgd.theory.sampled_runs import Times, iterates
+from prgd.theory.velocity import decompose, direction_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,16 +63,14 @@ class Orthogonal:
         r"""Return :math:`\nabla L_\perp(v)`, a vector of shape (d,) orthogonal to ``w_star``."""
         g = self.geometry
         weights = np.exp(self._exponent(v))
-        found: Array = g.basis @ (weights @ g.U[g.is_support]) / g.n_support
-        return found
+        return g.basis @ (weights @ g.U[g.is_support]) / g.n_support
 
     def _exponent(self, v: Any) -> Array:
         g = self.geometry
         v = np.asarray(v, dtype=np.float64)
         if v.shape != (g.Z.shape[1],):
             raise ValueError(f"v must have shape ({g.Z.shape[1]},); got {v.shape}.")
-        exponent: Array = g.U[g.is_support] @ (g.basis.T @ v)
-        return exponent
+        return np.asarray(g.U[g.is_support] @ (g.basis.T @ v))
 
 
 def orthogonal(data: Any) -> Orthogonal:
@@ -120,7 +117,7 @@ def orthogonal(data: Any) -> Orthogonal:
     U = g.U[g.is_support]
     _, sigma, Vt = np.linalg.svd(U, full_matrices=False)
     longest = float(np.linalg.norm(g.Z, axis=1).max())
-    V = Vt[: int((sigma > longest * max(U.shape) * EPS).sum())].T
+    V = Vt[sigma > longest * max(U.shape) * EPS].T
     if V.shape[1] == 0:
         return Orthogonal(g, np.zeros(g.Z.shape[1]), 0.0, (math.inf, 0.0))
     found = minimise_log_mean_exp(U @ V, 0.0, np.zeros(V.shape[1]))
@@ -207,19 +204,20 @@ def gd_limit(data: Any, eta: float = 1.0) -> GDLimit:
 
 
 class Trace(NamedTuple):
-    """A run seen from the ray, at chosen times; each an array over these."""
+    """A run seen from the ray, at chosen times; each but the target an array over these."""
 
+    target: Orthogonal
     t: Array
     w: Array  # of shape (m, d)
     along: Array  # <w, w_star>
     off: Array  # ||P_perp(w)||
     distance: Array  # ||P_perp(w) - v_star||
+    direction: Array  # ||w/||w|| - w_star||
+    margin: Array  # gamma_star - gamma(w)
     gd_distance: Array  # ||w - slope log t - w_tilde||, NaN unless the algorithm is GD on spanning data
 
 
-def follow(
-    problem: Problem, algorithm: Any, target: Orthogonal, times: Sequence[int], w0: Any = None
-) -> Trace:
+def follow(problem: Problem, algorithm: Any, target: Orthogonal, times: Times, w0: Any = None) -> Trace:
     r"""Run an algorithm and measure, at each time, how far its orthogonal part is from ``v_star``.
 
     Parameters
@@ -260,10 +258,13 @@ def follow(
         limit = gd_limit(g, algorithm.eta * problem.unit)
         gd_distance = np.linalg.norm(W - np.outer(np.log(t_seen), limit.slope) - limit.w_tilde, axis=1)
     return Trace(
+        target,
         t_seen,
         W,
         along,
         np.linalg.norm(off, axis=1),
         np.linalg.norm(off - target.v_star, axis=1),
+        direction_error(W, g.reference.w_star),
+        margin_errors(g, W),
         gd_distance,
     )

@@ -12,8 +12,7 @@ import numpy as np
 from prgd._types import Array
 
 Model = Literal["1/log t", "t^-a", "e^-ct"]
-Rate = Literal["1/log t", "t^-a", "e^-ct", "undecided"]
-MODELS: tuple[Model, ...] = ("1/log t", "t^-a", "e^-ct")
+LETTERS: Mapping[Model, str] = {"1/log t": "A", "t^-a": "a", "e^-ct": "c"}  # the constant of each model
 
 MIN_POINTS = 8
 # A difference of 10 in Bayes' information criterion is "very strong" in the scale of Kass and Raftery.
@@ -58,7 +57,7 @@ class RateFit:
         Why the rate is undecided; else empty.
     """
 
-    rate: Rate
+    rate: Model | Literal["undecided"]
     constant: float
     interval: tuple[float, float]
     window: tuple[float, float]
@@ -72,9 +71,9 @@ class RateFit:
         where = f"on t = {self.window[0]:g} to {self.window[1]:g} ({self.n} points)"
         if self.rate == "undecided":
             return f"undecided {where}: {self.reason}"
-        name = {"1/log t": "A", "t^-a": "a", "e^-ct": "c"}[self.rate]
         low, high = self.interval
-        return f"{self.rate} {where}: {name} = {self.constant:.4g}, 95 % in [{low:.4g}, {high:.4g}]"
+        constant = f"{LETTERS[self.rate]} = {self.constant:.4g}"
+        return f"{self.rate} {where}: {constant}, 95 % in [{low:.4g}, {high:.4g}]"
 
 
 def fit_rate(t: Any, error: Any, window: tuple[float, float] | None = None, *, seed: int = 0) -> RateFit:
@@ -140,8 +139,8 @@ def fit_rate(t: Any, error: Any, window: tuple[float, float] | None = None, *, s
     unknown = RateFit("undecided", math.nan, (math.nan, math.nan), ends, t.size, {}, 0.0, 0.0, "")
     if t.size < MIN_POINTS:
         return replace(unknown, reason=f"{t.size} points are too few.")
-    fits = {model: _fit(model, t, y) for model in MODELS}
-    first, second = sorted(MODELS, key=lambda model: fits[model].residual)[:2]
+    fits = {model: _fit(model, t, y) for model in LETTERS}
+    first, second = sorted(fits, key=lambda model: fits[model].residual)[:2]
     residuals = y - _curve(first, fits[first], t)
     length = _correlation_length(residuals)
     ratio = (fits[second].residual ** 2 + SAME**2) / (fits[first].residual ** 2 + SAME**2)
@@ -153,8 +152,8 @@ def fit_rate(t: Any, error: Any, window: tuple[float, float] | None = None, *, s
         share = f"{max(r_squared, 0.0):.0%} of the variance of log(error)"
         return replace(fitted, reason=f"the best model, {first}, explains {share}.")
     if evidence < MIN_EVIDENCE:
-        reason = f"{first} is better than {second} by {evidence:.1f} only, of {MIN_EVIDENCE:g} needed."
-        return replace(fitted, reason=reason)
+        lead = f"{evidence:.1f} only, of {MIN_EVIDENCE:g} needed"
+        return replace(fitted, reason=f"{first} is better than {second} by {lead}.")
     interval = _interval(first, fits[first], t, residuals, length, seed)
     if interval[0] <= 0.0:
         return replace(fitted, reason=f"the constant of {first} may be 0.")
@@ -177,8 +176,10 @@ def _window(t: Array, error: Array, window: tuple[float, float] | None) -> Any:
 
 def _fit(model: Model, t: Array, y: Array) -> Fit:
     if model != "1/log t":
-        x = np.log(t) if model == "t^-a" else t
-        slope, level = _line(x, y)
+        x = _abscissa(model, t)
+        centred = x - x.mean()
+        slope = float(centred @ (y - y.mean()) / (centred @ centred))
+        level = float(y.mean() - slope * x.mean())
         residual = y - (level + slope * x)
         return Fit(-slope, math.exp(min(level, 700.0)), float(np.sqrt(np.mean(residual**2))))
     from scipy.optimize import minimize_scalar
@@ -197,16 +198,15 @@ def _fit(model: Model, t: Array, y: Array) -> Fit:
     return Fit(math.exp(level), b, math.sqrt(float(found.fun)))
 
 
-def _line(x: Array, y: Array) -> tuple[float, float]:
-    centred = x - x.mean()
-    slope = float(centred @ (y - y.mean()) / (centred @ centred))
-    return slope, float(y.mean() - slope * x.mean())
+def _abscissa(model: Model, t: Array) -> Array:
+    """Return the x in which the logarithm of the model C t^-a or C e^-ct is a line."""
+    return np.log(t) if model == "t^-a" else t
 
 
 def _curve(model: Model, fit: Fit, t: Array) -> Array:
     if model == "1/log t":
         return np.asarray(math.log(fit.constant) - np.log(np.log(t) + fit.second))
-    return np.asarray(math.log(fit.second) - fit.constant * (np.log(t) if model == "t^-a" else t))
+    return np.asarray(math.log(fit.second) - fit.constant * _abscissa(model, t))
 
 
 def _correlation_length(residuals: Array) -> float:
@@ -233,7 +233,7 @@ def _interval(
         change = np.linalg.lstsq(slopes, drawn.T, rcond=None)[0][0]
         constants = fit.constant * np.exp(change)
     else:
-        x = np.log(t) if model == "t^-a" else t
+        x = _abscissa(model, t)
         centred = x - x.mean()
         constants = fit.constant - drawn @ centred / (centred @ centred)
     low, high = np.quantile(constants, [0.025, 0.975])

@@ -20,7 +20,6 @@ from prgd.theory.nondegeneracy import assumptions
 from prgd.theory.support import Reference, signed_rows
 from prgd.theory.velocity import decompose, direction_error
 
-SPAN_TOL = 1e-9
 # A hull of more dimensions or rows than these has too many facets to list.
 MAX_FACET_DIMENSIONS, MAX_FACET_ROWS = 5, 100
 
@@ -90,33 +89,6 @@ class Geometry:
         """The proof's Delta, ``gamma_sub - gamma_star``: infinite if every row supports."""
         return self.reference.gamma_sub - self.reference.gamma_star
 
-    def point(self, h: float, off: Any) -> Array:
-        r"""Return :math:`h w^\star + P_\perp(w)`, for a part off the ray in the span of the data.
-
-        Parameters
-        ----------
-        h : float
-        off : array of shape (d,)
-            Orthogonal to ``w_star`` and in the span of the data, or a ``ValueError`` is raised.
-        """
-        off = np.asarray(off, dtype=np.float64)
-        along, _ = decompose(off, self.reference.w_star)
-        outside = float(np.linalg.norm(off - self.basis @ (self.basis.T @ off)))
-        if outside > SPAN_TOL * float(np.linalg.norm(off)):
-            raise ValueError(
-                "The direction must be orthogonal to w_star and in the span of the data; its part along "
-                f"w_star is {along:.3g}, and its distance from that space {outside:.3g}."
-            )
-        point: Array = h * self.reference.w_star + off
-        return point
-
-    def is_in_span(self, w: Any) -> bool:
-        """Say whether w is in the span of the data, to 1e-9 of its norm."""
-        w = np.asarray(w, dtype=np.float64)
-        _, off = decompose(w, self.reference.w_star)
-        outside = float(np.linalg.norm(off - self.basis @ (self.basis.T @ off)))
-        return outside <= SPAN_TOL * float(np.linalg.norm(w))
-
 
 def geometry(data: Any) -> Geometry:
     r"""Split the rows of a separable data set along the max-margin direction.
@@ -159,15 +131,13 @@ def geometry(data: Any) -> Geometry:
     is_support = np.zeros(len(Z), dtype=bool)
     is_support[reference.support] = True
     _, sigma, Vt = np.linalg.svd(off, full_matrices=False)
-    longest = float(np.linalg.norm(Z, axis=1).max())
-    rank = int((sigma > np.linalg.norm(Z, 2) * max(Z.shape) * EPS).sum())
-    basis = Vt[:rank].T
+    basis = Vt[sigma > np.linalg.norm(Z, 2) * max(Z.shape) * EPS].T
     reasons = [check.name for check in report.checks[1:3] if not check.holds]
     return Geometry(
         Z,
         reference,
         report.dual_weights,
-        max(1.0, longest),
+        max(1.0, float(np.linalg.norm(Z, axis=1).max())),
         basis,
         -off @ basis,
         np.where(is_support, 0.0, margins - reference.gamma_star),

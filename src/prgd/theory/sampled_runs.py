@@ -16,6 +16,8 @@ from prgd.problem import Problem
 from prgd.result import History, Record, Result, Status
 from prgd.stopping import any_of
 
+Times = Sequence[int] | npt.NDArray[np.int64]
+
 
 def log_times(last: int, count: int = 300, first: int = 2) -> npt.NDArray[np.int64]:
     """Return about ``count`` integer times from first to last, evenly spaced in log t.
@@ -55,7 +57,7 @@ def run_until(
 def iterates(
     problem: Problem,
     algorithm: Any,
-    times: Sequence[int] | npt.NDArray[np.int64],
+    times: Times,
     w0: Any = None,
     *,
     until: Callable[[Array], bool] | None = None,

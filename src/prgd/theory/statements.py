@@ -31,26 +31,11 @@ class Phase(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """Whether a statement held at every phase, as printed and as corrected, and what was corrected."""
+    """Whether a statement held at every phase, as printed and as corrected."""
 
     printed: bool
     corrected: bool
     fails_at: int | None  # the first phase at which the printed statement fails
-    note: str
-
-
-NOTES = {
-    "S1": "As printed.",
-    "S2": "The two rates change places, and 1 becomes mu D: sqrt(1 - mu^2) belongs to the lower bound with "
-    "gamma_star mu D, sqrt(1 - 2 mu), or better 1 - mu, to the upper one with mu D.",
-    "S3": "As printed for mu <= 1/2; D (1 - mu) is a larger lower bound, and needs only mu < 1.",
-    "S4": "Follows from (S2), so its displays inherit the swap; the lower one divides by (1 - mu) D, which "
-    "is no upper bound of ||P_perp(v)||; the exponent is Theta(k + 1).",
-    "S5": "As printed with Theta(k + 1), up to a factor between 1 and sqrt(2).",
-    "S6": "The display lacks a square root: 2 (1 - cos) is the square of the error. The statement stands.",
-    "S7": "Lemma A.1 gives the upper bound only; under Assumption 5.4 the margin error is at least "
-    "rho sin(angle), so the statement stands with Theta.",
-}
 
 
 def check_statements(
@@ -81,6 +66,20 @@ def check_statements(
         Empty without phases. Comparisons allow for the rounding of w, which shows in the part of w off the
         ray when w is far out on the ray.
 
+    Notes
+    -----
+    What is corrected; (S1) stands as printed.
+
+    - (S2): the two rates change places, and 1 becomes mu D: ``sqrt(1 - mu^2)`` belongs to the lower bound
+      with ``gamma_star mu D``, and ``sqrt(1 - 2 mu)``, or better ``1 - mu``, to the upper one with ``mu D``.
+    - (S3): as printed for ``mu <= 1/2``; ``D (1 - mu)`` is a larger lower bound, and needs only ``mu < 1``.
+    - (S4) follows from (S2), so its displays inherit the swap; the lower one divides by ``(1 - mu) D``, which
+      is no upper bound of ``||P_perp(v)||``; the exponent is Theta(k + 1).
+    - (S5): as printed with Theta(k + 1), up to a factor between 1 and sqrt(2).
+    - (S6): the display lacks a square root: ``2 (1 - cos)`` is the square of the error. The statement stands.
+    - (S7): Lemma A.1 gives the upper bound only; under Assumption 5.4 the margin error is at least
+      ``rho sin(angle)``, so the statement stands with Theta.
+
     References
     ----------
     (S1) to (S7), proof of Theorem 6.1, Appendix C.1 of the paper.
@@ -94,34 +93,27 @@ def check_statements(
     """
     if not phases:
         return {}
-    with np.errstate(over="ignore"):  # upper bounds may overflow to infinity
-        checks = _checks(phases, constants, gamma_star, rho)
-    return {name: _statement(name, *checks[name]) for name in sorted(checks)}
-
-
-def _checks(
-    phases: Sequence[Phase], constants: Constants, gamma_star: float, rho: float
-) -> dict[str, tuple[Bools, Bools]]:
-    """Return for each statement at which phases it holds, as printed and as corrected."""
-    p = Phase(*(np.array(column) for column in zip(*phases, strict=True)))  # type: ignore[arg-type]
+    p: Any = Phase(*(np.array(column) for column in zip(*phases, strict=True)))  # type: ignore[arg-type]
     # The part along the ray is known to EPS relative, and the part off the ray to EPS times that part.
-    slack: Any = 32.0 * EPS * (1.0 + p.along / constants.D)
-    return _position_checks(p, constants, gamma_star, slack) | _error_checks(p, constants, rho, slack)
+    slack = 32.0 * EPS * (1.0 + p.along / constants.D)
+    with np.errstate(over="ignore"):  # upper bounds may overflow to infinity
+        checks = _position_checks(p, constants, gamma_star, slack) | _error_checks(p, constants, rho, slack)
+    return {name: _statement(*held) for name, held in checks.items()}
 
 
 def _position_checks(
     p: Any, constants: Constants, gamma_star: float, slack: Array
 ) -> dict[str, tuple[Bools, Bools]]:
-    """Ask (S1) to (S5), which are about the parts of w along and off the ray, and the radii."""
+    """Ask (S1) to (S5), about the parts of w along and off the ray and the radii: printed and corrected."""
     mu, D, k, a_0 = constants.mu, constants.D, p.k.astype(np.float64), float(p.along[0])
-    log_slow, log_fast, log_steepest = _log_rates(mu)
+    log_slow, log_steepest = _log_rates(mu)
     log_printed = 0.5 * math.log1p(-2.0 * mu) if mu < 0.5 else math.nan
     q_slow, q_fast, q_printed = math.exp(log_slow), 1.0 - mu, math.exp(log_printed)
     lower = _growth(a_0, k, log_slow, mu * D * gamma_star)
-    upper = _growth(a_0, k, log_fast, mu * D)
+    upper = _growth(a_0, k, math.log1p(-mu), mu * D)
     # The same bounds for one phase, from the a_k of the run itself: (S2) is this, repeated.
-    next_lower = (p.along + mu * D * gamma_star) / math.exp(log_slow)
-    next_upper = (p.along + mu * D) / math.exp(log_fast)
+    next_lower = (p.along + mu * D * gamma_star) / q_slow
+    next_upper = (p.along + mu * D) / q_fast
     printed_lower = _growth(a_0, k, log_printed, gamma_star)
     printed_upper = _growth(a_0, k, log_slow, 1.0)
     ratio = p.along_after / p.off_after
@@ -152,9 +144,9 @@ def _position_checks(
 
 
 def _error_checks(p: Any, constants: Constants, rho: float, slack: Array) -> dict[str, tuple[Bools, Bools]]:
-    """Ask (S6) and (S7), which are about the errors of direction and of margin."""
+    """Ask (S6) and (S7), about the errors of direction and of margin: printed and corrected."""
     D, k, a_0 = constants.D, p.k.astype(np.float64), float(p.along[0])
-    log_slow, _, log_steepest = _log_rates(constants.mu)
+    log_slow, log_steepest = _log_rates(constants.mu)
     tangent = p.off / p.along
     sine = p.off / np.hypot(p.off, p.along)
     squared = 4.0 * np.sin(0.5 * np.arctan(tangent)) ** 2  # 2 (1 - cos), without cancellation
@@ -172,20 +164,18 @@ def _error_checks(p: Any, constants: Constants, rho: float, slack: Array) -> dic
     }
 
 
-def _log_rates(mu: float) -> tuple[float, float, float]:
-    """Return log sqrt(1 - mu^2), log(1 - mu), and log((1 + mu) / (1 - mu)): a_k grows by at most that."""
-    return 0.5 * math.log1p(-(mu**2)), math.log1p(-mu), math.log1p(mu) - math.log1p(-mu)
+def _log_rates(mu: float) -> tuple[float, float]:
+    """Return log sqrt(1 - mu^2), and log((1 + mu) / (1 - mu)): a_k grows by at most that."""
+    return 0.5 * math.log1p(-(mu**2)), math.log1p(mu) - math.log1p(-mu)
 
 
 def _growth(a_0: float, k: Array, log_q: float, step: float) -> Array:
     """Return ``q^-k (a_0 + step / (1 - q)) - step / (1 - q)``, without cancellation for q near 1."""
-    grown: Array = a_0 * np.exp(-k * log_q) + step * np.expm1(-k * log_q) / -math.expm1(log_q)
-    return grown
+    return a_0 * np.exp(-k * log_q) + step * np.expm1(-k * log_q) / -math.expm1(log_q)
 
 
 def _between(lower: Array, value: Array, upper: Array, slack: Array) -> Bools:
-    inside: Bools = (value >= lower * (1.0 - slack)) & (value <= upper * (1.0 + slack))
-    return inside
+    return (value >= lower * (1.0 - slack)) & (value <= upper * (1.0 + slack))
 
 
 def _after_one(lower: Array, value: Array, upper: Array, slack: Array) -> Bools:
@@ -195,7 +185,6 @@ def _after_one(lower: Array, value: Array, upper: Array, slack: Array) -> Bools:
     return inside
 
 
-def _statement(name: str, printed: Bools, corrected: Bools) -> Statement:
-    fails = np.flatnonzero(~printed)
-    first = int(fails[0]) if fails.size else None
-    return Statement(first is None, bool(corrected.all()), first, NOTES[name])
+def _statement(printed: Bools, corrected: Bools) -> Statement:
+    fails_at = None if printed.all() else int(np.argmin(printed))
+    return Statement(fails_at is None, bool(corrected.all()), fails_at)

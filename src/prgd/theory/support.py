@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,6 @@ from prgd.theory.minimum_norm import ROUNDING, least_norm_in_hull, refined
 
 # A row is a support vector if its margin is within this fraction of gamma_star, or within rounding.
 SUPPORT_SHARE = 1e-9
-
-
-class KKT(NamedTuple):
-    """How far each optimality condition is from holding exactly, relative to gamma_star."""
-
-    stationarity: float  # ||gamma_star w_star - Z^T p||
-    primal: float  # max(0, gamma_star - min_i <w_star, z_i>)
-    dual: float  # max(0, -min p), and |sum p - 1|
-    complementarity: float  # max_i p_i (<w_star, z_i> - gamma_star)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +38,6 @@ class Reference:
         In the units of Z.
     gamma_sub : float
         The smallest margin ``<w_star, z_i>`` off the support; infinite if every row supports.
-    kkt : KKT
-        Residuals of the optimality conditions.
     """
 
     certificate: Certificate
@@ -57,7 +46,6 @@ class Reference:
     support: npt.NDArray[np.intp]
     support_tol: float
     gamma_sub: float
-    kkt: KKT
 
     @property
     def gamma_star(self) -> float:
@@ -89,8 +77,7 @@ def signed_rows(data: Any) -> Array:
         raise ValueError(f"Expected rows of shape (n, d) with n, d >= 1; got shape {Z.shape}.")
     if not np.isfinite(Z).all():
         raise ValueError("The rows must be finite; there is a NaN or infinite entry.")
-    signed: Array = Z * read_signs(y, len(Z))[0][:, None]
-    return signed
+    return Z * read_signs(y, len(Z))[0][:, None]
 
 
 def max_margin_reference(data: Any) -> Reference:
@@ -163,7 +150,7 @@ def _not_separable(weights: Array, upper: float) -> NotSeparableError:
 
 
 def _measured(Z: Array, w: Array, p: Array, scale: float) -> Reference:
-    """Return the solution with its residuals, measured in extended precision, in units of ``scale``."""
+    """Return the solution with both its bounds, measured in extended precision, in units of ``scale``."""
     long_Z, long_p = Z.astype(np.longdouble), p.astype(np.longdouble)
     w_star = w / np.linalg.norm(w)
     direction = w_star.astype(np.longdouble)
@@ -173,13 +160,6 @@ def _measured(Z: Array, w: Array, p: Array, scale: float) -> Reference:
     gamma_star = 0.5 * (lower + upper)
     support_tol = max(SUPPORT_SHARE * gamma_star, ROUNDING)
     off = margins > gamma_star + support_tol
-    size = abs(gamma_star)
-    kkt = KKT(
-        float(np.linalg.norm((gamma_star * direction - dual_vector).astype(np.float64))) / size,
-        max(0.0, gamma_star - lower) / size,
-        max(0.0, -float(p.min()), abs(float(long_p.sum()) - 1.0)),
-        float(np.max(p * np.abs(margins - gamma_star))) / size,
-    )
     gamma_sub = float(margins[off].min()) if off.any() else math.inf
     indices = np.flatnonzero(p)
     return Reference(
@@ -189,5 +169,4 @@ def _measured(Z: Array, w: Array, p: Array, scale: float) -> Reference:
         np.flatnonzero(~off),
         support_tol * scale,
         gamma_sub * scale,
-        kkt,
     )

@@ -26,13 +26,6 @@ from prgd.theory.velocity import ON_THE_RAY, decompose, direction_error
 
 MIN_MU = 1e-15  # a step of a smaller relative size mu is lost in the rounding of w
 Ending = Literal["floor", "phases", "warm-up", "on the ray", "step below rounding"]
-ENDINGS: Mapping[Ending, str] = {
-    "floor": "The direction came within the floor of w_star.",
-    "phases": "The limit on phases was reached first.",
-    "warm-up": "The warm-up did not come within epsilon of w_star in its limit of steps.",
-    "on the ray": "The warm-up ended on the max-margin ray, where R_k = D ||w|| / ||P_perp w|| divides by 0.",
-    "step below rounding": "eta = mu D moves w by less than rounding, so no phase was run.",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +43,11 @@ class TheoremRun:
     statements : mapping of "S1".."S7" to Statement
         Whether each held at every phase, as printed and as corrected; empty without phases.
     ending : {"floor", "phases", "warm-up", "on the ray", "step below rounding"}
+        Why the run ended. "floor": the direction came within the floor of w_star. "phases": the limit on
+        phases was reached first. "warm-up": the warm-up did not come within epsilon of w_star in its limit
+        of steps. "on the ray": the warm-up ended on the max-margin ray, where
+        ``R_k = D ||w|| / ||P_perp w||`` divides by 0. "step below rounding": ``eta = mu D`` moves w by less
+        than rounding, so no phase was run.
     w : ndarray of shape (d,)
         The last iterate, for the rows divided by ``scale``.
     """
@@ -68,11 +66,6 @@ class TheoremRun:
             f"TheoremRun({self.constants.kind}, {self.warm_up_steps} warm-up steps, {len(self.phases)} phases"
             f"{error}; {self.ending})"
         )
-
-    @property
-    def reason(self) -> str:
-        """Why the run ended, in words."""
-        return ENDINGS[self.ending]
 
     @property
     def guaranteed_rate(self) -> float:

@@ -48,8 +48,13 @@ def decompose(w: Any, w_star: Any) -> tuple[Any, Array]:
     >>> along, off.tolist()
     (3.0, [0.0, 4.0])
     """
-    w_star = unit(w_star)
-    w = np.asarray(w, dtype=np.float64)
+    w, w_star = np.asarray(w, dtype=np.float64), np.asarray(w_star, dtype=np.float64)
+    length = float(np.linalg.norm(w_star))
+    if w_star.ndim != 1 or not abs(length - 1.0) <= UNIT_NORM_TOL:
+        raise ValueError(
+            f"w_star must be one vector of norm 1; got shape {w_star.shape} and norm {length:.6g}. "
+            "max_margin_reference(Z).w_star is one."
+        )
     if w.ndim not in (1, 2) or w.shape[-1] != w_star.size:
         raise ValueError(
             f"w must have shape ({w_star.size},) or (m, {w_star.size}), as w_star has; got {w.shape}."
@@ -59,18 +64,6 @@ def decompose(w: Any, w_star: Any) -> tuple[Any, Array]:
     # The projection is repeated: far out on the ray, rounding leaves a part along w_star in the first one.
     off = off - np.multiply.outer(off @ w_star, w_star)
     return (float(along) if w.ndim == 1 else along), off
-
-
-def unit(w_star: Any) -> Array:
-    """Return ``w_star`` as an array; raise if it is not one vector of norm 1."""
-    direction: Array = np.asarray(w_star, dtype=np.float64)
-    length = float(np.linalg.norm(direction))
-    if direction.ndim != 1 or not abs(length - 1.0) <= UNIT_NORM_TOL:
-        raise ValueError(
-            f"w_star must be one vector of norm 1; got shape {direction.shape} and norm {length:.6g}. "
-            "max_margin_reference(Z).w_star is one."
-        )
-    return direction
 
 
 def direction_error(w: Any, w_star: Any) -> Any:
@@ -299,5 +292,4 @@ def _mean_rows(Z: Array, W: Array) -> Array:
     """Return ``-grad L / L = sum_i p_i z_i`` at each row of W, with ``p = softmax(-Z w)``."""
     exponent = -(W @ Z.T)
     p = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-    mean: Array = (p / p.sum(axis=1, keepdims=True)) @ Z
-    return mean
+    return np.asarray((p / p.sum(axis=1, keepdims=True)) @ Z)

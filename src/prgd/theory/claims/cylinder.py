@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache
+from itertools import count, islice
 
 import numpy as np
 
@@ -24,38 +25,33 @@ VELOCITY_SETS, RATE_SETS = 24, 12
 MIN_INRADIUS = 0.15
 
 
-@lru_cache(maxsize=1)
+@cache
 def _cylinders() -> tuple[FavorableCylinder, ...]:
     return tuple(favorable_cylinder(random_nondegenerate(seed)) for seed in range(VELOCITY_SETS))
 
 
-@lru_cache(maxsize=3)
+@cache
 def _checks(kind: str) -> tuple[BoundCheck, ...]:
     return tuple(check_bound(found.geometry, kind, starts=100) for found in _cylinders())
 
 
-@lru_cache(maxsize=1)
+@cache
 def _rate_sets() -> tuple[Dataset, ...]:
     """Return the toy set and random ones of ranks 2 to 4 whose inradius is large enough."""
-    chosen = [prgd.datasets.toy(0.3)]
-    seed = 0
-    while len(chosen) < RATE_SETS:
-        data = random_nondegenerate(seed, rank=2 + seed % 3)
-        if inradius(data).value >= MIN_INRADIUS:
-            chosen.append(data)
-        seed += 1
-    return tuple(chosen)
+    drawn = (random_nondegenerate(seed, rank=2 + seed % 3) for seed in count())
+    wide = (data for data in drawn if inradius(data).value >= MIN_INRADIUS)
+    return (prgd.datasets.toy(0.3), *islice(wide, RATE_SETS - 1))
 
 
-@lru_cache(maxsize=1)
+@cache
 def _runs() -> tuple[TheoremRun, ...]:
     return tuple(theorem_run(data, max_phases=3_000) for data in _rate_sets())
 
 
-def _failures(name: str, *, printed: bool) -> int:
-    """Return on how many runs a statement fails at some phase."""
-    found = [run.statements[name] for run in _runs()]
-    return sum(not (s.printed if printed else s.corrected) for s in found)
+def _failures(*names: str) -> tuple[int, int]:
+    """Return how often statements fail at some phase of a run: as printed, and as corrected."""
+    found = [run.statements[name] for run in _runs() for name in names]
+    return sum(not s.printed for s in found), sum(not s.corrected for s in found)
 
 
 @claim(
@@ -193,13 +189,11 @@ def theorem_6_1_warm_up() -> Finding:
 )
 def theorem_6_1_radius() -> Finding:
     """Rescale a warm start by the sketch's radius and measure its distance from the ray, over D."""
-    data = _rate_sets()[1]
-    found = favorable_cylinder(data)
+    found = favorable_cylinder(_rate_sets()[1])
     w_star, D = found.geometry.reference.w_star, found.convexity.D
     w = prgd.run(prgd.Problem(found.geometry.Z, scale="none"), prgd.NGD(), stop=100).w
-    _, off = decompose(w, w_star)
-    length = float(np.linalg.norm(w))
-    as_sketched = (D / float(np.linalg.norm(off))) / length * float(np.linalg.norm(off)) / D
+    length, off = float(np.linalg.norm(w)), float(np.linalg.norm(decompose(w, w_star)[1]))
+    as_sketched = (D / off) / length * off / D
     return Finding(
         (as_sketched, ">=", 1.0),
         f"After that rescaling ||P_perp w|| is {as_sketched:.3f} D = D / ||w||, inside the hollow of the "
@@ -215,7 +209,7 @@ def theorem_6_1_radius() -> Finding:
 )
 def theorem_6_1_s1_s3() -> Finding:
     """Count the runs on which (S1) or (S3) fails."""
-    failures = _failures("S1", printed=True) + _failures("S3", printed=True)
+    failures, _ = _failures("S1", "S3")
     phases = sum(len(run.phases) for run in _runs())
     return Finding(
         (failures, "==", 0.0),
@@ -230,7 +224,7 @@ def theorem_6_1_s1_s3() -> Finding:
 )
 def theorem_6_1_s2() -> Finding:
     """Count the runs on which the printed bounds fail, and the corrected ones."""
-    failures, corrected = _failures("S2", printed=True), _failures("S2", printed=False)
+    failures, corrected = _failures("S2")
     first = max(run.statements["S2"].fails_at or 0 for run in _runs())
     return Finding(
         (failures, "==", 0.0),
@@ -249,8 +243,8 @@ def theorem_6_1_s2() -> Finding:
 )
 def theorem_6_1_s4_s5() -> Finding:
     """Ask for explicit constants in both."""
-    failures = _failures("S4", printed=False) + _failures("S5", printed=False)
-    displays = _failures("S4", printed=True)
+    _, failures = _failures("S4", "S5")
+    displays, _ = _failures("S4")
     return Finding(
         (failures, "==", 0.0),
         f"With k + 1 for k, and rates between -log(1 - mu^2) / 2 and log((1 + mu) / (1 - mu)) a phase, they "
@@ -266,8 +260,7 @@ def theorem_6_1_s4_s5() -> Finding:
 )
 def theorem_6_1_s6() -> Finding:
     """Ask for the statement with explicit constants; its display is a square too large."""
-    failures = _failures("S6", printed=False)
-    displays = _failures("S6", printed=True)
+    displays, failures = _failures("S6")
     return Finding(
         (failures, "==", 0.0),
         f"The outer equality, with explicit constants, fails on {failures} of {len(_runs())} runs.",
@@ -283,7 +276,7 @@ def theorem_6_1_s6() -> Finding:
 )
 def theorem_6_1_s7() -> Finding:
     """Ask for the lower bound that the proof does not give: rho times the sine of the angle."""
-    failures = _failures("S7", printed=False)
+    _, failures = _failures("S7")
     shares = [p.margin_error / p.error for run in _runs() for p in run.phases]
     return Finding(
         (failures, "==", 0.0),

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 
+from prgd._types import Array
 from prgd.algorithms import NGD
 from prgd.claims import Finding, claim
 from prgd.datasets import synthetic_one, synthetic_two
 from prgd.problem import Problem
-from prgd.theory.claims.runs import (
-    GD_STEPS,
-    NGD_ETA,
-    NGD_STEPS,
-    Followed,
-    gd_runs,
-    ngd_runs,
-)
+from prgd.theory.claims.runs import GD_STEPS, NGD_ETA, NGD_STEPS, gamma_star, gd_runs, ngd_runs
 from prgd.theory.nondegeneracy import assumptions
-from prgd.theory.orthogonal_dynamics import follow, orthogonal
+from prgd.theory.orthogonal_dynamics import Trace, follow, orthogonal
 from prgd.theory.rates import RateFit, fit_rate
 from prgd.theory.ray_geometry import geometry
 from prgd.theory.sampled_runs import log_times
@@ -28,22 +22,22 @@ from prgd.theory.sampled_runs import log_times
 GD_WINDOW, NGD_WINDOW = (10_000, GD_STEPS), (1000, NGD_STEPS)
 
 
-def _steepest(f: Followed) -> float:
+def _steepest(f: Trace) -> float:
     """Return ``max_i <v_star, u_i>`` over the support: the margin that v_star costs."""
     g = f.target.geometry
     return float((g.U[g.is_support] @ (g.basis.T @ f.target.v_star)).max())
 
 
 def _gd_limits(
-    error: Callable[[Followed], object], size: Callable[[Followed], float]
+    error: Callable[[Trace], Array], size: Callable[[Trace], float]
 ) -> tuple[float, list[RateFit]]:
     """Return the largest relative distance of A in A / (log t + b) from gamma_star * size, and the fits."""
-    fits = [fit_rate(f.trace.t, error(f), GD_WINDOW) for f in gd_runs()]
-    worst = 0.0
-    for f, found in zip(gd_runs(), fits, strict=True):
-        expected = f.target.geometry.reference.gamma_star * size(f)
-        worst = max(worst, abs(found.constant / expected - 1.0) if found.rate == "1/log t" else math.inf)
-    return worst, fits
+    fits = [fit_rate(f.t, error(f), GD_WINDOW) for f in gd_runs()]
+    distances = [
+        abs(fit.constant / (gamma_star(f) * size(f)) - 1.0) if fit.rate == "1/log t" else math.inf
+        for f, fit in zip(gd_runs(), fits, strict=True)
+    ]
+    return max(distances), fits
 
 
 @claim(
@@ -72,10 +66,8 @@ def gd_direction() -> Finding:
 def gd_margin() -> Finding:
     """Fit the margin error along GD, and hold it against the bound."""
     worst, fits = _gd_limits(lambda f: f.margin, _steepest)
-    growth = []
-    for f in gd_runs():
-        scaled = f.margin * np.log(f.trace.t) ** 2
-        growth.append(float(scaled[-1] / scaled[np.searchsorted(f.trace.t, GD_WINDOW[0])]))
+    scaled = [(f.margin * np.log(f.t) ** 2)[f.t >= GD_WINDOW[0]] for f in gd_runs()]
+    growth = [float(error[-1] / error[0]) for error in scaled]
     return Finding(
         (min(growth), ">=", 1.0),
         f"(log t)^2 times the margin error grows by factors of {min(growth):.2f} to {max(growth):.2f} from "
@@ -86,8 +78,8 @@ def gd_margin() -> Finding:
     )
 
 
-def _ngd_exponents(errors: Iterable[tuple[Followed, object]]) -> list[float]:
-    found = [fit_rate(f.trace.t, error, NGD_WINDOW) for f, error in errors]
+def _ngd_exponents(error: Callable[[Trace], Array]) -> list[float]:
+    found = [fit_rate(f.t, error(f), NGD_WINDOW) for f in ngd_runs()]
     return [fit.constant if fit.rate == "t^-a" else math.inf for fit in found]
 
 
@@ -98,10 +90,8 @@ def _ngd_exponents(errors: Iterable[tuple[Followed, object]]) -> list[float]:
 )
 def ngd_direction() -> Finding:
     """Fit the error of direction along NGD."""
-    exponents = _ngd_exponents((f, f.direction) for f in ngd_runs())
-    constants = [
-        float(f.direction[-1] * f.trace.along[-1] / np.linalg.norm(f.target.v_star)) for f in ngd_runs()
-    ]
+    exponents = _ngd_exponents(lambda f: f.direction)
+    constants = [float(f.direction[-1] * f.along[-1] / np.linalg.norm(f.target.v_star)) for f in ngd_runs()]
     worst = max(abs(a - 1.0) for a in exponents)
     return Finding(
         (worst, "<=", 0.05),
@@ -120,12 +110,8 @@ def ngd_direction() -> Finding:
 )
 def ngd_margin() -> Finding:
     """Fit the margin error along NGD, and hold it against the bound."""
-    exponents = _ngd_exponents((f, f.margin) for f in ngd_runs())
-    limits = [
-        float(f.margin[-1] * f.trace.t[-1])
-        / (_steepest(f) / (NGD_ETA * f.target.geometry.reference.gamma_star))
-        for f in ngd_runs()
-    ]
+    exponents = _ngd_exponents(lambda f: f.margin)
+    limits = [float(f.margin[-1] * f.t[-1]) / (_steepest(f) / (NGD_ETA * gamma_star(f))) for f in ngd_runs()]
     return Finding(
         (max(exponents), "<=", 2.0),
         f"The exponents are {min(exponents):.4f} to {max(exponents):.4f}: the error is Theta(1/t), so the "
@@ -152,9 +138,8 @@ def ngd_on_the_synthetic_sets() -> Finding:
         expected.append(NGD_ETA * g.reference.gamma_star * g.delta)
         last = min(max(20.0 / expected[-1], 10_000.0), 60_000.0)
         times = log_times(int(last), count=200, first=int(0.2 * last))
-        trace = follow(
-            Problem(data.X, data.y, scale="none", n_threads=1), NGD(NGD_ETA), orthogonal(g), times.tolist()
-        )
+        problem = Problem(data.X, data.y, scale="none", n_threads=1)
+        trace = follow(problem, NGD(NGD_ETA), orthogonal(g), times)
         # e(t) = |w_2| / ||w||, and ||w|| grows like t, so |w_2| carries the exponential.
         fitted.append(fit_rate(trace.t, trace.off, (float(times[0]), math.inf)))
     seen = [fit.constant if fit.rate == "e^-ct" else math.nan for fit in fitted]

@@ -24,8 +24,7 @@ def gaussian_rows(seed: int) -> Array:
     rng = np.random.default_rng(seed)
     Z = rng.standard_normal((30, 20))
     Z[:, 0] = np.abs(Z[:, 0]) + 0.1
-    scaled: Array = Z / np.linalg.norm(Z, axis=1).max()
-    return scaled
+    return np.asarray(Z / np.linalg.norm(Z, axis=1).max())
 
 
 def _drawn(seed: int, g: Geometry) -> Array:
@@ -37,8 +36,7 @@ def _drawn(seed: int, g: Geometry) -> Array:
     v -= np.outer(v @ w_star, w_star)
     v /= np.linalg.norm(v, axis=1, keepdims=True)
     angle = np.minimum(np.geomspace(1e-7, 4.0, N_POINTS), math.pi)[rng.permutation(N_POINTS)]
-    drawn: Array = np.cos(angle)[:, None] * w_star + np.sin(angle)[:, None] * v
-    return drawn
+    return np.cos(angle)[:, None] * w_star + np.sin(angle)[:, None] * v
 
 
 def _errors() -> Iterator[tuple[Geometry, Array, Array]]:

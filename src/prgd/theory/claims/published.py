@@ -6,13 +6,16 @@ import math
 
 import numpy as np
 
+from prgd._types import Array
 from prgd.claims import Finding, claim
-from prgd.theory.claims.runs import GD_ETA, GD_STEPS, NGD_ETA, NGD_STEPS, Followed, gd_runs, ngd_runs
-from prgd.theory.orthogonal_dynamics import gd_limit
+from prgd.theory.claims.runs import GD_ETA, GD_STEPS, NGD_ETA, NGD_STEPS, gamma_star, gd_runs, ngd_runs
+from prgd.theory.orthogonal_dynamics import Trace, gd_limit
 
 
-def _gamma_star(f: Followed) -> float:
-    return f.target.geometry.reference.gamma_star
+def _slope(f: Trace, x: Array, y: Array) -> float:
+    """Return the slope of y in x over the last decade of the run."""
+    late = f.t >= 0.1 * f.t[-1]
+    return float(np.polyfit(x[late], y[late], 1)[0])
 
 
 @claim(
@@ -22,12 +25,10 @@ def _gamma_star(f: Followed) -> float:
 )
 def gd_converges() -> Finding:
     """Hold the error of direction along GD against its asymptote."""
-    worst, falls = 0.0, True
-    for f in gd_runs():
-        # e(t) <w, w_star> converges to ||v_star||, while <w, w_star> grows without bound like log t.
-        expected = float(np.linalg.norm(f.target.v_star)) / f.trace.along[-1]
-        worst = max(worst, abs(float(f.direction[-1]) / expected - 1.0))
-        falls &= bool((np.diff(f.direction[f.trace.t >= 1000]) < 0.0).all())
+    # e(t) <w, w_star> converges to ||v_star||, while <w, w_star> grows without bound like log t.
+    limits = [float(np.linalg.norm(f.target.v_star) / f.along[-1]) for f in gd_runs()]
+    worst = max(abs(float(f.direction[-1]) / a - 1.0) for f, a in zip(gd_runs(), limits, strict=True))
+    falls = all(bool((np.diff(f.direction[f.t >= 1000]) < 0.0).all()) for f in gd_runs())
     last = max(float(f.direction[-1]) for f in gd_runs())
     return Finding(
         (worst, "<=", 0.02),
@@ -45,12 +46,8 @@ def gd_converges() -> Finding:
 )
 def gd_norm() -> Finding:
     """Fit the growth of GD's norm."""
-    slopes, bounds = [], []
-    for f in gd_runs():
-        late = f.trace.t >= 0.1 * GD_STEPS
-        length = np.linalg.norm(f.trace.w, axis=1)
-        slopes.append(_gamma_star(f) * float(np.polyfit(np.log(f.trace.t[late]), length[late], 1)[0]))
-        bounds.append(float((f.direction * np.log(f.trace.t))[f.trace.t >= 100].max()))
+    slopes = [gamma_star(f) * _slope(f, np.log(f.t), np.linalg.norm(f.w, axis=1)) for f in gd_runs()]
+    bounds = [float((f.direction * np.log(f.t))[f.t >= 100].max()) for f in gd_runs()]
     worst = max(abs(slope - 1.0) for slope in slopes)
     return Finding(
         (worst, "<=", 0.05),
@@ -68,13 +65,8 @@ def gd_norm() -> Finding:
 )
 def ngd_norm() -> Finding:
     """Fit the growth of NGD's norm."""
-    slopes, bounds = [], []
-    for f in ngd_runs():
-        late = f.trace.t >= 0.1 * NGD_STEPS
-        length = np.linalg.norm(f.trace.w, axis=1)
-        rate = float(np.polyfit(f.trace.t[late], length[late], 1)[0])
-        slopes.append(rate / (NGD_ETA * _gamma_star(f)))
-        bounds.append(float((f.direction * f.trace.t)[f.trace.t >= 100].max()))
+    slopes = [_slope(f, f.t, np.linalg.norm(f.w, axis=1)) / (NGD_ETA * gamma_star(f)) for f in ngd_runs()]
+    bounds = [float((f.direction * f.t)[f.t >= 100].max()) for f in ngd_runs()]
     worst = max(abs(slope - 1.0) for slope in slopes)
     return Finding(
         (worst, "<=", 0.01),
@@ -92,13 +84,12 @@ def ngd_norm() -> Finding:
 )
 def ngd_orthogonal_part() -> Finding:
     """Follow the orthogonal part of NGD to v_star."""
-    at_end, highest, curvature, slope = 0.0, 0.0, math.inf, 0.0
-    for f in ngd_runs():
-        highest = max(highest, float(f.trace.distance.max()))
-        at_end = max(at_end, float(f.trace.distance[-1]))
-        # The Hessian of L_perp is L_perp times the Hessian of log L_perp, as the gradient is 0 at v_star.
-        curvature = min(curvature, f.target.curvature[0] * math.exp(f.target.log_loss_star))
-        slope = max(slope, float(np.linalg.norm(f.target.gradient(f.target.v_star))))
+    highest = max(float(f.distance.max()) for f in ngd_runs())
+    at_end = max(float(f.distance[-1]) for f in ngd_runs())
+    targets = [f.target for f in ngd_runs()]
+    # The Hessian of L_perp is L_perp times the Hessian of log L_perp, as the gradient is 0 at v_star.
+    curvature = min(target.curvature[0] * math.exp(target.log_loss_star) for target in targets)
+    slope = max(float(np.linalg.norm(target.gradient(target.v_star))) for target in targets)
     return Finding(
         (at_end, "<=", 1e-6),
         f"On {len(ngd_runs())} sets the distance is at most {highest:.2f} at all times and {at_end:.0e} at "
@@ -115,11 +106,8 @@ def ngd_orthogonal_part() -> Finding:
 )
 def gd_limit_as_printed() -> Finding:
     """Measure how fast GD moves along w_star."""
-    slopes = []
-    for f in gd_runs():
-        late = f.trace.t >= 0.1 * GD_STEPS
-        slopes.append(float(np.polyfit(np.log(f.trace.t[late]), f.trace.along[late], 1)[0]))
-    worst = max(abs(slope * _gamma_star(f) - 1.0) for slope, f in zip(slopes, gd_runs(), strict=True))
+    slopes = [_slope(f, np.log(f.t), f.along) for f in gd_runs()]
+    worst = max(abs(slope * gamma_star(f) - 1.0) for slope, f in zip(slopes, gd_runs(), strict=True))
     return Finding(
         (max(slopes), "==", 1.0),
         f"<w(t), w_star> grows with slope {min(slopes):.2f} to {max(slopes):.2f} in log t, within "
@@ -144,8 +132,8 @@ def gd_limit_corrected() -> Finding:
         g = f.target.geometry
         limit = gd_limit(g, GD_ETA)
         size = float(np.linalg.norm(limit.w_tilde))
-        worst = max(worst, float(f.trace.gd_distance[-1]) / size)
-        off = max(off, float(f.trace.distance[-1]))
+        worst = max(worst, float(f.gd_distance[-1]) / size)
+        off = max(off, float(f.distance[-1]))
         weights = GD_ETA / g.n * np.exp(-(g.Z[g.is_support] @ limit.w_tilde))
         equation = max(equation, float(np.linalg.norm(g.Z[g.is_support].T @ weights - limit.slope)))
         signs.append(limit.along)

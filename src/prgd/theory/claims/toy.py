@@ -13,12 +13,11 @@ from prgd.datasets import toy
 from prgd.loop import run
 from prgd.problem import Problem
 from prgd.schedules import Every, LiftTo
+from prgd.theory.claims.runs import followed
 from prgd.theory.orthogonal_dynamics import follow, orthogonal
 from prgd.theory.path import regularization_path
 from prgd.theory.rates import fit_rate
-from prgd.theory.ray_geometry import margin_errors
-from prgd.theory.sampled_runs import log_times
-from prgd.theory.velocity import direction_error, toy_attractor
+from prgd.theory.velocity import toy_attractor
 
 MARGINS = (0.05, 0.2, 0.4, 0.6, 0.68, 0.75, 0.9, 0.97)
 
@@ -63,10 +62,8 @@ def ngd_on_the_toy() -> Finding:
     """Fit both errors along NGD, and find where the induction of the proof begins."""
     worst, stays = 0.0, True
     for gamma_star in MARGINS:
-        data = toy(gamma_star)
-        target = orthogonal(data)
-        trace = follow(Problem(*data, scale="none"), NGD(), target, log_times(10_000).tolist())
-        for error in (direction_error(trace.w, data.w_star), margin_errors(target.geometry, trace.w)):
+        trace = followed(toy(gamma_star), NGD(), 10_000)
+        for error in (trace.direction, trace.margin):
             found = fit_rate(trace.t, error, (1000, 10_000))
             is_power = found.rate == "t^-a"
             worst = max(worst, abs(found.constant - 1.0) if is_power else math.inf)
@@ -82,10 +79,7 @@ def ngd_on_the_toy() -> Finding:
         f"own first step: {printed:.6f}); above it NGD enters the attractor later, and the rate is the "
         "same, since x(t) increases to 0 from below: log 2 / (2 s) >= w_2(t) >= w_2(1) = s / 3 for every "
         "gamma_star.",
-        figures={
-            "largest gamma_star of the proof": printed,
-            "never above the line": stays,
-        },
+        figures={"largest gamma_star of the proof": printed, "never above the line": stays},
     )
 
 
@@ -93,15 +87,12 @@ def _prgd_rate(gamma_star: float, height: float) -> tuple[float, float]:
     """Return the fitted rate farther from -log(q) / 2, of direction and margin, and -log(q) / 2."""
     data = toy(gamma_star)
     problem = Problem(*data, scale="none")
-    target = orthogonal(data)
-    q = shrinking_factor(gamma_star, height)
-    expected = -0.5 * math.log(q)
+    expected = -0.5 * math.log(shrinking_factor(gamma_star, height))
     steps = int(min(max(20.0 / abs(expected), 40.0), 2000.0))
     radius = LiftTo(height, np.array([1.0, 0.0]))
     w0 = run(problem, NGD(), stop=1).w
-    trace = follow(problem, PRGD(radius, Every(2)), target, range(2, steps), w0)
-    errors = direction_error(trace.w, data.w_star), margin_errors(target.geometry, trace.w)
-    found = [fit_rate(trace.t, error) for error in errors]
+    trace = follow(problem, PRGD(radius, Every(2)), orthogonal(data), range(2, steps), w0)
+    found = [fit_rate(trace.t, error) for error in (trace.direction, trace.margin)]
     seen = [fit.constant if fit.rate == "e^-ct" else 0.0 for fit in found]
     return max(seen, key=lambda c: abs(c - expected)), expected
 

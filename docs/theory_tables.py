@@ -1,6 +1,7 @@
-"""The constants of Theorem 5.5 and the runs of Theorem 6.1 as tables: ``python -m prgd.theory.table``.
+"""The constants of Theorem 5.5 and the runs of Theorem 6.1 as the tables that `docs/theory.md` shows.
 
-``python -m prgd.theory.table 200`` compares the bounds with the infimum found on 200 random data sets.
+python docs/theory_tables.py        # the constants and the runs on five data sets
+python docs/theory_tables.py 200    # each bound against the infimum found, on 200 random data sets
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from prgd import datasets
 from prgd.theory.cylinder import Kind, favorable_cylinder
-from prgd.theory.infimum import BoundCheck, numerical_constants, velocity_infimum
+from prgd.theory.infimum import check_bound, numerical_constants, velocity_infimum
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.theorem import theorem_run
 
@@ -33,17 +34,7 @@ def examples() -> dict[str, Any]:
 
 
 def constants_table() -> str:
-    """Return D, H and mu of each kind beside the infimum found, as a Markdown table.
-
-    References
-    ----------
-    Theorem 5.5 and Appendix B of the paper.
-
-    Examples
-    --------
-    >>> print(constants_table().splitlines()[3])
-    | | corrected | 2220 | 0 | -1929.57 | 0.01 | 1927.57 |
-    """
+    """Return D, H and mu of each kind beside the infimum found, as a Markdown table."""
     rows = []
     for name, data in examples().items():
         found = favorable_cylinder(data)
@@ -60,17 +51,7 @@ def constants_table() -> str:
 
 
 def runs_table(max_phases: int = 1000) -> str:
-    """Return what the proof's algorithm does with each kind of constants, as a Markdown table.
-
-    References
-    ----------
-    Theorem 6.1 and Appendix C.1 of the paper.
-
-    Examples
-    --------
-    >>> print(runs_table(max_phases=20).splitlines()[0])
-    | data | constants | warm-up | phases | error | promised steps for a factor e | fail as printed | fail as corrected | ending |
-    """  # noqa: E501 - the header of a wide table
+    """Return what the proof's algorithm does with each kind of constants, as a Markdown table."""
     rows = []
     for name, data in examples().items():
         label = name
@@ -97,63 +78,26 @@ class Comparison(NamedTuple):
     loosest: float  # largest log(infimum) - log_mu over the same sets
 
 
-def compare_bounds(count: int, *, starts: int = 30) -> dict[Kind, Comparison]:
-    """Compare the three bounds with the infimum found, on the random data sets of seeds 0 to count - 1.
-
-    Parameters
-    ----------
-    count : int
-    starts : int
-        Random directions of each search, beside the chosen ones.
-
-    Returns
-    -------
-    dict of kind to Comparison
-
-    References
-    ----------
-    Theorem 5.5 of the paper.
-
-    Examples
-    --------
-    >>> {kind: found.fails for kind, found in compare_bounds(5).items()}
-    {'printed': 2, 'corrected': 0, 'convexity': 0}
-    """
-    checks: dict[Kind, list[BoundCheck]] = {"printed": [], "corrected": [], "convexity": []}
-    for seed in range(count):
-        found = favorable_cylinder(random_nondegenerate(seed))
-        for kind, those in checks.items():
-            infimum = velocity_infimum(found.geometry, found[kind].cylinder, starts=starts)
-            those.append(BoundCheck(found[kind], infimum))
-    return {
-        kind: Comparison(
-            sum(not check.holds for check in those),
-            float(np.nanmin([check.looseness for check in those])),
-            float(np.nanmax([check.looseness for check in those])),
-        )
-        for kind, those in checks.items()
-    }
+def compare_bounds(count: int) -> dict[str, Comparison]:
+    """Compare the three bounds with the infimum found, on the random data sets of seeds 0 to count - 1."""
+    found = [favorable_cylinder(random_nondegenerate(seed)).geometry for seed in range(count)]
+    compared = {}
+    for kind in ("printed", "corrected", "convexity"):
+        checks = [check_bound(g, kind, starts=30) for g in found]
+        looseness = [check.looseness for check in checks]
+        fails = sum(not check.holds for check in checks)
+        compared[kind] = Comparison(fails, float(np.nanmin(looseness)), float(np.nanmax(looseness)))
+    return compared
 
 
 def comparison_table(count: int) -> str:
-    """Return `compare_bounds` as a Markdown table.
-
-    Examples
-    --------
-    >>> print(comparison_table(5).splitlines()[0])
-    | constants | fails, of 5 random data sets | loose by 10^, at least | loose by 10^, at most |
-    """
+    """Return `compare_bounds` as a Markdown table."""
     rows = [
         [kind, str(c.fails), f"{c.tightest / math.log(10.0):.2f}", f"{c.loosest / math.log(10.0):.2f}"]
         for kind, c in compare_bounds(count).items()
     ]
-    head = [
-        "constants",
-        f"fails, of {count} random data sets",
-        "loose by 10^, at least",
-        "loose by 10^, at most",
-    ]
-    return _markdown(head, rows)
+    fails = f"fails, of {count} random data sets"
+    return _markdown(["constants", fails, "loose by 10^, at least", "loose by 10^, at most"], rows)
 
 
 def _short(value: float) -> str:
