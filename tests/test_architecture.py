@@ -227,7 +227,7 @@ def trace_calls():
 
 @pytest.mark.parametrize("name", ["prgd.run", "prgd.max_margin", "prgd.deep.PRGD.step"])
 def test_calls_are_followed_without_going_back_and_forth(trace_calls, name):
-    """No file calls one that called it, and the page shows the files in the order in which they are entered."""
+    """No file calls one that called it, and the page shows the files in the order of their first entry."""
     call = trace_calls.CALLS[name]
     call()()  # imports and compiles
     trace = trace_calls.Trace(call())
