@@ -7,12 +7,14 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import prgd
+from prgd import options
 from prgd.certificate import Certificate
 from prgd.checks import check_writable
 from prgd.result import Result
@@ -21,7 +23,8 @@ from prgd.rows.out_of_core import DEFAULT_MEMORY
 # Exit codes; an error is 2, as for any command line.
 UNDECIDED, INTERRUPTED = 1, 130  # 130 is a shell's code for a process ended by Ctrl-C
 
-DATA, METHOD, STOP, OUTPUT = "Data", "Algorithm", "When to stop", "Output"  # panels of --help
+# panels of --help
+DATA, METHOD, STOP, OUTPUT = options.DATA, options.METHOD, "When to stop", options.OUTPUT
 
 
 def option(panel: str | None, help: str, *names: str, default: str | None = None, **settings: Any) -> Any:
@@ -30,6 +33,16 @@ def option(panel: str | None, help: str, *names: str, default: str | None = None
         help += rf" [dim]\[default: {default}][/dim]"
         settings["show_default"] = False
     return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
+
+
+def parameter(o: options.Option) -> Parameter:
+    """Return the parameter that makes Typer show and read the option of a dataclass's field."""
+    kind: Any = o.kind if o.kind in (bool, int, float, Path) else str
+    flags = [f"{flag}/--no-{flag[2:]}" for flag in o.flags] if o.default is True else o.flags
+    help = o.help.replace("[", r"\[")  # Square brackets are markup to rich.
+    shown = option(o.panel, help, *flags, default=o.shown_default or None, min=o.minimum, metavar=o.metavar)
+    kind = kind | None if o.default is None else kind
+    return Parameter(o.name, Parameter.KEYWORD_ONLY, default=o.default, annotation=Annotated[kind, shown])
 
 
 Data = Annotated[

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import warnings
 from inspect import Parameter, Signature
-from typing import Annotated, Any
+from typing import Any
 
-from prgd.cli.common import Debug, one_line_errors, option
-from prgd.deep.training.options import COMPUTING, DATA, METHOD, OUTPUT, Option, options_of
+from prgd.cli.common import Debug, one_line_errors, parameter
 from prgd.deep.training.settings import Launch, Settings, Where
+from prgd.options import COMPUTING, DATA, METHOD, OUTPUT, options_of
 
 
 def train_command(*, debug: bool, **given: Any) -> None:
@@ -34,15 +34,6 @@ def train_command(*, debug: bool, **given: Any) -> None:
         train_with(given)
 
 
-def _parameter(o: Option) -> Parameter:
-    """Return the parameter that makes Typer show and read the option."""
-    flag = f"{o.flag}/--no-{o.flag[2:]}" if o.kind is bool and o.default else o.flag
-    more: dict[str, Any] = {"min": o.minimum, "metavar": None if o.kind is bool else o.metavar}
-    typer_option = option(o.panel, o.help, flag, default=o.shown_default or None, **more)
-    annotation = Annotated[o.kind, typer_option]  # type: ignore[name-defined]
-    return Parameter(o.name, Parameter.KEYWORD_ONLY, default=o.default, annotation=annotation)
-
-
 _PANELS = (DATA, METHOD, COMPUTING, OUTPUT)
 _OPTIONS = sorted(
     (o for form in (Settings, Launch, Where) for o in options_of(form)), key=lambda o: _PANELS.index(o.panel)
@@ -50,7 +41,7 @@ _OPTIONS = sorted(
 # Typer reads the options from the signature, so a field of a dataclass is an option without further edits.
 train_command.__signature__ = Signature(  # type: ignore[attr-defined]
     [
-        *map(_parameter, _OPTIONS),
+        *map(parameter, _OPTIONS),
         Parameter("debug", Parameter.KEYWORD_ONLY, default=False, annotation=Debug),
     ]
 )

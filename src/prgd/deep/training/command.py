@@ -17,9 +17,9 @@ from prgd.checks import check_writable
 from prgd.deep.homogeneity import NotHomogeneousWarning
 from prgd.deep.training.cifar import cifar10, fetch_cifar10
 from prgd.deep.training.images import Images, synthetic
-from prgd.deep.training.options import from_options, options_of
 from prgd.deep.training.settings import DEFAULT_FOLDER, Launch, Settings, Where
 from prgd.deep.training.train_loop import Run
+from prgd.options import add_arguments, from_options
 
 INTERRUPTED = 130  # exit code that a shell reports for a process ended by Ctrl-C
 
@@ -78,16 +78,7 @@ def _join_processes(where: Where, processes: int) -> Where:
 def parser() -> argparse.ArgumentParser:
     """Return a parser with one option for each field of `Settings`, `Where` and `Launch`."""
     p = argparse.ArgumentParser(prog="python -m prgd.deep.training.command", description=main.__doc__)
-    for option in (*options_of(Settings), *options_of(Where), *options_of(Launch)):
-        common: dict[str, Any] = {"dest": option.name, "default": option.default}
-        if option.kind is not bool:
-            help = f"{option.help} [default: {option.shown_default or option.default}]"
-            p.add_argument(option.flag, type=option.kind, metavar=option.metavar, help=help, **common)
-        elif option.default:
-            help = f"Switch off: {option.help}"
-            p.add_argument(f"--no-{option.flag[2:]}", action="store_false", help=help, **common)
-        else:
-            p.add_argument(option.flag, action="store_true", help=option.help, **common)
+    add_arguments(p, Settings, Where, Launch)
     return p
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal
 
-from prgd.checks import check_integer, check_positive, unknown
-from prgd.deep.training.options import COMPUTING, DATA, NOT_AN_OPTION, OUTPUT, option
+from prgd.checks import check_integer, check_positive
+from prgd.options import COMPUTING, DATA, NOT_AN_OPTION, OUTPUT, check_choices, option
 from prgd.schedules import APPENDIX_RADII, Polynomial, PowerTimes
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Settings:
     validation: float = option(
         0.0,
         "Part of the training set to test on instead of the test set.",
-        flag="--validation-split",
+        flags=("--validation-split",),
         metavar="PART",
         panel=DATA,
     )
@@ -97,9 +97,7 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        for name, hint in get_type_hints(Settings).items():
-            if get_origin(hint) is Literal and getattr(self, name) not in get_args(hint):
-                raise unknown(name.replace("_", " "), getattr(self, name), get_args(hint))
+        check_choices(self)
         is_cifar = self.data == "cifar10"
         object.__setattr__(self, "model", self.model or ("vgg16" if is_cifar else "cnn"))
         object.__setattr__(self, "lr", self.lr or (1e-3 if is_cifar else 1e-2))

@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from prgd.deep.training.command import open_images, prepare_device
 from prgd.deep.training.images import Images
 from prgd.deep.training.settings import DEFAULT_FOLDER, Where
 from prgd.deep.training.train_loop import Run
+from prgd.options import add_arguments, from_options
 from prgd.reproduce.vgg.jobs import Job, Plan, Results
 from prgd.reproduce.vgg.merge import merge
 from prgd.reproduce.vgg.turns import Turns
@@ -193,16 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m prgd.reproduce.vgg.experiment", description=main.__doc__)
     parser.add_argument("command", choices=["run", "list", "merge"])
     parser.add_argument("--out", type=Path, required=True, help="folder of results")
-    for f in fields(Plan):
-        default: Any = f.default
-        several = isinstance(default, tuple)
-        parser.add_argument(
-            f"--{f.name}",
-            type=type(default[0] if several else default),
-            nargs="+" if several else None,
-            choices=f.metadata.get("choices"),
-            default=default,
-        )
+    add_arguments(parser, Plan)
     parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="folder of CIFAR-10")
     parser.add_argument("--together", type=int, default=1, help="number of runs at a time")
     parser.add_argument("--minutes", type=float, default=math.inf, help="time limit")
@@ -210,11 +201,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--device", default="")
     parser.add_argument("--to", type=Path, help="of merge: folder for figure-5b.csv and its companions")
     given = parser.parse_args(arguments)
-    chosen: dict[str, Any] = {f.name: getattr(given, f.name) for f in fields(Plan)}
-    chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
-    plan = Plan(**chosen)
     results = Results(given.out)
     try:
+        plan = from_options(Plan, vars(given))
         if given.command == "list":
             for job in plan.jobs(results):
                 print(f"{'done' if results.is_done(job) else 'to do':6} {job.name}")

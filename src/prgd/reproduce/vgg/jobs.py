@@ -7,11 +7,12 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from prgd.deep.training.logs import write_csv
 from prgd.deep.training.settings import Settings
 from prgd.files import atomic_write
+from prgd.options import check_choices, option
 
 METHODS = ("prgd", "gd", "ngd")
 PAPER_RATE = 1e-3
@@ -41,45 +42,37 @@ class Job:
         """Return the settings of the run."""
         regularisation: dict[str, Any] = REGULARISATION[self.regularisation] if plan.data == "cifar10" else {}
         return Settings(
-            data=plan.data,  # type: ignore[arg-type]
+            data=plan.data,
             algorithm=self.method,  # type: ignore[arg-type]
             epochs=plan.epochs,
             lr=self.lr,
             seed=self.seed,
             validation=0.1 if self.part == "validation" else 0.0,
-            amp=plan.amp,  # type: ignore[arg-type]
+            amp=plan.amp,
             **regularisation,
         )
 
 
-def _choices(default: Any, *choices: str) -> Any:
-    return field(default=default, metadata={"choices": choices})
-
-
 @dataclass(frozen=True)
 class Plan:
-    """The runs of an experiment; each field is an option of ``python -m prgd.reproduce.vgg.experiment``.
+    """The runs of an experiment; each field is an option of ``python -m prgd.reproduce.vgg.experiment``."""
 
-    Attributes
-    ----------
-    data : {"cifar10", "synthetic"}
-    epochs, seeds : int
-    rates : tuple of float
-        Rates that every method tries, with seed 0, on a tenth of the training set that is held out.
-    regularisations : tuple of str
-        ``"none"``, ``"decay"`` or both.
-    parts : tuple of str
-        ``"tune"``: all rates; ``"test"``: each method at its best rate; ``"paper"``: at the paper's 1e-3.
-    amp : {"bf16", "off"}
-    """
+    data: Literal["cifar10", "synthetic"] = option("cifar10", "cifar10 or synthetic.")
+    epochs: int = option(60, "Passes over the training set.")
+    seeds: int = option(3, "Number of seeds of each run on the test set.")
+    rates: tuple[float, ...] = option(
+        (1e-3, 3e-3, 1e-2, 3e-2),
+        "Rates that every method tries, with seed 0, on a tenth of the training set that is held out.",
+    )
+    regularisations: tuple[Literal["none", "decay"], ...] = option(("none", "decay"), "none, decay or both.")
+    parts: tuple[Literal["tune", "test", "paper"], ...] = option(
+        ("tune", "test", "paper"),
+        "tune: all rates; test: each method at its best rate; paper: each method at the paper's 1e-3.",
+    )
+    amp: Literal["bf16", "off"] = option("bf16", "Precision of the forward pass: bf16 or off.")
 
-    data: str = _choices("cifar10", "cifar10", "synthetic")
-    epochs: int = 60
-    seeds: int = 3
-    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
-    regularisations: tuple[str, ...] = _choices(("none", "decay"), *REGULARISATION)
-    parts: tuple[str, ...] = _choices(("tune", "test", "paper"), "tune", "test", "paper")
-    amp: str = _choices("bf16", "bf16", "off")
+    def __post_init__(self) -> None:
+        check_choices(self)
 
     def jobs(self, results: Results) -> list[Job]:
         """Return all runs that can be named now, the most important first.
