@@ -133,7 +133,7 @@ class Results:
 
     def write(self, job: Job, rows: list[dict[str, Any]], facts: dict[str, Any]) -> None:
         """Store a run: first its rows, then the JSON file that makes the run done."""
-        write_csv(self.folder / f"{job.name}.csv", list(rows[0]), rows)
+        write_csv(self.folder / f"{job.name}.csv", rows)
         with atomic_write(self.folder / f"{job.name}.json", "w") as file:
             file.write(json.dumps({"job": asdict(job), **facts}, indent=1) + "\n")
 

@@ -36,7 +36,7 @@ def merge(plan: Plan, results: Results, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / name for name, table in tables.items() if table]
     for path in written:
-        write_csv(path, list(tables[path.name][0]), tables[path.name])
+        write_csv(path, tables[path.name])
     record = folder / "figure-5b.json"
     content = {"epochs": plan.epochs, "rates": plan.rates, "runs": facts}
     record.write_text(json.dumps(content, indent=1) + "\n")
