@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -215,16 +216,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             prepare_device(given.device)
             images = open_images(plan.data, given.folder)
             left = given.minutes - (time.monotonic() - started) / 60.0
-            run_plan(
-                plan,
-                images,
-                given.out,
-                together=given.together,
-                minutes=left,
-                device=given.device,
-                keep=given.keep,
-                say=lambda line: print(line, flush=True),
-            )
+            options = {name: getattr(given, name) for name in ("together", "device", "keep")}
+            run_plan(plan, images, given.out, minutes=left, say=partial(print, flush=True), **options)
     except (ValueError, OSError, RuntimeError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 2
