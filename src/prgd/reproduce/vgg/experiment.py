@@ -1,8 +1,8 @@
 """Figure 5b: GD, NGD and PRGD for VGG-16 on CIFAR-10, several runs sharing one device.
 
 ``python -m prgd.reproduce.vgg.experiment run --folder CIFAR --out RESULTS --minutes 9`` takes the runs
-that are not done yet, starts only those that can end in time, and may be called again; ``merge`` writes the
-stored rows. PyTorch and NumPy are enough.
+that are not done yet, starts only those that can end in time, and may be called again; ``list`` names all
+runs. ``benchmarks/merge_vgg.py`` writes the stored rows of the figure. PyTorch and NumPy are enough.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from prgd.deep.training.settings import DEFAULT_FOLDER, Where
 from prgd.deep.training.train_loop import Run
 from prgd.options import add_arguments, from_options
 from prgd.reproduce.vgg.jobs import Job, Plan, Results
-from prgd.reproduce.vgg.merge import merge
 from prgd.reproduce.vgg.turns import Turns
 
 SLACK = 1.1  # factor on the time of the slowest run, to estimate the time of the next run
@@ -190,9 +189,9 @@ def run_plan(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the experiment of Figure 5b, or write its stored rows."""
+    """Run the experiment of Figure 5b, or list its runs."""
     parser = argparse.ArgumentParser(prog="python -m prgd.reproduce.vgg.experiment", description=main.__doc__)
-    parser.add_argument("command", choices=["run", "list", "merge"])
+    parser.add_argument("command", choices=["run", "list"])
     parser.add_argument("--out", type=Path, required=True, help="folder of results")
     add_arguments(parser, Plan)
     parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="folder of CIFAR-10")
@@ -200,7 +199,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=math.inf, help="time limit")
     parser.add_argument("--keep", action="store_true", help="keep checkpoints of runs that are stopped")
     parser.add_argument("--device", default="")
-    parser.add_argument("--to", type=Path, help="of merge: folder for figure-5b.csv and its companions")
     given = parser.parse_args(arguments)
     results = Results(given.out)
     try:
@@ -208,9 +206,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.command == "list":
             for job in plan.jobs(results):
                 print(f"{'done' if results.is_done(job) else 'to do':6} {job.name}")
-        elif given.command == "merge":
-            for file in merge(plan, results, given.to or given.out):
-                print(file)
         else:
             started = time.monotonic()
             prepare_device(given.device)

@@ -20,7 +20,6 @@ REGULARISATION: dict[str, dict[str, float]] = {
     "none": {},
     "decay": {"weight_decay": 5e-4, "dropout": 0.5},
 }
-LABELS = {"none": "no regularisation", "decay": "weight decay and dropout"}
 
 
 @dataclass(frozen=True)
