@@ -19,7 +19,6 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from prgd.checks import unknown
 
 DATA, METHOD, COMPUTING, OUTPUT = "Data", "Algorithm", "Computing", "Output"  # panels of the help
-NOT_AN_OPTION = {"option": False}  # metadata of a field that only a program sets
 _METAVARS = {bool: None, int: "N", float: "NUMBER", str: "NAME", Path: "DIR"}
 Form = TypeVar("Form")
 
@@ -81,7 +80,7 @@ def options_of(form: type[Any]) -> list[Option]:
     hints = get_type_hints(form)
     found = []
     for f in fields(form):
-        if f.init and f.metadata.get("option", True):
+        if f.init:
             kind, choices = _kind(hints[f.name])
             implied = {
                 "default": f.default if f.default_factory is MISSING else f.default_factory(),

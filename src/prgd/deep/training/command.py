@@ -42,18 +42,18 @@ def train_with(given: Mapping[str, Any]) -> Run:
         check_writable(where.out)
     if launch.threads:
         torch.set_num_threads(launch.threads)
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    where = _join_processes(where, processes) if processes > 1 else where
+    is_shared = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    where = _join_processes(where) if is_shared else where
     try:
         prepare_device(where.device)
         run = Run(settings, open_images(settings.data, launch.folder, fetch=launch.fetch), where)
         run.go()
-        if processes > 1:
+        if is_shared:
             torch.distributed.barrier()  # A process that leaves first would break the others' connections.
     finally:
-        if processes > 1:
+        if is_shared:
             torch.distributed.destroy_process_group()
-    if where.out is not None and where.rank == 0 and not where.quiet:
+    if where.out is not None and run.rank == 0 and not where.quiet:
         print(f"files: {where.out / 'log.csv'}, {where.out / 'checkpoint.pt'}")
     return run
 
@@ -65,14 +65,14 @@ def prepare_device(device: str) -> None:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
 
 
-def _join_processes(where: Where, processes: int) -> Where:
+def _join_processes(where: Where) -> Where:
     """Join the processes that torchrun started; each takes a GPU of its own, or shares the CPU."""
     device = where.torch_device
     if device.type == "cuda":  # pragma: cuda only
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
     torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    return replace(where, device=str(device), rank=torch.distributed.get_rank(), world=processes)
+    return replace(where, device=str(device))
 
 
 def parser() -> argparse.ArgumentParser:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -86,35 +85,21 @@ def describe(row: Row) -> str:
 
 
 @contextmanager
-def progress(
-    epochs: int, steps: int, *, quiet: bool
-) -> Iterator[tuple[Callable[[int], None], Callable[[Row], None]]]:
+def progress(steps: int, *, quiet: bool) -> Iterator[tuple[Callable[[int], None], Callable[[Row], None]]]:
     """Yield a function to call with the number of steps after a step, and one with the row of an epoch.
 
     They show a progress bar on a terminal if rich is installed, else a line an epoch.
     """
-    if quiet:
-        yield (lambda step: None), (lambda row: None)
-        return
-    if not (sys.stderr.isatty() and find_spec("rich") is not None):
-        yield (lambda step: None), (lambda row: print(describe(row), flush=True))
+    if quiet or not (sys.stderr.isatty() and find_spec("rich") is not None):
+        yield (lambda step: None), (lambda row: None if quiet else print(describe(row), flush=True))
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("steps", total=epochs * steps)
-        last = 0.0
-
-        def after_step(step: int) -> None:
-            nonlocal last
-            if time.monotonic() - last > 0.1:
-                last = time.monotonic()
-                bar.update(task, completed=step)
-
-        def after_epoch(row: Row) -> None:
-            bar.update(task, completed=row["epoch"] * steps)
-            bar.console.print(describe(row), highlight=False)
-
-        yield after_step, after_epoch
+        task = bar.add_task("steps", total=steps)
+        yield (
+            lambda step: bar.update(task, completed=step),
+            lambda row: bar.console.print(describe(row), highlight=False),
+        )

@@ -104,11 +104,11 @@ def _run(queue: Queue, job: Job, images: Images, device: str, keep: bool, say: C
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     is_begun = out is not None and (out / NEWEST).is_file()
-    where = Where(device=device, out=out, resume=is_begun, deadline=queue.deadline)
-    run = Run(settings, images, where, queue.turns.pause)
+    where = Where(device=device, out=out, resume=is_begun)
+    run = Run(settings, images, where)
     queue.running[job] = run
     started = time.monotonic()
-    is_finished = run.go()
+    is_finished = run.go(deadline=queue.deadline, before_step=queue.turns.pause)
     seconds = time.monotonic() - started
     if not is_finished:
         say(f"{job.name}: stopped at epoch {run.epoch} of {settings.epochs}")
