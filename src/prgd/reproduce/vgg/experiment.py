@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -104,8 +103,7 @@ def _run(queue: Queue, job: Job, images: Images, device: str, keep: bool, say: C
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     is_begun = out is not None and (out / NEWEST).is_file()
-    where = Where(device=device, out=out, resume=is_begun)
-    run = Run(settings, images, where)
+    run = Run(settings, images, Where(device=device, out=out, resume=is_begun))
     queue.running[job] = run
     started = time.monotonic()
     is_finished = run.go(deadline=queue.deadline, before_step=queue.turns.pause)
@@ -113,12 +111,14 @@ def _run(queue: Queue, job: Job, images: Images, device: str, keep: bool, say: C
     if not is_finished:
         say(f"{job.name}: stopped at epoch {run.epoch} of {settings.epochs}")
         return
+    versions = {"prgd": prgd.__version__, "python": platform.python_version(), "torch": torch.__version__}
     facts = {
         "settings": settings.as_dict(),
         "degree": run.degree,
         "seconds": round(seconds, 1),
         "seconds_per_epoch": round(run.seconds / settings.epochs, 3),
-        **machine(device),
+        "versions": versions,
+        "device": torch.cuda.get_device_name(run.device) if run.device.type == "cuda" else platform.machine(),
     }
     queue.results.write(job, run.log.rows, facts)
     if out is not None:
@@ -128,14 +128,6 @@ def _run(queue: Queue, job: Job, images: Images, device: str, keep: bool, say: C
         f"{job.name}: {100 * last['test_accuracy']:.2f} %, loss {last['train_loss']:.3g}, "
         f"margin {last['normalized_margin']:.2e}, {seconds:.0f} s"
     )
-
-
-def machine(device: str) -> dict[str, Any]:
-    """Return versions and the device, as JSON can hold them."""
-    versions = {"prgd": prgd.__version__, "python": platform.python_version(), "torch": torch.__version__}
-    kind = Where(device=device).torch_device
-    name = torch.cuda.get_device_name(kind) if kind.type == "cuda" else platform.machine()
-    return {"versions": versions, "device": name}
 
 
 def run_plan(

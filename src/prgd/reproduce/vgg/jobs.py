@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -78,27 +79,19 @@ class Plan:
 
         Runs at a tuned rate are named once all rates of that method are done.
         """
-        found: dict[Job, None] = {}
+        found: list[Job] = []
         for kind in self.regularisations:
             if "tune" in self.parts:
                 # All methods run at one rate before the next rate, the paper's rate first.
-                found |= {Job("validation", kind, m, lr, 0): None for lr in self.rates for m in METHODS}
+                found += [Job("validation", kind, m, lr, 0) for lr in self.rates for m in METHODS]
             if "test" in self.parts:
                 best = {m: self.best_rate(results, kind, m) for m in METHODS}
-                found |= {
-                    Job("test", kind, m, lr, seed): None
-                    for seed in range(self.seeds)
-                    for m, lr in best.items()
-                    if lr is not None
-                }
+                tuned = {m: lr for m, lr in best.items() if lr is not None}
+                found += [Job("test", kind, m, tuned[m], seed) for seed in range(self.seeds) for m in tuned]
         if "paper" in self.parts:
-            found |= {
-                Job("test", kind, m, PAPER_RATE, seed): None
-                for kind in self.regularisations
-                for seed in range(self.seeds)
-                for m in METHODS
-            }
-        return list(found)
+            for kind, seed in itertools.product(self.regularisations, range(self.seeds)):
+                found += [Job("test", kind, m, PAPER_RATE, seed) for m in METHODS]
+        return list(dict.fromkeys(found))  # The best rate may be the paper's.
 
     def best_rate(self, results: Results, regularisation: str, method: str) -> float | None:
         """Return the rate of the best validation accuracy at the last epoch; None while a run is missing."""
@@ -108,23 +101,20 @@ class Plan:
         return max(jobs, key=lambda job: float(results.rows(job)[-1]["test_accuracy"])).lr
 
 
-@dataclass
+@dataclass(frozen=True)
 class Results:
     """A folder with one CSV and one JSON for each run that is done."""
 
     folder: Path
-    _rows: dict[str, list[dict[str, str]]] = field(default_factory=dict, repr=False)
 
     def is_done(self, job: Job) -> bool:
         """Tell whether the run's JSON file is there, which is written last."""
         return (self.folder / f"{job.name}.json").is_file()
 
     def rows(self, job: Job) -> list[dict[str, str]]:
-        """Return the rows of a run; none while the run is not done."""
-        if job.name not in self._rows and self.is_done(job):
-            with (self.folder / f"{job.name}.csv").open(newline="") as file:
-                self._rows[job.name] = list(csv.DictReader(file))
-        return self._rows.get(job.name, [])
+        """Return the rows of a run that is done."""
+        with (self.folder / f"{job.name}.csv").open(newline="") as file:
+            return list(csv.DictReader(file))
 
     def facts(self, job: Job) -> dict[str, Any]:
         """Return the settings, the machine and the time of a run that is done."""
