@@ -1,8 +1,8 @@
 """Options of a command line: one for each field of a dataclass.
 
-`prgd.cli.common.parameter` shows an option by Typer and `add_arguments` by argparse. A field's metadata holds
-what the help shows; a field without metadata is described by its entry in the docstring of the class. This
-module imports neither torch nor Typer: ``prgd train --help`` is quick, and ``prgd.deep`` needs no Typer.
+`prgd.cli.common.with_options` shows options by Typer, and `add_arguments` by argparse. A field's metadata
+holds what the help shows; a field without metadata is described by its entry in the docstring of the class.
+This module imports neither torch nor Typer: ``prgd train --help`` is quick, and ``prgd.deep`` needs no Typer.
 """
 
 from __future__ import annotations

@@ -6,13 +6,11 @@ the class. Numbers and flags are read by Typer; a schedule arrives as text.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from prgd.algorithms import ALGORITHMS, find_algorithm
-from prgd.cli.common import parameter
 from prgd.options import Option, options_of
 from prgd.schedules import RADII, TIMES, Radius, Times, as_radius, as_times
 from prgd.values import to_text
@@ -25,37 +23,25 @@ SCHEDULES: dict[type, tuple[str, Mapping[str, Any]]] = {
     Radius: ("radii R_k", RADII),
     Times: ("steps T_k of the rescalings", TIMES),
 }
+Given = tuple[str, Any]  # an option as the user typed it, and its value
 
 
-class Given(NamedTuple):
-    """An option of an algorithm as the user gave it."""
-
-    flag: str
-    value: Any
-
-
-def add_algorithm_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace ``**settings`` in the signature of a command by one option for each field of any algorithm."""
-    signature = inspect.signature(command, eval_str=True)
-    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+def algorithm_options() -> list[Option]:
+    """Return one option for each field of any algorithm."""
     owners: dict[str, dict[str, Option]] = {}
     for name, algorithm in ALGORITHMS.items():
         for field, o in _options(algorithm).items():
             owners.setdefault(field, {})[name] = o
-    if taken := owners.keys() & {p.name for p in own}:
-        raise TypeError(f"prgd run has options of its own named {', '.join(taken)}: rename these fields.")
-    parameters = [*own, *map(_parameter, owners.values())]
-    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return command
+    return [_shared(found) for found in owners.values()]
 
 
 def given_options(settings: Mapping[str, Any], every: int | None) -> dict[str, Given]:
     """Return the fields that the user set, each with its option and value; ``--every`` sets T."""
-    given = {name: Given(_flags(name)[0], value) for name, value in settings.items() if value is not None}
+    given = {name: (_flags(name)[0], value) for name, value in settings.items() if value is not None}
     if every is not None:
         if "T" in given:
             raise ValueError("--every and --phases both say when to rescale: give one of them.")
-        given["T"] = Given("--every", every)
+        given["T"] = ("--every", every)
     return given
 
 
@@ -91,8 +77,8 @@ def _read(kind: type, flag: str, value: Any) -> Any:
         raise ValueError(f"{flag}: {error}") from error
 
 
-def _parameter(owners: Mapping[str, Option]) -> inspect.Parameter:
-    """Return the parameter of the option that these algorithms share."""
+def _shared(owners: Mapping[str, Option]) -> Option:
+    """Return the option that these algorithms share; its default is None, for an option that is not given."""
     o = next(iter(owners.values()))
     if any(other.kind is not o.kind for other in owners.values()):
         raise TypeError(f"The field {o.name} has several types in {', '.join(owners)}: rename one of them.")
@@ -101,7 +87,7 @@ def _parameter(owners: Mapping[str, Option]) -> inspect.Parameter:
     if o.kind in SCHEDULES:
         o = replace(o, help=_forms(*SCHEDULES[o.kind]), metavar="SCHEDULE")
     help = HELP.get(o.name) or f"{', '.join(owners)}: {o.help}"
-    return parameter(replace(o, help=help, default=None, shown_default=shown))
+    return replace(o, help=help, default=None, shown_default=shown)
 
 
 def _forms(what: str, known: Mapping[str, Any]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import Parameter
 from pathlib import Path
@@ -20,6 +21,7 @@ from prgd.checks import check_writable
 from prgd.result import Result
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 
+Command = Callable[..., None]
 # Exit codes; an error is 2, as for any command line.
 UNDECIDED, INTERRUPTED = 1, 130  # 130 is a shell's code for a process ended by Ctrl-C
 
@@ -35,8 +37,23 @@ def option(panel: str | None, help: str, *names: str, default: str | None = None
     return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
 
 
-def parameter(o: options.Option) -> Parameter:
-    """Return the parameter that makes Typer show and read the option of a dataclass's field."""
+def with_options(added: Sequence[options.Option]) -> Callable[[Command], Command]:
+    """Return a decorator that puts the options of dataclasses in the place of a command's ``**keywords``."""
+
+    def decorate(command: Command) -> Command:
+        signature = inspect.signature(command, eval_str=True)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        if taken := {o.name for o in added} & {p.name for p in own}:
+            raise TypeError(f"The command itself has the options {', '.join(taken)}: rename these fields.")
+        # Typer reads the options from the signature.
+        parameters = [*own, *map(_parameter, added)]
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def _parameter(o: options.Option) -> Parameter:
     kind: Any = o.kind if o.kind in (bool, int, float, Path) else str
     flags = [f"{flag}/--no-{flag[2:]}" for flag in o.flags] if o.default is True else o.flags
     help = o.help.replace("[", r"\[")  # Square brackets are markup to rich.
