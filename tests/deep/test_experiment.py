@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,8 +18,13 @@ from prgd.reproduce.store import frame, to_csv
 from prgd.reproduce.vgg import experiment
 from prgd.reproduce.vgg.experiment import Queue, run_plan
 from prgd.reproduce.vgg.jobs import METHODS, Job, Plan, Results
-from prgd.reproduce.vgg.merge import merge
 
+specification = importlib.util.spec_from_file_location(
+    "merge_vgg", Path(__file__).parents[2] / "benchmarks" / "merge_vgg.py"
+)
+merge_vgg = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(merge_vgg)
+merge = merge_vgg.merge
 PLAN = Plan("synthetic", epochs=1, seeds=2, rates=(1e-3, 1e-2), regularisations=("none",), amp="off")
 IMAGES = synthetic(200, size=8)
 
@@ -151,7 +158,7 @@ def test_merge_of_part_of_the_runs_is_drawn_too(results, tmp_path, monkeypatch):
 
 
 def test_merge_without_results_is_an_error(tmp_path, capsys):
-    assert experiment.main(["merge", "--out", str(tmp_path)]) == 2
+    assert merge_vgg.main(["--out", str(tmp_path), "--to", str(tmp_path)]) == 2
     assert "No run is done" in capsys.readouterr().err
 
 

@@ -124,8 +124,8 @@ def test_a_run_that_was_killed_goes_on_bit_by_bit(extra, tmp_path, monkeypatch):
 
 
 def test_a_deadline_stops_with_a_checkpoint_and_more_epochs_can_follow(tmp_path):
-    run = Run(Settings(**SHORT), SMALL, Where(device="cpu", out=tmp_path, deadline=time.monotonic()))
-    assert run.go() is False
+    run = Run(Settings(**SHORT), SMALL, Where(device="cpu", out=tmp_path))
+    assert run.go(deadline=time.monotonic()) is False
     assert (run.epoch, run.position) == (0, 0)
     longer = Settings(**(SHORT | {"epochs": 4}))
     resumed = train(longer, SMALL, Where(device="cpu", out=tmp_path, resume=True))

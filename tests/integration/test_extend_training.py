@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="prgd.deep needs PyTorch")
 
 import prgd  # noqa: E402
 
-FIELD = '    label_noise: float = field(default=0.0, metadata={"help": "Part of the labels to draw."})\n'
+FIELD = '    label_noise: float = option(0.0, "Part of the labels to draw.")\n'
 PLACE = "    def __post_init__(self)"  # the end of the fields of Settings
 
 

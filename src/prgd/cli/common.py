@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import prgd
+from prgd import options
 from prgd.certificate import Certificate
 from prgd.checks import check_writable
 from prgd.result import Result
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 
+Command = Callable[..., None]
 # Exit codes; an error is 2, as for any command line.
 UNDECIDED, INTERRUPTED = 1, 130  # 130 is a shell's code for a process ended by Ctrl-C
 
-DATA, METHOD, STOP, OUTPUT = "Data", "Algorithm", "When to stop", "Output"  # panels of --help
+# panels of --help
+DATA, METHOD, STOP, OUTPUT = options.DATA, options.METHOD, "When to stop", options.OUTPUT
 
 
 def option(panel: str | None, help: str, *names: str, default: str | None = None, **settings: Any) -> Any:
@@ -30,6 +35,31 @@ def option(panel: str | None, help: str, *names: str, default: str | None = None
         help += rf" [dim]\[default: {default}][/dim]"
         settings["show_default"] = False
     return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
+
+
+def with_options(added: Sequence[options.Option]) -> Callable[[Command], Command]:
+    """Return a decorator that puts the options of dataclasses in the place of a command's ``**keywords``."""
+
+    def decorate(command: Command) -> Command:
+        signature = inspect.signature(command, eval_str=True)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        if taken := {o.name for o in added} & {p.name for p in own}:
+            raise TypeError(f"The command itself has the options {', '.join(taken)}: rename these fields.")
+        # Typer reads the options from the signature.
+        parameters = [*own, *map(_parameter, added)]
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def _parameter(o: options.Option) -> Parameter:
+    kind: Any = o.kind if o.kind in (bool, int, float, Path) else str
+    flags = [f"{flag}/--no-{flag[2:]}" for flag in o.flags] if o.default is True else o.flags
+    help = o.help.replace("[", r"\[")  # Square brackets are markup to rich.
+    shown = option(o.panel, help, *flags, default=o.shown_default or None, min=o.minimum, metavar=o.metavar)
+    kind = kind | None if o.default is None else kind
+    return Parameter(o.name, Parameter.KEYWORD_ONLY, default=o.default, annotation=Annotated[kind, shown])
 
 
 Data = Annotated[

@@ -15,7 +15,7 @@ import prgd
 from prgd.certificate import Certificate
 from prgd.checks import check_writable
 from prgd.cli import common
-from prgd.cli.algorithm_options import Given, add_algorithm_options, build_algorithm, given_options
+from prgd.cli.algorithm_options import Given, algorithm_options, build_algorithm, given_options
 from prgd.cli.common import DATA, METHOD, OUTPUT, STOP, option
 from prgd.cli.data import open_data
 from prgd.problem import Problem
@@ -77,7 +77,7 @@ class FirstRun(NamedTuple):
     steps: int
 
 
-@add_algorithm_options
+@common.with_options(algorithm_options())
 def run_command(
     data: common.Data,
     label: common.Label = None,

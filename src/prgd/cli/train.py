@@ -6,15 +6,18 @@ Quick to import: PyTorch is loaded when the command runs.
 from __future__ import annotations
 
 import warnings
-from inspect import Parameter, Signature
-from typing import Annotated, Any
+from typing import Any
 
-from prgd.cli.common import Debug, one_line_errors, option
-from prgd.deep.training.options import COMPUTING, DATA, METHOD, OUTPUT, Option, options_of
+from prgd.cli.common import Debug, one_line_errors, with_options
 from prgd.deep.training.settings import Launch, Settings, Where
+from prgd.options import COMPUTING, DATA, METHOD, OUTPUT, options_of
+
+_PANELS = (DATA, METHOD, COMPUTING, OUTPUT)
+_OPTIONS = [o for form in (Settings, Launch, Where) for o in options_of(form)]
 
 
-def train_command(*, debug: bool, **given: Any) -> None:
+@with_options(sorted(_OPTIONS, key=lambda o: _PANELS.index(o.panel)))
+def train_command(*, debug: Debug = False, **given: Any) -> None:
     """Train a homogeneous network with GD, NGD or PRGD; log loss, accuracy and normalized margin.
 
     Several processes share a run under torchrun, with python -m prgd.deep.training.command, which takes
@@ -32,25 +35,3 @@ def train_command(*, debug: bool, **given: Any) -> None:
             raise ImportError("prgd train needs PyTorch: pip install 'prgd[deep]'.") from error
         warnings.simplefilter("always", NotHomogeneousWarning)
         train_with(given)
-
-
-def _parameter(o: Option) -> Parameter:
-    """Return the parameter that makes Typer show and read the option."""
-    flag = f"{o.flag}/--no-{o.flag[2:]}" if o.kind is bool and o.default else o.flag
-    more: dict[str, Any] = {"min": o.minimum, "metavar": None if o.kind is bool else o.metavar}
-    typer_option = option(o.panel, o.help, flag, default=o.shown_default or None, **more)
-    annotation = Annotated[o.kind, typer_option]  # type: ignore[name-defined]
-    return Parameter(o.name, Parameter.KEYWORD_ONLY, default=o.default, annotation=annotation)
-
-
-_PANELS = (DATA, METHOD, COMPUTING, OUTPUT)
-_OPTIONS = sorted(
-    (o for form in (Settings, Launch, Where) for o in options_of(form)), key=lambda o: _PANELS.index(o.panel)
-)
-# Typer reads the options from the signature, so a field of a dataclass is an option without further edits.
-train_command.__signature__ = Signature(  # type: ignore[attr-defined]
-    [
-        *map(_parameter, _OPTIONS),
-        Parameter("debug", Parameter.KEYWORD_ONLY, default=False, annotation=Debug),
-    ]
-)

@@ -168,14 +168,10 @@ def _generic(model: nn.Module) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(0)
     found: dict[str, Tensor] = {}
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
-        if not value.is_floating_point():
-            found[name] = value.detach().clone()
-            continue
-        value = value.detach().double()
-        if not value.any():
+        found[name] = value.detach().double() if value.is_floating_point() else value.detach().clone()
+        if value.is_floating_point() and not value.any():
             noise = torch.randn(value.shape, generator=generator, dtype=torch.float64)
-            value = 0.1 * noise.to(value.device)
-        found[name] = value
+            found[name] = 0.1 * noise.to(value.device)
     return found
 
 

@@ -48,7 +48,6 @@ SPRITE_SHA256 = {
 }
 # SHA-256 of all pixels and labels in the official order, as little-endian bytes
 CONTENT_SHA256 = "88cb2239d6faefc5313a1d8af7f0e1a122be82a5a0930f0bea3314cf9c3f44ca"
-TRAIN = 50_000
 
 
 def cifar10(folder: Path | str) -> Images:
@@ -161,21 +160,14 @@ def _decode_png(content: bytes) -> Array:
 class _PlainUnpickler(pickle.Unpickler):
     """Reads dictionaries, lists, bytes and NumPy arrays, and refuses every other class or function."""
 
-    ALLOWED = frozenset(
-        {
-            ("numpy.core.multiarray", "_reconstruct"),
-            ("numpy._core.multiarray", "_reconstruct"),
-            ("numpy", "ndarray"),
-            ("numpy", "dtype"),
-            ("_codecs", "encode"),
-        }
-    )
+    ALLOWED = ("numpy._core.multiarray._reconstruct", "numpy.ndarray", "numpy.dtype", "_codecs.encode")
 
     def find_class(self, module: str, name: str) -> Any:
         """Return a class that is allowed."""
-        if (module, name) not in self.ALLOWED:
+        module = module.replace("numpy.core", "numpy._core")  # NumPy 2 renamed the module.
+        if f"{module}.{name}" not in self.ALLOWED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no CIFAR-10 file needs")
-        return super().find_class(module.replace("numpy.core", "numpy._core"), name)
+        return super().find_class(module, name)
 
 
 def _official(folder: Path) -> Images:
@@ -220,15 +212,15 @@ def save_pieces(images: Images, folder: Path | str, pieces: int = 2) -> list[Pat
 def load_pieces(folder: Path | str) -> Images:
     """Return the images of a folder that `save_pieces` wrote."""
     files = sorted(Path(folder).expanduser().glob("cifar10-*.npz"), key=lambda file: file.stem)
-    pictures, labels, train = [], [], TRAIN
+    pictures, labels = [], []
     for file in files:
         try:
             with file.open("rb") as stream, np.load(stream, allow_pickle=False) as piece:
                 if "differences" in piece:
                     raise ValueError("an earlier version of prgd wrote it")
-                _, pieces, train = (int(number) for number in piece["piece"])
+                pieces = int(piece["piece"][1])
                 pictures.append(_pictures(piece["residuals"]))
-                labels.append(piece["labels"].astype(np.int64))
+                labels.append(piece["labels"])
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise ValueError(
                 f"{file} is cut short or damaged, or of another version ({error}). Delete it and its "
@@ -236,7 +228,7 @@ def load_pieces(folder: Path | str) -> Images:
             ) from error
         if pieces != len(files):
             raise ValueError(f"{folder} holds {len(files)} of {pieces} pieces of CIFAR-10. Bring the rest.")
-    images = _split(np.concatenate(pictures), np.concatenate(labels), train)
+    images = _split(np.concatenate(pictures), np.concatenate(labels))
     _check_sum(str(folder), content_sha256(images), CONTENT_SHA256)
     return images
 
@@ -249,8 +241,8 @@ def content_sha256(images: Images) -> str:
     return total.hexdigest()
 
 
-def _split(pictures: Array, labels: Array, train: int | None = None) -> Images:
-    train = len(pictures) * 5 // 6 if train is None else train  # five of the six batches are for training
+def _split(pictures: Array, labels: Array) -> Images:
+    train = len(pictures) * 5 // 6  # five of the six batches are for training
     labels = labels.astype(np.int64)
     return Images("cifar10", pictures[:train], labels[:train], pictures[train:], labels[train:])
 

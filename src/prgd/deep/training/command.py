@@ -17,9 +17,9 @@ from prgd.checks import check_writable
 from prgd.deep.homogeneity import NotHomogeneousWarning
 from prgd.deep.training.cifar import cifar10, fetch_cifar10
 from prgd.deep.training.images import Images, synthetic
-from prgd.deep.training.options import from_options, options_of
 from prgd.deep.training.settings import DEFAULT_FOLDER, Launch, Settings, Where
 from prgd.deep.training.train_loop import Run
+from prgd.options import add_arguments, from_options
 
 INTERRUPTED = 130  # exit code that a shell reports for a process ended by Ctrl-C
 
@@ -42,18 +42,18 @@ def train_with(given: Mapping[str, Any]) -> Run:
         check_writable(where.out)
     if launch.threads:
         torch.set_num_threads(launch.threads)
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    where = _join_processes(where, processes) if processes > 1 else where
+    is_shared = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    where = _join_processes(where) if is_shared else where
     try:
         prepare_device(where.device)
         run = Run(settings, open_images(settings.data, launch.folder, fetch=launch.fetch), where)
         run.go()
-        if processes > 1:
+        if is_shared:
             torch.distributed.barrier()  # A process that leaves first would break the others' connections.
     finally:
-        if processes > 1:
+        if is_shared:
             torch.distributed.destroy_process_group()
-    if where.out is not None and where.rank == 0 and not where.quiet:
+    if where.out is not None and run.rank == 0 and not where.quiet:
         print(f"files: {where.out / 'log.csv'}, {where.out / 'checkpoint.pt'}")
     return run
 
@@ -65,29 +65,20 @@ def prepare_device(device: str) -> None:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
 
 
-def _join_processes(where: Where, processes: int) -> Where:
+def _join_processes(where: Where) -> Where:
     """Join the processes that torchrun started; each takes a GPU of its own, or shares the CPU."""
     device = where.torch_device
     if device.type == "cuda":  # pragma: cuda only
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
     torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    return replace(where, device=str(device), rank=torch.distributed.get_rank(), world=processes)
+    return replace(where, device=str(device))
 
 
 def parser() -> argparse.ArgumentParser:
     """Return a parser with one option for each field of `Settings`, `Where` and `Launch`."""
     p = argparse.ArgumentParser(prog="python -m prgd.deep.training.command", description=main.__doc__)
-    for option in (*options_of(Settings), *options_of(Where), *options_of(Launch)):
-        common: dict[str, Any] = {"dest": option.name, "default": option.default}
-        if option.kind is not bool:
-            help = f"{option.help} [default: {option.shown_default or option.default}]"
-            p.add_argument(option.flag, type=option.kind, metavar=option.metavar, help=help, **common)
-        elif option.default:
-            help = f"Switch off: {option.help}"
-            p.add_argument(f"--no-{option.flag[2:]}", action="store_false", help=help, **common)
-        else:
-            p.add_argument(option.flag, action="store_true", help=option.help, **common)
+    add_arguments(p, Settings, Where, Launch)
     return p
 
 

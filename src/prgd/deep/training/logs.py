@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,27 +15,12 @@ from prgd.files import atomic_write
 
 Row = dict[str, Any]
 CSV_NAME = "log.csv"
-COLUMNS = (
-    "epoch",
-    "step",
-    "train_loss",
-    "log_train_loss",
-    "train_accuracy",
-    "test_accuracy",
-    "normalized_margin",
-    "norm",
-    "R_k",
-    "lr",
-    "undone",
-    "skipped",
-    "seconds",
-)
 
 
-def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
-    """Write rows below a line with the names of the columns; the file appears whole or not at all."""
+def write_csv(path: Path, rows: Sequence[Row]) -> None:
+    """Write at least one row below a line with the names; the file appears whole or not at all."""
     with atomic_write(path, "w") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 
@@ -56,24 +40,24 @@ class Log:
     def __init__(self, folder: Path | None, rows: list[Row], *, tensorboard: bool = False) -> None:
         self.folder, self.rows = folder, list(rows)
         self._writer: Any = None
-        if folder is None:
-            return
-        if tensorboard:
+        if folder is not None and tensorboard:
             if find_spec("tensorboard") is None:
                 raise ImportError("--tensorboard needs TensorBoard: pip install tensorboard.")
             self._writer = import_module("torch.utils.tensorboard").SummaryWriter(folder / "tensorboard")
-        # A run that goes on from a checkpoint writes the epochs after the checkpoint again.
-        write_csv(folder / CSV_NAME, COLUMNS, self.rows)
+        if rows:
+            self._write()  # without the epochs after the checkpoint from which a run goes on
 
     def add(self, row: Row) -> None:
         """Add a row, and write it to the files."""
         self.rows.append(row)
-        if self.folder is not None:
-            with (self.folder / CSV_NAME).open("a", newline="") as file:
-                csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow(row)
+        self._write()
         if self._writer is not None:
-            for name in (name for name in COLUMNS[2:] if row[name] != ""):
+            for name in (name for name in row if name not in ("epoch", "step") and row[name] != ""):
                 self._writer.add_scalar(name, row[name], row["step"])
+
+    def _write(self) -> None:
+        if self.folder is not None:
+            write_csv(self.folder / CSV_NAME, self.rows)
 
     def close(self) -> None:
         """Close TensorBoard's file."""
@@ -86,7 +70,8 @@ def describe(row: Row) -> str:
 
     Examples
     --------
-    >>> row = dict.fromkeys(COLUMNS, 0) | {"epoch": 1, "step": 782, "train_loss": 1.5, "norm": 60.0}
+    >>> row = {"epoch": 1, "step": 782, "train_loss": 1.5, "train_accuracy": 0.0, "test_accuracy": 0.0}
+    >>> row |= {"normalized_margin": 0.0, "norm": 60.0, "lr": 0.0, "undone": 0, "skipped": 0}
     >>> describe(row)
     'epoch 1  step 782  loss 1.5  accuracy 0.00 % train, 0.00 % test  margin 0.00e+00  norm 60  lr 0'
     """
@@ -100,35 +85,21 @@ def describe(row: Row) -> str:
 
 
 @contextmanager
-def progress(
-    epochs: int, steps: int, *, quiet: bool
-) -> Iterator[tuple[Callable[[int], None], Callable[[Row], None]]]:
+def progress(steps: int, *, quiet: bool) -> Iterator[tuple[Callable[[int], None], Callable[[Row], None]]]:
     """Yield a function to call with the number of steps after a step, and one with the row of an epoch.
 
     They show a progress bar on a terminal if rich is installed, else a line an epoch.
     """
-    if quiet:
-        yield (lambda step: None), (lambda row: None)
-        return
-    if not (sys.stderr.isatty() and find_spec("rich") is not None):
-        yield (lambda step: None), (lambda row: print(describe(row), flush=True))
+    if quiet or not (sys.stderr.isatty() and find_spec("rich") is not None):
+        yield (lambda step: None), (lambda row: None if quiet else print(describe(row), flush=True))
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("steps", total=epochs * steps)
-        last = 0.0
-
-        def after_step(step: int) -> None:
-            nonlocal last
-            if time.monotonic() - last > 0.1:
-                last = time.monotonic()
-                bar.update(task, completed=step)
-
-        def after_epoch(row: Row) -> None:
-            bar.update(task, completed=row["epoch"] * steps)
-            bar.console.print(describe(row), highlight=False)
-
-        yield after_step, after_epoch
+        task = bar.add_task("steps", total=steps)
+        yield (
+            lambda step: bar.update(task, completed=step),
+            lambda row: bar.console.print(describe(row), highlight=False),
+        )

@@ -8,7 +8,7 @@ not depend on the scale of the weights.
 from __future__ import annotations
 
 import threading
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
@@ -86,8 +86,8 @@ def build_model(
     """
     if name not in MODELS:
         raise unknown("model", name, MODELS)
-    if bias not in ("first", "none", "all"):
-        raise unknown("bias", bias, ("first", "none", "all"))
+    if bias not in get_args(Bias):
+        raise unknown("bias", bias, get_args(Bias))
     if not 0.0 <= dropout < 1.0:
         raise ValueError(f"dropout must be at least 0 and below 1; got {dropout!r}.")
     architecture = MODELS[name]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal
 
-from prgd.checks import check_integer, check_positive, unknown
-from prgd.deep.training.options import COMPUTING, DATA, NOT_AN_OPTION, OUTPUT, option
+from prgd.checks import check_integer, check_positive
+from prgd.options import COMPUTING, DATA, OUTPUT, check_choices, option
 from prgd.schedules import APPENDIX_RADII, Polynomial, PowerTimes
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Settings:
     validation: float = option(
         0.0,
         "Part of the training set to test on instead of the test set.",
-        flag="--validation-split",
+        flags=("--validation-split",),
         metavar="PART",
         panel=DATA,
     )
@@ -97,9 +97,7 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        for name, hint in get_type_hints(Settings).items():
-            if get_origin(hint) is Literal and getattr(self, name) not in get_args(hint):
-                raise unknown(name.replace("_", " "), getattr(self, name), get_args(hint))
+        check_choices(self)
         is_cifar = self.data == "cifar10"
         object.__setattr__(self, "model", self.model or ("vgg16" if is_cifar else "cnn"))
         object.__setattr__(self, "lr", self.lr or (1e-3 if is_cifar else 1e-2))
@@ -157,10 +155,6 @@ class Where:
         Steps from one checkpoint to the next; 0 for a checkpoint at the end alone.
     resume, graphs, compile, tensorboard, quiet, strict : bool
         ``strict`` makes a network that is not homogeneous an error.
-    deadline : float
-        Time on the clock of `time.monotonic` at which the run stops, with a checkpoint.
-    rank, world : int
-        Number of this process, and of all processes that share the run.
     """
 
     device: str = option("", "cpu, cuda or cuda:1.", panel=COMPUTING, shown_default="what there is")
@@ -177,9 +171,6 @@ class Where:
     # A run that a program starts is quiet, and one that the command line starts is not.
     quiet: bool = option(True, "Print errors and warnings only.", panel=OUTPUT, default=False)
     strict: bool = option(False, "Refuse a network that is not homogeneous.", panel=COMPUTING)
-    deadline: float = field(default=math.inf, metadata=NOT_AN_OPTION)
-    rank: int = field(default=0, metadata=NOT_AN_OPTION)
-    world: int = field(default=1, metadata=NOT_AN_OPTION)
 
     @property
     def torch_device(self) -> torch.device:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import torch
@@ -86,11 +87,6 @@ def autocast(device: torch.device, amp: str) -> contextlib.AbstractContextManage
     return torch.autocast(device.type, torch.bfloat16, enabled=amp == "bf16", cache_enabled=False)
 
 
-def plain_objective(log_loss: Tensor) -> Tensor:
-    """Return the loss."""
-    return log_loss.exp()
-
-
 def divided_by_batch_loss(log_loss: Tensor) -> Tensor:
     """Return a number whose gradient is grad L / L, with L the loss of this batch over all processes."""
     reference = log_loss.detach()
@@ -102,6 +98,7 @@ def divided_by_batch_loss(log_loss: Tensor) -> Tensor:
     return torch.exp(log_loss - reference)
 
 
+@dataclass(eq=False)
 class Stepper:
     """Takes training steps; on a CUDA device it records one step as a graph and replays the graph.
 
@@ -120,24 +117,20 @@ class Stepper:
     augment, graphs : bool
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        optimizer: Wrapper,
-        data: DeviceImages,
-        generator: torch.Generator,
-        *,
-        amp: str,
-        augment: bool,
-        graphs: bool,
-    ) -> None:
-        self.model, self.optimizer, self.data, self.generator = model, optimizer, data, generator
-        self.amp, self.augment, self.graphs = amp, augment, graphs
-        self.device = data.labels.device
-        for module in model.modules():
+    model: nn.Module
+    optimizer: Wrapper
+    data: DeviceImages
+    generator: torch.Generator
+    _: KW_ONLY
+    amp: str
+    augment: bool
+    graphs: bool
+
+    def __post_init__(self) -> None:
+        for module in self.model.modules():
             if isinstance(module, Dropout):
-                module.generator = generator
-        self.set_objective(plain_objective)
+                module.generator = self.generator
+        self.set_objective(torch.exp)  # the loss itself
 
     def set_objective(self, objective: Objective) -> None:
         """Choose the number that is differentiated; a graph of another objective is dropped."""
@@ -160,10 +153,9 @@ class Stepper:
 
     def _step(self, index: Tensor) -> None:
         self.optimizer.zero_grad(set_to_none=True)
-        with autocast(self.device, self.amp):
-            inputs, target = (
-                self.data.augmented(index, self.generator) if self.augment else self.data.batch(index)
-            )
+        with autocast(index.device, self.amp):
+            images = self.data.augmented(index, self.generator) if self.augment else self.data.batch(index)
+            inputs, target = images
             logits = self.model(inputs)
         self.objective(log_cross_entropy(logits, target)).backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from prgd.deep.homogeneity import check_homogeneous
@@ -18,7 +18,7 @@ from prgd.deep.optim.gd import GD
 from prgd.deep.optim.loss_scaled_lr import LossScaledLR
 from prgd.deep.optim.ngd import NGD
 from prgd.deep.optim.prgd import PRGD
-from prgd.deep.optim.tensors import gathered
+from prgd.deep.optim.tensors import gathered, processes
 from prgd.deep.optim.wrapper import Wrapper
 from prgd.deep.training import logs
 from prgd.deep.training.checkpoint import load_checkpoint, save_checkpoint
@@ -38,100 +38,105 @@ class Run:
     images : Images
         The whole data set; the run makes the validation split.
     where : Where
-    before_step : callable, optional
-        Called before each step; runs that share a device wait here for each other.
     """
 
-    def __init__(
-        self, settings: Settings, images: Images, where: Where, before_step: Callable[[], None] = lambda: None
-    ) -> None:
-        images = images.with_validation(settings.validation) if settings.validation else images
-        if settings.batch % where.world:
+    def __init__(self, settings: Settings, images: Images, where: Where) -> None:
+        self.settings = s = settings
+        self.where, self.device = where, where.torch_device
+        self.world, self.rank = processes()
+        if s.batch % self.world:
             raise ValueError(
-                f"batch must be a multiple of the {where.world} processes of the run; got {settings.batch}."
+                f"batch must be a multiple of the {self.world} processes of the run; got {s.batch}."
             )
-        self.settings, self.where, self.before_step = settings, where, before_step
-        self.device = device = where.torch_device
-        statistics = images.channel_statistics
-        self.train = DeviceImages(
-            images.train, images.train_labels, *statistics, device, pads=settings.augment
-        )
-        self.test = DeviceImages(images.test, images.test_labels, *statistics, device, pads=False)
+        images = images.with_validation(s.validation) if s.validation else images
+        statistics = (*images.channel_statistics, self.device)
+        self.train = DeviceImages(images.train, images.train_labels, *statistics, pads=s.augment)
+        self.test = DeviceImages(images.test, images.test_labels, *statistics, pads=False)
         self.model = build_model(
-            settings.model,
-            images.shape,
-            images.classes,
-            bias=settings.bias,
-            dropout=settings.dropout,
-            seed=settings.seed,
+            s.model, images.shape, images.classes, bias=s.bias, dropout=s.dropout, seed=s.seed
         )
-        some, _ = self.test.batch(torch.arange(2, device=device))
+        some, _ = self.test.batch(torch.arange(2, device=self.device))
         self.degree = check_homogeneous(self.model, some.cpu(), strict=where.strict).degree
-        self.model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.model.to(self.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.optimizer = self._make_optimizer(len(self.train))
-        self.generator = torch.Generator(device).manual_seed(settings.seed * 1009 + where.rank)
+        self.generator = torch.Generator(self.device).manual_seed(s.seed * 1009 + self.rank)
         self.stepper = Stepper(
             self._wrapped(),
             self.optimizer,
             self.train,
             self.generator,
-            amp=settings.amp,
-            augment=settings.augment,
-            graphs=where.graphs and device.type == "cuda" and where.world == 1,
+            amp=s.amp,
+            augment=s.augment,
+            graphs=where.graphs and self.device.type == "cuda" and self.world == 1,
         )
         self.rate: LossScaledLR | None = None
         self.epoch, self.position, self.seconds = 0, 0, 0.0
-        self.steps = settings.steps_per_epoch(len(self.train))
+        self.steps = s.steps_per_epoch(len(self.train))
         rows: list[logs.Row] = []
         if where.resume:
             if where.out is None:
                 raise ValueError("--resume needs --out, the folder of the run that goes on.")
-            rows = self._restore(load_checkpoint(where.out, device))
-        self.log = logs.Log(where.out if where.rank == 0 else None, rows, tensorboard=where.tensorboard)
+            rows = self._restore(load_checkpoint(where.out, self.device))
+        self.log = logs.Log(where.out if self.rank == 0 else None, rows, tensorboard=where.tensorboard)
 
-    def go(self) -> bool:
-        """Train to the last epoch; return whether the run reached it before the deadline."""
-        quiet = self.where.quiet or self.where.rank > 0
-        with own_stream(self.device), logs.progress(self.settings.epochs, self.steps, quiet=quiet) as shown:
+    @property
+    def step(self) -> int:
+        """The number of steps so far; rescalings and steps of epochs that were undone count too."""
+        return self.epoch * self.steps + self.position
+
+    def go(self, *, deadline: float = math.inf, before_step: Callable[[], None] = lambda: None) -> bool:
+        """Train to the last epoch; return whether the run reached it before the deadline.
+
+        Parameters
+        ----------
+        deadline : float
+            Time on the clock of `time.monotonic` at which the run stops, with a checkpoint.
+        before_step : callable, optional
+            Called before each step; runs that share a device wait here for each other.
+        """
+        quiet = self.where.quiet or self.rank > 0
+        with own_stream(self.device), logs.progress(self.settings.epochs * self.steps, quiet=quiet) as shown:
             after_step, after_epoch = shown
             self._started = time.monotonic() - self.seconds
             if not self.log.rows:
                 self._add_row(*self._evaluate(), undone=False)
                 after_epoch(self.log.rows[-1])
             while self.epoch < self.settings.epochs:
-                if not self._go_through_epoch(after_step):
-                    self._save()
-                    return False
+                order = self._order_of_epoch()
+                while self.position < self.steps:
+                    if time.monotonic() > deadline:
+                        self._save()
+                        return False
+                    before_step()
+                    self._take_step(order)
+                    after_step(self.step)
+                self._end_epoch()
                 after_epoch(self.log.rows[-1])
             self._save()
         self.log.close()
         return True
 
-    def _go_through_epoch(self, after_step: Any) -> bool:
-        """Take the steps of an epoch, evaluate and log; return False if the deadline came first."""
-        settings, where = self.settings, self.where
-        order = batches(len(self.train), settings.batch, settings.seed, self.epoch).to(self.device)
-        order = order[:, where.rank :: where.world]
-        while self.position < self.steps:
-            if time.monotonic() > where.deadline:
-                return False
-            self.before_step()
-            if not self._begin_loss_scaling():
-                self.stepper.step(order[self.position])
-            self.position += 1
-            step = self.epoch * self.steps + self.position
-            after_step(step)
-            if where.checkpoint_every and step % where.checkpoint_every == 0 and self.position < self.steps:
-                self._save()
+    def _order_of_epoch(self) -> Tensor:
+        """Return the indices of the epoch's batches, of each batch the part of this process."""
+        order = batches(len(self.train), self.settings.batch, self.settings.seed, self.epoch)
+        return order.to(self.device)[:, self.rank :: self.world]
+
+    def _take_step(self, order: Tensor) -> None:
+        if not self._begin_loss_scaling():
+            self.stepper.step(order[self.position])
+        self.position += 1
+        if self.position < self.steps:
+            self._save_if_due()
+
+    def _end_epoch(self) -> None:
+        """Evaluate, let the loss-scaled rate keep or undo the epoch, and log."""
         train, test = self._evaluate()
         stands = self.rate is None or self.rate.step(log_loss=train.log_loss)
         if not stands:  # The epoch was undone: the parameters are those before it.
             train, test = self._evaluate()
         self.epoch, self.position = self.epoch + 1, 0
         self._add_row(train, test, undone=not stands)
-        if where.checkpoint_every and self.epoch * self.steps % where.checkpoint_every == 0:
-            self._save()
-        return True
+        self._save_if_due()
 
     def _begin_loss_scaling(self) -> bool:
         """At the end of the warm-up, begin to divide by the loss; return whether that took a step.
@@ -177,7 +182,7 @@ class Run:
 
     def _wrapped(self) -> nn.Module:
         model: Any = torch.compile(self.model) if self.where.compile else self.model
-        return DistributedDataParallel(model) if self.where.world > 1 else model
+        return DistributedDataParallel(model) if self.world > 1 else model
 
     def _evaluate(self) -> tuple[Scores, Scores]:
         amp = self.settings.amp
@@ -190,7 +195,7 @@ class Run:
         self.log.add(
             {
                 "epoch": self.epoch,
-                "step": self.epoch * self.steps,
+                "step": self.step,
                 "train_loss": train.loss,
                 "log_train_loss": train.log_loss,
                 "train_accuracy": train.accuracy,
@@ -212,11 +217,15 @@ class Run:
             return lr * math.exp(min(-self.rate.log_loss, 700.0))
         return lr
 
+    def _save_if_due(self) -> None:
+        if self.where.checkpoint_every and self.step % self.where.checkpoint_every == 0:
+            self._save()
+
     def _save(self) -> None:
         if self.where.out is None:
             return
         generators = gathered(self.generator.get_state())
-        if self.where.rank > 0:
+        if self.rank > 0:
             return
         self.seconds = time.monotonic() - self._started
         state = {
@@ -234,8 +243,8 @@ class Run:
 
     def _restore(self, state: dict[str, Any]) -> list[logs.Row]:
         other = self.settings.differences(state["settings"])
-        if len(state["generators"]) != self.where.world:
-            other.append(f"{len(state['generators'])} processes, not {self.where.world}")
+        if len(state["generators"]) != self.world:
+            other.append(f"{len(state['generators'])} processes, not {self.world}")
         if other:
             raise ValueError(
                 f"The checkpoint in {str(self.where.out)!r} is of another run: {'; '.join(other)}. "
@@ -246,7 +255,7 @@ class Run:
         if state["rate"] is not None:
             rate = self._make_rate(state["rate"]["log_loss"], state["rate"]["alpha"])
             rate.load_state_dict(state["rate"])
-        self.generator.set_state(state["generators"][self.where.rank].cpu())
+        self.generator.set_state(state["generators"][self.rank].cpu())
         self.epoch, self.position, self.seconds = state["epoch"], state["position"], state["seconds"]
         return list(state["rows"])
 

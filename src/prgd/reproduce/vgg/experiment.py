@@ -1,8 +1,8 @@
 """Figure 5b: GD, NGD and PRGD for VGG-16 on CIFAR-10, several runs sharing one device.
 
 ``python -m prgd.reproduce.vgg.experiment run --folder CIFAR --out RESULTS --minutes 9`` takes the runs
-that are not done yet, starts only those that can end in time, and may be called again; ``merge`` writes the
-stored rows. PyTorch and NumPy are enough.
+that are not done yet, starts only those that can end in time, and may be called again; ``list`` names all
+runs. ``benchmarks/merge_vgg.py`` writes the stored rows of the figure. PyTorch and NumPy are enough.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -29,8 +28,8 @@ from prgd.deep.training.command import open_images, prepare_device
 from prgd.deep.training.images import Images
 from prgd.deep.training.settings import DEFAULT_FOLDER, Where
 from prgd.deep.training.train_loop import Run
+from prgd.options import add_arguments, from_options
 from prgd.reproduce.vgg.jobs import Job, Plan, Results
-from prgd.reproduce.vgg.merge import merge
 from prgd.reproduce.vgg.turns import Turns
 
 SLACK = 1.1  # factor on the time of the slowest run, to estimate the time of the next run
@@ -104,21 +103,22 @@ def _run(queue: Queue, job: Job, images: Images, device: str, keep: bool, say: C
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     is_begun = out is not None and (out / NEWEST).is_file()
-    where = Where(device=device, out=out, resume=is_begun, deadline=queue.deadline)
-    run = Run(settings, images, where, queue.turns.pause)
+    run = Run(settings, images, Where(device=device, out=out, resume=is_begun))
     queue.running[job] = run
     started = time.monotonic()
-    is_finished = run.go()
+    is_finished = run.go(deadline=queue.deadline, before_step=queue.turns.pause)
     seconds = time.monotonic() - started
     if not is_finished:
         say(f"{job.name}: stopped at epoch {run.epoch} of {settings.epochs}")
         return
+    versions = {"prgd": prgd.__version__, "python": platform.python_version(), "torch": torch.__version__}
     facts = {
         "settings": settings.as_dict(),
         "degree": run.degree,
         "seconds": round(seconds, 1),
         "seconds_per_epoch": round(run.seconds / settings.epochs, 3),
-        **machine(device),
+        "versions": versions,
+        "device": torch.cuda.get_device_name(run.device) if run.device.type == "cuda" else platform.machine(),
     }
     queue.results.write(job, run.log.rows, facts)
     if out is not None:
@@ -128,14 +128,6 @@ def _run(queue: Queue, job: Job, images: Images, device: str, keep: bool, say: C
         f"{job.name}: {100 * last['test_accuracy']:.2f} %, loss {last['train_loss']:.3g}, "
         f"margin {last['normalized_margin']:.2e}, {seconds:.0f} s"
     )
-
-
-def machine(device: str) -> dict[str, Any]:
-    """Return versions and the device, as JSON can hold them."""
-    versions = {"prgd": prgd.__version__, "python": platform.python_version(), "torch": torch.__version__}
-    kind = Where(device=device).torch_device
-    name = torch.cuda.get_device_name(kind) if kind.type == "cuda" else platform.machine()
-    return {"versions": versions, "device": name}
 
 
 def run_plan(
@@ -189,53 +181,30 @@ def run_plan(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the experiment of Figure 5b, or write its stored rows."""
+    """Run the experiment of Figure 5b, or list its runs."""
     parser = argparse.ArgumentParser(prog="python -m prgd.reproduce.vgg.experiment", description=main.__doc__)
-    parser.add_argument("command", choices=["run", "list", "merge"])
+    parser.add_argument("command", choices=["run", "list"])
     parser.add_argument("--out", type=Path, required=True, help="folder of results")
-    for f in fields(Plan):
-        default: Any = f.default
-        several = isinstance(default, tuple)
-        parser.add_argument(
-            f"--{f.name}",
-            type=type(default[0] if several else default),
-            nargs="+" if several else None,
-            choices=f.metadata.get("choices"),
-            default=default,
-        )
+    add_arguments(parser, Plan)
     parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="folder of CIFAR-10")
     parser.add_argument("--together", type=int, default=1, help="number of runs at a time")
     parser.add_argument("--minutes", type=float, default=math.inf, help="time limit")
     parser.add_argument("--keep", action="store_true", help="keep checkpoints of runs that are stopped")
     parser.add_argument("--device", default="")
-    parser.add_argument("--to", type=Path, help="of merge: folder for figure-5b.csv and its companions")
     given = parser.parse_args(arguments)
-    chosen: dict[str, Any] = {f.name: getattr(given, f.name) for f in fields(Plan)}
-    chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
-    plan = Plan(**chosen)
     results = Results(given.out)
     try:
+        plan = from_options(Plan, vars(given))
         if given.command == "list":
             for job in plan.jobs(results):
                 print(f"{'done' if results.is_done(job) else 'to do':6} {job.name}")
-        elif given.command == "merge":
-            for file in merge(plan, results, given.to or given.out):
-                print(file)
         else:
             started = time.monotonic()
             prepare_device(given.device)
             images = open_images(plan.data, given.folder)
             left = given.minutes - (time.monotonic() - started) / 60.0
-            run_plan(
-                plan,
-                images,
-                given.out,
-                together=given.together,
-                minutes=left,
-                device=given.device,
-                keep=given.keep,
-                say=lambda line: print(line, flush=True),
-            )
+            options = {name: getattr(given, name) for name in ("together", "device", "keep")}
+            run_plan(plan, images, given.out, minutes=left, say=partial(print, flush=True), **options)
     except (ValueError, OSError, RuntimeError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 2

@@ -49,8 +49,7 @@ class Turns:
         """Wait until no other thread is at work, and keep the others away while the block runs."""
         was_at_work = threading.get_ident() in self._at_work
         with self._changed:
-            self._at_work.discard(threading.get_ident())
-            self._changed.notify_all()
+            self._leave()
             self._waiting += 1
             self._changed.wait_for(lambda: not self._at_work and not self._is_taken)
             self._waiting -= 1

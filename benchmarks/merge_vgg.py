@@ -1,13 +1,20 @@
-"""The rows of all runs that are done, merged into the small files that the reproduction draws."""
+"""The rows of all runs of Figure 5b that are done, merged into the small files that the reproduction draws.
+
+python benchmarks/merge_vgg.py --out RESULTS --to src/prgd/reproduce/data
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from prgd.deep.training.logs import Row, write_csv
-from prgd.reproduce.vgg.jobs import LABELS, PAPER_RATE, Job, Plan, Results
+from prgd.options import add_arguments, from_options
+from prgd.reproduce.vgg.jobs import PAPER_RATE, Job, Plan, Results
 
 KEPT = (
     "epoch",
@@ -20,6 +27,7 @@ KEPT = (
     "norm",
     "undone",
 )
+LABELS = {"none": "no regularisation", "decay": "weight decay and dropout"}
 NAMES = {"gd": "GD", "ngd": "NGD", "prgd": "PRGD"}
 
 
@@ -36,7 +44,7 @@ def merge(plan: Plan, results: Results, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / name for name, table in tables.items() if table]
     for path in written:
-        write_csv(path, list(tables[path.name][0]), tables[path.name])
+        write_csv(path, tables[path.name])
     record = folder / "figure-5b.json"
     content = {"epochs": plan.epochs, "rates": plan.rates, "runs": facts}
     record.write_text(json.dumps(content, indent=1) + "\n")
@@ -86,3 +94,23 @@ def _tuning_rows(plan: Plan, results: Results) -> list[Row]:
 def _short(text: str) -> str:
     """Return a number with six digits."""
     return f"{float(text):.6g}" if text else ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the stored rows of Figure 5b."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="folder of results")
+    parser.add_argument("--to", type=Path, required=True, help="folder for figure-5b.csv and its companions")
+    add_arguments(parser, Plan)
+    given = parser.parse_args(arguments)
+    try:
+        for file in merge(from_options(Plan, vars(given)), Results(given.out), given.to):
+            print(file)
+    except (ValueError, OSError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
