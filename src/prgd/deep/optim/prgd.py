@@ -96,7 +96,7 @@ class PRGD(Wrapper):
         self, closure: Callable[[], Loss] | None = None, *, loss: Loss | None = None
     ) -> Loss | None:
         """Take one step of Algorithm 1 and return the loss; `Wrapper.step` describes the arguments."""
-        loss = self._evaluated(closure, loss)
+        loss = self._evaluated(closure, loss, is_needed=self.loss_scaled and not self.rescale_due)
         # A captured CUDA graph holds the projected step alone: `prepare` does the rest before each replay.
         capturing = self._capturing()
         if not capturing and self._starts_phase():  # t = T_k

@@ -79,7 +79,7 @@ class Wrapper(torch.optim.Optimizer):
             step needs it, unless a closure returns it. With `GradScaler`, pass the loss before scaling;
             with several processes, the optimizer takes the mean over them.
         """
-        loss = self._evaluated(closure, loss)
+        loss = self._evaluated(closure, loss, is_needed=self.loss_scaled)
         capturing = self._capturing()
         if not capturing:
             self.prepare()
@@ -107,12 +107,14 @@ class Wrapper(torch.optim.Optimizer):
         self._plain = plain
         self._plain_on_device.fill_(plain)
 
-    def _evaluated(self, closure: Callable[[], Loss] | None, loss: Loss | None) -> Loss | None:
+    def _evaluated(
+        self, closure: Callable[[], Loss] | None, loss: Loss | None, *, is_needed: bool
+    ) -> Loss | None:
         """Return the loss of the closure, or the loss given; raise if the step needs one and has none."""
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        if self.loss_scaled and loss is None and not self.rescale_due:
+        if is_needed and loss is None:
             raise ValueError(
                 f"{type(self).__name__} divides the gradient by the loss, and got none. Call "
                 "step(loss=loss), or train on prgd.deep.log_cross_entropy with loss_scaled=False."
