@@ -9,7 +9,7 @@ import numpy as np
 
 from prgd.checks import bad_cell
 from prgd.datasets._cells import Labels, Wanted, as_labels, check_finite, label_column
-from prgd.rows.readers.sources import fill_columns, open_parquet
+from prgd.rows.readers.parquet import fill_columns, open_parquet
 
 
 def read(wanted: Wanted) -> tuple[Any, Labels | None]:

@@ -24,15 +24,8 @@ from prgd.rows.arrays import ArrayRows, Storage
 from prgd.rows.base import Block, M, Query, Rows
 from prgd.rows.blocks import stack_blocks
 from prgd.rows.labels import Labels
-from prgd.rows.readers.sources import (
-    CsrSource,
-    ParquetSource,
-    Source,
-    block_source,
-    file_kind,
-    libsvm_source,
-    npy_source,
-)
+from prgd.rows.readers.parquet import ParquetSource
+from prgd.rows.readers.sources import Source, block_source, file_kind, libsvm_source, npy_source
 from prgd.threads import default_threads, pool
 
 DEFAULT_MEMORY = 2**26
@@ -114,32 +107,32 @@ class ChunkedRows(Rows):
     ) -> Iterator[T]:
         at_once = min(source.at_once, self._threads + _READERS)
         summing = Semaphore(self._threads)  # threads beyond these read ahead
-        with source.reading() as load:
-            if at_once == 1:
-                for part in parts:
-                    for loaded in load(part):
-                        yield work(*self._engine(offset, *loaded, self._threads))
-                return
-
-            def one(part: slice) -> list[T]:
-                found = []
+        load = source.reading()
+        if at_once == 1:
+            for part in parts:
                 for loaded in load(part):
-                    with summing:
-                        found.append(work(*self._engine(offset, *loaded, 1)))
-                return found
+                    yield work(*self._engine(offset, *loaded, self._threads))
+            return
 
-            waiting: deque[Future[list[T]]] = deque()
-            try:
-                for part in parts:
-                    waiting.append(pool(at_once, os.getpid()).submit(one, part))
-                    if len(waiting) > 2 * at_once:  # results must not pile up
-                        yield from waiting.popleft().result()
-                while waiting:
+        def one(part: slice) -> list[T]:
+            found = []
+            for loaded in load(part):
+                with summing:
+                    found.append(work(*self._engine(offset, *loaded, 1)))
+            return found
+
+        waiting: deque[Future[list[T]]] = deque()
+        try:
+            for part in parts:
+                waiting.append(pool(at_once, os.getpid()).submit(one, part))
+                if len(waiting) > 2 * at_once:  # results must not pile up
                     yield from waiting.popleft().result()
-            finally:
-                for future in waiting:
-                    future.cancel()
-                wait(waiting)  # after an error no thread may read on
+            while waiting:
+                yield from waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+            wait(waiting)  # after an error no thread may read on
 
     def _engine(self, offset: int, rows: slice, storage: Storage, n_threads: int) -> tuple[slice, ArrayRows]:
         at = slice(offset + rows.start, offset + rows.stop)
@@ -149,11 +142,11 @@ class ChunkedRows(Rows):
         """Yield the first row and the engine of each part; the part before is let go then."""
         offset = 0
         for source in self._sources:
-            with source.reading() as load:
-                for part in source.parts():
-                    for loaded in load(part):
-                        at, engine = self._engine(offset, *loaded, self._threads)
-                        yield at.start, engine
+            load = source.reading()
+            for part in source.parts():
+                for loaded in load(part):
+                    at, engine = self._engine(offset, *loaded, self._threads)
+                    yield at.start, engine
             offset += source.n
 
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
@@ -212,6 +205,7 @@ def open_rows(
     """
     paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(p) for p in path]
     sources: list[Source] = []
+    texts: list[Source] = []
     used = 0
     if max_memory < 1:
         raise ValueError(f"max_memory must be a positive number of bytes; got {max_memory!r}.")
@@ -223,16 +217,15 @@ def open_rows(
             source = npy_source(p, max_memory)
             if y is not None:
                 source.labels = np.asarray(y)[used : used + source.n]
-            sources.append(source)
         elif kind == "parquet":
-            sources.append(ParquetSource(p, label, max_memory))
+            source = ParquetSource(p, label, max_memory)
         else:
-            sources.append(libsvm_source(p, max_memory, cache_dir))
-        used += sources[-1].n
+            source = libsvm_source(p, max_memory, cache_dir)
+            texts.append(source)
+        sources.append(source)
+        used += source.n
     if y is not None and len(y) != used:
         raise ValueError(f"y must hold one label for each of the {used} rows; got {len(y)}.")
-    # The last columns of one LIBSVM file may be empty in another.
-    texts = [source for source in sources if isinstance(source, CsrSource)]
-    for text in texts:
+    for text in texts:  # The last columns of one LIBSVM file may be empty in another.
         text.d = max(other.d for other in texts)
     return ChunkedRows(sources, sample_weight, n_threads=n_threads)

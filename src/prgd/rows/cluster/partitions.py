@@ -24,7 +24,8 @@ from prgd.rows.base import Block, Query, Rows
 from prgd.rows.dense import as_float, dense_storage
 from prgd.rows.labels import Labels, check_weights, read_signs
 from prgd.rows.out_of_core import DEFAULT_MEMORY, ChunkedRows
-from prgd.rows.readers.sources import ParquetSource, Source, file_kind, npy_source, open_parquet
+from prgd.rows.readers.parquet import ParquetSource, open_parquet
+from prgd.rows.readers.sources import Source, file_kind, npy_source
 from prgd.rows.sparse import canonical_csr, check_csr, csr_storage
 
 MAX_LABELS = 50  # labels that a partition reports: more than these are no classes

@@ -7,9 +7,7 @@ depend on the number of threads either.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from io import FileIO
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Indices
-from prgd.checks import bad_cell
 from prgd.errors import RowsLostError
 from prgd.rows.arrays import Storage, check_shape
 from prgd.rows.dense import as_float, dense_storage
@@ -54,11 +51,11 @@ class Source(ABC):
 
     @abstractmethod
     def parts(self) -> Iterable[slice]:
-        """Yield consecutive row ranges."""
+        """Return consecutive row ranges."""
 
     @abstractmethod
-    def reading(self) -> AbstractContextManager[Load]:
-        """Open the source for one pass; the function given loads a part, as row ranges and their `Storage`.
+    def reading(self) -> Load:
+        """Return the function that loads a part in one pass, as row ranges and their `Storage`.
 
         A `Storage` is valid only until the next one is asked for.
         """
@@ -68,67 +65,41 @@ class Source(ABC):
         """Return the rows x_i of these ascending indices, as a float64 array or CSR array."""
 
 
-class _MemorySource(Source):
-    """Rows in memory or mapped, which the kernels read where they lie."""
+class MemorySource(Source):
+    """Rows in memory or mapped, which the kernels read where they lie: an array, or CSR arrays.
 
-    def __init__(self, shape: tuple[int, int], y: Any) -> None:
-        self.n, self.d = check_shape(shape)
+    ``X`` has ``data``, ``indices`` and ``indptr`` if it is sparse; ``parts`` is one range by default.
+    """
+
+    def __init__(self, X: Any, y: Any = None, parts: Iterable[slice] | None = None, at_once: int = 1) -> None:
+        self.n, self.d = check_shape(X.shape)
         self.labels = None if y is None else np.asarray(y)
+        if not isinstance(X, np.ndarray):
+            check_csr(X.data, X.indices, X.indptr, self.d)
+        self._X, self._parts, self.at_once = X, list(parts or [slice(0, self.n)]), at_once
 
-    @abstractmethod
-    def storage(self, rows: slice) -> Storage:
-        """Describe a range of rows to the kernels."""
+    def parts(self) -> Iterable[slice]:
+        """Return consecutive row ranges."""
+        return self._parts
 
-    def reading(self) -> AbstractContextManager[Load]:
-        """Give the function that describes a part; nothing is opened."""
-        return nullcontext(lambda rows: iter([(rows, self.storage(rows))]))
+    def reading(self) -> Load:
+        """Return the function that describes a part; nothing is opened."""
+        return lambda rows: iter([(rows, self._storage(rows))])
 
     def take(self, indices: Indices) -> Any:
         """Return the rows x_i of these indices."""
-        return self.storage(slice(0, self.n)).gather(indices)
+        return self._storage(slice(0, self.n)).gather(indices)
+
+    def _storage(self, rows: slice) -> Storage:
+        X = self._X
+        if isinstance(X, np.ndarray):
+            return dense_storage(X[rows])
+        return csr_storage(X.data, X.indices, X.indptr[rows.start : rows.stop + 1], self.d)
 
 
-class ArraySource(_MemorySource):
-    """A dense array, in memory or mapped."""
-
-    def __init__(self, X: Any, y: Any = None, rows_per_part: int | None = None) -> None:
-        super().__init__(X.shape, y)
-        self._X, self._step = as_float(X), rows_per_part or self.n
-
-    def parts(self) -> Iterable[slice]:
-        """Yield row ranges of one length."""
-        return cuts(0, self.n, self._step)
-
-    def storage(self, rows: slice) -> Storage:
-        """Describe a range of rows to the kernels."""
-        return dense_storage(self._X[rows])
-
-
-class CsrSource(_MemorySource):
-    """CSR arrays, in memory or mapped, cut into parts of a bounded number of entries."""
-
-    def __init__(
-        self, csr: Any, d: int, y: Any = None, entries_per_part: int | None = None, at_once: int = 1
-    ) -> None:
-        check_csr(csr.data, csr.indices, csr.indptr, d)
-        super().__init__((csr.indptr.size - 1, d), y)
-        self._csr, self.at_once = csr, at_once
-        self._entries = entries_per_part or max(1, csr.data.size)
-
-    def parts(self) -> Iterable[slice]:
-        """Yield row ranges with about the same number of entries."""
-        indptr, start = self._csr.indptr, 0
-        while start < self.n:
-            limit = int(indptr[start]) + self._entries
-            stop = int(np.searchsorted(indptr, limit, side="right")) - 1
-            stop = min(max(stop, start + 1), self.n)
-            yield slice(start, stop)
-            start = stop
-
-    def storage(self, rows: slice) -> Storage:
-        """Describe a range of rows to the kernels."""
-        csr = self._csr
-        return csr_storage(csr.data, csr.indices, csr.indptr[rows.start : rows.stop + 1], self.d)
+def block_source(X: Any, y: Any = None) -> Source:
+    """Return the source of a block in memory, dense or sparse."""
+    return MemorySource(canonical_csr(X) if hasattr(X, "tocsr") else as_float(X), y)
 
 
 def cuts(first: int, last: int, step: int) -> Iterator[slice]:
@@ -137,44 +108,68 @@ def cuts(first: int, last: int, step: int) -> Iterator[slice]:
         yield slice(start, min(start + step, last))
 
 
-def block_source(X: Any, y: Any = None) -> Source:
-    """Return the source of a block in memory, dense or sparse."""
-    if hasattr(X, "tocsr"):
-        return CsrSource(canonical_csr(X), X.shape[1], y)
-    return ArraySource(np.asarray(X), y)
+def _entry_cuts(indptr: Indices, entries: int) -> Iterator[slice]:
+    """Yield row ranges of at most so many entries, or of one row."""
+    start, n = 0, indptr.size - 1
+    while start < n:
+        stop = int(np.searchsorted(indptr, int(indptr[start]) + entries, side="right")) - 1
+        stop = min(max(stop, start + 1), n)
+        yield slice(start, stop)
+        start = stop
 
 
-@dataclass(frozen=True)
-class DataFile:
-    """The size and time of a file when it was first opened: every later pass must find the same file."""
+class FileSource(Source):
+    """A file that is read in blocks of dense rows; every pass must find the file as it was when opened."""
 
-    path: Path
-    size: int
-    modified: int
+    def __init__(self, path: Path, shape: tuple[int, int], dtype: npt.DTypeLike) -> None:
+        self.path, self._dtype = path, np.dtype(dtype)
+        self.n, self.d = check_shape(shape)
+        self._facts = _facts(path)
 
-    @classmethod
-    def of(cls, path: Path) -> DataFile:
-        """Return the facts of the file as it is now."""
-        facts = path.stat()
-        return cls(path, facts.st_size, facts.st_mtime_ns)
+    @abstractmethod
+    def _open(self) -> Any:
+        """Return what one thread needs to read, e.g. a buffer; a later part uses it again."""
 
-    def check(self) -> None:
+    @abstractmethod
+    def _blocks(self, opened: Any, part: slice) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+        """Yield the row ranges of a part and their rows, each valid until the next."""
+
+    def reading(self) -> Load:
+        """Return the function that reads a part of the file."""
+        self._check()
+        free: list[Any] = []
+
+        def load(part: slice) -> Iterator[tuple[slice, Storage]]:
+            opened = free.pop() if free else self._open()
+            for rows, block in self._blocks(opened, part):
+                yield rows, dense_storage(block)
+            free.append(opened)
+
+        return load
+
+    def _check(self) -> None:
         """Raise `RowsLostError` unless the file is still the same."""
         try:
-            now = DataFile.of(self.path)
+            now = _facts(self.path)
         except OSError as error:
             raise RowsLostError(
                 f"{self.path}: was there when the rows were opened, and cannot be read now "
                 f"({error.strerror}). Put the file back and go on from the last state."
             ) from error
-        if now != self:
+        if now != self._facts:
             raise RowsLostError(
-                f"{self.path}: changed since the rows were opened ({self.size} bytes then, {now.size} now). "
-                "Open it again, and start anew: a run over two versions of a file means nothing."
+                f"{self.path}: changed since the rows were opened ({self._facts[0]} bytes then,"
+                f" {now[0]} now). Open it again, and start anew: a run over two versions of a file means nothing."
             )
 
 
-class NpySource(Source):
+def _facts(path: Path) -> tuple[int, int]:
+    """Return the size of a file and the time of its last change."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+class NpySource(FileSource):
     """A ``.npy`` file in C order, read into a few small buffers.
 
     Reading is faster than mapping: with a cold cache large reads keep the disk busier than page faults do,
@@ -183,41 +178,30 @@ class NpySource(Source):
     """
 
     def __init__(self, path: Path, mapped: Any, max_memory: int) -> None:
-        self.n, self.d = mapped.shape
-        self._file, self._dtype, self._offset = DataFile.of(path), mapped.dtype, mapped.offset
-        self._row = self.d * self._dtype.itemsize
+        super().__init__(path, mapped.shape, mapped.dtype)
+        self._offset, self._row = mapped.offset, self.d * mapped.itemsize
         size = min(max(BLOCK_BYTES, MIN_ROWS * self._row), max_memory)
         self._step = max(1, size // self._row)
         self.at_once = max(1, max_memory // (self._step * self._row))
 
     def parts(self) -> Iterable[slice]:
-        """Yield consecutive row ranges."""
+        """Return consecutive row ranges."""
         return cuts(0, self.n, BLOCKS * self._step)
 
-    @contextmanager
-    def reading(self) -> Iterator[Load]:
-        """Give the function that reads a part; the next part uses the buffers again."""
-        self._file.check()
-        free: list[npt.NDArray[Any]] = []
-
-        def load(rows: slice) -> Iterator[tuple[slice, Storage]]:
-            buffer = free.pop() if free else self._buffer()
-            # The system reads ahead for each open file, so every part opens the file for itself.
-            with self._file.path.open("rb", buffering=0) as file:
-                for piece in cuts(rows.start, rows.stop, self._step):
-                    block = buffer[: piece.stop - piece.start]
-                    self._fill(file, block, piece.start)
-                    yield piece, dense_storage(block)
-            free.append(buffer)
-
-        yield load
-
-    def _buffer(self) -> npt.NDArray[Any]:
+    def _open(self) -> npt.NDArray[Any]:
         # The buffer lies in its pages as the rows do in those of the file, else copies take twice as long.
         raw = np.empty(self._step * self._row + _PAGE, np.uint8)
         first = (self._offset - raw.ctypes.data) % _PAGE
         rows: npt.NDArray[Any] = raw[first : first + self._step * self._row].view(self._dtype)
         return rows.reshape(self._step, self.d)
+
+    def _blocks(self, opened: npt.NDArray[Any], part: slice) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+        # The system reads ahead for each open file, so every part opens the file for itself.
+        with self.path.open("rb", buffering=0) as file:
+            for rows in cuts(part.start, part.stop, self._step):
+                block = opened[: rows.stop - rows.start]
+                self._fill(file, block, rows.start)
+                yield rows, block
 
     def _fill(self, file: FileIO, block: npt.NDArray[Any], start: int) -> None:
         left = block.data.cast("B")
@@ -225,14 +209,14 @@ class NpySource(Source):
         while count := file.readinto(left):
             left = left[count:]
         if len(left):
-            self._file.check()
-            raise RowsLostError(f"{self._file.path}: ends before its last row. Write it again.")
+            self._check()
+            raise RowsLostError(f"{self.path}: ends before its last row. Write it again.")
 
     def take(self, indices: Indices) -> Any:
         """Return the rows x_i of these indices."""
         found = np.empty((indices.size, self.d), self._dtype)
-        self._file.check()
-        with self._file.path.open("rb", buffering=0) as file:
+        self._check()
+        with self.path.open("rb", buffering=0) as file:
             for k, row in enumerate(indices.tolist()):
                 self._fill(file, found[k], row)
         return found.astype(np.float64)
@@ -269,7 +253,8 @@ def npy_source(path: Path, max_memory: int) -> Source:
     check_shape(X.shape)
     if X.flags.c_contiguous:
         return NpySource(path, X, max_memory)
-    return ArraySource(X, None, max(1, max_memory // (X.shape[1] * X.itemsize)))
+    step = max(1, max_memory // (X.shape[1] * X.itemsize))
+    return MemorySource(as_float(X), parts=cuts(0, len(X), step))
 
 
 def libsvm_source(path: Path, max_memory: int, cache_dir: str | Path | None) -> Source:
@@ -278,118 +263,5 @@ def libsvm_source(path: Path, max_memory: int, cache_dir: str | Path | None) -> 
     entry = csr.data.itemsize + csr.indices.itemsize
     # Each part has a vector of d sums to clear and to merge, so it holds many entries for every column.
     entries = max(1, min(max(BLOCK_BYTES // entry, 16 * csr.n_features), max_memory // entry))
-    return CsrSource(csr, csr.n_features, csr.y, entries, max(1, max_memory // (entries * entry)))
-
-
-class ParquetSource(Source):
-    """A Parquet file: a part is a row group, decoded in batches of rows through pyarrow."""
-
-    def __init__(self, path: Path, label: str, max_memory: int) -> None:
-        file = open_parquet(path)
-        names = file.schema_arrow.names
-        if label not in names:
-            raise ValueError(f"{path}: no column {label!r}; its columns are {', '.join(names[:20])}.")
-        self.columns = [name for name in names if name != label]
-        types = [file.schema_arrow.field(name).type for name in self.columns]
-        single = bool(types) and all(str(kind) == "float" for kind in types)
-        self._dtype = np.dtype(np.float32 if single else np.float64)
-        self._file = DataFile.of(path)
-        self.labels = file.read([label]).column(0).to_numpy()
-        groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
-        self._ends = np.cumsum([group.num_rows for group in groups])
-        self.n, self.d = check_shape((file.metadata.num_rows, len(self.columns)))
-        # A batch is held twice: as columns of pyarrow and as our block.
-        row = 2 * self.d * self._dtype.itemsize
-        self._batch = max(1, min(max(2 * BLOCK_BYTES, MIN_ROWS * row), max_memory) // row)
-        # pyarrow holds the encoded bytes of a row group while it decodes the group.
-        encoded = max(group.total_byte_size for group in groups)
-        self.at_once = max(1, max_memory // (encoded + self._batch * row))
-
-    def parts(self) -> Iterable[slice]:
-        """Yield the row ranges of the row groups."""
-        for start, stop in zip([0, *self._ends[:-1].tolist()], self._ends.tolist(), strict=True):
-            if stop > start:
-                yield slice(start, stop)
-
-    @contextmanager
-    def reading(self) -> Iterator[Load]:
-        """Open the file for one pass."""
-        self._file.check()
-        free: list[Any] = []  # A ParquetFile serves one thread at a time.
-
-        def load(rows: slice) -> Iterator[tuple[slice, Storage]]:
-            file = free.pop() if free else open_parquet(self._file.path)
-            for batch_rows, block in self._blocks(file, rows):
-                yield batch_rows, dense_storage(block)
-            free.append(file)
-
-        yield load
-
-    def _blocks(self, file: Any, rows: slice) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
-        """Decode the row group that begins at ``rows`` batch by batch."""
-        group, start = int(np.searchsorted(self._ends, rows.start, side="right")), rows.start
-        for batch in file.iter_batches(
-            self._batch, row_groups=[group], columns=self.columns, use_threads=False
-        ):
-            block = np.empty((self.d, batch.num_rows), self._dtype).T
-            fill_columns(block, batch.columns, self.columns, self._file.path, start)
-            yield slice(start, start + batch.num_rows), block
-            start += batch.num_rows
-
-    def whole(self) -> npt.NDArray[Any]:
-        """Return all rows as one array."""
-        X, file = np.empty((self.n, self.d), self._dtype), open_parquet(self._file.path)
-        for part in self.parts():
-            for rows, block in self._blocks(file, part):
-                X[rows] = block
-        return X
-
-    def take(self, indices: Indices) -> Any:
-        """Return the rows x_i of these indices, from the row groups that hold them."""
-        found = np.empty((indices.size, self.d))
-        with self.reading() as load:
-            for part in self.parts():
-                if np.searchsorted(indices, part.start) == np.searchsorted(indices, part.stop):
-                    continue
-                for rows, storage in load(part):
-                    mine = slice(*np.searchsorted(indices, [rows.start, rows.stop]).tolist())
-                    if mine.stop > mine.start:
-                        found[mine] = storage.gather(indices[mine] - rows.start)
-        return found
-
-
-def fill_columns(
-    block: npt.NDArray[Any], columns: Sequence[Any], names: Sequence[str], path: Path, first_row: int = 0
-) -> None:
-    """Write Arrow columns into the columns of ``block``, which must all be numbers without missing values."""
-    from pyarrow import types
-
-    for j, (name, column) in enumerate(zip(names, columns, strict=True)):
-        if column.null_count:
-            row = first_row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-            raise bad_cell(f"{path}, row {row}", name, None)
-        if types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        kind = column.type
-        numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
-        if not any(is_kind(kind) for is_kind in numeric):
-            raise ValueError(
-                f"{path}, column {name!r}: expected numbers, got {kind}. Encode the"
-                " column as numbers or leave it out of the file."
-            )
-        with np.errstate(over="ignore"):
-            block[:, j] = column.to_numpy(zero_copy_only=False)
-
-
-def open_parquet(path: Path) -> Any:
-    """Return the open `pyarrow.parquet.ParquetFile`."""
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(f"Reading {path} needs pyarrow: pip install 'prgd[report]'.") from error
-    try:
-        return pyarrow.parquet.ParquetFile(path)
-    except Exception as error:  # pyarrow raises errors of its own that share no base class.
-        raise ValueError(
-            f"{path}: expected a whole Parquet file, got an error ({error}). Fetch it again."
-        ) from error
+    parts = _entry_cuts(csr.indptr, entries)
+    return MemorySource(csr, csr.y, parts, at_once=max(1, max_memory // (entries * entry)))

@@ -1,0 +1,112 @@
+"""Parquet files out of core, through pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd._types import Indices
+from prgd.checks import bad_cell
+from prgd.rows.readers.sources import BLOCK_BYTES, MIN_ROWS, FileSource
+
+
+class ParquetSource(FileSource):
+    """A Parquet file: a part is a row group, decoded in batches of rows."""
+
+    def __init__(self, path: Path, label: str, max_memory: int) -> None:
+        file = open_parquet(path)
+        names = file.schema_arrow.names
+        if label not in names:
+            raise ValueError(f"{path}: no column {label!r}; its columns are {', '.join(names[:20])}.")
+        self.columns = [name for name in names if name != label]
+        types = {str(file.schema_arrow.field(name).type) for name in self.columns}
+        dtype = np.float32 if types == {"float"} else np.float64
+        super().__init__(path, (file.metadata.num_rows, len(self.columns)), dtype)
+        self.labels = file.read([label]).column(0).to_numpy()
+        groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
+        self._ends = np.cumsum([group.num_rows for group in groups])
+        # A batch is held twice: as columns of pyarrow and as our block.
+        row = 2 * self.d * self._dtype.itemsize
+        self._batch = max(1, min(max(2 * BLOCK_BYTES, MIN_ROWS * row), max_memory) // row)
+        # pyarrow holds the encoded bytes of a row group while it decodes the group.
+        encoded = max(group.total_byte_size for group in groups)
+        self.at_once = max(1, max_memory // (encoded + self._batch * row))
+
+    def parts(self) -> Iterable[slice]:
+        """Return the row ranges of the row groups that are not empty."""
+        ends = np.unique([0, *self._ends]).tolist()
+        return map(slice, ends[:-1], ends[1:])
+
+    def _open(self) -> Any:
+        return open_parquet(self.path)  # A ParquetFile serves one thread at a time.
+
+    def _blocks(self, opened: Any, part: slice) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+        """Decode the row group that begins at ``part`` batch by batch."""
+        group, start = int(np.searchsorted(self._ends, part.start, side="right")), part.start
+        for batch in opened.iter_batches(
+            self._batch, row_groups=[group], columns=self.columns, use_threads=False
+        ):
+            block = np.empty((self.d, batch.num_rows), self._dtype).T
+            fill_columns(block, batch.columns, self.columns, self.path, start)
+            yield slice(start, start + batch.num_rows), block
+            start += batch.num_rows
+
+    def whole(self) -> npt.NDArray[Any]:
+        """Return all rows as one array."""
+        return self._gather(np.arange(self.n))
+
+    def take(self, indices: Indices) -> Any:
+        """Return the rows x_i of these indices, from the row groups that hold them."""
+        return self._gather(indices).astype(np.float64, copy=False)
+
+    def _gather(self, indices: Indices) -> npt.NDArray[Any]:
+        self._check()
+        found, file = np.empty((indices.size, self.d), self._dtype), self._open()
+        for part in self.parts():
+            if np.searchsorted(indices, part.start) == np.searchsorted(indices, part.stop):
+                continue
+            for rows, block in self._blocks(file, part):
+                mine = slice(*np.searchsorted(indices, [rows.start, rows.stop]).tolist())
+                found[mine] = block[indices[mine] - rows.start]
+        return found
+
+
+def fill_columns(
+    block: npt.NDArray[Any], columns: Sequence[Any], names: Sequence[str], path: Path, first_row: int = 0
+) -> None:
+    """Write Arrow columns into the columns of ``block``, which must all be numbers without missing values."""
+    from pyarrow import types
+
+    for j, (name, column) in enumerate(zip(names, columns, strict=True)):
+        if column.null_count:
+            row = first_row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            raise bad_cell(f"{path}, row {row}", name, None)
+        if types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        kind = column.type
+        numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
+        if not any(is_kind(kind) for is_kind in numeric):
+            raise ValueError(
+                f"{path}, column {name!r}: expected numbers, got {kind}. Encode the"
+                " column as numbers or leave it out of the file."
+            )
+        with np.errstate(over="ignore"):
+            block[:, j] = column.to_numpy(zero_copy_only=False)
+
+
+def open_parquet(path: Path) -> Any:
+    """Return the open `pyarrow.parquet.ParquetFile`."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(f"Reading {path} needs pyarrow: pip install 'prgd[report]'.") from error
+    try:
+        return pyarrow.parquet.ParquetFile(path)
+    except Exception as error:  # pyarrow raises errors of its own that share no base class.
+        raise ValueError(
+            f"{path}: expected a whole Parquet file, got an error ({error}). Fetch it again."
+        ) from error
