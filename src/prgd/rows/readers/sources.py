@@ -159,7 +159,8 @@ class FileSource(Source):
         if now != self._facts:
             raise RowsLostError(
                 f"{self.path}: changed since the rows were opened ({self._facts[0]} bytes then,"
-                f" {now[0]} now). Open it again, and start anew: a run over two versions of a file means nothing."
+                f" {now[0]} now). Open it again, and start anew: a run over two versions of a file means"
+                " nothing."
             )
 
 
