@@ -149,30 +149,23 @@ def parse_blocks(options: Options, append: Callable[[Block], None]) -> tuple[int
 
 def _line_blocks(options: Options) -> Iterator[tuple[int, bytes]]:
     """Yield the number of a first line and whole lines of about ``block_bytes`` from there on."""
-    path, first_line, parts, size = options.path, 1, list[bytes](), 0
+    path, first_line, lines, size = options.path, 1, list[bytes](), 0
     with open_stream(path) as stream:
-        while True:
-            try:
-                # read1 returns each decompressed piece, so the text before a break in the stream is not lost.
-                piece = stream.read1(options.block_bytes)
-            except BROKEN_STREAM as error:
-                if path.suffix.lower() not in COMPRESSED:
-                    raise
-                last = first_line - 1 + sum(part.count(b"\n") for part in parts)
-                raise ValueError(
-                    f"{path}: expected a whole {path.suffix} stream, got one that breaks after line"
-                    f" {last} ({error}). Fetch or compress the file again."
-                ) from error
-            parts.append(piece)
-            size += len(piece)
-            if not piece:
-                break
-            if size >= options.block_bytes and b"\n" in piece:
-                text, _, rest = b"".join(parts).rpartition(b"\n")
-                yield first_line, text
-                first_line += text.count(b"\n") + 1
-                parts, size = [rest], len(rest)
-    yield first_line, b"".join(parts)
+        try:
+            for line in stream:
+                lines.append(line)
+                size += len(line)
+                if size >= options.block_bytes:
+                    yield first_line, b"".join(lines)
+                    first_line, lines, size = first_line + len(lines), [], 0
+        except BROKEN_STREAM as error:
+            if path.suffix.lower() not in COMPRESSED:
+                raise
+            raise ValueError(
+                f"{path}: expected a whole {path.suffix} stream, got one that breaks after line"
+                f" {first_line - 1 + len(lines)} ({error}). Fetch or compress the file again."
+            ) from error
+    yield first_line, b"".join(lines)
 
 
 def _parse_block(text: bytes, first_line: int, options: Options) -> Block:
