@@ -32,12 +32,16 @@ def option(panel: str | None, help: str, *names: str, default: str | None = None
     return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
 
 
+def argument(metavar: str, help: str) -> Any:
+    """Return a required argument."""
+    return typer.Argument(metavar=metavar, show_default=False, help=help)
+
+
 Data = Annotated[
     str,
-    typer.Argument(
-        metavar="DATA",
-        show_default=False,
-        help="A file (LIBSVM, CSV, NPZ or Parquet, by its ending) or a built-in set: toy:MARGIN, "
+    argument(
+        "DATA",
+        "A file (LIBSVM, CSV, NPZ or Parquet, by its ending) or a built-in set: toy:MARGIN, "
         "synthetic-one:SEED, synthetic-two:SEED, digits:A,B, digits:A,B,ROWS or cancer.",
     ),
 ]

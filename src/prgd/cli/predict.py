@@ -8,26 +8,18 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from prgd.cli import common
-from prgd.cli.common import OUTPUT, option
+from prgd.cli.common import OUTPUT, argument, option
 from prgd.cli.data import built_in, data_file, label_column
 from prgd.datasets.files import load_features
 from prgd.files import atomic_write
 
 
 def predict_command(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", show_default=False, help="A file that prgd fit --out wrote.")
-    ],
+    model: Annotated[Path, argument("MODEL", "A file that prgd fit --out wrote.")],
     data: Annotated[
         str,
-        typer.Argument(
-            metavar="DATA",
-            show_default=False,
-            help="A file (LIBSVM, CSV, NPZ or Parquet; with or without labels) or a built-in set.",
-        ),
+        argument("DATA", "A file (LIBSVM, CSV, NPZ or Parquet; with or without labels) or a built-in set."),
     ],
     label: common.Label = None,
     out: Annotated[

@@ -82,11 +82,7 @@ def fill_columns(
     from pyarrow import types
 
     for j, (name, column) in enumerate(zip(names, columns, strict=True)):
-        if column.null_count:
-            row = first_row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-            raise bad_cell(f"{path}, row {row}", name, None)
-        if types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
+        column = plain_column(column, name, path, first_row)
         kind = column.type
         numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
         if not any(is_kind(kind) for is_kind in numeric):
@@ -96,6 +92,16 @@ def fill_columns(
             )
         with np.errstate(over="ignore"):
             block[:, j] = column.to_numpy(zero_copy_only=False)
+
+
+def plain_column(column: Any, name: str, path: Path, first_row: int = 0) -> Any:
+    """Return an Arrow column with its dictionary decoded; a missing value is an error."""
+    from pyarrow import types
+
+    if column.null_count:
+        row = first_row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise bad_cell(f"{path}, row {row}", name, None)
+    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
 
 
 def open_parquet(path: Path) -> Any:
