@@ -77,7 +77,9 @@ def open_data(
                 raise ValueError(
                     f"With --out-of-core, --label is for Parquet files only; got {file}. Leave --label out."
                 )
-            rows = prgd.open_rows(file, n_threads=threads, max_memory=memory, label=label or "y")
+            rows = prgd.open_rows(
+                file, n_threads=threads, max_memory=memory, label="y" if label is None else label
+            )
             return file.stem, rows
         dataset = datasets.load(file, label=label_column(label))
     return dataset.name, as_rows(dataset.X, dataset.y, None, threads)
@@ -105,7 +107,7 @@ def open_cluster_data(
     with prgd.open_cluster(
         data,
         client=None if cluster == "local" else cluster,
-        label=label or "y",
+        label="y" if label is None else label,
         n_threads=threads or 1,
         max_memory=memory if out_of_core else None,
         progress=show,

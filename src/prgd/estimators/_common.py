@@ -21,6 +21,9 @@ from prgd._types import Array, Mask
 from prgd.errors import NotSeparableWarning
 from prgd.result import Result, Status
 
+# The certified result, and the coefficients and the intercept that classify: those of the result, or of a
+# fallback if the margin is not positive.
+Fit = tuple[Result, Array, float]
 _FLOATS = (np.float64, np.float32)
 
 
@@ -59,7 +62,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         targets = [1] if classes.size == 2 else list(range(classes.size))
         starts = self._starts(len(targets), X.shape[1])
-        fits: list[tuple[Result, Array, float]] = []
+        fits: list[Fit] = []
         for target, start in zip(targets, starts, strict=True):
             if fits and fits[-1][0].status is Status.INTERRUPTED:
                 raise KeyboardInterrupt  # Some classes have not been begun, and nothing stands for them.
@@ -136,14 +139,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         last = getattr(self, "coef_", None) if self.warm_start else None
         return [None] * count if last is None or last.shape != (count, d) else list(last)
 
-    def _fit_one(
-        self, X: Any, y: Mask, weights: Array | None, start: Array | None
-    ) -> tuple[Result, Array, float]:
-        """Separate the rows in ``y`` from the others.
-
-        Return the certified result, and the coefficients and the intercept that classify: those of the
-        result, or of a fallback if its margin is not positive.
-        """
+    def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
+        """Separate the rows in ``y`` from the others."""
         raise NotImplementedError  # pragma: no cover - both estimators have their own
 
     def _keep(self, results: Sequence[Result]) -> None:

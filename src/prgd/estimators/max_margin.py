@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import MaxAbsScaler
 
 from prgd._types import Array, Mask
-from prgd.estimators._common import LinearClassifier
+from prgd.estimators._common import Fit, LinearClassifier
 from prgd.maxmargin import max_margin
 from prgd.result import Result
 
@@ -106,9 +106,7 @@ class MaxMarginClassifier(LinearClassifier):
     n_threads: int | None = None
     verbose: int = 0
 
-    def _fit_one(
-        self, X: Any, y: Mask, weights: Array | None, start: Array | None
-    ) -> tuple[Result, Array, float]:
+    def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
         result = max_margin(
             X,
             y,

@@ -14,7 +14,7 @@ from prgd._types import Array, Mask
 from prgd.algorithms import GD, PRGD
 from prgd.certificate import Certificate, DualWeights
 from prgd.checks import check_integer
-from prgd.estimators._common import LinearClassifier
+from prgd.estimators._common import Fit, LinearClassifier
 from prgd.loop import run
 from prgd.norms import norm, rescale
 from prgd.problem import Problem
@@ -131,9 +131,7 @@ class PRGDClassifier(LinearClassifier):
         # If PRGD did not run, the result is that of the warm-up, whose last norm is R_0.
         self.R_0_ = np.array([result.state.get("R_0", norm(result.w)) for result in results])
 
-    def _fit_one(
-        self, X: Any, y: Mask, weights: Array | None, start: Array | None
-    ) -> tuple[Result, Array, float]:
+    def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
         method = PRGD(R=as_radius(self.radius), T=as_times(self.phases), eta=float(self.eta))
         steps, max_iter = index(self.warmup_steps), index(self.max_iter)
         check_integer("warmup_steps", steps, minimum=1)
@@ -165,7 +163,7 @@ class PRGDClassifier(LinearClassifier):
             return run(problem, method, w0, stop=stop, record=None, progress=bool(self.verbose))
 
 
-def _best(problem: Problem, runs: list[Result]) -> tuple[Result, Array, float]:
+def _best(problem: Problem, runs: list[Result]) -> Fit:
     """Return the last run with the best bounds of all, and the iterate of largest margin or smallest loss."""
     certificate = reduce(Certificate.best, (result.certificate for result in runs))
     p = problem.dual_weights(cast(Array, certificate.w_upper))

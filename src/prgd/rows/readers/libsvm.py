@@ -228,8 +228,7 @@ def _write_cache(folder: Path, options: Options, identity: dict[str, Any]) -> No
         while (part := np.fromfile(source, dtype=np.int64, count=_COPY_COUNT)).size:
             add_indices(part - first_index)
     raw_path.unlink()
-    sizes = {name: (folder / f"{name}.npy").stat().st_size for name in _ARRAYS}
-    meta = {**identity, "n_columns": n_features, "bytes": sizes}
+    meta = {**identity, "n_columns": n_features, "bytes": _sizes(folder)}
     (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 
@@ -237,17 +236,20 @@ def _open_cache(folder: Path) -> CachedCSR | None:
     """Return the mapped cache, or None if there is none that is whole."""
     try:
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-        sizes = {name: (folder / f"{name}.npy").stat().st_size for name in _ARRAYS}
         maps: dict[str, Any] = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
         cached = CachedCSR(**maps, n_features=int(meta["n_columns"]))
         is_whole = (
-            sizes == meta["bytes"]
+            _sizes(folder) == meta["bytes"]
             and cached.indptr.size == cached.y.size + 1
             and cached.indptr[-1] == cached.data.size == cached.indices.size
         )
     except Exception:  # Whatever is wrong with a cache, the text can be parsed again.
         return None
     return cached if is_whole else None
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    return {name: (folder / f"{name}.npy").stat().st_size for name in _ARRAYS}
 
 
 def _publish(made: Path, folder: Path) -> CachedCSR:
