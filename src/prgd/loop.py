@@ -32,7 +32,7 @@ def run(
     stop: Stop | int,
     record: int | Collection[int] | None = 1,
     observe: Observer | None = None,
-    progress: bool = False,
+    progress: bool | str = False,
     resume: Result | None = None,
 ) -> Result:
     """Run an algorithm until a rule says stop, certifying the margin at every step.
@@ -50,8 +50,8 @@ def run(
         is always kept. Certificate, stopping rules and observer see every step.
     observe : callable, optional
         Called as ``observe(state, record, certificate)`` at every step, the start included.
-    progress : bool
-        Show a live line with both bounds (on a terminal only).
+    progress : bool or str
+        Show a live line with both bounds (on a terminal only); text is the label of the line.
     resume : Result, optional
         Go on from there instead of from ``w0``; the iterates are bit-identical to those of a run
         that was not interrupted.

@@ -58,11 +58,15 @@ def gap_figure(history: History, title: str) -> Figure:
     lines = [part for line in title.splitlines() for part in textwrap.wrap(line, 110)]
     figure.suptitle("\n".join(lines[:3]) + " ..." * (len(lines) > 3), fontsize=10)
     left, right = figure.subplots(1, 2, sharex=True)
-    kept = _kept(history)
-    _draw_bounds(left, history, kept)
-    _draw_gap(right, history, kept)
+    is_log = bool(np.isnan(history["R_k"]).all()) and len(history) > FEW
+    kept = _kept(len(history), int(is_log and history.rows[0].t == 0))
+    # w = 0 has margin NaN, which fmax ignores as soon as another iterate has a margin.
+    lower = np.fmax.accumulate(history["margin"])[kept]
+    t, upper = history["t"][kept], np.fmin.accumulate(history["upper_bound"])[kept]
+    _draw_bounds(left, t, lower, upper)
+    _draw_gap(right, t, history["gap"][kept], upper)
     for axes in (left, right):
-        _draw_steps(axes, history)
+        _draw_steps(axes, history, is_log)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return figure
 
@@ -72,31 +76,20 @@ def save_gap_png(history: History, path: str | Path, title: str) -> None:
     gap_figure(history, title).savefig(path, dpi=150, format="png")
 
 
-def _is_log(history: History) -> bool:
-    return bool(np.isnan(history["R_k"]).all()) and len(history) > FEW
+def _kept(n: int, first: int) -> Any:
+    """Return which of n rows are drawn, since millions of points have no place: many early ones, some late.
 
-
-def _kept(history: History) -> Any:
-    """Return the rows to draw: t = 0 has no place on a logarithmic axis, and millions of points none."""
-    last, first = len(history) - 1, int(_is_log(history) and history.rows[0].t == 0)
-    even = np.linspace(first, last, MAX_POINTS // 2)
-    return np.unique(
-        np.concatenate([even, np.geomspace(first + 1, last + 1, MAX_POINTS // 2) - 1]).astype(int)
-    )
-
-
-def _best_upper(history: History) -> Array:
-    return np.fmin.accumulate(history["upper_bound"])
+    ``first`` is 1 if the first row has t = 0, which has no place on a logarithmic axis.
+    """
+    even, early = np.linspace(first, n - 1, MAX_POINTS // 2), np.geomspace(first + 1, n, MAX_POINTS // 2) - 1
+    return np.unique(np.concatenate([even, early]).astype(int))
 
 
 def _line(axes: Any, t: Array, y: Array, **style: Any) -> None:
     axes.step(t, y, where="post", marker="o" if len(t) <= FEW else None, markersize=4, **style)
 
 
-def _draw_bounds(axes: Any, history: History, kept: Any) -> None:
-    t = history["t"][kept]
-    # w = 0 has margin NaN, which fmax ignores as soon as another iterate has a margin.
-    lower, upper = np.fmax.accumulate(history["margin"])[kept], _best_upper(history)[kept]
+def _draw_bounds(axes: Any, t: Array, lower: Array, upper: Array) -> None:
     _line(axes, t, upper, color=VERMILLION, label="upper bound (smallest so far)")
     _line(axes, t, lower, color=BLUE, label="margin of w (largest so far)")
     axes.fill_between(t, lower, upper, step="post", color=GREY, alpha=0.12, linewidth=0)
@@ -106,8 +99,7 @@ def _draw_bounds(axes: Any, history: History, kept: Any) -> None:
     axes.set_ylabel("margin, in the units of the data")
 
 
-def _draw_gap(axes: Any, history: History, kept: Any) -> None:
-    t, gap = history["t"][kept], history["gap"][kept]
+def _draw_gap(axes: Any, t: Array, gap: Array, upper: Array) -> None:
     separated = gap < 1.0  # A gap below 1 means that some w so far has a positive margin.
     if separated.any():
         y, top = np.where(separated, np.maximum(gap, ROUNDING), np.nan), 1.0
@@ -118,7 +110,6 @@ def _draw_gap(axes: Any, history: History, kept: Any) -> None:
             note = f"first w that separates the data: t = {t[np.argmax(separated)]:,.0f}"
             axes.text(0.02, 0.06, note, transform=axes.transAxes, color=GREY, fontsize=9)
     else:
-        upper = _best_upper(history)[kept]
         y, top = np.maximum(upper, ROUNDING * upper.max()), upper.max()
         _line(axes, t, y, color=VERMILLION)
         axes.set_title("Upper bound alone: no w separates the data so far", fontsize=10)
@@ -129,23 +120,16 @@ def _draw_gap(axes: Any, history: History, kept: Any) -> None:
         axes.set_ylim(10.0**bottom, 10.0 ** math.ceil(math.log10(top)))
 
 
-def _draw_steps(axes: Any, history: History) -> None:
+def _draw_steps(axes: Any, history: History, is_log: bool) -> None:
     axes.set_xlabel("step t")
     axes.spines[["top", "right"]].set_visible(False)
     first, last = history.rows[0].t, history.rows[-1].t
-    if _is_log(history):
+    if is_log:
         axes.set_xscale("log")
     elif last - first <= FEW // 2:  # On so short an axis matplotlib would put ticks between integers.
         axes.set_xticks(range(first, last + 1))
     marks = history["t"][1:][np.diff(history["phase"]) > 0]
     if 0 < marks.size <= MAX_MARKS:
-        axes.plot(
-            marks,
-            np.full(marks.size, 0.02),
-            "|",
-            color=GREY,
-            markersize=6,
-            markeredgewidth=0.6,
-            transform=axes.get_xaxis_transform(),
-            label="rescaling to R_k",
-        )
+        style = {"color": GREY, "markersize": 6, "markeredgewidth": 0.6, "label": "rescaling to R_k"}
+        height = np.full(marks.size, 0.02)  # in units of the axes, while t is in units of the data
+        axes.plot(marks, height, "|", transform=axes.get_xaxis_transform(), **style)

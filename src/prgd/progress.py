@@ -11,8 +11,11 @@ from prgd.certificate import Certificate
 
 
 @contextmanager
-def progress_line(progress: bool, label: str = "prgd") -> Iterator[Callable[[int, Certificate], None]]:
-    """Yield a function of the step and the certificate that draws the line, at most ten times a second."""
+def progress_line(progress: bool | str) -> Iterator[Callable[[int, Certificate], None]]:
+    """Yield a function of the step and the certificate that draws the line, at most ten times a second.
+
+    ``progress`` is the label of the line; True stands for "prgd", and False for no line.
+    """
     if not progress or not sys.stderr.isatty():
         yield lambda t, certificate: None
     else:
@@ -20,6 +23,7 @@ def progress_line(progress: bool, label: str = "prgd") -> Iterator[Callable[[int
         from rich.live import Live
         from rich.text import Text
 
+        label = progress if isinstance(progress, str) else "prgd"
         with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
             last = 0.0
 

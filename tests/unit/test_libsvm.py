@@ -192,7 +192,7 @@ def test_corrupt_gzip_content(tmp_path):
 
 def test_failing_disk_is_not_called_a_broken_stream(tmp_path, monkeypatch):
     class Failing(io.BytesIO):
-        def read1(self, size=-1):
+        def __next__(self):
             raise OSError("disk on fire")
 
     monkeypatch.setattr(libsvm_text, "open_stream", lambda path: Failing())

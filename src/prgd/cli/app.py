@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Annotated, Any
 
@@ -65,14 +66,8 @@ def root(
         typer.echo(context.get_help())
 
 
-def _add_commands() -> None:
-    """Add the command of each file in this folder; a file without ``<stem>_command`` helps the others."""
-    import prgd.cli as folder
-
-    for stem in (module.name for module in iter_modules(folder.__path__)):
-        command = None if stem == "app" else import_module(f"prgd.cli.{stem}")
-        if hasattr(command, f"{stem}_command"):
-            app.command(stem.replace("_", "-"))(getattr(command, f"{stem}_command"))
-
-
-_add_commands()
+# A file without ``<stem>_command``, such as this one, helps the others.
+for stem in (found.name for found in iter_modules([str(Path(__file__).parent)])):
+    module = import_module(f"prgd.cli.{stem}")
+    if hasattr(module, f"{stem}_command"):
+        app.command(stem.replace("_", "-"))(getattr(module, f"{stem}_command"))

@@ -37,6 +37,11 @@ def option(panel: str | None, help: str, *names: str, default: str | None = None
     return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
 
 
+def argument(metavar: str, help: str) -> Any:
+    """Return a required argument."""
+    return typer.Argument(metavar=metavar, show_default=False, help=help)
+
+
 def with_options(added: Sequence[options.Option]) -> Callable[[Command], Command]:
     """Return a decorator that puts the options of dataclasses in the place of a command's ``**keywords``."""
 
@@ -64,10 +69,9 @@ def _parameter(o: options.Option) -> Parameter:
 
 Data = Annotated[
     str,
-    typer.Argument(
-        metavar="DATA",
-        show_default=False,
-        help="A file (LIBSVM, CSV, NPZ or Parquet, by its ending) or a built-in set: toy:MARGIN, "
+    argument(
+        "DATA",
+        "A file (LIBSVM, CSV, NPZ or Parquet, by its ending) or a built-in set: toy:MARGIN, "
         "synthetic-one:SEED, synthetic-two:SEED, digits:A,B, digits:A,B,ROWS or cancer.",
     ),
 ]

@@ -77,8 +77,10 @@ def open_data(
                 raise ValueError(
                     f"With --out-of-core, --label is for Parquet files only; got {file}. Leave --label out."
                 )
-            options: dict[str, Any] = {} if label is None else {"label": label}
-            return file.stem, prgd.open_rows(file, n_threads=threads, max_memory=memory, **options)
+            rows = prgd.open_rows(
+                file, n_threads=threads, max_memory=memory, label="y" if label is None else label
+            )
+            return file.stem, rows
         dataset = datasets.load(file, label=label_column(label))
     return dataset.name, as_rows(dataset.X, dataset.y, None, threads)
 
@@ -96,19 +98,20 @@ def open_cluster_data(
     """Yield the name and the rows of files on a cluster; the address of its dashboard is printed."""
     built_in(data, cluster=cluster)
     memory = _memory(out_of_core, max_memory)
-    options: dict[str, Any] = {} if label is None else {"label": label}
-    if out_of_core:
-        options["max_memory"] = memory
 
     def show(loaded: int, total: int) -> None:
         if not quiet and sys.stderr.isatty():
             end = "\n" if loaded == total else ""
             print(f"\rloaded {loaded:,} of {total:,} partitions", end=end, file=sys.stderr, flush=True)
 
-    rows = prgd.open_cluster(
-        data, client=None if cluster == "local" else cluster, n_threads=threads or 1, progress=show, **options
-    )
-    with rows:
+    with prgd.open_cluster(
+        data,
+        client=None if cluster == "local" else cluster,
+        label="y" if label is None else label,
+        n_threads=threads or 1,
+        max_memory=memory if out_of_core else None,
+        progress=show,
+    ) as rows:
         if not quiet:
             say(f"dashboard: {rows.dashboard}")
         yield Path(data).name, rows

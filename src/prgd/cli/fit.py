@@ -92,7 +92,7 @@ def _fit(
 ) -> Result:
     """Fit with a progress line; if rows are lost on the way, keep the last w beside ``out``."""
     best = Certificate()
-    with progress_line(not quiet and sys.stdout.isatty(), "fit") as show:
+    with progress_line(not quiet and sys.stdout.isatty() and "fit") as show:
 
         def callback(entry: Round) -> None:
             nonlocal best

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import csv
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Annotated, Any
-
-import typer
+from typing import Annotated, Any
 
 from prgd.cli import common
-from prgd.cli.common import OUTPUT, option
+from prgd.cli.common import OUTPUT, argument, option
 from prgd.cli.data import built_in, data_file, label_column
 from prgd.datasets.files import load_features
 from prgd.files import atomic_write
 
 
 def predict_command(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", show_default=False, help="A file that prgd fit --out wrote.")
-    ],
+    model: Annotated[Path, argument("MODEL", "A file that prgd fit --out wrote.")],
     data: Annotated[
         str,
-        typer.Argument(
-            metavar="DATA",
-            show_default=False,
-            help="A file (LIBSVM, CSV, NPZ or Parquet; with or without labels) or a built-in set.",
-        ),
+        argument("DATA", "A file (LIBSVM, CSV, NPZ or Parquet; with or without labels) or a built-in set."),
     ],
     label: common.Label = None,
     out: Annotated[
@@ -52,20 +45,15 @@ def predict_command(
         found = (X @ fitted.coef + fitted.intercept).tolist()
         classes = common.class_names(fitted)
         predictions = [classes[score > 0.0] for score in found]
-
-        def write(file: IO[str]) -> None:
+        with nullcontext(sys.stdout) if out is None else atomic_write(out, "w") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["prediction", "score"] if scores else ["prediction"])
             writer.writerows(zip(*((predictions, found) if scores else (predictions,)), strict=True))
-
         accuracy = [] if y is None else [("accuracy", _accuracy(classes, predictions, y))]
         if out is None:
-            write(sys.stdout)
             for name, value in accuracy:
                 common.say(f"{name}: {value}")
         else:
-            with atomic_write(out, "w") as file:
-                write(file)
             counts = ", ".join(f"{c}: {predictions.count(c):,}" for c in classes)
             rows = [("rows", f"{len(predictions):,}"), ("predictions", counts)]
             common.print_table([*rows, *accuracy, ("file", str(out))])

@@ -5,21 +5,18 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
 import prgd
-from prgd.certificate import Certificate
 from prgd.checks import check_writable
 from prgd.cli import common
 from prgd.cli.algorithm_options import Given, algorithm_options, build_algorithm, given_options
 from prgd.cli.common import DATA, METHOD, OUTPUT, STOP, option
 from prgd.cli.data import open_data
 from prgd.problem import Problem
-from prgd.progress import progress_line
 from prgd.result import Result, Status
 from prgd.stopping import Stop, any_of
 
@@ -70,13 +67,6 @@ Out = Annotated[
 Record = Annotated[int, option(OUTPUT, "Keep every N-th step in the history.", min=1, metavar="N")]
 
 
-class FirstRun(NamedTuple):
-    """The algorithm of a warm-up, and its number of steps."""
-
-    algorithm: Any
-    steps: int
-
-
 @common.with_options(algorithm_options())
 def run_command(
     data: common.Data,
@@ -106,19 +96,24 @@ def run_command(
     with common.one_line_errors(debug):
         given = given_options(settings, every)
         method = build_algorithm(algorithm, given)
-        first = None if warmup is None else _parse_warmup(warmup, given)
+        first, first_steps = (None, 0) if warmup is None else _parse_warmup(warmup, given)
         stop = any_of(steps) if gap is None else any_of(prgd.Gap(gap), steps)
         if out is not None:
             check_writable(out)
         earlier = None if resume is None else _load_result(resume, first, steps)
         name, rows = open_data(data, label, out_of_core, max_memory, threads)
         problem = Problem(rows, loss=loss, fit_intercept=intercept, scale=scale)
-        go = partial(_run, problem, record, not quiet and sys.stdout.isatty())
+        is_shown = not quiet and sys.stdout.isatty()
+
+        def go(name: str, method: Any, stop: Stop, **start: Any) -> Result:
+            """Run one algorithm; ``start`` has ``w0`` or ``resume``."""
+            return prgd.run(problem, method, stop=stop, record=record, progress=is_shown and name, **start)
+
         started = time.perf_counter()
         if first is None:
             warm, result = None, go(algorithm, method, stop, resume=earlier)
         else:
-            warm = result = go("warm-up", first.algorithm, any_of(first.steps), resume=earlier)
+            warm = result = go("warm-up", first, any_of(first_steps), resume=earlier)
             if warm.status is Status.DIVERGED:
                 raise ValueError(
                     f"The warm-up {warm.algorithm} left the floating range after step {warm.t}. "
@@ -139,28 +134,16 @@ def run_command(
             raise typer.Exit(common.INTERRUPTED)
 
 
-def _run(
-    problem: Problem, record: int, is_shown: bool, label: str, method: Any, stop: Stop, **start: Any
-) -> Result:
-    """Run one algorithm with a progress line; ``start`` has ``w0`` or ``resume``."""
-    with progress_line(is_shown, label) as show:
-
-        def observe(state: Any, now: Any, certificate: Certificate) -> None:
-            show(now.t, certificate)
-
-        return prgd.run(problem, method, stop=stop, record=record, observe=observe, **start)
-
-
-def _parse_warmup(text: str, given: Mapping[str, Given]) -> FirstRun:
+def _parse_warmup(text: str, given: Mapping[str, Given]) -> tuple[Any, int]:
     """Return the algorithm of ``--warmup``, which takes the step size that was given, and its steps."""
     name, _, steps = text.partition(":")
     if not steps.isdecimal() or int(steps) < 1:
         raise ValueError(f"--warmup expects NAME:STEPS, e.g. gd:1000; got {text!r}.")
     eta = {field: option for field, option in given.items() if field == "eta"}
-    return FirstRun(build_algorithm(name, eta), int(steps))
+    return build_algorithm(name, eta), int(steps)
 
 
-def _load_result(file: Path, first: FirstRun | None, steps: int) -> Result:
+def _load_result(file: Path, first: Any, steps: int) -> Result:
     """Load the result of ``--resume``: of the warm-up if one is asked for, else of the run."""
     if not file.is_file():
         raise FileNotFoundError(f"--resume expects the result.npz of an earlier run; found no file {file}.")
@@ -168,9 +151,9 @@ def _load_result(file: Path, first: FirstRun | None, steps: int) -> Result:
     if first is None:
         if result.t >= steps:
             raise ValueError(f"{file} has taken {result.t:,} steps already: give --steps above that.")
-    elif result.algorithm != repr(first.algorithm):
+    elif result.algorithm != repr(first):
         raise ValueError(
-            f"{file} holds a run of {result.algorithm}, not of the warm-up {first.algorithm!r}. "
+            f"{file} holds a run of {result.algorithm}, not of the warm-up {first!r}. "
             "If the warm-up is done, leave --warmup out."
         )
     return result

@@ -13,15 +13,7 @@ from typing import Any
 import numpy as np
 
 from prgd.checks import bad_cell
-from prgd.datasets._cells import (
-    LABEL_NAMES,
-    Label,
-    Labels,
-    Wanted,
-    as_floats,
-    check_finite,
-    label_column,
-)
+from prgd.datasets._cells import LABEL_NAMES, Label, Labels, Wanted, as_floats, check_finite, label_column
 from prgd.rows.readers.libsvm_text import BROKEN_STREAM, open_stream
 
 Records = Iterator[tuple[int, list[str]]]  # The line number and the cells of each row.

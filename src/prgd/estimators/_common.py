@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,18 +21,18 @@ from prgd._types import Array, Mask
 from prgd.errors import NotSeparableWarning
 from prgd.result import Result, Status
 
+# The certified result, and the coefficients and the intercept that classify: those of the result, or of a
+# fallback if the margin is not positive.
+Fit = tuple[Result, Array, float]
 _FLOATS = (np.float64, np.float32)
 
 
-class Hyperplane(NamedTuple):
-    """What classifies: the certified hyperplane of a result, or a fallback if the margin is not positive."""
-
-    coef: Array
-    intercept: float
-
-
 class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """One hyperplane for two classes, one for each class against the rest for more."""
+    """One hyperplane for two classes, one for each class against the rest for more.
+
+    Subclasses are dataclasses, since the ``__init__`` of a scikit-learn estimator stores its parameters as
+    they are and does nothing else.
+    """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearClassifier:
         """Fit the classifier.
@@ -61,17 +62,13 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         targets = [1] if classes.size == 2 else list(range(classes.size))
         starts = self._starts(len(targets), X.shape[1])
-        results: list[Result] = []
-        planes: list[Hyperplane] = []
+        fits: list[Fit] = []
         for target, start in zip(targets, starts, strict=True):
-            if results and results[-1].status is Status.INTERRUPTED:
+            if fits and fits[-1][0].status is Status.INTERRUPTED:
                 raise KeyboardInterrupt  # Some classes have not been begun, and nothing stands for them.
-            result, plane = self._fit_one(X, codes == target, weights, start)
-            results.append(result)
-            planes.append(plane)
-        self.classes_ = classes
-        self.coef_ = np.vstack([plane.coef for plane in planes])
-        self.intercept_ = np.array([plane.intercept for plane in planes])
+            fits.append(self._fit_one(X, codes == target, weights, start))
+        results, coefs, intercepts = zip(*fits, strict=True)
+        self.classes_, self.coef_, self.intercept_ = classes, np.vstack(coefs), np.array(intercepts)
         self.margin_ = np.array([result.margin for result in results])
         self.margin_upper_bound_ = np.array([result.upper_bound for result in results])
         self.gap_ = np.where(self.margin_ > 0.0, [result.gap for result in results], math.inf)
@@ -142,13 +139,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         last = getattr(self, "coef_", None) if self.warm_start else None
         return [None] * count if last is None or last.shape != (count, d) else list(last)
 
-    def _fit_one(
-        self, X: Any, y: Mask, weights: Array | None, start: Array | None
-    ) -> tuple[Result, Hyperplane]:
-        """Separate the rows in ``y`` from the others; return the certified result and what classifies."""
+    def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
+        """Separate the rows in ``y`` from the others."""
         raise NotImplementedError  # pragma: no cover - both estimators have their own
 
-    def _keep(self, results: list[Result]) -> None:
+    def _keep(self, results: Sequence[Result]) -> None:
         """Set ``n_iter_`` and the attributes that only one of the estimators has."""
         raise NotImplementedError  # pragma: no cover - both estimators have their own
 

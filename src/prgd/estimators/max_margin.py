@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import index
 from typing import Any
 
@@ -13,11 +15,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import MaxAbsScaler
 
 from prgd._types import Array, Mask
-from prgd.estimators._common import Hyperplane, LinearClassifier
+from prgd.estimators._common import Fit, LinearClassifier
 from prgd.maxmargin import max_margin
 from prgd.result import Result
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MaxMarginClassifier(LinearClassifier):
     r"""The linear classifier of largest margin, with a certified gap (`prgd.max_margin`).
 
@@ -94,30 +97,16 @@ class MaxMarginClassifier(LinearClassifier):
 
     _fallback = "A logistic regression is the classifier instead."
 
-    def __init__(
-        self,
-        *,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_passes: int = 1000,
-        polish: bool = True,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        n_threads: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_passes = max_passes
-        self.polish = polish
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.n_threads = n_threads
-        self.verbose = verbose
+    fit_intercept: bool = True
+    tol: float = 1e-6
+    max_passes: int = 1000
+    polish: bool = True
+    class_weight: Any = None
+    warm_start: bool = False
+    n_threads: int | None = None
+    verbose: int = 0
 
-    def _fit_one(
-        self, X: Any, y: Mask, weights: Array | None, start: Array | None
-    ) -> tuple[Result, Hyperplane]:
+    def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
         result = max_margin(
             X,
             y,
@@ -130,14 +119,14 @@ class MaxMarginClassifier(LinearClassifier):
             w0=start,
         )
         if result.margin > 0.0:
-            return result, Hyperplane(result.coef, result.intercept)
-        return result, _logistic_regression(X, y, weights, self.fit_intercept)
+            return result, result.coef, result.intercept
+        return result, *_logistic_regression(X, y, weights, self.fit_intercept)
 
-    def _keep(self, results: list[Result]) -> None:
+    def _keep(self, results: Sequence[Result]) -> None:
         self.n_iter_ = np.array([math.ceil(result.passes) for result in results])
 
 
-def _logistic_regression(X: Any, y: Mask, weights: Array | None, fit_intercept: bool) -> Hyperplane:
+def _logistic_regression(X: Any, y: Mask, weights: Array | None, fit_intercept: bool) -> tuple[Array, float]:
     """Return the hyperplane of the fallback in the units of X; its columns are scaled for the fit."""
     scaler = MaxAbsScaler()
     model = LogisticRegression(C=10.0, fit_intercept=fit_intercept, max_iter=1000)
@@ -146,4 +135,4 @@ def _logistic_regression(X: Any, y: Mask, weights: Array | None, fit_intercept: 
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(scaler.fit_transform(X), y, weights)
     coef = np.asarray(model.coef_[0] / scaler.scale_, dtype=np.float64)
-    return Hyperplane(coef, float(model.intercept_[0]) if fit_intercept else 0.0)
+    return coef, float(model.intercept_[0]) if fit_intercept else 0.0

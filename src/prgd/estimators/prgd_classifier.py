@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import index
 from typing import Any, cast
@@ -13,7 +14,7 @@ from prgd._types import Array, Mask
 from prgd.algorithms import GD, PRGD
 from prgd.certificate import Certificate, DualWeights
 from prgd.checks import check_integer
-from prgd.estimators._common import Hyperplane, LinearClassifier
+from prgd.estimators._common import Fit, LinearClassifier
 from prgd.loop import run
 from prgd.norms import norm, rescale
 from prgd.problem import Problem
@@ -22,6 +23,7 @@ from prgd.schedules import Radius, Times, as_radius, as_times
 from prgd.stopping import Gap, Stop, any_of
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PRGDClassifier(LinearClassifier):
     r"""The paper's algorithm as a classifier: a warm-up by gradient descent, then PRGD (Algorithm 1).
 
@@ -104,34 +106,18 @@ class PRGDClassifier(LinearClassifier):
 
     _fallback = "The iterate of smallest loss is the classifier instead."
 
-    def __init__(
-        self,
-        *,
-        radius: str | Radius = "geometric:1.2",
-        phases: str | Times = "every:5",
-        eta: float = 1.0,
-        warmup_steps: int = 1000,
-        max_iter: int = 1000,
-        tol: float = 1e-3,
-        loss: str = "exponential",
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        n_threads: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.radius = radius
-        self.phases = phases
-        self.eta = eta
-        self.warmup_steps = warmup_steps
-        self.max_iter = max_iter
-        self.tol = tol
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.n_threads = n_threads
-        self.verbose = verbose
+    radius: str | Radius = "geometric:1.2"
+    phases: str | Times = "every:5"
+    eta: float = 1.0
+    warmup_steps: int = 1000
+    max_iter: int = 1000
+    tol: float = 1e-3
+    loss: str = "exponential"
+    fit_intercept: bool = True
+    class_weight: Any = None
+    warm_start: bool = False
+    n_threads: int | None = None
+    verbose: int = 0
 
     def _starts(self, count: int, d: int) -> list[Array | None]:
         directions = super()._starts(count, d)
@@ -140,14 +126,12 @@ class PRGDClassifier(LinearClassifier):
             for i, w in enumerate(directions)
         ]
 
-    def _keep(self, results: list[Result]) -> None:
+    def _keep(self, results: Sequence[Result]) -> None:
         self.n_iter_ = np.array([result.t for result in results])
         # If PRGD did not run, the result is that of the warm-up, whose last norm is R_0.
         self.R_0_ = np.array([result.state.get("R_0", norm(result.w)) for result in results])
 
-    def _fit_one(
-        self, X: Any, y: Mask, weights: Array | None, start: Array | None
-    ) -> tuple[Result, Hyperplane]:
+    def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
         method = PRGD(R=as_radius(self.radius), T=as_times(self.phases), eta=float(self.eta))
         steps, max_iter = index(self.warmup_steps), index(self.max_iter)
         check_integer("warmup_steps", steps, minimum=1)
@@ -179,17 +163,17 @@ class PRGDClassifier(LinearClassifier):
             return run(problem, method, w0, stop=stop, record=None, progress=bool(self.verbose))
 
 
-def _best(problem: Problem, runs: list[Result]) -> tuple[Result, Hyperplane]:
+def _best(problem: Problem, runs: list[Result]) -> Fit:
     """Return the last run with the best bounds of all, and the iterate of largest margin or smallest loss."""
     certificate = reduce(Certificate.best, (result.certificate for result in runs))
     p = problem.dual_weights(cast(Array, certificate.w_upper))
     certificate = replace(certificate, dual_weights=DualWeights(np.flatnonzero(p), p[p > 0.0]))
     result = replace(runs[-1], t=sum(result.t for result in runs), certificate=certificate)
     if result.margin > 0.0:
-        return result, Hyperplane(result.coef, result.intercept)
+        return result, result.coef, result.intercept
     # The last row of a history is that of the last iterate, which is all that these runs record.
     last = problem.at(min(runs, key=lambda result: float(result.history["log_loss"][-1])).w)
     if not problem.fit_intercept:
-        return result, Hyperplane(last.w, 0.0)
+        return result, last.w, 0.0
     plus, minus = last.tally.log_sums
-    return result, Hyperplane(last.w, 0.5 * (plus - minus))
+    return result, last.w, 0.5 * (plus - minus)

@@ -23,8 +23,8 @@ from prgd.rows.arrays import ArrayRows, Storage
 from prgd.rows.base import Block, M, Query, Rows, places_within
 from prgd.rows.blocks import stack_blocks
 from prgd.rows.labels import Labels
-from prgd.rows.readers.file_kinds import open_source
-from prgd.rows.readers.sources import CsrSource, Source, block_source
+from prgd.rows.readers.file_kinds import file_kind, open_source
+from prgd.rows.readers.sources import Source, block_source
 from prgd.threads import default_threads, pool
 
 DEFAULT_MEMORY = 2**26
@@ -105,40 +105,39 @@ class ChunkedRows(Rows):
         parts = (part for part in source.parts() if wants(_moved(part, first)))
         at_once = min(source.at_once, self._threads + _READERS)
         summing = Semaphore(self._threads)  # threads beyond these read ahead
-        with source.reading() as load:
-            if at_once == 1:
-                for part in parts:
-                    for rows, storage in load(part):
-                        yield work(_moved(rows, first), storage, self._threads)
-                return
-
-            def one(part: slice) -> list[M]:
-                found = []
+        load = source.reading()
+        if at_once == 1:
+            for part in parts:
                 for rows, storage in load(part):
-                    with summing:
-                        found.append(work(_moved(rows, first), storage, 1))
-                return found
+                    yield work(_moved(rows, first), storage, self._threads)
+            return
 
-            waiting: deque[Future[list[M]]] = deque()
-            try:
-                for part in parts:
-                    waiting.append(pool(at_once, os.getpid()).submit(one, part))
-                    if len(waiting) > 2 * at_once:  # results must not pile up
-                        yield from waiting.popleft().result()
-                while waiting:
+        def one(part: slice) -> list[M]:
+            found = []
+            for rows, storage in load(part):
+                with summing:
+                    found.append(work(_moved(rows, first), storage, 1))
+            return found
+
+        waiting: deque[Future[list[M]]] = deque()
+        try:
+            for part in parts:
+                waiting.append(pool(at_once, os.getpid()).submit(one, part))
+                if len(waiting) > 2 * at_once:  # results must not pile up
                     yield from waiting.popleft().result()
-            finally:
-                for future in waiting:
-                    future.cancel()
-                wait(waiting)  # after an error no thread may read on
+            while waiting:
+                yield from waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+            wait(waiting)  # after an error no thread may read on
 
     def pieces(self) -> Iterator[tuple[int, ArrayRows]]:
         """Yield the first row and the engine of each part; the part before is let go then."""
         for first, source in self._sources:
-            with source.reading() as load:
-                for rows, storage in chain.from_iterable(map(load, source.parts())):
-                    at = _moved(rows, first)
-                    yield at.start, ArrayRows(storage, self.labels.part(at), self._threads)
+            for rows, storage in chain.from_iterable(map(source.reading(), source.parts())):
+                at = _moved(rows, first)
+                yield at.start, ArrayRows(storage, self.labels.part(at), self._threads)
 
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
         """Answer a query by one pass, part by part."""
@@ -214,7 +213,7 @@ def open_rows(
     if y is not None and len(y) != used:
         raise ValueError(f"y must hold one label for each of the {used} rows; got {len(y)}.")
     # The last columns of one LIBSVM file may be empty in another.
-    texts = [source for source in sources if isinstance(source, CsrSource)]
+    texts = [source for p, source in zip(paths, sources, strict=True) if file_kind(p) == "libsvm"]
     for text in texts:
         text.d = max(other.d for other in texts)
     return ChunkedRows.from_sources(sources, sample_weight, n_threads=n_threads)

@@ -26,7 +26,7 @@ from prgd.rows.readers.file_kinds import file_kind, load_npy, open_source
 from prgd.rows.readers.libsvm import parse_libsvm
 from prgd.rows.readers.libsvm_text import CachedCSR
 from prgd.rows.readers.parquet import ParquetSource, open_parquet
-from prgd.rows.readers.sources import ArraySource, CsrSource, Source, block_source
+from prgd.rows.readers.sources import MemorySource, Source, block_source
 
 MAX_LABELS = 50  # labels that a partition reports: more than these are no classes
 
@@ -89,7 +89,7 @@ def load_file(url: str, labels_url: str | None, label: str, max_memory: int | No
             return Loaded(url, None)
         source = open_source(path, label, max_memory or DEFAULT_MEMORY)
         if isinstance(source, ParquetSource) and max_memory is None:
-            return Loaded(url, ArraySource(source.whole(), source.labels))
+            return Loaded(url, MemorySource(source.whole(), source.labels))
         source.labels = source.labels if y is None else y
         return Loaded(url, source)
 
@@ -99,7 +99,7 @@ def _load_text(url: str, path: Path) -> Loaded:
         return Loaded(url, None)
     # Indices stay as they are in the file: whether they count from 0 or 1 is decided over all files.
     text = parse_libsvm(path, zero_based=True)
-    return Loaded(url, CsrSource(text, text.y))
+    return Loaded(url, MemorySource(text, text.y))
 
 
 def _is_local(url: str) -> bool:
@@ -174,14 +174,14 @@ def build(
     source = cast(Source, loaded.source)
     if (text := _text(source)) is not None:
         # The last columns of one text file may be empty in another.
-        source = CsrSource(replace(text, indices=text.indices - first, n_features=d), text.y)
+        source = MemorySource(replace(text, indices=text.indices - first, n_features=d), text.y)
     signs, _ = read_signs(source.labels, source.n, classes)
     return ChunkedRows([source], Labels(signs, loaded.weights, classes), n_threads=n_threads)
 
 
 def _text(source: Source) -> CachedCSR | None:
     """Return the rows of a LIBSVM file as they were parsed, None for another source."""
-    return source.csr if isinstance(source, CsrSource) and isinstance(source.csr, CachedCSR) else None
+    return source.X if isinstance(source, MemorySource) and isinstance(source.X, CachedCSR) else None
 
 
 # The driver calls the functions below on each partition.

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd.rows.arrays import check_shape
+from prgd.rows.dense import as_float
 from prgd.rows.readers.libsvm import cache_libsvm
 from prgd.rows.readers.libsvm_text import COMPRESSED, ENDINGS
 from prgd.rows.readers.parquet import ParquetSource
-from prgd.rows.readers.sources import BLOCK_BYTES, ArraySource, CsrSource, NpySource, Source
+from prgd.rows.readers.sources import BLOCK_BYTES, MemorySource, NpySource, Source, cuts, entry_cuts
 
 
 def open_source(path: Path, label: str, max_memory: int, cache_dir: str | Path | None = None) -> Source:
@@ -56,7 +57,8 @@ def npy_source(path: Path, max_memory: int) -> Source:
     check_shape(X.shape)
     if X.flags.c_contiguous:
         return NpySource(path, X, max_memory)
-    return ArraySource(X, None, max(1, max_memory // (X.shape[1] * X.itemsize)))
+    step = max(1, max_memory // (X.shape[1] * X.itemsize))
+    return MemorySource(as_float(X), parts=cuts(0, len(X), step))
 
 
 def libsvm_source(path: Path, max_memory: int, cache_dir: str | Path | None) -> Source:
@@ -65,4 +67,5 @@ def libsvm_source(path: Path, max_memory: int, cache_dir: str | Path | None) -> 
     entry = csr.data.itemsize + csr.indices.itemsize
     # Each part has a vector of d sums to clear and to merge, so it holds many entries for every column.
     entries = max(1, min(max(BLOCK_BYTES // entry, 16 * csr.n_features), max_memory // entry))
-    return CsrSource(csr, csr.y, entries, max(1, max_memory // (entries * entry)))
+    parts = entry_cuts(csr.indptr, entries)
+    return MemorySource(csr, csr.y, parts, at_once=max(1, max_memory // (entries * entry)))

@@ -14,7 +14,8 @@ import os
 import shutil
 import time
 import uuid
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +77,10 @@ def parse_libsvm(
     """
     options = Options(Path(path).expanduser(), np.dtype(dtype), zero_based, n_features, block_bytes)
     blocks: list[Block] = []
-    outcome = parse_blocks(options, blocks.append)
-    lengths = np.concatenate([block.lengths for block in blocks])
-    indices = np.concatenate([block.indices for block in blocks])
-    return CachedCSR(
-        data=np.concatenate([block.data for block in blocks]),
-        indices=(indices - outcome.first_index).astype(outcome.index_dtype),
-        indptr=np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))),
-        y=np.concatenate([block.y for block in blocks]),
-        n_features=outcome.n_features,
-    )
+    first_index, n_features, index_dtype = parse_blocks(options, blocks.append)
+    data, indices, lengths, y = (np.concatenate(parts) for parts in list(zip(*blocks, strict=True))[:4])
+    indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    return CachedCSR(data, (indices - first_index).astype(index_dtype), indptr, y, n_features)
 
 
 def cache_libsvm(
@@ -179,34 +174,20 @@ def cache_folder(cache_dir: str | os.PathLike[str] | None = None) -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "prgd"
 
 
-class _NpyWriter:
-    """A one-dimensional .npy file that grows by blocks; its header is final when it closes."""
-
-    def __init__(self, path: Path, dtype: npt.DTypeLike) -> None:
-        self.dtype = np.dtype(dtype)
-        self.size = 0
-        self.file = path.open("wb")
-        self._write_header()
-
-    def __enter__(self) -> _NpyWriter:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        with self.file:
-            # NumPy pads headers for growth in place, so the second header is as long as the first.
-            self.file.seek(0)
-            self._write_header()
-            self.file.flush()
-            os.fsync(self.file.fileno())
-
-    def _write_header(self) -> None:
-        descr = np.lib.format.dtype_to_descr(self.dtype)
-        header = {"descr": descr, "fortran_order": False, "shape": (self.size,)}
-        np.lib.format.write_array_header_1_0(self.file, header)
-
-    def append(self, values: npt.NDArray[Any]) -> None:
-        self.file.write(np.ascontiguousarray(values, dtype=self.dtype).data)
-        self.size += values.size
+@contextmanager
+def _npy_writer(path: Path, dtype: npt.DTypeLike) -> Iterator[Callable[[npt.NDArray[Any]], object]]:
+    """Yield a function that appends arrays to a one-dimensional .npy file; the header comes last."""
+    header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (0,)}
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        start = file.tell()
+        yield lambda values: file.write(np.ascontiguousarray(values, dtype=dtype).data)
+        # NumPy pads headers for growth in place, so the second header is as long as the first.
+        header["shape"] = ((file.tell() - start) // np.dtype(dtype).itemsize,)
+        file.seek(0)
+        np.lib.format.write_array_header_1_0(file, header)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _identity(options: Options) -> dict[str, Any]:
@@ -224,28 +205,30 @@ def _identity(options: Options) -> dict[str, Any]:
 
 
 def _write_cache(folder: Path, options: Options, identity: dict[str, Any]) -> None:
-    raw_path = folder / "indices.raw"
-    with ExitStack() as stack:
-        data = stack.enter_context(_NpyWriter(folder / "data.npy", options.dtype))
-        indptr = stack.enter_context(_NpyWriter(folder / "indptr.npy", np.int64))
-        labels = stack.enter_context(_NpyWriter(folder / "y.npy", np.float64))
-        raw = stack.enter_context(raw_path.open("wb"))
-        indptr.append(np.zeros(1, dtype=np.int64))
+    raw_path, n_entries = folder / "indices.raw", 0
+    with (
+        _npy_writer(folder / "data.npy", options.dtype) as add_data,
+        _npy_writer(folder / "indptr.npy", np.int64) as add_indptr,
+        _npy_writer(folder / "y.npy", np.float64) as add_labels,
+        raw_path.open("wb") as raw,
+    ):
+        add_indptr(np.zeros(1))
 
         def append(block: Block) -> None:
-            indptr.append(data.size + np.cumsum(block.lengths))
-            data.append(block.data)
+            nonlocal n_entries
+            add_indptr(n_entries + np.cumsum(block.lengths))
+            n_entries += block.data.size
+            add_data(block.data)
             raw.write(np.ascontiguousarray(block.indices).data)
-            labels.append(block.y)
+            add_labels(block.y)
 
-        outcome = parse_blocks(options, append)
+        first_index, n_features, index_dtype = parse_blocks(options, append)
     # Only the whole file tells whether indices start at 0 or 1 and how wide they are.
-    with raw_path.open("rb") as source, _NpyWriter(folder / "indices.npy", outcome.index_dtype) as indices:
+    with raw_path.open("rb") as source, _npy_writer(folder / "indices.npy", index_dtype) as add_indices:
         while (part := np.fromfile(source, dtype=np.int64, count=_COPY_COUNT)).size:
-            indices.append(part - outcome.first_index)
+            add_indices(part - first_index)
     raw_path.unlink()
-    sizes = {name: (folder / f"{name}.npy").stat().st_size for name in _ARRAYS}
-    meta = {**identity, "n_columns": outcome.n_features, "bytes": sizes}
+    meta = {**identity, "n_columns": n_features, "bytes": _sizes(folder)}
     (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 
@@ -253,19 +236,20 @@ def _open_cache(folder: Path) -> CachedCSR | None:
     """Return the mapped cache, or None if there is none that is whole."""
     try:
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-        sizes = {name: (folder / f"{name}.npy").stat().st_size for name in _ARRAYS}
-        maps: dict[str, Any] = {
-            name: np.lib.format.open_memmap(folder / f"{name}.npy", mode="r") for name in _ARRAYS
-        }
+        maps: dict[str, Any] = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
         cached = CachedCSR(**maps, n_features=int(meta["n_columns"]))
         is_whole = (
-            sizes == meta["bytes"]
+            _sizes(folder) == meta["bytes"]
             and cached.indptr.size == cached.y.size + 1
             and cached.indptr[-1] == cached.data.size == cached.indices.size
         )
     except Exception:  # Whatever is wrong with a cache, the text can be parsed again.
         return None
     return cached if is_whole else None
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    return {name: (folder / f"{name}.npy").stat().st_size for name in _ARRAYS}
 
 
 def _publish(made: Path, folder: Path) -> CachedCSR:

@@ -19,7 +19,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 ZeroBased = bool | Literal["auto"]
-Stream = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile | io.BufferedReader
-N = TypeVar("N", int, float)
 
 ENDINGS = (".svm", ".libsvm", ".svmlight", ".txt")
 COMPRESSED = (".gz", ".bz2", ".xz")  # These may follow the ending of a text file.
@@ -75,11 +73,10 @@ class CachedCSR:
         return csr_array((self.data, self.indices, self.indptr), shape=self.shape)
 
 
-def open_stream(path: Path) -> Stream:
+def open_stream(path: Path) -> Any:
     """Open a file for reading bytes; it is decompressed if its name ends in .gz, .bz2 or .xz."""
     openers: dict[str, Any] = {".gz": gzip.GzipFile, ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
-    stream: Stream = openers.get(path.suffix.lower(), io.open)(path, "rb")
-    return stream
+    return openers.get(path.suffix.lower(), io.open)(path, "rb")
 
 
 @dataclass(frozen=True)
@@ -119,16 +116,11 @@ class Block(NamedTuple):
     highest: int
 
 
-class Outcome(NamedTuple):
-    """What only the whole file tells: the first index, the number of columns, and a type for indices."""
+def parse_blocks(options: Options, append: Callable[[Block], None]) -> tuple[int, int, npt.DTypeLike]:
+    """Hand each block of rows to ``append``, and return what only the whole file tells.
 
-    first_index: int
-    n_features: int
-    index_dtype: npt.DTypeLike
-
-
-def parse_blocks(options: Options, append: Callable[[Block], None]) -> Outcome:
-    """Hand each block of rows to ``append``, and return how their indices are to be read."""
+    These are the first index, 0 or 1, the number of columns, and a type that is wide enough for indices.
+    """
     n_rows, lowest, highest = 0, math.inf, -1
     for first_line, text in _line_blocks(options):
         block = _parse_block(text, first_line, options)
@@ -152,35 +144,28 @@ def parse_blocks(options: Options, append: Callable[[Block], None]) -> Outcome:
             f"{options.path}: expected indices that fit n_features={n_features}, got index"
             f" {highest} counted from {int(one_based)}. Pass n_features={needed} or more, or None."
         )
-    return Outcome(int(one_based), n_features, np.int32 if n_features <= np.iinfo(np.int32).max else np.int64)
+    return int(one_based), n_features, np.int32 if n_features <= np.iinfo(np.int32).max else np.int64
 
 
 def _line_blocks(options: Options) -> Iterator[tuple[int, bytes]]:
     """Yield the number of a first line and whole lines of about ``block_bytes`` from there on."""
-    path, first_line, parts, size = options.path, 1, list[bytes](), 0
+    path, first_line, lines, size = options.path, 1, list[bytes](), 0
     with open_stream(path) as stream:
-        while True:
-            try:
-                # read1 returns each decompressed piece, so the text before a break in the stream is not lost.
-                piece = stream.read1(options.block_bytes)
-            except BROKEN_STREAM as error:
-                if path.suffix.lower() not in COMPRESSED:
-                    raise
-                last = first_line - 1 + sum(part.count(b"\n") for part in parts)
-                raise ValueError(
-                    f"{path}: expected a whole {path.suffix} stream, got one that breaks after line"
-                    f" {last} ({error}). Fetch or compress the file again."
-                ) from error
-            parts.append(piece)
-            size += len(piece)
-            if not piece:
-                break
-            if size >= options.block_bytes and b"\n" in piece:
-                text, _, rest = b"".join(parts).rpartition(b"\n")
-                yield first_line, text
-                first_line += text.count(b"\n") + 1
-                parts, size = [rest], len(rest)
-    yield first_line, b"".join(parts)
+        try:
+            for line in stream:
+                lines.append(line)
+                size += len(line)
+                if size >= options.block_bytes:
+                    yield first_line, b"".join(lines)
+                    first_line, lines, size = first_line + len(lines), [], 0
+        except BROKEN_STREAM as error:
+            if path.suffix.lower() not in COMPRESSED:
+                raise
+            raise ValueError(
+                f"{path}: expected a whole {path.suffix} stream, got one that breaks after line"
+                f" {first_line - 1 + len(lines)} ({error}). Fetch or compress the file again."
+            ) from error
+    yield first_line, b"".join(lines)
 
 
 def _parse_block(text: bytes, first_line: int, options: Options) -> Block:
@@ -218,44 +203,44 @@ def _parse_lines(text: bytes, first_line: int, options: Options) -> Block:
     values, indices, indptr, y = array("d"), array("q"), array("q", [0]), array("d")
     for number, line in enumerate(text.split(b"\n"), first_line):
         tokens = line.split()
-        if not tokens:
-            continue
-        try:
-            y.append(_label(tokens[0]))
-            previous = -1
-            for token in tokens[1:]:
-                if not token.startswith(b"qid:"):
+        previous = -1
+        for k, token in enumerate(tokens):
+            try:
+                if k == 0:
+                    y.append(_label(token))
+                elif not token.startswith(b"qid:"):
                     previous, value = _feature(token, previous, options)
                     indices.append(previous)
                     values.append(value)
-        except _BadTokenError as error:
-            found = error.token.decode(errors="replace")
-            raise ValueError(
-                f"{options.path}, line {number}: expected {error.expected}, got {found!r}. {error.advice}"
-            ) from None
-        indptr.append(len(values))
+            except _BadTokenError as error:
+                found = token.decode(errors="replace")
+                raise ValueError(
+                    f"{options.path}, line {number}: expected {error.expected}, got {found!r}. {error.advice}"
+                ) from None
+        if tokens:
+            indptr.append(len(values))
     return _build_block(np.array(values), np.array(indices), np.array(indptr), np.array(y), options)
 
 
 class _BadTokenError(Exception):
-    def __init__(self, token: bytes, expected: str, advice: str = LINE_FORM) -> None:
-        super().__init__(token, expected, advice)
-        self.token, self.expected, self.advice = token, expected, advice
+    def __init__(self, expected: str, advice: str = LINE_FORM) -> None:
+        super().__init__(expected, advice)
+        self.expected, self.advice = expected, advice
 
 
-def _number(kind: Callable[[bytes], N], text: bytes, token: bytes, expected: str) -> N:
+def _number(kind: Callable[[bytes], Any], text: bytes, expected: str) -> Any:
     try:
         if b"_" not in text:  # Python reads 1_0 as 10.
             return kind(text)
     except ValueError:
         pass
-    raise _BadTokenError(token, expected)
+    raise _BadTokenError(expected)
 
 
 def _label(token: bytes) -> float:
-    label = _number(float, token, token, "a number as label")
+    label: float = _number(float, token, "a number as label")
     if not math.isfinite(label):
-        raise _BadTokenError(token, "a finite number as label")
+        raise _BadTokenError("a finite number as label")
     return label
 
 
@@ -263,21 +248,21 @@ def _feature(token: bytes, previous: int, options: Options) -> tuple[int, float]
     """Return the index and the value of ``index:value``."""
     left, colon, right = token.partition(b":")
     if not colon:
-        raise _BadTokenError(token, "index:value")
-    index, first = _number(int, left, token, "an integer before the colon"), int(options.zero_based is False)
+        raise _BadTokenError("index:value")
+    index, first = _number(int, left, "an integer before the colon"), int(options.zero_based is False)
     if index < first:
         advice = "Pass zero_based=True or 'auto' if indices count from 0; none is negative."
-        raise _BadTokenError(token, f"an index of at least {first}", advice)
+        raise _BadTokenError(f"an index of at least {first}", advice)
     if index >= np.iinfo(np.int64).max:
-        raise _BadTokenError(token, "an index below 2**63 - 1")
+        raise _BadTokenError("an index below 2**63 - 1")
     if index <= previous:
         advice = "Sort each line by index and keep each index once."
-        raise _BadTokenError(token, f"an index above {previous}, the one before it", advice)
+        raise _BadTokenError(f"an index above {previous}, the one before it", advice)
     if not right:
         advice = "Write the value, or leave the index out if the value is 0."
-        raise _BadTokenError(token, "a value after the colon", advice)
-    value = _number(float, right, token, "a number after the colon")
+        raise _BadTokenError("a value after the colon", advice)
+    value = _number(float, right, "a number after the colon")
     if not abs(value) <= float(np.finfo(options.dtype).max):
         advice = "Fill in or drop missing values; pass dtype='float64' for numbers past 3e38."
-        raise _BadTokenError(token, f"a finite {options.dtype} value after the colon", advice)
+        raise _BadTokenError(f"a finite {options.dtype} value after the colon", advice)
     return index, value

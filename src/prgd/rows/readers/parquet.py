@@ -1,9 +1,8 @@
-"""Parquet files as sources of rows, through pyarrow."""
+"""Parquet files out of core, through pyarrow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,11 @@ import numpy.typing as npt
 
 from prgd._types import Indices
 from prgd.checks import bad_cell
-from prgd.rows.arrays import Storage, check_shape
-from prgd.rows.base import places_within
-from prgd.rows.dense import dense_storage
-from prgd.rows.readers.sources import BLOCK_BYTES, MIN_ROWS, DataFile, Load, Source
+from prgd.rows.readers.sources import BLOCK_BYTES, MIN_ROWS, FileSource
 
 
-class ParquetSource(Source):
-    """A Parquet file: a part is a row group, decoded in batches of rows through pyarrow."""
+class ParquetSource(FileSource):
+    """A Parquet file: a part is a row group, decoded in batches of rows."""
 
     def __init__(self, path: Path, label: str, max_memory: int) -> None:
         file = open_parquet(path)
@@ -27,14 +23,12 @@ class ParquetSource(Source):
         if label not in names:
             raise ValueError(f"{path}: no column {label!r}; its columns are {', '.join(names[:20])}.")
         self.columns = [name for name in names if name != label]
-        types = [file.schema_arrow.field(name).type for name in self.columns]
-        single = bool(types) and all(str(kind) == "float" for kind in types)
-        self._dtype = np.dtype(np.float32 if single else np.float64)
-        self._file = DataFile.of(path)
+        types = {str(file.schema_arrow.field(name).type) for name in self.columns}
+        dtype = np.float32 if types == {"float"} else np.float64
+        super().__init__(path, (file.metadata.num_rows, len(self.columns)), dtype)
         self.labels = file.read([label]).column(0).to_numpy()
         groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
         self._ends = np.cumsum([group.num_rows for group in groups])
-        self.n, self.d = check_shape((file.metadata.num_rows, len(self.columns)))
         # A batch is held twice: as columns of pyarrow and as our block.
         row = 2 * self.d * self._dtype.itemsize
         self._batch = max(1, min(max(2 * BLOCK_BYTES, MIN_ROWS * row), max_memory) // row)
@@ -43,54 +37,41 @@ class ParquetSource(Source):
         self.at_once = max(1, max_memory // (encoded + self._batch * row))
 
     def parts(self) -> Iterable[slice]:
-        """Yield the row ranges of the row groups."""
-        for start, stop in zip([0, *self._ends[:-1].tolist()], self._ends.tolist(), strict=True):
-            if stop > start:
-                yield slice(start, stop)
+        """Return the row ranges of the row groups that are not empty."""
+        ends = np.unique([0, *self._ends]).tolist()
+        return map(slice, ends[:-1], ends[1:])
 
-    @contextmanager
-    def reading(self) -> Iterator[Load]:
-        """Open the file for one pass."""
-        self._file.check()
-        free: list[Any] = []  # A ParquetFile serves one thread at a time.
+    def _open(self) -> Any:
+        return open_parquet(self.path)  # A ParquetFile serves one thread at a time.
 
-        def load(rows: slice) -> Iterator[tuple[slice, Storage]]:
-            file = free.pop() if free else open_parquet(self._file.path)
-            for batch_rows, block in self._blocks(file, rows):
-                yield batch_rows, dense_storage(block)
-            free.append(file)
-
-        yield load
-
-    def _blocks(self, file: Any, rows: slice) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
-        """Decode the row group that begins at ``rows`` batch by batch."""
-        group, start = int(np.searchsorted(self._ends, rows.start, side="right")), rows.start
-        for batch in file.iter_batches(
+    def _blocks(self, opened: Any, part: slice) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+        """Decode the row group that begins at ``part`` batch by batch."""
+        group, start = int(np.searchsorted(self._ends, part.start, side="right")), part.start
+        for batch in opened.iter_batches(
             self._batch, row_groups=[group], columns=self.columns, use_threads=False
         ):
             block = np.empty((self.d, batch.num_rows), self._dtype).T
-            fill_columns(block, batch.columns, self.columns, self._file.path, start)
+            fill_columns(block, batch.columns, self.columns, self.path, start)
             yield slice(start, start + batch.num_rows), block
             start += batch.num_rows
 
     def whole(self) -> npt.NDArray[Any]:
         """Return all rows as one array."""
-        X, file = np.empty((self.n, self.d), self._dtype), open_parquet(self._file.path)
-        for part in self.parts():
-            for rows, block in self._blocks(file, part):
-                X[rows] = block
-        return X
+        return self._gather(np.arange(self.n))
 
     def take(self, indices: Indices) -> Any:
         """Return the rows x_i of these indices, from the row groups that hold them."""
-        found = np.empty((indices.size, self.d))
-        with self.reading() as load:
-            for part in self.parts():
-                if not indices[places_within(indices, part)].size:
-                    continue
-                for rows, storage in load(part):
-                    mine = places_within(indices, rows)
-                    found[mine] = storage.gather(indices[mine] - rows.start)
+        return self._gather(indices).astype(np.float64, copy=False)
+
+    def _gather(self, indices: Indices) -> npt.NDArray[Any]:
+        self._check()
+        found, file = np.empty((indices.size, self.d), self._dtype), self._open()
+        for part in self.parts():
+            if np.searchsorted(indices, part.start) == np.searchsorted(indices, part.stop):
+                continue
+            for rows, block in self._blocks(file, part):
+                mine = slice(*np.searchsorted(indices, [rows.start, rows.stop]).tolist())
+                found[mine] = block[indices[mine] - rows.start]
         return found
 
 
@@ -101,11 +82,7 @@ def fill_columns(
     from pyarrow import types
 
     for j, (name, column) in enumerate(zip(names, columns, strict=True)):
-        if column.null_count:
-            row = first_row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-            raise bad_cell(f"{path}, row {row}", name, None)
-        if types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
+        column = plain_column(column, name, path, first_row)
         kind = column.type
         numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
         if not any(is_kind(kind) for is_kind in numeric):
@@ -115,6 +92,16 @@ def fill_columns(
             )
         with np.errstate(over="ignore"):
             block[:, j] = column.to_numpy(zero_copy_only=False)
+
+
+def plain_column(column: Any, name: str, path: Path, first_row: int = 0) -> Any:
+    """Return an Arrow column with its dictionary decoded; a missing value is an error."""
+    from pyarrow import types
+
+    if column.null_count:
+        row = first_row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise bad_cell(f"{path}, row {row}", name, None)
+    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
 
 
 def open_parquet(path: Path) -> Any:

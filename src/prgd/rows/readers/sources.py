@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -56,11 +54,11 @@ class Source(ABC):
 
     @abstractmethod
     def parts(self) -> Iterable[slice]:
-        """Yield consecutive row ranges."""
+        """Return consecutive row ranges."""
 
     @abstractmethod
-    def reading(self) -> AbstractContextManager[Load]:
-        """Open the source for one pass; the function given loads a part, as row ranges and their `Storage`.
+    def reading(self) -> Load:
+        """Return the function that loads a part in one pass, as row ranges and their `Storage`.
 
         A `Storage` is valid only until the next one is asked for.
         """
@@ -70,72 +68,46 @@ class Source(ABC):
         """Return the rows x_i of these ascending indices, as a float64 array or CSR array."""
 
 
-class _MemorySource(Source):
-    """Rows in memory or mapped, which the kernels read where they lie."""
+class MemorySource(Source):
+    """Rows in memory or mapped, which the kernels read where they lie: an array, or CSR arrays.
 
-    def __init__(self, shape: tuple[int, int], y: Any) -> None:
-        self.n, self.d = check_shape(shape)
+    ``X`` has ``data``, ``indices`` and ``indptr`` if it is sparse; ``parts`` is one range by default.
+    """
+
+    def __init__(self, X: Any, y: Any = None, parts: Iterable[slice] | None = None, at_once: int = 1) -> None:
+        self.n, self.d = check_shape(X.shape)
         self.labels = None if y is None else np.asarray(y)
-
-    @abstractmethod
-    def storage(self, rows: slice) -> Storage:
-        """Describe a range of rows to the kernels."""
+        if not isinstance(X, np.ndarray):
+            check_csr(X.data, X.indices, X.indptr, self.d)
+        self.X, self._parts, self.at_once = X, list(parts or [slice(0, self.n)]), at_once
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return sum(int(array.nbytes) for array in self.storage(slice(0, self.n)).A[1:])
+        return sum(int(array.nbytes) for array in self._storage(slice(0, self.n)).A[1:])
 
-    def reading(self) -> AbstractContextManager[Load]:
-        """Give the function that describes a part; nothing is opened."""
-        return nullcontext(lambda rows: iter([(rows, self.storage(rows))]))
+    def parts(self) -> Iterable[slice]:
+        """Return consecutive row ranges."""
+        return self._parts
+
+    def reading(self) -> Load:
+        """Return the function that describes a part; nothing is opened."""
+        return lambda rows: iter([(rows, self._storage(rows))])
 
     def take(self, indices: Indices) -> Any:
         """Return the rows x_i of these indices."""
-        return self.storage(slice(0, self.n)).gather(indices)
+        return self._storage(slice(0, self.n)).gather(indices)
+
+    def _storage(self, rows: slice) -> Storage:
+        X = self.X
+        if isinstance(X, np.ndarray):
+            return dense_storage(X[rows])
+        return csr_storage(X.data, X.indices, X.indptr[rows.start : rows.stop + 1], self.d)
 
 
-class ArraySource(_MemorySource):
-    """A dense array, in memory or mapped."""
-
-    def __init__(self, X: Any, y: Any = None, rows_per_part: int | None = None) -> None:
-        super().__init__(X.shape, y)
-        self._X, self._step = as_float(X), rows_per_part or self.n
-
-    def parts(self) -> Iterable[slice]:
-        """Yield row ranges of one length."""
-        return cuts(0, self.n, self._step)
-
-    def storage(self, rows: slice) -> Storage:
-        """Describe a range of rows to the kernels."""
-        return dense_storage(self._X[rows])
-
-
-class CsrSource(_MemorySource):
-    """CSR arrays, in memory or mapped, cut into parts of a bounded number of entries."""
-
-    def __init__(
-        self, csr: Any, y: Any = None, entries_per_part: int | None = None, at_once: int = 1
-    ) -> None:
-        super().__init__(csr.shape, y)
-        check_csr(csr.data, csr.indices, csr.indptr, self.d)
-        self.csr, self.at_once = csr, at_once
-        self._indptr = np.ascontiguousarray(csr.indptr, dtype=np.int64)  # as the kernels take it
-        self._entries = entries_per_part or max(1, csr.data.size)
-
-    def parts(self) -> Iterable[slice]:
-        """Yield row ranges with about the same number of entries."""
-        indptr, start = self._indptr, 0
-        while start < self.n:
-            limit = int(indptr[start]) + self._entries
-            stop = int(np.searchsorted(indptr, limit, side="right")) - 1
-            stop = min(max(stop, start + 1), self.n)
-            yield slice(start, stop)
-            start = stop
-
-    def storage(self, rows: slice) -> Storage:
-        """Describe a range of rows to the kernels."""
-        return csr_storage(self.csr.data, self.csr.indices, self._indptr[rows.start : rows.stop + 1], self.d)
+def block_source(X: Any, y: Any = None) -> Source:
+    """Return the source of a block in memory, dense or sparse."""
+    return MemorySource(canonical_csr(X) if hasattr(X, "tocsr") else as_float(X), y)
 
 
 def cuts(first: int, last: int, step: int) -> Iterator[slice]:
@@ -144,44 +116,69 @@ def cuts(first: int, last: int, step: int) -> Iterator[slice]:
         yield slice(start, min(start + step, last))
 
 
-def block_source(X: Any, y: Any = None) -> Source:
-    """Return the source of a block in memory, dense or sparse."""
-    if hasattr(X, "tocsr"):
-        return CsrSource(canonical_csr(X), y)
-    return ArraySource(np.asarray(X), y)
+def entry_cuts(indptr: Indices, entries: int) -> Iterator[slice]:
+    """Yield row ranges of at most so many entries, or of one row."""
+    start, n = 0, indptr.size - 1
+    while start < n:
+        stop = int(np.searchsorted(indptr, int(indptr[start]) + entries, side="right")) - 1
+        stop = min(max(stop, start + 1), n)
+        yield slice(start, stop)
+        start = stop
 
 
-@dataclass(frozen=True)
-class DataFile:
-    """The size and time of a file when it was first opened: every later pass must find the same file."""
+class FileSource(Source):
+    """A file that is read in blocks of dense rows; every pass must find the file as it was when opened."""
 
-    path: Path
-    size: int
-    modified: int
+    def __init__(self, path: Path, shape: tuple[int, int], dtype: npt.DTypeLike) -> None:
+        self.path, self._dtype = path, np.dtype(dtype)
+        self.n, self.d = check_shape(shape)
+        self._facts = _facts(path)
 
-    @classmethod
-    def of(cls, path: Path) -> DataFile:
-        """Return the facts of the file as it is now."""
-        facts = path.stat()
-        return cls(path, facts.st_size, facts.st_mtime_ns)
+    @abstractmethod
+    def _open(self) -> Any:
+        """Return what one thread needs to read, e.g. a buffer; a later part uses it again."""
 
-    def check(self) -> None:
+    @abstractmethod
+    def _blocks(self, opened: Any, part: slice) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+        """Yield the row ranges of a part and their rows, each valid until the next."""
+
+    def reading(self) -> Load:
+        """Return the function that reads a part of the file."""
+        self._check()
+        free: list[Any] = []
+
+        def load(part: slice) -> Iterator[tuple[slice, Storage]]:
+            opened = free.pop() if free else self._open()
+            for rows, block in self._blocks(opened, part):
+                yield rows, dense_storage(block)
+            free.append(opened)
+
+        return load
+
+    def _check(self) -> None:
         """Raise `RowsLostError` unless the file is still the same."""
         try:
-            now = DataFile.of(self.path)
+            now = _facts(self.path)
         except OSError as error:
             raise RowsLostError(
                 f"{self.path}: was there when the rows were opened, and cannot be read now "
                 f"({error.strerror}). Put the file back and go on from the last state."
             ) from error
-        if now != self:
+        if now != self._facts:
             raise RowsLostError(
-                f"{self.path}: changed since the rows were opened ({self.size} bytes then, {now.size} now). "
-                "Open it again, and start anew: a run over two versions of a file means nothing."
+                f"{self.path}: changed since the rows were opened ({self._facts[0]} bytes then,"
+                f" {now[0]} now). Open it again, and start anew: a run over two versions of a file means"
+                " nothing."
             )
 
 
-class NpySource(Source):
+def _facts(path: Path) -> tuple[int, int]:
+    """Return the size of a file and the time of its last change."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+class NpySource(FileSource):
     """A ``.npy`` file in C order, read into a few small buffers.
 
     Reading is faster than mapping: with a cold cache large reads keep the disk busier than page faults do,
@@ -190,41 +187,30 @@ class NpySource(Source):
     """
 
     def __init__(self, path: Path, mapped: Any, max_memory: int) -> None:
-        self.n, self.d = mapped.shape
-        self._file, self._dtype, self._offset = DataFile.of(path), mapped.dtype, mapped.offset
-        self._row = self.d * self._dtype.itemsize
+        super().__init__(path, mapped.shape, mapped.dtype)
+        self._offset, self._row = mapped.offset, self.d * mapped.itemsize
         size = min(max(BLOCK_BYTES, MIN_ROWS * self._row), max_memory)
         self._step = max(1, size // self._row)
         self.at_once = max(1, max_memory // (self._step * self._row))
 
     def parts(self) -> Iterable[slice]:
-        """Yield consecutive row ranges."""
+        """Return consecutive row ranges."""
         return cuts(0, self.n, BLOCKS * self._step)
 
-    @contextmanager
-    def reading(self) -> Iterator[Load]:
-        """Give the function that reads a part; the next part uses the buffers again."""
-        self._file.check()
-        free: list[npt.NDArray[Any]] = []
-
-        def load(rows: slice) -> Iterator[tuple[slice, Storage]]:
-            buffer = free.pop() if free else self._buffer()
-            # The system reads ahead for each open file, so every part opens the file for itself.
-            with self._file.path.open("rb", buffering=0) as file:
-                for piece in cuts(rows.start, rows.stop, self._step):
-                    block = buffer[: piece.stop - piece.start]
-                    self._fill(file, block, piece.start)
-                    yield piece, dense_storage(block)
-            free.append(buffer)
-
-        yield load
-
-    def _buffer(self) -> npt.NDArray[Any]:
+    def _open(self) -> npt.NDArray[Any]:
         # The buffer lies in its pages as the rows do in those of the file, else copies take twice as long.
         raw = np.empty(self._step * self._row + _PAGE, np.uint8)
         first = (self._offset - raw.ctypes.data) % _PAGE
         rows: npt.NDArray[Any] = raw[first : first + self._step * self._row].view(self._dtype)
         return rows.reshape(self._step, self.d)
+
+    def _blocks(self, opened: npt.NDArray[Any], part: slice) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+        # The system reads ahead for each open file, so every part opens the file for itself.
+        with self.path.open("rb", buffering=0) as file:
+            for rows in cuts(part.start, part.stop, self._step):
+                block = opened[: rows.stop - rows.start]
+                self._fill(file, block, rows.start)
+                yield rows, block
 
     def _fill(self, file: FileIO, block: npt.NDArray[Any], start: int) -> None:
         left = block.data.cast("B")
@@ -232,14 +218,14 @@ class NpySource(Source):
         while count := file.readinto(left):
             left = left[count:]
         if len(left):
-            self._file.check()
-            raise RowsLostError(f"{self._file.path}: ends before its last row. Write it again.")
+            self._check()
+            raise RowsLostError(f"{self.path}: ends before its last row. Write it again.")
 
     def take(self, indices: Indices) -> Any:
         """Return the rows x_i of these indices."""
         found = np.empty((indices.size, self.d), self._dtype)
-        self._file.check()
-        with self._file.path.open("rb", buffering=0) as file:
+        self._check()
+        with self.path.open("rb", buffering=0) as file:
             for k, row in enumerate(indices.tolist()):
                 self._fill(file, found[k], row)
         return found.astype(np.float64)
