@@ -17,9 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from prgd._types import Array
-
-RationalVector = tuple[Fraction, ...]
+from prgd._types import Array, RationalVector
 
 UNIT_ROUNDOFF = 2.0**-53  # the largest relative error of one rounded float64 operation
 EPSILON = 2.0 * UNIT_ROUNDOFF  # the distance from 1 to the next larger float64
@@ -80,7 +78,7 @@ def nearest_floats(v: Sequence[Fraction]) -> Array:
     return np.array([float(x) for x in v])
 
 
-def integer_multiple(values: Sequence[Fraction]) -> list[int]:
+def integer_multiple(values: Sequence[Fraction | int]) -> list[int]:
     """Return the smallest positive multiple of some fractions that consists of integers.
 
     Examples

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.arithmetic import RationalVector, integer_multiple
+from prgd._types import Array, Indices, RationalVector
+from prgd.arithmetic import integer_multiple
 from prgd.proofs.integer_matrix import IntegerMatrix
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import echelon, null_vector, primes, solve_rational, vanishes
@@ -120,6 +120,6 @@ def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices
         for relation in relations:
             columns = list(relation)
             if len(columns) > 1:
-                good &= vanishes(Z[:, columns], integer_multiple([relation[j] for j in columns]))
+                good &= vanishes(Z[:, columns], list(relation.values()))
         kept.append(part[good])
     return np.concatenate(kept) if kept else index

@@ -9,17 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.arithmetic import (
-    BOUND_FACTOR,
-    SMALLEST,
-    UNIT_ROUNDOFF,
-    RationalVector,
-    exact_dot,
-    integer_multiple,
-    round_down,
-    rounding_factor,
-)
+from prgd._types import Array, Indices, RationalVector
+from prgd.arithmetic import BOUND_FACTOR, SMALLEST, UNIT_ROUNDOFF, exact_dot, round_down, rounding_factor
 from prgd.norms import norm
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import vanishes
@@ -108,5 +99,4 @@ def _candidates(rows: LiftedRows, v: Array, relative: float, index: Indices | No
 
 def is_zero_on(rows: LiftedRows, v: Sequence[Fraction], index: Indices) -> bool:
     """Say whether ``<v, z_i>`` is exactly zero on all these rows."""
-    integers = integer_multiple(v)
-    return all(vanishes(Z, integers).all() for _, Z in rows.blocks(index))
+    return all(vanishes(Z, v).all() for _, Z in rows.blocks(index))

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Mask
-from prgd.arithmetic import RationalVector
+from prgd._types import Array, Mask, RationalVector
 from prgd.proofs.integer_matrix import IntegerMatrix
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array
-from prgd.arithmetic import LARGEST, RationalVector, shortened
+from prgd._types import Array, RationalVector
+from prgd.arithmetic import LARGEST, shortened
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, weights_prove
 from prgd.separation.verdict import Found, Verdict

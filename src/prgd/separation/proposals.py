@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask
-from prgd.arithmetic import RationalVector, nearest_floats, shortened
+from prgd._types import Array, Indices, Mask, RationalVector
+from prgd.arithmetic import nearest_floats, shortened
 from prgd.proofs.exact_simplex import partition_rows
 from prgd.proofs.integer_matrix import IntegerMatrix
 from prgd.proofs.lifted_rows import LiftedRows

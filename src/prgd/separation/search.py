@@ -15,10 +15,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd._types import Array, Indices, RationalVector
 from prgd.algorithms import DualAcceleration
 from prgd.algorithms.base import State
-from prgd.arithmetic import SMALLEST, RationalVector, nearest_floats, rounding_factor, shortened
+from prgd.arithmetic import SMALLEST, nearest_floats, rounding_factor, shortened
 from prgd.certificate import Certificate
 from prgd.errors import ZeroRowWarning
 from prgd.loop import run
