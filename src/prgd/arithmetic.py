@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,11 @@ _SPLITTER = 2.0**27 + 1.0  # Dekker's constant: it halves the 53 bits of a float
 def rounding_factor(terms: int) -> float:
     """Return ``gamma_n = n u / (1 - n u)``, the relative error of a sum of n products in any order."""
     return terms * UNIT_ROUNDOFF / (1.0 - terms * UNIT_ROUNDOFF)
+
+
+def error_bound(terms: int, relative: float, magnitude: Any) -> Any:
+    """Bound the error of sums of ``terms`` products: a fraction of their magnitude, and the underflows."""
+    return BOUND_FACTOR * (relative * magnitude + terms * SMALLEST)
 
 
 def dot_magnitude(a: Array, b: Array) -> float:

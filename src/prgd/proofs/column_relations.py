@@ -76,9 +76,7 @@ def structure_of(Z: Array, order: Sequence[int], max_relations: int) -> ColumnSt
     return ColumnStructure(columns, others, reduced.rows, basis, relations)
 
 
-def column_structure(
-    rows: LiftedRows, index: Indices, max_relations: int = _MAX_RELATIONS
-) -> ColumnStructure | None:
+def column_structure(rows: LiftedRows, index: Indices) -> ColumnStructure | None:
     """Find how the columns depend on each other on some rows, from as few of these rows as possible.
 
     The answer is None if even those few rows are too large to copy.
@@ -90,7 +88,7 @@ def column_structure(
         order, sizes = _column_order(Z)
         if sizes.size == rows.width and sizes[-1] > _INDEPENDENT * sizes[0]:
             return ColumnStructure(order, [], [], Z[:0], [])
-        known = structure_of(Z, order, max_relations)
+        known = structure_of(Z, order, _MAX_RELATIONS)
         violating = index
         if known.relations is not None:
             violating = np.setdiff1d(index, rows_obeying(rows, known.relations, index))
