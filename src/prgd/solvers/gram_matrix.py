@@ -27,8 +27,10 @@ def extend_gram(G: Array, Z: Any, old: int, threads: int = 1) -> None:
         sparse_products(G, Z, old, threads)
     else:
         minimal.sparse_products(G, Z, old, threads)
-    for i in range(old, new):  # the products with the rows before, in their transposed place
-        G[:i, i] = G[i, :i]
+    # The products with the rows before are copied to their transposed place: with the old rows at once.
+    G[:old, old:new] = G[old:new, :old].T
+    for i in range(old, new):
+        G[old:i, i] = G[i, old:i]
 
 
 def dense_products(G: Array, D: Array, old: int) -> None:
