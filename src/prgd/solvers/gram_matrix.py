@@ -27,6 +27,8 @@ def extend_gram(G: Array, Z: Any, old: int, threads: int = 1) -> None:
         sparse_products(G, Z, old, threads)
     else:
         minimal.sparse_products(G, Z, old, threads)
+    if old == 0 and isinstance(Z, np.ndarray):
+        return  # BLAS computes D D^T as a symmetric matrix
     # The products with the rows before are copied to their transposed place: with the old rows at once.
     G[:old, old:new] = G[old:new, :old].T
     for i in range(old, new):
