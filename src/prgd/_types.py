@@ -1,6 +1,8 @@
-"""The array types that every room shares."""
+"""The array and vector types that every room shares."""
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -9,3 +11,4 @@ Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]  # positions of rows or columns, counted from 0
 Mask = npt.NDArray[np.bool_]
 Signs = npt.NDArray[np.int8]  # labels of two classes as +1 and -1
+RationalVector = tuple[Fraction, ...]

@@ -14,12 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from prgd._types import Array
-
-RationalVector = tuple[Fraction, ...]
+from prgd._types import Array, RationalVector
 
 UNIT_ROUNDOFF = 2.0**-53  # the largest relative error of one rounded float64 operation
 EPSILON = 2.0 * UNIT_ROUNDOFF  # the distance from 1 to the next larger float64
@@ -34,6 +33,11 @@ _SPLITTER = 2.0**27 + 1.0  # Dekker's constant: it halves the 53 bits of a float
 def rounding_factor(terms: int) -> float:
     """Return ``gamma_n = n u / (1 - n u)``, the relative error of a sum of n products in any order."""
     return terms * UNIT_ROUNDOFF / (1.0 - terms * UNIT_ROUNDOFF)
+
+
+def error_bound(terms: int, relative: float, magnitude: Any) -> Any:
+    """Bound the error of sums of ``terms`` products: a fraction of their magnitude, and the underflows."""
+    return BOUND_FACTOR * (relative * magnitude + terms * SMALLEST)
 
 
 def dot_magnitude(a: Array, b: Array) -> float:
@@ -80,7 +84,7 @@ def nearest_floats(v: Sequence[Fraction]) -> Array:
     return np.array([float(x) for x in v])
 
 
-def integer_multiple(values: Sequence[Fraction]) -> list[int]:
+def integer_multiple(values: Sequence[Fraction | int]) -> list[int]:
     """Return the smallest positive multiple of some fractions that consists of integers.
 
     Examples

@@ -27,7 +27,7 @@ from prgd.certificate import Certificate, DualWeights
 from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem
 from prgd.result import History, Result, Status
-from prgd.rows.queries import Smallest, TallyAt
+from prgd.rows.queries import Smallest
 from prgd.solvers import pairwise_descent
 from prgd.solvers.gordan import prove_no_separator, vanishing_weights
 from prgd.solvers.interior_point import interior_weights
@@ -120,9 +120,7 @@ class SolverState:
             if (status := self.prove_overlap(upper)) is not None:
                 return status
             smallest = self.certify(upper)
-            if (status := self.end_of_solve()) is not None:
-                return status
-            if (status := self.grow(smallest, upper)) is not None:
+            if (status := self.end_of_solve() or self.grow(smallest, upper)) is not None:
                 return status
 
     def choose_rows(self, w: Array | None) -> None:
@@ -314,8 +312,7 @@ def _intercept(smallest: tuple[Smallest, ...]) -> float:
 
 def _mean(problem: Problem) -> Array:
     """Return the mean of the rows z_i; with an intercept, the sum of the means of both classes."""
-    tally = problem.ask(TallyAt(np.zeros(problem.d), problem.loss, problem.fit_intercept))
-    return np.asarray(tally.mean_rows.sum(axis=0))
+    return np.asarray(problem.at(np.zeros(problem.d)).tally.mean_rows.sum(axis=0))
 
 
 def _is_small(problem: Problem) -> bool:

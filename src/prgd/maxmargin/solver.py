@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array
 from prgd.checks import check_integer, check_positive
 from prgd.maxmargin.moves import Round, SolverState
 from prgd.problem import Problem
@@ -71,33 +70,25 @@ def max_margin(
     check_positive("tol", tol)
     check_integer("max_passes", max_passes, minimum=1)
     problem = Problem(X, y, fit_intercept=fit_intercept, n_threads=n_threads)
-    start = None if w0 is None else _check_start(w0, problem.d)
+    if w0 is not None:
+        w0 = np.array(w0, dtype=np.float64)
+        if w0.shape != (problem.d,) or not np.isfinite(w0).all():
+            raise ValueError(f"w0 must be a finite vector of shape ({problem.d},); got shape {w0.shape}.")
 
     def tell(entry: Round) -> None:
         if verbose:
-            print(_line(entry))
+            print(
+                f"passes {entry.passes:6.1f}  rows {entry.working_set:6.0f}  "
+                f"{entry.margin:.9g} <= gamma_star <= {entry.upper_bound:.9g}  gap {entry.gap:.2e}"
+            )
         if callback is not None:
             callback(entry)
 
     state = SolverState(problem, n_threads or default_threads(), tol, max_passes, polish, tell)
     try:
-        status = state.run(start)
+        status = state.run(w0)
     except KeyboardInterrupt:
         if state.certificate.w is None or state.certificate.dual_weights is None:
             raise  # there is no interval to return
         status = Status.INTERRUPTED
     return state.result(status)
-
-
-def _check_start(w0: Any, d: int) -> Array:
-    w = np.array(w0, dtype=np.float64)
-    if w.shape != (d,) or not np.isfinite(w).all():
-        raise ValueError(f"w0 must be a finite vector of shape ({d},); got shape {w.shape}.")
-    return w
-
-
-def _line(entry: Round) -> str:
-    return (
-        f"passes {entry.passes:6.1f}  rows {entry.working_set:6.0f}  "
-        f"{entry.margin:.9g} <= gamma_star <= {entry.upper_bound:.9g}  gap {entry.gap:.2e}"
-    )

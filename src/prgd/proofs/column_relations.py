@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.arithmetic import RationalVector, integer_multiple
+from prgd._types import Array, Indices, RationalVector
+from prgd.arithmetic import integer_multiple
 from prgd.proofs.integer_matrix import IntegerMatrix
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import echelon, null_vector, primes, solve_rational, vanishes
@@ -76,9 +76,7 @@ def structure_of(Z: Array, order: Sequence[int], max_relations: int) -> ColumnSt
     return ColumnStructure(columns, others, reduced.rows, basis, relations)
 
 
-def column_structure(
-    rows: LiftedRows, index: Indices, max_relations: int = _MAX_RELATIONS
-) -> ColumnStructure | None:
+def column_structure(rows: LiftedRows, index: Indices) -> ColumnStructure | None:
     """Find how the columns depend on each other on some rows, from as few of these rows as possible.
 
     The answer is None if even those few rows are too large to copy.
@@ -90,7 +88,7 @@ def column_structure(
         order, sizes = _column_order(Z)
         if sizes.size == rows.width and sizes[-1] > _INDEPENDENT * sizes[0]:
             return ColumnStructure(order, [], [], Z[:0], [])
-        known = structure_of(Z, order, max_relations)
+        known = structure_of(Z, order, _MAX_RELATIONS)
         violating = index
         if known.relations is not None:
             violating = np.setdiff1d(index, rows_obeying(rows, known.relations, index))
@@ -120,6 +118,6 @@ def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices
         for relation in relations:
             columns = list(relation)
             if len(columns) > 1:
-                good &= vanishes(Z[:, columns], integer_multiple([relation[j] for j in columns]))
+                good &= vanishes(Z[:, columns], list(relation.values()))
         kept.append(part[good])
     return np.concatenate(kept) if kept else index

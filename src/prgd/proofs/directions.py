@@ -9,17 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.arithmetic import (
-    BOUND_FACTOR,
-    SMALLEST,
-    UNIT_ROUNDOFF,
-    RationalVector,
-    exact_dot,
-    integer_multiple,
-    round_down,
-    rounding_factor,
-)
+from prgd._types import Array, Indices, RationalVector
+from prgd.arithmetic import EPSILON, error_bound, exact_dot, nearest_floats, round_down, rounding_factor
 from prgd.norms import norm
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import vanishes
@@ -62,14 +53,13 @@ def smallest_margin(
     """
     true = exact or tuple(Fraction(float(value)) for value in v)
     relative = _relative_error(rows, v, true)
-    underflow = (rows.width + 1) * SMALLEST
     smallest, exact_rows = math.inf, 0
     for _, Z in rows.blocks(_candidates(rows, v, relative, index)):
         with np.errstate(over="ignore", invalid="ignore"):
             margins = Z @ v
-            bounds = BOUND_FACTOR * (relative * (np.abs(Z) @ np.abs(v)) + underflow)
+            bounds = error_bound(rows.width + 1, relative, np.abs(Z) @ np.abs(v))
             lower = margins - bounds
-            lower -= np.abs(lower) * 2.0 * UNIT_ROUNDOFF
+            lower -= np.abs(lower) * EPSILON
             sign_is_known = (lower > 0.0) | (margins < -bounds)
         smallest = min(smallest, float(lower[sign_is_known].min(initial=math.inf)))
         for i in np.flatnonzero(~sign_is_known).tolist():
@@ -98,15 +88,14 @@ def _candidates(rows: LiftedRows, v: Array, relative: float, index: Indices | No
         margins = rows.margins(v)
         if index is not None:
             margins = margins[index]
-        b = abs(float(v[rows.d])) if rows.fit_intercept else 0.0
-        size = rows.max_norm * norm(v[: rows.d]) + b
-        slack = BOUND_FACTOR * (relative * size + (rows.width + 1) * SMALLEST)
+        w, b = rows.split(v)
+        slack = error_bound(rows.width + 1, relative, rows.max_norm * norm(w) + abs(b))
         # The negation keeps rows whose margin is NaN.
         near = np.flatnonzero(~(margins > np.nanmin(margins, initial=math.inf) + 2.0 * slack))
     return (near if index is None else index[near]).astype(np.int64)
 
 
-def is_zero_on(rows: LiftedRows, v: Sequence[Fraction], index: Indices) -> bool:
-    """Say whether ``<v, z_i>`` is exactly zero on all these rows."""
-    integers = integer_multiple(v)
-    return all(vanishes(Z, integers).all() for _, Z in rows.blocks(index))
+def separates(rows: LiftedRows, v: RationalVector, separated: Indices, boundary: Indices) -> bool:
+    """Say whether a direction is positive on the separated rows, and exactly zero on the boundary rows."""
+    is_positive = smallest_margin(rows, nearest_floats(v), v, separated).margin > 0.0
+    return is_positive and all(vanishes(Z, v).all() for _, Z in rows.blocks(boundary))

@@ -5,32 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Mask
-from prgd.arithmetic import RationalVector
+from prgd._types import Array, Mask, RationalVector
 from prgd.proofs.integer_matrix import IntegerMatrix
-
-
-class Partition(NamedTuple):
-    """Goldman and Tucker's partition of the rows of Z.
-
-    Attributes
-    ----------
-    boundary : ndarray of bool of shape (n,)
-        Rows that have margin 0 for every v with ``Z v >= 0``.
-    weights : list of n integers
-        Dual weights p, positive on the boundary rows and 0 on the others, with ``Z^T p = 0``.
-    direction : vector of d fractions
-        A v with ``Z v >= 0`` that is positive on all the other rows.
-    """
-
-    boundary: Mask
-    weights: list[int]
-    direction: RationalVector
 
 
 class _Tableau:
@@ -66,10 +47,6 @@ class _Tableau:
         self.basis[k] = j
         self.pivots += 1
 
-    def leaving_row(self, rows: list[int], j: int) -> int:
-        """Return the row, of those given, whose basic weight falls to zero first as p_j grows."""
-        return min(rows, key=lambda k: Fraction(self.T[k, -1], self.T[k, j]))
-
     def ray(self, j: int) -> list[int]:
         """Return the direction in which all weights change as p_j grows."""
         ray = [0] * self.n
@@ -81,7 +58,7 @@ class _Tableau:
 
 def partition_rows(
     Z: Array, order: Sequence[int] | None = None, max_pivots: int | None = None
-) -> Partition | None:
+) -> tuple[Mask, list[int], RationalVector] | None:
     r"""Split the rows into those that some v separates and those that none can, in exact arithmetic.
 
     The simplex method on
@@ -101,7 +78,14 @@ def partition_rows(
 
     Returns
     -------
-    Partition, or None after ``max_pivots``.
+    boundary : ndarray of bool of shape (n,)
+        Rows that have margin 0 for every v with ``Z v >= 0``.
+    weights : list of n integers
+        Dual weights p, positive on the boundary rows and 0 on the others, with ``Z^T p = 0``.
+    direction : vector of d fractions
+        A v with ``Z v >= 0`` that is positive on all the other rows.
+
+    The answer is None after ``max_pivots``.
 
     References
     ----------
@@ -133,7 +117,8 @@ def partition_rows(
         j = int(candidates[np.argmax(gain[candidates])])
         blocking = [k for k in costly if tableau.T[k, j] > 0]
         if blocking:
-            tableau.pivot(tableau.leaving_row(blocking, j), j)
+            # The basic weight that falls to zero first as p_j grows leaves the basis.
+            tableau.pivot(min(blocking, key=lambda k: Fraction(tableau.T[k, -1], tableau.T[k, j])), j)
             continue
         weights = _added(weights, tableau.ray(j))
         # The entering column is zero in the rows that still count, so no free weight ever has to enter.
@@ -146,7 +131,7 @@ def partition_rows(
         Fraction(dual[n + j], tableau.denominator) * Fraction(2) ** -int(s)
         for j, s in enumerate(matrix.columns)
     )
-    return Partition(free, [p // common for p in weights], direction)
+    return free, [p // common for p in weights], direction
 
 
 def _added(weights: list[int], ray: list[int]) -> list[int]:

@@ -59,6 +59,10 @@ class LiftedRows:
         """Return v, which is ``(w, b)`` with an intercept and w without."""
         return np.append(w, intercept) if self.fit_intercept else w
 
+    def split(self, v: Array) -> tuple[Array, float]:
+        """Return w and b, which is 0 without an intercept, of v."""
+        return v[: self.d], float(v[self.d]) if self.fit_intercept else 0.0
+
     def margins(self, v: Array) -> Array:
         """Return ``<v, z_i>`` for every row, rounded."""
         margins = self.rows.ask(MarginsAt(np.ascontiguousarray(v[: self.d])))
@@ -105,15 +109,16 @@ class LiftedRows:
             first, last = (int(k) for k in np.searchsorted(index, [start, start + piece.n]))
             for k in range(first, last, step):
                 part = index[k : min(k + step, last)]
-                rows = times_signs(piece.take(part - start), self.signs[part])
+                rows = piece.take(part - start)
                 if not (as_stored or isinstance(rows, np.ndarray)):
                     rows = rows.toarray()
-                yield part, self._lifted(rows, part)
+                yield part, times_signs(self._lifted(rows), self.signs[part])
 
-    def _lifted(self, rows: Any, index: Indices) -> Any:
+    def _lifted(self, rows: Any) -> Any:
+        """Append the 1 of the intercept, if there is one, to dense or CSR rows x_i."""
         if not self.fit_intercept:
             return rows
-        ones = self.signs[index, None].astype(np.float64)
+        ones = np.ones((rows.shape[0], 1))
         if isinstance(rows, np.ndarray):
             return np.hstack([rows, ones])
         from scipy.sparse import csr_array, hstack

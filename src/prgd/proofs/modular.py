@@ -10,13 +10,13 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cache
-from itertools import count, islice
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask
-from prgd.arithmetic import RationalVector, integer_multiple
+from prgd._types import Array, Indices, Mask, RationalVector
+from prgd.arithmetic import integer_multiple
 from prgd.proofs.integer_matrix import IntegerMatrix
 
 PRIME_BITS = 30  # every prime used lies between 2**30 and 2**31, so that products fit in int64
@@ -24,18 +24,10 @@ PRIME_BITS = 30  # every prime used lies between 2**30 and 2**31, so that produc
 
 def primes() -> Iterator[int]:
     """Yield the primes below 2**31, from the largest down."""
-    return map(_prime, count())
+    return filter(_is_prime, range(2**31 - 1, 2**PRIME_BITS, -2))
 
 
 @cache
-def _prime(k: int) -> int:
-    candidate = 2**31 + 1 if k == 0 else _prime(k - 1)
-    while True:
-        candidate -= 2
-        if _is_prime(candidate):
-            return candidate
-
-
 def _is_prime(odd: int) -> bool:
     """Apply Miller and Rabin's test; the bases 2, 3, 5 and 7 decide every number below 3.2e9."""
     twos = ((odd - 1) & -(odd - 1)).bit_length() - 1
@@ -46,8 +38,8 @@ def _is_prime(odd: int) -> bool:
     return True
 
 
-def vanishes(A: Array, k: Sequence[int]) -> Mask:
-    """Say for each row of ``A`` whether ``sum_j A_ij k_j`` is exactly zero, where k are integers.
+def vanishes(A: Array, k: Sequence[Fraction | int]) -> Mask:
+    """Say for each row of ``A`` whether ``sum_j A_ij k_j`` is exactly zero.
 
     Examples
     --------
@@ -56,7 +48,7 @@ def vanishes(A: Array, k: Sequence[int]) -> Mask:
     """
     used = [j for j, value in enumerate(k) if value]
     matrix = IntegerMatrix.from_floats(A[:, used])
-    values = [k[j] for j in used]
+    values = integer_multiple([k[j] for j in used])
     bits = matrix.bits + max((v.bit_length() for v in values), default=0) + len(used).bit_length() + 1
     is_zero = np.ones(len(A), np.bool_)
     # A sum below the product of the primes is zero if it is zero modulo each of them.
@@ -173,7 +165,7 @@ def solve_rational(
         next_attempt = 2 * used
         solutions = [_reconstructed(x, modulus) for x in found]
         if all(
-            x is not None and vanishes(both, integer_multiple([*x, *(Fraction(-f) for f in factors)])).all()
+            x is not None and vanishes(both, [*x, *(-f for f in factors)]).all()
             for x, factors in zip(solutions, c, strict=True)
         ):
             return [x for x in solutions if x is not None]

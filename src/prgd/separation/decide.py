@@ -72,7 +72,7 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     rows = LiftedRows(matrix, y, fit_intercept=fit_intercept)
     search = Search(rows)
     try:
-        found = search.find_proof()
+        found = search.find_proof() or search.best_bounds("All proofs failed.")
     except KeyboardInterrupt:
-        found, search.is_interrupted = None, True
+        found = search.best_bounds("Interrupted before a proof was found.")
     return search.result(found, names)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array
-from prgd.arithmetic import LARGEST, RationalVector, shortened
+from prgd._types import Array, RationalVector
+from prgd.arithmetic import LARGEST, shortened
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, weights_prove
 from prgd.separation.verdict import Found, Verdict
@@ -17,24 +16,6 @@ from prgd.separation.verdict import Found, Verdict
 _MAX_CANDIDATES = 1000  # pairs of rows that are checked exactly
 _KEY_TOLERANCE = 1e-9  # keys of equal rows differ by rounding only, far less than this fraction
 _LONG = 2**900  # exact entries above this are near the end of the floating range
-
-
-class FeatureScan(NamedTuple):
-    """The range of each feature, and the feature that leaves the widest gap between the classes.
-
-    Attributes
-    ----------
-    ranges : ndarray of shape (d,)
-        Largest value less smallest value of each feature.
-    direction : vector of fractions or None
-        The direction (w, b) of one feature that separates alone.
-    features_alone : int
-        The number of features that separate alone.
-    """
-
-    ranges: Array
-    direction: RationalVector | None
-    features_alone: int
 
 
 def find_cancelling_rows(rows: LiftedRows) -> Found | None:
@@ -58,8 +39,18 @@ def find_cancelling_rows(rows: LiftedRows) -> Found | None:
     return None
 
 
-def scan_features(rows: LiftedRows) -> FeatureScan:
-    """Measure the range of each feature, and look for one that separates the classes alone."""
+def scan_features(rows: LiftedRows) -> tuple[Array, RationalVector | None, int]:
+    """Measure the range of each feature, and look for one that separates the classes alone.
+
+    Returns
+    -------
+    ranges : ndarray of shape (d,)
+        Largest value less smallest value of each feature.
+    direction : vector of fractions or None
+        The direction (w, b) of the feature that leaves the widest gap between the classes, if there is a gap.
+    features_alone : int
+        The number of features that separate alone.
+    """
     low, high = _extremes(rows)
     with np.errstate(over="ignore", invalid="ignore"):
         x_low, x_high = np.minimum(low[0], -high[1]), np.maximum(high[0], -low[1])
@@ -70,14 +61,14 @@ def scan_features(rows: LiftedRows) -> FeatureScan:
     gaps = gaps[:, : rows.d]
     way, feature = (int(k) for k in np.unravel_index(np.argmax(gaps), gaps.shape))
     if not gaps[way, feature] > 0.0:
-        return FeatureScan(ranges, None, 0)
+        return ranges, None, 0
     exact = [Fraction(0)] * rows.width
     exact[feature] = Fraction(1 - 2 * way)
     if rows.fit_intercept:
         plus, minus = (Fraction(float(value)) for value in smallest[way, :, feature])
         exact[rows.d] = (minus - plus) / 2
     direction = shortened(exact) if max(abs(x) for x in exact) > _LONG else tuple(exact)
-    return FeatureScan(ranges, direction, int(np.count_nonzero((gaps > 0.0).any(axis=0))))
+    return ranges, direction, int(np.count_nonzero((gaps > 0.0).any(axis=0)))
 
 
 def _extremes(rows: LiftedRows) -> tuple[Array, Array]:

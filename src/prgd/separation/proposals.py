@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask
-from prgd.arithmetic import RationalVector, nearest_floats, shortened
+from prgd._types import Array, Indices, Mask, RationalVector
+from prgd.arithmetic import nearest_floats, shortened
 from prgd.proofs.exact_simplex import partition_rows
 from prgd.proofs.integer_matrix import IntegerMatrix
 from prgd.proofs.lifted_rows import LiftedRows
@@ -144,5 +144,6 @@ def propose_exactly(rows: LiftedRows, index: Indices, hardness: Array) -> Propos
     split = partition_rows(Z, order.tolist(), max_pivots=100 * rank + 100)
     if split is None:
         return None
-    exact, source = shortened(split.direction), "Found by an exact simplex method"
-    return Proposal(index, split.boundary, split.weights, nearest_floats(exact), source, exact=exact)
+    boundary, weights, direction = split
+    exact, source = shortened(direction), "Found by an exact simplex method"
+    return Proposal(index, boundary, weights, nearest_floats(exact), source, exact=exact)

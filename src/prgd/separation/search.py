@@ -15,21 +15,21 @@ from fractions import Fraction
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd._types import Array, Indices, RationalVector
 from prgd.algorithms import DualAcceleration
 from prgd.algorithms.base import State
-from prgd.arithmetic import SMALLEST, RationalVector, nearest_floats, rounding_factor, shortened
+from prgd.arithmetic import SMALLEST, nearest_floats, rounding_factor, shortened
 from prgd.certificate import Certificate
 from prgd.errors import ZeroRowWarning
 from prgd.loop import run
 from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem
 from prgd.proofs.column_relations import ColumnStructure, column_structure, rows_obeying
-from prgd.proofs.directions import is_zero_on, smallest_margin
+from prgd.proofs.directions import separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.power_scaling import balance_sparse
 from prgd.proofs.weights import Proof, prove_integer_weights, prove_weights, weights_prove
-from prgd.result import History, Record, Status
+from prgd.result import Record, Status
 from prgd.separation import proposals
 from prgd.separation.first_checks import find_cancelling_rows, scan_features
 from prgd.separation.proposals import LinearProgram, Proposal, propose_exactly
@@ -57,7 +57,6 @@ class Search:
         self.hardness = np.zeros(rows.n)  # rows of small margin, or large weight, have small numbers
         self.ranges = np.ones(rows.d)
         self.program = LinearProgram(rows)
-        self.is_interrupted = False
 
     def find_proof(self) -> Found | None:
         """Return the first verdict that is proven; None if every stage fails."""
@@ -84,27 +83,24 @@ class Search:
 
     def _by_one_feature(self) -> Found | None:
         """Measure the range of each feature, and prove a feature that separates alone."""
-        scan = scan_features(self.rows)
-        self.ranges = scan.ranges
-        if scan.direction is None:
+        self.ranges, direction, count = scan_features(self.rows)
+        if direction is None:
             return None
-        others = f" ({scan.features_alone} features do)" if scan.features_alone > 1 else ""
-        source = f"One feature separates alone{others}"
-        return self._prove_separation(nearest_floats(scan.direction), scan.direction, source)
+        source = "One feature separates alone" + (f" ({count} features do)" if count > 1 else "")
+        return self._prove_separation(nearest_floats(direction), direction, source)
 
     def _prove_separation(self, v: Array, exact: RationalVector | None, source: str) -> Found | None:
         """Prove that v separates all rows: by its float64 numbers if possible, else by the exact ones."""
-        rows = self.rows
-        length = norm(v[: rows.d]) * (1.0 + 1e-14)
+        w, intercept = self.rows.split(v)
+        length = norm(w) * (1.0 + 1e-14)
         if not 0.0 < length < math.inf:
             return None
         for direction in (None, exact) if exact is not None else (None,):
-            smallest = smallest_margin(rows, v, direction)
+            smallest = smallest_margin(self.rows, v, direction)
             margin = smallest.margin / length
             if smallest.margin > 0.0:
                 margin = max(margin, SMALLEST)
-            intercept = float(v[rows.d]) if rows.fit_intercept else 0.0
-            self.certificate = self.certificate.with_lower(margin, v[: rows.d], intercept)
+            self.certificate = self.certificate.with_lower(margin, w, intercept)
             if smallest.margin > 0.0:
                 exactly = f", {smallest.exact_rows} of them in fractions" if smallest.exact_rows else ""
                 how = f"{source}; proven: the margins exceed the bound on their rounding{exactly}."
@@ -139,10 +135,7 @@ class Search:
             if state.t > 0 and (found := self._proof_at(problem, state, columns)) is not None:
                 proven.append(found)
 
-        def stop(now: Record, certificate: Certificate, history: History) -> Status | None:
-            return Status.REACHED if proven else None
-
-        rule = any_of(stop, steps)
+        rule = any_of(lambda *_: Status.REACHED if proven else None, steps)
         result = run(problem, DualAcceleration(), stop=rule, record=None, observe=observe)
         is_plain = problem.rows is self.rows.rows
         if is_plain:
@@ -210,9 +203,7 @@ class Search:
 
     def _outside(self, index: Indices) -> Indices:
         """Return the rows that are not in ``index``."""
-        mask = np.ones(self.rows.n, np.bool_)
-        mask[index] = False
-        return np.flatnonzero(mask).astype(np.int64)
+        return np.delete(np.arange(self.rows.n), index)
 
     def _prove_proposed_separation(self, proposal: Proposal) -> Found | Indices:
         """Prove that the direction separates all rows, or return the other rows that it does not separate."""
@@ -233,7 +224,7 @@ class Search:
         p, proof = weights
         how = _how(proposal.source, proof)
         self.not_strict = Found(Verdict.UNDECIDED, how, p=p, proof=proof, boundary=inside)
-        direction: tuple[Array, RationalVector] | None = None
+        direction: RationalVector | None = None
         outside, separated = self._outside(inside), NO_ROWS
         # If the boundary rows span all columns, only v = 0 vanishes on them.
         if known.others and not proposal.boundary.all():
@@ -242,8 +233,9 @@ class Search:
             if direction is None:
                 return NO_ROWS
             outside = self._outside(proposal.rows)
-            margins = rows.margins(direction[0])[outside]
-            slack = rounding_factor(rows.width + 9) * (rows.max_norm + 1.0) * norm(direction[0])
+            v = nearest_floats(direction)
+            margins = rows.margins(v)[outside]
+            slack = rounding_factor(rows.width + 9) * (rows.max_norm + 1.0) * norm(v)
             if (margins < -slack).any():
                 return outside[margins < -slack]
             separated = np.union1d(separated, outside[margins > slack])
@@ -259,16 +251,10 @@ class Search:
                 return NO_ROWS
         if direction is None:
             return Found(Verdict.NOT_SEPARABLE, how, p=p, proof=proof, boundary=inside)
-        if not self._separates(*direction, inside, separated):
+        if not separates(rows, direction, separated, inside):
             return NO_ROWS
-        v, exact = direction
-        proof = replace(proof, direction=exact)
+        v, proof = nearest_floats(direction), replace(proof, direction=direction)
         return Found(Verdict.QUASI_SEPARABLE, how, v=v, p=p, proof=proof, boundary=inside)
-
-    def _separates(self, v: Array, exact: RationalVector, inside: Indices, outside: Indices) -> bool:
-        """Say whether a direction is exactly zero on the rows inside and positive on the rows outside."""
-        is_positive = smallest_margin(self.rows, v, exact, outside).margin > 0.0
-        return is_positive and is_zero_on(self.rows, exact, inside)
 
     def _prove_weights(
         self, proposal: Proposal, inside: Indices, known: ColumnStructure
@@ -287,10 +273,10 @@ class Search:
 
     def _exact_direction(
         self, proposal: Proposal, known: ColumnStructure, inside: Indices
-    ) -> tuple[Array, RationalVector] | None:
+    ) -> RationalVector | None:
         """Return an exact direction that is zero on the boundary and positive on the separated rows."""
         if proposal.exact is not None:
-            return proposal.direction, proposal.exact
+            return proposal.exact
         separated = proposal.rows[~proposal.boundary]
         for bits in (4, 12, 30, 52):  # few bits give short fractions and readable coefficients
             values = _coarse(proposal.direction, self.ranges, bits)
@@ -298,18 +284,19 @@ class Search:
             if exact is None:
                 return None
             exact = shortened(exact)
-            v = nearest_floats(exact)
-            if self._separates(v, exact, inside, separated):
-                return v, exact
+            if separates(self.rows, exact, separated, inside):
+                return exact
         return None
 
-    def result(self, found: Found | None, names: list[str] | None) -> Separability:
-        """Build the Separability result from the proven verdict, or from the best bounds found."""
+    def best_bounds(self, how: str) -> Found:
+        """Return what is known without a verdict: weights that rule out strict separation, or a direction."""
+        w, b = self.certificate.w, self.certificate.intercept
+        v = None if w is None else self.rows.lift(w, b)
+        return self.not_strict or Found(Verdict.UNDECIDED, how, v=v)
+
+    def result(self, found: Found, names: list[str] | None) -> Separability:
+        """Build the Separability result from a proven verdict, or from the best bounds found."""
         rows = self.rows
-        if found is None:
-            how = "Interrupted before a proof was found." if self.is_interrupted else "All proofs failed."
-            w, b = self.certificate.w, self.certificate.intercept
-            found = self.not_strict or Found(Verdict.UNDECIDED, how, v=None if w is None else rows.lift(w, b))
         uniform = rows.normalized_weights(np.full(rows.n, 1.0 / rows.n))
         self._bound(norm(rows.combine(uniform)[: rows.d]))
         lower, upper = self.certificate.lower, self.certificate.upper
@@ -318,8 +305,7 @@ class Search:
             lower = 0.0 if found.verdict is Verdict.QUASI_SEPARABLE else min(lower, 0.0)
         coef, intercept, features = None, 0.0, NO_ROWS
         if found.v is not None:
-            coef = found.v[: rows.d]
-            intercept = float(found.v[rows.d]) if rows.fit_intercept else 0.0
+            coef, intercept = rows.split(found.v)
             with np.errstate(over="ignore"):
                 importance = np.abs(coef) * self.ranges
             order = np.lexsort((-np.abs(coef), -importance))

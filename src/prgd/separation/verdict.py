@@ -13,7 +13,7 @@ from prgd._types import Array, Indices
 from prgd.arithmetic import nearest_floats
 from prgd.norms import norm
 from prgd.problem import NO_ROWS
-from prgd.proofs.directions import is_zero_on, smallest_margin
+from prgd.proofs.directions import separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, weights_prove
 from prgd.rows import Rows
@@ -116,19 +116,18 @@ class Separability:
             Of an undecided result the lower bound is checked, and the dual weights if it has some.
         """
         rows = LiftedRows(read_matrix(X)[0], y, fit_intercept=self.fit_intercept)
-        n, everything = rows.n, np.arange(rows.n)
-        if self.dual_weights is not None:
-            if self.dual_weights.shape != (n,):
-                return False
-            if not weights_prove(rows, self.boundary_rows, self.dual_weights, self.proof):
-                return False
+        p, everything = self.dual_weights, np.arange(rows.n)
+        if p is not None and p.shape != (rows.n,):
+            return False
+        if p is not None and not weights_prove(rows, self.boundary_rows, p, self.proof):
+            return False
         if self.verdict is Verdict.NOT_SEPARABLE:
-            return self.dual_weights is not None and np.array_equal(self.boundary_rows, everything)
+            return p is not None and np.array_equal(self.boundary_rows, everything)
         if self.coef is None:
             return self.verdict is Verdict.UNDECIDED
         if self.coef.shape != (rows.d,):
             return False
-        v = np.append(self.coef, self.intercept) if self.fit_intercept else self.coef
+        v = rows.lift(self.coef, self.intercept)
         exact = self.proof.direction or tuple(Fraction(float(value)) for value in v)
         if not np.array_equal(nearest_floats(exact), v):
             return False
@@ -139,11 +138,10 @@ class Separability:
             return is_as_stated and (smallest > 0.0 or self.verdict is Verdict.UNDECIDED)
         both = np.concatenate([self.separated_rows, self.boundary_rows])
         return (
-            self.dual_weights is not None
+            p is not None
             and self.separated_rows.size > 0
             and np.array_equal(np.sort(both), everything)
-            and is_zero_on(rows, exact, self.boundary_rows)
-            and smallest_margin(rows, v, exact, self.separated_rows).margin > 0.0
+            and separates(rows, exact, self.separated_rows, self.boundary_rows)
         )
 
     def name(self, feature: int) -> str:

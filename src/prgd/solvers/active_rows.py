@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd._types import Array, Indices, Mask
 from prgd.arithmetic import EPSILON
 from prgd.norms import norm
 from prgd.problem import Evaluation, Problem
 from prgd.rows import MarginsAt
 from prgd.rows.blocks import row_squares
+
+Groups = list[Any]  # a mask of the rows of each group, or one slice of all rows
 
 WINDOW = 28.0  # a row whose margin is this far above the smallest has a weight below e^-28 = 7e-13 of it
 MAX_MISSING = 1e-6  # fraction of the weight that may lie outside the active rows
@@ -50,10 +52,8 @@ class ActiveRows:
         self.w, self.indices, self.reads = w, indices, indices.size / problem.n
         self._problem, self._n = problem, problem.n
         self._Z = _gather(problem, indices)
-        signs, weights = problem.labels.signs[indices], problem.labels.sample_weight
-        self._groups: list[Any] = [slice(None)]
-        if problem.fit_intercept:
-            self._groups = [np.flatnonzero(signs > 0), np.flatnonzero(signs < 0)]
+        self._groups = _among(problem.labels.groups(problem.fit_intercept), indices)
+        weights = problem.labels.sample_weight
         # A sample weight of 3 stands for three copies of a row, and must lead to the same steps.
         self._copies = np.ones(indices.size)
         if weights.size:
@@ -67,17 +67,13 @@ class ActiveRows:
         if indices.size:
             rows = cls(problem, w, indices)
             missing = max(MAX_MISSING, 100.0 * EPSILON * problem.max_norm * at.length)
-            pairs = zip(at.tally.log_sums, rows._log_sums(), strict=True)
-            if all(abs(all_rows - active) <= missing for all_rows, active in pairs):
+            exponent, sums = rows._exponent(0.0), zip(at.tally.log_sums, rows._groups, strict=True)
+            if all(abs(total - np.logaddexp.reduce(exponent[group])) <= missing for total, group in sums):
                 return rows
             reads = rows.reads
         rows = cls(problem, w, problem.near(w, WINDOW))
         rows.reads += reads + 1.0
         return rows
-
-    def _log_sums(self) -> list[float]:
-        exponent = self._exponent(0.0)
-        return [float(np.logaddexp.reduce(exponent[group])) for group in self._groups]
 
     def _exponent(self, size: float) -> Array:
         weights = self._problem.labels.sample_weight
@@ -120,8 +116,7 @@ class ActiveRows:
             return self._solve_by_features(None, np.where(kept, p, 0.0), self._groups, lam, b, residual, ray)
         Z, p, groups = self._Z, p[kept], self._groups
         if not kept.all():
-            Z, place = Z[kept], np.cumsum(kept) - 1
-            groups = [g if isinstance(g, slice) else place[g[kept[g]]] for g in groups]
+            Z, groups = Z[kept], _among(groups, kept)
         # Early, weights are even and H is well conditioned. Late, p_i / lam spans many decades, which does
         # not slow the system in row space down; but that system needs fewer rows than features.
         margins, copies = self._margins[kept], self._copies[kept]
@@ -130,7 +125,7 @@ class ActiveRows:
         return self._solve_by_features(Z, p, groups, lam, b, residual, ray)
 
     def _solve_by_features(
-        self, Z: Any, p: Array, groups: list[Any], lam: float, b: Array, residual: float, ray: Array | None
+        self, Z: Any, p: Array, groups: Groups, lam: float, b: Array, residual: float, ray: Array | None
     ) -> Array:
         """Solve H x = b by conjugate gradients from the best multiple of the ray."""
 
@@ -154,14 +149,7 @@ class ActiveRows:
         return x
 
     def _solve_by_rows(
-        self,
-        Z: Any,
-        p: Array,
-        groups: list[Any],
-        lam: float,
-        margins: Array,
-        copies: Array,
-        residual: float,
+        self, Z: Any, p: Array, groups: Groups, lam: float, margins: Array, copies: Array, residual: float
     ) -> Array:
         r"""Solve for the same step in row space, a ridge regression, by preconditioned conjugate gradients.
 
@@ -209,7 +197,12 @@ class ActiveRows:
         return np.asarray(Z.T @ q)
 
 
-def _centred(v: Array, weight: Array, groups: list[Any]) -> Array:
+def _among(groups: Groups, chosen: Indices | Mask) -> Groups:
+    """Return the groups among the chosen rows."""
+    return [group if isinstance(group, slice) else group[chosen] for group in groups]
+
+
+def _centred(v: Array, weight: Array, groups: Groups) -> Array:
     """Return v minus its weighted mean in each group."""
     v = v.copy()
     # The mean is subtracted twice: rounding leaves eps |v| of it, which adds up over the rows to

@@ -14,6 +14,7 @@ from prgd.norms import norm
 from prgd.proofs.column_relations import column_structure
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import prove_weights
+from prgd.rows.blocks import row_squares, times_signs
 from prgd.solvers import minimal
 from prgd.solvers.working_set import WorkingSet
 
@@ -39,7 +40,7 @@ def vanishing_weights(working: WorkingSet, p: Array) -> Array | None:
         return None
     found = np.zeros_like(p)
     found[face] = x
-    rounding = _ROUNDING_FACTOR * EPSILON * float(found @ working.norms())
+    rounding = _ROUNDING_FACTOR * EPSILON * float(found @ np.sqrt(row_squares(working.Z)))
     return found if norm(working.combine(found)) <= rounding else None
 
 
@@ -58,8 +59,8 @@ def prove_no_separator(working: WorkingSet, p: Array) -> bool:
 def _prove(working: WorkingSet, p: Array, face: Indices) -> bool:
     X, signs, has_intercept = working.Z[face], None, working.groups == 2
     if has_intercept:  # the proof takes x_i = y_i z_i
-        signs = 1.0 - 2.0 * working.group[face]
-        X = X * signs[:, None] if isinstance(X, np.ndarray) else X.multiply(signs[:, None]).tocsr()
+        signs = np.where(working.group[face] == 0, 1, -1).astype(np.int8)
+        X = times_signs(X, signs)
     rows, inside = LiftedRows(X, signs, fit_intercept=has_intercept), np.arange(face.size)
     known = column_structure(rows, inside)
     return known is not None and prove_weights(rows, inside, p[face], known) is not None

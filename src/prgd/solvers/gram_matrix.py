@@ -27,7 +27,12 @@ def extend_gram(G: Array, Z: Any, old: int, threads: int = 1) -> None:
         sparse_products(G, Z, old, threads)
     else:
         minimal.sparse_products(G, Z, old, threads)
-    _mirror(G, old, new)
+    if old == 0 and isinstance(Z, np.ndarray):
+        return  # BLAS computes D D^T as a symmetric matrix
+    # The products with the rows before are copied to their transposed place: with the old rows at once.
+    G[:old, old:new] = G[old:new, :old].T
+    for i in range(old, new):
+        G[old:i, i] = G[i, old:i]
 
 
 def dense_products(G: Array, D: Array, old: int) -> None:
@@ -46,26 +51,13 @@ def sparse_products(G: Array, Z: Any, old: int, threads: int) -> None:
     """
     from prgd.solvers import _gram_kernel
 
-    new, d = Z.shape
-    by_column = Z.tocsc()
-    dense = np.flatnonzero(np.diff(by_column.indptr) > DENSE_FRACTION * new)
-    place = np.full(d, -1)  # the column of the dense matrix, -1 for the other columns
-    if dense.size < _MIN_DENSE_COLUMNS:
+    new, by_column = Z.shape[0], Z.tocsc()
+    is_dense = np.diff(by_column.indptr) > DENSE_FRACTION * new
+    if np.count_nonzero(is_dense) < _MIN_DENSE_COLUMNS:
+        is_dense[:] = False
         G[old:new, :new] = 0.0
     else:
-        place[dense] = np.arange(dense.size)
-        D = np.zeros((new, dense.size))
-        _gram_kernel.spread(Z.data, Z.indices, Z.indptr, place, D)
-        dense_products(G, D, old)
+        dense_products(G, Z[:, np.flatnonzero(is_dense)].toarray(), old)
     rows = Z.data, Z.indices, Z.indptr
     columns = by_column.data, by_column.indices, by_column.indptr
-    each(lambda k: _gram_kernel.fill(rows, columns, place, old + k, threads, G), threads)
-
-
-def _mirror(G: Array, old: int, new: int) -> None:
-    if not minimal.HAS_NUMBA:
-        minimal.mirror(G, old, new)
-        return
-    from prgd.solvers import _gram_kernel
-
-    _gram_kernel.mirror(G, old, new)
+    each(lambda k: _gram_kernel.fill(rows, columns, is_dense, old + k, threads, G), threads)

@@ -11,7 +11,7 @@ S. Mehrotra (1992). On the implementation of a primal-dual interior point method
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,15 +27,18 @@ Move = Callable[[float, Array], tuple[Array, Array, Array]]
 _MAX_STEPS = 80
 _STEP_FRACTION = 0.99  # fraction of the step to the boundary that is taken
 _MIN_TARGET = 1e-12  # smallest margin g to aim at, in units of the largest row norm
-_VANISHED = 1e-9  # an upper bound below this, in units of the largest row norm, counts as zero
+# If no w separates the rows, the multipliers diverge and p comes close to Gordan's weights: an upper bound
+# below this, in units of the largest row norm, counts as zero.
+_VANISHED = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class InteriorPoint:
-    """A point of the interior-point method, and the certificate that it gives over the rows of the set.
+class InteriorPoint(NamedTuple):
+    """A point of the interior-point method, and the bounds that it gives over the rows of the set.
 
     Attributes
     ----------
+    w : ndarray of shape (d,)
+        The direction.
     p : ndarray of shape (m,)
         Positive weights, of sum 1 (in each class, with an intercept).
     is_active : ndarray of bool, shape (m,)
@@ -44,19 +47,10 @@ class InteriorPoint:
         The bounds of p and of w, in units of the largest row norm.
     """
 
+    w: Array
     p: Array
     is_active: Mask
     certificate: Certificate
-
-    @property
-    def w(self) -> Array:
-        """The direction, of shape (d,)."""
-        return np.asarray(self.certificate.w)
-
-    @property
-    def vanishes(self) -> bool:
-        """Whether p is close to Gordan's weights: the multipliers diverge if no w separates the rows."""
-        return self.certificate.upper <= _VANISHED
 
 
 def maximise_margin(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: float) -> InteriorPoint:
@@ -120,7 +114,7 @@ def maximise_margin(Z: Array, signs: Array, fit_intercept: bool, start: Array, t
         if not np.isfinite(lam).all():
             break
         now = _measure(A, groups, x, s, lam, d)
-        if now.vanishes:
+        if now.certificate.upper <= _VANISHED:
             return now
         best = now if now.certificate.gap < best.certificate.gap else best
     return best
@@ -164,7 +158,7 @@ def _measure(A: Array, groups: list[Mask], x: Array, s: Array, lam: Array, d: in
     upper = norm(Z.T @ p) / len(groups)
     lower = sum(float(margins[group].min()) for group in groups) / (len(groups) * length)
     # Weights and slacks in units of the margin have no unit, so they can be compared.
-    return InteriorPoint(p, p > s / (upper * length), Certificate(lower, upper, w))
+    return InteriorPoint(w, p, p > s / (upper * length), Certificate(lower, upper))
 
 
 def interior_weights(working: WorkingSet, start: Array, tol: float) -> tuple[Array, Array] | None:
@@ -174,7 +168,7 @@ def interior_weights(working: WorkingSet, start: Array, tol: float) -> tuple[Arr
     """
     signs = np.where(working.group == 0, 1.0, -1.0)
     found = maximise_margin(working.Z, signs, working.groups == 2, start, tol)
-    if found.vanishes:
+    if found.certificate.upper <= _VANISHED:
         return found.p, found.w
     if found.certificate.gap > tol:
         return None

@@ -60,11 +60,6 @@ def sparse_products(G: Array, Z: Any, old: int, threads: int) -> None:
     G[old:new, :new] = (Z[old:] @ Z.T).toarray()
 
 
-def mirror(G: Array, old: int, new: int) -> None:
-    """Copy the products in rows ``old`` to ``new`` and columns below ``old`` to their transposed place."""
-    G[:old, old:new] = G[old:new, :old].T
-
-
 def definite_solver(H: Array) -> Callable[[Array], Array]:
     """Return ``b -> H^-1 b`` by NumPy's Cholesky factorisation; NumPy has no triangular solve."""
     inverse = np.linalg.inv(np.linalg.cholesky(H))

@@ -8,7 +8,7 @@ import numpy as np
 
 from prgd._types import Array, Indices, Mask
 from prgd.problem import NO_ROWS, Problem
-from prgd.rows.blocks import row_squares, stack_blocks
+from prgd.rows.blocks import stack_blocks
 from prgd.solvers.gram_matrix import DENSE_FRACTION, dense_products, extend_gram
 
 _FEW_DIMENSIONS = 1024  # systems in so many dimensions are cheap to factorise
@@ -49,7 +49,7 @@ class WorkingSet:
     @property
     def is_low_dimensional(self) -> bool:
         """Whether the rows are dense, with so few columns that systems in them are cheap."""
-        return isinstance(self.Z, np.ndarray) and self.Z.shape[1] <= _FEW_DIMENSIONS
+        return isinstance(self._Z, np.ndarray | None) and self._problem.d <= _FEW_DIMENSIONS
 
     @property
     def G(self) -> Array:
@@ -124,10 +124,6 @@ class WorkingSet:
         """Return ``<w, z_i>`` for the rows of the set."""
         return np.asarray(self.Z @ w)
 
-    def norms(self) -> Array:
-        """Return the norms of the rows of the set."""
-        return np.asarray(np.sqrt(row_squares(self.Z)))
-
     def membership(self, places: Indices) -> Array:
         """Return a column for each group, 1.0 if the row at a place belongs to the group, else 0.0."""
         return np.asarray(self.group[places, None] == np.arange(self.groups), dtype=np.float64)
@@ -152,11 +148,6 @@ class WholeArray(WorkingSet):
         if self._Z is None:
             self._Z = self._X * self._y[:, None]
         return self._Z
-
-    @property
-    def is_low_dimensional(self) -> bool:
-        """Whether the rows have so few columns that systems in them are cheap."""
-        return self._problem.d <= _FEW_DIMENSIONS
 
     def _extend(self, old: int) -> None:
         dense_products(self._buffer, self._X, 0)
