@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import readme_block as readme
 from reproduce.tiny import tiny
 
 from prgd.claims import Claim, Finding, registry
@@ -25,7 +26,6 @@ from prgd.reproduce.figures import (
     style_of,
     thinned,
 )
-from prgd.reproduce.report import readme
 from prgd.reproduce.report.interactive import plots
 from prgd.reproduce.report.page import Section, judged
 
