@@ -19,6 +19,10 @@ BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 # An error of 0 is drawn as this number: double precision has no smaller one to show.
 FLOOR = 1e-16
 
+# Labels of axes that several figures share.
+LEFT_OUT, COUNTED = "step t, warm-up left out", "step t, warm-up counted"
+MARGIN_ERROR, BOUND_ERROR = "gamma_star - gamma(w(t))", "smallest upper bound - gamma_star"
+
 Dash = Literal["solid", "dash", "dot", "dashdot", "longdash"]
 Marker = Literal["circle", "square", "diamond", "triangle-up", "x", "cross", "star"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -16,14 +16,16 @@ from prgd.problem import Problem
 from prgd.reproduce import figures as fig
 from prgd.reproduce.curves import (
     Schedules,
-    band,
     curve_rows,
+    error_bands,
+    error_lines,
     lasting_passage,
     methods,
     padded,
     record_times,
     warm_start,
     watch,
+    where,
 )
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.theory import assumptions
@@ -82,7 +84,7 @@ GAMMA_STAR = datasets.paper.PAPER_GAMMA_STAR
 
 
 def _points(rows: Any, name: str) -> fig.Panel:
-    marks = fig.two_classes(rows[(rows.kind == "point") & (rows.seed == 0)], size=5.0)
+    marks = fig.two_classes(where(rows, kind="point", seed=0), size=5.0)
     wall, dots = "margin, x_1 = ±gamma_star", fig.Style("#555555", "dot")
     lines = [
         fig.Line(wall, [x, x], [-1.05, 1.05], 1.0, has_markers=False, style=dots)
@@ -95,65 +97,37 @@ def _points(rows: Any, name: str) -> fig.Panel:
 
 def _paper_scale(curves: Any, settings: Settings, name: str, scale: str) -> fig.Panel:
     """Draw seed 0 as the paper does: its four methods, the warm-up left out of the count."""
-    marks = []
-    last = settings.small_scale if scale == "small" else settings.steps
-    for method in PAPER:
-        some = curves[(curves.method == method) & (curves.seed == 0) & (curves.t <= last)]
-        marks.append(fig.thinned(fig.Line(method, some.t.to_numpy(), fig.floored(GAMMA_STAR - some.margin))))
-    return fig.Panel(
-        f"Set {name}: {scale} time scale",
-        tuple(marks),
-        "step t, warm-up left out",
-        "gamma_star - gamma(w(t))",
-        x_log=scale == "large",
-        y_log=True,
-        y_range=(1e-16, 1.0),
-    )
+    some = curves[
+        (curves.seed == 0) & (curves.t <= (settings.small_scale if scale == "small" else settings.steps))
+    ]
+    marks = error_lines(some, GAMMA_STAR - some.margin, PAPER)
+    panel = fig.log_log(f"Set {name}: {scale} time scale", marks, fig.LEFT_OUT, fig.MARGIN_ERROR, 1e-16)
+    return replace(panel, x_log=scale == "large")
 
 
 def _all_methods(curves: Any, settings: Settings, name: str) -> fig.Panel:
     """Draw the median over seeds and a band, the warm-up counted, with the two accelerated methods."""
-    marks: list[Any] = []
-    for method in methods(settings):
-        some = curves[curves.method == method.name]
-        t, middle, low, high = band(some.assign(error=GAMMA_STAR - some.margin), "t", "error")
-        t = t + (settings.warm_up if method.is_warm else 0)
-        marks.append(fig.Band(method.name, t, fig.floored(low), fig.floored(high)))
-        marks.append(fig.thinned(fig.Line(method.name, t, fig.floored(middle))))
-    return fig.log_log(
-        f"Set {name}: median and 5 to 95 % of {curves.seed.nunique()} draws, warm-up counted",
-        marks,
-        "step t, warm-up counted",
-        "gamma_star - gamma(w(t))",
-        1e-16,
-        is_ours=True,
-    )
+    warm = {method.name: settings.warm_up * method.is_warm for method in methods(settings)}
+    counted = curves.assign(error=GAMMA_STAR - curves.margin, t=curves.t + curves.method.map(warm))
+    title = f"Set {name}: median and 5 to 95 % of {curves.seed.nunique()} draws, warm-up counted"
+    marks = error_bands(counted, warm, "t")
+    return fig.log_log(title, marks, fig.COUNTED, fig.MARGIN_ERROR, 1e-16, is_ours=True)
 
 
 def _bounds(curves: Any, settings: Settings, name: str) -> fig.Panel:
     """Draw the other side of the certificate: how far the upper bound is from gamma_star."""
-    marks = []
-    for method in methods(settings):
-        some = curves[(curves.method == method.name) & (curves.seed == 0)]
-        marks.append(
-            fig.thinned(fig.Line(method.name, some.t.to_numpy(), fig.floored(some.upper - GAMMA_STAR)))
-        )
-    return fig.log_log(
-        f"Set {name}, seed 0: certified upper bound",
-        marks,
-        "step t, warm-up left out",
-        "smallest upper bound - gamma_star",
-        1e-16,
-        is_ours=True,
-    )
+    some = where(curves, seed=0)
+    marks = error_lines(some, some.upper - GAMMA_STAR, [method.name for method in methods(settings)])
+    title = f"Set {name}, seed 0: certified upper bound"
+    return fig.log_log(title, marks, fig.LEFT_OUT, fig.BOUND_ERROR, 1e-16, is_ours=True)
 
 
 def draw(rows: Any, settings: Settings, figure: str, sets: tuple[str, ...]) -> list[fig.Figure]:
     """Return the paper's figure of the given sets, and one of ours."""
     paper, ours = [], []
     for name in sets:
-        some = rows[rows["set"] == name]
-        curves = some[some.kind == "curve"]
+        some = where(rows, set=name)
+        curves = where(some, kind="curve")
         paper.append(_points(some, name))
         paper += [_paper_scale(curves, settings, name, scale) for scale in ("small", "large")]
         ours += [_all_methods(curves, settings, name), _bounds(curves, settings, name)]
@@ -211,7 +185,7 @@ synthetic_claim = partial(claim, where=WHERE, experiment="figure-6")
 )
 def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
     """Compare the steps that each three decimals of the margin error take."""
-    passages = rows[(rows.kind == "passage") & (rows.method == "PRGD(exp)")]
+    passages = where(rows, kind="passage", method="PRGD(exp)")
     steps = passages.pivot(index=["set", "seed"], columns="x", values="t")
     reached = steps[(steps >= 0).all(axis=1)]
     spans = [(reached[b] - reached[a]).to_numpy() for a, b in pairwise(LEVELS)]
@@ -228,10 +202,7 @@ def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
     )
 
 
-@synthetic_claim(
-    "section-7.1-poly",
-    "PRGD(poly) also performs relatively well on the synthetic sets.",
-)
+@synthetic_claim("section-7.1-poly", "PRGD(poly) also performs relatively well on the synthetic sets.")
 def poly_performs_well(rows: Any, settings: Settings) -> Finding:
     """Compare the median errors of PRGD(poly) and NGD at the end of the small time scale."""
     t = settings.small_scale

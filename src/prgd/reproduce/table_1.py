@@ -14,9 +14,9 @@ from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
 from prgd.claims import Finding, claim
 from prgd.datasets import Dataset, toy
 from prgd.problem import Problem
-from prgd.reproduce.curves import padded, record_times, warm_start
+from prgd.reproduce.curves import error_lines, padded, record_times, warm_start, where
 from prgd.reproduce.experiment import Experiment, Row
-from prgd.reproduce.figures import Figure, Line, Table, floored, log_log, style_of, thinned
+from prgd.reproduce.figures import LEFT_OUT, STYLES, Figure, Table, log_log
 from prgd.schedules import Every, Geometric, LiftTo
 from prgd.theory import fit_rate, numerical_constants
 from prgd.theory.claims.runs import SEEDS
@@ -123,11 +123,10 @@ def _constant(fit: Any) -> str:
 
 def tables(rows: Any, settings: Settings) -> list[Table]:
     """Return the paper's table with our fits: one line a method and quantity, one column a set."""
-    fits = rows[rows.kind == "fit"]
     lines = []
     for quantity in ("direction", "margin"):
         for method, theorem in THEOREMS.items():
-            some = fits[(fits.method == method) & (fits.quantity == quantity)].set_index("set")
+            some = _fits(rows, method, quantity).set_index("set")
             cells = tuple(_constant(some.loc[name]) for name in settings.sets)
             lines.append((f"{quantity} error", method, getattr(theorem, quantity), *cells))
     return [
@@ -143,19 +142,12 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:
     """Return the curves that were fitted: direction and margin error on two of the sets."""
-    curves = rows[rows.kind == "curve"]
     panels = []
     for name in settings.sets[:2]:
         for quantity, symbol in (("direction", "||w/||w|| - w_star||"), ("margin", "gamma_star - gamma(w)")):
-            marks = []
-            for method in THEOREMS:
-                some = curves[
-                    (curves["set"] == name) & (curves.method == method) & (curves.quantity == quantity)
-                ]
-                style = style_of("PRGD(poly)" if method == PROOF else method)
-                marks.append(thinned(Line(method, some.t.to_numpy(), floored(some.value), style=style)))
-            title = f"{name}: {quantity} error"
-            panels.append(log_log(title, marks, "step t, warm-up left out", symbol, 1e-14, 2.0))
+            some = where(rows, kind="curve", set=name, quantity=quantity)
+            marks = error_lines(some, some.value, THEOREMS, styles={PROOF: STYLES["PRGD(poly)"]})
+            panels.append(log_log(f"{name}: {quantity} error", marks, LEFT_OUT, symbol, 1e-14, 2.0))
     alt = (
         "Errors of direction and of margin against steps on logarithmic axes. GD bends like 1 / log t, NGD "
         "is a line of slope -1, dual acceleration and game dynamics lines of slope -2, and both kinds of "
@@ -165,7 +157,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
 
 
 def _fits(rows: Any, method: str, quantity: str) -> Any:
-    return rows[(rows.kind == "fit") & (rows.method == method) & (rows.quantity == quantity)]
+    return where(rows, kind="fit", method=method, quantity=quantity)
 
 
 def _agree(rows: Any, method: str, quantity: str) -> tuple[int, int, str]:
