@@ -179,6 +179,19 @@ def mean_interval(differences: Any, test_share: float = 0.0) -> tuple[float, flo
     return mean, mean - half, mean + half
 
 
+def points(d: tuple[float, float, float]) -> str:
+    """Return a mean difference and its interval in percentage points.
+
+    Examples
+    --------
+    >>> points((0.01, -0.005, 0.025))
+    '+1.00 points [-0.50, +2.50]'
+    """
+    if not math.isfinite(d[1]):
+        return f"{100 * d[0]:+.2f} points (one split: no interval)"
+    return f"{100 * d[0]:+.2f} points [{100 * d[1]:+.2f}, {100 * d[2]:+.2f}]"
+
+
 def where(rows: Any, **values: Any) -> Any:
     """Return the rows of a data frame that have these values in the columns of these names."""
     for column, value in values.items():

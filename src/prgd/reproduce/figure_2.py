@@ -10,7 +10,7 @@ import numpy as np
 from prgd.claims import Finding, claim
 from prgd.problem import Problem
 from prgd.reproduce import figures as fig
-from prgd.reproduce.curves import padded
+from prgd.reproduce.curves import padded, where
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.velocity import centripetal_velocities, decompose
@@ -22,6 +22,11 @@ STYLES = {
     "-grad L / L": fig.Style(fig.PURPLE),
     "centripetal part": fig.Style(fig.ORANGE),
 }
+RINGS = (
+    fig.Style(fig.SKY, "dot", "square"),
+    fig.Style(fig.BLUE, "dash", "diamond"),
+    fig.Style(fig.GREEN, "solid", "circle"),
+)
 
 
 @dataclass(frozen=True)
@@ -81,17 +86,16 @@ def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
         "drawn in orange. Right, the smallest velocity on rings around the ray: negative close to it, "
         "positive farther out."
     )
-    return [
-        fig.Figure("figure-2", "Centripetal velocity", alt, (_space(rows, settings), _rings(rows)), columns=2)
-    ]
+    panels = (_space(rows, settings), _rings(rows))
+    return [fig.Figure("figure-2", "Centripetal velocity", alt, panels, columns=2)]
 
 
 def _velocity(rows: Any) -> float:
-    return float(rows[rows.kind == "centripetal part"].value.iloc[0])
+    return float(where(rows, kind="centripetal part").value.iloc[0])
 
 
 def _space(rows: Any, settings: Settings) -> fig.Panel:
-    tip = {kind: rows[rows.kind == kind].iloc[0][["x", "y", "z"]].to_numpy(dtype=float) for kind in STYLES}
+    tip = {kind: where(rows, kind=kind)[["x", "y", "z"]].iloc[0].to_numpy(dtype=float) for kind in STYLES}
     w, top = tip["w"], 1.35 * settings.height
     # Rows have norm at most 1, and so have the two arrows at w: they are drawn twice as long.
     marks: list[Any] = [
@@ -105,9 +109,8 @@ def _space(rows: Any, settings: Settings) -> fig.Panel:
     for height in (0.0, settings.height, top):
         level = np.full(turns.size, height)
         marks.append(fig.Space("cylinder around the ray", x, y, level, 1.5, style=fig.Style(fig.GREY, "dot")))
-    return fig.Panel(
-        "At one point w in R^3 (arrows at w drawn twice as long)", tuple(marks), "", "", "along w_star"
-    )
+    title = "At one point w in R^3 (arrows at w drawn twice as long)"
+    return fig.Panel(title, tuple(marks), "", "", "along w_star")
 
 
 def _arrow(name: str, start: Any, end: Any, width: float) -> fig.Space:
@@ -116,33 +119,22 @@ def _arrow(name: str, start: Any, end: Any, width: float) -> fig.Space:
 
 
 def _rings(rows: Any) -> fig.Panel:
-    rings = rows[rows.kind == "ring"]
+    rings = where(rows, kind="ring")
     marks: list[Any] = []
-    styles = (
-        fig.Style(fig.SKY, "dot", "square"),
-        fig.Style(fig.BLUE, "dash", "diamond"),
-        fig.Style(fig.GREEN, "solid", "circle"),
-    )
-    for height, style in zip(rings.height.unique(), styles, strict=False):
-        some = rings[rings.height == height]
-        marks.append(
-            fig.Line(f"height {height:g}", some.distance.to_numpy(), some.low.to_numpy(), style=style)
-        )
+    for height, style in zip(rings.height.unique(), RINGS, strict=False):
+        some = where(rings, height=height)
+        name = f"height {height:g}"
+        marks.append(fig.Line(name, some.distance.to_numpy(), some.low.to_numpy(), style=style))
     ends = [float(rings.distance.min()), float(rings.distance.max())]
     marks.append(fig.Line("zero", ends, [0.0, 0.0], 1.0, has_markers=False, style=fig.Style(fig.GREY)))
-    return fig.Panel(
-        "Smallest velocity on the ring at each distance",
-        tuple(marks),
-        "distance from the ray, ||P_perp w||",
-        "centripetal velocity",
-        x_log=True,
-        is_ours=True,
-    )
+    title = "Smallest velocity on the ring at each distance"
+    labels = ("distance from the ray, ||P_perp w||", "centripetal velocity")
+    return fig.Panel(title, tuple(marks), *labels, x_log=True, is_ours=True)
 
 
 def _favourable(rows: Any) -> tuple[Any, float]:
     """Return the highest rings, and the distance from which on the smallest velocity on them is positive."""
-    rings = rows[(rows.kind == "ring") & (rows.height == rows.height.max())]
+    rings = where(rows, kind="ring", height=rows.height.max())
     positive = rings[rings.low > 0.0]
     return rings, float(positive.distance.min()) if len(positive) else float("inf")
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from prgd.claims import Finding, Verdict, claim
-from prgd.reproduce.curves import mean_interval
+from prgd.reproduce.curves import mean_interval, where
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.reproduce.figures import Band, Figure, Line, Panel, Table
 
@@ -110,7 +110,7 @@ def _signed_root(margins: Any) -> Any:
 def _panel(rows: Any, setting: Any, title: str, x: str, y: str, label: str, **more: Any) -> Panel:
     marks: list[Any] = []
     for method in _methods(rows):
-        some = rows[(rows.setting == setting) & (rows.method == method)]
+        some = where(rows, setting=setting, method=method)
         if len(some):
             values = some.groupby(x)[y]
             mean, t = values.mean(), values.mean().index.to_numpy(dtype=float)
@@ -120,8 +120,9 @@ def _panel(rows: Any, setting: Any, title: str, x: str, y: str, label: str, **mo
 
 
 def _last(rows: Any, setting: str) -> Any:
-    some = rows[rows.setting == setting]
-    return some[some.epoch == some.epoch.max()].pivot(index="seed", columns="method", values="test_accuracy")
+    some = where(rows, setting=setting)
+    last = where(some, epoch=some.epoch.max())
+    return last.pivot(index="seed", columns="method", values="test_accuracy")
 
 
 def tables(rows: Any, settings: Settings) -> list[Table]:
@@ -134,7 +135,7 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
         for method in _methods(rows):
             if method not in last:
                 continue
-            some = rows[(rows.setting == setting) & (rows.method == method)]
+            some = where(rows, setting=setting, method=method)
             best = some.groupby("seed").test_accuracy.max()
             rate = f"{some.lr.iloc[0]:g}" if "lr" in rows.columns else "not stored"
             counted = f"{last[method].count()}"

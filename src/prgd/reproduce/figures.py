@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -230,6 +230,20 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     numbers: tuple[str, ...] = ()
     is_printed: bool = False
+
+    @classmethod
+    def of(
+        cls, caption: str, columns: Mapping[str, str], lines: Iterable[Mapping[str, Any]], **more: Any
+    ) -> Table:
+        """Return the table whose columns are pairs of a heading and the format of its cells.
+
+        Examples
+        --------
+        >>> Table.of("Errors", {"method": "{name}", "error": "{e:.0e}"}, [{"name": "NGD", "e": 0.01}]).rows
+        (('NGD', '1e-02'),)
+        """
+        rows = tuple(tuple(form.format(**line) for form in columns.values()) for line in lines)
+        return cls(caption, tuple(columns), rows, **more)
 
 
 SYMBOLS = (

@@ -12,7 +12,7 @@ from prgd import datasets
 from prgd.algorithms import NGD, PRGD
 from prgd.claims import Finding, claim
 from prgd.problem import Problem
-from prgd.reproduce.curves import warm_start, watch
+from prgd.reproduce.curves import warm_start, watch, where
 from prgd.reproduce.experiment import OURS, Experiment, Row
 from prgd.reproduce.figures import FLOOR, Figure, Heat, Panel
 from prgd.schedules import Every, Geometric, Polynomial, PolynomialPhases
@@ -75,11 +75,11 @@ def compute(settings: Settings, task: str) -> list[Row]:
 
 
 def _ngd(rows: Any, name: str, t: int) -> float:
-    return float(rows[(rows["set"] == name) & (rows.family == "ngd") & (rows.t == t)].error.iloc[0])
+    return float(where(rows, set=name, family="ngd", t=t).error.iloc[0])
 
 
 def _panel(rows: Any, name: str, family: str, t: int) -> Panel:
-    some = rows[(rows["set"] == name) & (rows.family == family) & (rows.t == t)]
+    some = where(rows, set=name, family=family, t=t)
     table = some.pivot(index="second", columns="first", values="error")
     z = np.log10(np.maximum(table.to_numpy(), FLOOR))
     ngd = math.log10(max(_ngd(rows, name, t), FLOOR))
@@ -113,7 +113,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
 
 
 def _stars(rows: Any, name: str, family: str, t: int) -> tuple[int, int]:
-    some = rows[(rows["set"] == name) & (rows.family == family) & (rows.t == t)]
+    some = where(rows, set=name, family=family, t=t)
     return int((some.error < _ngd(rows, name, t)).sum()), len(some)
 
 
@@ -125,11 +125,11 @@ def _stars(rows: Any, name: str, family: str, t: int) -> tuple[int, int]:
 )
 def paper_schedule_is_well_tuned(rows: Any, settings: Settings) -> Finding:
     """Rank the paper's exponents among those of the grid."""
-    some = rows[(rows["set"] == "digit-01") & (rows.family == "polynomial")]
     words, ranks = [], []
     for t in settings.times:
-        at = some[some.t == t].sort_values("error")
-        ours = _cell(at, *settings.tuned)
+        at = where(rows, set="digit-01", family="polynomial", t=t).sort_values("error")
+        first, second = settings.tuned
+        ours = float(where(at, first=first, second=second).error.iloc[0])
         rank = 1 + int((at.error < ours).sum())
         best = at.iloc[0]
         ranks.append(rank)
@@ -143,10 +143,6 @@ def paper_schedule_is_well_tuned(rows: Any, settings: Settings) -> Finding:
         f"On digit-01, first 300 rows, {'; '.join(words)}.",
         "It depends on the horizon; T_0 = 5 is ours." if len(set(ranks)) > 1 else "T_0 = 5 is ours.",
     )
-
-
-def _cell(at: Any, first: float, second: float) -> float:
-    return float(at[(at["first"] == first) & (at["second"] == second)].error.iloc[0])
 
 
 def reading(rows: Any, settings: Settings) -> str:
