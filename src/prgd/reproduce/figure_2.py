@@ -107,15 +107,14 @@ def _space(rows: Any, settings: Settings) -> fig.Panel:
     turns = np.linspace(0.0, 2.0 * np.pi, 61)
     x, y = settings.distance * np.cos(turns), settings.distance * np.sin(turns)
     for height in (0.0, settings.height, top):
-        level = np.full(turns.size, height)
-        marks.append(fig.Space("cylinder around the ray", x, y, level, 1.5, style=fig.Style(fig.GREY, "dot")))
+        ring = np.array([x, y, np.full(turns.size, height)])
+        marks.append(fig.Space("cylinder around the ray", ring, 1.5, style=fig.Style(fig.GREY, "dot")))
     title = "At one point w in R^3 (arrows at w drawn twice as long)"
     return fig.Panel(title, tuple(marks), "", "", "along w_star")
 
 
 def _arrow(name: str, start: Any, end: Any, width: float) -> fig.Space:
-    x, y, z = np.column_stack([start, end])
-    return fig.Space(name, x, y, z, width, is_arrow=True, style=STYLES[name])
+    return fig.Space(name, np.column_stack([start, end]), width, is_arrow=True, style=STYLES[name])
 
 
 def _rings(rows: Any) -> fig.Panel:

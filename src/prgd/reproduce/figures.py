@@ -11,6 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from prgd._types import Array
+
 # Okabe and Ito's colours: readers of any colour vision can tell them apart.
 BLACK, GREY = "#000000", "#808080"
 ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
@@ -118,11 +120,9 @@ class Arrows(Named):
 
 @dataclass(frozen=True)
 class Space(Named):
-    """A curve in three dimensions, or an arrow along its last stretch."""
+    """A curve through points in three dimensions, or an arrow from the first of two points to the second."""
 
-    x: Any
-    y: Any
-    z: Any
+    points: Array  # of shape (3, number of points)
     width: float = 3.0
     is_arrow: bool = False
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -67,17 +67,6 @@ class Section:
         return {name: json.dumps(v, default=repr) for name, v in settings_of(self.settings).items()}
 
 
-@dataclass(frozen=True)
-class Page:
-    """What the head of the page says: the command that made it, versions and machine, what is left out."""
-
-    folder: Path
-    command: str
-    facts: Mapping[str, Any]
-    is_quick: bool = False
-    left_out: int = 0
-
-
 class Key(NamedTuple):
     """The sample of a mark in the legend: a stroke, a marker, or both."""
 
@@ -88,14 +77,21 @@ class Key(NamedTuple):
     dash: str
 
 
-def render(page: Page, sections: Iterable[Section]) -> str:
-    """Return the whole page as HTML."""
+def render(sections: Sequence[Section], **head: Any) -> str:
+    """Return the whole page as HTML.
+
+    Parameters
+    ----------
+    sections : sequence of Section
+    **head
+        What the template knows as ``page``: the ``folder`` of the report, the ``command`` that made it, the
+        ``facts`` about versions and machine, ``is_quick``, and how many experiments are ``left_out``.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     def asset(name: str) -> Markup:
-        content = files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
-        return script(content)
+        return script(files(__package__).joinpath("assets", name).read_text(encoding="utf-8"))
 
     def script(content: str) -> Markup:
         # A closing tag inside a script would end it, so it is written with a backslash.
@@ -114,9 +110,8 @@ def render(page: Page, sections: Iterable[Section]) -> str:
         # Text shows the paper's symbols; names for scripts, which the template escapes itself, stay.
         finalize=lambda value: pretty(value) if type(value) is str else value,
     )
-    sections = list(sections)
     return environment.get_template("page.html").render(
-        page=page,
+        page=head,
         sections=sections,
         judged=judged(sections),
         summary=summary(claim for claim, _ in judged(sections)),
