@@ -194,31 +194,35 @@ def errors(rows: Any, t: int) -> dict[Key, dict[str, float]]:
 
 def tables(rows: Any, settings: Settings) -> list[Table]:
     """Return the exact margins, the ranks, and until when PRGD(poly) leads."""
-    at = {t: errors(rows, t) for t in (settings.early, settings.steps)}
-    lines: list[dict[str, Any]] = []
-    for key, c in crossings(rows).items():
-        counted = c["leads with warm-up counted until"]
-        early, late = (f"{at[t][key]['PRGD(poly)']:.1e} / {at[t][key]['NGD']:.1e}" for t in at)
-        words = {"counted": "never" if counted < 0 else f"{counted:,.0f}", "early": early, "late": late}
-        lines.append({"name": key[0], **c, **words})
-    columns = {
-        "set": "{name}, {n:.0f} rows",
-        "gamma_star": "{gamma_star:.9f}",
-        f"NGD, {settings.ngd_steps:,} steps": "{gamma_ngd:.6f}",
-        "support vectors": "{support:.0f} of rank {support rank:.0f}",
-        "rank of data": "{data rank:.0f}",
-        "leads NGD until": "{leads NGD until:,.0f}",
-        "... NGD from the same warm start": "{leads warm NGD until:,.0f}",
-        "... warm-up counted": "{counted}",
-        f"PRGD(poly) / NGD at {settings.early:,}": "{early}",
-        f"... at {settings.steps:,}": "{late}",
-    }
+    early, late = errors(rows, settings.early), errors(rows, settings.steps)
+    lines = [
+        {
+            "set": f"{key[0]}, {c['n']:.0f} rows",
+            "gamma_star": f"{c['gamma_star']:.9f}",
+            f"NGD, {settings.ngd_steps:,} steps": f"{c['gamma_ngd']:.6f}",
+            "support vectors": f"{c['support']:.0f} of rank {c['support rank']:.0f}",
+            "rank of data": f"{c['data rank']:.0f}",
+            "leads NGD until": _step(c["leads NGD until"]),
+            "... NGD from the same warm start": _step(c["leads warm NGD until"]),
+            "... warm-up counted": _step(c["leads with warm-up counted until"]),
+            f"PRGD(poly) / NGD at {settings.early:,}": _pair(early[key]),
+            f"... at {settings.steps:,}": _pair(late[key]),
+        }
+        for key, c in crossings(rows).items()
+    ]
     caption = (
         "Digits: exact margins, and the last step at which PRGD(poly) leads NGD. Errors are relative to "
         "gamma_star."
     )
-    numbers = ("gamma_star", "rank of data", "leads NGD until")
-    return [Table.of(caption, columns, lines, numbers=numbers)]
+    return [Table.of(caption, lines, numbers=("gamma_star", "rank of data", "leads NGD until"))]
+
+
+def _step(t: float) -> str:
+    return "never" if t < 0 else f"{t:,.0f}"
+
+
+def _pair(errors: dict[str, float]) -> str:
+    return f"{errors['PRGD(poly)']:.1e} / {errors['NGD']:.1e}"
 
 
 @figure_4_claim("section-7.1-digit-size", "The digit sets have d = 64 and n = 300.")

@@ -75,25 +75,16 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     names = sorted(rows.setting.unique(), key=lambda name: AT_PAPER_RATE in name)
     best = float(rows.test_accuracy.max())
     ends = (best - SHOWN, best + 0.1 * SHOWN)
-    panels = [
-        _panel(rows, name, str(name), "epoch", "test_accuracy", "test accuracy", y_range=ends)
-        for name in names
-    ]
+    panels = [_panel(rows, name, "epoch", "test_accuracy", "test accuracy", ends) for name in names]
     alt = "Test accuracy against epochs, mean and range over seeds. " + _sentence(_differences(rows))
     figures = [Figure("figure-5b", "VGG-16 on CIFAR-10", alt, tuple(panels), columns=2)]
     if set(TRAINING) <= set(rows.columns):
         # The loss itself may underflow, so its logarithm is drawn.
-        rows = rows.assign(
-            log_ten=rows.log_train_loss / math.log(10.0), root=_signed_root(rows.normalized_margin)
-        )
-        panels = [
-            _panel(rows, name, str(name), "step", column, label)
-            for name in names
-            for column, label in (
-                ("log_ten", "log10 of the training loss"),
-                ("root", f"normalized margin, {DEGREE}th root"),
-            )
-        ]
+        margin = rows.normalized_margin
+        root = np.sign(margin) * np.abs(margin) ** (1.0 / DEGREE)
+        rows = rows.assign(loss=rows.log_train_loss / math.log(10.0), root=root)
+        labels = {"loss": "log10 of the training loss", "root": f"normalized margin, {DEGREE}th root"}
+        panels = [_panel(rows, name, "step", y, label) for name in names for y, label in labels.items()]
         alt = (
             "Training loss and normalized margin against steps, mean and range over seeds. The margin is "
             f"shown as its {DEGREE}th root with its sign, as it falls with the power {DEGREE} of the norm."
@@ -103,20 +94,17 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     return figures
 
 
-def _signed_root(margins: Any) -> Any:
-    return np.sign(margins) * np.abs(margins) ** (1.0 / DEGREE)
-
-
-def _panel(rows: Any, setting: Any, title: str, x: str, y: str, label: str, **more: Any) -> Panel:
+def _panel(rows: Any, setting: Any, x: str, y: str, label: str, y_range: Any = None) -> Panel:
     marks: list[Any] = []
     for method in _methods(rows):
         some = where(rows, setting=setting, method=method)
         if len(some):
             values = some.groupby(x)[y]
-            mean, t = values.mean(), values.mean().index.to_numpy(dtype=float)
-            marks.append(Band(method, t, values.min().to_numpy(), values.max().to_numpy()))
+            low, mean, high = values.min(), values.mean(), values.max()
+            t = mean.index.to_numpy(dtype=float)
+            marks.append(Band(method, t, low.to_numpy(), high.to_numpy()))
             marks.append(Line(method, t, mean.to_numpy(), has_markers=False))
-    return Panel(title, tuple(marks), x, label, **more)
+    return Panel(str(setting), tuple(marks), x, label, y_range=y_range)
 
 
 def _last(rows: Any, setting: str) -> Any:
@@ -136,13 +124,18 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
             if method not in last:
                 continue
             some = where(rows, setting=setting, method=method)
-            best = some.groupby("seed").test_accuracy.max()
-            rate = f"{some.lr.iloc[0]:g}" if "lr" in rows.columns else "not stored"
-            counted = f"{last[method].count()}"
-            lines.append((str(setting), method, rate, counted, _spread(last[method]), _spread(best)))
-    columns = ("setting", "method", "rate", "seeds", "last epoch", "best epoch")
-    caption = "Test accuracy, mean and range over seeds."
-    return [Table(caption, columns, tuple(lines), numbers=columns[2:]), *_tuning(settings)]
+            lines.append(
+                {
+                    "setting": str(setting),
+                    "method": method,
+                    "rate": f"{some.lr.iloc[0]:g}" if "lr" in rows.columns else "not stored",
+                    "seeds": f"{last[method].count()}",
+                    "last epoch": _spread(last[method]),
+                    "best epoch": _spread(some.groupby("seed").test_accuracy.max()),
+                }
+            )
+    numbers = ("rate", "seeds", "last epoch", "best epoch")
+    return [Table.of("Test accuracy, mean and range over seeds.", lines, numbers=numbers), *_tuning(settings)]
 
 
 def _tuning(settings: Settings) -> list[Table]:
@@ -150,21 +143,20 @@ def _tuning(settings: Settings) -> list[Table]:
     found = list(csv.DictReader(_content(settings.tuning).decode().splitlines()))
     if not found or "chosen" not in found[0]:
         return []
-    lines = tuple(
-        (
-            row["setting"],
-            row["method"],
-            row["lr"],
-            f"{100 * float(row['last']):.2f} %",
-            f"{100 * float(row['best']):.2f} %",
-            f"{float(row['train_loss']):.2g}".replace("nan", "not finite"),
-            "chosen" if row["chosen"] == "1" else "",
-        )
+    lines = [
+        {
+            "setting": row["setting"],
+            "method": row["method"],
+            "rate": row["lr"],
+            "last epoch": f"{100 * float(row['last']):.2f} %",
+            "best epoch": f"{100 * float(row['best']):.2f} %",
+            "training loss": f"{float(row['train_loss']):.2g}".replace("nan", "not finite"),
+            "": "chosen" if row["chosen"] == "1" else "",
+        }
         for row in found
-    )
-    columns = ("setting", "method", "rate", "last epoch", "best epoch", "training loss", "")
+    ]
     caption = "Validation accuracy at each rate: a tenth of the training set held out, seed 0."
-    return [Table(caption, columns, lines, numbers=columns[2:6])]
+    return [Table.of(caption, lines, numbers=("rate", "last epoch", "best epoch", "training loss"))]
 
 
 def _spread(values: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -232,18 +232,15 @@ class Table:
     is_printed: bool = False
 
     @classmethod
-    def of(
-        cls, caption: str, columns: Mapping[str, str], lines: Iterable[Mapping[str, Any]], **more: Any
-    ) -> Table:
-        """Return the table whose columns are pairs of a heading and the format of its cells.
+    def of(cls, caption: str, lines: Sequence[Mapping[str, str]], **more: Any) -> Table:
+        """Return the table of lines that map the head of each column to a cell; all have the same heads.
 
         Examples
         --------
-        >>> Table.of("Errors", {"method": "{name}", "error": "{e:.0e}"}, [{"name": "NGD", "e": 0.01}]).rows
+        >>> Table.of("Errors", [{"method": "NGD", "error": "1e-02"}]).rows
         (('NGD', '1e-02'),)
         """
-        rows = tuple(tuple(form.format(**line) for form in columns.values()) for line in lines)
-        return cls(caption, tuple(columns), rows, **more)
+        return cls(caption, tuple(lines[0]), tuple(tuple(line.values()) for line in lines), **more)
 
 
 SYMBOLS = (

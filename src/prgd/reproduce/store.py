@@ -11,7 +11,6 @@ import csv
 import hashlib
 import io
 import json
-import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -163,15 +162,12 @@ def frame(content: bytes) -> Any:
     """
     import pandas as pd
 
-    head, *lines = csv.reader(io.StringIO(content.decode()))
-    columns = zip(*lines, strict=True) if lines else ((),) * len(head)
-    return pd.DataFrame({name: _column(cells) for name, cells in zip(head, columns, strict=True)})
-
-
-def _column(cells: tuple[str, ...]) -> list[Any]:
-    for kind in (int, float):
-        try:
-            return [kind(cell) if cell or kind is int else math.nan for cell in cells]
-        except ValueError:
-            continue
-    return list(cells)
+    found = pd.read_csv(
+        io.BytesIO(content),
+        float_precision="round_trip",
+        keep_default_na=False,
+        na_values=["", "nan"],
+        low_memory=False,
+    )
+    # An empty cell among texts is the empty text.
+    return found.fillna(dict.fromkeys(found.select_dtypes(exclude="number").columns, ""))

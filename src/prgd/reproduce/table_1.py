@@ -126,18 +126,15 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
     lines = []
     for quantity in ("direction", "margin"):
         for method, theorem in THEOREMS.items():
-            some = _fits(rows, method, quantity).set_index("set")
-            cells = tuple(_constant(some.loc[name]) for name in settings.sets)
-            lines.append((f"{quantity} error", method, getattr(theorem, quantity), *cells))
-    return [
-        Table(
-            "Rates fitted to runs, with 95 % intervals, beside the rates that the paper proves or cites. "
-            "The sets have support vectors that span and whose mean is not gamma_star w_star; PRGD(proof) "
-            "is the algorithm of Theorem 6.1's proof, which knows w_star.",
-            ("quantity", "method", "paper", *settings.sets),
-            tuple(lines),
-        )
-    ]
+            fits = _fits(rows, method, quantity).set_index("set")
+            line = {"quantity": f"{quantity} error", "method": method, "paper": getattr(theorem, quantity)}
+            lines.append(line | {name: _constant(fits.loc[name]) for name in settings.sets})
+    caption = (
+        "Rates fitted to runs, with 95 % intervals, beside the rates that the paper proves or cites. The "
+        "sets have support vectors that span and whose mean is not gamma_star w_star; PRGD(proof) is the "
+        "algorithm of Theorem 6.1's proof, which knows w_star."
+    )
+    return [Table.of(caption, lines)]
 
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:

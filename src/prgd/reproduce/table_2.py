@@ -145,11 +145,10 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
                 "not reached": f"{c.missed} in {_limit(settings, method):,}" if c.missed else "0",
                 "still there at 2t": f"{c.lasting} of {c.seeds}",
             }
-            lines.append(tuple(cells.values()))
-    columns = tuple(cells)
+            lines.append(cells)
     seeds, warm_up = f"seeds 0 to {rows.seed.max()}", f"warm-up is GD for {settings.warm_up:,} steps"
     caption = f"Table 2: steps to a margin error, {seeds}; {warm_up}"
-    return [Table(caption, columns, tuple(lines), numbers=columns[2:], is_printed=True)]
+    return [Table.of(caption, lines, numbers=tuple(cells)[2:], is_printed=True)]
 
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from mimetypes import MimeTypes
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,13 +22,6 @@ from prgd.reproduce.experiment import Experiment, settings_of
 from prgd.reproduce.figures import Band, Figure, Heat, Mark, Points, Style, Table, pretty
 from prgd.reproduce.report.interactive import plotly_script, plots
 
-TYPES = {
-    ".csv": "text/csv",
-    ".json": "application/json",
-    ".svg": "image/svg+xml",
-    ".pdf": "application/pdf",
-    ".png": "image/png",
-}
 # Dash patterns and marker shapes of the samples in a legend, as SVG attributes.
 DASHES = {"solid": "none", "dash": "7 3", "dot": "2 2", "dashdot": "7 2 2 2", "longdash": "12 3"}
 SHAPES = {
@@ -122,7 +116,8 @@ def render(sections: Sequence[Section], **head: Any) -> str:
         spec=spec,
         key=key,
         shapes=SHAPES,
-        types=TYPES,
+        # An object of its own has Python's table of types, whatever the system says.
+        type_of=lambda file: MimeTypes().guess_type(file.name)[0],
         base64_of=lambda file: base64.b64encode(file.read_bytes()).decode(),
         zipped=lambda file: base64.b64encode(gzip.compress(file.read_bytes(), mtime=0)).decode(),
         css_class=lambda verdict: verdict.name.lower().replace("_", "-"),
