@@ -230,10 +230,10 @@ def error_lines(
     return lines
 
 
-def error_bands(rows: Any, names: Iterable[str], x: str) -> list[Mark]:
+def error_bands(rows: Any, x: str) -> list[Mark]:
     """Return for each method its median ``error`` over seeds and a band of the 5 to 95 % quantiles."""
     marks: list[Mark] = []
-    for name in names:
+    for name in rows.method.unique():
         pivot = where(rows, method=name).pivot(index="seed", columns=x, values="error")
         low, middle, high = floored(np.quantile(pivot.to_numpy(), [0.05, 0.5, 0.95], axis=0))
         at = pivot.columns.to_numpy(dtype=float)

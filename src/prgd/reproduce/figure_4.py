@@ -146,8 +146,7 @@ def _early(rows: Any, settings: Settings, key: Key) -> Panel:
 
 def _long(rows: Any, settings: Settings, key: Key) -> Panel:
     fact, curves = crossings(rows)[key], _curves(rows, key, settings.steps)
-    names = [method.name for method in methods(settings)]
-    marks = error_lines(curves, fact["gamma_star"] - curves.margin, names)
+    marks = error_lines(curves, fact["gamma_star"] - curves.margin)
     at, name, dashes = fact["leads NGD until"], "NGD overtakes PRGD(poly)", fig.Style(fig.GREY, "dash")
     marks.append(fig.Line(name, [at, at], [1e-8, 1.0], 1.2, has_markers=False, style=dashes))
     notes = (fig.Note(math.log10(at), math.log10(3e-8), f"t = {at:,.0f}"),)

@@ -88,14 +88,11 @@ def _separable(data: Dataset) -> list[Row]:
 def _candidates(settings: Settings, method: str) -> list[tuple[str, Any, float]]:
     """Return the settings of a method that are tried: what they are called, the algorithm, eta."""
     if method == "PRGD(poly)":
+        schedules = {a: (Polynomial(a), PolynomialPhases(settings.first_phase, a)) for a in settings.powers}
         return [
-            (
-                f"eta = {eta:g}, alpha = beta = {a:g}",
-                PRGD(Polynomial(a), PolynomialPhases(settings.first_phase, a), eta),
-                eta,
-            )
+            (f"eta = {eta:g}, alpha = beta = {a:g}", PRGD(*schedule, eta), eta)
             for eta in settings.prgd_etas
-            for a in settings.powers
+            for a, schedule in schedules.items()
         ]
     kinds = {"GD": GD, "NGD": NGD, "dual acceleration": DualAcceleration, "game dynamics": GameDynamics}
     return [(f"eta = {eta:g}", kinds[method](eta), eta) for eta in settings.etas]
@@ -111,27 +108,21 @@ def _split(settings: Settings, data: Dataset, scaling: str, seed: int) -> list[R
     times = [t for t in settings.times if t <= settings.steps]
     rows: list[Row] = []
     for method in METHODS:
-        best: tuple[float, float] = (-1.0, -1.0)
-        chosen: list[Row] = []
+        warm_up = settings.warm_up if method == "PRGD(poly)" else 0
+        curves: dict[str, list[list[float]]] = {}
         for name, algorithm, eta in _candidates(settings, method):
-            warm_up = settings.warm_up if method == "PRGD(poly)" else 0
-            curve = [
-                (
-                    float((X[validate] @ w * data.y[validate] > 0).mean()),
-                    float((X[test] @ w * data.y[test] > 0).mean()),
-                )
+            curves[name] = [
+                [float((X[part] @ w * data.y[part] > 0).mean()) for part in (validate, test)]
                 for w in _path(problem, algorithm, eta, warm_up, times)
             ]
-            # With 114 rows ties are frequent: the mean accuracy along the run decides them.
-            score = (curve[-1][0], float(np.mean([v for v, _ in curve])))
-            if score > best:
-                best = score
-                chosen = [
-                    {"kind": "curve", "scaling": scaling, "seed": seed, "method": method, "t": t}
-                    | {"accuracy": accuracy, "validation": v, "chosen": name}
-                    for t, (v, accuracy) in zip(times, curve, strict=True)
-                ]
-        rows += chosen
+        # With 114 rows ties are frequent: the mean accuracy along the run decides them.
+        score = {name: (curve[-1][0], np.mean([v for v, _ in curve])) for name, curve in curves.items()}
+        chosen = max(score, key=score.__getitem__)
+        base = {"kind": "curve", "scaling": scaling, "seed": seed, "method": method, "chosen": chosen}
+        rows += [
+            base | {"t": t, "accuracy": accuracy, "validation": v}
+            for t, (v, accuracy) in zip(times, curves[chosen], strict=True)
+        ]
     return rows
 
 
@@ -158,9 +149,8 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     for scaling in SCALINGS:
         marks: list[Any] = []
         for method in METHODS:
-            table = where(curves_of(rows, scaling), method=method).pivot(
-                index="seed", columns="t", values="accuracy"
-            )
+            some = where(curves_of(rows, scaling), method=method)
+            table = some.pivot(index="seed", columns="t", values="accuracy")
             t = table.columns.to_numpy(dtype=float)
             spread = [mean_interval(table[column], TEST_SHARE) for column in table.columns]
             mean, low, high = (np.array(part) for part in zip(*spread, strict=True))

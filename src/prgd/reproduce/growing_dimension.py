@@ -67,22 +67,15 @@ def compute(settings: Settings, task: str) -> list[Row]:
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:
     """Return the error after the budget, and the rank of the support, against the dimension."""
-    marks = error_bands(rows, [method.name for method in methods(settings)], "d")
+    marks = error_bands(rows, "d")
     share = (rows.support_rank / rows.data_rank).groupby(rows.d).mean()
     name, d = "rank of the support / rank of the data", share.index.to_numpy(dtype=float)
-    title = f"Relative margin error after {settings.steps:,} steps"
+    title, x = f"Relative margin error after {settings.steps:,} steps", "dimension d"
+    share_title = "How much of the data the support vectors span"
     spanned = Line(name, d, share.to_numpy(), style=Style(BLUE, "solid", "square"))
     panels = (
-        log_log(title, marks, "dimension d", "1 - gamma(w) / gamma_star", 1e-8, 2.0, is_ours=True),
-        Panel(
-            "How much of the data the support vectors span",
-            (spanned,),
-            "dimension d",
-            "share of the rank",
-            x_log=True,
-            y_range=(0.0, 1.05),
-            is_ours=True,
-        ),
+        log_log(title, marks, x, "1 - gamma(w) / gamma_star", 1e-8, 2.0, is_ours=True),
+        Panel(share_title, (spanned,), x, "share of the rank", x_log=True, y_range=(0.0, 1.05), is_ours=True),
     )
     alt = (
         "Left, error after a fixed budget against the dimension: PRGD(exp) rises above NGD as the dimension "

@@ -196,20 +196,19 @@ def _best_rate(settings: Settings) -> str:
 
 
 for _method, _name, _quantity, _statement in (
-    ("GD", "table-1-gd", "direction", "GD's direction error is Theta(1 / log t)."),
-    ("NGD", "table-1-ngd", "direction", "NGD's direction error is Theta(1 / t)."),
-    ("dual acceleration", "table-1-dual", "margin", "Nesterov acceleration has margin error O~(1 / t^2)."),
-    (PROOF, "table-1-prgd", "margin", "PRGD has margin error e^-Omega(t), for the proof's radii."),
+    ("GD", "gd", "direction", "GD's direction error is Theta(1 / log t)."),
+    ("NGD", "ngd", "direction", "NGD's direction error is Theta(1 / t)."),
+    ("dual acceleration", "dual", "margin", "Nesterov acceleration has margin error O~(1 / t^2)."),
+    (PROOF, "prgd", "margin", "PRGD has margin error e^-Omega(t), for the proof's radii."),
     (
         "PRGD(exp)",
-        "table-1-prgd-exp",
+        "prgd-exp",
         "margin",
         "PRGD has margin error e^-Omega(t), for Section 7's radii R_0 1.2^k.",
     ),
 ):
-    claim(_name, where="Table 1", statement=_statement, experiment="table-1")(
-        partial(_judge, _method, _quantity)
-    )
+    _measure = partial(_judge, _method, _quantity)
+    claim(f"table-1-{_name}", _statement, where="Table 1", experiment="table-1")(_measure)
 
 
 def reading(rows: Any, settings: Settings) -> str:

@@ -14,25 +14,13 @@ from dataclasses import dataclass
 from importlib.resources import files
 from mimetypes import MimeTypes
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from prgd.claims import Claim, summary
 from prgd.claims.registry import place
 from prgd.reproduce.experiment import Experiment, settings_of
-from prgd.reproduce.figures import Band, Figure, Heat, Mark, Points, Style, Table, pretty
+from prgd.reproduce.figures import Figure, Table, pretty
 from prgd.reproduce.report.interactive import plotly_script, plots
-
-# Dash patterns and marker shapes of the samples in a legend, as SVG attributes.
-DASHES = {"solid": "none", "dash": "7 3", "dot": "2 2", "dashdot": "7 2 2 2", "longdash": "12 3"}
-SHAPES = {
-    "circle": "M12.5 6a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",
-    "square": "M12.5 1.5h9v9h-9z",
-    "diamond": "M17 0l6 6-6 6-6-6z",
-    "triangle-up": "M17 0.5l5.5 10.5h-11z",
-    "cross": "M15 1h4v3h3v4h-3v3h-4v-3h-3v-4h3z",
-    "star": "M17 0l1.6 4.2 4.4.2-3.5 2.8 1.2 4.3-3.7-2.4-3.7 2.4 1.2-4.3-3.5-2.8 4.4-.2z",
-    "x": "M13 2l8 8m0-8l-8 8",
-}
 
 
 @dataclass(frozen=True)
@@ -59,16 +47,6 @@ class Section:
     def setting_texts(self) -> dict[str, str]:
         """Each field of the settings, as text."""
         return {name: json.dumps(v, default=repr) for name, v in settings_of(self.settings).items()}
-
-
-class Key(NamedTuple):
-    """The sample of a mark in the legend: a stroke, a marker, or both."""
-
-    style: Style
-    has_stroke: bool
-    has_marker: bool
-    width: float
-    dash: str
 
 
 def render(sections: Sequence[Section], **head: Any) -> str:
@@ -114,30 +92,13 @@ def render(sections: Sequence[Section], **head: Any) -> str:
         js=asset("page.js"),
         plotly=script(plotly_script()),
         spec=spec,
-        key=key,
-        shapes=SHAPES,
+        kind_of=lambda mark: type(mark).__name__,
         # An object of its own has Python's table of types, whatever the system says.
         type_of=lambda file: MimeTypes().guess_type(file.name)[0],
         base64_of=lambda file: base64.b64encode(file.read_bytes()).decode(),
         zipped=lambda file: base64.b64encode(gzip.compress(file.read_bytes(), mtime=0)).decode(),
         css_class=lambda verdict: verdict.name.lower().replace("_", "-"),
     )
-
-
-def key(mark: Mark) -> Key:
-    """Return the sample that stands for a mark in the legend.
-
-    Examples
-    --------
-    >>> from prgd.reproduce.figures import Line
-    >>> key(Line("NGD", [1], [2], Style("#000000", "dash"))).dash
-    '7 3'
-    """
-    style = Style("#000000") if isinstance(mark, Heat) else mark.style
-    is_band, is_points = isinstance(mark, Band), isinstance(mark, Points)
-    has_marker = is_points or getattr(mark, "has_markers", False)
-    dash = DASHES["solid" if is_band else style.dash]
-    return Key(style, not is_points, has_marker, 8 if is_band else 2.5, dash)
 
 
 def judged(sections: Iterable[Section]) -> list[tuple[Claim, Section]]:
