@@ -39,9 +39,7 @@ def nasty_page(tmp_path_factory) -> str:
     line = Line(NASTY, [1.0, 2.0], [1.0, 2.0], style=Style("#000000"))
     heat = Heat([NASTY], [NASTY], [[1.0]], [[NASTY]], NASTY)
     panels = (
-        Panel(
-            NASTY, (line, Points(NASTY, [1.0], [1.0], text=(NASTY,), style=Style("#000000"))), NASTY, NASTY
-        ),
+        Panel(NASTY, (line, Points(NASTY, [1.0], [1.0], style=Style("#000000"))), NASTY, NASTY),
         Panel(NASTY, (heat,), NASTY, NASTY),
     )
     e = replace(

@@ -132,9 +132,7 @@ def lasting_passage(error: Array, level: float) -> int:
     3
     """
     above = np.flatnonzero(~(error <= level))
-    if above.size == 0:
-        return 0
-    last = int(above[-1]) + 1
+    last = int(above[-1]) + 1 if above.size else 0
     return last if last < error.size else -1
 
 

@@ -58,18 +58,17 @@ def compute(settings: Settings, task: str) -> list[Row]:
         "centripetal part": float(descent @ inward) * inward,
         "w_star": data.w_star,
     }
-    rows: list[Row] = []
-    for kind, arrow in arrows.items():
-        x, y, z = frame.T @ arrow
-        rows.append({"kind": kind, "x": x, "y": y, "z": z, "value": float(descent @ inward)})
+    rows: list[Row] = [
+        {"kind": kind, "value": float(descent @ inward), **dict(zip("xyz", frame.T @ arrow, strict=True))}
+        for kind, arrow in arrows.items()
+    ]
     turns = np.linspace(0.0, 2.0 * np.pi, settings.angles, endpoint=False)
     for height in settings.heights:
         for distance in np.geomspace(0.05, 30.0, 60):
             W = np.array([_at(frame, distance, height, turn) for turn in turns])
             velocity = centripetal_velocities(data, W, data.w_star)
-            low, middle, high = float(velocity.min()), float(np.median(velocity)), float(velocity.max())
-            ring = {"kind": "ring", "distance": distance, "height": height}
-            rows.append(ring | {"value": middle, "low": low, "high": high})
+            ring = {"kind": "ring", "distance": distance, "height": height, "value": np.median(velocity)}
+            rows.append(ring | {"low": velocity.min(), "high": velocity.max()})
     return padded(rows, COLUMNS)
 
 

@@ -95,8 +95,6 @@ def compute(settings: Settings, task: str) -> list[Row]:
 def draw(rows: Any, settings: Settings) -> list[Figure]:
     """Return the paper's figure, the long horizons, and three checks."""
     sets = crossings(rows)
-    early = [_early(rows, settings, key) for key in sets if key[1] != "all"]
-    long = [_long(rows, settings, key) for key in sets]
     first = next(iter(sets))
     c = sets[first]
     return [
@@ -105,7 +103,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
             f"Digits, first 300 rows, the first {settings.early:,} steps",
             "Margin error against steps for two pairs of digits. PRGD(poly) lies below NGD on the whole "
             "range; GD stays near the top, and PRGD(exp) falls at first and then is flat.",
-            tuple(early),
+            tuple(_early(rows, settings, key) for key in sets if key[1] != "all"),
             columns=2,
         ),
         Figure(
@@ -114,7 +112,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
             f"The same on logarithmic axes for four sets. On {first[0]}, first {first[1]} rows, PRGD(poly) "
             f"leads NGD up to step {c['leads NGD until']:,.0f} and ends above it; dual acceleration and "
             "game dynamics lie far below all others from about step 50 on.",
-            tuple(long),
+            tuple(_long(rows, settings, key) for key in sets),
             columns=2,
         ),
         Figure(

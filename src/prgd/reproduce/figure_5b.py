@@ -120,9 +120,7 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
     lines = []
     for setting in rows.setting.unique():
         last = _last(rows, setting)
-        for method in _methods(rows):
-            if method not in last:
-                continue
+        for method in [method for method in _methods(rows) if method in last]:
             some = where(rows, setting=setting, method=method)
             lines.append(
                 {

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -100,12 +100,11 @@ class Band(Named):
 
 @dataclass(frozen=True)
 class Points(Named):
-    """Markers, each with a text that is shown on hover, if texts are given."""
+    """Markers at the points (x, y)."""
 
     x: Any
     y: Any
     size: float = 7.0
-    text: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -215,7 +214,7 @@ class Figure:
 
     def key(self) -> str:
         """Return a hash of all that is drawn."""
-        return hashlib.sha256(json.dumps(plain(self), sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(plain(asdict(self)), sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -291,9 +290,6 @@ def plain(value: Any) -> Any:
     >>> plain(np.array([1.0, np.nan, 1 / 3]))
     [1.0, None, 0.333333]
     """
-    if is_dataclass(value) and not isinstance(value, type):
-        values = {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-        return {"kind": type(value).__name__} | values
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
     if hasattr(value, "tolist"):

@@ -83,15 +83,14 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     for name in settings.sets:
         some = where(rows, set=name)
         marks = error_lines(some, _gap(some), x="reads")
-        passes, gap = "passes over all rows, warm-up counted", "certified relative gap"
-        panels.append(log_log(name, marks, passes, gap, 1e-14, 1.5, is_ours=True))
+        labels = ("passes over all rows, warm-up counted", "certified relative gap")
+        panels.append(log_log(name, marks, *labels, 1e-14, 1.5, is_ours=True))
+    title = "Certified gap against passes over the data"
     alt = (
         "Certified relative gap against passes over the data on two sets whose support vectors do not span. "
         + reading(rows, settings)
     )
-    return [
-        Figure("gated-schedule", "Certified gap against passes over the data", alt, tuple(panels), columns=2)
-    ]
+    return [Figure("gated-schedule", title, alt, tuple(panels), columns=2)]
 
 
 def _gaps(rows: Any) -> Any:

@@ -80,8 +80,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     alt = (
         "Left, error after a fixed budget against the dimension: PRGD(exp) rises above NGD as the dimension "
         "grows, dual acceleration stays lowest. Right, the share of the rank of the data that the support "
-        "vectors have, which falls "
-        "below 1 from about 20 dimensions on. " + reading(rows, settings)
+        f"vectors have, which falls below 1 from about 20 dimensions on. {reading(rows, settings)}"
     )
     return [Figure("growing-dimension", "Gaussian data in growing dimension", alt, panels, columns=2)]
 

@@ -162,12 +162,9 @@ def frame(content: bytes) -> Any:
     """
     import pandas as pd
 
+    file, empty = io.BytesIO(content), ["", "nan"]
     found = pd.read_csv(
-        io.BytesIO(content),
-        float_precision="round_trip",
-        keep_default_na=False,
-        na_values=["", "nan"],
-        low_memory=False,
+        file, float_precision="round_trip", keep_default_na=False, na_values=empty, low_memory=False
     )
     # An empty cell among texts is the empty text.
     return found.fillna(dict.fromkeys(found.select_dtypes(exclude="number").columns, ""))

@@ -12,7 +12,7 @@ import numpy as np
 
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
 from prgd.claims import Finding, claim
-from prgd.datasets import Dataset, toy
+from prgd.datasets import toy
 from prgd.problem import Problem
 from prgd.reproduce.curves import error_lines, padded, record_times, warm_start, where
 from prgd.reproduce.experiment import Experiment, Row
@@ -76,14 +76,9 @@ def tasks(settings: Settings) -> Sequence[str]:
     return settings.sets
 
 
-def data_of(name: str) -> Dataset:
-    """Return the set of that name."""
-    return toy(0.3) if name == "toy" else random_nondegenerate(int(name.removeprefix("random-")))
-
-
 def compute(settings: Settings, task: str) -> list[Row]:
     """Return the errors of every method on one set, and the rate fitted to each."""
-    data = data_of(task)
+    data = toy(0.3) if task == "toy" else random_nondegenerate(int(task.removeprefix("random-")))
     g = geometry(data)
     w_star = g.reference.w_star if data.w_star is None else data.w_star
     problem = Problem(data.X, data.y, scale="none", n_threads=1)

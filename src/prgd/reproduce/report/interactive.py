@@ -50,9 +50,8 @@ def _scatter(mark: Any, mode: str, x: Any, y: Any, **more: Any) -> dict[str, Any
 
 
 def _line(mark: Line) -> dict[str, Any]:
-    marker = {"symbol": mark.style.marker, "size": 7, "color": mark.style.colour, "maxdisplayed": 9}
-    if mark.style.marker == "x":
-        marker["symbol"] = "x-thin-open"
+    symbol = "x-thin-open" if mark.style.marker == "x" else mark.style.marker
+    marker = {"symbol": symbol, "size": 7, "color": mark.style.colour, "maxdisplayed": 9}
     line = {"color": mark.style.colour, "dash": mark.style.dash, "width": mark.width}
     if not mark.has_markers:
         return _scatter(mark, "lines", mark.x, mark.y, line=line, hoverinfo="name")
@@ -69,8 +68,7 @@ def _band(mark: Band) -> dict[str, Any]:
 
 def _points(mark: Points) -> dict[str, Any]:
     marker = {"symbol": mark.style.marker, "size": mark.size, "color": mark.style.colour}
-    text = {"text": [_text(text) for text in mark.text]} if mark.text else {}
-    return _scatter(mark, "markers", mark.x, mark.y, marker=marker, **text)
+    return _scatter(mark, "markers", mark.x, mark.y, marker=marker)
 
 
 def _arrows(mark: Arrows) -> dict[str, Any]:
