@@ -22,6 +22,8 @@ from prgd.result import Record
 from prgd.schedules import Every, Geometric, Polynomial, PolynomialPhases
 from prgd.theory.sampled_runs import log_times
 
+Interval = tuple[float, float, float]  # a mean, and the ends of its interval
+
 
 class Method(NamedTuple):
     """An algorithm under its name in the figures, and whether it begins where GD's warm-up ends."""
@@ -148,7 +150,7 @@ def leads_until(ours: Array, other: Array) -> int:
     return int(ahead[-1]) if ahead.size else -1
 
 
-def mean_interval(differences: Any, test_share: float = 0.0) -> tuple[float, float, float]:
+def mean_interval(differences: Any, test_share: float = 0.0) -> Interval:
     """Return mean and 95 % interval of paired differences over random splits.
 
     Parameters
@@ -177,7 +179,7 @@ def mean_interval(differences: Any, test_share: float = 0.0) -> tuple[float, flo
     return mean, mean - half, mean + half
 
 
-def points(d: tuple[float, float, float]) -> str:
+def points(d: Interval) -> str:
     """Return a mean difference and its interval in percentage points.
 
     Examples
@@ -222,9 +224,8 @@ def error_lines(
     for name in names or curves.method.unique():
         is_shown = (curves.method == name) & error.notna()
         style = (styles or {}).get(name, BY_NAME)
-        lines.append(
-            thinned(Line(name, curves[x][is_shown].to_numpy(), floored(error[is_shown]), style=style))
-        )
+        line = Line(name, curves[x][is_shown].to_numpy(), floored(error[is_shown]), style=style)
+        lines.append(thinned(line))
     return lines
 
 

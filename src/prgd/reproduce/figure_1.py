@@ -62,9 +62,8 @@ def compute(settings: Settings, task: str) -> list[Row]:
     rows += _path("path", "PRGD", problem, prgd, w_1, settings.steps, data.w_star)
     widest = max(row["x"] for row in rows if row["kind"] == "path")
     columns, lines = settings.grid
-    field = velocity_field(
-        data, data.w_star, np.linspace(0.0, math.ceil(widest), columns), np.linspace(-0.4, 1.3, lines)
-    )
+    across, up = np.linspace(0.0, math.ceil(widest), columns), np.linspace(-0.4, 1.3, lines)
+    field = velocity_field(data, data.w_star, across, up)
     for j, y in enumerate(field.y):
         for i, x in enumerate(field.x):
             u, v = field.direction[j, i]

@@ -78,12 +78,11 @@ def _at(frame: Any, distance: float, height: float, angle: float) -> Any:
 
 def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
     """Return the picture in space, and the velocity against the distance from the ray."""
-    phi = _velocity(rows)
     alt = (
         "Left, a drawing in space: the max-margin ray points up; at a point w beside it the negative "
-        f"normalized gradient starts, and its part towards the ray, the centripetal velocity {phi:.2g}, is "
-        "drawn in orange. Right, the smallest velocity on rings around the ray: negative close to it, "
-        "positive farther out."
+        "normalized gradient starts, and its part towards the ray, the centripetal velocity "
+        f"{_velocity(rows):.2g}, is drawn in orange. Right, the smallest velocity on rings around the ray: "
+        "negative close to it, positive farther out."
     )
     panels = (_space(rows, settings), _rings(rows))
     return [fig.Figure("figure-2", "Centripetal velocity", alt, panels, columns=2)]

@@ -95,8 +95,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
 def draw(rows: Any, settings: Settings) -> list[Figure]:
     """Return the paper's figure, the long horizons, and three checks."""
     sets = crossings(rows)
-    first = next(iter(sets))
-    c = sets[first]
+    first, c = next(iter(sets.items()))
     return [
         Figure(
             "figure-4",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from prgd.claims import Finding, Verdict, claim
-from prgd.reproduce.curves import mean_interval, where
+from prgd.reproduce.curves import Interval, mean_interval, where
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.reproduce.figures import Band, Figure, Line, Panel, Table
 
@@ -161,7 +161,7 @@ def _spread(values: Any) -> str:
     return f"{100 * values.mean():.2f} % [{100 * values.min():.2f}, {100 * values.max():.2f}]"
 
 
-def _differences(rows: Any) -> dict[str, tuple[float, float, float]]:
+def _differences(rows: Any) -> dict[str, Interval]:
     """Return PRGD less NGD and less GD at the last epoch, with intervals, for each setting."""
     found = {}
     for setting in rows.setting.unique():
@@ -169,13 +169,12 @@ def _differences(rows: Any) -> dict[str, tuple[float, float, float]]:
         for other in ("NGD", "GD"):
             if "PRGD" in last and other in last:
                 d = (last["PRGD"] - last[other]).dropna()
-                found[f"{setting}, PRGD less {other}"] = (
-                    mean_interval(d) if len(d) else (math.nan, -math.inf, math.inf)
-                )
+                interval = mean_interval(d) if len(d) else (math.nan, -math.inf, math.inf)
+                found[f"{setting}, PRGD less {other}"] = interval
     return found
 
 
-def _sentence(found: dict[str, tuple[float, float, float]]) -> str:
+def _sentence(found: dict[str, Interval]) -> str:
     return "; ".join(
         f"{name}: {100 * m:+.2f} points [{100 * low:+.2f}, {100 * high:+.2f}]"
         for name, (m, low, high) in found.items()

@@ -52,21 +52,16 @@ def compute(settings: Settings, task: str) -> list[Row]:
     gamma_star = data.gamma_star or max_margin_reference(data).gamma_star
     problem = Problem(data.X, data.y, scale="none", n_threads=1)
     warm = warm_start(problem, settings.warm_up)
-    first = float(value)
-    grid: list[tuple[float, Any]]
+    first, T_0 = float(value), settings.first_phase
+    grid: dict[float, Any] = {0.0: NGD()}
     if family == "geometric":
-        grid = [(float(T), PRGD(Geometric(first), Every(T))) for T in settings.phases]
+        grid = {float(T): PRGD(Geometric(first), Every(T)) for T in settings.phases}
     elif family == "polynomial":
-        grid = [
-            (b, PRGD(Polynomial(first), PolynomialPhases(settings.first_phase, b)))
-            for b in settings.phase_powers
-        ]
-    else:
-        grid = [(0.0, NGD())]
+        grid = {b: PRGD(Polynomial(first), PolynomialPhases(T_0, b)) for b in settings.phase_powers}
     # Geometric radii freeze w early, so the long horizon would show the same errors.
     times = settings.times[:1] if family == "geometric" else settings.times
     rows: list[Row] = []
-    for second, algorithm in grid:
+    for second, algorithm in grid.items():
         seen = watch(problem, algorithm, None if family == "ngd" else warm, max(times))
         for t in times:
             error = (gamma_star - seen.margin[t]) / gamma_star
@@ -88,12 +83,9 @@ def _panel(rows: Any, name: str, family: str, t: int) -> Panel:
         "geometric": ("c of R_k = R_0 c^k", "steps a phase"),
         "polynomial": ("a of R_k = R_0 (k+1)^a", "b of T_{k+1} - T_k = 5 (k+1)^b"),
     }
-    return Panel(
-        f"{name}, {t:,} steps; * beats NGD ({ngd:.1f})",
-        (Heat([f"{v:g}" for v in table.columns], [f"{v:g}" for v in table.index], z, text, "log10 error"),),
-        *labels[family],
-        is_ours=True,
-    )
+    heat = Heat([f"{v:g}" for v in table.columns], [f"{v:g}" for v in table.index], z, text, "log10 error")
+    title = f"{name}, {t:,} steps; * beats NGD ({ngd:.1f})"
+    return Panel(title, (heat,), *labels[family], is_ours=True)
 
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:

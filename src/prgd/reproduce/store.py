@@ -11,6 +11,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -162,9 +163,16 @@ def frame(content: bytes) -> Any:
     """
     import pandas as pd
 
-    file, empty = io.BytesIO(content), ["", "nan"]
-    found = pd.read_csv(
-        file, float_precision="round_trip", keep_default_na=False, na_values=empty, low_memory=False
-    )
-    # An empty cell among texts is the empty text.
-    return found.fillna(dict.fromkeys(found.select_dtypes(exclude="number").columns, ""))
+    # Why not pandas.read_csv: only some versions read floats exactly, and the newest deprecate the option.
+    head, *lines = csv.reader(io.StringIO(content.decode()))
+    columns = zip(*lines, strict=True) if lines else ((),) * len(head)
+    return pd.DataFrame({name: _column(cells) for name, cells in zip(head, columns, strict=True)})
+
+
+def _column(cells: tuple[str, ...]) -> list[Any]:
+    for kind in (int, float):
+        try:
+            return [kind(cell) if cell or kind is int else math.nan for cell in cells]
+        except ValueError:
+            continue
+    return list(cells)

@@ -208,9 +208,8 @@ for _method, _name, _quantity, _statement in (
 
 def reading(rows: Any, settings: Settings) -> str:
     """Return what the table shows, in figures."""
-    ngd, dual, proof = (
-        _agree(rows, m, "margin")[2].split(";")[0] for m in ("NGD", "dual acceleration", PROOF)
-    )
+    names = ("NGD", "dual acceleration", PROOF)
+    ngd, dual, proof = (_agree(rows, name, "margin")[2].split(";")[0] for name in names)
     return (
         f"Fitted exponents of the margin error are {ngd} for NGD and {dual} for dual acceleration, as the "
         f"theorems say. The proof's algorithm falls like e^-ct with c = {proof}; PRGD(exp) can do no better "
