@@ -15,7 +15,7 @@ from prgd import datasets
 from prgd.claims import Verdict, registered
 from prgd.reproduce import choose, figure_5b, synthetic, table_2
 from prgd.reproduce.curves import leads_until, mean_interval
-from prgd.reproduce.figure_4_reading import crossings
+from prgd.reproduce.figure_4 import crossings
 from prgd.reproduce.report import static
 from prgd.reproduce.report.interactive import plots
 from prgd.reproduce.store import frame, to_csv

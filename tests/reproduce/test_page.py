@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import readme_block as readme
 from reproduce.tiny import tiny
 
 from prgd.claims import Claim, Finding, registry
-from prgd.reproduce import list_experiments, main, reproduce
+from prgd.reproduce import choose, list_experiments, reproduce
 from prgd.reproduce.figures import (
     Arrows,
     Figure,
@@ -25,7 +26,6 @@ from prgd.reproduce.figures import (
     style_of,
     thinned,
 )
-from prgd.reproduce.report import readme
 from prgd.reproduce.report.interactive import plots
 from prgd.reproduce.report.page import Section, judged
 
@@ -39,9 +39,7 @@ def nasty_page(tmp_path_factory) -> str:
     line = Line(NASTY, [1.0, 2.0], [1.0, 2.0], style=Style("#000000"))
     heat = Heat([NASTY], [NASTY], [[1.0]], [[NASTY]], NASTY)
     panels = (
-        Panel(
-            NASTY, (line, Points(NASTY, [1.0], [1.0], text=(NASTY,), style=Style("#000000"))), NASTY, NASTY
-        ),
+        Panel(NASTY, (line, Points(NASTY, [1.0], [1.0], style=Style("#000000"))), NASTY, NASTY),
         Panel(NASTY, (heat,), NASTY, NASTY),
     )
     e = replace(
@@ -118,29 +116,29 @@ def test_an_arrow_field_of_one_point_can_be_drawn():
 
 def test_unknown_experiment_names_the_nearest(tmp_path):
     with pytest.raises(ValueError, match=r"Unknown experiment 'figur-4'. Did you mean figure-4"):
-        main(only=["figur-4"], out=tmp_path / "none")
+        reproduce(choose(["figur-4"]), out=tmp_path / "none")
     assert not (tmp_path / "none").exists()
 
 
 def test_no_permission_is_said_before_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("prgd.reproduce.reproduce", lambda *_, **__: pytest.fail("worked"))
+    monkeypatch.setattr("prgd.reproduce.pool.run_jobs", lambda *_, **__: pytest.fail("worked"))
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="Cannot write to the output folder"):
-        main(out=tmp_path / "file" / "report")
+        reproduce(choose(), out=tmp_path / "file" / "report")
     (tmp_path / "report" / "figures").mkdir(parents=True)
     (tmp_path / "report" / "rows").write_text("in the way")
     with pytest.raises(ValueError, match="Cannot write to the output folder"):
-        main(out=tmp_path / "report")
+        reproduce(choose(), out=tmp_path / "report")
 
 
 @pytest.mark.parametrize("options", [{"jobs": 0}, {"seeds": 0}])
 def test_bad_numbers_are_refused(tmp_path, options):
     with pytest.raises(ValueError, match="at least 1"):
-        main(out=tmp_path, **options)
+        reproduce(choose(), out=tmp_path, **options)
 
 
-def test_main_makes_the_named_experiment(tmp_path, capsys):
-    page = main(only=["figure-2"], quick=True, out=tmp_path)
+def test_reproduce_makes_the_named_experiment(tmp_path, capsys):
+    page = reproduce(choose(["figure-2"]), quick=True, out=tmp_path)
     text = page.read_text(encoding="utf-8")
     assert "prgd reproduce --only figure-2 --quick" in text
     assert "experiments are left out here" in text

@@ -41,8 +41,7 @@ def reproduce_command(
     Example: prgd reproduce --only figure-3 table-2 --quick --open
     """
     with one_line_errors(debug):
-        from prgd.reproduce import list_experiments
-        from prgd.reproduce import main as reproduce
+        from prgd.reproduce import choose, list_experiments, reproduce
 
         if show_list:
             list_experiments()
@@ -50,6 +49,6 @@ def reproduce_command(
         # An option takes one value, so further names after --only arrive as arguments.
         wanted = [name for given in [*(only or []), *(names or [])] for name in given.split(",") if name]
         processes = cores() if jobs is None else jobs
-        page = reproduce(only=wanted, quick=quick, seeds=seeds, jobs=processes, out=out, force=force)
+        page = reproduce(choose(wanted), quick=quick, seeds=seeds, jobs=processes, out=out, force=force)
         if show_page:
             webbrowser.open(page.resolve().as_uri())

@@ -50,9 +50,9 @@ def stored_rows(name: str, out: Path) -> tuple[Any, Any] | None:
     return None if store.missing() else (store.rows(), store.settings)
 
 
-def main(
+def reproduce(
+    chosen: Sequence[Experiment],
     *,
-    only: Sequence[str] = (),
     quick: bool = False,
     seeds: int | None = None,
     jobs: int = 1,
@@ -63,8 +63,8 @@ def main(
 
     Parameters
     ----------
-    only : sequence of str
-        Names of experiments (default: all).
+    chosen : sequence of Experiment
+        See `choose`.
     quick : bool
         Fewer draws and steps.
     seeds : int, optional
@@ -76,23 +76,9 @@ def main(
     force : bool
         Compute everything again.
     """
-    from prgd.checks import check_integer, check_writable
-
-    chosen = choose(only)
-    check_integer("jobs", jobs, minimum=1)
-    if seeds is not None:
-        check_integer("seeds", seeds, minimum=1)
-    for folder in (out, out / "rows", out / "figures"):
-        check_writable(folder)
-    return reproduce(chosen, quick=quick, seeds=seeds, jobs=jobs, out=out, force=force)
-
-
-def reproduce(
-    chosen: Sequence[Experiment], *, quick: bool, seeds: int | None, jobs: int, out: Path, force: bool
-) -> Path:
-    """Do what `main` says, for experiments given as values."""
     import json
 
+    from prgd.checks import check_integer, check_writable
     from prgd.reproduce.pool import Job, jobs_of, run_jobs
     from prgd.reproduce.provenance import facts
     from prgd.reproduce.report import page, static
@@ -100,6 +86,11 @@ def reproduce(
     from prgd.reproduce.report.terminal import print_table, print_verdicts
     from prgd.reproduce.store import Store, write_whole
 
+    check_integer("jobs", jobs, minimum=1)
+    if seeds is not None:
+        check_integer("seeds", seeds, minimum=1)
+    for folder in (out, out / "rows", out / "figures"):
+        check_writable(folder)
     plotly_script()  # A missing plotly is reported before the work, not after it.
     stores = [Store(out, e, e.chosen(quick, seeds), _say) for e in chosen]
     run_jobs([job for store, tasks in _missing(stores, force) for job in jobs_of(store, tasks)], jobs)
@@ -110,10 +101,10 @@ def reproduce(
     run_jobs([Job("figures", f.name, static.save, (f, out / "figures"), lambda _: None) for f in stale], jobs)
     left_out = {e.name for e in choose()} - {e.name for e in chosen}
     names = f" --only {' '.join(e.name for e in chosen)}" if left_out else ""
-    head = page.Page(out, f"prgd reproduce{names}{options}", facts(), quick, len(left_out))
-    html = page.render(head, sections)
-    claims = [claim for claim, _ in page.judged(sections)]
+    head = {"folder": out, "command": f"prgd reproduce{names}{options}", "facts": facts()}
+    html = page.render(sections, **head, is_quick=quick, left_out=len(left_out))
     write_whole(out / "index.html", html.encode())
+    claims = [claim for claim, _ in page.judged(sections)]
     verdicts = json.dumps([claim.to_dict() for claim in claims], indent=1)
     write_whole(out / "claims.json", f"{verdicts}\n".encode())
     for table in (table for section in sections for table in section.tables if table.is_printed):

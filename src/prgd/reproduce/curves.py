@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,9 +17,12 @@ from prgd.certificate import Certificate
 from prgd.loop import run
 from prgd.problem import Problem
 from prgd.reproduce.experiment import Row
+from prgd.reproduce.figures import BY_NAME, Band, Line, Mark, Style, floored, thinned
 from prgd.result import Record
 from prgd.schedules import Every, Geometric, Polynomial, PolynomialPhases
 from prgd.theory.sampled_runs import log_times
+
+Interval = tuple[float, float, float]  # a mean, and the ends of its interval
 
 
 class Method(NamedTuple):
@@ -131,9 +134,7 @@ def lasting_passage(error: Array, level: float) -> int:
     3
     """
     above = np.flatnonzero(~(error <= level))
-    if above.size == 0:
-        return 0
-    last = int(above[-1]) + 1
+    last = int(above[-1]) + 1 if above.size else 0
     return last if last < error.size else -1
 
 
@@ -149,7 +150,7 @@ def leads_until(ours: Array, other: Array) -> int:
     return int(ahead[-1]) if ahead.size else -1
 
 
-def mean_interval(differences: Any, test_share: float = 0.0) -> tuple[float, float, float]:
+def mean_interval(differences: Any, test_share: float = 0.0) -> Interval:
     """Return mean and 95 % interval of paired differences over random splits.
 
     Parameters
@@ -178,11 +179,65 @@ def mean_interval(differences: Any, test_share: float = 0.0) -> tuple[float, flo
     return mean, mean - half, mean + half
 
 
-def band(frame: Any, index: str, value: str) -> tuple[Array, Array, Array, Array]:
-    """Return the values of ``index``, and of ``value`` the median and the 5 and 95 % quantiles over seeds."""
-    pivot = frame.pivot(index="seed", columns=index, values=value)
-    low, middle, high = np.quantile(pivot.to_numpy(), [0.05, 0.5, 0.95], axis=0)
-    return pivot.columns.to_numpy(dtype=float), middle, low, high
+def points(d: Interval) -> str:
+    """Return a mean difference and its interval in percentage points.
+
+    Examples
+    --------
+    >>> points((0.01, -0.005, 0.025))
+    '+1.00 points [-0.50, +2.50]'
+    """
+    if not math.isfinite(d[1]):
+        return f"{100 * d[0]:+.2f} points (one split: no interval)"
+    return f"{100 * d[0]:+.2f} points [{100 * d[1]:+.2f}, {100 * d[2]:+.2f}]"
+
+
+def where(rows: Any, **values: Any) -> Any:
+    """Return the rows of a data frame that have these values in the columns of these names."""
+    for column, value in values.items():
+        rows = rows[rows[column] == value]
+    return rows
+
+
+def error_lines(
+    curves: Any,
+    error: Any,
+    names: Iterable[str] = (),
+    x: str = "t",
+    styles: Mapping[str, Style] | None = None,
+) -> list[Mark]:
+    """Return one line for each method: its error against the column ``x``, where the error is a number.
+
+    Parameters
+    ----------
+    curves : data frame
+        Rows of several methods, with a column ``method``.
+    error : Series
+        The error of each row.
+    names : iterable of str
+        The methods (default: all).
+    x : str
+    styles : mapping of str to Style, optional
+        The styles of methods that do not have their own one in this figure.
+    """
+    lines: list[Mark] = []
+    for name in names or curves.method.unique():
+        is_shown = (curves.method == name) & error.notna()
+        style = (styles or {}).get(name, BY_NAME)
+        line = Line(name, curves[x][is_shown].to_numpy(), floored(error[is_shown]), style=style)
+        lines.append(thinned(line))
+    return lines
+
+
+def error_bands(rows: Any, x: str) -> list[Mark]:
+    """Return for each method its median ``error`` over seeds and a band of the 5 to 95 % quantiles."""
+    marks: list[Mark] = []
+    for name in rows.method.unique():
+        pivot = where(rows, method=name).pivot(index="seed", columns=x, values="error")
+        low, middle, high = floored(np.quantile(pivot.to_numpy(), [0.05, 0.5, 0.95], axis=0))
+        at = pivot.columns.to_numpy(dtype=float)
+        marks += [Band(name, at, low, high), thinned(Line(name, at, middle))]
+    return marks
 
 
 def span(values: Iterable[float], form: str = ",.0f") -> str:

@@ -91,8 +91,7 @@ class Experiment:
             The fields that are not functions: title, where, order, quick, seconds.
         """
         here = vars(sys.modules[module])
-        functions = ("compute", "draw", "reading", "tables", "tasks")
-        found = {name: here[name] for name in functions if name in here}
+        found = {f: here[f] for f in ("compute", "draw", "reading", "tables", "tasks") if f in here}
         name = module.rpartition(".")[2].replace("_", "-")
         return cls(name=name, settings=here["Settings"](), **found, **more)
 

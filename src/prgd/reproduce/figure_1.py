@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,13 +17,12 @@ from prgd.claims import Finding, claim
 from prgd.loop import run
 from prgd.problem import Problem
 from prgd.reproduce import figures as fig
-from prgd.reproduce.curves import Method, Schedules, methods, padded
+from prgd.reproduce.curves import Method, Schedules, error_lines, methods, padded, where
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.result import Record
 from prgd.schedules import Every, LiftTo
 from prgd.theory.velocity import direction_error, toy_attractor, velocity_field
 
-BOUND = "smallest upper bound - gamma_star"
 COLUMNS = ("kind", "method", "t", "x", "y", "u", "v", "value", "lower", "upper")
 
 
@@ -64,9 +62,8 @@ def compute(settings: Settings, task: str) -> list[Row]:
     rows += _path("path", "PRGD", problem, prgd, w_1, settings.steps, data.w_star)
     widest = max(row["x"] for row in rows if row["kind"] == "path")
     columns, lines = settings.grid
-    field = velocity_field(
-        data, data.w_star, np.linspace(0.0, math.ceil(widest), columns), np.linspace(-0.4, 1.3, lines)
-    )
+    across, up = np.linspace(0.0, math.ceil(widest), columns), np.linspace(-0.4, 1.3, lines)
+    field = velocity_field(data, data.w_star, across, up)
     for j, y in enumerate(field.y):
         for i, x in enumerate(field.x):
             u, v = field.direction[j, i]
@@ -105,18 +102,18 @@ def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
         f"farther out. Right, errors against steps: after {settings.steps} steps the direction error is "
         f"{e['NGD']:.2g} for NGD and {e['PRGD']:.2g} for PRGD."
     )
-    gamma_star = settings.gamma_star
+    curves = rows[(rows.kind == "curve") & (rows.t > 0)]
     panels = (
         _points(rows, settings),
         _field(rows),
-        _curves(rows, "Margin error", "gamma_star - gamma(w(t))", lambda some: gamma_star - some.u),
-        _curves(rows, "Certified upper bound", BOUND, lambda some: some.upper - gamma_star),
+        _errors(curves, settings.gamma_star - curves.u, "Margin error", fig.MARGIN_ERROR),
+        _errors(curves, curves.upper - settings.gamma_star, "Certified upper bound", fig.BOUND_ERROR),
     )
     return [fig.Figure("figure-1", "The toy set, its vector field, and 8 steps", alt, panels, columns=2)]
 
 
 def _points(rows: Any, settings: Settings) -> fig.Panel:
-    points = rows[rows.kind == "point"]
+    points = where(rows, kind="point")
     dashes = fig.Style(fig.VERMILLION, "dash")
     marks: tuple[fig.Mark, ...] = (
         *fig.two_classes(points.assign(label=points.value), size=10.0),
@@ -127,20 +124,12 @@ def _points(rows: Any, settings: Settings) -> fig.Panel:
         for i, p in enumerate(points.itertuples())
     ]
     ends = (-1.15, 1.15)
-    return fig.Panel(
-        f"(a) Dataset 1, gamma_star = {settings.gamma_star}",
-        marks,
-        "first feature",
-        "second feature",
-        x_range=ends,
-        y_range=ends,
-        notes=tuple(notes),
-        is_equal=True,
-    )
+    title, x, y = f"(a) Dataset 1, gamma_star = {settings.gamma_star}", "first feature", "second feature"
+    return fig.Panel(title, marks, x, y, x_range=ends, y_range=ends, notes=tuple(notes), is_equal=True)
 
 
 def _field(rows: Any) -> fig.Panel:
-    field, zone = rows[rows.kind == "field"], rows[rows.kind == "attractor"].iloc[0]
+    field, zone = where(rows, kind="field"), where(rows, kind="attractor").iloc[0]
     right = float(field.x.max())
     arrows = [field[name].to_numpy() for name in ("x", "y", "u", "v")]
     ends, green = [0.0, right], fig.Style(fig.GREEN)
@@ -151,35 +140,19 @@ def _field(rows: Any) -> fig.Panel:
         fig.Line("w_star", ends, [0.0, 0.0], has_markers=False, style=fig.Style(fig.VERMILLION, "dash")),
     ]
     for method in ("NGD", "PRGD"):
-        some = rows[(rows.kind == "path") & (rows.method == method)]
-        marks.append(
-            fig.Line(method, some.x.to_numpy(), some.y.to_numpy(), style=STYLES.get(method, fig.BY_NAME))
-        )
-    start = rows[(rows.kind == "path") & (rows.t == 0)].iloc[0]
-    marks.append(
-        fig.Points("w(0) = 0 and w(1)", [0.0, start.x], [0.0, start.y], size=8.0, style=fig.Style("#000000"))
-    )
-    return fig.Panel(
-        "(b) Vector field, NGD and PRGD",
-        tuple(marks),
-        "w_1",
-        "w_2",
-        x_range=(-0.3, right + 0.3),
-        y_range=(-0.5, 1.4),
-    )
+        some = where(rows, kind="path", method=method)
+        style = STYLES.get(method, fig.BY_NAME)
+        marks.append(fig.Line(method, some.x.to_numpy(), some.y.to_numpy(), style=style))
+    start, black = where(rows, kind="path", t=0).iloc[0], fig.Style(fig.BLACK)
+    marks.append(fig.Points("w(0) = 0 and w(1)", [0.0, start.x], [0.0, start.y], size=8.0, style=black))
+    x_range, y_range = (-0.3, right + 0.3), (-0.5, 1.4)
+    title = "(b) Vector field, NGD and PRGD"
+    return fig.Panel(title, tuple(marks), "w_1", "w_2", x_range=x_range, y_range=y_range)
 
 
-def _curves(rows: Any, title: str, label: str, error: Callable[[Any], Any]) -> fig.Panel:
-    """Draw the ``error`` of the rows of each method."""
-    curves = rows[rows.kind == "curve"]
-    marks = []
-    for method in curves.method.unique():
-        some = curves[(curves.method == method) & (curves.t > 0)]
-        marks.append(
-            fig.Line(
-                method, some.t.to_numpy(), fig.floored(error(some)), style=STYLES.get(method, fig.BY_NAME)
-            )
-        )
+def _errors(curves: Any, error: Any, title: str, label: str) -> fig.Panel:
+    """Draw an error of each method."""
+    marks = error_lines(curves, error, styles=STYLES)
     return fig.log_log(title, marks, "step t", label, 1e-16, is_ours=True)
 
 
@@ -189,13 +162,12 @@ def _ends(rows: Any, kind: str = "path") -> dict[str, float]:
 
 
 @figure_1_claim(
-    "section-4-attractor",
-    "On the toy set NGD enters the attractor (the green zone) and stays there.",
+    "section-4-attractor", "On the toy set NGD enters the attractor (the green zone) and stays there."
 )
 def ngd_stays_in_the_attractor(rows: Any, settings: Settings) -> Finding:
     """Count the iterates of NGD that lie in the green zone."""
-    zone = rows[rows.kind == "attractor"].iloc[0]
-    inside = rows[(rows.kind == "path") & (rows.method == "NGD")].y.between(zone.lower, zone.upper)
+    zone = where(rows, kind="attractor").iloc[0]
+    inside = where(rows, kind="path", method="NGD").y.between(zone.lower, zone.upper)
     return Finding(
         (float(inside.mean()), "==", 1.0),
         f"{int(inside.sum())} of the {len(inside)} iterates drawn lie in the green zone (gamma_star = "

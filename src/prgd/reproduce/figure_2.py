@@ -10,7 +10,7 @@ import numpy as np
 from prgd.claims import Finding, claim
 from prgd.problem import Problem
 from prgd.reproduce import figures as fig
-from prgd.reproduce.curves import padded
+from prgd.reproduce.curves import padded, where
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.velocity import centripetal_velocities, decompose
@@ -22,6 +22,11 @@ STYLES = {
     "-grad L / L": fig.Style(fig.PURPLE),
     "centripetal part": fig.Style(fig.ORANGE),
 }
+RINGS = (
+    fig.Style(fig.SKY, "dot", "square"),
+    fig.Style(fig.BLUE, "dash", "diamond"),
+    fig.Style(fig.GREEN, "solid", "circle"),
+)
 
 
 @dataclass(frozen=True)
@@ -53,18 +58,17 @@ def compute(settings: Settings, task: str) -> list[Row]:
         "centripetal part": float(descent @ inward) * inward,
         "w_star": data.w_star,
     }
-    rows: list[Row] = []
-    for kind, arrow in arrows.items():
-        x, y, z = frame.T @ arrow
-        rows.append({"kind": kind, "x": x, "y": y, "z": z, "value": float(descent @ inward)})
+    rows: list[Row] = [
+        {"kind": kind, "value": float(descent @ inward), **dict(zip("xyz", frame.T @ arrow, strict=True))}
+        for kind, arrow in arrows.items()
+    ]
     turns = np.linspace(0.0, 2.0 * np.pi, settings.angles, endpoint=False)
     for height in settings.heights:
         for distance in np.geomspace(0.05, 30.0, 60):
             W = np.array([_at(frame, distance, height, turn) for turn in turns])
             velocity = centripetal_velocities(data, W, data.w_star)
-            low, middle, high = float(velocity.min()), float(np.median(velocity)), float(velocity.max())
-            ring = {"kind": "ring", "distance": distance, "height": height}
-            rows.append(ring | {"value": middle, "low": low, "high": high})
+            ring = {"kind": "ring", "distance": distance, "height": height, "value": np.median(velocity)}
+            rows.append(ring | {"low": velocity.min(), "high": velocity.max()})
     return padded(rows, COLUMNS)
 
 
@@ -74,24 +78,22 @@ def _at(frame: Any, distance: float, height: float, angle: float) -> Any:
 
 def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
     """Return the picture in space, and the velocity against the distance from the ray."""
-    phi = _velocity(rows)
     alt = (
         "Left, a drawing in space: the max-margin ray points up; at a point w beside it the negative "
-        f"normalized gradient starts, and its part towards the ray, the centripetal velocity {phi:.2g}, is "
-        "drawn in orange. Right, the smallest velocity on rings around the ray: negative close to it, "
-        "positive farther out."
+        "normalized gradient starts, and its part towards the ray, the centripetal velocity "
+        f"{_velocity(rows):.2g}, is drawn in orange. Right, the smallest velocity on rings around the ray: "
+        "negative close to it, positive farther out."
     )
-    return [
-        fig.Figure("figure-2", "Centripetal velocity", alt, (_space(rows, settings), _rings(rows)), columns=2)
-    ]
+    panels = (_space(rows, settings), _rings(rows))
+    return [fig.Figure("figure-2", "Centripetal velocity", alt, panels, columns=2)]
 
 
 def _velocity(rows: Any) -> float:
-    return float(rows[rows.kind == "centripetal part"].value.iloc[0])
+    return float(where(rows, kind="centripetal part").value.iloc[0])
 
 
 def _space(rows: Any, settings: Settings) -> fig.Panel:
-    tip = {kind: rows[rows.kind == kind].iloc[0][["x", "y", "z"]].to_numpy(dtype=float) for kind in STYLES}
+    tip = {kind: where(rows, kind=kind)[["x", "y", "z"]].iloc[0].to_numpy(dtype=float) for kind in STYLES}
     w, top = tip["w"], 1.35 * settings.height
     # Rows have norm at most 1, and so have the two arrows at w: they are drawn twice as long.
     marks: list[Any] = [
@@ -103,46 +105,33 @@ def _space(rows: Any, settings: Settings) -> fig.Panel:
     turns = np.linspace(0.0, 2.0 * np.pi, 61)
     x, y = settings.distance * np.cos(turns), settings.distance * np.sin(turns)
     for height in (0.0, settings.height, top):
-        level = np.full(turns.size, height)
-        marks.append(fig.Space("cylinder around the ray", x, y, level, 1.5, style=fig.Style(fig.GREY, "dot")))
-    return fig.Panel(
-        "At one point w in R^3 (arrows at w drawn twice as long)", tuple(marks), "", "", "along w_star"
-    )
+        ring = np.array([x, y, np.full(turns.size, height)])
+        marks.append(fig.Space("cylinder around the ray", ring, 1.5, style=fig.Style(fig.GREY, "dot")))
+    title = "At one point w in R^3 (arrows at w drawn twice as long)"
+    return fig.Panel(title, tuple(marks), "", "", "along w_star")
 
 
 def _arrow(name: str, start: Any, end: Any, width: float) -> fig.Space:
-    x, y, z = np.column_stack([start, end])
-    return fig.Space(name, x, y, z, width, is_arrow=True, style=STYLES[name])
+    return fig.Space(name, np.column_stack([start, end]), width, is_arrow=True, style=STYLES[name])
 
 
 def _rings(rows: Any) -> fig.Panel:
-    rings = rows[rows.kind == "ring"]
+    rings = where(rows, kind="ring")
     marks: list[Any] = []
-    styles = (
-        fig.Style(fig.SKY, "dot", "square"),
-        fig.Style(fig.BLUE, "dash", "diamond"),
-        fig.Style(fig.GREEN, "solid", "circle"),
-    )
-    for height, style in zip(rings.height.unique(), styles, strict=False):
-        some = rings[rings.height == height]
-        marks.append(
-            fig.Line(f"height {height:g}", some.distance.to_numpy(), some.low.to_numpy(), style=style)
-        )
+    for height, style in zip(rings.height.unique(), RINGS, strict=False):
+        some = where(rings, height=height)
+        name = f"height {height:g}"
+        marks.append(fig.Line(name, some.distance.to_numpy(), some.low.to_numpy(), style=style))
     ends = [float(rings.distance.min()), float(rings.distance.max())]
     marks.append(fig.Line("zero", ends, [0.0, 0.0], 1.0, has_markers=False, style=fig.Style(fig.GREY)))
-    return fig.Panel(
-        "Smallest velocity on the ring at each distance",
-        tuple(marks),
-        "distance from the ray, ||P_perp w||",
-        "centripetal velocity",
-        x_log=True,
-        is_ours=True,
-    )
+    title = "Smallest velocity on the ring at each distance"
+    labels = ("distance from the ray, ||P_perp w||", "centripetal velocity")
+    return fig.Panel(title, tuple(marks), *labels, x_log=True, is_ours=True)
 
 
 def _favourable(rows: Any) -> tuple[Any, float]:
     """Return the highest rings, and the distance from which on the smallest velocity on them is positive."""
-    rings = rows[(rows.kind == "ring") & (rows.height == rows.height.max())]
+    rings = where(rows, kind="ring", height=rows.height.max())
     positive = rings[rings.low > 0.0]
     return rings, float(positive.distance.min()) if len(positive) else float("inf")
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from prgd.claims import Finding, Verdict, claim
-from prgd.reproduce.curves import mean_interval
+from prgd.reproduce.curves import Interval, mean_interval, where
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.reproduce.figures import Band, Figure, Line, Panel, Table
 
@@ -75,25 +75,16 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     names = sorted(rows.setting.unique(), key=lambda name: AT_PAPER_RATE in name)
     best = float(rows.test_accuracy.max())
     ends = (best - SHOWN, best + 0.1 * SHOWN)
-    panels = [
-        _panel(rows, name, str(name), "epoch", "test_accuracy", "test accuracy", y_range=ends)
-        for name in names
-    ]
+    panels = [_panel(rows, name, "epoch", "test_accuracy", "test accuracy", ends) for name in names]
     alt = "Test accuracy against epochs, mean and range over seeds. " + _sentence(_differences(rows))
     figures = [Figure("figure-5b", "VGG-16 on CIFAR-10", alt, tuple(panels), columns=2)]
     if set(TRAINING) <= set(rows.columns):
         # The loss itself may underflow, so its logarithm is drawn.
-        rows = rows.assign(
-            log_ten=rows.log_train_loss / math.log(10.0), root=_signed_root(rows.normalized_margin)
-        )
-        panels = [
-            _panel(rows, name, str(name), "step", column, label)
-            for name in names
-            for column, label in (
-                ("log_ten", "log10 of the training loss"),
-                ("root", f"normalized margin, {DEGREE}th root"),
-            )
-        ]
+        margin = rows.normalized_margin
+        root = np.sign(margin) * np.abs(margin) ** (1.0 / DEGREE)
+        rows = rows.assign(loss=rows.log_train_loss / math.log(10.0), root=root)
+        labels = {"loss": "log10 of the training loss", "root": f"normalized margin, {DEGREE}th root"}
+        panels = [_panel(rows, name, "step", y, label) for name in names for y, label in labels.items()]
         alt = (
             "Training loss and normalized margin against steps, mean and range over seeds. The margin is "
             f"shown as its {DEGREE}th root with its sign, as it falls with the power {DEGREE} of the norm."
@@ -103,25 +94,23 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     return figures
 
 
-def _signed_root(margins: Any) -> Any:
-    return np.sign(margins) * np.abs(margins) ** (1.0 / DEGREE)
-
-
-def _panel(rows: Any, setting: Any, title: str, x: str, y: str, label: str, **more: Any) -> Panel:
+def _panel(rows: Any, setting: Any, x: str, y: str, label: str, y_range: Any = None) -> Panel:
     marks: list[Any] = []
     for method in _methods(rows):
-        some = rows[(rows.setting == setting) & (rows.method == method)]
+        some = where(rows, setting=setting, method=method)
         if len(some):
             values = some.groupby(x)[y]
-            mean, t = values.mean(), values.mean().index.to_numpy(dtype=float)
-            marks.append(Band(method, t, values.min().to_numpy(), values.max().to_numpy()))
+            low, mean, high = values.min(), values.mean(), values.max()
+            t = mean.index.to_numpy(dtype=float)
+            marks.append(Band(method, t, low.to_numpy(), high.to_numpy()))
             marks.append(Line(method, t, mean.to_numpy(), has_markers=False))
-    return Panel(title, tuple(marks), x, label, **more)
+    return Panel(str(setting), tuple(marks), x, label, y_range=y_range)
 
 
 def _last(rows: Any, setting: str) -> Any:
-    some = rows[rows.setting == setting]
-    return some[some.epoch == some.epoch.max()].pivot(index="seed", columns="method", values="test_accuracy")
+    some = where(rows, setting=setting)
+    last = where(some, epoch=some.epoch.max())
+    return last.pivot(index="seed", columns="method", values="test_accuracy")
 
 
 def tables(rows: Any, settings: Settings) -> list[Table]:
@@ -131,17 +120,20 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
     lines = []
     for setting in rows.setting.unique():
         last = _last(rows, setting)
-        for method in _methods(rows):
-            if method not in last:
-                continue
-            some = rows[(rows.setting == setting) & (rows.method == method)]
-            best = some.groupby("seed").test_accuracy.max()
-            rate = f"{some.lr.iloc[0]:g}" if "lr" in rows.columns else "not stored"
-            counted = f"{last[method].count()}"
-            lines.append((str(setting), method, rate, counted, _spread(last[method]), _spread(best)))
-    columns = ("setting", "method", "rate", "seeds", "last epoch", "best epoch")
-    caption = "Test accuracy, mean and range over seeds."
-    return [Table(caption, columns, tuple(lines), numbers=columns[2:]), *_tuning(settings)]
+        for method in [method for method in _methods(rows) if method in last]:
+            some = where(rows, setting=setting, method=method)
+            lines.append(
+                {
+                    "setting": str(setting),
+                    "method": method,
+                    "rate": f"{some.lr.iloc[0]:g}" if "lr" in rows.columns else "not stored",
+                    "seeds": f"{last[method].count()}",
+                    "last epoch": _spread(last[method]),
+                    "best epoch": _spread(some.groupby("seed").test_accuracy.max()),
+                }
+            )
+    numbers = ("rate", "seeds", "last epoch", "best epoch")
+    return [Table.of("Test accuracy, mean and range over seeds.", lines, numbers=numbers), *_tuning(settings)]
 
 
 def _tuning(settings: Settings) -> list[Table]:
@@ -149,28 +141,27 @@ def _tuning(settings: Settings) -> list[Table]:
     found = list(csv.DictReader(_content(settings.tuning).decode().splitlines()))
     if not found or "chosen" not in found[0]:
         return []
-    lines = tuple(
-        (
-            row["setting"],
-            row["method"],
-            row["lr"],
-            f"{100 * float(row['last']):.2f} %",
-            f"{100 * float(row['best']):.2f} %",
-            f"{float(row['train_loss']):.2g}".replace("nan", "not finite"),
-            "chosen" if row["chosen"] == "1" else "",
-        )
+    lines = [
+        {
+            "setting": row["setting"],
+            "method": row["method"],
+            "rate": row["lr"],
+            "last epoch": f"{100 * float(row['last']):.2f} %",
+            "best epoch": f"{100 * float(row['best']):.2f} %",
+            "training loss": f"{float(row['train_loss']):.2g}".replace("nan", "not finite"),
+            "": "chosen" if row["chosen"] == "1" else "",
+        }
         for row in found
-    )
-    columns = ("setting", "method", "rate", "last epoch", "best epoch", "training loss", "")
+    ]
     caption = "Validation accuracy at each rate: a tenth of the training set held out, seed 0."
-    return [Table(caption, columns, lines, numbers=columns[2:6])]
+    return [Table.of(caption, lines, numbers=("rate", "last epoch", "best epoch", "training loss"))]
 
 
 def _spread(values: Any) -> str:
     return f"{100 * values.mean():.2f} % [{100 * values.min():.2f}, {100 * values.max():.2f}]"
 
 
-def _differences(rows: Any) -> dict[str, tuple[float, float, float]]:
+def _differences(rows: Any) -> dict[str, Interval]:
     """Return PRGD less NGD and less GD at the last epoch, with intervals, for each setting."""
     found = {}
     for setting in rows.setting.unique():
@@ -178,13 +169,12 @@ def _differences(rows: Any) -> dict[str, tuple[float, float, float]]:
         for other in ("NGD", "GD"):
             if "PRGD" in last and other in last:
                 d = (last["PRGD"] - last[other]).dropna()
-                found[f"{setting}, PRGD less {other}"] = (
-                    mean_interval(d) if len(d) else (math.nan, -math.inf, math.inf)
-                )
+                interval = mean_interval(d) if len(d) else (math.nan, -math.inf, math.inf)
+                found[f"{setting}, PRGD less {other}"] = interval
     return found
 
 
-def _sentence(found: dict[str, tuple[float, float, float]]) -> str:
+def _sentence(found: dict[str, Interval]) -> str:
     return "; ".join(
         f"{name}: {100 * m:+.2f} points [{100 * low:+.2f}, {100 * high:+.2f}]"
         for name, (m, low, high) in found.items()

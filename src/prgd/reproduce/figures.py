@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+
+from prgd._types import Array
 
 # Okabe and Ito's colours: readers of any colour vision can tell them apart.
 BLACK, GREY = "#000000", "#808080"
@@ -18,6 +20,10 @@ BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 
 # An error of 0 is drawn as this number: double precision has no smaller one to show.
 FLOOR = 1e-16
+
+# Labels of axes that several figures share.
+LEFT_OUT, COUNTED = "step t, warm-up left out", "step t, warm-up counted"
+MARGIN_ERROR, BOUND_ERROR = "gamma_star - gamma(w(t))", "smallest upper bound - gamma_star"
 
 Dash = Literal["solid", "dash", "dot", "dashdot", "longdash"]
 Marker = Literal["circle", "square", "diamond", "triangle-up", "x", "cross", "star"]
@@ -94,12 +100,11 @@ class Band(Named):
 
 @dataclass(frozen=True)
 class Points(Named):
-    """Markers, each with a text that is shown on hover, if texts are given."""
+    """Markers at the points (x, y)."""
 
     x: Any
     y: Any
     size: float = 7.0
-    text: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -114,11 +119,9 @@ class Arrows(Named):
 
 @dataclass(frozen=True)
 class Space(Named):
-    """A curve in three dimensions, or an arrow along its last stretch."""
+    """A curve through points in three dimensions, or an arrow from the first of two points to the second."""
 
-    x: Any
-    y: Any
-    z: Any
+    points: Array  # of shape (3, number of points)
     width: float = 3.0
     is_arrow: bool = False
 
@@ -211,7 +214,7 @@ class Figure:
 
     def key(self) -> str:
         """Return a hash of all that is drawn."""
-        return hashlib.sha256(json.dumps(plain(self), sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(plain(asdict(self)), sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -226,6 +229,17 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     numbers: tuple[str, ...] = ()
     is_printed: bool = False
+
+    @classmethod
+    def of(cls, caption: str, lines: Sequence[Mapping[str, str]], **more: Any) -> Table:
+        """Return the table of lines that map the head of each column to a cell; all have the same heads.
+
+        Examples
+        --------
+        >>> Table.of("Errors", [{"method": "NGD", "error": "1e-02"}]).rows
+        (('NGD', '1e-02'),)
+        """
+        return cls(caption, tuple(lines[0]), tuple(tuple(line.values()) for line in lines), **more)
 
 
 SYMBOLS = (
@@ -276,9 +290,6 @@ def plain(value: Any) -> Any:
     >>> plain(np.array([1.0, np.nan, 1 / 3]))
     [1.0, None, 0.333333]
     """
-    if is_dataclass(value) and not isinstance(value, type):
-        values = {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-        return {"kind": type(value).__name__} | values
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
     if hasattr(value, "tolist"):

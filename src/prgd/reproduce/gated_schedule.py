@@ -13,9 +13,9 @@ from prgd.certificate import Certificate
 from prgd.claims import Finding, claim
 from prgd.loop import run
 from prgd.problem import Problem
-from prgd.reproduce.curves import Method, Schedules, methods, record_times, warm_start
+from prgd.reproduce.curves import Method, Schedules, error_lines, methods, record_times, warm_start, where
 from prgd.reproduce.experiment import OURS, Experiment, Row
-from prgd.reproduce.figures import Figure, Line, floored, log_log, thinned
+from prgd.reproduce.figures import Figure, log_log
 from prgd.reproduce.growing_dimension import gaussian
 from prgd.result import History, Record, Status
 from prgd.stopping import any_of
@@ -81,19 +81,16 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     """Return the certified relative gap against passes over the data on each set."""
     panels = []
     for name in settings.sets:
-        marks = []
-        for method in rows.method.unique():
-            some = rows[(rows["set"] == name) & (rows.method == method)]
-            marks.append(thinned(Line(method, some.reads.to_numpy(), floored(_gap(some)))))
-        passes, gap = "passes over all rows, warm-up counted", "certified relative gap"
-        panels.append(log_log(name, marks, passes, gap, 1e-14, 1.5, is_ours=True))
+        some = where(rows, set=name)
+        marks = error_lines(some, _gap(some), x="reads")
+        labels = ("passes over all rows, warm-up counted", "certified relative gap")
+        panels.append(log_log(name, marks, *labels, 1e-14, 1.5, is_ours=True))
+    title = "Certified gap against passes over the data"
     alt = (
         "Certified relative gap against passes over the data on two sets whose support vectors do not span. "
         + reading(rows, settings)
     )
-    return [
-        Figure("gated-schedule", "Certified gap against passes over the data", alt, tuple(panels), columns=2)
-    ]
+    return [Figure("gated-schedule", title, alt, tuple(panels), columns=2)]
 
 
 def _gaps(rows: Any) -> Any:

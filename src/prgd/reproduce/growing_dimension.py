@@ -9,9 +9,9 @@ import numpy as np
 
 from prgd.claims import Finding, claim
 from prgd.problem import Problem
-from prgd.reproduce.curves import Schedules, band, methods, warm_start, watch
+from prgd.reproduce.curves import Schedules, error_bands, methods, warm_start, watch
 from prgd.reproduce.experiment import OURS, Experiment, Row
-from prgd.reproduce.figures import BLUE, Band, Figure, Line, Panel, Style, floored, log_log
+from prgd.reproduce.figures import BLUE, Figure, Line, Panel, Style, log_log
 from prgd.theory import assumptions
 
 COLUMNS = ("d", "seed", "method", "error", "support_rank", "data_rank", "gamma_star")
@@ -67,39 +67,20 @@ def compute(settings: Settings, task: str) -> list[Row]:
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:
     """Return the error after the budget, and the rank of the support, against the dimension."""
-    marks: list[Any] = []
-    for method in methods(settings):
-        d, middle, low, high = band(rows[rows.method == method.name], "d", "error")
-        marks.append(Band(method.name, d, floored(low), floored(high)))
-        marks.append(Line(method.name, d, floored(middle)))
+    marks = error_bands(rows, "d")
     share = (rows.support_rank / rows.data_rank).groupby(rows.d).mean()
     name, d = "rank of the support / rank of the data", share.index.to_numpy(dtype=float)
+    title, x = f"Relative margin error after {settings.steps:,} steps", "dimension d"
+    share_title = "How much of the data the support vectors span"
     spanned = Line(name, d, share.to_numpy(), style=Style(BLUE, "solid", "square"))
     panels = (
-        log_log(
-            f"Relative margin error after {settings.steps:,} steps",
-            marks,
-            "dimension d",
-            "1 - gamma(w) / gamma_star",
-            1e-8,
-            2.0,
-            is_ours=True,
-        ),
-        Panel(
-            "How much of the data the support vectors span",
-            (spanned,),
-            "dimension d",
-            "share of the rank",
-            x_log=True,
-            y_range=(0.0, 1.05),
-            is_ours=True,
-        ),
+        log_log(title, marks, x, "1 - gamma(w) / gamma_star", 1e-8, 2.0, is_ours=True),
+        Panel(share_title, (spanned,), x, "share of the rank", x_log=True, y_range=(0.0, 1.05), is_ours=True),
     )
     alt = (
         "Left, error after a fixed budget against the dimension: PRGD(exp) rises above NGD as the dimension "
         "grows, dual acceleration stays lowest. Right, the share of the rank of the data that the support "
-        "vectors have, which falls "
-        "below 1 from about 20 dimensions on. " + reading(rows, settings)
+        f"vectors have, which falls below 1 from about 20 dimensions on. {reading(rows, settings)}"
     )
     return [Figure("growing-dimension", "Gaussian data in growing dimension", alt, panels, columns=2)]
 

@@ -48,8 +48,7 @@ def commit() -> str:
     try:
         # An installed copy may lie inside some other repository, which does not track it.
         ask("ls-files", "--error-unmatch", Path(__file__).name)
-        return ask("rev-parse", "--short=12", "HEAD") + (
-            "+" if ask("status", "--porcelain", "--", "../..") else ""
-        )
+        mark = "+" if ask("status", "--porcelain", "--", "../..") else ""
+        return ask("rev-parse", "--short=12", "HEAD") + mark
     except (OSError, subprocess.SubprocessError):
         return "unknown"

@@ -12,7 +12,7 @@ from prgd import datasets
 from prgd.algorithms import NGD, PRGD
 from prgd.claims import Finding, claim
 from prgd.problem import Problem
-from prgd.reproduce.curves import warm_start, watch
+from prgd.reproduce.curves import warm_start, watch, where
 from prgd.reproduce.experiment import OURS, Experiment, Row
 from prgd.reproduce.figures import FLOOR, Figure, Heat, Panel
 from prgd.schedules import Every, Geometric, Polynomial, PolynomialPhases
@@ -52,21 +52,16 @@ def compute(settings: Settings, task: str) -> list[Row]:
     gamma_star = data.gamma_star or max_margin_reference(data).gamma_star
     problem = Problem(data.X, data.y, scale="none", n_threads=1)
     warm = warm_start(problem, settings.warm_up)
-    first = float(value)
-    grid: list[tuple[float, Any]]
+    first, T_0 = float(value), settings.first_phase
+    grid: dict[float, Any] = {0.0: NGD()}
     if family == "geometric":
-        grid = [(float(T), PRGD(Geometric(first), Every(T))) for T in settings.phases]
+        grid = {float(T): PRGD(Geometric(first), Every(T)) for T in settings.phases}
     elif family == "polynomial":
-        grid = [
-            (b, PRGD(Polynomial(first), PolynomialPhases(settings.first_phase, b)))
-            for b in settings.phase_powers
-        ]
-    else:
-        grid = [(0.0, NGD())]
+        grid = {b: PRGD(Polynomial(first), PolynomialPhases(T_0, b)) for b in settings.phase_powers}
     # Geometric radii freeze w early, so the long horizon would show the same errors.
     times = settings.times[:1] if family == "geometric" else settings.times
     rows: list[Row] = []
-    for second, algorithm in grid:
+    for second, algorithm in grid.items():
         seen = watch(problem, algorithm, None if family == "ngd" else warm, max(times))
         for t in times:
             error = (gamma_star - seen.margin[t]) / gamma_star
@@ -75,11 +70,11 @@ def compute(settings: Settings, task: str) -> list[Row]:
 
 
 def _ngd(rows: Any, name: str, t: int) -> float:
-    return float(rows[(rows["set"] == name) & (rows.family == "ngd") & (rows.t == t)].error.iloc[0])
+    return float(where(rows, set=name, family="ngd", t=t).error.iloc[0])
 
 
 def _panel(rows: Any, name: str, family: str, t: int) -> Panel:
-    some = rows[(rows["set"] == name) & (rows.family == family) & (rows.t == t)]
+    some = where(rows, set=name, family=family, t=t)
     table = some.pivot(index="second", columns="first", values="error")
     z = np.log10(np.maximum(table.to_numpy(), FLOOR))
     ngd = math.log10(max(_ngd(rows, name, t), FLOOR))
@@ -88,12 +83,9 @@ def _panel(rows: Any, name: str, family: str, t: int) -> Panel:
         "geometric": ("c of R_k = R_0 c^k", "steps a phase"),
         "polynomial": ("a of R_k = R_0 (k+1)^a", "b of T_{k+1} - T_k = 5 (k+1)^b"),
     }
-    return Panel(
-        f"{name}, {t:,} steps; * beats NGD ({ngd:.1f})",
-        (Heat([f"{v:g}" for v in table.columns], [f"{v:g}" for v in table.index], z, text, "log10 error"),),
-        *labels[family],
-        is_ours=True,
-    )
+    heat = Heat([f"{v:g}" for v in table.columns], [f"{v:g}" for v in table.index], z, text, "log10 error")
+    title = f"{name}, {t:,} steps; * beats NGD ({ngd:.1f})"
+    return Panel(title, (heat,), *labels[family], is_ours=True)
 
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:
@@ -113,7 +105,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
 
 
 def _stars(rows: Any, name: str, family: str, t: int) -> tuple[int, int]:
-    some = rows[(rows["set"] == name) & (rows.family == family) & (rows.t == t)]
+    some = where(rows, set=name, family=family, t=t)
     return int((some.error < _ngd(rows, name, t)).sum()), len(some)
 
 
@@ -125,11 +117,11 @@ def _stars(rows: Any, name: str, family: str, t: int) -> tuple[int, int]:
 )
 def paper_schedule_is_well_tuned(rows: Any, settings: Settings) -> Finding:
     """Rank the paper's exponents among those of the grid."""
-    some = rows[(rows["set"] == "digit-01") & (rows.family == "polynomial")]
     words, ranks = [], []
     for t in settings.times:
-        at = some[some.t == t].sort_values("error")
-        ours = _cell(at, *settings.tuned)
+        at = where(rows, set="digit-01", family="polynomial", t=t).sort_values("error")
+        first, second = settings.tuned
+        ours = float(where(at, first=first, second=second).error.iloc[0])
         rank = 1 + int((at.error < ours).sum())
         best = at.iloc[0]
         ranks.append(rank)
@@ -143,10 +135,6 @@ def paper_schedule_is_well_tuned(rows: Any, settings: Settings) -> Finding:
         f"On digit-01, first 300 rows, {'; '.join(words)}.",
         "It depends on the horizon; T_0 = 5 is ours." if len(set(ranks)) > 1 else "T_0 = 5 is ours.",
     )
-
-
-def _cell(at: Any, first: float, second: float) -> float:
-    return float(at[(at["first"] == first) & (at["second"] == second)].error.iloc[0])
 
 
 def reading(rows: Any, settings: Settings) -> str:

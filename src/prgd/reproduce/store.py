@@ -163,6 +163,7 @@ def frame(content: bytes) -> Any:
     """
     import pandas as pd
 
+    # Why not pandas.read_csv: only some versions read floats exactly, and the newest deprecate the option.
     head, *lines = csv.reader(io.StringIO(content.decode()))
     columns = zip(*lines, strict=True) if lines else ((),) * len(head)
     return pd.DataFrame({name: _column(cells) for name, cells in zip(head, columns, strict=True)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -13,21 +13,13 @@ import numpy as np
 from prgd import datasets
 from prgd.claims import Finding, claim
 from prgd.problem import Problem
+from prgd.reproduce import curves as shared
 from prgd.reproduce import figures as fig
-from prgd.reproduce.curves import (
-    Schedules,
-    band,
-    curve_rows,
-    lasting_passage,
-    methods,
-    padded,
-    record_times,
-    warm_start,
-    watch,
-)
+from prgd.reproduce.curves import Schedules, error_bands, error_lines, methods, where
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.theory import assumptions
 
+GAMMA_STAR = datasets.paper.PAPER_GAMMA_STAR  # of both sets
 SETS = {"I": datasets.synthetic_one, "II": datasets.synthetic_two}
 PAPER = ("GD", "NGD", "PRGD(exp)", "PRGD(poly)")
 LEVELS = (1e-3, 1e-6, 1e-9, 1e-12)
@@ -53,9 +45,8 @@ def compute(settings: Settings, task: str) -> list[Row]:
     """Return every method's curve on one draw, its points, and when levels are passed for good."""
     name, _, seed = task.partition("-seed-")
     data = SETS[name](int(seed))
-    assert data.gamma_star is not None  # noqa: S101 - for the type checker: the sets know it
     problem = Problem(data.X, data.y, scale="none", n_threads=1)
-    warm = warm_start(problem, settings.warm_up)
+    warm = shared.warm_start(problem, settings.warm_up)
     base = {"set": name, "seed": int(seed)}
     rows: list[Row] = [
         base | {"kind": "point", "x": x, "y": y, "label": int(label)}
@@ -65,24 +56,27 @@ def compute(settings: Settings, task: str) -> list[Row]:
     for method in methods(settings):
         steps = settings.steps if method.name in ("GD", "NGD") else settings.accelerated
         steps = settings.short if method.is_warm else steps
-        seen = watch(problem, method.algorithm, warm if method.is_warm else None, steps)
+        seen = shared.watch(problem, method.algorithm, warm if method.is_warm else None, steps)
         columns = base | {"kind": "curve", "method": method.name}
-        rows += curve_rows(seen, record_times(steps), **columns)
-        error = data.gamma_star - seen.margin
+        rows += shared.curve_rows(seen, shared.record_times(steps), **columns)
+        error = GAMMA_STAR - seen.margin
         # w = 0 has no margin, so the error at t = 0 is NaN: it counts as infinite.
         error[np.isnan(error)] = math.inf
         rows += [
-            base | {"kind": "passage", "method": method.name, "x": level, "t": lasting_passage(error, level)}
+            base
+            | {
+                "kind": "passage",
+                "method": method.name,
+                "x": level,
+                "t": shared.lasting_passage(error, level),
+            }
             for level in LEVELS
         ]
-    return padded(rows, COLUMNS)
-
-
-GAMMA_STAR = datasets.paper.PAPER_GAMMA_STAR
+    return shared.padded(rows, COLUMNS)
 
 
 def _points(rows: Any, name: str) -> fig.Panel:
-    marks = fig.two_classes(rows[(rows.kind == "point") & (rows.seed == 0)], size=5.0)
+    marks = fig.two_classes(where(rows, kind="point", seed=0), size=5.0)
     wall, dots = "margin, x_1 = ±gamma_star", fig.Style("#555555", "dot")
     lines = [
         fig.Line(wall, [x, x], [-1.05, 1.05], 1.0, has_markers=False, style=dots)
@@ -95,69 +89,40 @@ def _points(rows: Any, name: str) -> fig.Panel:
 
 def _paper_scale(curves: Any, settings: Settings, name: str, scale: str) -> fig.Panel:
     """Draw seed 0 as the paper does: its four methods, the warm-up left out of the count."""
-    marks = []
     last = settings.small_scale if scale == "small" else settings.steps
-    for method in PAPER:
-        some = curves[(curves.method == method) & (curves.seed == 0) & (curves.t <= last)]
-        marks.append(fig.thinned(fig.Line(method, some.t.to_numpy(), fig.floored(GAMMA_STAR - some.margin))))
-    return fig.Panel(
-        f"Set {name}: {scale} time scale",
-        tuple(marks),
-        "step t, warm-up left out",
-        "gamma_star - gamma(w(t))",
-        x_log=scale == "large",
-        y_log=True,
-        y_range=(1e-16, 1.0),
-    )
+    some = curves[(curves.seed == 0) & (curves.t <= last)]
+    marks = error_lines(some, GAMMA_STAR - some.margin, PAPER)
+    panel = fig.log_log(f"Set {name}: {scale} time scale", marks, fig.LEFT_OUT, fig.MARGIN_ERROR, 1e-16)
+    return replace(panel, x_log=scale == "large")
 
 
 def _all_methods(curves: Any, settings: Settings, name: str) -> fig.Panel:
     """Draw the median over seeds and a band, the warm-up counted, with the two accelerated methods."""
-    marks: list[Any] = []
-    for method in methods(settings):
-        some = curves[curves.method == method.name]
-        t, middle, low, high = band(some.assign(error=GAMMA_STAR - some.margin), "t", "error")
-        t = t + (settings.warm_up if method.is_warm else 0)
-        marks.append(fig.Band(method.name, t, fig.floored(low), fig.floored(high)))
-        marks.append(fig.thinned(fig.Line(method.name, t, fig.floored(middle))))
-    return fig.log_log(
-        f"Set {name}: median and 5 to 95 % of {curves.seed.nunique()} draws, warm-up counted",
-        marks,
-        "step t, warm-up counted",
-        "gamma_star - gamma(w(t))",
-        1e-16,
-        is_ours=True,
-    )
+    warm = {method.name: settings.warm_up * method.is_warm for method in methods(settings)}
+    counted = curves.assign(error=GAMMA_STAR - curves.margin, t=curves.t + curves.method.map(warm))
+    title = f"Set {name}: median and 5 to 95 % of {curves.seed.nunique()} draws, warm-up counted"
+    marks = error_bands(counted, "t")
+    return fig.log_log(title, marks, fig.COUNTED, fig.MARGIN_ERROR, 1e-16, is_ours=True)
 
 
-def _bounds(curves: Any, settings: Settings, name: str) -> fig.Panel:
+def _bounds(curves: Any, name: str) -> fig.Panel:
     """Draw the other side of the certificate: how far the upper bound is from gamma_star."""
-    marks = []
-    for method in methods(settings):
-        some = curves[(curves.method == method.name) & (curves.seed == 0)]
-        marks.append(
-            fig.thinned(fig.Line(method.name, some.t.to_numpy(), fig.floored(some.upper - GAMMA_STAR)))
-        )
-    return fig.log_log(
-        f"Set {name}, seed 0: certified upper bound",
-        marks,
-        "step t, warm-up left out",
-        "smallest upper bound - gamma_star",
-        1e-16,
-        is_ours=True,
-    )
+    some = where(curves, seed=0)
+    marks = error_lines(some, some.upper - GAMMA_STAR)
+    title = f"Set {name}, seed 0: certified upper bound"
+    return fig.log_log(title, marks, fig.LEFT_OUT, fig.BOUND_ERROR, 1e-16, is_ours=True)
 
 
 def draw(rows: Any, settings: Settings, figure: str, sets: tuple[str, ...]) -> list[fig.Figure]:
     """Return the paper's figure of the given sets, and one of ours."""
     paper, ours = [], []
     for name in sets:
-        some = rows[rows["set"] == name]
-        curves = some[some.kind == "curve"]
+        some = where(rows, set=name)
+        curves = where(some, kind="curve")
         paper.append(_points(some, name))
         paper += [_paper_scale(curves, settings, name, scale) for scale in ("small", "large")]
-        ours += [_all_methods(curves, settings, name), _bounds(curves, settings, name)]
-    facts = " ".join(_median_sentence(rows, settings, name) for name in sets)
+        ours += [_all_methods(curves, settings, name), _bounds(curves, name)]
+    facts = _medians(rows, settings, sets)
     title = "set I" if len(sets) == 1 else "sets I and II"
     return [
         fig.Figure(
@@ -186,18 +151,21 @@ def errors_at(rows: Any, name: str, t: int) -> dict[str, float]:
     return dict((GAMMA_STAR - last.margin).groupby(last.method).median())
 
 
-def _median_sentence(rows: Any, settings: Settings, name: str) -> str:
-    e = errors_at(rows, name, settings.small_scale)
-    errors = ", ".join(f"{fig.small(e[method])} ({method})" for method in PAPER)
-    return f"On set {name} the median errors after {settings.small_scale} steps are {errors}."
+def _medians(rows: Any, settings: Settings, sets: tuple[str, ...]) -> str:
+    sentences = []
+    for name in sets:
+        e = errors_at(rows, name, settings.small_scale)
+        errors = ", ".join(f"{fig.small(e[method])} ({method})" for method in PAPER)
+        sentences.append(f"On set {name} the median errors after {settings.small_scale} steps are {errors}.")
+    return " ".join(sentences)
 
 
 def reading(rows: Any, settings: Settings, sets: tuple[str, ...]) -> str:
     """Return what the figure shows, in figures."""
-    first = " ".join(_median_sentence(rows, settings, name) for name in sets)
     return (
-        f"{first} PRGD counts from the end of its {settings.warm_up:,} warm-up steps, as the paper does; "
-        "with these counted, dual acceleration, which needs none, is ahead (second figure)."
+        f"{_medians(rows, settings, sets)} PRGD counts from the end of its {settings.warm_up:,} warm-up "
+        "steps, as the paper does; with these counted, dual acceleration, which needs none, is ahead (second "
+        "figure)."
     )
 
 
@@ -211,7 +179,7 @@ synthetic_claim = partial(claim, where=WHERE, experiment="figure-6")
 )
 def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
     """Compare the steps that each three decimals of the margin error take."""
-    passages = rows[(rows.kind == "passage") & (rows.method == "PRGD(exp)")]
+    passages = where(rows, kind="passage", method="PRGD(exp)")
     steps = passages.pivot(index=["set", "seed"], columns="x", values="t")
     reached = steps[(steps >= 0).all(axis=1)]
     spans = [(reached[b] - reached[a]).to_numpy() for a, b in pairwise(LEVELS)]
@@ -228,10 +196,7 @@ def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
     )
 
 
-@synthetic_claim(
-    "section-7.1-poly",
-    "PRGD(poly) also performs relatively well on the synthetic sets.",
-)
+@synthetic_claim("section-7.1-poly", "PRGD(poly) also performs relatively well on the synthetic sets.")
 def poly_performs_well(rows: Any, settings: Settings) -> Finding:
     """Compare the median errors of PRGD(poly) and NGD at the end of the small time scale."""
     t = settings.small_scale
@@ -246,8 +211,7 @@ def poly_performs_well(rows: Any, settings: Settings) -> Finding:
 
 
 @synthetic_claim(
-    "section-7.1-slow",
-    "NGD and GD reduce the margin gaps much more slowly, which substantiates Theorem 6.4.",
+    "section-7.1-slow", "NGD and GD reduce the margin gaps much more slowly, which substantiates Theorem 6.4."
 )
 def gd_and_ngd_are_slow(rows: Any, settings: Settings) -> Finding:
     """Compare the median errors of GD and NGD with that of PRGD(exp), and ask the theorem's condition."""

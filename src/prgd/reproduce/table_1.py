@@ -12,11 +12,11 @@ import numpy as np
 
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
 from prgd.claims import Finding, claim
-from prgd.datasets import Dataset, toy
+from prgd.datasets import toy
 from prgd.problem import Problem
-from prgd.reproduce.curves import padded, record_times, warm_start
+from prgd.reproduce.curves import error_lines, padded, record_times, warm_start, where
 from prgd.reproduce.experiment import Experiment, Row
-from prgd.reproduce.figures import Figure, Line, Table, floored, log_log, style_of, thinned
+from prgd.reproduce.figures import LEFT_OUT, STYLES, Figure, Table, log_log
 from prgd.schedules import Every, Geometric, LiftTo
 from prgd.theory import fit_rate, numerical_constants
 from prgd.theory.claims.runs import SEEDS
@@ -76,14 +76,9 @@ def tasks(settings: Settings) -> Sequence[str]:
     return settings.sets
 
 
-def data_of(name: str) -> Dataset:
-    """Return the set of that name."""
-    return toy(0.3) if name == "toy" else random_nondegenerate(int(name.removeprefix("random-")))
-
-
 def compute(settings: Settings, task: str) -> list[Row]:
     """Return the errors of every method on one set, and the rate fitted to each."""
-    data = data_of(task)
+    data = toy(0.3) if task == "toy" else random_nondegenerate(int(task.removeprefix("random-")))
     g = geometry(data)
     w_star = g.reference.w_star if data.w_star is None else data.w_star
     problem = Problem(data.X, data.y, scale="none", n_threads=1)
@@ -123,39 +118,28 @@ def _constant(fit: Any) -> str:
 
 def tables(rows: Any, settings: Settings) -> list[Table]:
     """Return the paper's table with our fits: one line a method and quantity, one column a set."""
-    fits = rows[rows.kind == "fit"]
     lines = []
     for quantity in ("direction", "margin"):
         for method, theorem in THEOREMS.items():
-            some = fits[(fits.method == method) & (fits.quantity == quantity)].set_index("set")
-            cells = tuple(_constant(some.loc[name]) for name in settings.sets)
-            lines.append((f"{quantity} error", method, getattr(theorem, quantity), *cells))
-    return [
-        Table(
-            "Rates fitted to runs, with 95 % intervals, beside the rates that the paper proves or cites. "
-            "The sets have support vectors that span and whose mean is not gamma_star w_star; PRGD(proof) "
-            "is the algorithm of Theorem 6.1's proof, which knows w_star.",
-            ("quantity", "method", "paper", *settings.sets),
-            tuple(lines),
-        )
-    ]
+            fits = _fits(rows, method, quantity).set_index("set")
+            line = {"quantity": f"{quantity} error", "method": method, "paper": getattr(theorem, quantity)}
+            lines.append(line | {name: _constant(fits.loc[name]) for name in settings.sets})
+    caption = (
+        "Rates fitted to runs, with 95 % intervals, beside the rates that the paper proves or cites. The "
+        "sets have support vectors that span and whose mean is not gamma_star w_star; PRGD(proof) is the "
+        "algorithm of Theorem 6.1's proof, which knows w_star."
+    )
+    return [Table.of(caption, lines)]
 
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:
     """Return the curves that were fitted: direction and margin error on two of the sets."""
-    curves = rows[rows.kind == "curve"]
     panels = []
     for name in settings.sets[:2]:
         for quantity, symbol in (("direction", "||w/||w|| - w_star||"), ("margin", "gamma_star - gamma(w)")):
-            marks = []
-            for method in THEOREMS:
-                some = curves[
-                    (curves["set"] == name) & (curves.method == method) & (curves.quantity == quantity)
-                ]
-                style = style_of("PRGD(poly)" if method == PROOF else method)
-                marks.append(thinned(Line(method, some.t.to_numpy(), floored(some.value), style=style)))
-            title = f"{name}: {quantity} error"
-            panels.append(log_log(title, marks, "step t, warm-up left out", symbol, 1e-14, 2.0))
+            some = where(rows, kind="curve", set=name, quantity=quantity)
+            marks = error_lines(some, some.value, THEOREMS, styles={PROOF: STYLES["PRGD(poly)"]})
+            panels.append(log_log(f"{name}: {quantity} error", marks, LEFT_OUT, symbol, 1e-14, 2.0))
     alt = (
         "Errors of direction and of margin against steps on logarithmic axes. GD bends like 1 / log t, NGD "
         "is a line of slope -1, dual acceleration and game dynamics lines of slope -2, and both kinds of "
@@ -165,7 +149,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
 
 
 def _fits(rows: Any, method: str, quantity: str) -> Any:
-    return rows[(rows.kind == "fit") & (rows.method == method) & (rows.quantity == quantity)]
+    return where(rows, kind="fit", method=method, quantity=quantity)
 
 
 def _agree(rows: Any, method: str, quantity: str) -> tuple[int, int, str]:
@@ -207,27 +191,25 @@ def _best_rate(settings: Settings) -> str:
 
 
 for _method, _name, _quantity, _statement in (
-    ("GD", "table-1-gd", "direction", "GD's direction error is Theta(1 / log t)."),
-    ("NGD", "table-1-ngd", "direction", "NGD's direction error is Theta(1 / t)."),
-    ("dual acceleration", "table-1-dual", "margin", "Nesterov acceleration has margin error O~(1 / t^2)."),
-    (PROOF, "table-1-prgd", "margin", "PRGD has margin error e^-Omega(t), for the proof's radii."),
+    ("GD", "gd", "direction", "GD's direction error is Theta(1 / log t)."),
+    ("NGD", "ngd", "direction", "NGD's direction error is Theta(1 / t)."),
+    ("dual acceleration", "dual", "margin", "Nesterov acceleration has margin error O~(1 / t^2)."),
+    (PROOF, "prgd", "margin", "PRGD has margin error e^-Omega(t), for the proof's radii."),
     (
         "PRGD(exp)",
-        "table-1-prgd-exp",
+        "prgd-exp",
         "margin",
         "PRGD has margin error e^-Omega(t), for Section 7's radii R_0 1.2^k.",
     ),
 ):
-    claim(_name, where="Table 1", statement=_statement, experiment="table-1")(
-        partial(_judge, _method, _quantity)
-    )
+    _measure = partial(_judge, _method, _quantity)
+    claim(f"table-1-{_name}", _statement, where="Table 1", experiment="table-1")(_measure)
 
 
 def reading(rows: Any, settings: Settings) -> str:
     """Return what the table shows, in figures."""
-    ngd, dual, proof = (
-        _agree(rows, m, "margin")[2].split(";")[0] for m in ("NGD", "dual acceleration", PROOF)
-    )
+    names = ("NGD", "dual acceleration", PROOF)
+    ngd, dual, proof = (_agree(rows, name, "margin")[2].split(";")[0] for name in names)
     return (
         f"Fitted exponents of the margin error are {ngd} for NGD and {dual} for dual acceleration, as the "
         f"theorems say. The proof's algorithm falls like e^-ct with c = {proof}; PRGD(exp) can do no better "

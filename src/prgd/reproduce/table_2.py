@@ -8,20 +8,20 @@ on some seeds), so a last column says on how many seeds the error still holds at
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd import datasets
 from prgd.claims import Finding, claim
 from prgd.loop import run
 from prgd.problem import Problem
-from prgd.reproduce.curves import Method, Schedules, methods, warm_start
+from prgd.reproduce.curves import Method, Schedules, methods, warm_start, where
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.reproduce.figures import Figure, Line, Panel, Table
+from prgd.reproduce.synthetic import GAMMA_STAR, SETS
 from prgd.result import Status
 from prgd.stopping import MarginError, any_of
 
@@ -43,24 +43,13 @@ class Target(NamedTuple):
     """A line of the table: a set, its margin error, and the paper's counts."""
 
     name: str
-    make: Callable[[int], datasets.Dataset]
     error: float
     paper: dict[str, str]
 
 
 LINES = (
-    Target(
-        "I",
-        datasets.synthetic_one,
-        1e-6,
-        {"GD": NEVER, "NGD": "12,508", "PRGD(exp)": "106", "PRGD(poly)": "142"},
-    ),
-    Target(
-        "II",
-        datasets.synthetic_two,
-        1e-4,
-        {"GD": NEVER, "NGD": "5,027", "PRGD(exp)": "94", "PRGD(poly)": "95"},
-    ),
+    Target("I", 1e-6, {"GD": NEVER, "NGD": "12,508", "PRGD(exp)": "106", "PRGD(poly)": "142"}),
+    Target("II", 1e-4, {"GD": NEVER, "NGD": "5,027", "PRGD(exp)": "94", "PRGD(poly)": "95"}),
 )
 
 
@@ -80,11 +69,10 @@ def compute(settings: Settings, task: str) -> list[Row]:
     seed = int(task.removeprefix("seed-"))
     rows: list[Row] = []
     for line in LINES:
-        data = line.make(seed)
-        assert data.gamma_star is not None  # noqa: S101 - for the type checker: the sets know it
+        data = SETS[line.name](seed)
         problem = Problem(data.X, data.y, scale="none", n_threads=1)
         warm = warm_start(problem, settings.warm_up)
-        reached = MarginError(data.gamma_star, line.error)
+        reached = MarginError(GAMMA_STAR, line.error)
         for method in methods(settings):
             stop = any_of(reached, _limit(settings, method))
             first = run(problem, method.algorithm, warm if method.is_warm else None, stop=stop, record=None)
@@ -92,7 +80,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
             if first.status is Status.REACHED:
                 steps = first.t
                 later = run(problem, method.algorithm, resume=first, stop=2 * steps + 100, record=None)
-                lasting = int(data.gamma_star - later.history.rows[-1].margin <= line.error)
+                lasting = int(GAMMA_STAR - later.history.rows[-1].margin <= line.error)
             row: Row = {"dataset": line.name, "error": line.error, "seed": seed, "method": method.name}
             row |= {"warm_up": settings.warm_up if method.is_warm else 0, "steps": steps, "lasting": lasting}
             rows.append(row)
@@ -110,26 +98,22 @@ class Counts(NamedTuple):
     lasting: int
     seeds: int
 
+    @property
+    def middle(self) -> str:
+        """The range of 5 to 95 % of the seeds, in words."""
+        return f"{_count(self.low)} to {_count(self.high)}"
+
 
 def counts(rows: Any, dataset: str, method: str) -> Counts:
     """Return the summary of one cell."""
-    some = rows[(rows.dataset == dataset) & (rows.method == method)]
+    some = where(rows, dataset=dataset, method=method)
     # A seed that does not reach the error counts as infinitely many steps, so that it shows in the median.
     steps = np.where(some.steps < 0, np.inf, some.steps)
-    return Counts(
-        median=_quantile(steps, 0.5),
-        low=_quantile(steps, 0.05),
-        high=_quantile(steps, 0.95),
-        warm_up=int(some.warm_up.iloc[0]),
-        missed=int(np.isinf(steps).sum()),
-        lasting=int(some.lasting.sum()),
-        seeds=len(some),
-    )
-
-
-def _quantile(steps: Any, q: float) -> float:
     # The smallest count that suffices for a share q of the seeds: no mean of a count and infinity is formed.
-    return float(np.sort(steps)[max(0, int(np.ceil(q * steps.size)) - 1)])
+    places = [max(0, math.ceil(q * steps.size) - 1) for q in (0.5, 0.05, 0.95)]
+    median, low, high = np.sort(steps)[places].tolist()
+    missed, lasting = int(np.isinf(steps).sum()), int(some.lasting.sum())
+    return Counts(median, low, high, int(some.warm_up.iloc[0]), missed, lasting, len(some))
 
 
 def _count(steps: float) -> str:
@@ -142,32 +126,20 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
     for line in LINES:
         for method in methods(settings):
             c = counts(rows, line.name, method.name)
-            missed = f"{c.missed} in {_limit(settings, method):,}" if c.missed else "0"
-            lines.append(
-                (
-                    f"{line.name}, {line.error:.0e}",
-                    method.name,
-                    line.paper.get(method.name, "-"),
-                    _count(c.median),
-                    f"{_count(c.low)} to {_count(c.high)}",
-                    _count(c.median + c.warm_up),
-                    missed,
-                    f"{c.lasting} of {c.seeds}",
-                )
-            )
-    columns = (
-        "dataset",
-        "method",
-        "paper",
-        "median",
-        "5 to 95 %",
-        "with warm-up",
-        "not reached",
-        "still there at 2t",
-    )
+            cells = {
+                "dataset": f"{line.name}, {line.error:.0e}",
+                "method": method.name,
+                "paper": line.paper.get(method.name, "-"),
+                "median": _count(c.median),
+                "5 to 95 %": c.middle,
+                "with warm-up": _count(c.median + c.warm_up),
+                "not reached": f"{c.missed} in {_limit(settings, method):,}" if c.missed else "0",
+                "still there at 2t": f"{c.lasting} of {c.seeds}",
+            }
+            lines.append(cells)
     seeds, warm_up = f"seeds 0 to {rows.seed.max()}", f"warm-up is GD for {settings.warm_up:,} steps"
     caption = f"Table 2: steps to a margin error, {seeds}; {warm_up}"
-    return [Table(caption, columns, tuple(lines), numbers=columns[2:], is_printed=True)]
+    return [Table.of(caption, lines, numbers=tuple(cells)[2:], is_printed=True)]
 
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:
@@ -177,24 +149,16 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
         for counted in (False, True):
             marks = []
             for method in methods(settings):
-                some = rows[(rows.dataset == line.name) & (rows.method == method.name)]
+                some = where(rows, dataset=line.name, method=method.name)
                 steps = np.sort(some.steps[some.steps >= 0].to_numpy(dtype=float))
                 steps += float(some.warm_up.iloc[0]) if counted else 0.0
                 x = np.repeat(steps, 2)
                 y = np.repeat(np.arange(steps.size + 1), 2)[1:-1] / len(some)
                 marks.append(Line(method.name, x, y))
-            panels.append(
-                Panel(
-                    f"Set {line.name}, error {line.error:.0e}, warm-up "
-                    f"{'counted' if counted else 'left out'}",
-                    tuple(marks),
-                    "steps",
-                    "share of seeds that have reached it",
-                    x_log=True,
-                    y_range=(-0.02, 1.02),
-                    is_ours=counted,
-                )
-            )
+            words = "counted" if counted else "left out"
+            title = f"Set {line.name}, error {line.error:.0e}, warm-up {words}"
+            labels, ends = ("steps", "share of seeds that have reached it"), (-0.02, 1.02)
+            panels.append(Panel(title, tuple(marks), *labels, x_log=True, y_range=ends, is_ours=counted))
     alt = (
         "Share of seeds that have reached the margin error against steps, for six methods, on two sets. "
         "With the warm-up left out both kinds of PRGD and dual acceleration rise together near 100 steps; "
@@ -210,10 +174,7 @@ def _cell(name: str, rows: Any, settings: Settings) -> Finding:
     for line in LINES:
         c, paper = counts(rows, line.name, name), line.paper[name]
         inside += c.low <= float(paper.replace(",", "")) <= c.high
-        words.append(
-            f"{line.name}: paper {paper}, ours {_count(c.median)} (5 to 95 %: {_count(c.low)} to "
-            f"{_count(c.high)})"
-        )
+        words.append(f"{line.name}: paper {paper}, ours {_count(c.median)} (5 to 95 %: {c.middle})")
     caveat = ""
     if method.is_warm:
         caveat = f"Both counts leave out the {settings.warm_up:,} warm-up steps."
@@ -262,12 +223,13 @@ def prgd_needs_less_work(rows: Any, settings: Settings) -> Finding:
 
 def reading(rows: Any, settings: Settings) -> str:
     """Return what the table shows, in figures."""
-    c = {line.name: counts(rows, line.name, "PRGD(exp)") for line in LINES}
-    dual = {line.name: counts(rows, line.name, "dual acceleration") for line in LINES}
+    exp, dual = (
+        " and ".join(_count(counts(rows, line.name, name).median) for line in LINES)
+        for name in ("PRGD(exp)", "dual acceleration")
+    )
     return (
-        f"PRGD(exp) needs a median of {_count(c['I'].median)} and {_count(c['II'].median)} steps where the "
-        f"paper prints 106 and 94, so the paper's counts leave the warm-up of {settings.warm_up:,} steps "
-        f"out. Dual acceleration needs {_count(dual['I'].median)} and {_count(dual['II'].median)} with no "
+        f"PRGD(exp) needs a median of {exp} steps where the paper prints 106 and 94, so the paper's counts "
+        f"leave the warm-up of {settings.warm_up:,} steps out. Dual acceleration needs {dual} with no "
         "warm-up at all."
     )
 

@@ -1,1 +1,1 @@
-"""The report: figures for print and for a browser, the page, the block of the README, the terminal."""
+"""The report: figures for print and for a browser, the page, the terminal."""

@@ -32,9 +32,8 @@ def plotly_script() -> str:
 
 def _traces(mark: Mark) -> list[dict[str, Any]]:
     """Return what Plotly draws for a mark: one trace, or two for an arrow in space."""
-    if isinstance(mark, Space):
-        return _space(mark)
-    return [_TRACES[type(mark)](mark)]
+    head = [_cone(mark)] if isinstance(mark, Space) and mark.is_arrow else []
+    return [_TRACES[type(mark)](mark), *head]
 
 
 def _named(mark: Any) -> dict[str, Any]:
@@ -51,9 +50,8 @@ def _scatter(mark: Any, mode: str, x: Any, y: Any, **more: Any) -> dict[str, Any
 
 
 def _line(mark: Line) -> dict[str, Any]:
-    marker = {"symbol": mark.style.marker, "size": 7, "color": mark.style.colour, "maxdisplayed": 9}
-    if mark.style.marker == "x":
-        marker["symbol"] = "x-thin-open"
+    symbol = "x-thin-open" if mark.style.marker == "x" else mark.style.marker
+    marker = {"symbol": symbol, "size": 7, "color": mark.style.colour, "maxdisplayed": 9}
     line = {"color": mark.style.colour, "dash": mark.style.dash, "width": mark.width}
     if not mark.has_markers:
         return _scatter(mark, "lines", mark.x, mark.y, line=line, hoverinfo="name")
@@ -70,8 +68,7 @@ def _band(mark: Band) -> dict[str, Any]:
 
 def _points(mark: Points) -> dict[str, Any]:
     marker = {"symbol": mark.style.marker, "size": mark.size, "color": mark.style.colour}
-    text = {"text": [_text(text) for text in mark.text]} if mark.text else {}
-    return _scatter(mark, "markers", mark.x, mark.y, marker=marker, **text)
+    return _scatter(mark, "markers", mark.x, mark.y, marker=marker)
 
 
 def _arrows(mark: Arrows) -> dict[str, Any]:
@@ -108,30 +105,21 @@ def _heat(mark: Heat) -> dict[str, Any]:
     }
 
 
-def _space(mark: Space) -> list[dict[str, Any]]:
-    x, y, z = (np.asarray(part, dtype=float) for part in (mark.x, mark.y, mark.z))
-    line = {
-        "type": "scatter3d",
-        "mode": "lines",
-        "x": x,
-        "y": y,
-        "z": z,
-        "line": {"color": mark.style.colour, "width": 1.5 * mark.width, "dash": mark.style.dash},
-        "hoverinfo": "name",
-        **_named(mark),
-    }
-    if not mark.is_arrow:
-        return [line]
-    step = np.array([x[1] - x[0], y[1] - y[0], z[1] - z[0]])
-    head = 0.45 * step / np.linalg.norm(step)
-    cone = {
+def _space(mark: Space) -> dict[str, Any]:
+    line = {"color": mark.style.colour, "width": 1.5 * mark.width, "dash": mark.style.dash}
+    points = dict(zip("xyz", mark.points, strict=True))
+    return (
+        {"type": "scatter3d", "mode": "lines"} | points | {"line": line, "hoverinfo": "name"} | _named(mark)
+    )
+
+
+def _cone(mark: Space) -> dict[str, Any]:
+    """Return the head of an arrow in space."""
+    start, end = mark.points.T
+    head = 0.45 * (end - start) / np.linalg.norm(end - start)
+    return {
         "type": "cone",
-        "x": x[1:],
-        "y": y[1:],
-        "z": z[1:],
-        "u": head[:1],
-        "v": head[1:2],
-        "w": head[2:],
+        **dict(zip("xyzuvw", [[part] for part in (*end, *head)], strict=True)),
         "anchor": "tip",
         "sizemode": "raw",
         "colorscale": [[0, mark.style.colour], [1, mark.style.colour]],
@@ -139,7 +127,6 @@ def _space(mark: Space) -> list[dict[str, Any]]:
         "hoverinfo": "skip",
         **_named(mark),
     }
-    return [line, cone]
 
 
 _TRACES: dict[type, Callable[[Any], dict[str, Any]]] = {
@@ -148,6 +135,7 @@ _TRACES: dict[type, Callable[[Any], dict[str, Any]]] = {
     Points: _points,
     Arrows: _arrows,
     Heat: _heat,
+    Space: _space,
 }
 
 

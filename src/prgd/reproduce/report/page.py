@@ -9,36 +9,18 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from mimetypes import MimeTypes
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from prgd.claims import Claim, summary
 from prgd.claims.registry import place
 from prgd.reproduce.experiment import Experiment, settings_of
-from prgd.reproduce.figures import Band, Figure, Heat, Mark, Points, Style, Table, pretty
+from prgd.reproduce.figures import Figure, Table, pretty
 from prgd.reproduce.report.interactive import plotly_script, plots
-
-TYPES = {
-    ".csv": "text/csv",
-    ".json": "application/json",
-    ".svg": "image/svg+xml",
-    ".pdf": "application/pdf",
-    ".png": "image/png",
-}
-# Dash patterns and marker shapes of the samples in a legend, as SVG attributes.
-DASHES = {"solid": "none", "dash": "7 3", "dot": "2 2", "dashdot": "7 2 2 2", "longdash": "12 3"}
-SHAPES = {
-    "circle": "M12.5 6a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z",
-    "square": "M12.5 1.5h9v9h-9z",
-    "diamond": "M17 0l6 6-6 6-6-6z",
-    "triangle-up": "M17 0.5l5.5 10.5h-11z",
-    "cross": "M15 1h4v3h3v4h-3v3h-4v-3h-3v-4h3z",
-    "star": "M17 0l1.6 4.2 4.4.2-3.5 2.8 1.2 4.3-3.7-2.4-3.7 2.4 1.2-4.3-3.5-2.8 4.4-.2z",
-    "x": "M13 2l8 8m0-8l-8 8",
-}
 
 
 @dataclass(frozen=True)
@@ -67,35 +49,21 @@ class Section:
         return {name: json.dumps(v, default=repr) for name, v in settings_of(self.settings).items()}
 
 
-@dataclass(frozen=True)
-class Page:
-    """What the head of the page says: the command that made it, versions and machine, what is left out."""
+def render(sections: Sequence[Section], **head: Any) -> str:
+    """Return the whole page as HTML.
 
-    folder: Path
-    command: str
-    facts: Mapping[str, Any]
-    is_quick: bool = False
-    left_out: int = 0
-
-
-class Key(NamedTuple):
-    """The sample of a mark in the legend: a stroke, a marker, or both."""
-
-    style: Style
-    has_stroke: bool
-    has_marker: bool
-    width: float
-    dash: str
-
-
-def render(page: Page, sections: Iterable[Section]) -> str:
-    """Return the whole page as HTML."""
+    Parameters
+    ----------
+    sections : sequence of Section
+    **head
+        What the template knows as ``page``: the ``folder`` of the report, the ``command`` that made it, the
+        ``facts`` about versions and machine, ``is_quick``, and how many experiments are ``left_out``.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     def asset(name: str) -> Markup:
-        content = files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
-        return script(content)
+        return script(files(__package__).joinpath("assets", name).read_text(encoding="utf-8"))
 
     def script(content: str) -> Markup:
         # A closing tag inside a script would end it, so it is written with a backslash.
@@ -114,9 +82,8 @@ def render(page: Page, sections: Iterable[Section]) -> str:
         # Text shows the paper's symbols; names for scripts, which the template escapes itself, stay.
         finalize=lambda value: pretty(value) if type(value) is str else value,
     )
-    sections = list(sections)
     return environment.get_template("page.html").render(
-        page=page,
+        page=head,
         sections=sections,
         judged=judged(sections),
         summary=summary(claim for claim, _ in judged(sections)),
@@ -125,29 +92,13 @@ def render(page: Page, sections: Iterable[Section]) -> str:
         js=asset("page.js"),
         plotly=script(plotly_script()),
         spec=spec,
-        key=key,
-        shapes=SHAPES,
-        types=TYPES,
+        kind_of=lambda mark: type(mark).__name__,
+        # An object of its own has Python's table of types, whatever the system says.
+        type_of=lambda file: MimeTypes().guess_type(file.name)[0],
         base64_of=lambda file: base64.b64encode(file.read_bytes()).decode(),
         zipped=lambda file: base64.b64encode(gzip.compress(file.read_bytes(), mtime=0)).decode(),
         css_class=lambda verdict: verdict.name.lower().replace("_", "-"),
     )
-
-
-def key(mark: Mark) -> Key:
-    """Return the sample that stands for a mark in the legend.
-
-    Examples
-    --------
-    >>> from prgd.reproduce.figures import Line
-    >>> key(Line("NGD", [1], [2], Style("#000000", "dash"))).dash
-    '7 3'
-    """
-    style = Style("#000000") if isinstance(mark, Heat) else mark.style
-    is_band, is_points = isinstance(mark, Band), isinstance(mark, Points)
-    has_marker = is_points or getattr(mark, "has_markers", False)
-    dash = DASHES["solid" if is_band else style.dash]
-    return Key(style, not is_points, has_marker, 8 if is_band else 2.5, dash)
 
 
 def judged(sections: Iterable[Section]) -> list[tuple[Claim, Section]]:

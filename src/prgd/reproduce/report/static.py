@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -55,21 +56,17 @@ def save(figure: Figure, folder: Path) -> None:
 
 def is_current(figure: Figure, folder: Path) -> bool:
     """Return whether the files are there, whole, and drawn from this very figure."""
-    record = folder / f".{figure.name}.json"
     try:
-        found = json.loads(record.read_bytes())
+        found = json.loads((folder / f".{figure.name}.json").read_bytes())
         return bool(found == _record(figure, folder))
     except (OSError, ValueError):
         return False
 
 
 def _record(figure: Figure, folder: Path) -> dict[str, str]:
-    code = Path(__file__).read_bytes()
-    found = {"figure": figure.key(), "code": hashlib.sha256(code).hexdigest()[:16]}
-    for format_ in FORMATS:
-        content = (folder / f"{figure.name}.{format_}").read_bytes()
-        found[format_] = hashlib.sha256(content).hexdigest()[:16]
-    return found
+    files = {"code": Path(__file__)} | {end: folder / f"{figure.name}.{end}" for end in FORMATS}
+    sums = {name: hashlib.sha256(file.read_bytes()).hexdigest()[:16] for name, file in files.items()}
+    return {"figure": figure.key()} | sums
 
 
 def _rendered(drawn: Any, format_: str) -> bytes:
@@ -102,62 +99,41 @@ def draw(figure: Figure) -> Any:
     width = 4.1 if columns > 1 else 6.0
     with rc_context(SETTINGS):
         drawn = Canvas(figsize=(width * columns, 3.4 * lines + 0.5), layout="constrained")
-        handles: dict[str, Any] = {}
+        handles: dict[int, Any] = {}  # by the identity of the mark
         for k, panel in enumerate(figure.panels):
             axes = drawn.add_subplot(lines, columns, k + 1, projection="3d" if panel.is_space else None)
-            _panel(axes, panel, handles)
-        if handles:
-            drawn.legend(
-                handles.values(),
-                map(pretty, handles),
-                loc="outside lower center",
-                ncols=min(len(handles), 2 * columns),
-                frameon=False,
-                handlelength=3.5,
-            )
+            handles |= {id(mark): _mark(axes, mark) for mark in panel.marks}
+            _dress(axes, panel)
+        if legend := figure.legend:
+            keys = [handles[id(mark)] for mark in legend.values()]
+            look: Any = {"loc": "outside lower center", "frameon": False, "handlelength": 3.5}
+            drawn.legend(keys, map(pretty, legend), ncols=min(len(keys), 2 * columns), **look)
         # The layout is found once, and not again for each format.
         drawn.draw_without_rendering()
         drawn.set_layout_engine("none")
     return drawn
 
 
-def _panel(axes: Any, panel: Panel, handles: dict[str, Any]) -> None:
-    for mark in panel.marks:
-        handle = _mark(axes, mark)
-        name = getattr(mark, "name", "")
-        # A line takes the place of its band in the legend; else the first mark of a name stands there.
-        if name and handle is not None and (name not in handles or isinstance(mark, Line)):
-            handles[name] = handle
-    axes.set_title(_wrapped(panel.heading))
-    axes.set_xlabel(pretty(panel.x_label))
-    axes.set_ylabel(pretty(panel.y_label))
+def _dress(axes: Any, panel: Panel) -> None:
+    """Write titles and notes, and set the scales and the ends of the axes."""
+    axes.set_title("\n".join(textwrap.wrap(pretty(panel.heading), 48)))
+    axes.set(xlabel=pretty(panel.x_label), ylabel=pretty(panel.y_label))
     if panel.is_space:
-        axes.set_zlabel(pretty(panel.z_label))
+        axes.set(zlabel=pretty(panel.z_label), xticklabels=[], yticklabels=[])
         axes.set_box_aspect((1, 1, 1.3), zoom=0.95)
         axes.view_init(elev=18, azim=-35)
-        axes.set_xticklabels([])
-        axes.set_yticklabels([])
         return
     if panel.x_log:
         axes.set_xscale("log")
     if panel.y_log:
         axes.set_yscale("log")
-    if panel.x_range:
-        axes.set_xlim(*panel.x_range)
-    if panel.y_range:
-        axes.set_ylim(*panel.y_range)
+    axes.set(**{name: ends for name, ends in (("xlim", panel.x_range), ("ylim", panel.y_range)) if ends})
     if panel.is_equal:
         axes.set_aspect("equal")
     for note in panel.notes:
         x = 10**note.x if panel.x_log else note.x
         y = 10**note.y if panel.y_log else note.y
         axes.annotate(pretty(note.text), (x, y), xytext=(4, 0), textcoords="offset points", fontsize=8)
-
-
-def _wrapped(title: str) -> str:
-    import textwrap
-
-    return "\n".join(textwrap.wrap(pretty(title), 48))
 
 
 def _mark(axes: Any, mark: Mark) -> Any:
@@ -196,10 +172,10 @@ def _heat(axes: Any, mark: Heat) -> None:
 
 
 def _space(axes: Any, mark: Space) -> Any:
-    x, y, z = (np.asarray(part, dtype=float) for part in (mark.x, mark.y, mark.z))
     line = {"color": mark.style.colour, "linewidth": 0.6 * mark.width}
     if not mark.is_arrow:
-        return axes.plot(x, y, z, linestyle=DASHES[mark.style.dash], **line)[0]
-    step, width = (x[1] - x[0], y[1] - y[0], z[1] - z[0]), 0.5 * mark.width
-    axes.quiver(x[0], y[0], z[0], *step, color=mark.style.colour, linewidth=width, arrow_length_ratio=0.12)
-    return axes.plot(x[:1], y[:1], z[:1], **line)[0]
+        return axes.plot(*mark.points, linestyle=DASHES[mark.style.dash], **line)[0]
+    start, end = mark.points.T
+    look = {"color": mark.style.colour, "linewidth": 0.5 * mark.width, "arrow_length_ratio": 0.12}
+    axes.quiver(*start, *(end - start), **look)
+    return axes.plot(*mark.points[:, :1], **line)[0]

@@ -1,4 +1,4 @@
-"""Put two figures and the verdicts of a report into a README: ``python -m prgd.reproduce.report.readme``."""
+"""Put two figures and the verdicts of a report into a README: ``python docs/readme_block.py``."""
 
 from __future__ import annotations
 
