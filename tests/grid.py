@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 import torch
 
@@ -121,6 +122,14 @@ ENGINES: dict[str, Build] = {
     "tensor-strided": lambda X, y, s, folder: TensorRows(torch.from_numpy(X.repeat(2, axis=1))[:, ::2], y, s),
     "tensor-csr": _tensor_csr,
 }
+
+
+QUICK_ENGINES = ("dense", "sparse", "chunks", "tensor")
+
+
+def engines() -> list[Any]:
+    """Return the engines as parameters; all but one of each kind are slow, for tests that run algorithms."""
+    return [pytest.param(name, marks=() if name in QUICK_ENGINES else pytest.mark.slow) for name in ENGINES]
 
 
 def _wide(X: Any) -> Any:

@@ -76,7 +76,7 @@ def run(
     'CERTIFIED'
     """
     rule, is_due = any_of(stop), _recording(record)
-    first_pass = problem.passes
+    first_pass = problem.passes - (int(resume.passes) if resume and math.isfinite(resume.passes) else 0)
     state, certificate, history = _begin(problem, algorithm, w0, resume, is_due, rule)
     seen: State | None = None
     with progress_line(progress) as show:
@@ -142,8 +142,8 @@ def _begin(
         if (saved := getattr(resume, name)) != given:
             raise ValueError(f"This result belongs to another {name}: {saved}; got {given}.")
     state = algorithm.state_type(at=problem.at(resume.w), **resume.state)
-    # The last row may be off the recording grid: it only shows the end of that part. The last gap is that
-    # of the state, which the loop appends again.
+    # The last row may be off the recording grid: such a row only shows the end of a part. The loop appends
+    # the gap of the resumed state again, so the last gap is dropped here.
     rows = [row for row in resume.history.rows if is_due(row.t)]
     gaps = list(resume.history.recent_gaps)[:-1]
     return state, resume.certificate, History(rows, recent_gaps=gaps, window=rule.window)

@@ -66,6 +66,7 @@ def test_settings_of_a_job():
     assert (T.warm_up, T(1), R.cap) == (24_000, 13, 1000.0)
 
 
+@pytest.mark.slow
 def test_every_run_is_done_once(results):
     jobs = PLAN.jobs(results)
     assert results.done(jobs) == jobs

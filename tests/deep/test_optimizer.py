@@ -258,6 +258,7 @@ def test_grad_scaler_on_the_cpu():
     assert torch.allclose(flat(plain), flat(scaled), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # torch's own, while it compiles
 def test_compiled_step_is_the_same():
     torch._dynamo.reset()
@@ -603,6 +604,7 @@ def test_example_reaches_a_larger_margin():
     assert progressive > 1.2 * plain > 0.0
 
 
+@pytest.mark.slow
 def test_works_with_torch_and_numpy_alone():
     code = """
 import importlib.abc, sys

@@ -93,6 +93,7 @@ def one_process():
     return train("one", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_two_processes_equal_one(kind, one_process):
     two = train(kind, 2)

@@ -48,6 +48,7 @@ def _without_time(rows):
     return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
 
 
+@pytest.mark.slow
 def test_two_epochs_of_the_default_lower_the_loss_and_raise_the_margin():
     rows = train(Settings(), synthetic(), Where(device="cpu")).log.rows
     losses, margins = ([row[name] for row in rows] for name in ("train_loss", "normalized_margin"))
@@ -152,6 +153,7 @@ def test_steps_that_leave_the_floating_range_are_skipped_and_counted():
 # checkpoints
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_a_checkpoint_leaves_the_one_before(tmp_path):
     """The second save writes half of its bytes and the process gets SIGKILL."""
     code = f"""
@@ -282,6 +284,7 @@ def test_bad_settings(arguments, message):
 # the command line
 
 
+@pytest.mark.slow
 def test_two_processes_follow_one(tmp_path):
     options = ["--epochs", "1", "--algorithm", "prgd", "--warm-up", "8", "--device", "cpu", "--quiet"]
     options += ["--threads", "1", "--out", str(tmp_path / "two")]
@@ -296,6 +299,7 @@ def test_two_processes_follow_one(tmp_path):
     assert two["rows"][-1]["train_loss"] == pytest.approx(one.log.rows[-1]["train_loss"], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_torch_and_numpy_are_enough(tmp_path):
     blocked = ["scipy", "numba", "sklearn", "pandas", "rich", "typer", "matplotlib", "PIL", "tensorboard"]
     code = f"""

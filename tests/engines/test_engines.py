@@ -119,7 +119,7 @@ def test_rows_of_smallest_margin(engine, by_class, data, tmp_path):
             assert smallest == pytest.approx(margins[group].min(), rel=1e-12)
 
 
-@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("engine", grid.engines())
 @pytest.mark.parametrize("name", grid.ALGORITHMS)
 @pytest.mark.parametrize("set_name", ["toy", "synthetic-one", "gaussian"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -138,7 +138,7 @@ def test_same_trajectory_on_every_engine(engine, name, set_name, fit_intercept, 
     assert b.certificate.upper == pytest.approx(a.certificate.upper, rel=1e-10)
 
 
-@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("engine", grid.engines())
 @pytest.mark.parametrize("name", grid.ALGORITHMS)
 def test_weight_three_is_three_copies(engine, name, tmp_path):
     data, entry = grid.PROBLEMS["synthetic-two"](), grid.ALGORITHMS[name]
@@ -175,7 +175,7 @@ def test_names_the_entry_that_is_not_finite(engine, value, data, tmp_path):
         prgd.Problem(grid.ENGINES[engine](X, y, None, tmp_path))
 
 
-@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("engine", grid.engines())
 @pytest.mark.parametrize("name", grid.ALGORITHMS)
 def test_resume_is_bit_identical(engine, name, tmp_path):
     data, entry = grid.PROBLEMS["synthetic-one"](), grid.ALGORITHMS[name]
@@ -210,7 +210,7 @@ def test_every_algorithm_certifies_the_known_margin(name, set_name):
     assert problem.at(c.w).gamma == pytest.approx(c.lower, rel=1e-14)
 
 
-@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("engine", grid.engines())
 @pytest.mark.parametrize("name", grid.ALGORITHMS)
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_a_run_makes_one_pass_for_each_step_and_one_at_the_start(engine, name, fit_intercept, tmp_path):

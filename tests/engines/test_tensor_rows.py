@@ -23,6 +23,7 @@ from prgd.solvers.working_set import WorkingSet
 HERE = Path(__file__).parent
 
 
+@pytest.mark.slow
 def test_kernels_in_the_interpreter():
     pytest.importorskip("triton", reason="Triton is for Linux")
     out = subprocess.run(
@@ -90,6 +91,7 @@ print(overlap.status.name, overlap.upper_bound < 1e-14)
 """
 
 
+@pytest.mark.slow
 def test_numpy_and_torch_are_enough():
     out = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
     assert out.returncode == 0, out.stderr

@@ -171,6 +171,7 @@ def test_built_in_data(data, name):
     assert rows["data"] == f"{name}, DenseRows"
 
 
+@pytest.mark.slow
 def test_files_give_the_same_run_in_memory_and_out_of_core():
     import pandas as pd
 
@@ -328,6 +329,7 @@ def test_resume_is_bit_identical():
     assert_same_run(Path("whole"), Path("parts"))
 
 
+@pytest.mark.slow
 def test_interrupted_run_is_saved_and_goes_on(monkeypatch):
     call("run", "toy:0.3", *WARM, "--steps", 40, "--out", "whole")
     with monkeypatch.context() as patch:
@@ -488,6 +490,7 @@ def test_entry_point(monkeypatch, capsys):
 # Pipes and terminals, in processes of their own
 
 
+@pytest.mark.slow
 def test_piped_output_has_no_escape_codes():
     out, err = pipe("run", "toy:0.3", *WARM, "--steps", 30, "--out", "out", FORCE_COLOR="1")
     assert table(out)["steps"] == "30"
@@ -534,6 +537,7 @@ class Terminal:
         return code
 
 
+@pytest.mark.slow
 @posix
 def test_terminal_shows_a_live_line_and_keeps_the_result_after_ctrl_c():
     terminal = Terminal("run", "toy:0.3", *NGD, "--steps", 10**9, "--record", 1000, "--out", "out")

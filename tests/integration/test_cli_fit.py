@@ -407,6 +407,7 @@ def test_help_fits_the_screen(command):
             assert f"[default: {default}]" in words
 
 
+@pytest.mark.slow
 @posix
 def test_terminal_shows_a_live_line_and_keeps_the_interval_after_ctrl_c():
     rng = np.random.default_rng(0)
@@ -429,6 +430,7 @@ def test_terminal_shows_a_live_line_and_keeps_the_interval_after_ctrl_c():
     assert np.linalg.norm(rows.T @ (p * y)) == pytest.approx(model().upper_bound, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_piped_output_has_no_escape_codes():
     out, err = pipe("fit", "toy:0.3", FORCE_COLOR="1")
     assert not BOX.search(out + err)

@@ -210,6 +210,7 @@ def test_rows_that_are_closed_say_so():
         rows.ask(MarginsAt(W))
 
 
+@pytest.mark.slow
 def test_a_file_that_vanishes_between_passes(tmp_path):
     write_parts(tmp_path)
     away, kept = tmp_path / "z-1.npy", tmp_path / "away.npy"

@@ -58,6 +58,7 @@ def run(copy, *options, code=0):
     return copy.prgd("run", "toy:0.3", "--steps", 9, "--algorithm", "new-one", *options, code=code)
 
 
+@pytest.mark.slow
 def test_it_runs_with_its_own_options(copy):
     out, err = run(copy, "--its-field", 3, "--careful", "--pauses", "every:7", "--out", "out")
     assert err == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from extension import Copy
 
 COUNT = '''
@@ -21,6 +22,7 @@ def count_rows_command(data: common.Data, debug: common.Debug = False) -> None:
 '''
 
 
+@pytest.mark.slow
 def test_a_new_command(tmp_path):
     copy = Copy(tmp_path)
     copy.add("cli/count_rows.py", COUNT)

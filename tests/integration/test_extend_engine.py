@@ -83,12 +83,14 @@ def copy(tmp_path_factory):
     return made
 
 
+@pytest.mark.slow
 def test_a_new_engine_serves_run_and_max_margin(copy):
     out, err = copy.python("-c", USE)
     assert out == "done\n"
     assert err == ""
 
 
+@pytest.mark.slow
 def test_other_input_keeps_its_engine(copy):
     out, _ = copy.prgd("run", "toy:0.3", "--algorithm", "ngd", "--steps", 3)
     assert "data: toy, 3 x 2, DenseRows\n" in out

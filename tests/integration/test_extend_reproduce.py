@@ -85,6 +85,7 @@ def command(package: Path, *arguments: str) -> str:
     return found.stdout
 
 
+@pytest.mark.slow
 def test_a_figure_is_one_file(package):
     (package / "prgd" / "reproduce" / "figure_99.py").write_text(FIGURE)
     assert "figure-99" in command(package, "reproduce", "--list")
@@ -100,6 +101,7 @@ def test_a_figure_is_one_file(package):
     assert command(package, "claims", "squares-grow").startswith("holds                squares-grow")
 
 
+@pytest.mark.slow
 def test_a_claim_is_one_function(package):
     (package / "prgd" / "theory" / "claims" / "sums.py").write_text(CLAIM)
     assert "sum-of-odds" in command(package, "claims", "--list")

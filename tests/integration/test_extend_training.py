@@ -45,6 +45,7 @@ def run(package, *arguments):
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["prgd", "train"], ["prgd.deep.training.command"]])
 def test_a_field_of_settings_is_an_option_of_both_command_lines(package, command, tmp_path):
     shown = run(package, *command, "--help")

@@ -188,6 +188,7 @@ def test_a_hopeless_trace_is_given_up(monkeypatch):
     assert now[0] < 5.0
 
 
+@pytest.mark.slow
 def test_the_race_runs_resumes_and_reports(tmp_path):
     pytest.importorskip("piqp", reason="the bench extra is not installed: pip install 'prgd[bench]'")
     data, out = tmp_path / "data", tmp_path / "out"

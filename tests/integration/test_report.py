@@ -77,6 +77,7 @@ def open_page(browser):
     assert problems == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 375])
 def test_every_figure_is_visible(open_page, report, width):
     page = open_page(report, width)
@@ -95,6 +96,7 @@ def test_every_figure_is_visible(open_page, report, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.slow
 def test_no_button_sends_the_plot_to_a_server(open_page, report):
     page = open_page(report, 1280)
     page.locator("#figure-3-plot .plot").first.scroll_into_view_if_needed()
@@ -104,6 +106,7 @@ def test_no_button_sends_the_plot_to_a_server(open_page, report):
     assert not any("hare" in title or "loud" in title for title in titles)
 
 
+@pytest.mark.slow
 def test_claims_come_first_and_link_to_their_sections(open_page, report):
     page = open_page(report, 1280)
     assert page.locator("main > section").first.get_attribute("id") == "claims"
@@ -114,6 +117,7 @@ def test_claims_come_first_and_link_to_their_sections(open_page, report):
     assert page.get_by_text("does not hold").count() >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 375])
 def test_toggling_a_trace_changes_every_panel(open_page, report, width):
     page = open_page(report, width)
@@ -135,6 +139,7 @@ def test_toggling_a_trace_changes_every_panel(open_page, report, width):
     )
 
 
+@pytest.mark.slow
 def test_every_file_downloads_from_the_page_alone(open_page, alone, report):
     page = open_page(alone, 1280)
     links = page.locator("a[download]")
@@ -156,6 +161,7 @@ def test_every_file_downloads_from_the_page_alone(open_page, alone, report):
         assert len(list(csv.DictReader(file))) == 24
 
 
+@pytest.mark.slow
 def test_the_static_picture_can_be_shown_and_is_described(open_page, report):
     page = open_page(report, 1280)
     figure = page.locator("#figure-4-plot")
@@ -168,6 +174,7 @@ def test_the_static_picture_can_be_shown_and_is_described(open_page, report):
         assert len(image.get_attribute("alt")) > 50
 
 
+@pytest.mark.slow
 def test_printed_and_without_scripts_the_pictures_are_there(browser, open_page, report):
     page = open_page(report, 1280)
     page.emulate_media(media="print")

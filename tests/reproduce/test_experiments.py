@@ -23,6 +23,7 @@ from prgd.reproduce.store import frame, to_csv
 NAMES = list(tiny())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_claims_tables_and_reading_come_from_rows(name):
     e, rows = tiny()[name], rows_of(name)
@@ -63,6 +64,7 @@ def test_computing_again_gives_the_same_rows(name):
     assert e.compute(e.settings, task) == e.compute(e.settings, task)
 
 
+@pytest.mark.slow
 def test_figures_are_the_same_bytes_when_drawn_again(tmp_path):
     e = tiny()["figure-4"]
     (figure, *_) = e.draw(rows_of("figure-4"), e.settings)

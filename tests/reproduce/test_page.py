@@ -58,6 +58,7 @@ def nasty_page(tmp_path_factory) -> str:
     return page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_titles_and_labels_are_escaped(nasty_page):
     assert "<script>alert" not in nasty_page
     assert "alert('x')</script>" not in nasty_page.lower()

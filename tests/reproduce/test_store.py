@@ -127,6 +127,7 @@ def _contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.csv"))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_rows_do_not_depend_on_the_number_of_processes(tmp_path, jobs, one_process):
     found = Store(tmp_path, tiny()["table-2"], tiny()["table-2"].settings)
@@ -195,6 +196,7 @@ def is_alive(pid: int) -> bool:
     return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
 def test_a_killed_run_continues_and_ends_with_the_same_rows(tmp_path):
     options = ("--only", "table-2", "--seeds", "5", "--jobs", "1")
@@ -227,6 +229,7 @@ def test_a_killed_run_continues_and_ends_with_the_same_rows(tmp_path):
     assert _contents(rows_folder(tmp_path / "killed")) == _contents(rows_folder(tmp_path / "whole"))
 
 
+@pytest.mark.slow
 def test_a_corrupt_cache_is_computed_again_and_a_second_run_computes_nothing(tmp_path, capsys):
     e = tiny()["table-2"]
     given = {"quick": True, "seeds": 2, "jobs": 1, "out": tmp_path, "force": False}

@@ -93,12 +93,14 @@ def test_never_wrong_on_small_problems():
     assert min(words["separable"], words["quasi-separable"], words["not separable"]) > 40
 
 
+@pytest.mark.slow
 def test_never_wrong_on_larger_problems():
     # beyond the size that goes to exact arithmetic at once
     words = compare(range(1000, 1060), min_rows=110, max_rows=160, max_columns=6)
     assert words["undecided"] <= 1
 
 
+@pytest.mark.slow
 def test_never_wrong_without_exact_arithmetic(monkeypatch):
     monkeypatch.setattr(search, "SMALL_ENTRIES", 0)
     monkeypatch.setattr(proposals, "EXACT_SECONDS", 0.0)

@@ -126,6 +126,7 @@ def test_comparison_prints_as_a_table(capsys):
     assert [line.split(" | ")[1] for line in lines[2:]] == ["2", "0", "0"]
 
 
+@pytest.mark.slow
 def test_corrected_bound_holds_on_200_random_sets():
     # compared in logarithms: mu underflows
     found = TABLES["compare_bounds"](200)

@@ -150,6 +150,7 @@ def test_margin_error_is_linear_in_the_angle(seed):
     assert (margin_errors(g, W) >= bound * (1.0 - 1e-9) - 1e-13).all()
 
 
+@pytest.mark.slow
 def test_ngd_is_exponential_on_dataset_1_of_the_experiments():
     """E19. On Synthetic I the mean of the support vectors is gamma_star w_star: w_2 falls like e^-ct."""
     data = datasets.synthetic_one(0)

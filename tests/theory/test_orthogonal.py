@@ -62,6 +62,7 @@ def test_gd_limit_solves_its_equations(seed):
     np.testing.assert_allclose(off, found.v_star, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_gd_and_ngd_and_the_path_come_to_the_same_point():
     data = random_nondegenerate(46)
     target = orthogonal(data)
@@ -79,6 +80,7 @@ def test_gd_and_ngd_and_the_path_come_to_the_same_point():
     np.testing.assert_allclose(off, target.v_star, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_what_theorem_c7_prints_diverges():
     """w(t) - w_star log t moves by (1 / gamma_star - 1) log 10 a decade along w_star."""
     data = datasets.toy(0.3)
@@ -89,6 +91,7 @@ def test_what_theorem_c7_prints_diverges():
     assert abs(corrected[1] - corrected[0]) < 0.01
 
 
+@pytest.mark.slow
 def test_step_in_units_of_the_problem():
     """scale='max' divides eta by the largest row norm squared; the limit follows."""
     data = datasets.toy(0.3)

@@ -254,6 +254,7 @@ def test_docs_examples_run():
     assert outcome.failed == 0
 
 
+@pytest.mark.slow
 def test_docs_show_the_tables(capsys):
     text = (ROOT / "docs" / "theory.md").read_text()
     tables = runpy.run_path(str(ROOT / "docs" / "theory_tables.py"))

@@ -15,7 +15,7 @@ from prgd.schedules import Every, Geometric, Radius, StateRadius, Times
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PRGDState(State):
-    """State of PRGD: beside the phase k and its radius R_k, the first norm R_0."""
+    """State of PRGD: the first norm R_0 beside the number of the next phase and the radius R_k of this one."""
 
     R_0: float
 
@@ -38,8 +38,8 @@ class PRGD:
 
     References
     ----------
-    Wang, Min and Wu (2024), Algorithm 1 and Theorem 6.1: an exponential rate, from a warm start, if
-    the support vectors span the data.
+    Wang, Min and Wu (2024), Algorithm 1 and Theorem 6.1: an exponential rate, from a warm start and for the
+    radii of its proof (`prgd.schedules.LiftTo`), if the support vectors span the data.
 
     Examples
     --------

@@ -208,7 +208,7 @@ class PRGD(Wrapper):
     def restore_progress(self, progress: dict[str, Any]) -> None:
         """Set the numbers that `progress` returned, for the same schedule of times."""
         t, k = progress["t"] - self.warm_up, progress["k"]
-        if k > 0 and not self.T(k - 1) < t <= self.T(k):
+        if t > self.T(k) or (k > 0 and t <= self.T(k - 1)):
             raise ValueError(
                 f"The state (t = {progress['t']}, k = {k}) does not fit {self.T!r} with "
                 f"warm_up = {self.warm_up}."
