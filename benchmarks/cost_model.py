@@ -58,7 +58,7 @@ class Constants:
 
     memory_read: float
     memory_pass: float  # where all rows carry weight, the slowest case
-    memory_measure: float  # the first reading, of row norms
+    memory_measure: float  # the first pass, which measures row norms
     one_thread_pass: float
     one_thread_measure: float
     disk_read: float
@@ -265,7 +265,7 @@ def render(c: Constants, runs: list[Run], lines: list[tuple[str, str, str, str]]
         "|---|---|",
         f"| plain read of memory | {c.memory_read / gb:.1f} GB/s |",
         f"| pass over memory | {c.memory_pass / gb:.1f} GB/s, {c.memory_pass / c.memory_read:.2f} of that |",
-        f"| first reading, which measures the rows | {c.memory_measure / gb:.1f} GB/s |",
+        f"| first pass, which measures the rows | {c.memory_measure / gb:.1f} GB/s |",
         f"| plain read of the disk, cache dropped | {c.disk_read / gb:.1f} GB/s |",
         f"| pass over the disk, cache dropped | {c.disk_pass_cold / gb:.1f} GB/s, "
         f"{c.disk_pass_cold / c.disk_read:.2f} of that |",

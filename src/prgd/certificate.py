@@ -1,7 +1,7 @@
 r"""Certificates: ``gamma(w) <= gamma_star <= ||Z^T p||_*`` for every w and every p of the simplex.
 
-The lower bound is the definition of gamma_star. For the upper one, p is positive and has sum 1, so for every w
-``min_i <w, z_i> / ||w|| <= <w, Z^T p> / ||w|| <= ||Z^T p||_*``.
+The lower bound is the definition of gamma_star. For the upper one, p is not negative and has sum 1, so for
+every w ``min_i <w, z_i> / ||w|| <= <w, Z^T p> / ||w|| <= ||Z^T p||_*``.
 """
 
 from __future__ import annotations
@@ -80,6 +80,11 @@ class Certificate:
         if upper < self.upper:
             return Certificate(self.lower, upper, self.w, self.intercept, dual_weights, w_upper)
         return self
+
+    def best(self, other: Certificate) -> Certificate:
+        """Return the better of both ends."""
+        found = self if other.w is None else self.with_lower(other.lower, other.w, other.intercept)
+        return found.with_upper(other.upper, other.dual_weights, other.w_upper)
 
     def __str__(self) -> str:
         return f"{self.lower:.9g} <= gamma_star <= {self.upper:.9g} (relative gap {self.gap:.2e})"

@@ -142,7 +142,7 @@ class Problem:
     Attributes
     ----------
     passes : int
-        Passes over the rows so far, counted by `ask`; products of a few rows (`combine`, `take`) do not count.
+        Passes over the rows so far, counted by `ask`; products of a few rows (`combine`) do not count.
     max_norm : float
         The largest row norm.
     unit : float

@@ -15,7 +15,7 @@ from prgd.schedules import Every, Geometric, Radius, StateRadius, Times
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PRGDState(State):
-    """State of PRGD: the first norm R_0 beside the number of the next phase and the radius R_k of this one."""
+    """State of PRGD: the first norm R_0, the number of the next phase, and the radius R_k of this phase."""
 
     R_0: float
 
