@@ -427,11 +427,17 @@ def test_reproduce_passes_its_options_on(monkeypatch):
     given: list[dict[str, object]] = []
     opened: list[str] = []
     module = importlib.import_module("prgd.reproduce")
-    monkeypatch.setattr(module, "main", lambda **options: given.append(options) or Path("index.html"))
+
+    def note(chosen, **options):
+        given.append({"only": [experiment.name for experiment in chosen], **options})
+        return Path("index.html")
+
+    every = [experiment.name for experiment in module.choose()]
+    monkeypatch.setattr(module, "reproduce", note)
     monkeypatch.setattr("webbrowser.open", opened.append)
     call("reproduce")
     assert given[0]["jobs"] >= 1
-    plain = {"only": [], "quick": False, "seeds": None, "jobs": given[0]["jobs"], "force": False}
+    plain = {"only": every, "quick": False, "seeds": None, "jobs": given[0]["jobs"], "force": False}
     assert given[0] == plain | {"out": Path("report")}
     call(
         "reproduce",
