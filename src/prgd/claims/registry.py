@@ -145,20 +145,18 @@ class Claim:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; infinite numbers become text."""
-        by = self.finding.decided_by
-        compared = (
-            () if isinstance(by, Verdict) else zip(("measured", "relation", "expected"), by, strict=True)
-        )
-        return {
+        by = () if isinstance(self.finding.decided_by, Verdict) else self.finding.decided_by
+        values = {
             "name": self.name,
             "where": self.where,
             "statement": self.statement,
-            **{name: _plain(value) for name, value in compared},
+            **dict(zip(("measured", "relation", "expected"), by, strict=False)),
             "verdict": str(self.verdict),
             "sentence": self.sentence,
-            "figures": {key: _plain(value) for key, value in self.finding.figures.items()},
+            "figures": dict(self.finding.figures),
             "seconds": round(self.seconds, 3),
         }
+        return dict(plain(values, lambda number: number if math.isfinite(number) else str(number)))
 
 
 _CLAIMS: dict[str, Claim] = {}
@@ -253,11 +251,18 @@ def summary(claims: Iterable[Claim]) -> str:
     return f"{len(found)} claim{'s' if len(found) != 1 else ''}: {words}"
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
+def plain(value: Any, number: Callable[[float], Any]) -> Any:
+    """Return what JSON can hold: dictionaries, lists, text, and floats as ``number`` makes them.
+
+    Examples
+    --------
+    >>> plain({"c": (1, math.inf)}, str)
+    {'c': [1, 'inf']}
+    """
+    if isinstance(value, dict):
+        return {name: plain(item, number) for name, item in value.items()}
     if hasattr(value, "tolist"):
-        return _plain(value.tolist())
+        return plain(value.tolist(), number)
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
+        return [plain(item, number) for item in value]
+    return number(value) if isinstance(value, float) else value

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from prgd._types import Array
+from prgd.claims import registry
 
 # Okabe and Ito's colours: readers of any colour vision can tell them apart.
 BLACK, GREY = "#000000", "#808080"
@@ -290,15 +291,7 @@ def plain(value: Any) -> Any:
     >>> plain(np.array([1.0, np.nan, 1 / 3]))
     [1.0, None, 0.333333]
     """
-    if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
-    return value
+    return registry.plain(value, lambda x: float(f"{x:.6g}") if math.isfinite(x) else None)
 
 
 def thinned(line: Line, max_points: int = 300) -> Line:
