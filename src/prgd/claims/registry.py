@@ -88,6 +88,9 @@ class Finding:
         return Verdict.CAVEAT if self.caveat else Verdict.HOLDS
 
 
+Measure = Callable[..., Finding]  # from no arguments, or from (rows, settings) of an experiment
+
+
 @dataclass(frozen=True)
 class Claim:
     """One statement of the paper, the function that measures it, and what the function found.
@@ -115,7 +118,7 @@ class Claim:
     name: str
     where: str
     statement: str
-    measure: Callable[..., Finding] = field(repr=False, compare=False)
+    measure: Measure = field(repr=False, compare=False)
     experiment: str = ""
     needs_rows: bool = False
     finding: Finding = Finding(Verdict.NOT_RUN, "Not yet run.")
@@ -162,9 +165,7 @@ class Claim:
 _CLAIMS: dict[str, Claim] = {}
 
 
-def claim(
-    name: str, statement: str, *, where: str, experiment: str = ""
-) -> Callable[[Callable[..., Finding]], Claim]:
+def claim(name: str, statement: str, *, where: str, experiment: str = "") -> Callable[[Measure], Claim]:
     """Register the decorated function, which measures the claim and returns a `Finding`.
 
     Parameters
@@ -180,7 +181,7 @@ def claim(
         ``(rows, settings)`` gets the experiment's rows.
     """
 
-    def register(measure: Callable[..., Finding]) -> Claim:
+    def register(measure: Measure) -> Claim:
         if name in _CLAIMS:
             raise ValueError(f"The claim {name!r} is registered twice.")
         needs_rows = bool(inspect.signature(measure).parameters)

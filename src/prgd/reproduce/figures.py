@@ -179,17 +179,11 @@ class Panel:
 
 
 def log_log(
-    title: str,
-    marks: Sequence[Mark],
-    x_label: str,
-    y_label: str,
-    lowest: float,
-    highest: float = 1.0,
-    **more: Any,
+    title: str, marks: Sequence[Mark], x: str, y: str, lowest: float, highest: float = 1.0, **more: Any
 ) -> Panel:
-    """Return a panel for errors that fall by decades: both axes are logarithmic."""
+    """Return a panel for errors that fall by decades: both axes, labelled x and y, are logarithmic."""
     ends = (lowest, highest)
-    return Panel(title, tuple(marks), x_label, y_label, x_log=True, y_log=True, y_range=ends, **more)
+    return Panel(title, tuple(marks), x, y, x_log=True, y_log=True, y_range=ends, **more)
 
 
 @dataclass(frozen=True)
