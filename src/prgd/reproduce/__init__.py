@@ -14,7 +14,7 @@ from prgd.reproduce.pool import Job, jobs_of, run_jobs
 from prgd.reproduce.provenance import facts
 from prgd.reproduce.report import page, static
 from prgd.reproduce.report.interactive import plotly_script
-from prgd.reproduce.report.terminal import print_list, print_table, print_verdicts
+from prgd.reproduce.report.terminal import print_table, print_verdicts
 from prgd.reproduce.store import Store, write_whole
 
 
@@ -34,11 +34,6 @@ def choose(names: Iterable[str] = ()) -> list[Experiment]:
         if name not in known:
             raise unknown("experiment", name, known)
     return [e for name, e in known.items() if not wanted or name in wanted]
-
-
-def list_experiments() -> None:
-    """Print the name, place and title of each experiment."""
-    print_list(choose())
 
 
 def stored_rows(name: str, out: Path) -> tuple[Any, Any] | None:
