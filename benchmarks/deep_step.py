@@ -152,7 +152,7 @@ def epoch_seconds(device: torch.device, batch: int, epochs: int = 5) -> list[flo
     labels = rng.integers(0, 10, TRAINING_IMAGES)
     model = build_model("vgg16", seed=SEED).to(device, memory_format=torch.channels_last)
     optimizer = deep.PRGD(model.parameters(), R=APPENDIX_RADII, T=PowerTimes(), lr=1e-3, loss_scaled=False)
-    data = DeviceImages(pictures, labels, np.full(3, 0.5), np.full(3, 0.25), device, pads=False)
+    data = DeviceImages(pictures, labels, (np.full(3, 0.5), np.full(3, 0.25)), device, pads=False)
     generator = torch.Generator(device).manual_seed(SEED)
     stepper = Stepper(model, optimizer, data, generator, amp="bf16", augment=False, graphs=True)
     stepper.set_objective(divided_by_batch_loss)

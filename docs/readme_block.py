@@ -30,7 +30,7 @@ def block(claims: list[dict[str, Any]], images: str) -> str:
     """
     pictures = [f"![{words}]({images}/{name}.png)" for name, words in FIGURES.items()]
     lines = [
-        f"| {_cell(c['statement'])} | {_cell(c['where'])} | {Verdict.of(c['verdict']).sign} {c['verdict']} |"
+        f"| {_cell(c['statement'])} | {_cell(c['where'])} | {Verdict(c['verdict']).sign} {c['verdict']} |"
         for c in claims
     ]
     return "\n".join(["", *pictures, "", "| Statement | where | verdict |", "|---|---|---|", *lines])

@@ -30,5 +30,5 @@ def test_a_claim_without_rows_is_not_run(tmp_path, capsys):
 
 
 def test_a_verdict_is_found_by_its_words():
-    assert all(Verdict.of(str(verdict)) is verdict for verdict in Verdict)
+    assert all(Verdict(str(verdict)) is verdict for verdict in Verdict)
     assert len({verdict.sign for verdict in Verdict}) == len(Verdict)

@@ -222,7 +222,7 @@ def test_a_damaged_or_foreign_checkpoint_is_refused(tmp_path, capsys):
 
 
 def test_evaluation_does_not_underflow():
-    data = DeviceImages(SMALL.train, SMALL.train_labels, np.zeros(3), np.ones(3), CPU, pads=False)
+    data = DeviceImages(SMALL.train, SMALL.train_labels, (np.zeros(3), np.ones(3)), CPU, pads=False)
 
     class Sure(torch.nn.Module):
         def forward(self, x):
@@ -244,7 +244,7 @@ def test_the_batch_objective_is_the_gradient_over_the_loss():
 
 
 def test_augmented_images_are_crops_of_the_padded_ones():
-    data = DeviceImages(SMALL.train[:1], SMALL.train_labels[:1], np.zeros(3), np.ones(3), CPU, pads=True)
+    data = DeviceImages(SMALL.train[:1], SMALL.train_labels[:1], (np.zeros(3), np.ones(3)), CPU, pads=True)
     padded = np.pad(SMALL.train[0], ((0, 0), (PAD, PAD), (PAD, PAD)))
     crops = [padded[:, i : i + 8, j : j + 8] for i in range(2 * PAD + 1) for j in range(2 * PAD + 1)]
     known = {crop.tobytes() for crop in crops} | {crop[:, :, ::-1].tobytes() for crop in crops}

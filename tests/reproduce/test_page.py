@@ -12,7 +12,7 @@ import readme_block as readme
 from reproduce.tiny import tiny
 
 from prgd.claims import Claim, Finding, registry
-from prgd.reproduce import choose, list_experiments, reproduce
+from prgd.reproduce import choose, reproduce
 from prgd.reproduce.figures import (
     Arrows,
     Figure,
@@ -28,6 +28,7 @@ from prgd.reproduce.figures import (
 )
 from prgd.reproduce.report.interactive import plots
 from prgd.reproduce.report.page import Section, judged
+from prgd.reproduce.report.terminal import print_list
 
 NASTY = "<script>alert('x')</script> & \"quotes\""
 
@@ -154,7 +155,7 @@ def test_reproduce_makes_the_named_experiment(tmp_path, capsys):
 
 
 def test_list_names_every_experiment(capsys):
-    list_experiments()
+    print_list(choose())
     out = capsys.readouterr().out
     for name in tiny():
         assert name in out

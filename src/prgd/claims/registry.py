@@ -88,6 +88,9 @@ class Finding:
         return Verdict.CAVEAT if self.caveat else Verdict.HOLDS
 
 
+Measure = Callable[..., Finding]  # from no arguments, or from (rows, settings) of an experiment
+
+
 @dataclass(frozen=True)
 class Claim:
     """One statement of the paper, the function that measures it, and what the function found.
@@ -115,7 +118,7 @@ class Claim:
     name: str
     where: str
     statement: str
-    measure: Callable[..., Finding] = field(repr=False, compare=False)
+    measure: Measure = field(repr=False, compare=False)
     experiment: str = ""
     needs_rows: bool = False
     finding: Finding = Finding(Verdict.NOT_RUN, "Not yet run.")
@@ -145,28 +148,24 @@ class Claim:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; infinite numbers become text."""
-        by = self.finding.decided_by
-        compared = (
-            () if isinstance(by, Verdict) else zip(("measured", "relation", "expected"), by, strict=True)
-        )
-        return {
+        by = () if isinstance(self.finding.decided_by, Verdict) else self.finding.decided_by
+        values = {
             "name": self.name,
             "where": self.where,
             "statement": self.statement,
-            **{name: _plain(value) for name, value in compared},
+            **dict(zip(("measured", "relation", "expected"), by, strict=False)),
             "verdict": str(self.verdict),
             "sentence": self.sentence,
-            "figures": {key: _plain(value) for key, value in self.finding.figures.items()},
+            "figures": dict(self.finding.figures),
             "seconds": round(self.seconds, 3),
         }
+        return dict(plain(values, lambda number: number if math.isfinite(number) else str(number)))
 
 
 _CLAIMS: dict[str, Claim] = {}
 
 
-def claim(
-    name: str, statement: str, *, where: str, experiment: str = ""
-) -> Callable[[Callable[..., Finding]], Claim]:
+def claim(name: str, statement: str, *, where: str, experiment: str = "") -> Callable[[Measure], Claim]:
     """Register the decorated function, which measures the claim and returns a `Finding`.
 
     Parameters
@@ -182,7 +181,7 @@ def claim(
         ``(rows, settings)`` gets the experiment's rows.
     """
 
-    def register(measure: Callable[..., Finding]) -> Claim:
+    def register(measure: Measure) -> Claim:
         if name in _CLAIMS:
             raise ValueError(f"The claim {name!r} is registered twice.")
         needs_rows = bool(inspect.signature(measure).parameters)
@@ -253,11 +252,18 @@ def summary(claims: Iterable[Claim]) -> str:
     return f"{len(found)} claim{'s' if len(found) != 1 else ''}: {words}"
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
+def plain(value: Any, number: Callable[[float], Any]) -> Any:
+    """Return what JSON can hold: dictionaries, lists, text, and floats as ``number`` makes them.
+
+    Examples
+    --------
+    >>> plain({"c": (1, math.inf)}, str)
+    {'c': [1, 'inf']}
+    """
+    if isinstance(value, dict):
+        return {name: plain(item, number) for name, item in value.items()}
     if hasattr(value, "tolist"):
-        return _plain(value.tolist())
+        return plain(value.tolist(), number)
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
+        return [plain(item, number) for item in value]
+    return number(value) if isinstance(value, float) else value

@@ -21,7 +21,7 @@ class Verdict(StrEnum):
 
     Examples
     --------
-    >>> Verdict.of("does not hold").sign, Verdict.FAILS.plural
+    >>> Verdict("does not hold").sign, Verdict.FAILS.plural
     ('✗', 'do not hold')
     """
 
@@ -41,8 +41,3 @@ class Verdict(StrEnum):
         member._value_ = words
         member.plural, member.sign, member.colour = plural, sign, colour
         return member
-
-    @classmethod
-    def of(cls, words: str) -> Verdict:
-        """Return the verdict that is written in these words."""
-        return next(verdict for verdict in cls if verdict.value == words)

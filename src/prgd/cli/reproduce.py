@@ -41,10 +41,11 @@ def reproduce_command(
     Example: prgd reproduce --only figure-3 table-2 --quick --open
     """
     with one_line_errors(debug):
-        from prgd.reproduce import choose, list_experiments, reproduce
+        from prgd.reproduce import choose, reproduce
+        from prgd.reproduce.report.terminal import print_list
 
         if show_list:
-            list_experiments()
+            print_list(choose())
             return
         # An option takes one value, so further names after --only arrive as arguments.
         wanted = [name for given in [*(only or []), *(names or [])] for name in given.split(",") if name]

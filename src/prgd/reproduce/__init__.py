@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from prgd.reproduce.experiment import Experiment
-    from prgd.reproduce.report.page import Section
-    from prgd.reproduce.store import Store
+from prgd.checks import check_integer, check_writable, unknown
+from prgd.reproduce.experiment import Experiment, experiments
+from prgd.reproduce.pool import Job, jobs_of, run_jobs
+from prgd.reproduce.provenance import facts
+from prgd.reproduce.report import page, static
+from prgd.reproduce.report.interactive import plotly_script
+from prgd.reproduce.report.terminal import print_table, print_verdicts
+from prgd.reproduce.store import Store, write_whole
 
 
 def choose(names: Iterable[str] = ()) -> list[Experiment]:
@@ -23,9 +28,6 @@ def choose(names: Iterable[str] = ()) -> list[Experiment]:
     ...
     ValueError: Unknown experiment 'figure-33'. Did you mean figure-3 or figure-6 or figure-4?
     """
-    from prgd.checks import unknown
-    from prgd.reproduce.experiment import experiments
-
     known = experiments()
     wanted = [name.strip().lower().replace("_", "-").replace(" ", "-") for name in names]
     for name in wanted:
@@ -34,17 +36,8 @@ def choose(names: Iterable[str] = ()) -> list[Experiment]:
     return [e for name, e in known.items() if not wanted or name in wanted]
 
 
-def list_experiments() -> None:
-    """Print the name, place and title of each experiment."""
-    from prgd.reproduce.report.terminal import print_list
-
-    print_list(choose())
-
-
 def stored_rows(name: str, out: Path) -> tuple[Any, Any] | None:
     """Return an experiment's rows and settings from the folder of a full report; None if rows are missing."""
-    from prgd.reproduce.store import Store
-
     (e,) = choose([name])
     store = Store(out, e, e.settings, _say)
     return None if store.missing() else (store.rows(), store.settings)
@@ -76,16 +69,6 @@ def reproduce(
     force : bool
         Compute everything again.
     """
-    import json
-
-    from prgd.checks import check_integer, check_writable
-    from prgd.reproduce.pool import Job, jobs_of, run_jobs
-    from prgd.reproduce.provenance import facts
-    from prgd.reproduce.report import page, static
-    from prgd.reproduce.report.interactive import plotly_script
-    from prgd.reproduce.report.terminal import print_table, print_verdicts
-    from prgd.reproduce.store import Store, write_whole
-
     check_integer("jobs", jobs, minimum=1)
     if seeds is not None:
         check_integer("seeds", seeds, minimum=1)
@@ -124,11 +107,9 @@ def _missing(stores: Sequence[Store], force: bool) -> list[tuple[Store, list[str
     return found
 
 
-def _section(store: Store, options: str) -> Section:
-    from prgd.reproduce.report.page import Section
-
+def _section(store: Store, options: str) -> page.Section:
     e, rows, settings = store.experiment, store.rows(), store.settings
-    return Section(
+    return page.Section(
         experiment=e,
         settings=settings,
         command=f"prgd reproduce --only {e.name}{options}",

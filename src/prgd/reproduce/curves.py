@@ -200,11 +200,7 @@ def where(rows: Any, **values: Any) -> Any:
 
 
 def error_lines(
-    curves: Any,
-    error: Any,
-    names: Iterable[str] = (),
-    x: str = "t",
-    styles: Mapping[str, Style] | None = None,
+    curves: Any, error: Any, names: Iterable[str] = (), x: str = "t", styles: Mapping[str, Style] = {}
 ) -> list[Mark]:
     """Return one line for each method: its error against the column ``x``, where the error is a number.
 
@@ -217,13 +213,13 @@ def error_lines(
     names : iterable of str
         The methods (default: all).
     x : str
-    styles : mapping of str to Style, optional
+    styles : mapping of str to Style
         The styles of methods that do not have their own one in this figure.
     """
     lines: list[Mark] = []
     for name in names or curves.method.unique():
         is_shown = (curves.method == name) & error.notna()
-        style = (styles or {}).get(name, BY_NAME)
+        style = styles.get(name, BY_NAME)
         line = Line(name, curves[x][is_shown].to_numpy(), floored(error[is_shown]), style=style)
         lines.append(thinned(line))
     return lines

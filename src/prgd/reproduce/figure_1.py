@@ -11,15 +11,12 @@ import numpy as np
 
 from prgd import datasets
 from prgd.algorithms import NGD, PRGD
-from prgd.algorithms.base import State
-from prgd.certificate import Certificate
 from prgd.claims import Finding, claim
 from prgd.loop import run
 from prgd.problem import Problem
 from prgd.reproduce import figures as fig
 from prgd.reproduce.curves import Method, Schedules, error_lines, methods, padded, where
 from prgd.reproduce.experiment import Experiment, Row
-from prgd.result import Record
 from prgd.schedules import Every, LiftTo
 from prgd.theory.velocity import direction_error, toy_attractor, velocity_field
 
@@ -79,16 +76,15 @@ def _path(
     kind: str, name: str, problem: Problem, algorithm: Any, w0: Any, steps: int, w_star: Any
 ) -> list[Row]:
     """Return each iterate of a method with its errors and bounds."""
+    seen: list[Any] = []
+    run(problem, algorithm, w0, stop=steps, record=None, observe=lambda *now: seen.append(now))
     rows: list[Row] = []
-
-    def keep(s: State, now: Record, certificate: Certificate) -> None:
+    for s, now, certificate in seen:
         row: Row = {"kind": kind, "method": name, "t": s.t, "x": s.w[0], "y": s.w[1]}
         if s.w.any():
             row |= {"value": direction_error(s.w, w_star), "u": now.margin}
             row |= {"lower": certificate.lower, "upper": certificate.upper}
         rows.append(row)
-
-    run(problem, algorithm, w0, stop=steps, record=None, observe=keep)
     return rows
 
 

@@ -61,8 +61,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     _, pair, n = task.split("-")
     data = digits(int(pair[0]), int(pair[1]), None if n == "all" else int(n))
     report = assumptions(data)
-    assert report.reference is not None  # noqa: S101 - for the type checker: the digits are separable
-    gamma_star = report.reference.gamma_star
+    gamma_star = report.separable.number
     problem = Problem(data.X, data.y, scale="none", n_threads=1)
     warm = shared.warm_start(problem, settings.warm_up)
     base = {"set": f"digit-{pair}", "rows": n}

@@ -11,8 +11,6 @@ import numpy as np
 
 from prgd._types import Array
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
-from prgd.algorithms.base import State
-from prgd.certificate import Certificate
 from prgd.claims import Finding, claim
 from prgd.datasets import Dataset, cancer
 from prgd.loop import run
@@ -21,7 +19,6 @@ from prgd.problem import Problem
 from prgd.reproduce.curves import Interval, mean_interval, padded, points, where
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.reproduce.figures import COUNTED, Band, Figure, Line, Panel, Table
-from prgd.result import Record
 from prgd.schedules import Polynomial, PolynomialPhases
 
 COLUMNS = ("kind", "scaling", "seed", "method", "t", "accuracy", "validation", "chosen", "name", "value")
@@ -133,13 +130,9 @@ def _path(problem: Problem, algorithm: Any, eta: float, warm_up: int, times: lis
     parts = [(GD(eta), warm, warm_up)] if warm_up else []
     parts.append((algorithm, [t - warm_up for t in times if t > warm_up], times[-1] - warm_up))
     for method, wanted, last in parts:
-        seen: dict[int, Array] = {}
-
-        def keep(s: State, now: Record, certificate: Certificate, seen: dict[int, Array] = seen) -> None:
-            seen[s.t] = s.w
-
-        w = run(problem, method, w, stop=last, record=None, observe=keep).w
-        found += [seen.get(t, w) for t in wanted]
+        seen: list[Array] = []
+        w = run(problem, method, w, stop=last, record=None, observe=lambda s, *_, to=seen: to.append(s.w)).w
+        found += [seen[t] if t < len(seen) else w for t in wanted]
     return found
 
 

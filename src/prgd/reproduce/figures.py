@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from prgd._types import Array
+from prgd.claims import registry
 
 # Okabe and Ito's colours: readers of any colour vision can tell them apart.
 BLACK, GREY = "#000000", "#808080"
@@ -178,17 +179,11 @@ class Panel:
 
 
 def log_log(
-    title: str,
-    marks: Sequence[Mark],
-    x_label: str,
-    y_label: str,
-    lowest: float,
-    highest: float = 1.0,
-    **more: Any,
+    title: str, marks: Sequence[Mark], x: str, y: str, lowest: float, highest: float = 1.0, **more: Any
 ) -> Panel:
-    """Return a panel for errors that fall by decades: both axes are logarithmic."""
+    """Return a panel for errors that fall by decades: both axes, labelled x and y, are logarithmic."""
     ends = (lowest, highest)
-    return Panel(title, tuple(marks), x_label, y_label, x_log=True, y_log=True, y_range=ends, **more)
+    return Panel(title, tuple(marks), x, y, x_log=True, y_log=True, y_range=ends, **more)
 
 
 @dataclass(frozen=True)
@@ -290,15 +285,7 @@ def plain(value: Any) -> Any:
     >>> plain(np.array([1.0, np.nan, 1 / 3]))
     [1.0, None, 0.333333]
     """
-    if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
-    return value
+    return registry.plain(value, lambda x: float(f"{x:.6g}") if math.isfinite(x) else None)
 
 
 def thinned(line: Line, max_points: int = 300) -> Line:

@@ -52,8 +52,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     d, seed = (int(part) for part in task.removeprefix("d-").split("-seed-"))
     X, y = gaussian(seed, settings.n, d, settings.shift)
     report = assumptions((X, y))
-    assert report.reference is not None  # noqa: S101 - for the type checker: separable by construction
-    gamma_star = report.reference.gamma_star
+    gamma_star = report.separable.number
     problem = Problem(X, y, scale="none", n_threads=1)
     warm = warm_start(problem, settings.warm_up)
     rows: list[Row] = []

@@ -62,16 +62,9 @@ def compute(settings: Settings, task: str) -> list[Row]:
         error = GAMMA_STAR - seen.margin
         # w = 0 has no margin, so the error at t = 0 is NaN: it counts as infinite.
         error[np.isnan(error)] = math.inf
-        rows += [
-            base
-            | {
-                "kind": "passage",
-                "method": method.name,
-                "x": level,
-                "t": shared.lasting_passage(error, level),
-            }
-            for level in LEVELS
-        ]
+        passed = {level: shared.lasting_passage(error, level) for level in LEVELS}
+        columns |= {"kind": "passage"}
+        rows += [columns | {"x": level, "t": t} for level, t in passed.items()]
     return shared.padded(rows, COLUMNS)
 
 

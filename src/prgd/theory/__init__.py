@@ -4,49 +4,28 @@ What the functions return, and the cylinders they take, are types of the modules
 `prgd.theory.claims` holds each lemma and theorem as a claim that is measured.
 """
 
-from prgd.theory.cylinder import favorable_cylinder, velocity_bound
-from prgd.theory.infimum import check_bound, numerical_constants, velocity_infimum
-from prgd.theory.nondegeneracy import assumptions, interior_dual_weights
-from prgd.theory.orthogonal_dynamics import follow, gd_limit, orthogonal
-from prgd.theory.path import regularization_path
-from prgd.theory.rates import fit_rate
-from prgd.theory.ray_geometry import geometry, inradius, lambda_min
-from prgd.theory.samples import random_nondegenerate
-from prgd.theory.statements import check_statements
-from prgd.theory.support import max_margin_reference, signed_rows
-from prgd.theory.theorem import theorem_run
-from prgd.theory.velocity import (
-    centripetal_velocity,
-    decompose,
-    direction_error,
-    toy_attractor,
-    velocity_field,
-)
-
-__all__ = [
-    "assumptions",
-    "centripetal_velocity",
-    "check_bound",
-    "check_statements",
-    "decompose",
-    "direction_error",
-    "favorable_cylinder",
-    "fit_rate",
-    "follow",
-    "gd_limit",
-    "geometry",
-    "inradius",
-    "interior_dual_weights",
-    "lambda_min",
-    "max_margin_reference",
-    "numerical_constants",
-    "orthogonal",
-    "random_nondegenerate",
-    "regularization_path",
-    "signed_rows",
-    "theorem_run",
-    "toy_attractor",
-    "velocity_bound",
-    "velocity_field",
-    "velocity_infimum",
-]
+from prgd.theory.cylinder import favorable_cylinder as favorable_cylinder
+from prgd.theory.cylinder import velocity_bound as velocity_bound
+from prgd.theory.infimum import check_bound as check_bound
+from prgd.theory.infimum import numerical_constants as numerical_constants
+from prgd.theory.infimum import velocity_infimum as velocity_infimum
+from prgd.theory.nondegeneracy import assumptions as assumptions
+from prgd.theory.nondegeneracy import interior_dual_weights as interior_dual_weights
+from prgd.theory.orthogonal_dynamics import follow as follow
+from prgd.theory.orthogonal_dynamics import gd_limit as gd_limit
+from prgd.theory.orthogonal_dynamics import orthogonal as orthogonal
+from prgd.theory.path import regularization_path as regularization_path
+from prgd.theory.rates import fit_rate as fit_rate
+from prgd.theory.ray_geometry import geometry as geometry
+from prgd.theory.ray_geometry import inradius as inradius
+from prgd.theory.ray_geometry import lambda_min as lambda_min
+from prgd.theory.samples import random_nondegenerate as random_nondegenerate
+from prgd.theory.statements import check_statements as check_statements
+from prgd.theory.support import max_margin_reference as max_margin_reference
+from prgd.theory.support import signed_rows as signed_rows
+from prgd.theory.theorem import theorem_run as theorem_run
+from prgd.theory.velocity import centripetal_velocity as centripetal_velocity
+from prgd.theory.velocity import decompose as decompose
+from prgd.theory.velocity import direction_error as direction_error
+from prgd.theory.velocity import toy_attractor as toy_attractor
+from prgd.theory.velocity import velocity_field as velocity_field

@@ -15,6 +15,7 @@ from prgd.theory.ray_geometry import Geometry, facets, inradius, require_nondege
 POLISHED = 5  # number of the best starts, no two of them alike, that are polished
 ALIKE = 0.99  # two starts are alike if the cosine between them is at least this
 ITERATIONS = 80  # projected gradient steps of the polish
+Found = tuple[float, Array, float]  # a velocity, with its direction v and its share tau
 TINY_SHARE = 1e-30  # smallest tau of the polish, whose logarithm is taken
 
 
@@ -192,9 +193,7 @@ def numerical_constants(
     return Constants("numerical", high, 0.0, math.log(safety * min(found.value, share * rho)), g.scale)
 
 
-def _worst(
-    g: Geometry, D: float, H: float, V: Array, shares: tuple[float, ...]
-) -> tuple[float, Array, float]:
+def _worst(g: Geometry, D: float, H: float, V: Array, shares: tuple[float, ...]) -> Found:
     """Return the smallest velocity with its v and tau; tau is 0 in the limit of infinite height."""
     # In the limit only support vectors count. Neither H nor tau changes their weights, so tau = 1 serves.
     nothing = np.zeros(g.n_support)
@@ -217,7 +216,7 @@ def _starts(g: Geometry, count: int, seed: int) -> Array:
     return V[lengths > 0.0] / lengths[lengths > 0.0, None]
 
 
-def _search(velocity: _Velocity, V: Array, shares: tuple[float, ...]) -> tuple[float, Array, float]:
+def _search(velocity: _Velocity, V: Array, shares: tuple[float, ...]) -> Found:
     """Return the smallest velocity found from all directions and shares, its v and its tau."""
     x = np.vstack([np.column_stack([V, np.full(len(V), share)]) for share in shares])
     x = _polished(velocity, x[_distinct(velocity.at(x)[0], x[:, :-1])])

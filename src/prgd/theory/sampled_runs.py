@@ -16,6 +16,7 @@ from prgd.problem import Problem
 from prgd.result import History, Record, Result, Status
 from prgd.stopping import any_of
 
+Until = Callable[[Array], bool]  # whether a run ends at this w
 Times = Sequence[int] | npt.NDArray[np.int64]
 
 
@@ -55,12 +56,7 @@ def run_until(
 
 
 def iterates(
-    problem: Problem,
-    algorithm: Any,
-    times: Times,
-    w0: Any = None,
-    *,
-    until: Callable[[Array], bool] | None = None,
+    problem: Problem, algorithm: Any, times: Times, w0: Any = None, *, until: Until | None = None
 ) -> Array:
     """Run an algorithm and return its iterates at some times.
 

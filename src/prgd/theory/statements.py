@@ -14,6 +14,7 @@ from prgd.theory.cylinder import Constants
 from prgd.theory.minimum_norm import EPS
 
 Bools = npt.NDArray[np.bool_]
+Checks = dict[str, tuple[Bools, Bools]]  # each statement at every phase: as printed, and as corrected
 
 
 class Phase(NamedTuple):
@@ -101,9 +102,7 @@ def check_statements(
     return {name: _statement(*held) for name, held in checks.items()}
 
 
-def _position_checks(
-    p: Any, constants: Constants, gamma_star: float, slack: Array
-) -> dict[str, tuple[Bools, Bools]]:
+def _position_checks(p: Any, constants: Constants, gamma_star: float, slack: Array) -> Checks:
     """Ask (S1) to (S5), about the parts of w along and off the ray and the radii: printed and corrected."""
     mu, D, k, a_0 = constants.mu, constants.D, p.k.astype(np.float64), float(p.along[0])
     log_slow, log_steepest = _log_rates(mu)
@@ -143,7 +142,7 @@ def _position_checks(
     }
 
 
-def _error_checks(p: Any, constants: Constants, rho: float, slack: Array) -> dict[str, tuple[Bools, Bools]]:
+def _error_checks(p: Any, constants: Constants, rho: float, slack: Array) -> Checks:
     """Ask (S6) and (S7), about the errors of direction and of margin: printed and corrected."""
     D, k, a_0 = constants.D, p.k.astype(np.float64), float(p.along[0])
     log_slow, log_steepest = _log_rates(constants.mu)

@@ -131,9 +131,6 @@ def centripetal_velocity(problem: Problem, w: Array, w_star: Any) -> float:
     >>> round(centripetal_velocity(problem, np.array([5.0, 2.0]), data.w_star), 6)
     0.679393
     """
-    w = np.asarray(w, dtype=np.float64)
-    if w.shape != (problem.d,):
-        raise ValueError(f"w must have shape ({problem.d},); got {w.shape}.")
     _, off = decompose(w, w_star)
     length = float(np.linalg.norm(off))
     if not length > ON_THE_RAY * float(np.linalg.norm(w)):

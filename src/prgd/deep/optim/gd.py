@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-import torch
-
-from prgd.deep.optim.wrapper import Wrapper
+from prgd.deep.optim.wrapper import Params, Wrapper
 
 
 class GD(Wrapper):
@@ -21,6 +18,7 @@ class GD(Wrapper):
 
     Examples
     --------
+    >>> import torch
     >>> w = torch.nn.Parameter(torch.tensor([1.0]))
     >>> w.grad = torch.tensor([2.0])
     >>> optimizer = GD([w], lr=0.25, momentum=0.0)
@@ -29,5 +27,5 @@ class GD(Wrapper):
     0.5
     """
 
-    def __init__(self, params: Iterable[Any] | torch.optim.Optimizer, **sgd: Any) -> None:
+    def __init__(self, params: Params, **sgd: Any) -> None:
         super().__init__(params, loss_scaled=False, warm_up=0, **sgd)

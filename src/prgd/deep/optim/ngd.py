@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-import torch
-
-from prgd.deep.optim.wrapper import Wrapper
+from prgd.deep.optim.wrapper import Params, Wrapper
 
 
 class NGD(Wrapper):
@@ -29,6 +26,7 @@ class NGD(Wrapper):
 
     Examples
     --------
+    >>> import torch
     >>> w = torch.nn.Parameter(torch.tensor([1.0]))
     >>> w.grad = torch.tensor([2e-9])
     >>> optimizer = NGD([w], lr=0.25, momentum=0.0)
@@ -36,12 +34,5 @@ class NGD(Wrapper):
     (4e-09, 0.875)
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any] | torch.optim.Optimizer,
-        *,
-        loss_scaled: bool = True,
-        warm_up: int = 0,
-        **sgd: Any,
-    ) -> None:
+    def __init__(self, params: Params, *, loss_scaled: bool = True, warm_up: int = 0, **sgd: Any) -> None:
         super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, **sgd)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 from typing import Any, Literal, get_args
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from prgd.deep.optim.replay import Replay
 from prgd.deep.optim.tensors import Group, Grouping, grouped, local, norm, scale_
-from prgd.deep.optim.wrapper import Loss, Wrapper
+from prgd.deep.optim.wrapper import Closure, Loss, Params, Wrapper
 from prgd.schedules import Radius, StateRadius, Times, as_radius, as_times
 
 OnRescale = Literal["reset", "scale", "keep"]
@@ -61,7 +60,7 @@ class PRGD(Wrapper):
 
     def __init__(
         self,
-        params: Iterable[Any] | torch.optim.Optimizer,
+        params: Params,
         *,
         R: Radius | str | float,
         T: Times | str | int,
@@ -92,9 +91,7 @@ class PRGD(Wrapper):
         self._projection = Replay()
 
     @torch.no_grad()
-    def step(  # type: ignore[override]
-        self, closure: Callable[[], Loss] | None = None, *, loss: Loss | None = None
-    ) -> Loss | None:
+    def step(self, closure: Closure | None = None, *, loss: Loss | None = None) -> Loss | None:  # type: ignore[override]
         """Take one step of Algorithm 1 and return the loss; `Wrapper.step` describes the arguments."""
         loss = self._evaluated(closure, loss, is_needed=self.loss_scaled and not self.rescale_due)
         # A captured CUDA graph holds the projected step alone: `prepare` does the rest before each replay.

@@ -13,6 +13,8 @@ from prgd.deep.optim.sgd import default_sgd, is_plain_sgd, step_fused_sgd
 from prgd.deep.optim.tensors import Grouping, grouped, processes, scale_and_check_
 
 Loss = Tensor | float
+Closure = Callable[[], Loss]  # evaluates the model again and returns the loss
+Params = Iterable[Any] | torch.optim.Optimizer  # parameters or their groups, or a base optimizer
 
 
 class Wrapper(torch.optim.Optimizer):
@@ -24,9 +26,7 @@ class Wrapper(torch.optim.Optimizer):
 
     base: torch.optim.Optimizer
 
-    def __init__(
-        self, params: Iterable[Any] | torch.optim.Optimizer, *, loss_scaled: bool, warm_up: int, **sgd: Any
-    ) -> None:
+    def __init__(self, params: Params, *, loss_scaled: bool, warm_up: int, **sgd: Any) -> None:
         check_integer("warm_up", warm_up, minimum=0)
         if isinstance(params, Wrapper):
             raise TypeError(f"The base optimizer is itself a {type(params).__name__}; pass {params.base!r}.")
@@ -67,9 +67,7 @@ class Wrapper(torch.optim.Optimizer):
         return False
 
     @torch.no_grad()
-    def step(  # type: ignore[override]
-        self, closure: Callable[[], Loss] | None = None, *, loss: Loss | None = None
-    ) -> Loss | None:
+    def step(self, closure: Closure | None = None, *, loss: Loss | None = None) -> Loss | None:  # type: ignore[override]
         """Take one step and return the loss.
 
         Parameters
@@ -107,9 +105,7 @@ class Wrapper(torch.optim.Optimizer):
         self._plain = plain
         self._plain_on_device.fill_(plain)
 
-    def _evaluated(
-        self, closure: Callable[[], Loss] | None, loss: Loss | None, *, is_needed: bool
-    ) -> Loss | None:
+    def _evaluated(self, closure: Closure | None, loss: Loss | None, *, is_needed: bool) -> Loss | None:
         """Return the loss of the closure, or the loss given; raise if the step needs one and has none."""
         if closure is not None:
             with torch.enable_grad():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+Statistics = tuple[Array, Array]  # mean and standard deviation of each channel
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ class Images:
         return int(channels), int(height), int(width)
 
     @cached_property
-    def channel_statistics(self) -> tuple[Array, Array]:
+    def channel_statistics(self) -> Statistics:
         """Mean and standard deviation of each channel over the training set, for pixels from 0 to 1.
 
         They are computed from counts of the 256 values, without a sum of 150 million floats.

@@ -55,9 +55,7 @@ class Settings:
 
     data: Literal["synthetic", "cifar10"] = option("synthetic", "synthetic or cifar10.", panel=DATA)
     model: str = option(
-        "",
-        "linear, mlp, cnn, vgg16 (the paper's) or vgg16-lyu-li.",
-        shown_default="cnn; vgg16 for cifar10",
+        "", "linear, mlp, cnn, vgg16 (the paper's) or vgg16-lyu-li.", shown_default="cnn; vgg16 for cifar10"
     )
     algorithm: Literal["gd", "ngd", "prgd"] = option("prgd", "gd, ngd or prgd.")
     epochs: int = option(2, "Passes over the training set.")

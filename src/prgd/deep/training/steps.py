@@ -15,7 +15,7 @@ from prgd.deep.optim.loss import log_cross_entropy
 from prgd.deep.optim.replay import Work, record
 from prgd.deep.optim.tensors import processes
 from prgd.deep.optim.wrapper import Wrapper
-from prgd.deep.training.images import Array
+from prgd.deep.training.images import Array, Statistics
 from prgd.deep.training.models import Dropout
 
 Objective = Callable[[Tensor], Tensor]  # maps the log of the batch's loss to the objective
@@ -30,24 +30,17 @@ class DeviceImages:
     ----------
     pictures : ndarray of uint8, shape (n, channels, height, width)
     labels : ndarray of int64, shape (n,)
-    mean, deviation : ndarray of shape (channels,)
-        Statistics that normalise the pixels, for pixels from 0 to 1.
+    statistics : pair of ndarray of shape (channels,)
+        Mean and standard deviation that normalise the pixels, for pixels from 0 to 1.
     device : torch.device
     pads : bool
         Whether to store the border of zeros that ``augmented`` needs.
     """
 
     def __init__(
-        self,
-        pictures: Array,
-        labels: Array,
-        mean: Array,
-        deviation: Array,
-        device: torch.device,
-        *,
-        pads: bool,
+        self, pictures: Array, labels: Array, statistics: Statistics, device: torch.device, *, pads: bool
     ) -> None:
-        self.size = pictures.shape[2:]
+        self.size, (mean, deviation) = pictures.shape[2:], statistics
         stored = torch.from_numpy(pictures).to(device).permute(0, 2, 3, 1)
         if pads:
             stored = nn.functional.pad(stored, (0, 0, PAD, PAD, PAD, PAD))

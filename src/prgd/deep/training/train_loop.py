@@ -49,9 +49,9 @@ class Run:
                 f"batch must be a multiple of the {self.world} processes of the run; got {s.batch}."
             )
         images = images.with_validation(s.validation) if s.validation else images
-        statistics = (*images.channel_statistics, self.device)
-        self.train = DeviceImages(images.train, images.train_labels, *statistics, pads=s.augment)
-        self.test = DeviceImages(images.test, images.test_labels, *statistics, pads=False)
+        scale = (images.channel_statistics, self.device)
+        self.train = DeviceImages(images.train, images.train_labels, *scale, pads=s.augment)
+        self.test = DeviceImages(images.test, images.test_labels, *scale, pads=False)
         self.model = build_model(
             s.model, images.shape, images.classes, bias=s.bias, dropout=s.dropout, seed=s.seed
         )

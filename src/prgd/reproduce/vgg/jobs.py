@@ -17,10 +17,7 @@ from prgd.options import check_choices, option
 
 METHODS = ("prgd", "gd", "ngd")
 PAPER_RATE = 1e-3
-REGULARISATION: dict[str, dict[str, float]] = {
-    "none": {},
-    "decay": {"weight_decay": 5e-4, "dropout": 0.5},
-}
+REGULARISATION: dict[str, dict[str, float]] = {"none": {}, "decay": {"weight_decay": 5e-4, "dropout": 0.5}}
 
 
 @dataclass(frozen=True)

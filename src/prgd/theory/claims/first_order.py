@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from prgd.theory.rates import RateFit, fit_rate
 from prgd.theory.ray_geometry import geometry
 from prgd.theory.sampled_runs import log_times
 
+gd_claim, ngd_claim = (
+    partial(claim, where=f"Theorem 6.4 ({m}), Section 6.2, proof in Appendix C.2") for m in ("GD", "NGD")
+)
 GD_WINDOW, NGD_WINDOW = (10_000, GD_STEPS), (1000, NGD_STEPS)
 
 
@@ -40,10 +44,9 @@ def _gd_limits(
     return max(distances), fits
 
 
-@claim(
+@gd_claim(
     "theorem-6.4-gd-direction",
-    where="Theorem 6.4 (GD), Section 6.2, proof in Appendix C.2",
-    statement="On non-degenerate data with gamma_star w_star not the mean support vector, GD's error of "
+    "On non-degenerate data with gamma_star w_star not the mean support vector, GD's error of "
     "direction is Theta(1 / log t).",
 )
 def gd_direction() -> Finding:
@@ -58,11 +61,7 @@ def gd_direction() -> Finding:
     )
 
 
-@claim(
-    "theorem-6.4-gd-margin",
-    where="Theorem 6.4 (GD), Section 6.2, proof in Appendix C.2",
-    statement="Under the same conditions GD's margin error is Omega(1 / log^2 t).",
-)
+@gd_claim("theorem-6.4-gd-margin", "Under the same conditions GD's margin error is Omega(1 / log^2 t).")
 def gd_margin() -> Finding:
     """Fit the margin error along GD, and hold it against the bound."""
     worst, fits = _gd_limits(lambda f: f.margin, _steepest)
@@ -83,10 +82,9 @@ def _ngd_exponents(error: Callable[[Trace], Array]) -> list[float]:
     return [fit.constant if fit.rate == "t^-a" else math.inf for fit in found]
 
 
-@claim(
+@ngd_claim(
     "theorem-6.4-ngd-direction",
-    where="Theorem 6.4 (NGD), Section 6.2, proof in Appendix C.2",
-    statement="Under the same conditions NGD's error of direction is Theta(1 / t_k) along a subsequence.",
+    "Under the same conditions NGD's error of direction is Theta(1 / t_k) along a subsequence.",
 )
 def ngd_direction() -> Finding:
     """Fit the error of direction along NGD."""
@@ -103,10 +101,9 @@ def ngd_direction() -> Finding:
     )
 
 
-@claim(
+@ngd_claim(
     "theorem-6.4-ngd-margin",
-    where="Theorem 6.4 (NGD), Section 6.2, proof in Appendix C.2",
-    statement="Under the same conditions NGD's margin error is Omega(1 / t_k^2) along a subsequence.",
+    "Under the same conditions NGD's margin error is Omega(1 / t_k^2) along a subsequence.",
 )
 def ngd_margin() -> Finding:
     """Fit the margin error along NGD, and hold it against the bound."""
