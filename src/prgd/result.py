@@ -23,13 +23,7 @@ from prgd.norms import norm
 from prgd.problem import Problem
 
 FORMAT = "prgd-result-2"
-_JSON_FIELDS = (
-    "t",
-    "n",
-    "fit_intercept",
-    "algorithm",
-    "problem",
-)  # fields that are saved as text
+_JSON_FIELDS = ("t", "n", "fit_intercept", "algorithm", "problem")  # fields that are saved as text
 
 
 class Status(Enum):
@@ -343,12 +337,10 @@ def _upgrade(meta: dict[str, Any], arrays: dict[str, Any]) -> None:
         arrays["bounds"][0] = -math.inf
     renamed = {"k": "phase", "dual": "dual_vector", "dual_last": "dual_vector_last", "settled": "is_done"}
     meta["state"] = {renamed.get(k, k): v for k, v in meta["state"].items()}
-    for name in [name for name in arrays if name.startswith("state_")]:
-        old = name.removeprefix("state_")
-        if old == "w":
-            arrays.pop(name)
-        elif old in renamed:
-            arrays[f"state_{renamed[old]}"] = arrays.pop(name)
+    arrays.pop("state_w", None)
+    for old, new in renamed.items():
+        if f"state_{old}" in arrays:
+            arrays[f"state_{new}"] = arrays.pop(f"state_{old}")
     size = meta["problem"].removeprefix("Problem(").partition(" ")[0]
     meta |= {
         "columns": list(Record._fields),
