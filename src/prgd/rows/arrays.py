@@ -12,7 +12,7 @@ from prgd._types import Array, Indices
 from prgd.errors import NotFiniteError
 from prgd.rows.base import Block, LeafRows
 from prgd.rows.labels import Labels, frozen
-from prgd.rows.queries import MarginsAt, Measure, Measurement, TallyAt
+from prgd.rows.queries import MarginsAt, Measure, Measurement, SmallestAt, TallyAt
 from prgd.tally import Tally, merge_slices
 from prgd.threads import default_threads, each
 
@@ -85,6 +85,9 @@ class ArrayRows(LeafRows):
         )
         return out
 
+    def _smallest(self, query: SmallestAt, labels: Labels) -> Any:
+        return query.pick(self._margins(MarginsAt(query.w), labels), labels)
+
     def _measure(self, query: Measure, labels: Labels) -> Measurement:
         from prgd.rows._norm_kernels import measure
 
@@ -112,7 +115,7 @@ class ArrayRows(LeafRows):
         self._each(work)
         return cast(Array, vectors.sum(axis=0))
 
-    own_answers: ClassVar = {TallyAt: _tally, MarginsAt: _margins, Measure: _measure}
+    own_answers: ClassVar = {TallyAt: _tally, MarginsAt: _margins, SmallestAt: _smallest, Measure: _measure}
 
 
 def even_bounds(n: int, row_bytes: float, block: int) -> Indices:

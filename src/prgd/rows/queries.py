@@ -118,7 +118,7 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
 
     def answer(self, rows: LeafRows, labels: Labels) -> tuple[Smallest, ...]:
         """Pick the answer from the margins of all rows."""
-        return self.pick(rows.ask(MarginsAt(self.w), labels), labels)
+        return self.pick(MarginsAt(self.w).answer(rows, labels), labels)
 
     def pick(self, margins: Array, labels: Labels) -> tuple[Smallest, ...]:
         """Pick the answer from the margins of all rows.
