@@ -184,8 +184,5 @@ def _end(
         passes=float(problem.passes - first_pass),
         state={f.name: getattr(state, f.name) for f in fields(state) if f.name != "at"},
         algorithm=repr(algorithm),
-        problem=repr(problem),
-        n=problem.n,
-        fit_intercept=problem.fit_intercept,
-        classes=problem.classes,
+        **problem.facts,
     )

@@ -262,7 +262,8 @@ def _to_arrays(result: Result) -> dict[str, Any]:
         "status": result.status.name,
         **{name: getattr(result, name) for name in _JSON_FIELDS},
         "columns": history.columns,
-        "state": {k: _to_text(v) for k, v in scalars.items()},
+        # Hexadecimal keeps every bit of a float, infinities included.
+        "state": {k: v if isinstance(v, int) else float(v).hex() for k, v in scalars.items()},
     }
     arrays: dict[str, Any] = {
         "meta": np.array(json.dumps(meta)),
@@ -294,7 +295,7 @@ def _from_arrays(arrays: dict[str, Any]) -> Result:
     rows: list[Any] = [tuple(row) for row in arrays["history"].tolist()]
     if tuple(meta["columns"]) == Record._fields:
         rows = [Record(int(row[0]), int(row[1]), *row[2:]) for row in rows]
-    state = {k: _from_text(v) for k, v in meta["state"].items()}
+    state = {k: v if isinstance(v, int) else float.fromhex(v) for k, v in meta["state"].items()}
     state |= {k.removeprefix("state_"): v for k, v in arrays.items() if k.startswith("state_")}
     gaps = arrays["recent_gaps"].tolist()
     return Result(
@@ -347,12 +348,3 @@ def _upgrade(meta: dict[str, Any], arrays: dict[str, Any]) -> None:
         "n": int(size) if size.isdigit() else 0,
         "fit_intercept": "fit_intercept=True" in meta["problem"],
     }
-
-
-def _to_text(value: Any) -> int | str:
-    # Hexadecimal keeps every bit of a float, infinities included.
-    return value if isinstance(value, int) else float(value).hex()
-
-
-def _from_text(value: int | str) -> int | float:
-    return value if isinstance(value, int) else float.fromhex(value)
