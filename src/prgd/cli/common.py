@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
@@ -80,14 +81,17 @@ Data = Annotated[
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
+# fields of the dataclasses whose options these panels show
+data_option, stop_option, output_option = (partial(options.option, panel=p) for p in (DATA, STOP, OUTPUT))
+
+
 @dataclass(frozen=True)
 class FileOptions:
     """Options of every command that reads a file."""
 
-    label: str | None = options.option(
+    label: str | None = data_option(
         None,
         "Label column of a CSV or Parquet file, by name or index.",
-        panel=DATA,
         metavar="COLUMN",
         shown_default="y, label, target or class",
     )
@@ -97,19 +101,14 @@ class FileOptions:
 class RowsOptions(FileOptions):
     """Options of every command that makes passes over the rows of DATA."""
 
-    out_of_core: bool = options.option(
-        False, "Read the file (.npy, LIBSVM or Parquet) in parts at every step.", panel=DATA
-    )
-    max_memory: str | None = options.option(
+    out_of_core: bool = data_option(False, "Read the file (.npy, LIBSVM or Parquet) in parts at every step.")
+    max_memory: str | None = data_option(
         None,
         "Memory of the parts that are held at a time, with --out-of-core.",
-        panel=DATA,
         metavar="SIZE",
         shown_default=f"{DEFAULT_MEMORY >> 20}M",
     )
-    threads: int | None = options.option(
-        None, "Number of threads.", panel=DATA, minimum=1, shown_default="all cores"
-    )
+    threads: int | None = data_option(None, "Number of threads.", minimum=1, shown_default="all cores")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import typer
 import prgd
 from prgd.certificate import Certificate
 from prgd.cli import common
-from prgd.cli.common import DATA, OUTPUT, STOP
+from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import open_cluster_data, open_data
 from prgd.maxmargin import Round
 from prgd.options import from_options, option, options_of
@@ -31,11 +31,10 @@ EXIT_CODES = {Status.CERTIFIED: 0, Status.NOT_SEPARABLE: 3, Status.INTERRUPTED: 
 class FitOptions(common.SeparatorOptions):
     """Options of ``prgd fit``."""
 
-    cluster: str | None = option(
+    cluster: str | None = data_option(
         None,
         "Spread the files of DATA, which may be a quoted pattern, over the Dask workers at this address "
         "(tcp://HOST:PORT), or over workers started on this machine (local).",
-        panel=DATA,
         metavar="ADDRESS",
         shown_default="no cluster",
     )
@@ -45,16 +44,15 @@ class FitOptions(common.SeparatorOptions):
         metavar="FILE",
         shown_default="a few passes",
     )
-    tol: float = option(1e-6, "Relative gap to certify.", panel=STOP, metavar="TOL")
-    max_passes: int = option(1000, "Limit on passes over the data.", panel=STOP, minimum=1)
-    out: Path | None = option(  # noqa: RUF009 - `option` returns a field
+    tol: float = stop_option(1e-6, "Relative gap to certify.", metavar="TOL")
+    max_passes: int = stop_option(1000, "Limit on passes over the data.", minimum=1)
+    out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
         None,
         "File for the model, an .npz that prgd predict and numpy.load read.",
-        panel=OUTPUT,
         metavar="FILE",
         shown_default="nothing is written",
     )
-    quiet: bool = option(False, "Print errors and warnings only.", panel=OUTPUT)
+    quiet: bool = output_option(False, "Print errors and warnings only.")
 
 
 @common.with_options(options_of(FitOptions))

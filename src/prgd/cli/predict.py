@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from prgd.cli import common
-from prgd.cli.common import OUTPUT, argument
+from prgd.cli.common import argument, output_option
 from prgd.cli.data import built_in, data_file, label_column
 from prgd.datasets.files import load_features
 from prgd.files import atomic_write
-from prgd.options import from_options, option, options_of
+from prgd.options import from_options, options_of
 
 
 @dataclass(frozen=True)
 class PredictOptions(common.FileOptions):
     """Options of ``prgd predict``."""
 
-    out: Path | None = option(  # noqa: RUF009 - `option` returns a field
-        None, "CSV file for the predictions.", panel=OUTPUT, metavar="FILE", shown_default="standard output"
+    out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
+        None, "CSV file for the predictions.", metavar="FILE", shown_default="standard output"
     )
-    scores: bool = option(False, "Add the score, positive for the second class.", panel=OUTPUT)
+    scores: bool = output_option(False, "Add the score, positive for the second class.")
 
 
 @common.with_options(options_of(PredictOptions))

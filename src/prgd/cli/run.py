@@ -15,7 +15,7 @@ import prgd
 from prgd.checks import check_writable
 from prgd.cli import common
 from prgd.cli.algorithm_options import Given, algorithm_options, build_algorithm, given_options
-from prgd.cli.common import DATA, OUTPUT, STOP
+from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import open_data
 from prgd.options import from_options, option, options_of
 from prgd.problem import Problem
@@ -27,16 +27,11 @@ from prgd.stopping import Stop, any_of
 class RunOptions(common.RowsOptions):
     """Options of ``prgd run`` beside those of the algorithms."""
 
-    loss: str = option("exponential", "exponential or logistic.", panel=DATA)
-    intercept: bool = option(
-        False,
-        "Fit an unpenalised intercept; the paper has none.",
-        panel=DATA,
-        flags=("--intercept/--no-intercept",),
+    loss: str = data_option("exponential", "exponential or logistic.")
+    intercept: bool = data_option(
+        False, "Fit an unpenalised intercept; the paper has none.", flags=("--intercept/--no-intercept",)
     )
-    scale: str = option(
-        "max", "max: step sizes suit rows of any norm; none: eta is taken literally.", panel=DATA
-    )
+    scale: str = data_option("max", "max: step sizes suit rows of any norm; none: eta is taken literally.")
     algorithm: str = option("prgd", f"{', '.join(prgd.algorithms.ALGORITHMS)}.")
     warmup: str | None = option(
         None,
@@ -45,31 +40,23 @@ class RunOptions(common.RowsOptions):
         shown_default="none",
     )
     every: int | None = option(None, "Steps of prgd from one rescaling to the next.", shown_default="5")
-    steps: int = option(
-        1000, "Step limit; a warm-up does not count, resumed parts do.", panel=STOP, minimum=0
+    steps: int = stop_option(1000, "Step limit; a warm-up does not count, resumed parts do.", minimum=0)
+    gap: float | None = stop_option(
+        None, "Stop when the certified relative gap is at most TOL.", metavar="TOL", shown_default="none"
     )
-    gap: float | None = option(
-        None,
-        "Stop when the certified relative gap is at most TOL.",
-        panel=STOP,
-        metavar="TOL",
-        shown_default="none",
-    )
-    resume: Path | None = option(  # noqa: RUF009 - `option` returns a field
+    resume: Path | None = stop_option(  # noqa: RUF009 - `option` returns a field
         None,
         "Go on from the result.npz of an earlier run (with --warmup: from its warmup-result.npz), "
         "bit for bit as if it had not stopped.",
-        panel=STOP,
         metavar="FILE",
     )
-    out: Path | None = option(  # noqa: RUF009 - `option` returns a field
+    out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
         None,
         "Folder for history.csv, warmup.csv, result.npz and gap.png.",
-        panel=OUTPUT,
         shown_default="nothing is written",
     )
-    record: int = option(1, "Keep every N-th step in the history.", panel=OUTPUT, minimum=1)
-    quiet: bool = option(False, "Print errors and warnings only.", panel=OUTPUT)
+    record: int = output_option(1, "Keep every N-th step in the history.", minimum=1)
+    quiet: bool = output_option(False, "Print errors and warnings only.")
 
 
 @common.with_options([*options_of(RunOptions), *algorithm_options()])

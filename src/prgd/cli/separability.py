@@ -12,7 +12,7 @@ import typer
 
 from prgd.cli import common
 from prgd.cli.data import open_data
-from prgd.options import from_options, option, options_of
+from prgd.options import from_options, options_of
 
 if TYPE_CHECKING:
     from prgd.separation import Separability
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class SeparabilityOptions(common.SeparatorOptions):
     """Options of ``prgd separability``."""
 
-    json: bool = option(False, "Print one JSON object instead of words.", panel=common.OUTPUT)
+    json: bool = common.output_option(False, "Print one JSON object instead of words.")
 
 
 @common.with_options(options_of(SeparabilityOptions))
