@@ -59,16 +59,14 @@ class NotSeparableWarning(UserWarning):
     def __init__(
         self,
         message: str,
-        classes: object = (),
-        weights: object = None,
-        upper_bound: object = None,
-        is_proven: object = None,
+        classes: Any = (),
+        weights: Any = None,
+        upper_bound: Any = None,
+        is_proven: Any = None,
     ) -> None:
         super().__init__(message)
-        self.classes = classes
-        self.weights = weights
-        self.upper_bound = upper_bound
-        self.is_proven = is_proven
+        self.classes, self.weights = classes, weights
+        self.upper_bound, self.is_proven = upper_bound, is_proven
 
 
 class NotFiniteError(ValueError):

@@ -79,6 +79,7 @@ def run(
     first_pass = problem.passes - (int(resume.passes) if resume and math.isfinite(resume.passes) else 0)
     state, certificate, history = _begin(problem, algorithm, w0, resume, is_due, rule)
     seen: State | None = None
+    error: BaseException | None = None
     with progress_line(progress) as show:
         try:
             while True:
@@ -100,13 +101,26 @@ def run(
         except (KeyboardInterrupt, RowsLostError) as stopped:
             if seen is None:
                 raise
-            status = Status.INTERRUPTED
-            if isinstance(stopped, RowsLostError):
-                stopped.result = _end(problem, algorithm, seen, status, certificate, history, first_pass)
-                raise
+            status, error = Status.INTERRUPTED, stopped
     if seen is None:
         raise ValueError("w0 must be finite and its margins must not overflow.")
-    return _end(problem, algorithm, seen, status, certificate, history, first_pass)
+    if not history.rows or history.rows[-1].t < seen.t:
+        history.rows.append(_record(seen, certificate))
+    result = Result(
+        w=seen.w,
+        status=Status.NOT_SEPARABLE if certificate.upper <= ZERO_BOUND * problem.max_norm else status,
+        t=seen.t,
+        certificate=certificate,
+        history=history,
+        passes=float(problem.passes - first_pass),
+        state={f.name: getattr(seen, f.name) for f in fields(seen) if f.name != "at"},
+        algorithm=repr(algorithm),
+        **problem.facts,
+    )
+    if isinstance(error, RowsLostError):
+        error.result = result
+        raise error
+    return result
 
 
 def _recording(record: int | Collection[int] | None) -> Callable[[int], bool]:
@@ -160,32 +174,3 @@ def _record(state: State, certificate: Certificate) -> Record:
     at, phase = state.at, max(state.phase - 1, 0)
     margin = at.gamma if at.length > 0.0 else math.nan
     return Record(state.t, phase, state.R_k, at.log_loss, margin, at.upper, certificate.gap)
-
-
-def _end(
-    problem: Problem,
-    algorithm: Algorithm[Any],
-    state: State,
-    status: Status,
-    certificate: Certificate,
-    history: History,
-    first_pass: int,
-) -> Result:
-    if not history.rows or history.rows[-1].t < state.t:
-        history.rows.append(_record(state, certificate))
-    if certificate.upper <= ZERO_BOUND * problem.max_norm:
-        status = Status.NOT_SEPARABLE
-    return Result(
-        w=state.w,
-        status=status,
-        t=state.t,
-        certificate=certificate,
-        history=history,
-        passes=float(problem.passes - first_pass),
-        state={f.name: getattr(state, f.name) for f in fields(state) if f.name != "at"},
-        algorithm=repr(algorithm),
-        problem=repr(problem),
-        n=problem.n,
-        fit_intercept=problem.fit_intercept,
-        classes=problem.classes,
-    )

@@ -56,23 +56,18 @@ class Norm(Protocol):
 
     def __call__(self, w: Array) -> float:
         """Return ``||w||``."""
-        ...
 
     def dual(self, u: Array) -> float:
         """Return the dual norm, the largest ``<u, w>`` over ``||w|| <= 1``."""
-        ...
 
     def steepest(self, u: Array) -> Array:
         """Return a w of norm 1 with ``<u, w> = dual(u)``: the direction of steepest ascent."""
-        ...
 
     def rescale(self, w: Array, R: float) -> Array:
         """Return the multiple of w whose norm is R."""
-        ...
 
     def project(self, w: Array, R: float) -> Array:
         """Return a point of the ball of radius R near w, and w itself if it lies inside."""
-        ...
 
 
 @dataclass(frozen=True)

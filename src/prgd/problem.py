@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices, Signs
+from prgd._types import Array, Indices
 from prgd.errors import ZeroRowWarning
 from prgd.lazy import lazy
 from prgd.losses import EXPONENTIAL, Loss, as_loss
@@ -20,6 +21,14 @@ from prgd.rows.queries import Smallest
 from prgd.tally import Tally
 
 NO_ROWS: Indices = np.empty(0, np.int64)
+
+
+def balanced_intercept(smallest: Sequence[float]) -> float:
+    """Return the intercept that gives both classes the same smallest margin; 0 for one group of rows."""
+    if len(smallest) == 1:
+        return 0.0
+    plus, minus = smallest
+    return 0.5 * (minus - plus)
 
 
 class Evaluation:
@@ -110,10 +119,7 @@ class Evaluation:
     @property
     def intercept(self) -> float:
         """The intercept that gives both classes the same smallest margin; 0 without an intercept."""
-        if not self._problem.fit_intercept:
-            return 0.0
-        plus, minus = self.tally.margins
-        return 0.5 * (minus - plus)
+        return balanced_intercept(self.tally.margins)
 
 
 class Problem:
@@ -209,6 +215,12 @@ class Problem:
         options = f"loss={str(self.loss)!r}, fit_intercept={self.fit_intercept}, scale={self.scale!r}"
         return f"Problem({self.n} x {self.d} {type(self.rows).__name__}, {options})"
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a `Result` says of its problem, by the names of the fields of the Result."""
+        size_and_labels = {"n": self.n, "fit_intercept": self.fit_intercept, "classes": self.classes}
+        return {"problem": repr(self), **size_and_labels}
+
     def ask(self, query: Query[M]) -> M:
         """Answer a query by one pass over the rows, with the labels of this problem."""
         self.passes += 1
@@ -233,8 +245,8 @@ class Problem:
             return margins
         if intercept is None:
             counted = self._counted(margins)
-            plus, minus = (float(counted[group].min()) for group in self.labels.groups(by_class=True))
-            intercept = 0.5 * (minus - plus)
+            groups = self.labels.groups(by_class=True)
+            intercept = balanced_intercept([float(counted[group].min()) for group in groups])
         return margins + intercept * self.labels.signs
 
     def _counted(self, margins: Array) -> Array:
@@ -277,10 +289,6 @@ class Problem:
         """Return ``Z^T p``; only rows that carry weight are read."""
         return self.rows.ask(Combine.of(p), self.labels)
 
-    def signs(self, indices: Indices) -> Signs:
-        """Return the labels of these ascending indices as +1 or -1."""
-        return self.labels.at(indices)
-
     def take(self, indices: Indices) -> Block:
         """Return the rows z_i of these ascending indices, as a float64 array or CSR array."""
-        return times_signs(self.rows.take(indices), self.signs(indices))
+        return times_signs(self.rows.take(indices), self.labels.at(indices))

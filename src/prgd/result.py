@@ -23,13 +23,7 @@ from prgd.norms import norm
 from prgd.problem import Problem
 
 FORMAT = "prgd-result-2"
-_JSON_FIELDS = (
-    "t",
-    "n",
-    "fit_intercept",
-    "algorithm",
-    "problem",
-)  # fields that are saved as text
+_JSON_FIELDS = ("t", "n", "fit_intercept", "algorithm", "problem")  # fields that are saved as text
 
 
 class Status(Enum):
@@ -268,7 +262,8 @@ def _to_arrays(result: Result) -> dict[str, Any]:
         "status": result.status.name,
         **{name: getattr(result, name) for name in _JSON_FIELDS},
         "columns": history.columns,
-        "state": {k: _to_text(v) for k, v in scalars.items()},
+        # Hexadecimal keeps every bit of a float, infinities included.
+        "state": {k: v if isinstance(v, int) else float(v).hex() for k, v in scalars.items()},
     }
     arrays: dict[str, Any] = {
         "meta": np.array(json.dumps(meta)),
@@ -300,7 +295,7 @@ def _from_arrays(arrays: dict[str, Any]) -> Result:
     rows: list[Any] = [tuple(row) for row in arrays["history"].tolist()]
     if tuple(meta["columns"]) == Record._fields:
         rows = [Record(int(row[0]), int(row[1]), *row[2:]) for row in rows]
-    state = {k: _from_text(v) for k, v in meta["state"].items()}
+    state = {k: v if isinstance(v, int) else float.fromhex(v) for k, v in meta["state"].items()}
     state |= {k.removeprefix("state_"): v for k, v in arrays.items() if k.startswith("state_")}
     gaps = arrays["recent_gaps"].tolist()
     return Result(
@@ -343,24 +338,13 @@ def _upgrade(meta: dict[str, Any], arrays: dict[str, Any]) -> None:
         arrays["bounds"][0] = -math.inf
     renamed = {"k": "phase", "dual": "dual_vector", "dual_last": "dual_vector_last", "settled": "is_done"}
     meta["state"] = {renamed.get(k, k): v for k, v in meta["state"].items()}
-    for name in [name for name in arrays if name.startswith("state_")]:
-        old = name.removeprefix("state_")
-        if old == "w":
-            arrays.pop(name)
-        elif old in renamed:
-            arrays[f"state_{renamed[old]}"] = arrays.pop(name)
+    arrays.pop("state_w", None)
+    for old, new in renamed.items():
+        if f"state_{old}" in arrays:
+            arrays[f"state_{new}"] = arrays.pop(f"state_{old}")
     size = meta["problem"].removeprefix("Problem(").partition(" ")[0]
     meta |= {
         "columns": list(Record._fields),
         "n": int(size) if size.isdigit() else 0,
         "fit_intercept": "fit_intercept=True" in meta["problem"],
     }
-
-
-def _to_text(value: Any) -> int | str:
-    # Hexadecimal keeps every bit of a float, infinities included.
-    return value if isinstance(value, int) else float(value).hex()
-
-
-def _from_text(value: int | str) -> int | float:
-    return value if isinstance(value, int) else float.fromhex(value)

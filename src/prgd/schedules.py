@@ -53,7 +53,6 @@ class Times(Protocol):
 
     def __call__(self, k: int) -> int:
         """Return the absolute step at which phase k begins."""
-        ...
 
 
 def _at_most(R_k: Any, cap: float) -> Any:

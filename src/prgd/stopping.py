@@ -19,7 +19,6 @@ class Stop(Protocol):
 
     def __call__(self, now: Record, certificate: Certificate, history: History) -> Status | None:
         """Return why to stop, or None."""
-        ...
 
 
 @dataclass(frozen=True)

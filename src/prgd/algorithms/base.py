@@ -60,11 +60,9 @@ class Algorithm(Protocol[S]):
 
     def init(self, problem: Problem, w0: Array) -> S:
         """Return the state at t = 0."""
-        ...
 
     def step(self, problem: Problem, s: S) -> S:
         """Return the state one step later; ``problem.at(w)`` is its one pass."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,8 @@ def algorithm_options() -> list[Option]:
 
 def given_options(settings: Mapping[str, Any], every: int | None) -> dict[str, Given]:
     """Return the fields that the user set, each with its option and value; ``--every`` sets T."""
-    given = {name: (_flags(name)[0], value) for name, value in settings.items() if value is not None}
+    flags = {o.name: o.flags[0] for o in algorithm_options()}
+    given = {name: (flags[name], value) for name, value in settings.items() if value is not None}
     if every is not None:
         if "T" in given:
             raise ValueError("--every and --phases both say when to rescale: give one of them.")
@@ -60,10 +61,6 @@ def build_algorithm(name: str, given: Mapping[str, Given]) -> Any:
         if field not in given and o.default is MISSING:
             raise ValueError(f"{name} has no default for {o.flags[0]}: give it.")
     return algorithm(**{field: _read(known[field].kind, *option) for field, option in given.items()})
-
-
-def _flags(name: str) -> tuple[str, ...]:
-    return FLAGS.get(name, (f"--{name.replace('_', '-')}",))
 
 
 def _options(algorithm: Any) -> dict[str, Option]:

@@ -13,7 +13,7 @@ from typing import Annotated, TextIO
 import typer
 
 from prgd.claims import Claim, Finding, Verdict, choose, discover, registered, summary
-from prgd.cli.common import Debug, one_line_errors
+from prgd.cli.common import Debug, one_line_errors, option
 
 
 def claims_command(
@@ -23,15 +23,11 @@ def claims_command(
             metavar="[NAME]...", help="Claims by name or by its beginning, e.g. lemma-c; default all."
         ),
     ] = None,
-    list_only: Annotated[
-        bool, typer.Option("--list", help="Name the claims without measuring them.")
-    ] = False,
+    list_only: Annotated[bool, option(None, "Name the claims without measuring them.", "--list")] = False,
     report: Annotated[
-        Path, typer.Option(metavar="DIR", help="The report whose rows decide the claims of experiments.")
+        Path, option(None, "The report whose rows decide the claims of experiments.", metavar="DIR")
     ] = Path("report"),
-    json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the verdicts as JSON.")
-    ] = None,
+    json: Annotated[Path | None, option(None, "Also write the verdicts as JSON.", metavar="FILE")] = None,
     debug: Debug = False,
 ) -> None:
     """Measure what the paper states, and print a verdict and a figure for each statement.

@@ -6,8 +6,11 @@ import inspect
 import sys
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
@@ -48,10 +51,10 @@ def with_options(added: Sequence[options.Option]) -> Callable[[Command], Command
     def decorate(command: Command) -> Command:
         signature = inspect.signature(command, eval_str=True)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        if taken := {o.name for o in added} & {p.name for p in own}:
+        parameters = [*own, *map(_parameter, added)]
+        if taken := [name for name, count in Counter(p.name for p in parameters).items() if count > 1]:
             raise TypeError(f"The command itself has the options {', '.join(taken)}: rename these fields.")
         # Typer reads the options from the signature.
-        parameters = [*own, *map(_parameter, added)]
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return command
 
@@ -75,44 +78,44 @@ Data = Annotated[
         "synthetic-one:SEED, synthetic-two:SEED, digits:A,B, digits:A,B,ROWS or cancer.",
     ),
 ]
-Label = Annotated[
-    str | None,
-    option(
-        DATA,
-        "Label column of a CSV or Parquet file, by name or index.",
-        default="y, label, target or class",
-        metavar="COLUMN",
-    ),
-]
-OutOfCore = Annotated[
-    bool, option(DATA, "Read the file (.npy, LIBSVM or Parquet) in parts at every step.", "--out-of-core")
-]
-MaxMemory = Annotated[
-    str | None,
-    option(
-        DATA,
-        "Memory of the parts that are held at a time, with --out-of-core.",
-        default=f"{DEFAULT_MEMORY >> 20}M",
-        metavar="SIZE",
-    ),
-]
-Cluster = Annotated[
-    str | None,
-    option(
-        DATA,
-        "Spread the files of DATA, which may be a quoted pattern, over the Dask workers at this address "
-        "(tcp://HOST:PORT), or over workers started on this machine (local).",
-        default="no cluster",
-        metavar="ADDRESS",
-    ),
-]
-Threads = Annotated[int | None, option(DATA, "Number of threads.", default="all cores", min=1, metavar="N")]
-Intercept = Annotated[
-    bool,
-    option(METHOD, "Fit an unpenalised intercept, or pass through the origin.", "--intercept/--no-intercept"),
-]
-Quiet = Annotated[bool, option(OUTPUT, "Print errors and warnings only.", "--quiet")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+# fields of the dataclasses whose options these panels show
+data_option, stop_option, output_option = (partial(options.option, panel=p) for p in (DATA, STOP, OUTPUT))
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Options of every command that reads a file."""
+
+    label: str | None = data_option(
+        None,
+        "Label column of a CSV or Parquet file, by name or index.",
+        metavar="COLUMN",
+        shown_default="y, label, target or class",
+    )
+
+
+@dataclass(frozen=True)
+class RowsOptions(FileOptions):
+    """Options of every command that makes passes over the rows of DATA."""
+
+    out_of_core: bool = data_option(False, "Read the file (.npy, LIBSVM or Parquet) in parts at every step.")
+    max_memory: str | None = data_option(
+        None,
+        "Memory of the parts that are held at a time, with --out-of-core.",
+        metavar="SIZE",
+        shown_default=f"{DEFAULT_MEMORY >> 20}M",
+    )
+    threads: int | None = data_option(None, "Number of threads.", minimum=1, shown_default="all cores")
+
+
+@dataclass(frozen=True)
+class SeparatorOptions(RowsOptions):
+    """Options of every command that asks for a hyperplane between the classes."""
+
+    intercept: bool = options.option(True, "Fit an unpenalised intercept, or pass through the origin.")
 
 
 def say(line: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import prgd
 from prgd import datasets
 from prgd.checks import unknown
-from prgd.cli.common import say
+from prgd.cli.common import RowsOptions, say
 from prgd.rows import Rows, as_rows
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 
@@ -64,15 +64,13 @@ def label_column(label: str | None) -> str | int | None:
     return int(label) if label is not None and re.fullmatch(r"-?\d+", label) else label
 
 
-def open_data(
-    data: str, label: str | None, out_of_core: bool, max_memory: str | None, threads: int | None
-) -> tuple[str, Rows]:
+def open_data(data: str, options: RowsOptions) -> tuple[str, Rows]:
     """Return the name and the rows of the data set that DATA names."""
-    memory = _memory(out_of_core, max_memory)
-    dataset = built_in(data, label=label, out_of_core=out_of_core)
+    memory, label, threads = _memory(options), options.label, options.threads
+    dataset = built_in(data, label=label, out_of_core=options.out_of_core)
     if dataset is None:
         file = data_file(data)
-        if out_of_core:
+        if options.out_of_core:
             if label is not None and file.suffix.lower() != ".parquet":
                 raise ValueError(
                     f"With --out-of-core, --label is for Parquet files only; got {file}. Leave --label out."
@@ -87,17 +85,11 @@ def open_data(
 
 @contextmanager
 def open_cluster_data(
-    cluster: str,
-    data: str,
-    label: str | None,
-    out_of_core: bool,
-    max_memory: str | None,
-    threads: int | None,
-    quiet: bool,
+    cluster: str, data: str, options: RowsOptions, quiet: bool
 ) -> Iterator[tuple[str, Rows]]:
     """Yield the name and the rows of files on a cluster; the address of its dashboard is printed."""
     built_in(data, cluster=cluster)
-    memory = _memory(out_of_core, max_memory)
+    memory = _memory(options)
 
     def show(loaded: int, total: int) -> None:
         if not quiet and sys.stderr.isatty():
@@ -107,9 +99,9 @@ def open_cluster_data(
     with prgd.open_cluster(
         data,
         client=None if cluster == "local" else cluster,
-        label="y" if label is None else label,
-        n_threads=threads or 1,
-        max_memory=memory if out_of_core else None,
+        label="y" if options.label is None else options.label,
+        n_threads=options.threads or 1,
+        max_memory=memory if options.out_of_core else None,
         progress=show,
     ) as rows:
         if not quiet:
@@ -117,13 +109,13 @@ def open_cluster_data(
         yield Path(data).name, rows
 
 
-def _memory(out_of_core: bool, max_memory: str | None) -> int:
+def _memory(options: RowsOptions) -> int:
     """Return the bound on memory in bytes, of ``--max-memory`` if it was given."""
-    if max_memory is None:
+    if options.max_memory is None:
         return DEFAULT_MEMORY
-    if not out_of_core:
+    if not options.out_of_core:
         raise ValueError("--max-memory is for --out-of-core: add --out-of-core, or leave --max-memory out.")
-    return parse_size(max_memory)
+    return parse_size(options.max_memory)
 
 
 def parse_size(text: str) -> int:

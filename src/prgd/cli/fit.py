@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -14,51 +15,48 @@ import typer
 import prgd
 from prgd.certificate import Certificate
 from prgd.cli import common
-from prgd.cli.common import METHOD, OUTPUT, STOP, option
+from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import open_cluster_data, open_data
 from prgd.maxmargin import Round
+from prgd.options import from_options, option, options_of
 from prgd.progress import progress_line
 from prgd.result import Result, Status
 from prgd.rows import Rows
 from prgd.rows.readers.file_kinds import load_npy
 
-Start = Annotated[
-    Path | None,
-    option(
-        METHOD,
-        "Start from this w: a .npy file, or the model of an earlier fit.",
-        default="a few passes",
-        metavar="FILE",
-    ),
-]
-Out = Annotated[
-    Path | None,
-    option(
-        OUTPUT,
-        "File for the model, an .npz that prgd predict and numpy.load read.",
-        default="nothing is written",
-        metavar="FILE",
-    ),
-]
-MaxPasses = Annotated[int, option(STOP, "Limit on passes over the data.", "--max-passes", min=1, metavar="N")]
 EXIT_CODES = {Status.CERTIFIED: 0, Status.NOT_SEPARABLE: 3, Status.INTERRUPTED: common.INTERRUPTED}
 
 
-def fit_command(
-    data: common.Data,
-    label: common.Label = None,
-    out_of_core: common.OutOfCore = False,
-    max_memory: common.MaxMemory = None,
-    cluster: common.Cluster = None,
-    threads: common.Threads = None,
-    intercept: common.Intercept = True,
-    start: Start = None,
-    tol: Annotated[float, option(STOP, "Relative gap to certify.", metavar="TOL")] = 1e-6,
-    max_passes: MaxPasses = 1000,
-    out: Out = None,
-    quiet: common.Quiet = False,
-    debug: common.Debug = False,
-) -> None:
+@dataclass(frozen=True)
+class FitOptions(common.SeparatorOptions):
+    """Options of ``prgd fit``."""
+
+    cluster: str | None = data_option(
+        None,
+        "Spread the files of DATA, which may be a quoted pattern, over the Dask workers at this address "
+        "(tcp://HOST:PORT), or over workers started on this machine (local).",
+        metavar="ADDRESS",
+        shown_default="no cluster",
+    )
+    start: Path | None = option(  # noqa: RUF009 - `option` returns a field
+        None,
+        "Start from this w: a .npy file, or the model of an earlier fit.",
+        metavar="FILE",
+        shown_default="a few passes",
+    )
+    tol: float = stop_option(1e-6, "Relative gap to certify.", metavar="TOL")
+    max_passes: int = stop_option(1000, "Limit on passes over the data.", minimum=1)
+    out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
+        None,
+        "File for the model, an .npz that prgd predict and numpy.load read.",
+        metavar="FILE",
+        shown_default="nothing is written",
+    )
+    quiet: bool = output_option(False, "Print errors and warnings only.")
+
+
+@common.with_options(options_of(FitOptions))
+def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) -> None:
     """Find the hyperplane of largest margin on DATA, and prove it.
 
     Exit code 0: the gap is certified. 1: not within --max-passes. 3: the data are not separable.
@@ -67,19 +65,20 @@ def fit_command(
     Example: prgd fit digits:0,1 --tol 1e-8 --out model.npz
     """
     with common.one_line_errors(debug), ExitStack() as stack:
+        options = from_options(FitOptions, given)
+        out = options.out
         common.check_file(out)
-        w0 = None if start is None else _load_start(start)
-        opening = data, label, out_of_core, max_memory, threads
-        if cluster is not None:
-            name, rows = stack.enter_context(open_cluster_data(cluster, *opening, quiet))
+        w0 = None if options.start is None else _load_start(options.start)
+        if options.cluster is not None:
+            name, rows = stack.enter_context(open_cluster_data(options.cluster, data, options, options.quiet))
         else:
-            name, rows = open_data(*opening)
+            name, rows = open_data(data, options)
         started = time.perf_counter()
-        result = _fit(rows, intercept, tol, max_passes, w0, out, quiet)
+        result = _fit(rows, w0, options)
         seconds = time.perf_counter() - started
         if out is not None:
             result.save(out)
-        if not quiet:
+        if not options.quiet:
             common.print_table(_summary(name, data, rows, result, seconds, out))
         if result.status is Status.INTERRUPTED:
             kept = "nothing was saved; give --out FILE" if out is None else f"{out} holds the best interval"
@@ -87,12 +86,10 @@ def fit_command(
     raise typer.Exit(EXIT_CODES.get(result.status, common.UNDECIDED))
 
 
-def _fit(
-    rows: Rows, intercept: bool, tol: float, max_passes: int, w0: Any, out: Path | None, quiet: bool
-) -> Result:
-    """Fit with a progress line; if rows are lost on the way, keep the last w beside ``out``."""
+def _fit(rows: Rows, w0: Any, o: FitOptions) -> Result:
+    """Fit with a progress line; if rows are lost on the way, keep the last w beside the file of ``--out``."""
     best = Certificate()
-    with progress_line(not quiet and sys.stdout.isatty() and "fit") as show:
+    with progress_line(not o.quiet and sys.stdout.isatty() and "fit") as show:
 
         def callback(entry: Round) -> None:
             nonlocal best
@@ -101,12 +98,12 @@ def _fit(
 
         try:
             return prgd.max_margin(
-                rows, fit_intercept=intercept, tol=tol, max_passes=max_passes, callback=callback, w0=w0
+                rows, fit_intercept=o.intercept, tol=o.tol, max_passes=o.max_passes, callback=callback, w0=w0
             )
         except prgd.RowsLostError as error:
-            if error.w is None or out is None:
+            if error.w is None or o.out is None:
                 raise
-            kept = out.with_suffix(".start.npy")
+            kept = o.out.with_suffix(".start.npy")
             np.save(kept, error.w)
             raise prgd.RowsLostError(f"{error} So far {best}; go on with --start {kept}.") from error
 

@@ -5,31 +5,37 @@ from __future__ import annotations
 import csv
 import sys
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from prgd.cli import common
-from prgd.cli.common import OUTPUT, argument, option
+from prgd.cli.common import argument, output_option
 from prgd.cli.data import built_in, data_file, label_column
 from prgd.datasets.files import load_features
 from prgd.files import atomic_write
+from prgd.options import from_options, options_of
 
 
+@dataclass(frozen=True)
+class PredictOptions(common.FileOptions):
+    """Options of ``prgd predict``."""
+
+    out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
+        None, "CSV file for the predictions.", metavar="FILE", shown_default="standard output"
+    )
+    scores: bool = output_option(False, "Add the score, positive for the second class.")
+
+
+@common.with_options(options_of(PredictOptions))
 def predict_command(
     model: Annotated[Path, argument("MODEL", "A file that prgd fit --out wrote.")],
     data: Annotated[
         str,
         argument("DATA", "A file (LIBSVM, CSV, NPZ or Parquet; with or without labels) or a built-in set."),
     ],
-    label: common.Label = None,
-    out: Annotated[
-        Path | None,
-        option(OUTPUT, "CSV file for the predictions.", default="standard output", metavar="FILE"),
-    ] = None,
-    scores: Annotated[
-        bool, option(OUTPUT, "Add the score, positive for the second class.", "--scores")
-    ] = False,
     debug: common.Debug = False,
+    **given: Any,
 ) -> None:
     """Predict the class of each row of DATA.
 
@@ -39,9 +45,11 @@ def predict_command(
     Example: prgd predict model.npz digits:0,1 --scores --out predictions.csv
     """
     with common.one_line_errors(debug):
+        options = from_options(PredictOptions, given)
+        out, scores = options.out, options.scores
         common.check_file(out)
         fitted = common.load_model(model, "MODEL")
-        X, y = _load(data, label, fitted.coef.size)
+        X, y = _load(data, options.label, fitted.coef.size)
         found = (X @ fitted.coef + fitted.intercept).tolist()
         classes = common.class_names(fitted)
         predictions = [classes[score > 0.0] for score in found]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -14,100 +15,73 @@ import prgd
 from prgd.checks import check_writable
 from prgd.cli import common
 from prgd.cli.algorithm_options import Given, algorithm_options, build_algorithm, given_options
-from prgd.cli.common import DATA, METHOD, OUTPUT, STOP, option
+from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import open_data
+from prgd.options import from_options, option, options_of
 from prgd.problem import Problem
 from prgd.result import Result, Status
 from prgd.stopping import Stop, any_of
 
-Loss = Annotated[str, option(DATA, "exponential or logistic.", metavar="NAME")]
-Intercept = Annotated[bool, option(DATA, "Fit an unpenalised intercept; the paper has none.")]
-Scale = Annotated[
-    str, option(DATA, "max: step sizes suit rows of any norm; none: eta is taken literally.", metavar="NAME")
-]
-Algorithm = Annotated[str, option(METHOD, f"{', '.join(prgd.algorithms.ALGORITHMS)}.", metavar="NAME")]
-Every = Annotated[
-    int | None, option(METHOD, "Steps of prgd from one rescaling to the next.", default="5", metavar="N")
-]
-Warmup = Annotated[
-    str | None,
-    option(
-        METHOD,
+
+@dataclass(frozen=True)
+class RunOptions(common.RowsOptions):
+    """Options of ``prgd run`` beside those of the algorithms."""
+
+    loss: str = data_option("exponential", "exponential or logistic.")
+    intercept: bool = data_option(
+        False, "Fit an unpenalised intercept; the paper has none.", flags=("--intercept/--no-intercept",)
+    )
+    scale: str = data_option("max", "max: step sizes suit rows of any norm; none: eta is taken literally.")
+    algorithm: str = option("prgd", f"{', '.join(prgd.algorithms.ALGORITHMS)}.")
+    warmup: str | None = option(
+        None,
         "Start where another algorithm ends, e.g. gd:1000; prgd needs one.",
-        default="none",
         metavar="NAME:STEPS",
-    ),
-]
-Steps = Annotated[
-    int, option(STOP, "Step limit; a warm-up does not count, resumed parts do.", min=0, metavar="N")
-]
-Gap = Annotated[
-    float | None,
-    option(STOP, "Stop when the certified relative gap is at most TOL.", default="none", metavar="TOL"),
-]
-Resume = Annotated[
-    Path | None,
-    option(
-        STOP,
+        shown_default="none",
+    )
+    every: int | None = option(None, "Steps of prgd from one rescaling to the next.", shown_default="5")
+    steps: int = stop_option(1000, "Step limit; a warm-up does not count, resumed parts do.", minimum=0)
+    gap: float | None = stop_option(
+        None, "Stop when the certified relative gap is at most TOL.", metavar="TOL", shown_default="none"
+    )
+    resume: Path | None = stop_option(  # noqa: RUF009 - `option` returns a field
+        None,
         "Go on from the result.npz of an earlier run (with --warmup: from its warmup-result.npz), "
         "bit for bit as if it had not stopped.",
         metavar="FILE",
-        show_default=False,
-    ),
-]
-Out = Annotated[
-    Path | None,
-    option(
-        OUTPUT,
+    )
+    out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
+        None,
         "Folder for history.csv, warmup.csv, result.npz and gap.png.",
-        default="nothing is written",
-        metavar="DIR",
-    ),
-]
-Record = Annotated[int, option(OUTPUT, "Keep every N-th step in the history.", min=1, metavar="N")]
+        shown_default="nothing is written",
+    )
+    record: int = output_option(1, "Keep every N-th step in the history.", minimum=1)
+    quiet: bool = output_option(False, "Print errors and warnings only.")
 
 
-@common.with_options(algorithm_options())
-def run_command(
-    data: common.Data,
-    label: common.Label = None,
-    out_of_core: common.OutOfCore = False,
-    max_memory: common.MaxMemory = None,
-    loss: Loss = "exponential",
-    intercept: Intercept = False,
-    scale: Scale = "max",
-    threads: common.Threads = None,
-    algorithm: Algorithm = "prgd",
-    warmup: Warmup = None,
-    every: Every = None,
-    steps: Steps = 1000,
-    gap: Gap = None,
-    resume: Resume = None,
-    out: Out = None,
-    record: Record = 1,
-    quiet: common.Quiet = False,
-    debug: common.Debug = False,
-    **settings: Any,
-) -> None:
+@common.with_options([*options_of(RunOptions), *algorithm_options()])
+def run_command(data: common.Data, debug: common.Debug = False, **given: Any) -> None:
     """Maximise the margin on DATA, and certify how close to the maximum it is.
 
     Example: prgd run digits:0,1 --warmup gd:1000 --steps 500 --out results
     """
     with common.one_line_errors(debug):
-        given = given_options(settings, every)
-        method = build_algorithm(algorithm, given)
-        first, first_steps = (None, 0) if warmup is None else _parse_warmup(warmup, given)
-        stop = any_of(steps) if gap is None else any_of(prgd.Gap(gap), steps)
+        o = from_options(RunOptions, given)
+        out, algorithm = o.out, o.algorithm
+        settings = given_options({k: v for k, v in given.items() if not hasattr(o, k)}, o.every)
+        method = build_algorithm(algorithm, settings)
+        first, first_steps = (None, 0) if o.warmup is None else _parse_warmup(o.warmup, settings)
+        stop = any_of(o.steps) if o.gap is None else any_of(prgd.Gap(o.gap), o.steps)
         if out is not None:
             check_writable(out)
-        earlier = None if resume is None else _load_result(resume, first, steps)
-        name, rows = open_data(data, label, out_of_core, max_memory, threads)
-        problem = Problem(rows, loss=loss, fit_intercept=intercept, scale=scale)
-        is_shown = not quiet and sys.stdout.isatty()
+        earlier = None if o.resume is None else _load_result(o.resume, first, o.steps)
+        name, rows = open_data(data, o)
+        problem = Problem(rows, loss=o.loss, fit_intercept=o.intercept, scale=o.scale)
+        is_shown = not o.quiet and sys.stdout.isatty()
 
         def go(name: str, method: Any, stop: Stop, **start: Any) -> Result:
             """Run one algorithm; ``start`` has ``w0`` or ``resume``."""
-            return prgd.run(problem, method, stop=stop, record=record, progress=is_shown and name, **start)
+            return prgd.run(problem, method, stop=stop, record=o.record, progress=is_shown and name, **start)
 
         started = time.perf_counter()
         if first is None:
@@ -124,7 +98,7 @@ def run_command(
         seconds = time.perf_counter() - started
         title = f"{name}, {problem.n:,} x {problem.d:,}"
         written = [] if out is None else _write(out, warm, result, title)
-        if not quiet:
+        if not o.quiet:
             lines = [("data", f"{title}, {type(problem.rows).__name__}"), ("algorithm", repr(method))]
             lines += _outcome(warm, result)
             lines += [("passes over the data", f"{problem.passes:,}"), ("time", f"{seconds:.2f} s")]

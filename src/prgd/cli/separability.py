@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 
 from prgd.cli import common
 from prgd.cli.data import open_data
+from prgd.options import from_options, options_of
 
 if TYPE_CHECKING:
     from prgd.separation import Separability
 
 
-def separability_command(
-    data: common.Data,
-    label: common.Label = None,
-    out_of_core: common.OutOfCore = False,
-    max_memory: common.MaxMemory = None,
-    threads: common.Threads = None,
-    intercept: common.Intercept = True,
-    as_json: Annotated[
-        bool, common.option(common.OUTPUT, "Print one JSON object instead of words.", "--json")
-    ] = False,
-    debug: common.Debug = False,
-) -> None:
+@dataclass(frozen=True)
+class SeparabilityOptions(common.SeparatorOptions):
+    """Options of ``prgd separability``."""
+
+    json: bool = common.output_option(False, "Print one JSON object instead of words.")
+
+
+@common.with_options(options_of(SeparabilityOptions))
+def separability_command(data: common.Data, debug: common.Debug = False, **given: Any) -> None:
     """Say whether a hyperplane separates the classes of DATA, and prove it.
 
     Exit code 0: decided, whatever the answer. 1: undecided. 2: an error.
@@ -35,11 +34,12 @@ def separability_command(
     Example: prgd separability cancer --no-intercept
     """
     with common.one_line_errors(debug):
-        _, rows = open_data(data, label, out_of_core, max_memory, threads)
+        options = from_options(SeparabilityOptions, given)
+        _, rows = open_data(data, options)
         from prgd.separation import Verdict, separability
 
-        found = separability(rows, fit_intercept=intercept)
-        print(json.dumps(_facts(found), indent=1) if as_json else found)
+        found = separability(rows, fit_intercept=options.intercept)
+        print(json.dumps(_facts(found), indent=1) if options.json else found)
         if found.verdict is Verdict.UNDECIDED:
             raise typer.Exit(common.UNDECIDED)
 

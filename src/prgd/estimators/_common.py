@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +28,21 @@ Fit = tuple[Result, Array, float]
 _FLOATS = (np.float64, np.float32)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """One hyperplane for two classes, one for each class against the rest for more.
 
     Subclasses are dataclasses, since the ``__init__`` of a scikit-learn estimator stores its parameters as
-    they are and does nothing else.
+    they are and does nothing else. The fields here are parameters of both.
     """
+
+    _fallback: ClassVar[str]  # the sentence on what classifies if no hyperplane separates
+
+    fit_intercept: bool = True
+    class_weight: Any = None
+    warm_start: bool = False
+    n_threads: int | None = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearClassifier:
         """Fit the classifier.

@@ -97,14 +97,9 @@ class MaxMarginClassifier(LinearClassifier):
 
     _fallback = "A logistic regression is the classifier instead."
 
-    fit_intercept: bool = True
     tol: float = 1e-6
     max_passes: int = 1000
     polish: bool = True
-    class_weight: Any = None
-    warm_start: bool = False
-    n_threads: int | None = None
-    verbose: int = 0
 
     def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
         result = max_margin(

@@ -113,11 +113,6 @@ class PRGDClassifier(LinearClassifier):
     max_iter: int = 1000
     tol: float = 1e-3
     loss: str = "exponential"
-    fit_intercept: bool = True
-    class_weight: Any = None
-    warm_start: bool = False
-    n_threads: int | None = None
-    verbose: int = 0
 
     def _starts(self, count: int, d: int) -> list[Array | None]:
         directions = super()._starts(count, d)

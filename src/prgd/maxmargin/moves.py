@@ -25,7 +25,7 @@ from prgd._types import Array, Indices
 from prgd.arithmetic import EPSILON
 from prgd.certificate import Certificate, DualWeights
 from prgd.norms import norm
-from prgd.problem import NO_ROWS, Problem
+from prgd.problem import NO_ROWS, Problem, balanced_intercept
 from prgd.result import History, Result, Status
 from prgd.rows.queries import Smallest
 from prgd.solvers import pairwise_descent
@@ -276,7 +276,7 @@ class SolverState:
         weights = c.dual_weights or DualWeights(NO_ROWS, np.empty(0))
         p = weights.values.copy()
         if problem.fit_intercept:
-            signs = problem.signs(weights.indices)
+            signs = problem.labels.at(weights.indices)
             for group in (signs > 0, signs < 0):
                 p[group] *= 0.5 / p[group].sum()
         else:
@@ -295,19 +295,12 @@ class SolverState:
             history=History(self.rounds, Round._fields),
             passes=self.passes,
             algorithm=f"max_margin(tol={self.tol!r})",
-            problem=repr(problem),
-            n=problem.n,
-            fit_intercept=problem.fit_intercept,
-            classes=problem.classes,
+            **problem.facts,
         )
 
 
 def _intercept(smallest: tuple[Smallest, ...]) -> float:
-    """Return the intercept that gives both classes the same smallest margin; 0 without an intercept."""
-    if len(smallest) == 1:
-        return 0.0
-    plus, minus = smallest
-    return 0.5 * (minus.smallest - plus.smallest)
+    return balanced_intercept([group.smallest for group in smallest])
 
 
 def _mean(problem: Problem) -> Array:

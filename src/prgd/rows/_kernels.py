@@ -123,15 +123,7 @@ def _absorb_plain(
 
 @exact_jit
 def _absorb(
-    m: Any,
-    y: Any,
-    s: Any,
-    start: int,
-    size: int,
-    loss: int,
-    scalars: Any,
-    vectors: Any,
-    c: Any,
+    m: Any, y: Any, s: Any, start: int, size: int, loss: int, scalars: Any, vectors: Any, c: Any
 ) -> None:
     """Add a block of margins to the sums; leave in ``c`` the factor of each row x_i of the block."""
     groups = scalars.shape[0]

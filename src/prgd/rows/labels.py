@@ -28,23 +28,13 @@ class Labels:
 
     def __init__(self, signs: Signs, sample_weight: Array, classes: npt.NDArray[Any] | None = None) -> None:
         self.classes = classes
-        self._signs, self._sample_weight = cast(Signs, frozen(signs)), cast(Array, frozen(sample_weight))
+        self.signs, self.sample_weight = cast(Signs, frozen(signs)), cast(Array, frozen(sample_weight))
 
     @classmethod
     def read(cls, y: Any, sample_weight: Any, n: int, classes: npt.NDArray[Any] | None = None) -> Labels:
         """Check labels and weights of n rows; give both ``classes`` if these rows may lack one of them."""
         signs, classes = read_signs(y, n, classes)
         return cls(signs, read_weights(sample_weight, n), classes)
-
-    @property
-    def signs(self) -> Signs:
-        """The labels y_i as +1 or -1."""
-        return self._signs
-
-    @property
-    def sample_weight(self) -> Array:
-        """The sample weights, empty if all are 1."""
-        return self._sample_weight
 
     @cached_property
     def class_weights(self) -> tuple[float, float]:

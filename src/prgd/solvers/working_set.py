@@ -99,7 +99,7 @@ class WorkingSet:
 
     def _register(self, indices: Indices) -> None:
         self.indices = np.concatenate([self.indices, indices])
-        is_minus = self._problem.signs(indices) < 0 if self.groups == 2 else np.zeros(indices.size)
+        is_minus = self._problem.labels.at(indices) < 0 if self.groups == 2 else np.zeros(indices.size)
         self.group = np.concatenate([self.group, np.asarray(is_minus, dtype=np.int64)])
 
     def keep(self, mask: Mask) -> None:

@@ -197,11 +197,13 @@ class ClusterLabels(Labels):
             self.class_weights = masses[plus], masses[minus]
 
     @cached_property
-    def _signs(self) -> Signs:  # type: ignore[override]
+    def signs(self) -> Signs:  # type: ignore[override]
+        """The labels y_i as +1 or -1."""
         return np.concatenate(self._rows.map(worker.signs))
 
     @cached_property
-    def _sample_weight(self) -> Array:  # type: ignore[override]
+    def sample_weight(self) -> Array:  # type: ignore[override]
+        """The sample weights, empty if all are 1."""
         return np.concatenate(self._rows.map(worker.sample_weight)) if self._has_weights else np.empty(0)
 
     def at(self, indices: Indices) -> Signs:

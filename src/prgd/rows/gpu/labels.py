@@ -20,8 +20,7 @@ class DeviceLabels(Labels):
     def __init__(
         self, on_device: Tensor, sample_weight: Array, classes: npt.NDArray[Any] | None = None
     ) -> None:
-        self.on_device, self.classes = on_device, classes
-        self._sample_weight = sample_weight
+        self.on_device, self.classes, self.sample_weight = on_device, classes, sample_weight
         device = on_device.device
         self.weight_on_device = torch.from_numpy(sample_weight).to(device) if sample_weight.size else None
 
@@ -54,7 +53,8 @@ class DeviceLabels(Labels):
         return cls(signs, np.array(labels.sample_weight), labels.classes)
 
     @cached_property
-    def _signs(self) -> Signs:  # type: ignore[override]
+    def signs(self) -> Signs:  # type: ignore[override]
+        """The labels y_i as +1 or -1, on the host."""
         return np.asarray(self.on_device.cpu().numpy())
 
     @cached_property

@@ -64,17 +64,14 @@ def choose_plan(d: int, load_bytes: int, vector_bytes: int, *, in_pairs: bool = 
     Plan(steps=4, slots=32, width=16, warps=4, programs=4, stages=1)
     """
     is_wide = in_pairs and d > 512
-    lanes = max(4, _power_of_two(-(-d // (32 if is_wide else 16))))
+    numbers = 32 if is_wide else 16
+    lanes = max(4, 1 << (-(-d // numbers) - 1).bit_length())  # a power of two
     if d <= 1024:
         lanes = min(lanes, 32)
     warps = max(4, lanes // 32)
     steps = 1 if is_wide else 2 if load_bytes == 8 else 4
     width = lanes * (vector_bytes // load_bytes)
     return Plan(steps, 32 * warps // lanes, width, warps, 4, 3 if is_wide else 1)
-
-
-def _power_of_two(number: int) -> int:
-    return 1 << max(0, number - 1).bit_length()
 
 
 class Kernels:
