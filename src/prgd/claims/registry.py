@@ -165,15 +165,17 @@ class Claim:
 _CLAIMS: dict[str, Claim] = {}
 
 
-def claim(name: str, statement: str, *, where: str, experiment: str = "") -> Callable[[Measure], Claim]:
+def claim(name: str, statement: str = "", *, where: str, experiment: str = "") -> Callable[[Measure], Claim]:
     """Register the decorated function, which measures the claim and returns a `Finding`.
+
+    The first paragraph of the function's docstring is the statement of the paper.
 
     Parameters
     ----------
     name : str
         Lower case, e.g. ``"theorem-6.4-gd"``; each name once.
-    statement : str
-        What the paper says, in plain text.
+    statement : str, optional
+        What the paper says, in plain text, if it is not the first paragraph of the docstring.
     where : str
         The place in the paper, e.g. ``"Theorem 6.4 (GD), Section 6.2"``.
     experiment : str, optional
@@ -185,7 +187,8 @@ def claim(name: str, statement: str, *, where: str, experiment: str = "") -> Cal
         if name in _CLAIMS:
             raise ValueError(f"The claim {name!r} is registered twice.")
         needs_rows = bool(inspect.signature(measure).parameters)
-        _CLAIMS[name] = Claim(name, where, statement, measure, experiment, needs_rows)
+        said = statement or " ".join((inspect.getdoc(measure) or "").partition("\n\n")[0].split())
+        _CLAIMS[name] = Claim(name, where, said, measure, experiment, needs_rows)
         return _CLAIMS[name]
 
     return register

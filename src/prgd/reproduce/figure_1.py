@@ -157,11 +157,12 @@ def _ends(rows: Any, kind: str = "path") -> dict[str, float]:
     return {method: float(some.value.iloc[-1]) for method, some in rows[rows.kind == kind].groupby("method")}
 
 
-@figure_1_claim(
-    "section-4-attractor", "On the toy set NGD enters the attractor (the green zone) and stays there."
-)
+@figure_1_claim("section-4-attractor")
 def ngd_stays_in_the_attractor(rows: Any, settings: Settings) -> Finding:
-    """Count the iterates of NGD that lie in the green zone."""
+    """On the toy set NGD enters the attractor (the green zone) and stays there.
+
+    Count the iterates of NGD that lie in the green zone.
+    """
     zone = where(rows, kind="attractor").iloc[0]
     inside = where(rows, kind="path", method="NGD").y.between(zone.lower, zone.upper)
     return Finding(
@@ -172,12 +173,12 @@ def ngd_stays_in_the_attractor(rows: Any, settings: Settings) -> Finding:
     )
 
 
-@figure_1_claim(
-    "section-4-prgd",
-    "PRGD leaves the attractor by rescaling to the line w_2 = 1 and converges much faster in direction.",
-)
+@figure_1_claim("section-4-prgd")
 def prgd_leaves_the_attractor(rows: Any, settings: Settings) -> Finding:
-    """Compare the direction errors of PRGD and NGD after as many steps."""
+    """PRGD leaves the attractor by rescaling to the line w_2 = 1 and converges much faster in direction.
+
+    Compare the direction errors of PRGD and NGD after as many steps.
+    """
     lifted = rows[(rows.kind == "path") & (rows.method == "PRGD") & (rows.t % 2 == 1)]
     off_line = float((lifted.y - 1.0).abs().max())
     e, late = _ends(rows), _ends(rows, "curve")

@@ -136,14 +136,12 @@ def _favourable(rows: Any) -> tuple[Any, float]:
     return rings, float(positive.distance.min()) if len(positive) else float("inf")
 
 
-@claim(
-    "section-5-favorable",
-    where="Section 5, Figure 2",
-    statement="Far enough from the max-margin ray the centripetal velocity has a positive lower bound.",
-    experiment="figure-2",
-)
+@claim("section-5-favorable", where="Section 5, Figure 2", experiment="figure-2")
 def velocity_is_positive_far_from_the_ray(rows: Any, settings: Settings) -> Finding:
-    """Find the ring whose smallest velocity is largest, on one set."""
+    """Far enough from the max-margin ray the centripetal velocity has a positive lower bound.
+
+    Find the ring whose smallest velocity is largest, on one set.
+    """
     rings, begins = _favourable(rows)
     best = rings.loc[rings.low.idxmax()]
     return Finding(

@@ -220,9 +220,12 @@ def _pair(errors: dict[str, float]) -> str:
     return f"{errors['PRGD(poly)']:.1e} / {errors['NGD']:.1e}"
 
 
-@figure_4_claim("section-7.1-digit-size", "The digit sets have d = 64 and n = 300.")
+@figure_4_claim("section-7.1-digit-size")
 def size_of_the_digits(rows: Any, settings: Settings) -> Finding:
-    """Compare the number of columns, and name the number of rows."""
+    """The digit sets have d = 64 and n = 300.
+
+    Compare the number of columns, and name the number of rows.
+    """
     c = crossings(rows)
     d = next(iter(c.values()))["d"]
     counts = ", ".join(f"{key[0]}: {fact['n']:.0f}" for key, fact in c.items() if key[1] == "all")
@@ -234,13 +237,13 @@ def size_of_the_digits(rows: Any, settings: Settings) -> Finding:
     )
 
 
-@figure_4_claim(
-    "section-7.1-digit-rank",
-    "On digit-01 the support vectors have rank 2 and the data have rank 51, so the second part of "
-    "Assumption 5.4 fails.",
-)
+@figure_4_claim("section-7.1-digit-rank")
 def rank_of_digit_01() -> Finding:
-    """Compare the ranks of the exact solution, on all rows and on the first 300, with those printed."""
+    """On digit-01 the support vectors have rank 2 and the data have rank 51, so the second part of Assumption
+    5.4 fails.
+
+    Compare the ranks of the exact solution, on all rows and on the first 300, with those printed.
+    """
     whole, data = assumptions(digits(0, 1)), digits(0, 1, 300)
     first = assumptions(data)
     problem = Problem(data.X, data.y, n_threads=1)
@@ -266,11 +269,12 @@ def rank_of_digit_01() -> Finding:
     )
 
 
-@figure_4_claim(
-    "section-7.1-approximation", "gamma_star can be approximated by the margin of a sufficiently trained NGD."
-)
+@figure_4_claim("section-7.1-approximation")
 def ngd_approximates_the_margin(rows: Any, settings: Settings) -> Finding:
-    """Compare the margin of a long NGD run with the exact one."""
+    """gamma_star can be approximated by the margin of a sufficiently trained NGD.
+
+    Compare the margin of a long NGD run with the exact one.
+    """
     short = [1.0 - c["gamma_ngd"] / c["gamma_star"] for c in crossings(rows).values()]
     best = min(e["dual acceleration"] for e in errors(rows, settings.steps).values())
     return Finding(
@@ -282,11 +286,12 @@ def ngd_approximates_the_margin(rows: Any, settings: Settings) -> Finding:
     )
 
 
-@figure_4_claim(
-    "section-7.1-poly-better", "On real data PRGD(poly) performs consistently much better than PRGD(exp)."
-)
+@figure_4_claim("section-7.1-poly-better")
 def poly_beats_exp(rows: Any, settings: Settings) -> Finding:
-    """Compare the errors of PRGD(exp) and PRGD(poly) early on."""
+    """On real data PRGD(poly) performs consistently much better than PRGD(exp).
+
+    Compare the errors of PRGD(exp) and PRGD(poly) early on.
+    """
     early, late = errors(rows, settings.early), errors(rows, settings.steps)
     ratio = [e["PRGD(exp)"] / e["PRGD(poly)"] for e in early.values()]
     return Finding(
@@ -298,12 +303,12 @@ def poly_beats_exp(rows: Any, settings: Settings) -> Finding:
     )
 
 
-@figure_4_claim(
-    "section-7.1-digits-early",
-    "On the digits PRGD is ahead of GD and NGD in the first 1,000 steps (as Figure 4 may show).",
-)
+@figure_4_claim("section-7.1-digits-early")
 def prgd_is_ahead_early(rows: Any, settings: Settings) -> Finding:
-    """Compare the errors of PRGD(poly), GD and NGD early on."""
+    """On the digits PRGD is ahead of GD and NGD in the first 1,000 steps (as Figure 4 may show).
+
+    Compare the errors of PRGD(poly), GD and NGD early on.
+    """
     c, early = crossings(rows), errors(rows, settings.early)
     ratio = max(e["PRGD(poly)"] / min(e["GD"], e["NGD"]) for e in early.values())
     counted = [fact["leads with warm-up counted until"] for fact in c.values()]
@@ -317,12 +322,12 @@ def prgd_is_ahead_early(rows: Any, settings: Settings) -> Finding:
     )
 
 
-@figure_4_claim(
-    "section-7.1-digits",
-    "On the digits PRGD consistently beats GD and NGD in terms of margin maximization rates.",
-)
+@figure_4_claim("section-7.1-digits")
 def prgd_beats_gd_and_ngd(rows: Any, settings: Settings) -> Finding:
-    """Compare the errors of PRGD(poly), GD and NGD at the end."""
+    """On the digits PRGD consistently beats GD and NGD in terms of margin maximization rates.
+
+    Compare the errors of PRGD(poly), GD and NGD at the end.
+    """
     late = errors(rows, settings.steps)
     ratio = [e["PRGD(poly)"] / e["NGD"] for e in late.values()]
     over_gd = span((e["GD"] / e["PRGD(poly)"] for e in late.values()), ".0f")

@@ -210,9 +210,12 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
     return [Table.of(caption, lines, numbers=numbers)]
 
 
-@figure_5a_claim("section-7.2-cancer-separable", "The Cancer set is not linearly separable.")
+@figure_5a_claim("section-7.2-cancer-separable")
 def cancer_is_not_separable(rows: Any, settings: Settings) -> Finding:
-    """Ask for a positive margin through the origin, certified and in exact arithmetic."""
+    """The Cancer set is not linearly separable.
+
+    Ask for a positive margin through the origin, certified and in exact arithmetic.
+    """
     facts = where(rows, kind="fact")
     f = dict(zip(facts.name, facts.value, strict=True))
     return Finding(
@@ -224,9 +227,12 @@ def cancer_is_not_separable(rows: Any, settings: Settings) -> Finding:
     )
 
 
-@figure_5a_claim("section-7.2-cancer", "PRGD generalizes better than GD and NGD on Cancer.")
+@figure_5a_claim("section-7.2-cancer")
 def prgd_generalizes_better(rows: Any, settings: Settings) -> Finding:
-    """Compare test accuracies at the end, paired by split, on both scalings."""
+    """PRGD generalizes better than GD and NGD on Cancer.
+
+    Compare test accuracies at the end, paired by split, on both scalings.
+    """
     end = {(s, other): difference(rows, s, other) for s in SCALINGS for other in ("NGD", "GD")}
     t = early(settings)
     soon = {s: points(difference(rows, s, "NGD", t)) for s in SCALINGS}

@@ -181,14 +181,12 @@ def _sentence(found: dict[str, Interval]) -> str:
     )
 
 
-@claim(
-    "section-7.2-vgg",
-    where="Section 7.2, Figure 5b",
-    statement="PRGD generalizes better than GD and NGD for VGG-16 on CIFAR-10.",
-    experiment="figure-5b",
-)
+@claim("section-7.2-vgg", where="Section 7.2, Figure 5b", experiment="figure-5b")
 def prgd_generalizes_better(rows: Any, settings: Settings) -> Finding:
-    """Compare test accuracies at the last epoch, paired by seed; NOT_RUN if rows are missing."""
+    """PRGD generalizes better than GD and NGD for VGG-16 on CIFAR-10.
+
+    Compare test accuracies at the last epoch, paired by seed; NOT_RUN if rows are missing.
+    """
     if not _is_run(rows):
         return Finding(Verdict.NOT_RUN, NOT_RUN)
     found = {name: d for name, d in _differences(rows).items() if AT_PAPER_RATE not in name}

@@ -98,15 +98,12 @@ def _gaps(rows: Any) -> Any:
     return last.assign(gap=_gap(last)).set_index(["set", "method"])
 
 
-@claim(
-    "ours-gated",
-    where=OURS,
-    statement="Radii that grow only when the direction has converged go on where the paper's schedules "
-    "stall.",
-    experiment="gated-schedule",
-)
+@claim("ours-gated", where=OURS, experiment="gated-schedule")
 def gated_radii_go_on(rows: Any, settings: Settings) -> Finding:
-    """Compare the certified gaps of the gated methods with that of PRGD(poly)."""
+    """Radii that grow only when the direction has converged go on where the paper's schedules stall.
+
+    Compare the certified gaps of the gated methods with that of PRGD(poly).
+    """
     last = _gaps(rows)
     cells = [(method.name, name) for method in GATED for name in settings.sets]
     words = "; ".join(

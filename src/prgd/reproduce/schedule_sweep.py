@@ -109,14 +109,12 @@ def _stars(rows: Any, name: str, family: str, t: int) -> tuple[int, int]:
     return int((some.error < _ngd(rows, name, t)).sum()), len(some)
 
 
-@claim(
-    "section-7.1-tuned",
-    where="Section 7.1, Figure 4",
-    statement="alpha = beta = 0.6 is well tuned for the digits.",
-    experiment="schedule-sweep",
-)
+@claim("section-7.1-tuned", where="Section 7.1, Figure 4", experiment="schedule-sweep")
 def paper_schedule_is_well_tuned(rows: Any, settings: Settings) -> Finding:
-    """Rank the paper's exponents among those of the grid."""
+    """alpha = beta = 0.6 is well tuned for the digits.
+
+    Rank the paper's exponents among those of the grid.
+    """
     words, ranks = [], []
     for t in settings.times:
         at = where(rows, set="digit-01", family="polynomial", t=t).sort_values("error")

@@ -166,12 +166,12 @@ WHERE = "Section 7.1, Figures 3 and 6"
 synthetic_claim = partial(claim, where=WHERE, experiment="figure-6")
 
 
-@synthetic_claim(
-    "section-7.1-exponential",
-    "PRGD(exp) maximizes the margin (super-)exponentially fast on the synthetic sets.",
-)
+@synthetic_claim("section-7.1-exponential")
 def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
-    """Compare the steps that each three decimals of the margin error take."""
+    """PRGD(exp) maximizes the margin (super-)exponentially fast on the synthetic sets.
+
+    Compare the steps that each three decimals of the margin error take.
+    """
     passages = where(rows, kind="passage", method="PRGD(exp)")
     steps = passages.pivot(index=["set", "seed"], columns="x", values="t")
     reached = steps[(steps >= 0).all(axis=1)]
@@ -189,9 +189,12 @@ def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
     )
 
 
-@synthetic_claim("section-7.1-poly", "PRGD(poly) also performs relatively well on the synthetic sets.")
+@synthetic_claim("section-7.1-poly")
 def poly_performs_well(rows: Any, settings: Settings) -> Finding:
-    """Compare the median errors of PRGD(poly) and NGD at the end of the small time scale."""
+    """PRGD(poly) also performs relatively well on the synthetic sets.
+
+    Compare the median errors of PRGD(poly) and NGD at the end of the small time scale.
+    """
     t = settings.small_scale
     found = {name: errors_at(rows, name, t) for name in rows["set"].unique()}
     shares = " and ".join(
@@ -203,11 +206,12 @@ def poly_performs_well(rows: Any, settings: Settings) -> Finding:
     )
 
 
-@synthetic_claim(
-    "section-7.1-slow", "NGD and GD reduce the margin gaps much more slowly, which substantiates Theorem 6.4."
-)
+@synthetic_claim("section-7.1-slow")
 def gd_and_ngd_are_slow(rows: Any, settings: Settings) -> Finding:
-    """Compare the median errors of GD and NGD with that of PRGD(exp), and ask the theorem's condition."""
+    """NGD and GD reduce the margin gaps much more slowly, which substantiates Theorem 6.4.
+
+    Compare the median errors of GD and NGD with that of PRGD(exp), and ask the theorem's condition.
+    """
     t = settings.small_scale
     found = {name: errors_at(rows, name, t) for name in rows["set"].unique()}
     ratio = min(min(e["GD"], e["NGD"]) / max(e["PRGD(exp)"], 1e-16) for e in found.values())

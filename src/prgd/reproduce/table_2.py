@@ -200,14 +200,12 @@ for _name in LINES[0].paper:
     )(partial(_cell, _name))
 
 
-@claim(
-    "table-2-total-work",
-    where="Table 2, read with the warm-up counted (ours)",
-    statement="PRGD(exp) needs less work than every existing method.",
-    experiment="table-2",
-)
+@claim("table-2-total-work", where="Table 2, read with the warm-up counted (ours)", experiment="table-2")
 def prgd_needs_less_work(rows: Any, settings: Settings) -> Finding:
-    """Compare PRGD's median steps, its warm-up counted, with those of dual acceleration."""
+    """PRGD(exp) needs less work than every existing method.
+
+    Compare PRGD's median steps, its warm-up counted, with those of dual acceleration.
+    """
     words, ahead = [], 0
     for line in LINES:
         prgd, dual = counts(rows, line.name, "PRGD(exp)"), counts(rows, line.name, "dual acceleration")

@@ -54,13 +54,12 @@ def _failures(*names: str) -> tuple[int, int]:
     return sum(not s.printed for s in found), sum(not s.corrected for s in found)
 
 
-@claim(
-    "theorem-5.5",
-    where="Theorem 5.5, Section 5.1",
-    statement="For non-degenerate data some cylinder C(D, 2D; H) and mu > 0 have velocity at least mu on it.",
-)
+@claim("theorem-5.5", where="Theorem 5.5, Section 5.1")
 def theorem_5_5() -> Finding:
-    """Compare the corrected bound with the infimum found by optimisation, in logarithms."""
+    """For non-degenerate data some cylinder C(D, 2D; H) and mu > 0 have velocity at least mu on it.
+
+    Compare the corrected bound with the infimum found by optimisation, in logarithms.
+    """
     loose = [check.looseness for check in _checks("corrected")]
     sharp = [check.looseness for check in _checks("convexity")]
     return Finding(
@@ -77,13 +76,12 @@ def theorem_5_5() -> Finding:
     )
 
 
-@claim(
-    "theorem-5.5-constants",
-    where="Proof of Theorem 5.5, Step III, Appendix B",
-    statement="D_0 = log(4 |I|^2 / sqrt(lambda_min)), H and mu as printed make the velocity at least mu.",
-)
+@claim("theorem-5.5-constants", where="Proof of Theorem 5.5, Step III, Appendix B")
 def theorem_5_5_constants() -> Finding:
-    """Count the data sets on which the printed cylinder is not favourable, the two-row example first."""
+    """D_0 = log(4 |I|^2 / sqrt(lambda_min)), H and mu as printed make the velocity at least mu.
+
+    Count the data sets on which the printed cylinder is not favourable, the two-row example first.
+    """
     two_rows = check_bound(TWO_ROWS, "printed")
     checks = [two_rows, *_checks("printed")]
     failures = sum(not check.holds for check in checks)
@@ -96,13 +94,12 @@ def theorem_5_5_constants() -> Finding:
     )
 
 
-@claim(
-    "theorem-5.5-step-2",
-    where="Proof of Theorem 5.5, Steps II and III, Appendix B",
-    statement="For D >= D_0, a e^(aD) - |I| >= a e^(aD) / 2 with a = sqrt(lambda_min) / (2 |I|).",
-)
+@claim("theorem-5.5-step-2", where="Proof of Theorem 5.5, Steps II and III, Appendix B")
 def theorem_5_5_step_2() -> Finding:
-    """Ask the inequality for which D_0 is chosen at D = D_0, in logarithms."""
+    """For D >= D_0, a e^(aD) - |I| >= a e^(aD) / 2 with a = sqrt(lambda_min) / (2 |I|).
+
+    Ask the inequality for which D_0 is chosen at D = D_0, in logarithms.
+    """
     short, right = [], []
     for found in _cylinders():
         N = found.geometry.n_support
@@ -118,14 +115,13 @@ def theorem_5_5_step_2() -> Finding:
     )
 
 
-@claim(
-    "theorem-5.5-step-3",
-    where="Proof of Theorem 5.5, Step III, Appendix B",
-    statement="On the cylinder sqrt(lambda_min) e^(-D) / (4 |I|^2) less the rows off the support is at least "
-    "half its first term.",
-)
+@claim("theorem-5.5-step-3", where="Proof of Theorem 5.5, Step III, Appendix B")
 def theorem_5_5_step_3() -> Finding:
-    """Ask for the share that is left at D = 2 D_0 and h = H, where the second term of H is the larger."""
+    """On the cylinder sqrt(lambda_min) e^(-D) / (4 |I|^2) less the rows off the support is at least half its
+    first term.
+
+    Ask for the share that is left at D = 2 D_0 and h = H, where the second term of H is the larger.
+    """
     shares = []
     for found in _cylinders():
         g = found.geometry
@@ -141,13 +137,12 @@ def theorem_5_5_step_3() -> Finding:
     )
 
 
-@claim(
-    "theorem-6.1",
-    where="Theorem 6.1, Section 6.1",
-    statement="After a warm-up, PRGD with some eta, R_k = e^Theta(k), T_k = Theta(k) has errors e^-Omega(t).",
-)
+@claim("theorem-6.1", where="Theorem 6.1, Section 6.1")
 def theorem_6_1() -> Finding:
-    """Fit the rate of the proof's own algorithm, with the constants by convexity."""
+    """After a warm-up, PRGD with some eta, R_k = e^Theta(k), T_k = Theta(k) has errors e^-Omega(t).
+
+    Fit the rate of the proof's own algorithm, with the constants by convexity.
+    """
     fits = [fit_rate(*run.errors()) for run in _runs()]
     exponential = sum(fit.rate == "e^-ct" for fit in fits)
     lowest = min(fit.interval[0] if fit.rate == "e^-ct" else 0.0 for fit in fits)
@@ -167,13 +162,12 @@ def theorem_6_1() -> Finding:
     )
 
 
-@claim(
-    "theorem-6.1-warm-up",
-    where="Proof of Theorem 6.1, Phase I, Appendix C.1",
-    statement="A direction error below epsilon <= 1/2 makes ||P_perp w|| / <w, w_star> at most 2 epsilon.",
-)
+@claim("theorem-6.1-warm-up", where="Proof of Theorem 6.1, Phase I, Appendix C.1")
 def theorem_6_1_warm_up() -> Finding:
-    """Ask the ratio of tangent to error over all errors up to 1/2."""
+    """A direction error below epsilon <= 1/2 makes ||P_perp w|| / <w, w_star> at most 2 epsilon.
+
+    Ask the ratio of tangent to error over all errors up to 1/2.
+    """
     error = np.linspace(1e-6, 0.5, 10_001)
     ratio = float((np.tan(2.0 * np.arcsin(0.5 * error)) / error).max())
     return Finding(
@@ -182,13 +176,12 @@ def theorem_6_1_warm_up() -> Finding:
     )
 
 
-@claim(
-    "theorem-6.1-radius",
-    where="Proof sketch of Theorem 6.1, Section 6.1",
-    statement="R_1 = D / ||P_perp(w(T_w))|| positions w(T_w) in the cylinder C(D, 2D; H).",
-)
+@claim("theorem-6.1-radius", where="Proof sketch of Theorem 6.1, Section 6.1")
 def theorem_6_1_radius() -> Finding:
-    """Rescale a warm start by the sketch's radius and measure its distance from the ray, over D."""
+    """R_1 = D / ||P_perp(w(T_w))|| positions w(T_w) in the cylinder C(D, 2D; H).
+
+    Rescale a warm start by the sketch's radius and measure its distance from the ray, over D.
+    """
     found = favorable_cylinder(_rate_sets()[1])
     w_star, D = found.geometry.reference.w_star, found.convexity.D
     w = prgd.run(prgd.Problem(found.geometry.Z, scale="none"), prgd.NGD(), stop=100).w
@@ -202,13 +195,12 @@ def theorem_6_1_radius() -> Finding:
     )
 
 
-@claim(
-    "theorem-6.1-s1-s3",
-    where="(S1) and (S3), proof of Theorem 6.1, Appendix C.1",
-    statement="w(2k+1) is in C(D; H), and D sqrt(1 - 2 mu) <= ||P_perp(v(2k+2))|| <= D sqrt(1 - mu^2).",
-)
+@claim("theorem-6.1-s1-s3", where="(S1) and (S3), proof of Theorem 6.1, Appendix C.1")
 def theorem_6_1_s1_s3() -> Finding:
-    """Count the runs on which (S1) or (S3) fails."""
+    """w(2k+1) is in C(D; H), and D sqrt(1 - 2 mu) <= ||P_perp(v(2k+2))|| <= D sqrt(1 - mu^2).
+
+    Count the runs on which (S1) or (S3) fails.
+    """
     failures, _ = _failures("S1", "S3")
     phases = sum(len(run.phases) for run in _runs())
     return Finding(
@@ -217,13 +209,12 @@ def theorem_6_1_s1_s3() -> Finding:
     )
 
 
-@claim(
-    "theorem-6.1-s2",
-    where="(S2), proof of Theorem 6.1, Appendix C.1",
-    statement="<w(2k+1), w_star> grows at least like (1 - 2 mu)^(-k/2) and at most like (1 - mu^2)^(-k/2).",
-)
+@claim("theorem-6.1-s2", where="(S2), proof of Theorem 6.1, Appendix C.1")
 def theorem_6_1_s2() -> Finding:
-    """Count the runs on which the printed bounds fail, and the corrected ones."""
+    """<w(2k+1), w_star> grows at least like (1 - 2 mu)^(-k/2) and at most like (1 - mu^2)^(-k/2).
+
+    Count the runs on which the printed bounds fail, and the corrected ones.
+    """
     failures, corrected = _failures("S2")
     first = max(run.statements["S2"].fails_at or 0 for run in _runs())
     return Finding(
@@ -235,14 +226,13 @@ def theorem_6_1_s2() -> Finding:
     )
 
 
-@claim(
-    "theorem-6.1-s4-s5",
-    where="(S4) and (S5), proof of Theorem 6.1, Appendix C.1",
-    statement="<w, w_star> / ||P_perp w|| = <w(1), w_star> / D e^Theta(k) at 2k+2, R_{k+1} = <w(1), w_star> "
-    "e^Theta(k).",
-)
+@claim("theorem-6.1-s4-s5", where="(S4) and (S5), proof of Theorem 6.1, Appendix C.1")
 def theorem_6_1_s4_s5() -> Finding:
-    """Ask for explicit constants in both."""
+    """<w, w_star> / ||P_perp w|| = <w(1), w_star> / D e^Theta(k) at 2k+2, R_{k+1} = <w(1), w_star>
+    e^Theta(k).
+
+    Ask for explicit constants in both.
+    """
     _, failures = _failures("S4", "S5")
     displays, _ = _failures("S4")
     return Finding(
@@ -253,13 +243,12 @@ def theorem_6_1_s4_s5() -> Finding:
     )
 
 
-@claim(
-    "theorem-6.1-s6",
-    where="(S6), proof of Theorem 6.1, Appendix C.1",
-    statement="||w/||w|| - w_star|| = 2 (1 - <w/||w||, w_star>) = D / <w(1), w_star> e^-Theta(t).",
-)
+@claim("theorem-6.1-s6", where="(S6), proof of Theorem 6.1, Appendix C.1")
 def theorem_6_1_s6() -> Finding:
-    """Ask for the statement with explicit constants; its display is a square too large."""
+    """||w/||w|| - w_star|| = 2 (1 - <w/||w||, w_star>) = D / <w(1), w_star> e^-Theta(t).
+
+    Ask for the statement with explicit constants; its display is a square too large.
+    """
     displays, failures = _failures("S6")
     return Finding(
         (failures, "==", 0.0),
@@ -269,13 +258,12 @@ def theorem_6_1_s6() -> Finding:
     )
 
 
-@claim(
-    "theorem-6.1-s7",
-    where="(S7), proof of Theorem 6.1, Appendix C.1",
-    statement="gamma_star - gamma(w(t)) = D / <w(1), w_star> e^-Theta(t).",
-)
+@claim("theorem-6.1-s7", where="(S7), proof of Theorem 6.1, Appendix C.1")
 def theorem_6_1_s7() -> Finding:
-    """Ask for the lower bound that the proof does not give: rho times the sine of the angle."""
+    """gamma_star - gamma(w(t)) = D / <w(1), w_star> e^-Theta(t).
+
+    Ask for the lower bound that the proof does not give: rho times the sine of the angle.
+    """
     _, failures = _failures("S7")
     shares = [p.margin_error / p.error for run in _runs() for p in run.phases]
     return Finding(

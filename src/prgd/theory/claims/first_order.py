@@ -44,13 +44,13 @@ def _gd_limits(
     return max(distances), fits
 
 
-@gd_claim(
-    "theorem-6.4-gd-direction",
-    "On non-degenerate data with gamma_star w_star not the mean support vector, GD's error of "
-    "direction is Theta(1 / log t).",
-)
+@gd_claim("theorem-6.4-gd-direction")
 def gd_direction() -> Finding:
-    """Fit the error of direction along GD."""
+    """On non-degenerate data with gamma_star w_star not the mean support vector, GD's error of direction is
+    Theta(1 / log t).
+
+    Fit the error of direction along GD.
+    """
     worst, fits = _gd_limits(lambda f: f.direction, lambda f: float(np.linalg.norm(f.target.v_star)))
     return Finding(
         (worst, "<=", 0.05),
@@ -61,9 +61,12 @@ def gd_direction() -> Finding:
     )
 
 
-@gd_claim("theorem-6.4-gd-margin", "Under the same conditions GD's margin error is Omega(1 / log^2 t).")
+@gd_claim("theorem-6.4-gd-margin")
 def gd_margin() -> Finding:
-    """Fit the margin error along GD, and hold it against the bound."""
+    """Under the same conditions GD's margin error is Omega(1 / log^2 t).
+
+    Fit the margin error along GD, and hold it against the bound.
+    """
     worst, fits = _gd_limits(lambda f: f.margin, _steepest)
     scaled = [(f.margin * np.log(f.t) ** 2)[f.t >= GD_WINDOW[0]] for f in gd_runs()]
     growth = [float(error[-1] / error[0]) for error in scaled]
@@ -82,12 +85,12 @@ def _ngd_exponents(error: Callable[[Trace], Array]) -> list[float]:
     return [fit.constant if fit.rate == "t^-a" else math.inf for fit in found]
 
 
-@ngd_claim(
-    "theorem-6.4-ngd-direction",
-    "Under the same conditions NGD's error of direction is Theta(1 / t_k) along a subsequence.",
-)
+@ngd_claim("theorem-6.4-ngd-direction")
 def ngd_direction() -> Finding:
-    """Fit the error of direction along NGD."""
+    """Under the same conditions NGD's error of direction is Theta(1 / t_k) along a subsequence.
+
+    Fit the error of direction along NGD.
+    """
     exponents = _ngd_exponents(lambda f: f.direction)
     constants = [float(f.direction[-1] * f.along[-1] / np.linalg.norm(f.target.v_star)) for f in ngd_runs()]
     worst = max(abs(a - 1.0) for a in exponents)
@@ -101,12 +104,12 @@ def ngd_direction() -> Finding:
     )
 
 
-@ngd_claim(
-    "theorem-6.4-ngd-margin",
-    "Under the same conditions NGD's margin error is Omega(1 / t_k^2) along a subsequence.",
-)
+@ngd_claim("theorem-6.4-ngd-margin")
 def ngd_margin() -> Finding:
-    """Fit the margin error along NGD, and hold it against the bound."""
+    """Under the same conditions NGD's margin error is Omega(1 / t_k^2) along a subsequence.
+
+    Fit the margin error along NGD, and hold it against the bound.
+    """
     exponents = _ngd_exponents(lambda f: f.margin)
     limits = [float(f.margin[-1] * f.t[-1]) / (_steepest(f) / (NGD_ETA * gamma_star(f))) for f in ngd_runs()]
     return Finding(
@@ -120,14 +123,13 @@ def ngd_margin() -> Finding:
     )
 
 
-@claim(
-    "section-7.1-synthetic",
-    where="Section 7.1, synthetic datasets (Appendix E.1)",
-    statement="On Datasets I and II NGD reduces the margin gap slowly, which substantiates Theorem 6.4: its "
-    "condition gamma_star w_star != mean support vector holds there.",
-)
+@claim("section-7.1-synthetic", where="Section 7.1, synthetic datasets (Appendix E.1)")
 def ngd_on_the_synthetic_sets() -> Finding:
-    """Ask the theorem's condition of both sets, and fit NGD's rate there."""
+    """On Datasets I and II NGD reduces the margin gap slowly, which substantiates Theorem 6.4: its condition
+    gamma_star w_star != mean support vector holds there.
+
+    Ask the theorem's condition of both sets, and fit NGD's rate there.
+    """
     distance, fitted, expected = 0.0, [], []
     for data in (synthetic_one(0), synthetic_two(3)):
         distance = max(distance, assumptions(data).off_mean.number)

@@ -16,13 +16,12 @@ from prgd.theory.samples import random_nondegenerate
 N_SETS, N_POINTS = 20, 200
 
 
-@claim(
-    "lemma-c.1",
-    where="Lemma C.1, Appendix C.3",
-    statement="gamma_star <= <-grad L/L, w_star> <= 1 and gamma_star <= ||grad L/L|| <= 1 for every w.",
-)
+@claim("lemma-c.1", where="Lemma C.1, Appendix C.3")
 def gradient_along_the_ray() -> Finding:
-    """Search random w of all sizes for a broken bound."""
+    """gamma_star <= <-grad L/L, w_star> <= 1 and gamma_star <= ||grad L/L|| <= 1 for every w.
+
+    Search random w of all sizes for a broken bound.
+    """
     slack, closest = math.inf, math.inf
     for seed in range(N_SETS):
         for Z in (geometry(random_nondegenerate(seed)).Z, gaussian_rows(seed)):
@@ -61,14 +60,13 @@ def _parts(g: Geometry, h: float, off: Array) -> tuple[float, float, float, floa
     )
 
 
-@claim(
-    "lemma-c.3",
-    where="Lemma C.3, Appendix C.3",
-    statement="For every eps there are delta and R such that, where ||P_perp(w)|| < delta and <w, w_star> "
-    "> R, rows off the support and the tilt of their weights change the gradient by less than eps.",
-)
+@claim("lemma-c.3", where="Lemma C.3, Appendix C.3")
 def gradient_beside_the_ray() -> Finding:
-    """Measure the four left sides with explicit delta and R of ours."""
+    """For every eps there are delta and R such that, where ||P_perp(w)|| < delta and <w, w_star> > R, rows
+    off the support and the tilt of their weights change the gradient by less than eps.
+
+    Measure the four left sides with explicit delta and R of ours.
+    """
     worst, excess = 0.0, 1.0
     for seed in range(N_SETS):
         g = geometry(random_nondegenerate(seed, others=4))

@@ -9,13 +9,12 @@ import numpy as np
 from prgd.claims import Finding, claim
 
 
-@claim(
-    "lemma-d.1",
-    where="Lemma D.1, Appendix D",
-    statement="sqrt(1 + x) <= 1 + x/2 for x >= 0, and sqrt(1 + x) >= 1 + x/3 for 0 <= x <= 1/3.",
-)
+@claim("lemma-d.1", where="Lemma D.1, Appendix D")
 def square_root() -> Finding:
-    """Evaluate both inequalities on a grid, and find where the second one ends."""
+    """sqrt(1 + x) <= 1 + x/2 for x >= 0, and sqrt(1 + x) >= 1 + x/3 for 0 <= x <= 1/3.
+
+    Evaluate both inequalities on a grid, and find where the second one ends.
+    """
     # sqrt(1 + x) - 1 = x / (sqrt(1 + x) + 1), which does not cancel; both sides are divided by x.
     share = 1.0 / (np.sqrt(1.0 + (x := np.geomspace(1e-12, 1e12, 4001))) + 1.0)
     slack = min(float((0.5 - share).min()), float((share - 1.0 / 3.0)[x <= 1.0 / 3.0].min()))
@@ -28,13 +27,12 @@ def square_root() -> Finding:
     )
 
 
-@claim(
-    "lemma-d.2",
-    where="Lemma D.2, Appendix D",
-    statement="h(x) = x + 2 (1 - gamma^2) (2 / (1 + e^x) - 1) has h'(x) > 0 for every x and gamma in (0, 1).",
-)
+@claim("lemma-d.2", where="Lemma D.2, Appendix D")
 def increasing_map() -> Finding:
-    """Evaluate the derivative on a grid."""
+    """h(x) = x + 2 (1 - gamma^2) (2 / (1 + e^x) - 1) has h'(x) > 0 for every x and gamma in (0, 1).
+
+    Evaluate the derivative on a grid.
+    """
     x = np.linspace(-40.0, 40.0, 8001)
     lowest = math.inf
     for gamma in (0.001, 0.1, 0.3, 0.5, 0.9, 0.999):
@@ -47,14 +45,13 @@ def increasing_map() -> Finding:
     )
 
 
-@claim(
-    "lemma-d.3",
-    where="Lemma D.3, Appendix D (Bubeck 2015)",
-    statement="A mu-strongly convex, L-smooth f satisfies four inequalities, the third of them "
-    "f(w) - f* >= (mu/2) ||w - w*||.",
-)
+@claim("lemma-d.3", where="Lemma D.3, Appendix D (Bubeck 2015)")
 def strong_convexity() -> Finding:
-    """Evaluate the four inequalities on random quadratics."""
+    """A mu-strongly convex, L-smooth f satisfies four inequalities, the third of them f(w) - f* >= (mu/2) ||w
+    - w*||.
+
+    Evaluate the four inequalities on random quadratics.
+    """
     rng = np.random.default_rng(0)
     printed, squared, others = math.inf, math.inf, math.inf
     for _ in range(200):

@@ -48,13 +48,12 @@ def _errors() -> Iterator[tuple[Geometry, Array, Array]]:
             yield g, direction_error(W, g.reference.w_star), margin_errors(g, W)
 
 
-@claim(
-    "lemma-a.1",
-    where="Lemma A.1, Appendix A.2",
-    statement="gamma_star - gamma(w) <= ||w/||w|| - w_star|| for every w.",
-)
+@claim("lemma-a.1", where="Lemma A.1, Appendix A.2")
 def margin_below_direction() -> Finding:
-    """Find the largest ratio of the two errors."""
+    """gamma_star - gamma(w) <= ||w/||w|| - w_star|| for every w.
+
+    Find the largest ratio of the two errors.
+    """
     worst = max(float((margin / direction).max()) for _, direction, margin in _errors())
     return Finding(
         (worst, "<=", 1.0 + 1e-9),
@@ -64,13 +63,12 @@ def margin_below_direction() -> Finding:
     )
 
 
-@claim(
-    "lemma-a.2",
-    where="Lemma A.2, Appendix A.2",
-    statement="The regularisation path converges in direction: w_reg(R) / R -> w_star.",
-)
+@claim("lemma-a.2", where="Lemma A.2, Appendix A.2")
 def path_converges() -> Finding:
-    """Follow the path, on data with and without Assumption 5.4."""
+    """The regularisation path converges in direction: w_reg(R) / R -> w_star.
+
+    Follow the path, on data with and without Assumption 5.4.
+    """
     penalties = np.geomspace(1e-1, 1e-7, 25)
     worst, exponents = 0.0, []
     for data in [*sets(), *(gaussian_rows(seed) for seed in range(3))]:
@@ -91,14 +89,13 @@ def path_converges() -> Finding:
     )
 
 
-@claim(
-    "lemma-c.2",
-    where="Lemma C.2, Appendix C.3",
-    statement="For w near w_star, (gamma_star / 2) ||w/||w|| - w_star||^2 <= gamma_star - gamma(w) <= "
-    "||w/||w|| - w_star||.",
-)
+@claim("lemma-c.2", where="Lemma C.2, Appendix C.3")
 def two_sided_margin_error() -> Finding:
-    """Find the smallest ratio to the lower bound, near w_star and far."""
+    """For w near w_star, (gamma_star / 2) ||w/||w|| - w_star||^2 <= gamma_star - gamma(w) <= ||w/||w|| -
+    w_star||.
+
+    Find the smallest ratio to the lower bound, near w_star and far.
+    """
     near = far = math.inf
     upper = 0.0
     for g, direction, margin in _errors():

@@ -18,13 +18,12 @@ def _slope(f: Trace, x: Array, y: Array) -> float:
     return float(np.polyfit(x[late], y[late], 1)[0])
 
 
-@claim(
-    "lemma-c.4",
-    where="Lemma C.4, Appendix C.3 (Ji et al. 2020)",
-    statement="GD with eta <= 1/2 from 0 converges to the max-margin direction.",
-)
+@claim("lemma-c.4", where="Lemma C.4, Appendix C.3 (Ji et al. 2020)")
 def gd_converges() -> Finding:
-    """Hold the error of direction along GD against its asymptote."""
+    """GD with eta <= 1/2 from 0 converges to the max-margin direction.
+
+    Hold the error of direction along GD against its asymptote.
+    """
     # e(t) <w, w_star> converges to ||v_star||, while <w, w_star> grows without bound like log t.
     limits = [float(np.linalg.norm(f.target.v_star) / f.along[-1]) for f in gd_runs()]
     worst = max(abs(float(f.direction[-1]) / a - 1.0) for f, a in zip(gd_runs(), limits, strict=True))
@@ -39,13 +38,12 @@ def gd_converges() -> Finding:
     )
 
 
-@claim(
-    "lemma-c.5-gd",
-    where="Lemma C.5 (I), Appendix C.3 (Ji and Telgarsky 2021, Theorem 4.3)",
-    statement="GD has ||w(t)|| = Theta(log t) and error of direction O(1 / log t).",
-)
+@claim("lemma-c.5-gd", where="Lemma C.5 (I), Appendix C.3 (Ji and Telgarsky 2021, Theorem 4.3)")
 def gd_norm() -> Finding:
-    """Fit the growth of GD's norm."""
+    """GD has ||w(t)|| = Theta(log t) and error of direction O(1 / log t).
+
+    Fit the growth of GD's norm.
+    """
     slopes = [gamma_star(f) * _slope(f, np.log(f.t), np.linalg.norm(f.w, axis=1)) for f in gd_runs()]
     bounds = [float((f.direction * np.log(f.t))[f.t >= 100].max()) for f in gd_runs()]
     worst = max(abs(slope - 1.0) for slope in slopes)
@@ -58,13 +56,12 @@ def gd_norm() -> Finding:
     )
 
 
-@claim(
-    "lemma-c.5-ngd",
-    where="Lemma C.5 (II), Appendix C.3 (Ji and Telgarsky 2021, Theorem 4.3)",
-    statement="NGD has ||w(t)|| = Theta(t) and error of direction O(1 / t).",
-)
+@claim("lemma-c.5-ngd", where="Lemma C.5 (II), Appendix C.3 (Ji and Telgarsky 2021, Theorem 4.3)")
 def ngd_norm() -> Finding:
-    """Fit the growth of NGD's norm."""
+    """NGD has ||w(t)|| = Theta(t) and error of direction O(1 / t).
+
+    Fit the growth of NGD's norm.
+    """
     slopes = [_slope(f, f.t, np.linalg.norm(f.w, axis=1)) / (NGD_ETA * gamma_star(f)) for f in ngd_runs()]
     bounds = [float((f.direction * f.t)[f.t >= 100].max()) for f in ngd_runs()]
     worst = max(abs(slope - 1.0) for slope in slopes)
@@ -76,14 +73,13 @@ def ngd_norm() -> Finding:
     )
 
 
-@claim(
-    "theorem-c.6",
-    where="Theorem C.6, Appendix C.3 (Ji and Telgarsky 2021, Theorem 4.4)",
-    statement="L_perp has a unique minimiser v_star and is strongly convex in bounded sets; along NGD "
-    "||P_perp(w(t)) - v_star|| is bounded.",
-)
+@claim("theorem-c.6", where="Theorem C.6, Appendix C.3 (Ji and Telgarsky 2021, Theorem 4.4)")
 def ngd_orthogonal_part() -> Finding:
-    """Follow the orthogonal part of NGD to v_star."""
+    """L_perp has a unique minimiser v_star and is strongly convex in bounded sets; along NGD ||P_perp(w(t)) -
+    v_star|| is bounded.
+
+    Follow the orthogonal part of NGD to v_star.
+    """
     highest = max(float(f.distance.max()) for f in ngd_runs())
     at_end = max(float(f.distance[-1]) for f in ngd_runs())
     targets = [f.target for f in ngd_runs()]
@@ -99,13 +95,12 @@ def ngd_orthogonal_part() -> Finding:
     )
 
 
-@claim(
-    "theorem-c.7",
-    where="Theorem C.7, Appendix C.3, as printed (Soudry et al. 2018, Theorem 4)",
-    statement="Along GD w(t) - w_star log t converges, to the solution of eta exp(-<w, z_i>) = alpha_i.",
-)
+@claim("theorem-c.7", where="Theorem C.7, Appendix C.3, as printed (Soudry et al. 2018, Theorem 4)")
 def gd_limit_as_printed() -> Finding:
-    """Measure how fast GD moves along w_star."""
+    """Along GD w(t) - w_star log t converges, to the solution of eta exp(-<w, z_i>) = alpha_i.
+
+    Measure how fast GD moves along w_star.
+    """
     slopes = [_slope(f, np.log(f.t), f.along) for f in gd_runs()]
     worst = max(abs(slope * gamma_star(f) - 1.0) for slope, f in zip(slopes, gd_runs(), strict=True))
     return Finding(
@@ -119,14 +114,13 @@ def gd_limit_as_printed() -> Finding:
     )
 
 
-@claim(
-    "theorem-c.7-corrected",
-    where="Theorem C.7, Appendix C.3, corrected",
-    statement="Along GD w(t) - (w_star / gamma_star) log t converges to w~ with (eta/n) exp(-<w~, z_i>) = "
-    "a_i, w_star / gamma_star = sum a_i z_i; P_perp(w~) = v_star, as for NGD.",
-)
+@claim("theorem-c.7-corrected", where="Theorem C.7, Appendix C.3, corrected")
 def gd_limit_corrected() -> Finding:
-    """Measure the distance of GD from its corrected asymptote."""
+    """Along GD w(t) - (w_star / gamma_star) log t converges to w~ with (eta/n) exp(-<w~, z_i>) = a_i, w_star
+    / gamma_star = sum a_i z_i; P_perp(w~) = v_star, as for NGD.
+
+    Measure the distance of GD from its corrected asymptote.
+    """
     worst, off, equation, signs = 0.0, 0.0, 0.0, []
     for f in gd_runs():
         g = f.target.geometry

@@ -53,13 +53,12 @@ def _first_step_in_attractor(gamma_star: float) -> bool:
     return bool(zone.lower <= w[1] <= zone.upper)
 
 
-@claim(
-    "proposition-4.1-ngd",
-    where="Proposition 4.1 (NGD), Section 4, proof in Appendix A.1",
-    statement="On Dataset 1, NGD with eta = 1 from 0 has direction and margin error Theta(1/t).",
-)
+@claim("proposition-4.1-ngd", where="Proposition 4.1 (NGD), Section 4, proof in Appendix A.1")
 def ngd_on_the_toy() -> Finding:
-    """Fit both errors along NGD, and find where the induction of the proof begins."""
+    """On Dataset 1, NGD with eta = 1 from 0 has direction and margin error Theta(1/t).
+
+    Fit both errors along NGD, and find where the induction of the proof begins.
+    """
     worst, stays = 0.0, True
     for gamma_star in MARGINS:
         trace = followed(toy(gamma_star), NGD(), 10_000)
@@ -97,14 +96,12 @@ def _prgd_rate(gamma_star: float, height: float) -> tuple[float, float]:
     return max(seen, key=lambda c: abs(c - expected)), expected
 
 
-@claim(
-    "proposition-4.1-prgd",
-    where="Proposition 4.1 (PRGD), Section 4, proof in Appendix A.1",
-    statement="On Dataset 1, PRGD with R_k = e^Theta(k), T_k = Theta(k) has direction and margin error "
-    "e^-Theta(t).",
-)
+@claim("proposition-4.1-prgd", where="Proposition 4.1 (PRGD), Section 4, proof in Appendix A.1")
 def prgd_on_the_toy() -> Finding:
-    """Fit both errors along PRGD, and find where the printed radius works."""
+    """On Dataset 1, PRGD with R_k = e^Theta(k), T_k = Theta(k) has direction and margin error e^-Theta(t).
+
+    Fit both errors along PRGD, and find where the printed radius works.
+    """
     range_of_q = _threshold(lambda gamma_star: shrinking_factor(gamma_star) < 1.0)
     worst = 0.0
     for gamma_star in MARGINS:
@@ -125,13 +122,12 @@ def prgd_on_the_toy() -> Finding:
     )
 
 
-@claim(
-    "regularization-path-toy",
-    where="Step I of the proof of Proposition 4.1, Appendix A.1",
-    statement="On Dataset 1 the regularisation path has w_2(R) -> log 2 / (2 sqrt(1 - gamma_star^2)).",
-)
+@claim("regularization-path-toy", where="Step I of the proof of Proposition 4.1, Appendix A.1")
 def toy_path() -> Finding:
-    """Follow the path to a large radius, and check the equation on the way."""
+    """On Dataset 1 the regularisation path has w_2(R) -> log 2 / (2 sqrt(1 - gamma_star^2)).
+
+    Follow the path to a large radius, and check the equation on the way.
+    """
     worst = equation = 0.0
     positive = True
     for gamma_star in MARGINS:
