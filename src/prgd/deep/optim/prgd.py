@@ -93,7 +93,9 @@ class PRGD(Wrapper):
     @torch.no_grad()
     def step(self, closure: Closure | None = None, *, loss: Loss | None = None) -> Loss | None:  # type: ignore[override]
         """Take one step of Algorithm 1 and return the loss; `Wrapper.step` describes the arguments."""
-        loss = self._evaluated(closure, loss, is_needed=self.loss_scaled and not self.rescale_due)
+        loss = self._evaluated(closure, loss)
+        if loss is None and not self.rescale_due:
+            self._need_loss()
         # A captured CUDA graph holds the projected step alone: `prepare` does the rest before each replay.
         capturing = self._capturing()
         if not capturing and self._starts_phase():  # t = T_k

@@ -10,8 +10,6 @@ from torch import Tensor
 
 from prgd.deep.optim.tensors import is_sharded
 
-_SGD_NUMBERS = ("lr", "momentum", "weight_decay", "dampening", "nesterov", "maximize")
-
 
 def default_sgd(params: Iterable[Any], options: dict[str, Any]) -> torch.optim.SGD:
     """Return SGD, fused if torch can: a fused SGD skips a step without waiting for the device."""
@@ -52,11 +50,17 @@ def step_fused_sgd(optimizer: torch.optim.SGD, found_inf: Tensor) -> None:
         parameters = [p for p in group["params"] if p.grad is not None]
         if not parameters:
             continue
+        momentum = group["momentum"]
         torch._fused_sgd_(
             parameters,
             [p.grad for p in parameters],
-            [optimizer.state[p].get("momentum_buffer") for p in parameters] if group["momentum"] else [],
-            **{name: group[name] for name in _SGD_NUMBERS},
+            [optimizer.state[p].get("momentum_buffer") for p in parameters] if momentum else [],
+            weight_decay=group["weight_decay"],
+            momentum=momentum,
+            lr=group["lr"],
+            dampening=group["dampening"],
+            nesterov=group["nesterov"],
+            maximize=group["maximize"],
             is_first_step=False,
             grad_scale=None,
             found_inf=found_inf,

@@ -77,7 +77,9 @@ class Wrapper(torch.optim.Optimizer):
             step needs it, unless a closure returns it. With `GradScaler`, pass the loss before scaling;
             with several processes, the optimizer takes the mean over them.
         """
-        loss = self._evaluated(closure, loss, is_needed=self.loss_scaled)
+        loss = self._evaluated(closure, loss)
+        if loss is None:
+            self._need_loss()
         capturing = self._capturing()
         if not capturing:
             self.prepare()
@@ -105,17 +107,20 @@ class Wrapper(torch.optim.Optimizer):
         self._plain = plain
         self._plain_on_device.fill_(plain)
 
-    def _evaluated(self, closure: Closure | None, loss: Loss | None, *, is_needed: bool) -> Loss | None:
-        """Return the loss of the closure, or the loss given; raise if the step needs one and has none."""
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        if is_needed and loss is None:
+    def _evaluated(self, closure: Closure | None, loss: Loss | None) -> Loss | None:
+        """Return the loss of the closure, or the loss given."""
+        if closure is None:
+            return loss
+        with torch.enable_grad():
+            return closure()
+
+    def _need_loss(self) -> None:
+        """Raise if steps are loss-scaled, for a step that got no loss."""
+        if self.loss_scaled:
             raise ValueError(
                 f"{type(self).__name__} divides the gradient by the loss, and got none. Call "
                 "step(loss=loss), or train on prgd.deep.log_cross_entropy with loss_scaled=False."
             )
-        return loss
 
     def _step_base(self, loss: Loss | None, capturing: bool) -> None:
         """Divide the gradients by the loss, then take a step of the base optimizer or skip the step."""
