@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-
-import prgd
+from extension import Copy
 
 FIGURE = '''"""Figure 99: the squares of some integers."""
 
@@ -63,48 +57,26 @@ def sum_of_odds():
 '''
 
 
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """Return a folder with a copy of the package; a test adds one file to it and edits nothing."""
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(Path(prgd.__file__).parent, tmp_path / "copy" / "prgd", ignore=ignored)
-    return tmp_path / "copy"
-
-
-def command(package: Path, *arguments: str) -> str:
-    environment = os.environ | {"PYTHONPATH": str(package), "PRGD_NUM_THREADS": "1"}
-    found = subprocess.run(
-        [sys.executable, "-m", "prgd", *arguments],
-        env=environment,
-        cwd=package.parent,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert found.returncode == 0, found.stderr
-    return found.stdout
-
-
 @pytest.mark.slow
-def test_a_figure_is_one_file(package):
-    (package / "prgd" / "reproduce" / "figure_99.py").write_text(FIGURE)
-    assert "figure-99" in command(package, "reproduce", "--list")
-    shown = command(package, "reproduce", "--only", "figure-99")
+def test_a_figure_is_one_file(tmp_path):
+    copy = Copy(tmp_path)
+    copy.add("reproduce/figure_99.py", FIGURE)
+    assert "figure-99" in copy.prgd("reproduce", "--list")[0]
+    shown = copy.prgd("reproduce", "--only", "figure-99")[0]
     assert "holds               squares-grow: Squares grow." in shown
-    report = package.parent / "report"
+    report = tmp_path / "report"
     page = (report / "index.html").read_text(encoding="utf-8")
     assert "The largest square is 16." in page
     assert (report / "figures" / "figure-99.svg").exists()
     (claim,) = json.loads((report / "claims.json").read_text())
     assert claim["verdict"] == "holds"
     # The command for claims reads the same rows, and gives the same verdict.
-    assert command(package, "claims", "squares-grow").startswith("holds                squares-grow")
+    assert copy.prgd("claims", "squares-grow")[0].startswith("holds                squares-grow")
 
 
 @pytest.mark.slow
-def test_a_claim_is_one_function(package):
-    (package / "prgd" / "theory" / "claims" / "sums.py").write_text(CLAIM)
-    assert "sum-of-odds" in command(package, "claims", "--list")
-    assert command(package, "claims", "sum-of-odds").startswith(
-        "holds                sum-of-odds (Section 99)"
-    )
+def test_a_claim_is_one_function(tmp_path):
+    copy = Copy(tmp_path)
+    copy.add("theory/claims/sums.py", CLAIM)
+    assert "sum-of-odds" in copy.prgd("claims", "--list")[0]
+    assert copy.prgd("claims", "sum-of-odds")[0].startswith("holds                sum-of-odds (Section 99)")

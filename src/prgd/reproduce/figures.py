@@ -122,7 +122,7 @@ class Arrows(Named):
 class Space(Named):
     """A curve through points in three dimensions, or an arrow from the first of two points to the second."""
 
-    points: Array  # of shape (3, number of points)
+    points: Array  # array of shape (3, number of points)
     width: float = 3.0
     is_arrow: bool = False
 

@@ -29,7 +29,7 @@ CONVERGED = 1e-12  # a run ends when its certified gap is below this: double pre
 class Settings(Schedules):
     """The paper's schedules, steps, and sets whose support vectors do not span the data."""
 
-    alpha: float = 0.6  # as on the digits
+    alpha: float = 0.6  # the exponent that the paper uses on the digits
     beta: float = 0.6
     steps: int = 2_000
     sets: tuple[str, ...] = ("digit-01", "gaussian-50")

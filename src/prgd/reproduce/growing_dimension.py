@@ -21,7 +21,7 @@ COLUMNS = ("d", "seed", "method", "error", "support_rank", "data_rank", "gamma_s
 class Settings(Schedules):
     """n Gaussian rows in each dimension, moved apart along the first axis; steps after the warm-up."""
 
-    alpha: float = 0.6  # as on the digits
+    alpha: float = 0.6  # the exponent that the paper uses on the digits
     beta: float = 0.6
     seeds: int = 10
     n: int = 100

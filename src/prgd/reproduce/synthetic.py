@@ -19,7 +19,7 @@ from prgd.reproduce.curves import Schedules, error_bands, error_lines, methods, 
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.theory import assumptions
 
-GAMMA_STAR = datasets.paper.PAPER_GAMMA_STAR  # of both sets
+GAMMA_STAR = datasets.paper.PAPER_GAMMA_STAR  # the margin of both sets
 SETS = {"I": datasets.synthetic_one, "II": datasets.synthetic_two}
 PAPER = ("GD", "NGD", "PRGD(exp)", "PRGD(poly)")
 LEVELS = (1e-3, 1e-6, 1e-9, 1e-12)
