@@ -18,10 +18,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 
+MAX_SUBSETS = 10_000  # sets of rows that are tried for a vertex, at about 50 microseconds each
 SEPARABLE, QUASI_SEPARABLE, NOT_SEPARABLE = "separable", "quasi-separable", "not separable"
 
 
@@ -146,7 +147,7 @@ def nearest_point(hull: Hull) -> tuple[dict[tuple[int, ...], int], list[int], in
     u, q : list of int, int
         The point is ``u / q``; `is_nearest` holds for it.
     """
-    start = min(product(*hull.groups), key=lambda name: sum(value * value for value in hull.vertex(name)))
+    start = tuple(group[0] for group in hull.groups)
     names, weights, q = [start], [1], 1  # the point is sum weights vertex / q
     while True:
         u = combine(weights, [hull.vertex(name) for name in names])
@@ -182,11 +183,12 @@ def nearest_point(hull: Hull) -> tuple[dict[tuple[int, ...], int], list[int], in
 def is_nearest(hull: Hull, weights: dict[tuple[int, ...], int], u: list[int], q: int) -> bool:
     """Whether u / q is the hull's point nearest to 0: its weights give it, and no vertex is lower."""
     values = list(weights.values())
+    along = [[dot(u, hull.points[i]) for i in group] for group in hull.groups] + [[]]
     return (
         min(values) > 0
         and sum(values) == q
         and combine(values, [hull.vertex(name) for name in weights]) == u
-        and all(q * dot(u, hull.vertex(name)) >= dot(u, u) for name in product(*hull.groups))
+        and q * (min(along[0]) - max(along[1], default=0)) >= dot(u, u)
     )
 
 
@@ -292,6 +294,10 @@ class Exact:
         """``gamma_star |gamma_star|``; for negative gamma_star by enumeration, which takes a while."""
         return self.positive_square if self.sign >= 0 else -self._negative_square()
 
+    @property
+    def _can_enumerate(self) -> bool:
+        return math.comb(len(self.points), len(self.points[0]) + self.fit_intercept) <= MAX_SUBSETS
+
     def _negative_square(self) -> Fraction:
         """Return gamma_star^2 = 1 / max ||w||^2 over the vertices of ``y_i (<w, x_i> + b) >= -1``."""
         rows = [
@@ -338,7 +344,11 @@ class Exact:
         return max(self.margin_square(axis) for axis in axes)
 
     def is_at_most(self, lower: float, w=None) -> bool:
-        """Whether ``lower <= gamma_star``; a hyperplane w that proves it saves time."""
+        """Whether ``lower <= gamma_star``; a hyperplane w that proves it saves time.
+
+        Of a problem with too many vertices to enumerate, a negative bound that w does not prove counts as
+        true: it cannot be refuted.
+        """
         if self.sign >= 0 or lower == -math.inf:
             return is_at_most(lower, self.positive_square)
         if lower >= 0.0 or math.isnan(lower):
@@ -347,17 +357,19 @@ class Exact:
             return True
         if w is not None and np.any(w) and is_at_most(lower, self.margin_square(w)):
             return True
-        return is_at_most(lower, self.signed_square)
+        return not self._can_enumerate or is_at_most(lower, self.signed_square)
 
     def is_at_least(self, upper: float) -> bool:
         """Whether ``upper >= gamma_star``."""
-        if self.sign < 0 and upper >= 0.0:
-            return True
+        if self.sign < 0 and (upper >= 0.0 or not self._can_enumerate):
+            return upper >= 0.0
         return is_at_least(upper, self.signed_square)
 
     @property
     def gamma_star(self) -> float:
-        """gamma_star rounded to about 15 digits, for messages."""
+        """gamma_star to about 15 digits, for messages; NaN if there are too many vertices to enumerate."""
+        if self.sign < 0 and not self._can_enumerate:
+            return math.nan
         value = self.signed_square
         return math.copysign(root(abs(value)), value)
 

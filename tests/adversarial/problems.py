@@ -16,26 +16,36 @@ from scipy import sparse
 
 @dataclass(frozen=True)
 class Case:
-    """One problem; ``may_refuse`` says that a ValueError with a sentence is a right answer to it."""
+    """One problem.
+
+    Attributes
+    ----------
+    may_refuse : bool
+        A ValueError with a sentence is a right answer.
+    engine : {"array", "chunks", "tensor", "bfloat16"}
+        What the numbers of X are given to prgd as.
+    """
 
     X: Any
     y: Any
     fit_intercept: bool
     name: str
     may_refuse: bool = False
+    engine: str = "array"
 
 
+WITH_INTERCEPT = {"fit_intercept": True}
 GENERATORS: dict[str, Callable[[np.random.Generator], Case]] = {}
 
 
 def generator(make):
-    """Register a function that returns (X, y), (X, y, fit_intercept) or (X, y, fit_intercept, may_refuse)."""
+    """Register a function that returns X, y and, if it likes, a dictionary of other fields of the case."""
     name = make.__name__
 
     def build(rng: np.random.Generator) -> Case:
-        X, y, *rest = make(rng)
-        fit_intercept = rest[0] if rest else bool(rng.integers(2))
-        return Case(X, two_classes(y), fit_intercept, name, rest[1] if len(rest) > 1 else False)
+        X, y, *options = make(rng)
+        fields = {"fit_intercept": bool(rng.integers(2)), **(options[0] if options else {})}
+        return Case(X, two_classes(y), name=name, **fields)
 
     build.__name__ = name
     GENERATORS[name] = build
@@ -84,19 +94,21 @@ def gaussian(rng):
 @generator
 def offset_all_columns(rng):
     X, y = plain(rng)
-    return X + 10.0 ** rng.uniform(0, 12), y
+    return X + 10.0 ** (rng.uniform(0, 12) if rng.random() < 0.5 else rng.integers(0, 13)), y, WITH_INTERCEPT
 
 
 @generator
 def offset_per_column(rng):
     X, y = plain(rng)
-    return X + rng.choice([-1, 1], X.shape[1]) * 10.0 ** rng.uniform(0, 12, X.shape[1]), y
+    return X + rng.choice([-1, 1], X.shape[1]) * 10.0 ** rng.uniform(0, 12, X.shape[1]), y, WITH_INTERCEPT
 
 
 @generator
-def offset_with_intercept(rng):
+def offset_without_intercept(rng):
     X, y = plain(rng)
-    return X + 10.0 ** rng.integers(0, 13), y, True
+    offset = 10.0 ** rng.uniform(0, 12, X.shape[1] if rng.random() < 0.5 else 1)
+    X = X + offset
+    return X, y if rng.random() < 0.3 else labelled(rng, X / offset), {"fit_intercept": False}
 
 
 @generator
@@ -118,7 +130,7 @@ def unit_mix(rng):
 def offset_and_units(rng):
     X, y = plain(rng, max_columns=2)
     units = 10.0 ** rng.uniform(-8, 8, X.shape[1])
-    return (X + 10.0 ** rng.uniform(0, 12, X.shape[1])) * units, y
+    return (X + 10.0 ** rng.uniform(0, 12, X.shape[1])) * units, y, WITH_INTERCEPT
 
 
 @generator
@@ -170,7 +182,7 @@ def tiny_margins(rng):
 def tiny_margins_far_away(rng):
     n, d = size(rng, max_columns=3)
     X, y = rng.standard_normal((n, d)), rng.choice([-1, 1], n)
-    return apart(rng, X, y, 10.0 ** rng.uniform(-9, -3)) + 10.0 ** rng.uniform(0, 6), y, True
+    return apart(rng, X, y, 10.0 ** rng.uniform(-9, -3)) + 10.0 ** rng.uniform(0, 6), y, WITH_INTERCEPT
 
 
 @generator
@@ -419,7 +431,7 @@ def long_integers(rng):
     n, d = size(rng, max_columns=2)
     X = 2 ** int(rng.integers(50, 62)) + rng.integers(-5, 6, (n, d))
     exact = (X.astype(np.float64).astype(np.int64) == X).all()
-    return X, labelled(rng, X - X.mean(axis=0)), True, not exact
+    return X, labelled(rng, X - X.mean(axis=0)), {**WITH_INTERCEPT, "may_refuse": not exact}
 
 
 @generator
@@ -443,6 +455,39 @@ def grid_points(rng):
     X = rng.choice([-1.0, 1.0], (n, d)) * rng.choice([1.0, 0.1, 3.0])
     X[:, 0] += rng.choice([0.0, 1e3, 0.1])
     return X, labelled(rng, X, 0.9)
+
+
+@generator
+def more_rows(rng):
+    """Enough rows for a working set, and for other ways to a verdict than exact arithmetic on all rows."""
+    n, d = int(rng.integers(30, 150)), int(rng.integers(2, 6))
+    X = rng.standard_normal((n, d))
+    y = labelled(rng, X, 0.8)
+    along = X @ rng.standard_normal(d)
+    if rng.random() < 0.3:  # a gap between the classes
+        y = np.where(along > 0, 1, -1)
+        X[:, 0] += y * 10.0 ** rng.uniform(-3, 1)
+    return X * 10.0 ** rng.uniform(-3, 3, d) + rng.choice([0.0, 0.0, 1e3, 1e6]), y
+
+
+@generator
+def chunked_rows(rng):
+    X, y = plain(rng)
+    return X + rng.choice([0.0, 1e2, 1e8]), y, {"engine": "chunks"}
+
+
+@generator
+def torch_tensor(rng):
+    X, y = plain(rng)
+    kind = rng.choice(["f4", "f8"])
+    return (X + rng.choice([0.0, 1e2, 1e5])).astype(kind), y, {"engine": "tensor"}
+
+
+@generator
+def torch_bfloat16(rng):
+    X, y = plain(rng)
+    bits = (X * 10.0 ** rng.uniform(-3, 3)).astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
+    return bits.view(np.float32), y, {"engine": "bfloat16"}
 
 
 def make(name: str, seed) -> Case:

@@ -12,10 +12,12 @@ import json
 import multiprocessing
 import os
 import secrets
+import signal
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
@@ -85,30 +87,41 @@ def try_file(seed: int, index: int, folder: Path) -> tuple[tuple[str, ...], list
     return ("file", kind, "FAILED" if failed else outcome), failures
 
 
-def work(
-    seed: int, first: int, stride: int, parts: list[tuple[str, float]], clock, place: int, pipe: Connection
-):
-    """Try cases first, first + stride, ... of each part until its time is over, and report."""
-    try_problem(seed, 0)  # compiles and imports, off the clock of the watchdog
+@dataclass(frozen=True)
+class Job:
+    """What one worker does: cases first, first + stride, ... of each part until the time of its end."""
+
+    seed: int
+    first: int
+    stride: int
+    parts: tuple[tuple[str, float], ...]
+    first_part: int
+    place: int  # of its three numbers in the clock: start of the case, case, part
+    folder: Path
+
+
+def work(job: Job, clock, pipe: Connection) -> None:
+    """Do a job, and report counts and failures now and then."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    try_problem(job.seed, 0)  # compiles and imports, off the clock of the watchdog
     counts: Counter = Counter()
     failures: list[dict] = []
     reported = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="torture-") as folder:
-        for number, (part, deadline) in enumerate(parts):
-            index = first
-            while time.monotonic() < deadline:
-                clock[3 * place : 3 * place + 3] = [time.monotonic(), float(index), float(number)]
-                found = (
-                    try_problem(seed, index) if part == "problems" else try_file(seed, index, Path(folder))
-                )
-                counts[found[0]] += 1
-                failures += found[1]
-                index += stride
-                if time.monotonic() - reported > REPORT_SECONDS:
-                    clock[3 * place] = 0.0
-                    pipe.send((counts, failures))
-                    counts, failures, reported = Counter(), [], time.monotonic()
-    clock[3 * place] = 0.0
+    for number, (part, deadline) in enumerate(job.parts):
+        index = job.first
+        while number >= job.first_part and time.monotonic() < deadline:
+            clock[3 * job.place : 3 * job.place + 3] = [time.monotonic(), float(index), float(number)]
+            if part == "problems":
+                found = try_problem(job.seed, index)
+            else:
+                found = try_file(job.seed, index, job.folder)
+            clock[3 * job.place] = 0.0
+            counts[found[0]] += 1
+            failures += found[1]
+            index += job.stride
+            if time.monotonic() - reported > REPORT_SECONDS:
+                pipe.send((counts, failures))
+                counts, failures, reported = Counter(), [], time.monotonic()
     pipe.send((counts, failures))
     pipe.send(None)
 
@@ -116,21 +129,22 @@ def work(
 class Crew:
     """The worker processes; one that hangs or dies is noted and replaced."""
 
-    def __init__(self, seed: int, jobs: int, parts: list[tuple[str, float]]) -> None:
-        self.seed, self.jobs, self.parts = seed, jobs, parts
+    def __init__(self, seed: int, jobs: int, parts: tuple[tuple[str, float], ...], folder: Path) -> None:
+        self.seed, self.jobs, self.parts, self.folder = seed, jobs, parts, folder
         self.context = multiprocessing.get_context("spawn")
         self.clock = self.context.RawArray("d", 3 * jobs)  # start time, case and part of each worker
         self.processes: dict[Connection, tuple[multiprocessing.Process, int]] = {}
         self.counts: Counter = Counter()
         self.failures: list[dict] = []
         for place in range(jobs):
-            self._start(place, place, parts)
+            self._start(place, place, 0)
 
-    def _start(self, place: int, first: int, parts: list[tuple[str, float]]) -> None:
+    def _start(self, place: int, first: int, part: int) -> None:
         self.clock[3 * place : 3 * place + 3] = [0.0, -1.0, 0.0]
         receiver, sender = self.context.Pipe(duplex=False)
-        arguments = (self.seed, first, self.jobs, parts, self.clock, place, sender)
-        process = self.context.Process(target=work, args=arguments, daemon=True)
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        job = Job(self.seed, first, self.jobs, self.parts, part, place, folder)
+        process = self.context.Process(target=work, args=(job, self.clock, sender), daemon=True)
         process.start()
         sender.close()
         self.processes[receiver] = (process, place)
@@ -158,6 +172,12 @@ class Crew:
                 self._replace(pipe, "hang", f"no answer within {HANG_SECONDS:.0f} s")
         return self.failures[known:]
 
+    def stop(self) -> None:
+        """End all workers."""
+        for process, _ in self.processes.values():
+            process.kill()
+            process.join()
+
     def _replace(self, pipe: Connection, kind: str, text: str) -> None:
         process, place = self.processes.pop(pipe)
         process.kill()
@@ -173,7 +193,7 @@ class Crew:
             about |= described(problem_case(self.seed, index)[0])
         self.failures.append({"failure": kind, "message": text, **about})
         if time.monotonic() < self.parts[-1][1]:
-            self._start(place, index + self.jobs, self.parts[number:])
+            self._start(place, index + self.jobs, number)
 
 
 def shown(failure: dict) -> str:
@@ -230,9 +250,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=None, help="default: a new one")
-    parser.add_argument(
-        "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="default: one per core"
-    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="default: one per core")
     parser.add_argument("--only", choices=("problems", "files"))
     parser.add_argument("--case", type=int, help="try one case of the seed and print it")
     parser.add_argument("--failures", type=Path, help="append all failures to this JSON-lines file")
@@ -250,11 +268,38 @@ def one_case(options: argparse.Namespace) -> int:
     return int(bool(failures))
 
 
-def planned(options: argparse.Namespace) -> list[tuple[str, float]]:
+def planned(options: argparse.Namespace) -> tuple[tuple[str, float], ...]:
     """Return the parts of the run, each with the time of its end."""
     now = time.monotonic()
     names = [options.only] if options.only else ["problems", *(["files"] if load_files() else [])]
-    return [(name, now + options.seconds * (k + 1) / len(names)) for k, name in enumerate(names)]
+    return tuple((name, now + options.seconds * (k + 1) / len(names)) for k, name in enumerate(names))
+
+
+class Report:
+    """Failures by kind: the first few are printed, all are counted and kept in a file if one is given."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.kinds: Counter = Counter()
+        self.largest: dict[str, float] = defaultdict(float)
+
+    def add(self, failure: dict) -> None:
+        kind = failure["failure"]
+        self.kinds[kind] += 1
+        self.largest[kind] = max(self.largest[kind], failure.get("size", 0.0))
+        if self.kinds[kind] <= SHOWN:
+            print(shown(failure), flush=True)
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(failure) + "\n")
+
+    def lines(self) -> list[str]:
+        found = [
+            f"  {kind}: {count}" + (f" (largest relative error {size:.1e})" if size else "")
+            for kind, count in self.kinds.most_common()
+            for size in [self.largest[kind]]
+        ]
+        return ["failures:", *found] if found else ["failures: none"]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -266,30 +311,25 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     seed = secrets.randbelow(2**32) if options.seed is None else options.seed
     print(f"seed {seed}, {options.jobs} processes, {options.seconds:g} s", flush=True)
-    start = time.monotonic()
-    crew, kinds = Crew(seed, options.jobs, planned(options)), Counter()
-    worst: dict[str, float] = defaultdict(float)
-    while crew.processes:
-        for failure in crew.listen():
-            kinds[failure["failure"]] += 1
-            worst[failure["failure"]] = max(worst[failure["failure"]], failure.get("size", 0.0))
-            if kinds[failure["failure"]] <= SHOWN:
-                print(shown(failure), flush=True)
-            if options.failures is not None:
-                with options.failures.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(failure) + "\n")
-        if sys.stdout.isatty():
-            elapsed = time.monotonic() - start
-            progress = f"{elapsed:6.0f} s  {crew.counts.total()} cases, {len(crew.failures)} failures"
-            print(progress, end="\r", flush=True)
+    start, report = time.monotonic(), Report(options.failures)
+    with tempfile.TemporaryDirectory(prefix="torture-") as folder:
+        crew = Crew(seed, options.jobs, planned(options), Path(folder))
+        try:
+            while crew.processes:
+                for failure in crew.listen():
+                    report.add(failure)
+                if sys.stdout.isatty():
+                    done = f"{time.monotonic() - start:6.0f} s  {crew.counts.total()} cases"
+                    print(f"{done}, {report.kinds.total()} failures", end="\r", flush=True)
+        except KeyboardInterrupt:
+            print("interrupted")
+            crew.stop()
     problems = sum(n for key, n in crew.counts.items() if key[0] == "problem")
     files = crew.counts.total() - problems
     print(*problem_table(crew.counts), "", *file_table(crew.counts), sep="\n")
     print(f"\n{problems} problems, {files} damaged files, {time.monotonic() - start:.0f} s, seed {seed}")
-    print("failures:" if kinds else "failures: none")
-    for kind, count in kinds.most_common():
-        print(f"  {kind} {count}" + (f" (largest relative error {worst[kind]:.1e})" if worst[kind] else ""))
-    return int(bool(kinds))
+    print(*report.lines(), sep="\n")
+    return int(bool(report.kinds))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,140 @@
+"""Some thousands of adversarial problems with fixed seeds: no statement about them may be false."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+from adversarial import oracle
+from adversarial.problems import GENERATORS, Case, make
+from adversarial.trial import Outcome, judge
+from sklearn.datasets import make_classification
+
+import prgd
+
+SHORT, LONG = 4, 64  # cases of each generator that `make check` and `make test` try
+SHARED = 250  # cases of which the share that is certified is counted
+EXTRAS = ("", "", "", "run", "estimator")
+
+
+def judged(name: str, seeds) -> list[tuple[Case, Outcome]]:
+    cases = [make(name, [2021, seed]) for seed in seeds]
+    return [(case, judge(case, EXTRAS[k % len(EXTRAS)])) for k, case in enumerate(cases)]
+
+
+def assert_true(judged_cases) -> None:
+    """Fail with the kinds and numbers of failures, and the first case of each kind."""
+    first, counts = {}, Counter()
+    for case, outcome in judged_cases:
+        for kind, message, _ in outcome.failures:
+            counts[kind] += 1
+            first.setdefault(kind, f"{message}\n  X = {case.X!r}\n  y = {case.y!r}, {case.fit_intercept=}")
+    assert not counts, f"{dict(counts)}\n" + "\n".join(f"{kind}: {text}" for kind, text in first.items())
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_a_few_problems(name):
+    assert_true(judged(name, range(SHORT)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GENERATORS)
+def test_problems(name):
+    assert_true(judged(name, range(SHORT, LONG)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["offset_all_columns", "offset_per_column", "offset_and_units", "unit_mix", "float32_units"]
+)
+def test_offsets_and_units_are_certified(name):
+    """At least 99 % of the separable cases are certified to 1e-6, as other data are."""
+    cases = [make(name, [2022, seed]) for seed in range(SHARED)]
+    exact = [oracle.solve(case.X, case.y, fit_intercept=case.fit_intercept) for case in cases]
+    separable = [case for case, found in zip(cases, exact, strict=True) if found.verdict == "separable"]
+    statuses = Counter(
+        prgd.max_margin(case.X, case.y, fit_intercept=case.fit_intercept).status for case in separable
+    )
+    assert len(separable) > SHARED / 3
+    assert statuses[prgd.Status.CERTIFIED] >= 0.99 * len(separable), statuses
+
+
+def far_away() -> Case:
+    rng = np.random.default_rng(3)
+    for _ in range(37):
+        X = rng.standard_normal((8, 2)) + 1e12
+        w = rng.standard_normal(2)
+        y = np.where((X - 1e12) @ w > 0, 1, -1)
+    return Case(X, y, True, "far_away")
+
+
+def dummies_with_noise() -> Case:
+    X = np.eye(3)[[0, 0, 1, 1, 2, 2, 2, 1, 0]]
+    return Case(X, np.array([1, -1, 1, -1, 1, -1, 1, 1, -1]), True, "dummies")
+
+
+SEVEN = [[-2.9999999999999996, -9], [-3, 0], [0, 6], [3, 9], [-3, -9]]
+NINE = [
+    [8.999999999999998, 3, 3],
+    [9, -3, -9],
+    [-3, 6, 3],
+    [-3, 6, 0],
+    [9, 6, 9],
+    [6, 3, 9],
+    [3, 3, -6],
+    [-9, -6, 9],
+    [9, 3, 3],
+]
+LONG_INTEGERS = np.array([[2**53], [2**53 + 1]])
+FOUND = {
+    # CERTIFIED with a lower bound above gamma_star and above the upper bound, which gap = 0 hid
+    "bounds cross at an offset of 1e12": far_away(),
+    "upper bound 0 on separable data": Case(SEVEN, [-1, -1, -1, -1, 1], True, "near_ties"),
+    "ZeroDivisionError": Case(NINE, [-1, 1, -1, -1, 1, 1, -1, -1, 1], True, "near_ties"),
+    "ZeroDivisionError without intercept": Case(NINE, [-1, 1, -1, -1, 1, 1, -1, -1, 1], False, "near_ties"),
+    "integers that float64 cannot hold": Case(LONG_INTEGERS, [0, 1], True, "long_integers", True),
+    "objects that float64 cannot hold": Case(
+        LONG_INTEGERS.astype(object), [0, 1], True, "long_integers", True
+    ),
+    "STALLED on a full set of dummies": dummies_with_noise(),
+    # one ulp decides, in 17 digits
+    "lower bound by an ulp": Case([[284574.00341628393], [284573.5484341898]], [1, -1], True, "offset"),
+    "check denies its own verdict on subnormal data": Case(
+        [[2.5e-323, 8.4e-323], [-7.4e-323, 2e-323], [9.4e-323, 2e-323], [1e-323, -8.4e-323]],
+        [1, -1, 1, -1],
+        False,
+        "subnormal_data",
+    ),
+    "margins below the square root of the range": Case(
+        [[-1.0, -3.470605864154862e-162], [-1.0, 2.9748050264184533e-162]],
+        [-1, 1],
+        False,
+        "subnormal_margins",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("extra", ["", "run", "estimator"])
+def test_what_earlier_trials_found(name, extra):
+    assert_true([(FOUND[name], judge(FOUND[name], extra))])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_collinear_columns_are_not_stalled(seed):
+    """`max_margin` proves non-separability wherever `separability` can: many rows, dependent columns."""
+    X, y = make_classification(500, 20, n_informative=6, flip_y=0.05, random_state=seed)
+    found, solved = prgd.separability(X, y), prgd.max_margin(X, y)
+    assert found.is_separable is False
+    assert solved.is_separable is False
+    assert solved.status is prgd.Status.NOT_SEPARABLE
+    assert solved.check(X, y).is_valid
+
+
+def test_a_refusal_is_a_sentence():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"float64.*\."):
+            prgd.max_margin(LONG_INTEGERS, [0, 1])
