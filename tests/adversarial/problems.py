@@ -157,8 +157,18 @@ def near_ties(rng):
     n, d = size(rng)
     X = rng.integers(-3, 4, (n, d)) * float(rng.choice([1, 3]))
     y = labelled(rng, X)
-    moved = rng.random((n, d)) < rng.uniform(0.05, 0.5)
+    moved = (rng.random((n, d)) < rng.uniform(0.05, 0.5)) & (X != 0)
     return np.where(moved, np.nextafter(X, X + rng.choice([-1, 1], (n, d))), X), y
+
+
+@generator
+def near_zeros(rng):
+    """Small integers with some zeros replaced by the smallest numbers: gamma_star may be below all floats."""
+    n, d = size(rng)
+    X = rng.integers(-1, 2, (n, d)).astype(float)
+    y = labelled(rng, X)
+    moved = (rng.random((n, d)) < 0.5) & (X == 0)
+    return np.where(moved, rng.choice([-1, 1], (n, d)) * 5e-324 * rng.choice([1, 1, 1e10]), X), y
 
 
 @generator

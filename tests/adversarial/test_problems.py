@@ -70,13 +70,8 @@ def far_away() -> Case:
     return Case(X, y, True, "far_away")
 
 
-def dummies_with_noise() -> Case:
-    X = np.eye(3)[[0, 0, 1, 1, 2, 2, 2, 1, 0]]
-    return Case(X, np.array([1, -1, 1, -1, 1, -1, 1, 1, -1]), True, "dummies")
-
-
-SEVEN = [[-2.9999999999999996, -9], [-3, 0], [0, 6], [3, 9], [-3, -9]]
-NINE = [
+SEVENTEEN_DIGITS = [[-2.9999999999999996, -9], [-3, 0], [0, 6], [3, 9], [-3, -9]]
+NINE_ROWS = [
     [8.999999999999998, 3, 3],
     [9, -3, -9],
     [-3, 6, 3],
@@ -87,32 +82,33 @@ NINE = [
     [-9, -6, 9],
     [9, 3, 3],
 ]
+NINE_LABELS = [-1, 1, -1, -1, 1, 1, -1, -1, 1]
 LONG_INTEGERS = np.array([[2**53], [2**53 + 1]])
+CONSTANT_DUMMY = np.column_stack([np.ones(9), [0.6, 0.7, -0.4, 1.2, -0.2, -0.4, 1.8, 0.7, -0.1]])
+SUBNORMAL = [[4.94065646e-316, -8.89318163e-316], [9.38724727e-316, -9.881313e-317]]
+BELOW_THE_ROOT = [[-1.0, -3.470605864154862e-162], [-1.0, 2.9748050264184533e-162]]
+NEARLY_EQUAL = [[371894.79634080944, -358853.7328892844], [371894.79634080944, -358853.73288928386]]
+NEARLY_PARALLEL = [
+    [-0.48578838476080555, -485788.3847608055, 0.0],
+    [-0.4390560327880761, -439056.0327880761, 0.0],
+]
+WITH, WITHOUT = True, False
 FOUND = {
     # CERTIFIED with a lower bound above gamma_star and above the upper bound, which gap = 0 hid
     "bounds cross at an offset of 1e12": far_away(),
-    "upper bound 0 on separable data": Case(SEVEN, [-1, -1, -1, -1, 1], True, "near_ties"),
-    "ZeroDivisionError": Case(NINE, [-1, 1, -1, -1, 1, 1, -1, -1, 1], True, "near_ties"),
-    "ZeroDivisionError without intercept": Case(NINE, [-1, 1, -1, -1, 1, 1, -1, -1, 1], False, "near_ties"),
-    "integers that float64 cannot hold": Case(LONG_INTEGERS, [0, 1], True, "long_integers", True),
-    "objects that float64 cannot hold": Case(
-        LONG_INTEGERS.astype(object), [0, 1], True, "long_integers", True
-    ),
-    "STALLED on a full set of dummies": dummies_with_noise(),
-    # one ulp decides, in 17 digits
-    "lower bound by an ulp": Case([[284574.00341628393], [284573.5484341898]], [1, -1], True, "offset"),
-    "check denies its own verdict on subnormal data": Case(
-        [[2.5e-323, 8.4e-323], [-7.4e-323, 2e-323], [9.4e-323, 2e-323], [1e-323, -8.4e-323]],
-        [1, -1, 1, -1],
-        False,
-        "subnormal_data",
-    ),
-    "margins below the square root of the range": Case(
-        [[-1.0, -3.470605864154862e-162], [-1.0, 2.9748050264184533e-162]],
-        [-1, 1],
-        False,
-        "subnormal_margins",
-    ),
+    "bounds cross in one dimension": Case([[58084.35565326054], [58084.35565333988]], [1, -1], WITH, ""),
+    "upper bound 0 on separable data": Case(SEVENTEEN_DIGITS, [-1, -1, -1, -1, 1], WITH, ""),
+    "upper bound off by half a percent": Case(NEARLY_EQUAL, [1, -1], WITHOUT, ""),
+    "lower bound 0 where gamma_star is -1": Case([[1.0], [1.0]], [-1, 1], WITHOUT, ""),
+    "gamma_star below the smallest float": Case([[-5e-324], [2.0], [0.0]], [-1, 1, 1], WITH, ""),
+    "ZeroDivisionError": Case(NINE_ROWS, NINE_LABELS, WITH, ""),
+    "integers that float64 cannot hold": Case(LONG_INTEGERS, [0, 1], WITH, "", may_refuse=True),
+    "objects that float64 cannot hold": Case(LONG_INTEGERS.astype(object), [0, 1], WITH, "", may_refuse=True),
+    "STALLED with a constant dummy": Case(CONSTANT_DUMMY, [1, -1, 1, -1, -1, 1, -1, 1, 1], WITH, ""),
+    "STALLED in one dimension": Case([[979], [487], [246], [284]], [-1, 1, 1, 1], WITHOUT, ""),
+    "STALLED on nearly parallel rows": Case(NEARLY_PARALLEL, [1, -1], WITHOUT, ""),
+    "check denies its own verdict on subnormal data": Case(SUBNORMAL, [-1, 1], WITHOUT, ""),
+    "margins whose squares underflow": Case(BELOW_THE_ROOT, [-1, 1], WITHOUT, ""),
 }
 
 
