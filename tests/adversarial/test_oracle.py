@@ -149,24 +149,39 @@ def test_brute_force_on_integers(seed):
         assert grid.max() >= found.gamma_star - 1e-2
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_gordan_and_stiemke_weights(seed):
-    """Whichever verdict the nearest point gives, the linear programs give too, with weights that prove it."""
-    names = list(GENERATORS)
-    case = make(names[seed % len(names)], [11, seed])
+def direction(Z, right, extra):
+    """Return v with ``Z v - s = right`` and s >= 0, or None; ``extra`` asks for sum(s) = 1 besides."""
+    n, width = len(Z), len(Z[0])
+    slack = [[-int(i == k) for k in range(n)] for i in range(n)]
+    matrix = [[*row, *(-value for value in row), *slack[i]] for i, row in enumerate(Z)]
+    if extra:
+        matrix.append([0] * (2 * width) + [1] * n)
+    solved = oracle.nonnegative_solution(matrix, [right] * n + [1] * extra)
+    return None if solved is None else [a - b for a, b in zip(solved[:width], solved[width:], strict=False)]
+
+
+def products(matrix, vector):
+    return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", [name for name in GENERATORS if name != "more_rows"])
+def test_either_weights_or_a_direction(name, seed):
+    """The nearest point's verdict is that of two linear programs, each with a proof (Gordan, Stiemke)."""
+    case = make(name, [11, seed])
     found = oracle.solve(case.X, case.y, fit_intercept=case.fit_intercept)
     rows = zip(found.signs, found.points, strict=True)
-    Z = [[s * value for value in point] + [s] * case.fit_intercept for s, point in rows]
-    for find, exists, smallest in (
-        (oracle.gordan_weights, found.verdict != "separable", Fraction(0)),
-        (oracle.stiemke_weights, found.verdict == "not separable", Fraction(1)),
-    ):
-        p = find(Z)
-        assert (p is not None) == exists
-        assert p is None or (min(p) >= smallest and sum(p) >= 1)
-        assert p is None or not any(
-            sum(a * b for a, b in zip(p, column, strict=True)) for column in zip(*Z, strict=True)
-        )
+    Z = oracle.reduced([[s * v for v in point] + [s] * case.fit_intercept for s, point in rows])
+    columns = [list(column) for column in zip(*Z, strict=True)]
+    p, q = oracle.gordan_weights(Z), oracle.stiemke_weights(Z)
+    strict, weak = direction(Z, 1, extra=False), direction(Z, 0, extra=True)
+    assert (p is None, q is None) == (found.verdict == "separable", found.verdict != "not separable")
+    assert p is None or (min(p) >= 0 and sum(p) == 1 and not any(products(columns, p)))
+    assert q is None or (min(q) > 0 and not any(products(columns, q)))
+    assert (p is None) == (strict is not None)
+    assert strict is None or min(products(Z, strict)) > 0
+    assert (q is None) == (weak is not None)
+    assert weak is None or (min(products(Z, weak)) >= 0 and any(products(Z, weak)))
 
 
 @pytest.mark.parametrize("name", GENERATORS)
