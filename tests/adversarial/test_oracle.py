@@ -185,6 +185,21 @@ def test_either_weights_or_a_direction(name, seed):
 
 
 @pytest.mark.parametrize("name", GENERATORS)
+def test_bounds_two_floats_away_are_told_apart(name):
+    """gamma_star rounded outward by one float is a true bound; by one float inward, a false one."""
+    for seed in range(6):
+        case = make(name, [12, seed])
+        found = oracle.solve(case.X, case.y, fit_intercept=case.fit_intercept)
+        if found.verdict != "separable" or found.gamma_star < 1e-300:
+            continue
+        below, above = (math.nextafter(found.gamma_star, end) for end in (-math.inf, math.inf))
+        assert found.is_at_most(below)
+        assert found.is_at_least(above)
+        assert not found.is_at_most(math.nextafter(above, math.inf))
+        assert not found.is_at_least(math.nextafter(below, -math.inf))
+
+
+@pytest.mark.parametrize("name", GENERATORS)
 def test_generators_make_two_classes_and_repeat(name):
     for seed in range(30):
         case, again = make(name, seed), make(name, seed)

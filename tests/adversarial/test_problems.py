@@ -118,6 +118,7 @@ def test_what_earlier_trials_found(name, extra):
     assert_true([(FOUND[name], judge(FOUND[name], extra))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_collinear_columns_are_not_stalled(seed):
     """`max_margin` proves non-separability wherever `separability` can: many rows, dependent columns."""

@@ -254,7 +254,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", choices=("problems", "files"))
     parser.add_argument("--case", type=int, help="try one case of the seed and print it")
     parser.add_argument("--failures", type=Path, help="append all failures to this JSON-lines file")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.case is not None and options.seed is None:
+        parser.error("--case is a case of a seed: give --seed too")
+    return options
 
 
 def one_case(options: argparse.Namespace) -> int:
@@ -304,7 +307,7 @@ class Report:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
-    if options.case is not None and options.seed is not None:
+    if options.case is not None:
         return one_case(options)
     if options.only == "files" and load_files() is None:
         print("There is no tests/adversarial/damaged_files.py: no files can be tried.", file=sys.stderr)
