@@ -30,9 +30,9 @@ BOUND_FACTOR = 1.01
 _SPLITTER = 2.0**27 + 1.0  # Dekker's constant: it halves the 53 bits of a float64
 
 
-def rounding_factor(terms: int) -> float:
+def rounding_factor(terms: int, unit: float = UNIT_ROUNDOFF) -> float:
     """Return ``gamma_n = n u / (1 - n u)``, the relative error of a sum of n products in any order."""
-    return terms * UNIT_ROUNDOFF / (1.0 - terms * UNIT_ROUNDOFF)
+    return terms * unit / (1.0 - terms * unit) if terms * unit < 0.5 else math.inf
 
 
 def error_bound(terms: int, relative: float, magnitude: Any) -> Any:
@@ -77,6 +77,40 @@ def round_down(value: Fraction) -> float:
     if rounded > value:
         rounded = math.nextafter(rounded, -math.inf)
     return SMALLEST if value > 0 and rounded == 0.0 else rounded
+
+
+def round_up(value: Fraction) -> float:
+    """Return the smallest float64 that is at least ``value``."""
+    try:
+        rounded = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -LARGEST
+    return math.nextafter(rounded, math.inf) if rounded < value else rounded
+
+
+def root_up(square: Fraction) -> float:
+    """Return a float64 that is at least the square root of a fraction, and larger by 2 units at most.
+
+    Examples
+    --------
+    >>> root_up(Fraction(9, 4)), root_up(Fraction(2)) ** 2 >= 2
+    (1.5, True)
+    """
+    # The root gets 64 bits or more, so that its own rounding is far below that of the answer.
+    shift = max(64 - (square.numerator.bit_length() - square.denominator.bit_length()) // 2, 0)
+    scaled = -((-square.numerator << 2 * shift) // square.denominator)
+    root = math.isqrt(scaled)
+    return round_up(Fraction(root + (root * root < scaled), 1 << shift))
+
+
+def lowered(value: float, operations: int = 1) -> float:
+    """Return a number below the exact one, which so many rounded operations turned into ``value``."""
+    return value - BOUND_FACTOR * (2 * operations * UNIT_ROUNDOFF * abs(value) + operations * SMALLEST)
+
+
+def raised(value: float, operations: int = 1) -> float:
+    """Return a number above the exact one, which so many rounded operations turned into ``value``."""
+    return -lowered(-value, operations)
 
 
 def nearest_floats(v: Sequence[Fraction]) -> Array:
