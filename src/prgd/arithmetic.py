@@ -137,3 +137,63 @@ def shortened(v: Sequence[Fraction]) -> RationalVector:
     length = max(abs(x) // common for x in integers).bit_length()
     scale = 1 if length <= 20 else 2**length
     return tuple(Fraction(x // common, scale) for x in integers)
+
+
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return ``s = fl(a + b)`` and the error e, with ``s + e = a + b`` exactly unless s overflows (Knuth).
+
+    Examples
+    --------
+    >>> two_sum(1e16, 1.0)
+    (1e+16, 1.0)
+    """
+    total = a + b
+    other = total - a
+    return total, (a - (total - other)) + (b - other)
+
+
+def split(a: Any) -> tuple[Any, Any]:
+    """Return two parts of 26 bits each, with ``high + low = a`` exactly if ``|a| < 2^990`` (Dekker)."""
+    spread = _SPLITTER * a
+    high = spread - (spread - a)
+    return high, a - high
+
+
+def two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return ``p = fl(a b)`` and the error e, with ``p + e = a b`` (Dekker).
+
+    The sum is exact if ``|a|`` and ``|b|`` are below 2^990 and ``|a b|`` is 0 or between 2^-960 and 2^1020. A
+    smaller product underflows: p + e then differs from it by at most 5 * 2^-1074. Beyond the upper ends, e is
+    not finite.
+
+    Examples
+    --------
+    >>> two_product(1.0 + 2.0**-30, 1.0 + 2.0**-30)[1] == 2.0**-60
+    True
+    """
+    (a_high, a_low), (b_high, b_low) = split(a), split(b)
+    product = a * b
+    return product, a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
+
+
+def compensated_bound(terms: int, result: Array, corrections: Array) -> Array:
+    r"""Bound the errors of dot products of ``terms`` products by Dot2, upward; infinite where none holds.
+
+    Dot2 adds the products by `two_sum`, and the errors ``t_i`` of products and sums apart, in plain float64,
+    so that only the additions of the small numbers ``t_i``, and the last one, are rounded:
+
+    .. math:: |result - x^T y| \le u |result| + \frac{n u}{1 - 2 n u} \sum_i |t_i| + 5 n 2^{-1074},
+
+    where the last term is the underflow of the products, and ``corrections`` is the computed sum of the
+    ``|t_i|``. Since ``|t_i|`` is at most about u times a partial sum, the bound is about
+    ``u |x^T y| + (n u)^2 |x|^T |y|`` at most.
+    An overflow, or an entry beyond the range of `split`, leaves a sum that is not finite.
+
+    References
+    ----------
+    Ogita, Rump and Oishi (2005), Accurate sum and dot product, SIAM J. Sci. Comput. 26(6), Algorithm 5.8 and
+    Corollary 5.9. The factor for rounding the bound itself is `BOUND_FACTOR`, and 3 more underflows.
+    """
+    relative = UNIT_ROUNDOFF * np.abs(result) + terms * UNIT_ROUNDOFF * corrections
+    bound = BOUND_FACTOR * relative + (5 * terms + 3) * SMALLEST
+    return np.where(np.isfinite(result) & np.isfinite(bound), bound, np.inf)
