@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from prgd._types import Array, RationalVector
 
@@ -128,6 +129,27 @@ def integer_multiple(values: Sequence[Fraction | int]) -> list[int]:
     """
     common = math.lcm(*(v.denominator for v in values))
     return [v.numerator * (common // v.denominator) for v in values]
+
+
+def common_integers(A: Array) -> tuple[npt.NDArray[Any], int]:
+    """Return Python's integers M and an exponent e with ``A = M 2^e``, exactly.
+
+    Examples
+    --------
+    >>> common_integers(np.array([[0.5, 0.0], [3.0, 4.0]]))
+    (array([[1, 0],
+           [6, 8]], dtype=object), -1)
+    """
+    fraction, exponent = np.frexp(A)
+    mantissa = np.ldexp(fraction, 53).astype(np.int64)
+    # The lowest bit that is set is a power of two, so its logarithm is exact.
+    trailing = np.frexp((mantissa & -mantissa).astype(np.float64))[1].astype(np.int64) - 1
+    is_zero = mantissa == 0
+    trailing[is_zero] = 0
+    exponent = exponent.astype(np.int64) - 53 + trailing
+    low = int(exponent[~is_zero].min()) if not is_zero.all() else 0
+    shift = np.where(is_zero, 0, exponent - low)
+    return (mantissa >> trailing).astype(object) << shift.astype(object), low
 
 
 def shortened(v: Sequence[Fraction]) -> RationalVector:

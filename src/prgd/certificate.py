@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,11 @@ from prgd.arithmetic import (
     BOUND_FACTOR,
     SMALLEST,
     UNIT_ROUNDOFF,
+    common_integers,
     compensated_bound,
     lowered,
     raised,
+    root_up,
     rounding_factor,
     two_product,
     two_sum,
@@ -229,10 +232,45 @@ def accurate_margin(smallest: Sequence[float], w: Array, intercept: float) -> tu
     return margin_over_length(margin, w), w, intercept
 
 
+def is_on_simplex(problem: Problem, weights: DualWeights) -> bool:
+    """Say whether weights are positive, belong to rows of the data, and have sum 1 (1/2 in each class)."""
+    indices, p = weights.indices, weights.values
+    if not indices.size or indices.min() < 0 or indices.max() >= problem.n or (np.diff(indices) <= 0).any():
+        return False
+    signs = problem.labels.at(indices) if problem.fit_intercept else np.ones(p.size)
+    sums = [math.fsum(p[signs == sign]) * 2.0 for sign in (1, -1)] if problem.fit_intercept else [math.fsum(p)]
+    exact = weights.integers
+    is_exact = exact is None or (len(exact) == p.size and min(exact) > 0 and len(set(_sums(exact, signs))) == 1)
+    return is_exact and p.min() > 0.0 and all(abs(total - 1.0) < 1e-12 for total in sums)
+
+
+def _sums(integers: Sequence[int], signs: Any) -> list[int]:
+    """Return the sums of integers over the rows of each sign."""
+    pairs = list(zip(integers, signs.tolist(), strict=True))
+    return [sum(k for k, sign in pairs if sign == wanted) for wanted in sorted({sign for _, sign in pairs})]
+
+
 def accurate_upper(problem: Problem, weights: DualWeights) -> float:
-    """Return an upper bound of ``||Z^T p||_2``, by compensated sums over the rows that carry weight."""
+    """Return an upper bound of ``||Z^T p||_2``, by compensated sums over the rows that carry weight.
+
+    Weights whose sum is not exactly 1 are scaled to it; integers are summed without rounding.
+    """
+    if weights.integers is not None:
+        return _exact_upper(problem, weights)
+    signs = problem.labels.at(weights.indices) if problem.fit_intercept else None
+    weights = DualWeights.normalized(weights.indices, weights.values, signs)
     total, error = accurate_combination(problem.take(weights.indices), weights.values)
     return raised_norm(np.abs(total) + error)
+
+
+def _exact_upper(problem: Problem, weights: DualWeights) -> float:
+    """Return ``||Z^T p||_2`` for integer weights, rounded upward."""
+    Z, integers = problem.take(weights.indices), np.array(weights.integers, dtype=object)
+    signs = problem.labels.at(weights.indices) if problem.fit_intercept else np.ones(integers.size)
+    matrix, exponent = common_integers(Z if isinstance(Z, np.ndarray) else Z.toarray())
+    total = sum(_sums(weights.integers or (), signs))
+    square = sum(int(v) ** 2 for v in (matrix * integers[:, None]).sum(axis=0))
+    return root_up(Fraction(square, total**2) * Fraction(4) ** exponent)
 
 
 def accurate_combination(Z: Any, p: Array) -> tuple[Array, Array]:

@@ -255,9 +255,15 @@ class Problem:
         weight = self.labels.sample_weight
         return np.where(weight == 0.0, np.inf, margins) if weight.size else margins
 
-    def smallest(self, w: Array, max_rows: int, without: Indices = NO_ROWS) -> tuple[Smallest, ...]:
-        """Return the rows of smallest ``<w, z_i>`` (of each class, with an intercept), by one pass."""
-        return self.ask(SmallestAt(w, max_rows, self.fit_intercept, np.sort(without)))
+    def smallest(
+        self, w: Array, max_rows: int, without: Indices = NO_ROWS, near: float | None = None
+    ) -> tuple[Smallest, ...]:
+        """Return the rows of smallest ``<w, z_i>`` (of each class, with an intercept), by one pass.
+
+        With ``near`` the margins ``y_i (<w, x_i> + near)`` are computed instead, by compensated products, and
+        are lower bounds of the exact ones.
+        """
+        return self.ask(SmallestAt(w, max_rows, self.fit_intercept, np.sort(without), near=near))
 
     def near(self, w: Array, width: float) -> Indices:
         """Return the rows with a margin within ``width`` of the smallest (of their class), by one pass.

@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
-from prgd.proofs.integer_matrix import IntegerMatrix
 
 _MAX_FACES = 500  # faces that are solved on, at most
 
@@ -31,26 +30,6 @@ class ShortestVector(NamedTuple):
     weights: list[int]
     total: int
     vector: list[int]
-
-
-def common_integers(A: Array) -> tuple[npt.NDArray[Any], int]:
-    """Return integers M and an exponent e with ``A = M 2^e``, exactly.
-
-    Examples
-    --------
-    >>> common_integers(np.array([[0.5, 0.0], [3.0, 4.0]]))
-    (array([[1, 0],
-           [6, 8]], dtype=object), -1)
-    """
-    matrix = IntegerMatrix.from_floats(A)
-    has_entry = matrix.mantissa.any(axis=1)
-    exponent = int(matrix.rows[has_entry].min(initial=0)) if has_entry.any() else 0
-    if has_entry.any():
-        exponent = int(matrix.rows[has_entry].min())
-    M = matrix.integers()
-    for i in np.flatnonzero(has_entry).tolist():
-        M[i] = [int(x) << int(matrix.rows[i] - exponent) for x in M[i]]
-    return M, exponent
 
 
 def shortest_vector(Z: npt.NDArray[Any], group: Indices, start: Array) -> ShortestVector | None:

@@ -54,6 +54,11 @@ class WorkingSet:
         return self.indices.size
 
     @property
+    def dimensions(self) -> int:
+        """Number of columns."""
+        return self._problem.d
+
+    @property
     def Z(self) -> Any:
         """The rows z_i, dense or CSR."""
         return self._Z
