@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices, Signs
+from prgd._types import Array, Indices, RationalVector, Signs
 from prgd.arithmetic import (
     BOUND_FACTOR,
     SMALLEST,
@@ -98,6 +98,9 @@ class Certificate:
         The witness of ``lower``.
     intercept : float
         The best intercept of w, rounded to float64.
+    exact_w : vector of Fraction or None
+        The witness ``(w, b)`` itself (w without an intercept) where float64 is not accurate enough; ``w`` and
+        ``intercept`` are its roundings then.
     dual_weights : DualWeights or None
         The witness p of ``upper``, if the solver has it as numbers.
     w_upper : ndarray of shape (d,) or None
@@ -116,6 +119,7 @@ class Certificate:
     intercept: float = 0.0
     dual_weights: DualWeights | None = None
     w_upper: Array | None = None
+    exact_w: RationalVector | None = None
 
     def __post_init__(self) -> None:
         if self.lower > self.upper:
@@ -133,10 +137,12 @@ class Certificate:
         """``lower / upper``: a lower bound on the cosine between w and the maximum-margin direction (l2)."""
         return max(self.lower / self.upper, -1.0) if 0.0 < self.upper < math.inf else -1.0
 
-    def with_lower(self, lower: float, w: Array, intercept: float = 0.0) -> Certificate:
+    def with_lower(
+        self, lower: float, w: Array, intercept: float = 0.0, exact_w: RationalVector | None = None
+    ) -> Certificate:
         """Return this certificate with the margin of ``w``, if it is larger."""
         if lower > self.lower:
-            return Certificate(lower, self.upper, w, intercept, self.dual_weights, self.w_upper)
+            return replace(self, lower=lower, w=w, intercept=intercept, exact_w=exact_w)
         return self
 
     def with_upper(
@@ -144,12 +150,14 @@ class Certificate:
     ) -> Certificate:
         """Return this certificate with another upper bound and its witness, if it is smaller."""
         if upper < self.upper:
-            return Certificate(self.lower, upper, self.w, self.intercept, dual_weights, w_upper)
+            return replace(self, upper=upper, dual_weights=dual_weights, w_upper=w_upper)
         return self
 
     def best(self, other: Certificate) -> Certificate:
         """Return the better of both ends."""
-        found = self if other.w is None else self.with_lower(other.lower, other.w, other.intercept)
+        found = self
+        if other.w is not None:
+            found = self.with_lower(other.lower, other.w, other.intercept, other.exact_w)
         return found.with_upper(other.upper, other.dual_weights, other.w_upper)
 
     def sharpened(self, problem: Problem) -> Certificate:
@@ -158,7 +166,7 @@ class Certificate:
         An end that has no witness stays as it is.
         """
         found = self
-        if self.w is not None:
+        if self.w is not None and self.exact_w is None:
             found = found.with_lower(*accurate_lower(problem, self.w, self.intercept))
         weights = self.dual_weights
         if weights is None and self.w_upper is not None:

@@ -7,8 +7,9 @@ import json
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
+from prgd.arithmetic import SMALLEST
 from prgd.certificate import (
     Certificate,
     DualWeights,
@@ -28,6 +30,8 @@ from prgd.certificate import (
 from prgd.files import atomic_write
 from prgd.norms import norm
 from prgd.problem import Problem
+from prgd.proofs.directions import exact_lower
+from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.overlap import proves_overlap
 
 FORMAT = "prgd-result-2"
@@ -232,10 +236,12 @@ class Result:
             X, y, sample_weight=sample_weight, loss=loss, fit_intercept=self.fit_intercept, scale="none"
         )
         c, found = self.certificate, Certificate()
-        if c.w is not None and c.w.shape == (problem.d,) and norm(c.w) > 0.0:
+        if c.exact_w is not None:
+            rows = LiftedRows(problem.rows, None, fit_intercept=self.fit_intercept)
+            if len(c.exact_w) == rows.width:
+                found = found.with_lower(exact_lower(rows, c.exact_w), self.coef, self.intercept, c.exact_w)
+        elif c.w is not None and c.w.shape == (problem.d,) and norm(c.w) > 0.0:
             found = found.with_lower(*accurate_lower(problem, c.w, c.intercept))
-        elif c.w is not None:
-            found = replace(found, lower=min(c.lower, 0.0))  # w = 0 has no margin, and claims none
         weights, tolerance = c.dual_weights, 1e-12
         if weights is None and c.w_upper is not None:
             weights, tolerance = weights_at(problem, c.w_upper), 1e-9
@@ -244,7 +250,7 @@ class Result:
                 found = found.with_upper(0.0, weights)
             else:
                 found = found.with_upper(accurate_upper(problem, weights), weights)
-        slack = tolerance * found.upper
+        slack = tolerance * max(found.upper, abs(found.lower)) + 64 * (problem.n + problem.d) * SMALLEST
         is_valid = found.lower >= c.lower - slack and found.upper <= c.upper + slack
         return Check(found, bool(is_valid))
 
@@ -270,8 +276,10 @@ class Result:
 def _to_arrays(result: Result) -> dict[str, Any]:
     c, history = result.certificate, result.history
     scalars = {k: v for k, v in result.state.items() if not isinstance(v, np.ndarray)}
+    exact_w = None if c.exact_w is None else [str(x) for x in c.exact_w]
     meta = {
         "format": FORMAT,
+        "exact_w": exact_w,
         "status": result.status.name,
         **{name: getattr(result, name) for name in _JSON_FIELDS},
         "columns": history.columns,
@@ -316,10 +324,13 @@ def _from_arrays(arrays: dict[str, Any]) -> Result:
     state = {k: v if isinstance(v, int) else float.fromhex(v) for k, v in meta["state"].items()}
     state |= {k.removeprefix("state_"): v for k, v in arrays.items() if k.startswith("state_")}
     gaps = arrays["recent_gaps"].tolist()
+    exact_w = tuple(Fraction(x) for x in meta.get("exact_w") or ()) or None
     return Result(
         w=arrays["w"],
         status=Status[meta["status"]],
-        certificate=Certificate(lower, upper, arrays.get("w_lower"), intercept, p, arrays.get("w_upper")),
+        certificate=Certificate(
+            lower, upper, arrays.get("w_lower"), intercept, p, arrays.get("w_upper"), exact_w
+        ),
         history=History(rows, meta["columns"], gaps, window=max(len(gaps) - 1, 0)),
         passes=passes,
         state=state,

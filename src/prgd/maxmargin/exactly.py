@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices
+from prgd._types import Array, Indices, RationalVector
 from prgd.arithmetic import common_integers, root_up
 from prgd.certificate import DualWeights
 from prgd.problem import Problem
@@ -37,6 +37,8 @@ class ExactOptimum:
     intercept : float
     level : float
         The margin of the rows that carry weight, along w.
+    exact_w : vector of Fraction
+        The direction and its best intercept (the direction alone without intercept), exactly.
     """
 
     upper: float
@@ -44,6 +46,7 @@ class ExactOptimum:
     w: Array | None
     intercept: float
     level: float
+    exact_w: RationalVector
 
 
 def is_exactly_solvable(working: WorkingSet) -> bool:
@@ -71,14 +74,17 @@ def exact_optimum(problem: Problem, working: WorkingSet, p: Array) -> ExactOptim
     size = max(abs(v) for v in found.vector)
     upper, weights = _weights(Z, group, found, indices, groups, exponent)
     if size == 0:
-        return ExactOptimum(upper, weights, None, 0.0, 0.0)
+        return ExactOptimum(upper, weights, None, 0.0, 0.0, ())
     w = np.array([v / size for v in found.vector])
     margins = Z @ np.array(found.vector, dtype=object)
     smallest = [min(margins[group == q]) for q in range(groups)]
     offset = sum(a * b for a, b in zip(M[-1], found.vector, strict=True))
     unit = Fraction(2) ** exponent / size
-    intercept = float((Fraction(smallest[-1] - smallest[0], 2) - offset) * unit) if groups == 2 else 0.0
-    return ExactOptimum(upper, weights, w, intercept, float(Fraction(sum(smallest), groups) * unit))
+    exact_w = [Fraction(v, size) for v in found.vector]
+    if groups == 2:
+        exact_w.append((Fraction(smallest[1] - smallest[0], 2) - offset) * unit)
+    intercept, level = float(exact_w[-1]) if groups == 2 else 0.0, float(Fraction(sum(smallest), groups) * unit)
+    return ExactOptimum(upper, weights, w, intercept, level, tuple(exact_w))
 
 
 def _weights(

@@ -37,6 +37,8 @@ from prgd.certificate import (
 from prgd.maxmargin.exactly import exact_optimum, is_exactly_solvable
 from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem, balanced_intercept
+from prgd.proofs.directions import exact_lower
+from prgd.proofs.lifted_rows import LiftedRows
 from prgd.result import History, Result, Status
 from prgd.rows.queries import Smallest
 from prgd.solvers import pairwise_descent
@@ -249,7 +251,8 @@ class SolverState:
         if self.passes >= self.max_passes:
             return Status.MAX_PASSES
         patience = _SHORT_PATIENCE if is_exactly_solvable(self.working) else _PATIENCE
-        is_stalled = len(rounds) > patience and gap > (1.0 - _MIN_PROGRESS) * rounds[-1 - patience].gap
+        # The negation holds while the gap is infinite, too.
+        is_stalled = len(rounds) > patience and not gap < (1.0 - _MIN_PROGRESS) * rounds[-1 - patience].gap
         return Status.STALLED if is_stalled else None
 
     def grow(self, smallest: tuple[Smallest, ...], upper: float) -> Status | None:
@@ -346,7 +349,7 @@ class SolverState:
         return DualWeights.normalized(indices, p, signs)
 
     def solve_exactly(self) -> Status | None:
-        """Solve a small problem in integers; None if it is too large, or if rounding of w is the limit."""
+        """Solve a small problem in integers; None if it is too large, or has no separator."""
         for _ in range(_MAX_EXACT_ROUNDS):
             found = exact_optimum(self.problem, self.working, self.p)
             if found is None:
@@ -363,7 +366,10 @@ class SolverState:
                 return Status.CERTIFIED
             joining = self._violators(smallest, found.level)
             if not joining.size:
-                return None
+                rows = LiftedRows(self.problem.rows, None, fit_intercept=self.problem.fit_intercept)
+                exact = exact_lower(rows, found.exact_w), found.w, found.intercept, found.exact_w
+                self.certificate = self.certificate.with_lower(*exact)
+                return Status.CERTIFIED if self.certificate.gap <= self.tol else None
             self.working.add(joining)
             self.p = np.concatenate([self.p, np.zeros(joining.size)])
         return None

@@ -117,7 +117,7 @@ def finished(state: SolverState, status: Status) -> Result:
         status = Status.QUASI_SEPARABLE if is_quasi else Status.NOT_SEPARABLE
         return replace(result, status=status, certificate=c.with_upper(0.0, weights))
     if found.verdict is Verdict.SEPARABLE and found.coef is not None:
-        c = c.with_lower(found.margin, found.coef, found.intercept)
+        c = c.with_lower(found.margin, found.coef, found.intercept, found.proof.direction)
         return replace(result, w=found.coef, certificate=c)
     return result
 

@@ -10,7 +10,17 @@ from typing import NamedTuple
 import numpy as np
 
 from prgd._types import Array, Indices, RationalVector
-from prgd.arithmetic import EPSILON, error_bound, exact_dot, nearest_floats, round_down, rounding_factor
+from prgd.arithmetic import (
+    EPSILON,
+    error_bound,
+    exact_dot,
+    lowered,
+    nearest_floats,
+    root_up,
+    round_down,
+    rounding_factor,
+    shortened,
+)
 from prgd.norms import norm
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import vanishes
@@ -93,6 +103,14 @@ def _candidates(rows: LiftedRows, v: Array, relative: float, index: Indices | No
         # The negation keeps rows whose margin is NaN.
         near = np.flatnonzero(~(margins > np.nanmin(margins, initial=math.inf) + 2.0 * slack))
     return (near if index is None else index[near]).astype(np.int64)
+
+
+def exact_lower(rows: LiftedRows, v: RationalVector) -> float:
+    """Return a lower bound of the margin ``min_i <v, z_i> / ||w||`` of the hyperplane ``v = (w, b)``."""
+    v = shortened(v)
+    margin = smallest_margin(rows, nearest_floats(v), v).margin
+    square = sum((x * x for x in v[: rows.d]), Fraction(0))
+    return lowered(margin / root_up(square)) if margin > 0.0 and square else -math.inf
 
 
 def separates(rows: LiftedRows, v: RationalVector, separated: Indices, boundary: Indices) -> bool:
