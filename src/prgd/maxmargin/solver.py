@@ -118,7 +118,8 @@ def finished(state: SolverState, status: Status) -> Result:
         return replace(result, status=status, certificate=c.with_upper(0.0, weights))
     if found.verdict is Verdict.SEPARABLE and found.coef is not None:
         c = c.with_lower(found.margin, found.coef, found.intercept, found.proof.direction)
-        return replace(result, w=found.coef, certificate=c)
+        status = Status.CERTIFIED if c.gap <= state.tol else status
+        return replace(result, w=found.coef, status=status, certificate=c)
     return result
 
 

@@ -14,7 +14,6 @@ from prgd.arithmetic import (
     EPSILON,
     error_bound,
     exact_dot,
-    lowered,
     nearest_floats,
     root_up,
     round_down,
@@ -108,9 +107,13 @@ def _candidates(rows: LiftedRows, v: Array, relative: float, index: Indices | No
 def exact_lower(rows: LiftedRows, v: RationalVector) -> float:
     """Return a lower bound of the margin ``min_i <v, z_i> / ||w||`` of the hyperplane ``v = (w, b)``."""
     v = shortened(v)
-    margin = smallest_margin(rows, nearest_floats(v), v).margin
+    rounded = nearest_floats(v)
+    index = _candidates(rows, rounded, _relative_error(rows, rounded, v), None)
     square = sum((x * x for x in v[: rows.d]), Fraction(0))
-    return lowered(margin / root_up(square)) if margin > 0.0 and square else -math.inf
+    if square == 0 or index.size * rows.width > MAX_EXACT_ENTRIES:
+        return -math.inf
+    smallest = min(exact_dot(z, v) for _, Z in rows.blocks(index) for z in Z)
+    return round_down(smallest / Fraction(root_up(square))) if smallest > 0 else -math.inf
 
 
 def separates(rows: LiftedRows, v: RationalVector, separated: Indices, boundary: Indices) -> bool:
