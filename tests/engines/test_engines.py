@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import grid
 import numpy as np
 import pytest
 import torch
 
 import prgd
+from prgd.arithmetic import UNIT_ROUNDOFF
 from prgd.losses import EXPONENTIAL
-from prgd.rows import Combine, Labels, MarginsAt, Query, SmallestAt, TallyAt
+from prgd.rows import AccurateAt, Combine, Labels, MarginsAt, Query, SmallestAt, TallyAt
 
 LOSSES = ("exponential", "logistic")
 
@@ -117,6 +120,84 @@ def test_rows_of_smallest_margin(engine, by_class, data, tmp_path):
             np.testing.assert_array_equal(indices, allowed[np.argsort(margins[allowed])[:max_rows]])
             np.testing.assert_allclose(values, margins[indices], rtol=1e-12, atol=1e-12)
             assert smallest == pytest.approx(margins[group].min(), rel=1e-12)
+
+
+@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("by_class", [False, True])
+def test_rows_of_weight_zero_are_never_the_smallest(engine, by_class, data, tmp_path):
+    X, y = data
+    w = np.random.default_rng(7).standard_normal(X.shape[1])
+    margins, s = y * (X @ w), np.ones(y.size)
+    s[np.argsort(margins)[:9]] = 0.0
+    found = grid.ENGINES[engine](X, y, s, tmp_path).ask(SmallestAt(w, 5, by_class, np.array([100])))
+    counted = np.flatnonzero(s)
+    groups = [y > 0, y < 0] if by_class else [y != 0]
+    for (smallest, _, indices), group in zip(found, groups, strict=True):
+        mine = counted[group[counted]]
+        assert smallest == pytest.approx(margins[mine].min(), rel=1e-12)
+        allowed = mine[mine != 100]
+        np.testing.assert_array_equal(indices, allowed[np.argsort(margins[allowed])[:5]])
+
+
+def offset_data(kind, rng):
+    """Rows whose products with w are far larger than their sums, and w."""
+    n, d = 40, 9
+    X, w = rng.standard_normal((n, d)), rng.standard_normal(d)
+    if kind == "offset":
+        X += 10.0 ** rng.integers(0, 13, d)
+        w[-1] = -(X[0, :-1] @ w[:-1]) / X[0, -1]
+    elif kind == "units":
+        X *= 10.0 ** rng.integers(-8, 9, d)
+        w *= 10.0 ** rng.integers(-8, 9, d)
+    elif kind == "float32":
+        X = (X + 1e6).astype(np.float32)
+    elif kind == "zeros":
+        X *= (rng.random((n, d)) < 0.3) * 1e9
+        X[7] = 0.0
+    elif kind == "underflow":
+        X *= 1e-200
+        w *= 10.0 ** rng.integers(-130, -90, d)
+    return X, np.where(np.arange(n) % 3 == 0, 1, -1), w
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("kind", ["offset", "units", "float32", "zeros", "underflow"])
+def test_accurate_margins_lie_within_their_bounds(engine, kind, tmp_path):
+    X, y, w = offset_data(kind, np.random.default_rng(11))
+    rows = grid.ENGINES[engine](X, y, None, tmp_path)
+    b = -float(np.median(X.astype(float) @ w))
+    margins, errors = rows.ask(AccurateAt(w, b))
+    fractions = [Fraction(v) for v in w.tolist()]
+    for row, sign, margin, error in zip(X.tolist(), y.tolist(), margins, errors, strict=True):
+        terms = [Fraction(x) * v for x, v in zip(row, fractions, strict=True)]
+        exact = sign * (sum(terms) + Fraction(b))
+        assert abs(Fraction(float(margin)) - exact) <= Fraction(float(error))
+        size = float(sum(map(abs, terms)) + abs(Fraction(b)))
+        allowed = 4.0 * UNIT_ROUNDOFF * abs(margin) + 1e-28 * len(row) ** 2 * size + len(row) * 1e-322
+        assert error <= allowed
+    # Every engine adds the same products in the same order, so all agree bit by bit.
+    expected = AccurateAt(w, b).answer(prgd.rows.DenseRows(X, y), Labels.read(y, None, len(y)))
+    assert margins.tobytes() == expected.margins.tobytes()
+    assert errors.tobytes() == expected.errors.tobytes()
+
+
+@pytest.mark.parametrize("engine", ["dense", "sparse", "tensor"])
+def test_accurate_margins_beyond_the_floating_range_have_infinite_errors(engine, tmp_path):
+    X = np.array([[1e300, 1e300, 0.0], [1e308, 1.0, 1.0], [1.0, 2.0, 3.0], [1e160, 1.0, -1e160]])
+    margins, errors = grid.ENGINES[engine](X, np.array([1, -1, -1, 1]), None, tmp_path).ask(
+        AccurateAt(np.array([1e150, -1e150, 1e150]), 1.0)
+    )
+    np.testing.assert_array_equal(margins[[0, 1, 3]], 0.0)
+    np.testing.assert_array_equal(errors[[0, 1, 3]], np.inf)
+    assert errors[2] < 1e136
+
+
+@pytest.mark.parametrize("engine", grid.ENGINES)
+def test_sums_of_every_engine_on_the_host_are_in_double(engine, data, tmp_path):
+    rows = grid.ENGINES[engine](*data, None, tmp_path)
+    assert rows.unit_roundoff == UNIT_ROUNDOFF
+    assert rows.sum_roundings >= rows.n
 
 
 @pytest.mark.parametrize("engine", grid.engines())

@@ -40,6 +40,17 @@ def test_kernels_in_the_interpreter():
         assert float(error) <= (1e-14 if name.startswith("double") else 1e-6), name
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_the_precision_of_sums_in_kernels(dtype, monkeypatch):
+    pytest.importorskip("triton", reason="Triton is for Linux")
+    X = torch.ones((10_000, 4), dtype=dtype)
+    assert TensorRows(X).unit_roundoff == 2.0**-53
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    rows = TensorRows(X)
+    assert rows.unit_roundoff == (2.0**-53 if dtype == torch.float64 else 2.0**-24)
+    assert 8 < rows.sum_roundings < 1000  # programs and their slots share the rows
+
+
 @pytest.mark.parametrize(
     ("d", "in_pairs", "plan"),
     [

@@ -17,6 +17,8 @@ from prgd.arithmetic import (
     round_down,
     rounding_factor,
     shortened,
+    two_product,
+    two_sum,
 )
 
 
@@ -50,3 +52,25 @@ def test_shortened_directions_keep_their_ratio():
     short = shortened(long)
     assert short[0] / short[1] == long[0]
     assert abs(short[0]) < 1
+
+
+@pytest.mark.parametrize("size", [0, 100, -100, -140, -160])
+def test_sums_and_products_without_error(size):
+    rng = np.random.default_rng(abs(size))
+    a, b = rng.standard_normal((2, 500)) * 10.0 ** (size + rng.integers(-12, 13, (2, 500)))
+    pairs = [(Fraction(x), Fraction(y)) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    for found, exact, underflow in (
+        (two_sum(a, b), [x + y for x, y in pairs], 0),
+        (two_product(a, b), [x * y for x, y in pairs], 5),
+    ):
+        for high, low, value in zip(*(part.tolist() for part in found), exact, strict=True):
+            # Products below 2^-960 lose at most five units of the smallest float64; nothing else is lost.
+            lost = abs(Fraction(high) + Fraction(low) - value)
+            assert lost <= (underflow * Fraction(SMALLEST) if abs(value) < Fraction(2) ** -960 else 0)
+
+
+def test_sums_and_products_beyond_the_floating_range_are_not_finite():
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert not np.isfinite(two_sum(np.float64(1.7e308), np.float64(1.7e308))[1])
+        assert not np.isfinite(two_product(np.float64(1e307), np.float64(1.0))[1])
+        assert not np.isfinite(two_product(np.float64(1e200), np.float64(1e200))[1])

@@ -13,7 +13,7 @@ from prgd.rows.cluster.opening import open_cluster
 from prgd.rows.dense import DenseRows
 from prgd.rows.labels import Labels
 from prgd.rows.out_of_core import ChunkedRows, open_rows
-from prgd.rows.queries import Combine, MarginsAt, Measure, SmallestAt, TallyAt
+from prgd.rows.queries import AccurateAt, Combine, MarginsAt, Measure, SmallestAt, TallyAt
 from prgd.rows.sparse import SparseRows
 
 for _module in iter_modules(__path__):
@@ -21,6 +21,7 @@ for _module in iter_modules(__path__):
         import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
+    "AccurateAt",
     "ChunkedRows",
     "ClusterRows",
     "Combine",

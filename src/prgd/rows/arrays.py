@@ -9,10 +9,11 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from prgd._types import Array, Indices
+from prgd.arithmetic import split
 from prgd.errors import NotFiniteError
 from prgd.rows.base import Block, LeafRows
 from prgd.rows.labels import Labels, frozen
-from prgd.rows.queries import MarginsAt, Measure, Measurement, SmallestAt, TallyAt
+from prgd.rows.queries import Accurate, AccurateAt, MarginsAt, Measure, Measurement, SmallestAt, TallyAt
 from prgd.tally import Tally, merge_slices
 from prgd.threads import default_threads, each
 
@@ -85,7 +86,19 @@ class ArrayRows(LeafRows):
         )
         return out
 
+    def _accurate(self, query: AccurateAt, labels: Labels) -> Accurate:
+        from prgd.rows._accurate_kernels import accurate_products
+
+        s, (products, corrections) = self._storage, np.empty((2, self.n))
+        with np.errstate(over="ignore", invalid="ignore"):  # `bounded` finds what is not finite
+            w = tuple(frozen(part) for part in (query.w, *split(query.w)))
+        b = float(query.intercept)
+        self._each(lambda i, j: accurate_products(s.A, w, b, s.bounds[i], s.bounds[j], products, corrections))
+        return query.bounded(products, corrections, labels)
+
     def _smallest(self, query: SmallestAt, labels: Labels) -> Any:
+        if query.near is not None:
+            return query.answer(self, labels)
         return query.pick(self._margins(MarginsAt(query.w), labels), labels)
 
     def _measure(self, query: Measure, labels: Labels) -> Measurement:
@@ -115,7 +128,13 @@ class ArrayRows(LeafRows):
         self._each(work)
         return cast(Array, vectors.sum(axis=0))
 
-    own_answers: ClassVar = {TallyAt: _tally, MarginsAt: _margins, SmallestAt: _smallest, Measure: _measure}
+    own_answers: ClassVar = {
+        TallyAt: _tally,
+        MarginsAt: _margins,
+        AccurateAt: _accurate,
+        SmallestAt: _smallest,
+        Measure: _measure,
+    }
 
 
 def even_bounds(n: int, row_bytes: float, block: int) -> Indices:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 import numpy as np
 
 from prgd._types import Array, Indices
+from prgd.arithmetic import UNIT_ROUNDOFF
 from prgd.rows.labels import Labels
 
 M = TypeVar("M")
@@ -69,6 +70,34 @@ class Rows(ABC):
     def pieces(self) -> Iterator[tuple[int, Rows]]:
         """Yield the first row and the engine of each part that is in memory together, one after the other."""
         yield 0, self
+
+    @property
+    def unit_roundoff(self) -> float:
+        r"""Unit roundoff u of the least precise sums of a pass, 2^-53 or 2^-24.
+
+        Entries are used as they lie, so only products and sums are rounded. With this u, k = `sum_roundings`
+        and :math:`\gamma_k = k u / (1 - k u)`, for `TallyAt`:
+
+        - the margin of a row differs from :math:`\langle w, z_i \rangle` by at most
+          :math:`\gamma_{d+1} \sum_j |w_j x_{ij}|`, whatever the order of the sum;
+        - ``vector`` differs from :math:`\sum_i c_i z_i` by at most :math:`\gamma_k \sum_i c_i |z_i|`, entry
+          by entry, and ``slope_mass`` from :math:`\sum_i c_i` by at most :math:`\gamma_k \sum_i c_i`, for the
+          same weights :math:`c_i \ge 0`, those that were computed.
+
+        To these come underflows. `MarginsAt`, `SmallestAt` and `Combine` are summed in float64 on every
+        engine: the first bound holds for their margins with u = 2^-53. A composite engine gives the largest u
+        of its parts, and all of those here have parts that are summed in float64.
+        """
+        return UNIT_ROUNDOFF
+
+    @property
+    def sum_roundings(self) -> int:
+        """Largest number of roundings that a row meets on its way into the sums of a Tally.
+
+        They are at most n additions of rows and of parts, a rescaling for every block of at least 16 rows,
+        and some for every level of merging (slices, parts, partitions).
+        """
+        return self.n + self.n // 16 + 200
 
     @property
     def plain_array(self) -> Array | None:

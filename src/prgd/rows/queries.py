@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from prgd._types import Array, Indices
+from prgd.arithmetic import compensated_bound, two_product, two_sum
 from prgd.losses import Loss
 from prgd.rows.base import LeafRows, Query, places_within
 from prgd.rows.labels import Labels
 from prgd.tally import Tally, merge
+
+_ACCURATE_ENTRIES = 2**20  # entries of the rows that `AccurateAt` gathers at a time
+_ACCURATE_ROWS = 2**12  # sparse rows that `AccurateAt` gathers at a time
 
 
 class Measurement(NamedTuple):
@@ -29,7 +34,7 @@ class Smallest(NamedTuple):
     Attributes
     ----------
     smallest : float
-        The smallest margin of all rows of the group, infinite if it has none.
+        The smallest margin of all rows of the group that have positive weight, infinite if it has none.
     margins, indices : ndarray
         The rows of smallest margin among those that were asked for, in ascending order of margin.
     """
@@ -37,6 +42,16 @@ class Smallest(NamedTuple):
     smallest: float
     margins: Array
     indices: Indices
+
+
+class Accurate(NamedTuple):
+    """Margins and bounds on their errors: ``|margins_i - y_i (<w, x_i> + b)| <= errors_i`` is proven.
+
+    Where no bound holds, since a product left the floating range, the margin is 0 and its error infinite.
+    """
+
+    margins: Array
+    errors: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +114,71 @@ class MarginsAt(Query[Array]):
 
 
 @dataclass(frozen=True, eq=False)
+class AccurateAt(Query[Accurate]):
+    """Return ``y_i (<w, x_i> + b)`` for every row, summed in twice the precision of float64, with bounds.
+
+    Dot2 of Ogita, Rump and Oishi (2005) over the d products and b; `compensated_bound` is the bound. This is
+    for the rare w whose plain margins are smaller than their errors (rows with a large offset): a pass takes
+    several times as long as one of `MarginsAt`. Infinite or NaN entries of w give infinite errors.
+
+    Examples
+    --------
+    >>> from prgd.rows.dense import DenseRows
+    >>> rows = DenseRows([[1e16, 1.0, -1e16]])
+    >>> rows.ask(MarginsAt(np.ones(3))), rows.ask(AccurateAt(np.ones(3))).margins
+    (array([0.]), array([1.]))
+    """
+
+    w: Array
+    intercept: float = 0.0
+
+    def answer(self, rows: LeafRows, labels: Labels) -> Accurate:
+        """Gather the rows part by part, and multiply them in NumPy."""
+        step = _ACCURATE_ROWS if rows.is_sparse else max(1, _ACCURATE_ENTRIES // rows.d)
+        cuts = [*range(0, rows.n, step), rows.n]
+        parts = [self._products(rows.take(np.arange(i, j))) for i, j in pairwise(cuts)]
+        products, corrections = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return self.bounded(products, corrections, labels)
+
+    def _products(self, block: Any) -> tuple[Array, Array]:
+        """Return the products of gathered rows, and the sums of their absolute corrections."""
+        total, low, size = np.full(block.shape[0], self.intercept), *np.zeros((2, block.shape[0]))
+        with np.errstate(over="ignore", invalid="ignore"):  # `bounded` finds what is not finite
+            for at, x, w in self._terms(block):
+                product, error = two_product(x, w)
+                total[at], rest = two_sum(total[at], product)
+                correction = rest + error
+                low[at] += correction
+                size[at] += np.abs(correction)
+            return total + low, size
+
+    def _terms(self, block: Any) -> Iterator[tuple[Any, Array, Any]]:
+        """Yield some rows of a block, the next entry of each and its factor, until no row has another."""
+        if isinstance(block, np.ndarray):
+            yield from ((slice(None), block[:, j], self.w[j]) for j in range(self.w.size))
+            return
+        counts = np.diff(block.indptr)
+        for k in range(counts.max(initial=0)):
+            at = np.flatnonzero(counts > k)
+            entries = block.indptr[at] + k
+            yield at, block.data[entries], self.w[block.indices[entries]]
+
+    def bounded(self, products: Array, corrections: Array, labels: Labels) -> Accurate:
+        """Return margins and errors from ``<w, x_i> + b`` and the sums of the absolute corrections."""
+        errors = compensated_bound(self.w.size + 1, products, corrections)
+        return Accurate(np.where(errors < np.inf, products * labels.signs, 0.0), errors)
+
+    def merge(self, parts: Sequence[Accurate]) -> Accurate:
+        """Join the margins of consecutive parts."""
+        return Accurate(*(np.concatenate(numbers) for numbers in zip(*parts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
 class SmallestAt(Query[tuple[Smallest, ...]]):
     """Find the ``max_rows`` rows of smallest ``<w, z_i>``, of all rows or of each class.
 
-    Rows ``without`` (ascending) count in `Smallest.smallest` only. The answer does not grow with n.
+    Rows ``without`` (ascending) count in `Smallest.smallest` only, and rows of sample weight 0 nowhere. The
+    answer does not grow with n.
     """
 
     w: Array
@@ -110,6 +186,8 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
     by_class: bool
     without: Indices
     first: int = 0  # index of the first row that this query is about
+    # With a number here, margins are lower bounds of ``y_i (<w, x_i> + near)`` by compensated products.
+    near: float | None = None
 
     def part(self, at: slice) -> SmallestAt:
         """Keep what ``without`` says about these rows."""
@@ -118,7 +196,10 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
 
     def answer(self, rows: LeafRows, labels: Labels) -> tuple[Smallest, ...]:
         """Pick the answer from the margins of all rows."""
-        return self.pick(MarginsAt(self.w).answer(rows, labels), labels)
+        if self.near is None:
+            return self.pick(MarginsAt(self.w).answer(rows, labels), labels)
+        found = rows.ask(AccurateAt(self.w, self.near), labels)
+        return self.pick(found.margins - found.errors, labels)
 
     def pick(self, margins: Array, labels: Labels) -> tuple[Smallest, ...]:
         """Pick the answer from the margins of all rows.
@@ -130,6 +211,9 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
         (Smallest(smallest=1.0, margins=array([2.]), indices=array([2])),)
         """
         rest = np.ones(margins.size, bool)
+        if labels.sample_weight.size:
+            rest = labels.sample_weight > 0.0
+            margins = np.where(rest, margins, np.inf)
         rest[self.without] = False
         found = []
         for group in labels.groups(self.by_class):

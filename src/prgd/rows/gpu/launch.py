@@ -88,7 +88,7 @@ class Kernels:
     def __init__(self, X: Tensor, signs: Tensor | None, weights: Tensor | None) -> None:
         self.n, self.d = X.shape
         self._signs, self._weights = signs, weights
-        self._is_double = X.dtype == torch.float64
+        self.is_double = X.dtype == torch.float64
         # Pairs of bfloat16 are loaded as one integer if the alignment of the rows allows it.
         in_pairs = X.dtype == torch.bfloat16 and X.shape[1] % 2 == 0 and X.stride(0) % 2 == 0
         in_pairs = in_pairs and X.data_ptr() % 4 == 0
@@ -131,8 +131,8 @@ class Kernels:
         _triton.tally_kernel[(programs,)](
             self.loads, self._words, w if weights is None else weights, w, parts, self.n,
             **self._layout(plan), WEIGHTED=weights is not None, BY_CLASS=by_class,
-            LOGISTIC=loss == LOGISTIC, DOT=tl.float64 if wide or self._is_double else tl.float32,
-            SUM=tl.float64 if self._is_double else tl.float32, STAGES=plan.stages, num_warps=plan.warps,
+            LOGISTIC=loss == LOGISTIC, DOT=tl.float64 if wide or self.is_double else tl.float32,
+            SUM=tl.float64 if self.is_double else tl.float32, STAGES=plan.stages, num_warps=plan.warps,
         )  # fmt: skip
         rows = triton.next_power_of_2(programs)
         _triton.merge_kernel[(-(-self.d // _MERGE_WIDTH), groups)](
@@ -152,6 +152,16 @@ class Kernels:
             num_warps=self.plan.warps,
         )  # fmt: skip
         return out
+
+    @property
+    def sum_roundings(self) -> int:
+        """Largest number of roundings of one term in the sums of `tally`, in the precision of the sums."""
+        plan = self.plan
+        programs = self._programs(plan)
+        # A slot adds each of its rows and is rescaled once a tile; then the slots meet. Programs meet in
+        # float64: that is fewer than one rounding in float32.
+        rows = int(self.n) // (plan.slots * programs) + 2 * plan.steps + 1
+        return 2 * rows + plan.slots + 8 + (programs if self.is_double else 1)
 
     def _programs(self, plan: Plan) -> int:
         processors, tiles = 4, -(-int(self.n) // (plan.steps * plan.slots))

@@ -78,6 +78,18 @@ class TensorRows(LeafRows):
         self._kernels_of = lru_cache(maxsize=1)(self._make_kernels)
         self._on_device = lru_cache(maxsize=1)(lambda labels: DeviceLabels.of(labels, self.device))
 
+    @property
+    def unit_roundoff(self) -> float:
+        """2^-24 where the kernels sum in float32, which they do for smaller types than float64."""
+        kernels = self._kernels_of(self.labels)
+        return super().unit_roundoff if kernels is None or kernels.is_double else 2.0**-24
+
+    @property
+    def sum_roundings(self) -> int:
+        """Largest number of roundings on the way of a row into a Tally: few where programs share the rows."""
+        kernels = self._kernels_of(self.labels)
+        return super().sum_roundings if kernels is None else kernels.sum_roundings
+
     def _make_kernels(self, labels: DeviceLabels) -> Kernels | None:
         """Return the kernels for these labels, None if torch must do without kernels."""
         if self._sparse is not None or not has_kernels(self._X):
@@ -167,7 +179,11 @@ class TensorRows(LeafRows):
 
     def _smallest(self, query: SmallestAt, labels: DeviceLabels) -> tuple[Smallest, ...]:
         """Only the rows that are asked for leave the device."""
+        if query.near is not None:
+            return query.answer(self, labels)
         margins, signs = self._device_margins(query.w, labels), labels.on_device
+        if labels.weight_on_device is not None:
+            margins = torch.where(labels.weight_on_device > 0.0, margins, torch.inf)
         groups = [signs > 0, signs < 0] if query.by_class else [None]
         sides = [margins if g is None else torch.where(g, margins, torch.inf) for g in groups]
         smallest = [float(side.min()) for side in sides]
