@@ -278,6 +278,7 @@ class Exact:
     power: int
     fit_intercept: bool
     positive_square: Fraction  # the square of gamma_star if that is positive, else 0
+    base: list[Fraction]  # the row that is subtracted; zeros without an intercept
 
     @cached_property
     def sign(self) -> int:
@@ -315,26 +316,45 @@ class Exact:
                 largest = max(largest, Fraction(sum(value * value for value in v[:d]), q * q))
         return _scaled(1 / largest, 2 * self.power)
 
-    def margin_square(self, w, intercept: float = 0.0) -> Fraction:
-        """Return ``m |m|`` for the exact margin m of a hyperplane; intercept counts if the problem has one.
+    def margin_square(self, w, intercept=None) -> Fraction:
+        """Return ``m |m|`` for the exact margin m of a hyperplane, at its best intercept unless one is given.
 
-        The margin of any hyperplane is at most gamma_star, so this is a cheap proof of a lower bound. With an
-        intercept the best one is taken instead of the given one.
+        The margin of any hyperplane is at most gamma_star, so this is a cheap proof of a lower bound.
         """
-        vector = [Fraction(float(value)) for value in w]
-        length = sum((value * value for value in vector), Fraction(0))
-        if length == 0:
+        vector = [Fraction(value) if isinstance(value, Fraction) else Fraction(float(value)) for value in w]
+        scale = math.lcm(*(value.denominator for value in vector))
+        integers = [int(value * scale) for value in vector]
+        if not any(integers):
             raise ValueError("the margin of w = 0 is not defined")
-        along = [
-            sum((a * b for a, b in zip(vector, point, strict=True)), Fraction(0)) for point in self.points
-        ]
-        if self.fit_intercept:
+        along = [dot(integers, point) for point in self.points]
+        if self.fit_intercept and intercept is None:
             plus = min(a for a, s in zip(along, self.signs, strict=True) if s > 0)
             minus = max(a for a, s in zip(along, self.signs, strict=True) if s < 0)
-            margin = (plus - minus) / 2
+            margin = Fraction(plus - minus, 2)
         else:
-            margin = min(s * a for a, s in zip(along, self.signs, strict=True))
-        return _scaled(margin * abs(margin) / length, 2 * self.power)
+            moved = sum((a * b for a, b in zip(vector, self.base, strict=True)), Fraction(intercept or 0))
+            shift = _scaled(moved * scale, -self.power)
+            margin = min(s * (a + shift) for a, s in zip(along, self.signs, strict=True))
+        return _scaled(margin * abs(margin) / sum(value * value for value in integers), 2 * self.power)
+
+    def weights_square(self, indices, weights) -> Fraction:
+        """Return ``||Z^T p||^2`` for weights p, divided by their exact sums (1/2 in each class).
+
+        Every such number is at least gamma_star^2, so this is a proof of an upper bound.
+        """
+        vector = [Fraction(value) if isinstance(value, int) else Fraction(float(value)) for value in weights]
+        if min(vector) < 0:
+            raise ValueError("the weights must not be negative")
+        sides = (1, -1) if self.fit_intercept else (0,)
+        total = [Fraction(0)] * len(self.points[0])
+        for side in sides:
+            chosen = [
+                (i, p) for i, p in zip(indices, vector, strict=True) if not side or self.signs[i] == side
+            ]
+            mass = sum(p for _, p in chosen) * len(sides)
+            for j in range(len(total)):
+                total[j] += sum(p * self.signs[i] * self.points[i][j] for i, p in chosen) / mass
+        return _scaled(sum((value * value for value in total), Fraction(0)), 2 * self.power)
 
     @cached_property
     def easy_square(self) -> Fraction:
@@ -370,8 +390,7 @@ class Exact:
         """gamma_star to about 15 digits, for messages; NaN if there are too many vertices to enumerate."""
         if self.sign < 0 and not self._can_enumerate:
             return math.nan
-        value = self.signed_square
-        return math.copysign(root(abs(value)), value)
+        return signed_root(self.signed_square)
 
 
 def root(value: Fraction) -> float:
@@ -381,6 +400,11 @@ def root(value: Fraction) -> float:
     shift = 2 * max(0, 64 + (value.denominator.bit_length() - value.numerator.bit_length()) // 2 + 1)
     integer = math.isqrt((value.numerator << shift) // value.denominator)
     return float(Fraction(integer, 1 << (shift // 2)))
+
+
+def signed_root(value: Fraction) -> float:
+    """Return m of ``m |m|``, about as accurate as `root`."""
+    return math.copysign(root(abs(value)), value)
 
 
 def _scaled(value: Fraction, power: int) -> Fraction:
@@ -415,7 +439,9 @@ def solve(X, y, *, fit_intercept: bool) -> Exact:
     labels = list(y)
     positive = max(labels)
     signs = [1 if label == positive else -1 for label in labels]
-    points, power = to_integers(exact_matrix(X))
+    matrix = exact_matrix(X)
+    points, power = to_integers(matrix)
+    base = matrix[0] if fit_intercept else [Fraction(0)] * len(matrix[0])
     if fit_intercept:
         # A translation changes nothing, and leaves shorter integers of data far from the origin.
         points = [[a - b for a, b in zip(point, points[0], strict=True)] for point in points]
@@ -432,6 +458,6 @@ def solve(X, y, *, fit_intercept: bool) -> Exact:
         raise AssertionError("Wolfe's method must end at the nearest point")
     if any(u):
         square = Fraction(dot(u, u), q * q * len(hull.groups) ** 2)
-        return Exact(SEPARABLE, signs, points, power, fit_intercept, _scaled(square, 2 * power))
+        return Exact(SEPARABLE, signs, points, power, fit_intercept, _scaled(square, 2 * power), base)
     verdict = QUASI_SEPARABLE if stiemke_weights(reduced(lifted)) is None else NOT_SEPARABLE
-    return Exact(verdict, signs, points, power, fit_intercept, Fraction(0))
+    return Exact(verdict, signs, points, power, fit_intercept, Fraction(0), base)

@@ -79,6 +79,8 @@ def test_bounds_of_a_negative_margin():
     above, below = math.nextafter(root, 1.0), math.nextafter(root, 0.0)
     assert found.easy_square == -1
     assert found.margin_square([1.0, 1.0]) == -HALF
+    assert found.margin_square([Fraction(1, 3), Fraction(1, 3)], 0.0) == -2  # the margin is -2 / sqrt(2)
+    assert found.margin_square([1.0, 1.0], 1.0) == -HALF
     assert found.is_at_most(-1.0)
     assert found.is_at_most(-above)
     assert found.is_at_most(-0.8, [1.0, 1.0])
@@ -87,6 +89,21 @@ def test_bounds_of_a_negative_margin():
     assert found.is_at_least(0.0)
     assert found.is_at_least(-below + 1e-15)
     assert not found.is_at_least(-above - 1e-15)
+
+
+def test_witnesses_of_both_ends():
+    X, y = [[1e12 + 2, 0.0], [1e12, 0.0], [1e12, 8.0]], [1, -1, -1]
+    found = oracle.solve(X, y, fit_intercept=True)
+    assert found.gamma_star == 1.0
+    assert found.margin_square([1.0, 0.0]) == 1
+    assert found.margin_square([2.0, 0.0], -2e12 - 2.0) == 1
+    assert found.margin_square([1.0, 0.0], -1e12) == 0
+    assert found.weights_square([0, 1], [0.5, 0.5]) == 1
+    assert found.weights_square([0, 1, 2], [3, 1, 1]) == 1 + 4  # the second class has its mean at height 4
+    found = oracle.solve([[3, 4], [-3, 4]], [1, -1], fit_intercept=False)
+    assert found.margin_square([3.0, 1.0]) == Fraction(25, 10)
+    assert found.weights_square([0, 1], [0.25, 0.25]) == 9
+    assert found.weights_square([0], [0.1]) == 25
 
 
 def test_arrays_are_read_as_stored():

@@ -20,6 +20,8 @@ SMALLEST = 5e-324
 KINDS = (
     "false lower bound",
     "false upper bound",
+    "unproven lower bound",
+    "unproven upper bound",
     "crossing",
     "wrong verdict",
     "disagreement",
@@ -89,6 +91,7 @@ def judge(case: Case, extra: str = "") -> Outcome:
         ran = _guarded(case, outcome, "run", _run)
         if isinstance(ran, prgd.Result):
             _judge_bounds(exact, outcome, "run", ran.margin, ran.upper_bound, ran.certificate.w)
+            _judge_witnesses(exact, outcome, "run", ran.certificate)
     if extra == "estimator":
         fitted = _guarded(case, outcome, "estimator", _fit)
         if not isinstance(fitted, str):
@@ -175,9 +178,29 @@ def _judge_bounds(exact: oracle.Exact, outcome: Outcome, what: str, lower: float
         outcome.fail("crossing", f"{what}: lower {lower!r} > upper {upper!r}", (lower - upper) / abs(lower))
 
 
+def _judge_witnesses(exact: oracle.Exact, outcome: Outcome, what: str, certificate: prgd.Certificate) -> None:
+    """Each end must follow from its own witness, not only hold by luck or because it is loose."""
+    w = getattr(certificate, "exact_w", None) or certificate.w
+    if w is not None and np.any(w) and math.isfinite(certificate.lower):
+        square = exact.margin_square(w[: len(exact.points[0])])
+        if not oracle.is_at_most(certificate.lower, square):
+            outcome.fail(
+                "unproven lower bound", f"{what}: {certificate}, but its w has {oracle.signed_root(square)!r}"
+            )
+    p = certificate.dual_weights
+    if p is not None and len(p.indices) and math.isfinite(certificate.upper):
+        weights = getattr(p, "integers", None) or p.values.tolist()
+        square = exact.weights_square(p.indices.tolist(), weights)
+        if not oracle.is_at_least(certificate.upper, square):
+            outcome.fail(
+                "unproven upper bound", f"{what}: {certificate}, but its p has {oracle.signed_root(square)!r}"
+            )
+
+
 def _judge_result(case: Case, exact: oracle.Exact, outcome: Outcome, result: prgd.Result) -> None:
     truth, name = _TRUTH[exact.verdict], result.status.name
     _judge_bounds(exact, outcome, "max_margin", result.margin, result.upper_bound, result.certificate.w)
+    _judge_witnesses(exact, outcome, "max_margin", result.certificate)
     if result.is_separable not in (truth, None):
         outcome.fail("wrong verdict", f"max_margin: is_separable {result.is_separable}, {exact.verdict}")
     if name == "QUASI_SEPARABLE" and exact.verdict != oracle.QUASI_SEPARABLE:
@@ -200,9 +223,14 @@ def _judge_verdict(case: Case, exact: oracle.Exact, outcome: Outcome, found: prg
     if str(found.verdict) not in (exact.verdict, "undecided") or found.is_separable not in (truth, None):
         outcome.fail("wrong verdict", f"separability: {found!r}, but the data are {exact.verdict}")
     _judge_bounds(exact, outcome, "separability", found.lower, found.upper, found.coef)
-    # The margin of the hyperplane that was found is a lower bound of its own.
-    if found.coef is not None and not exact.is_at_most(found.margin, found.coef):
-        outcome.fail("false lower bound", f"separability: margin {found.margin!r}, {exact.gamma_star!r}")
+    if found.coef is not None and np.any(found.coef):
+        # The stated margin is that of the hyperplane that was found, rounded down.
+        direction = list(found.proof.direction or [*found.coef.tolist(), found.intercept])
+        w, intercept = direction[: len(found.coef)], direction[len(found.coef) :] or [0.0]
+        square = exact.margin_square(w, intercept[0] if case.fit_intercept else 0.0)
+        if not oracle.is_at_most(found.margin, square):
+            text = f"separability: margin {found.margin!r}, but its hyperplane has {oracle.signed_root(square)!r}"
+            outcome.fail("unproven lower bound", text)
     if _guarded(case, outcome, "Separability.check", lambda c: found.check(c.X, c.y)) is False:
         outcome.fail("check denies", f"Separability.check of {found!r}")
 
