@@ -250,7 +250,7 @@ class Result:
                 found = found.with_upper(0.0, weights)
             else:
                 found = found.with_upper(accurate_upper(problem, weights), weights)
-        slack = tolerance * max(found.upper, abs(found.lower)) + 64 * (problem.n + problem.d) * SMALLEST
+        slack = tolerance * max(c.upper, abs(c.lower)) + 64 * (problem.n + problem.d) * SMALLEST
         is_valid = found.lower >= c.lower - slack and found.upper <= c.upper + slack
         return Check(found, bool(is_valid))
 

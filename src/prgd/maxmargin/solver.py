@@ -109,7 +109,10 @@ def finished(state: SolverState, status: Status) -> Result:
     if status is not Status.STALLED or result.margin > 0.0 or not minimal.HAS_SCIPY:
         return result
     # No hyperplane with a positive margin was found: prove that there is none, or find one.
-    rows, c = LiftedRows(state.problem.rows, None, fit_intercept=state.problem.fit_intercept), result.certificate
+    rows, c = (
+        LiftedRows(state.problem.rows, None, fit_intercept=state.problem.fit_intercept),
+        result.certificate,
+    )
     found = decide(rows, c.dual_weights)
     if found.dual_weights is not None:
         weights = _balancing_weights(found)

@@ -1,4 +1,4 @@
-"""The proof that no hyperplane separates the rows of a problem, from dual weights that nearly balance them."""
+"""The proof that no hyperplane separates the rows of a problem, from weights that nearly balance them."""
 
 from __future__ import annotations
 

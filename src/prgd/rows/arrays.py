@@ -54,6 +54,13 @@ class ArrayRows(LeafRows):
         """Return the rows x_i of these ascending indices."""
         return self._storage.gather(indices)
 
+    @property
+    def sum_roundings(self) -> int:
+        """Largest number of roundings on the way of a row into the sums of a Tally: in a slice, and after."""
+        bounds = self._storage.bounds
+        longest = int(np.diff(bounds).max())
+        return longest + longest // 16 + bounds.size + 8
+
     def _each(self, work: Callable[[int, int], Any]) -> list[Any]:
         """Call ``work(first, last)`` on consecutive ranges of slices, one for each thread."""
         slices = self._storage.bounds.size - 1
