@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint reproduce bench bench-pass bench-memory bench-deep clean
+SECONDS ?= 60
+.PHONY: help check test torture lint reproduce bench bench-pass bench-memory bench-deep clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,6 +28,9 @@ test: lint ## Lint, type-check and run all tests, with coverage
 	@# Once more without the compiler, so that coverage sees inside the kernels; NumPy scalars warn of overflow there.
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -q -m kernels -W ignore::RuntimeWarning --cov --cov-append --cov-report=
 	$(BIN)/python -m coverage report --fail-under=95
+
+torture: $(VENV)/.installed-dev ## Try new adversarial problems and damaged files for SECONDS on all cores
+	$(BIN)/python tests/adversarial/torture.py --seconds $(SECONDS) $(TORTURE_ARGS)
 
 lint: $(VENV)/.installed-dev ## Run ruff and mypy
 	$(BIN)/ruff check .

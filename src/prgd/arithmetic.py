@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from prgd._types import Array, RationalVector
 
@@ -30,9 +31,9 @@ BOUND_FACTOR = 1.01
 _SPLITTER = 2.0**27 + 1.0  # Dekker's constant: it halves the 53 bits of a float64
 
 
-def rounding_factor(terms: int) -> float:
+def rounding_factor(terms: int, unit: float = UNIT_ROUNDOFF) -> float:
     """Return ``gamma_n = n u / (1 - n u)``, the relative error of a sum of n products in any order."""
-    return terms * UNIT_ROUNDOFF / (1.0 - terms * UNIT_ROUNDOFF)
+    return terms * unit / (1.0 - terms * unit) if terms * unit < 0.5 else math.inf
 
 
 def error_bound(terms: int, relative: float, magnitude: Any) -> Any:
@@ -79,6 +80,40 @@ def round_down(value: Fraction) -> float:
     return SMALLEST if value > 0 and rounded == 0.0 else rounded
 
 
+def round_up(value: Fraction) -> float:
+    """Return the smallest float64 that is at least ``value``."""
+    try:
+        rounded = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -LARGEST
+    return math.nextafter(rounded, math.inf) if rounded < value else rounded
+
+
+def root_up(square: Fraction) -> float:
+    """Return a float64 that is at least the square root of a fraction, and larger by 2 units at most.
+
+    Examples
+    --------
+    >>> root_up(Fraction(9, 4)), root_up(Fraction(2)) ** 2 >= 2
+    (1.5, True)
+    """
+    # The root gets 64 bits or more, so that its own rounding is far below that of the answer.
+    shift = max(64 - (square.numerator.bit_length() - square.denominator.bit_length()) // 2, 0)
+    scaled = -((-square.numerator << 2 * shift) // square.denominator)
+    root = math.isqrt(scaled)
+    return round_up(Fraction(root + (root * root < scaled), 1 << shift))
+
+
+def lowered(value: float, operations: int = 1) -> float:
+    """Return a number below the exact one, which so many rounded operations turned into ``value``."""
+    return value - BOUND_FACTOR * (2 * operations * UNIT_ROUNDOFF * abs(value) + operations * SMALLEST)
+
+
+def raised(value: float, operations: int = 1) -> float:
+    """Return a number above the exact one, which so many rounded operations turned into ``value``."""
+    return -lowered(-value, operations)
+
+
 def nearest_floats(v: Sequence[Fraction]) -> Array:
     """Return the float64 numbers nearest to some fractions."""
     return np.array([float(x) for x in v])
@@ -94,6 +129,27 @@ def integer_multiple(values: Sequence[Fraction | int]) -> list[int]:
     """
     common = math.lcm(*(v.denominator for v in values))
     return [v.numerator * (common // v.denominator) for v in values]
+
+
+def common_integers(A: Array) -> tuple[npt.NDArray[Any], int]:
+    """Return Python's integers M and an exponent e with ``A = M 2^e``, exactly.
+
+    Examples
+    --------
+    >>> common_integers(np.array([[0.5, 0.0], [3.0, 4.0]]))
+    (array([[1, 0],
+           [6, 8]], dtype=object), -1)
+    """
+    fraction, exponent = np.frexp(A)
+    mantissa = np.ldexp(fraction, 53).astype(np.int64)
+    # The lowest bit that is set is a power of two, so its logarithm is exact.
+    trailing = np.frexp((mantissa & -mantissa).astype(np.float64))[1].astype(np.int64) - 1
+    is_zero = mantissa == 0
+    trailing[is_zero] = 0
+    exponent = exponent.astype(np.int64) - 53 + trailing
+    low = int(exponent[~is_zero].min()) if not is_zero.all() else 0
+    shift = np.where(is_zero, 0, exponent - low)
+    return (mantissa >> trailing).astype(object) << shift.astype(object), low
 
 
 def shortened(v: Sequence[Fraction]) -> RationalVector:

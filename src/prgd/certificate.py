@@ -2,24 +2,81 @@ r"""Certificates: ``gamma(w) <= gamma_star <= ||Z^T p||_*`` for every w and ever
 
 The lower bound is the definition of gamma_star. For the upper one, p is not negative and has sum 1, so for
 every w ``min_i <w, z_i> / ||w|| <= <w, Z^T p> / ||w|| <= ||Z^T p||_*``.
+
+Both ends are rounded outward, so that they hold in exact arithmetic on the data as given. `certify` takes the
+sums of a pass and adds a bound on their rounding. Where that bound is too wide, `sharpened` computes both ends
+again with compensated products (docs/certificates.md).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd._types import Array, Indices, RationalVector, Signs
+from prgd.arithmetic import (
+    BOUND_FACTOR,
+    SMALLEST,
+    UNIT_ROUNDOFF,
+    common_integers,
+    compensated_bound,
+    lowered,
+    raised,
+    root_up,
+    rounding_factor,
+    two_product,
+    two_sum,
+)
+from prgd.errors import CrossedBoundsError
+from prgd.norms import norm
+from prgd.problem import Evaluation, Problem
+from prgd.rows import AccurateAt
+
+_GRID = 2**53  # dual weights are multiples of 1 / _GRID, so that float64 adds them without rounding
 
 
 @dataclass(frozen=True, eq=False)
 class DualWeights:
-    """Weights p on the simplex, given by their positive entries (``indices`` ascending)."""
+    """Weights p on the simplex, given by their positive entries (``indices`` ascending).
+
+    Attributes
+    ----------
+    indices : ndarray of int
+    values : ndarray of float
+        The weights. Those of a proven upper bound are multiples of 2^-53 with a sum of exactly 1 (of 1/2 in
+        each class, with an intercept).
+    integers : tuple of int, or None
+        The exact weights, up to a common factor, where float64 is not accurate enough; ``values`` are
+        their roundings then.
+    """
 
     indices: Indices
     values: Array
+    integers: tuple[int, ...] | None = None
+
+    @classmethod
+    def normalized(cls, indices: Indices, p: Array, signs: Signs | None = None) -> DualWeights:
+        """Return weights near p whose sum is exactly 1, or 1/2 in each class if ``signs`` are given.
+
+        Examples
+        --------
+        >>> DualWeights.normalized(np.arange(3), np.array([0.1, 0.2, 0.3])).values.sum()
+        np.float64(1.0)
+        """
+        integers = np.zeros(p.size, np.int64)
+        groups = [np.ones(p.size, bool)] if signs is None else [signs > 0, signs < 0]
+        total = _GRID // len(groups)
+        for group in groups:
+            part = np.rint(p[group] * (total / p[group].sum())).astype(np.int64)
+            part[np.argmax(part)] += total - int(part.sum())
+            integers[group] = part
+        carried = np.flatnonzero(integers)
+        return cls(indices[carried], integers[carried] / _GRID)
 
     def dense(self, n: int) -> Array:
         """Return p as one number for each of n rows."""
@@ -35,16 +92,25 @@ class Certificate:
     Attributes
     ----------
     lower, upper : float
-        ``lower = gamma(w)`` at its intercept, and ``upper = ||Z^T p||_*``, in the units of the data as given.
+        At most ``gamma(w)`` at its best intercept, and at least ``||Z^T p||_*``, in the units of the data as
+        given: both are rounded outward.
     w : ndarray of shape (d,) or None
         The witness of ``lower``.
     intercept : float
-        The intercept that goes with w.
+        The best intercept of w, rounded to float64.
+    exact_w : vector of Fraction or None
+        The witness ``(w, b)`` itself (w without an intercept) where float64 is not accurate enough; ``w`` and
+        ``intercept`` are its roundings then.
     dual_weights : DualWeights or None
         The witness p of ``upper``, if the solver has it as numbers.
     w_upper : ndarray of shape (d,) or None
         The witness of ``upper`` otherwise: ``p = problem.dual_weights(w_upper)``. Both are None if p is an
         average kept by the algorithm itself.
+
+    Raises
+    ------
+    CrossedBoundsError
+        If lower exceeds upper: one of them is false then.
     """
 
     lower: float = -math.inf
@@ -53,24 +119,30 @@ class Certificate:
     intercept: float = 0.0
     dual_weights: DualWeights | None = None
     w_upper: Array | None = None
+    exact_w: RationalVector | None = None
+
+    def __post_init__(self) -> None:
+        if self.lower > self.upper:
+            raise CrossedBoundsError(self.lower, self.upper)
 
     @property
     def gap(self) -> float:
         """Relative gap ``(upper - lower) / upper``; infinite while a bound is missing or upper is 0."""
         if self.upper <= 0.0 or math.isinf(self.upper):
             return math.inf
-        # The bounds may cross by a rounding error at the optimum.
-        return max((self.upper - self.lower) / self.upper, 0.0)  # in this order NaN stays NaN
+        return (self.upper - self.lower) / self.upper
 
     @property
     def cosine(self) -> float:
         """``lower / upper``: a lower bound on the cosine between w and the maximum-margin direction (l2)."""
-        return min(max(self.lower / self.upper, -1.0), 1.0) if 0.0 < self.upper < math.inf else -1.0
+        return max(self.lower / self.upper, -1.0) if 0.0 < self.upper < math.inf else -1.0
 
-    def with_lower(self, lower: float, w: Array, intercept: float = 0.0) -> Certificate:
+    def with_lower(
+        self, lower: float, w: Array, intercept: float = 0.0, exact_w: RationalVector | None = None
+    ) -> Certificate:
         """Return this certificate with the margin of ``w``, if it is larger."""
         if lower > self.lower:
-            return Certificate(lower, self.upper, w, intercept, self.dual_weights, self.w_upper)
+            return replace(self, lower=lower, w=w, intercept=intercept, exact_w=exact_w)
         return self
 
     def with_upper(
@@ -78,13 +150,158 @@ class Certificate:
     ) -> Certificate:
         """Return this certificate with another upper bound and its witness, if it is smaller."""
         if upper < self.upper:
-            return Certificate(self.lower, upper, self.w, self.intercept, dual_weights, w_upper)
+            return replace(self, upper=upper, dual_weights=dual_weights, w_upper=w_upper)
         return self
 
     def best(self, other: Certificate) -> Certificate:
         """Return the better of both ends."""
-        found = self if other.w is None else self.with_lower(other.lower, other.w, other.intercept)
+        found = self
+        if other.w is not None:
+            found = self.with_lower(other.lower, other.w, other.intercept, other.exact_w)
         return found.with_upper(other.upper, other.dual_weights, other.w_upper)
+
+    def sharpened(self, problem: Problem) -> Certificate:
+        """Return this certificate with both ends computed again from their witnesses, by compensated products.
+
+        An end that has no witness stays as it is.
+        """
+        found = self
+        if self.w is not None and self.exact_w is None:
+            found = found.with_lower(*accurate_lower(problem, self.w, self.intercept))
+        weights = self.dual_weights
+        if weights is None and self.w_upper is not None:
+            weights = weights_at(problem, self.w_upper)
+        if weights is None or weights.integers is not None:
+            return found
+        return found.with_upper(accurate_upper(problem, weights), weights)
 
     def __str__(self) -> str:
         return f"{self.lower:.9g} <= gamma_star <= {self.upper:.9g} (relative gap {self.gap:.2e})"
+
+
+def certify(at: Evaluation) -> Certificate:
+    """Return the interval that one pass proves: its sums, and a bound on their rounding."""
+    problem, length = at.problem, at.length
+    lower, w = -math.inf, None
+    if length > 0.0:
+        margin = lowered(at.smallest_margin, 2) - margin_error(problem, length, problem.rows.unit_roundoff)
+        lower, w = margin_over_length(margin, at.w), at.w
+    upper = at.upper * (1.0 + rounding_factor(problem.d + 8)) + dual_vector_error(problem)
+    return Certificate(lower, raised(upper), w, at.intercept, w_upper=at.w)
+
+
+def margin_error(problem: Problem, length: float, unit: float = UNIT_ROUNDOFF) -> float:
+    """Bound the rounding of a margin ``<w, z_i>`` that a pass computes, for any row and any w of a length."""
+    # A sum of d products, in any order; the further terms cover the norms and the length, which are rounded.
+    relative = rounding_factor(problem.d + 8, unit)
+    return BOUND_FACTOR * (relative * length * problem.max_norm + (problem.d + 1) * SMALLEST)
+
+
+def dual_vector_error(problem: Problem) -> float:
+    """Bound the norm of the rounding of the dual vector ``sum_i c_i z_i / sum_i c_i`` of a pass.
+
+    The weights c_i are the numbers that the pass computed, whatever they are.
+    """
+    rows = problem.rows
+    relative = rounding_factor(2 * rows.sum_roundings + problem.d + 16, rows.unit_roundoff)
+    return BOUND_FACTOR * (relative * problem.max_norm + (problem.n + problem.d) * SMALLEST)
+
+
+def margin_over_length(margin: float, w: Array) -> float:
+    """Return a number that is at most ``margin / ||w||``."""
+    bound = raised_norm(w) if margin > 0.0 else norm(w) * (1.0 - rounding_factor(w.size + 8))
+    return lowered(margin / bound)
+
+
+def raised_norm(v: Array) -> float:
+    """Return a number that is at least ``||v||_2``."""
+    return norm(v) * (1.0 + rounding_factor(v.size + 8)) + SMALLEST
+
+
+def accurate_lower(problem: Problem, w: Array, intercept: float) -> tuple[float, Array, float]:
+    """Return a lower bound of ``gamma(w)``, w, and its best intercept, by a pass of compensated products.
+
+    Parameters
+    ----------
+    intercept : float
+        A number near the best intercept. The margins are computed at this intercept, which keeps their digits.
+    """
+    margins, errors = problem.ask(AccurateAt(w, intercept if problem.fit_intercept else 0.0))
+    margins = problem.counted(margins - errors)
+    smallest = [float(margins[group].min()) for group in problem.labels.groups(problem.fit_intercept)]
+    return accurate_margin(smallest, w, intercept)
+
+
+def accurate_margin(smallest: Sequence[float], w: Array, intercept: float) -> tuple[float, Array, float]:
+    """Return a lower bound of ``gamma(w)``, w, and its best intercept, from bounds of each group's margins."""
+    margin = lowered(sum(smallest) / len(smallest), 4)
+    if len(smallest) == 2:
+        intercept += 0.5 * (smallest[1] - smallest[0])
+    return margin_over_length(margin, w), w, intercept
+
+
+def is_on_simplex(problem: Problem, weights: DualWeights) -> bool:
+    """Say whether weights are positive, belong to rows of the data, and have sum 1 (1/2 in each class)."""
+    indices, p = weights.indices, weights.values
+    if not indices.size or indices.min() < 0 or indices.max() >= problem.n or (np.diff(indices) <= 0).any():
+        return False
+    signs = problem.labels.at(indices) if problem.fit_intercept else np.ones(p.size)
+    sums = [math.fsum(p[signs == sign]) * 2.0 for sign in (1, -1)] if problem.fit_intercept else [math.fsum(p)]
+    exact = weights.integers
+    is_exact = exact is None or (len(exact) == p.size and min(exact) > 0 and len(set(_sums(exact, signs))) == 1)
+    return is_exact and p.min() > 0.0 and all(abs(total - 1.0) < 1e-12 for total in sums)
+
+
+def _sums(integers: Sequence[int], signs: Any) -> list[int]:
+    """Return the sums of integers over the rows of each sign."""
+    pairs = list(zip(integers, signs.tolist(), strict=True))
+    return [sum(k for k, sign in pairs if sign == wanted) for wanted in sorted({sign for _, sign in pairs})]
+
+
+def accurate_upper(problem: Problem, weights: DualWeights) -> float:
+    """Return an upper bound of ``||Z^T p||_2``, by compensated sums over the rows that carry weight.
+
+    Weights whose sum is not exactly 1 are scaled to it; integers are summed without rounding.
+    """
+    if weights.integers is not None:
+        return _exact_upper(problem, weights)
+    signs = problem.labels.at(weights.indices) if problem.fit_intercept else None
+    weights = DualWeights.normalized(weights.indices, weights.values, signs)
+    total, error = accurate_combination(problem.take(weights.indices), weights.values)
+    return raised_norm(np.abs(total) + error)
+
+
+def _exact_upper(problem: Problem, weights: DualWeights) -> float:
+    """Return ``||Z^T p||_2`` for integer weights, rounded upward."""
+    Z, integers = problem.take(weights.indices), np.array(weights.integers, dtype=object)
+    signs = problem.labels.at(weights.indices) if problem.fit_intercept else np.ones(integers.size)
+    matrix, exponent = common_integers(Z if isinstance(Z, np.ndarray) else Z.toarray())
+    total = sum(_sums(weights.integers or (), signs))
+    square = sum(int(v) ** 2 for v in (matrix * integers[:, None]).sum(axis=0))
+    return root_up(Fraction(square, total**2) * Fraction(4) ** exponent)
+
+
+def accurate_combination(Z: Any, p: Array) -> tuple[Array, Array]:
+    """Return ``Z^T p`` and a bound on its error for each column, by compensated sums row after row."""
+    m, d = Z.shape
+    high, low, corrections = np.zeros(d), np.zeros(d), np.zeros(d)
+    with np.errstate(over="ignore", invalid="ignore"):  # `compensated_bound` finds what is not finite
+        for i in range(m):
+            if isinstance(Z, np.ndarray):
+                columns, row = slice(None), Z[i]
+            else:
+                part = slice(Z.indptr[i], Z.indptr[i + 1])
+                columns, row = Z.indices[part], Z.data[part]
+            product, product_error = two_product(row, p[i])
+            high[columns], sum_error = two_sum(high[columns], product)
+            low[columns] += sum_error + product_error
+            corrections[columns] += np.abs(sum_error) + np.abs(product_error)
+        total = high + low
+        return total, compensated_bound(2 * m, total, corrections)
+
+
+def weights_at(problem: Problem, w: Array) -> DualWeights:
+    """Return the dual weights at w as numbers of exact sum, by one pass."""
+    p = problem.dual_weights(w)
+    signs = problem.labels.signs if problem.fit_intercept else None
+    return DualWeights.normalized(np.arange(problem.n), p, signs)

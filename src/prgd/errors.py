@@ -19,6 +19,24 @@ class NotSeparableError(ValueError):
         self.weights = weights
 
 
+class CrossedBoundsError(ArithmeticError):
+    """A lower bound on gamma_star exceeds an upper one, so one of them is false.
+
+    Both are rounded outward, so this happens only if the rows changed between two passes, or if prgd or the
+    machine's arithmetic has a defect.
+    """
+
+    def __init__(self, lower: float, upper: float) -> None:
+        super().__init__(
+            f"The lower bound {lower!r} on gamma_star exceeds the upper bound {upper!r}. Was the data set "
+            "changed during the run? If not, this is a defect of prgd: please report it with the data."
+        )
+        self.lower, self.upper = lower, upper
+
+    def __reduce__(self) -> tuple[type[CrossedBoundsError], tuple[float, float]]:
+        return CrossedBoundsError, (self.lower, self.upper)
+
+
 class RowsLostError(OSError):
     """Rows that a run was reading are gone: a file vanished or changed, or all workers were lost.
 

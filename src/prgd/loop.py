@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 
 from prgd.algorithms.base import Algorithm, State
-from prgd.certificate import Certificate
+from prgd.arithmetic import raised, rounding_factor
+from prgd.certificate import Certificate, certify, dual_vector_error, weights_at
 from prgd.checks import check_integer
 from prgd.errors import RowsLostError
 from prgd.problem import Problem
 from prgd.progress import progress_line
+from prgd.proofs.overlap import proves_overlap
 from prgd.result import History, Record, Result, Status
+from prgd.solvers import minimal
 from prgd.stopping import AnyOf, Stop, any_of
 
-# An upper bound below this fraction of the largest row norm leaves no separator worth the name.
+# If the upper bound falls below this fraction of the largest row norm, a proof that it is zero is tried.
 ZERO_BOUND = 1e-12
 
 Observer = Callable[[Any, Record, Certificate], None]
@@ -86,7 +89,7 @@ def run(
                 if not state.at.is_finite:
                     status = Status.DIVERGED
                     break
-                certificate = _tightened(certificate, state)
+                certificate = _tightened(certificate, problem, state)
                 seen, now = state, _record(state, certificate)
                 history.recent_gaps.append(now.gap)
                 if is_due(now.t) and not (history.rows and history.rows[-1].t >= now.t):
@@ -106,9 +109,11 @@ def run(
         raise ValueError("w0 must be finite and its margins must not overflow.")
     if not history.rows or history.rows[-1].t < seen.t:
         history.rows.append(_record(seen, certificate))
+    if error is None and (proven := _proof_of_overlap(problem, certificate)) is not None:
+        status, certificate = Status.NOT_SEPARABLE, proven
     result = Result(
         w=seen.w,
-        status=Status.NOT_SEPARABLE if certificate.upper <= ZERO_BOUND * problem.max_norm else status,
+        status=status,
         t=seen.t,
         certificate=certificate,
         history=history,
@@ -163,11 +168,23 @@ def _begin(
     return state, resume.certificate, History(rows, recent_gaps=gaps, window=rule.window)
 
 
-def _tightened(certificate: Certificate, state: State) -> Certificate:
-    at = state.at
-    if at.length > 0.0:
-        certificate = certificate.with_lower(at.gamma, at.w, at.intercept)
-    return certificate.with_upper(at.upper, w_upper=at.w).with_upper(state.own_upper)
+def _tightened(certificate: Certificate, problem: Problem, state: State) -> Certificate:
+    certificate = certificate.best(certify(state.at))
+    own = state.own_upper
+    if own < certificate.upper:
+        # The mean of t dual vectors: each has the error of its pass, and their sum one rounding for each.
+        own += dual_vector_error(problem) + rounding_factor(4 * state.t + 16) * problem.max_norm
+        certificate = certificate.with_upper(raised(own, problem.d + 8))
+    return certificate
+
+
+def _proof_of_overlap(problem: Problem, certificate: Certificate) -> Certificate | None:
+    """Return the certificate with an upper bound of 0, if the weights of its bound prove that."""
+    is_zero = certificate.upper <= ZERO_BOUND * problem.max_norm + 2.0 * dual_vector_error(problem)
+    if not is_zero or certificate.lower > 0.0 or certificate.w_upper is None or not minimal.HAS_SCIPY:
+        return None
+    weights = weights_at(problem, certificate.w_upper)
+    return certificate.with_upper(0.0, weights) if proves_overlap(problem, weights) else None
 
 
 def _record(state: State, certificate: Certificate) -> Record:

@@ -40,15 +40,16 @@ class Evaluation:
     ----------
     w : ndarray of shape (d,), read-only
     tally : Tally
+    problem : Problem
     """
 
     def __init__(self, problem: Problem, w: Array, tally: Tally) -> None:
-        self.w, self.tally, self._problem = w, tally, problem
+        self.w, self.tally, self.problem = w, tally, problem
 
     @lazy
     def length(self) -> float:
         """``||w||``."""
-        return self._problem.norm(self.w)
+        return self.problem.norm(self.w)
 
     @property
     def is_finite(self) -> bool:
@@ -62,7 +63,7 @@ class Evaluation:
         .. math:: \log L = \tfrac12 (\mathrm{LSE}(-X_+ w) + \mathrm{LSE}(X_- w)) + \log 2 - \log n
         """
         sums, count = self.tally.log_sums, self.tally.count
-        if self._problem.fit_intercept:
+        if self.problem.fit_intercept:
             return 0.5 * (sums[0] + sums[1]) + math.log(2.0) - math.log(count)
         return sums[0] - math.log(count)
 
@@ -70,12 +71,12 @@ class Evaluation:
     def dual_vector(self) -> Array:
         r"""``u = Z^T p`` with p the dual weights at w: its dual norm bounds ``gamma_star`` from above."""
         means = self.tally.mean_rows
-        return np.asarray(0.5 * (means[0] + means[1]) if self._problem.fit_intercept else means[0])
+        return np.asarray(0.5 * (means[0] + means[1]) if self.problem.fit_intercept else means[0])
 
     @lazy
     def normalized_gradient(self) -> Array:
         r""":math:`\nabla L(w) / L(w)` (equation of NGD, Section 3)."""
-        if self._problem.loss == EXPONENTIAL:
+        if self.problem.loss == EXPONENTIAL:
             return -self.dual_vector
         return -self.tally.slope_over_value * self.dual_vector
 
@@ -105,7 +106,7 @@ class Evaluation:
     @lazy
     def upper(self) -> float:
         """``||Z^T p||_*``: at least ``gamma_star``."""
-        return self._problem.norm.dual(self.dual_vector)
+        return self.problem.norm.dual(self.dual_vector)
 
     @property
     def gap_split(self) -> tuple[float, float]:
@@ -244,26 +245,32 @@ class Problem:
         if not self.fit_intercept:
             return margins
         if intercept is None:
-            counted = self._counted(margins)
+            counted = self.counted(margins)
             groups = self.labels.groups(by_class=True)
             intercept = balanced_intercept([float(counted[group].min()) for group in groups])
         return margins + intercept * self.labels.signs
 
-    def _counted(self, margins: Array) -> Array:
+    def counted(self, margins: Array) -> Array:
         """Return the margins, infinite for rows of weight 0, which do not count."""
         weight = self.labels.sample_weight
         return np.where(weight == 0.0, np.inf, margins) if weight.size else margins
 
-    def smallest(self, w: Array, max_rows: int, without: Indices = NO_ROWS) -> tuple[Smallest, ...]:
-        """Return the rows of smallest ``<w, z_i>`` (of each class, with an intercept), by one pass."""
-        return self.ask(SmallestAt(w, max_rows, self.fit_intercept, np.sort(without)))
+    def smallest(
+        self, w: Array, max_rows: int, without: Indices = NO_ROWS, near: float | None = None
+    ) -> tuple[Smallest, ...]:
+        """Return the rows of smallest ``<w, z_i>`` (of each class, with an intercept), by one pass.
+
+        With ``near`` the margins ``y_i (<w, x_i> + near)`` are computed instead, by compensated products, and
+        are lower bounds of the exact ones.
+        """
+        return self.ask(SmallestAt(w, max_rows, self.fit_intercept, np.sort(without), near=near))
 
     def near(self, w: Array, width: float) -> Indices:
         """Return the rows with a margin within ``width`` of the smallest (of their class), by one pass.
 
         Rows of weight 0 are left out.
         """
-        margins = self._counted(self.ask(MarginsAt(w)))
+        margins = self.counted(self.ask(MarginsAt(w)))
         for group in self.labels.groups(self.fit_intercept):
             margins[group] -= margins[group].min()
         return np.flatnonzero(margins <= width)
@@ -289,6 +296,9 @@ class Problem:
         """Return ``Z^T p``; only rows that carry weight are read."""
         return self.rows.ask(Combine.of(p), self.labels)
 
-    def take(self, indices: Indices) -> Block:
-        """Return the rows z_i of these ascending indices, as a float64 array or CSR array."""
-        return times_signs(self.rows.take(indices), self.labels.at(indices))
+    def take(self, indices: Indices, center: Array | None = None) -> Block:
+        """Return the rows ``y_i (x_i - center)`` of these ascending indices, as a float64 or CSR array."""
+        block = self.rows.take(indices)
+        if center is not None:
+            block -= center
+        return times_signs(block, self.labels.at(indices))

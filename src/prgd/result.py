@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,10 +18,21 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
-from prgd.certificate import Certificate, DualWeights
+from prgd.arithmetic import SMALLEST
+from prgd.certificate import (
+    Certificate,
+    DualWeights,
+    accurate_lower,
+    accurate_upper,
+    is_on_simplex,
+    weights_at,
+)
 from prgd.files import atomic_write
 from prgd.norms import norm
 from prgd.problem import Problem
+from prgd.proofs.directions import exact_lower
+from prgd.proofs.lifted_rows import LiftedRows
+from prgd.proofs.overlap import proves_overlap
 
 FORMAT = "prgd-result-2"
 _JSON_FIELDS = ("t", "n", "fit_intercept", "algorithm", "problem")  # fields that are saved as text
@@ -34,9 +46,9 @@ class Status(Enum):
     CERTIFIED = "The certified relative gap fell below the tolerance."
     REACHED = "The margin came within the tolerance of the given gamma_star."
     STALLED = "The certified gap stopped shrinking: a still w is no proof of optimality."
-    NOT_SEPARABLE = (
-        "The upper bound on the margin fell to zero: no separator has a margin above "
-        "1e-12 of the largest row norm."
+    NOT_SEPARABLE = "No hyperplane separates the classes: dual weights that balance them prove it."
+    QUASI_SEPARABLE = (
+        "No hyperplane separates the classes strictly, which is proven; one has no row on its wrong side."
     )
     DIVERGED = "The iterate left the floating range; its last finite state is kept. Use a smaller eta."
     INTERRUPTED = "The run was interrupted; the state of the last whole step is kept."
@@ -172,7 +184,7 @@ class Result:
         # Functional margin 1, as a support vector machine has it; length 1 if nothing is separated.
         c = self.certificate
         length = norm(self.w if c.w is None else c.w)
-        return 1.0 / (c.lower * length) if c.lower > 0.0 else 1.0 / (length or 1.0)
+        return 1.0 / (c.lower * length) if c.lower * length > 0.0 else 1.0 / (length or 1.0)
 
     @cached_property
     def coef(self) -> Array:
@@ -207,33 +219,40 @@ class Result:
 
     @property
     def is_separable(self) -> bool | None:
-        """True if the margin is positive, False if the bound is zero, None if unknown."""
+        """True if the margin is positive, False if no hyperplane separates, None if neither is proven."""
         if self.margin > 0.0:
             return True
-        return False if self.status is Status.NOT_SEPARABLE else None
+        return False if self.status in (Status.NOT_SEPARABLE, Status.QUASI_SEPARABLE) else None
 
-    def check(self, X: Any, y: Any = None) -> Check:
-        """Compute both bounds again in float64 from the data; nothing of the solver is used.
+    def check(self, X: Any, y: Any = None, sample_weight: Any = None) -> Check:
+        """Prove both bounds again from the data and the witnesses; nothing of the solver is used.
 
-        ``is_valid`` says that the weights are those of a certificate and that both bounds agree with
-        the stated ones to rounding.
+        ``is_valid`` says that the witnesses prove the stated bounds, up to 1e-12 of the upper bound (1e-9 if
+        the dual weights are computed again from a w, as for `prgd.run`). It is False if a bound has no
+        witness: the mean of dual vectors that `GameDynamics` keeps has none.
         """
-        problem = Problem(X, y, fit_intercept=self.fit_intercept)
-        length, p = norm(self.coef), self._dual_weights_over(problem)
-        margins = problem.margins(self.coef, self.intercept)
-        margin = float(margins.min()) / length if length > 0.0 else 0.0
-        found = Certificate(margin, norm(problem.combine(p)), self.coef, self.intercept)
-        slack = 1e-9 * found.upper + 64 * np.finfo(np.float64).eps * problem.max_norm
-        groups = problem.labels.groups(self.fit_intercept)
-        in_simplex = p.min() >= 0.0 and all(abs(p[g].sum() * len(groups) - 1.0) < 1e-12 for g in groups)
-        agrees = abs(margin - self.margin) <= slack and abs(found.upper - self.upper_bound) <= slack
-        return Check(found, bool(in_simplex and agrees))
-
-    def _dual_weights_over(self, problem: Problem) -> Array:
-        c = self.certificate
-        if c.dual_weights is None and c.w_upper is not None:
-            return problem.dual_weights(c.w_upper)
-        return np.zeros(problem.n) if c.dual_weights is None else c.dual_weights.dense(problem.n)
+        loss = "logistic" if "loss='logistic'" in self.problem else "exponential"
+        problem = Problem(
+            X, y, sample_weight=sample_weight, loss=loss, fit_intercept=self.fit_intercept, scale="none"
+        )
+        c, found = self.certificate, Certificate()
+        if c.exact_w is not None:
+            rows = LiftedRows(problem.rows, None, fit_intercept=self.fit_intercept)
+            if len(c.exact_w) == rows.width:
+                found = found.with_lower(exact_lower(rows, c.exact_w), self.coef, self.intercept, c.exact_w)
+        elif c.w is not None and c.w.shape == (problem.d,) and norm(c.w) > 0.0:
+            found = found.with_lower(*accurate_lower(problem, c.w, c.intercept))
+        weights, tolerance = c.dual_weights, 1e-12
+        if weights is None and c.w_upper is not None:
+            weights, tolerance = weights_at(problem, c.w_upper), 1e-9
+        if weights is not None and is_on_simplex(problem, weights):
+            if c.upper == 0.0 and proves_overlap(problem, weights):
+                found = found.with_upper(0.0, weights)
+            else:
+                found = found.with_upper(accurate_upper(problem, weights), weights)
+        slack = tolerance * max(found.upper, abs(found.lower)) + 64 * (problem.n + problem.d) * SMALLEST
+        is_valid = found.lower >= c.lower - slack and found.upper <= c.upper + slack
+        return Check(found, bool(is_valid))
 
     def save(self, path: str | Path) -> None:
         """Write everything to an ``.npz`` file, whole or not at all; no pickle inside."""
@@ -257,8 +276,10 @@ class Result:
 def _to_arrays(result: Result) -> dict[str, Any]:
     c, history = result.certificate, result.history
     scalars = {k: v for k, v in result.state.items() if not isinstance(v, np.ndarray)}
+    exact_w = None if c.exact_w is None else [str(x) for x in c.exact_w]
     meta = {
         "format": FORMAT,
+        "exact_w": exact_w,
         "status": result.status.name,
         **{name: getattr(result, name) for name in _JSON_FIELDS},
         "columns": history.columns,
@@ -279,6 +300,8 @@ def _to_arrays(result: Result) -> dict[str, Any]:
     arrays |= {k: v for k, v in optional.items() if v is not None}
     if c.dual_weights is not None:
         arrays |= {"support": c.dual_weights.indices, "dual_weights": c.dual_weights.values}
+        if c.dual_weights.integers is not None:
+            arrays["dual_integers"] = np.array([hex(k) for k in c.dual_weights.integers])
     return arrays
 
 
@@ -291,17 +314,23 @@ def _from_arrays(arrays: dict[str, Any]) -> Result:
     elif meta["format"] != FORMAT:
         raise ValueError(f"format {meta['format']!r}, which this version of prgd does not know")
     lower, upper, intercept, passes = arrays["bounds"].tolist()
-    p = DualWeights(arrays["support"], arrays["dual_weights"]) if "support" in arrays else None
+    p = None
+    if "support" in arrays:
+        integers = tuple(int(k, 16) for k in arrays.get("dual_integers", np.empty(0)).tolist()) or None
+        p = DualWeights(arrays["support"], arrays["dual_weights"], integers)
     rows: list[Any] = [tuple(row) for row in arrays["history"].tolist()]
     if tuple(meta["columns"]) == Record._fields:
         rows = [Record(int(row[0]), int(row[1]), *row[2:]) for row in rows]
     state = {k: v if isinstance(v, int) else float.fromhex(v) for k, v in meta["state"].items()}
     state |= {k.removeprefix("state_"): v for k, v in arrays.items() if k.startswith("state_")}
     gaps = arrays["recent_gaps"].tolist()
+    exact_w = tuple(Fraction(x) for x in meta.get("exact_w") or ()) or None
     return Result(
         w=arrays["w"],
         status=Status[meta["status"]],
-        certificate=Certificate(lower, upper, arrays.get("w_lower"), intercept, p, arrays.get("w_upper")),
+        certificate=Certificate(
+            lower, upper, arrays.get("w_lower"), intercept, p, arrays.get("w_upper"), exact_w
+        ),
         history=History(rows, meta["columns"], gaps, window=max(len(gaps) - 1, 0)),
         passes=passes,
         state=state,

@@ -341,6 +341,7 @@ def test_rows_of_weight_zero_do_not_count(engine, fit_intercept, expected, tmp_p
     y = np.sign(X[:, 0]).astype(int)
     if expected == "quasi-separable":  # rows on the hyperplane x0 = 0 overlap in the other features
         X[:20] *= [0.0, 1.0, 1.0]
+        X[~X.any(axis=1), 1] = 1.0
     elif expected == "not separable":
         y[:20] = -y[:20]
     s = 1.0 + rng.random(40)
@@ -357,6 +358,8 @@ def test_rows_of_weight_zero_do_not_count(engine, fit_intercept, expected, tmp_p
     assert found.dual_weights is None or not found.dual_weights[s == 0.0].any()
     assert found.upper == pytest.approx(alone.upper, rel=1e-9)
     assert separability(X, y, fit_intercept=fit_intercept).verdict != "separable"
+    best = prgd.max_margin(rows, fit_intercept=fit_intercept)  # so few rows are taken all at once
+    assert (best.status is prgd.Status.CERTIFIED) == (expected == "separable")
 
 
 @pytest.mark.parametrize("engine", grid.engines())

@@ -161,7 +161,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Warn once of the classes that were not separated, and once of gaps that were not certified."""
         errs = np.flatnonzero(self.margin_ <= 0.0)
         if errs.size:
-            proven = np.array([self.status_[i] is Status.NOT_SEPARABLE for i in errs])
+            proven = np.array([self.margin_upper_bound_[i] <= 0.0 for i in errs])
             named = _listed(self.classes_, targets[errs])
             verdict = f"No hyperplane separates {named}."
             if not proven.all():

@@ -7,13 +7,16 @@
    of its rows (between the two hulls, with an intercept), more exactly as the gap closes. If descent is slow,
    `polish` takes over: an interior point solves a set of few dimensions, or the weights are solved for
    exactly on the identified support.
-3. `certify`: one pass over all rows measures the margin of u, and ``gamma(u) <= gamma_star <= ||u||``.
+3. `certify`: one pass over all rows measures the margin of u, and ``gamma(u) <= gamma_star <= ||u||``. Both
+   ends are rounded outward; where rounding would matter, products are compensated.
 4. `grow`: the rows that violate the margin of u most join the set, and step 2 follows, until the gap is
    certified.
+5. `solve_exactly`: a small problem that rounding keeps from being certified is solved in integers.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,16 +25,25 @@ from typing import NamedTuple
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.arithmetic import EPSILON
-from prgd.certificate import Certificate, DualWeights
+from prgd.arithmetic import BOUND_FACTOR, EPSILON, lowered, raised, rounding_factor
+from prgd.certificate import (
+    Certificate,
+    DualWeights,
+    accurate_margin,
+    accurate_upper,
+    margin_error,
+    margin_over_length,
+)
+from prgd.maxmargin.exactly import exact_optimum, is_exactly_solvable
 from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem, balanced_intercept
+from prgd.proofs.directions import exact_lower
+from prgd.proofs.lifted_rows import LiftedRows
 from prgd.result import History, Result, Status
 from prgd.rows.queries import Smallest
 from prgd.solvers import pairwise_descent
-from prgd.solvers.gordan import prove_no_separator, vanishing_weights
 from prgd.solvers.interior_point import interior_weights
-from prgd.solvers.polish import active_set_weights, polish_weights, primal_direction
+from prgd.solvers.polish import active_set_weights, polish_weights, primal_direction, vanishing_weights
 from prgd.solvers.working_set import WorkingSet, whole_set
 
 # A problem with at most so many rows starts with all of them, if their entries and products are not too many.
@@ -47,8 +59,13 @@ _MAX_GRAM_ROWS = 20_000  # rows of the largest Gram matrix, 3.2 GB; a larger sup
 _SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices lose half of the digits
 _ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the bound may vanish altogether
 _PATIENCE = 25  # rounds without progress that end a solve: rounding limits the gap of a tiny margin
+_SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact arithmetic
+_MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact arithmetic
 _MIN_PROGRESS = 1e-3  # relative decrease of the gap that counts as progress
 _FIRST_TOLERANCE = 0.1  # relative violation at which the first solve of a growing set stops
+_ROUNDING_FRACTION = 0.05  # rounding may take this fraction of the tolerance; beyond, products are compensated
+_FAR_FROM_ORIGIN = 16.0  # rows whose distance from the origin exceeds their spread so many times are centred
+_MODERATE = 1e100  # row norms between 1/_MODERATE and _MODERATE have products in the floating range
 
 
 class Round(NamedTuple):
@@ -85,6 +102,8 @@ class SolverState:
         The direction of the interior point, if it has solved the set.
     skips_descent : bool
         Pairwise descent was slow and the interior point has taken over.
+    best_upper, best_lower : float
+        The best bounds as they were computed, without bounds on rounding: they steer, and prove nothing.
     """
 
     problem: Problem
@@ -106,6 +125,8 @@ class SolverState:
     final_tol: float = 0.0
     interior_w: Array | None = None
     skips_descent: bool = False
+    best_upper: float = math.inf
+    best_lower: float = -math.inf
 
     def run(self, w0: Array | None) -> Status:
         """Make the moves until one of them ends the solve."""
@@ -116,28 +137,33 @@ class SolverState:
             if self.use_polish and self.violation > self.set_tol:
                 self.polish()
             upper = norm(self.u)
-            self._bound_above(upper, self.p)
-            if (status := self.prove_overlap(upper)) is not None:
-                return status
+            self._bound_above(upper)
+            if self.has_vanished(upper):
+                return Status.STALLED
             smallest = self.certify(upper)
             if (status := self.end_of_solve() or self.grow(smallest, upper)) is not None:
                 return status
 
     def choose_rows(self, w: Array | None) -> None:
         """Start the working set with all rows, or with those of smallest margin along w or their mean."""
-        problem = self.problem
+        problem, threads = self.problem, self.threads
+        exponent = 0 if 1.0 / _MODERATE < problem.max_norm < _MODERATE else math.frexp(problem.max_norm)[1]
         if _is_small(problem):
-            self.working = whole_set(problem, self.threads)
+            X = problem.rows.plain_array
+            center = _center(problem, np.arange(problem.n) if X is None else X)
+            self.working = whole_set(problem, threads, center, exponent)
             return
-        self.working = WorkingSet(problem, self.threads)
         if w is None:
             w = _mean(problem)
             self.passes += 1
-        count = min(max(_MIN_FIRST_ROWS, 2 * problem.d), _MAX_FIRST_ROWS) // self.working.groups
+        groups = 2 if problem.fit_intercept else 1
+        count = min(max(_MIN_FIRST_ROWS, 2 * problem.d), _MAX_FIRST_ROWS) // groups
         smallest = problem.smallest(w, count)
         self.passes += 1
-        self._bound_below(w, smallest)
-        self.working.add(np.concatenate([group.indices for group in smallest]))
+        self._bound_below(w, smallest, None)
+        first = np.concatenate([group.indices for group in smallest])
+        self.working = WorkingSet(problem, threads, _center(problem, np.sort(first)), exponent)
+        self.working.add(first)
 
     def start(self) -> None:
         """Put all weight on the shortest row of each group, and choose the tolerances."""
@@ -164,43 +190,57 @@ class SolverState:
     def polish(self) -> None:
         """Finish what descent left: on the rows, by interior point, or on the face of the support."""
         working = self.working
-        if norm(self.u) <= _SMALL_MARGIN * self.problem.max_norm:
-            self.p, self.violation = active_set_weights(working, self.p, self.set_tol), self.set_tol
-        elif working.is_low_dimensional and (found := interior_weights(working, self.u, self.set_tol)):
-            self.p, self.interior_w = found
-            self.violation, self.skips_descent = self.set_tol, True
-        else:
-            self.p = polish_weights(working, self.p)
+        try:
+            if norm(self.u) <= _SMALL_MARGIN * working.max_norm:
+                self.p, self.violation = active_set_weights(working, self.p, self.set_tol), self.set_tol
+            elif working.is_low_dimensional and (found := interior_weights(working, self.u, self.set_tol)):
+                self.p, self.interior_w = found
+                self.violation, self.skips_descent = self.set_tol, True
+            else:
+                self.p = polish_weights(working, self.p)
+        except np.linalg.LinAlgError:  # a factorisation did not converge, and what descent found stands
+            return
         self.u = working.combine(self.p) / working.groups
 
-    def prove_overlap(self, upper: float) -> Status | None:
-        """End the solve if the upper bound vanishes: with a proof that no w separates, if there is one."""
-        working = self.working
-        p = vanishing_weights(working, self.p) if upper <= _ZERO_MARGIN * self.problem.max_norm else None
-        if p is None:
-            return None
-        self._bound_above(norm(working.combine(p)) / working.groups, p)
-        if self.certificate.w is None:  # the result needs some hyperplane
-            w = _mean(self.problem)
-            self._bound_below(w, self.problem.smallest(w, 1, working.indices))
-            self.passes += 2
-        return Status.NOT_SEPARABLE if prove_no_separator(working, p) else Status.STALLED
+    def has_vanished(self, upper: float) -> bool:
+        """Say whether the upper bound is zero to rounding: then no margin may be left to find."""
+        if upper > _ZERO_MARGIN * self.working.max_norm:
+            return False
+        p = vanishing_weights(self.working, self.p)
+        if p is not None:
+            self.p = p
+        return p is not None
 
     def certify(self, upper: float) -> tuple[Smallest, ...]:
         """Measure the margin of u over all rows by one pass; return the rows of smallest margin outside."""
         problem, working = self.problem, self.working
         # The margins of Z^T p have errors of EPSILON max||z||^2, which must be small against tol ||u||^2.
-        is_inaccurate = EPSILON * problem.max_norm**2 > 0.1 * self.tol * upper**2
+        is_inaccurate = EPSILON * working.max_norm**2 > 0.1 * self.tol * upper**2
         if self.use_polish and is_inaccurate and self.violation <= _FIRST_TOLERANCE:
-            self.u = primal_direction(working, self.p) * upper**2
+            self.u = self._primal_direction(upper)
         elif self.interior_w is not None:
             self.u = self.interior_w * (upper / norm(self.interior_w))
-        smallest = problem.smallest(self.u, self._max_new_rows(), working.indices)
+        smallest = self.measure(self.u, math.ldexp(upper, working.exponent))
         self.passes += 1 + working.size / problem.n
-        self._bound_below(self.u, smallest)
         c, seconds = self.certificate, time.perf_counter() - self.started
         self.rounds.append(Round(self.passes, c.lower, c.upper, c.gap, working.size, seconds))
         self.tell(self.rounds[-1])
+        return smallest
+
+    def _primal_direction(self, upper: float) -> Array:
+        try:
+            return primal_direction(self.working, self.p) * upper**2
+        except np.linalg.LinAlgError:  # the singular value decomposition did not converge
+            return self.u
+
+    def measure(self, w: Array, upper: float) -> tuple[Smallest, ...]:
+        """Bound the margin of w by one pass, compensated if its rounding matters against an upper bound."""
+        problem, working = self.problem, self.working
+        near = None
+        if margin_error(problem, 1.0) > _ROUNDING_FRACTION * self.tol * upper:
+            near = 0.0 if working.center is None else -float(w @ working.center)
+        smallest = problem.smallest(w, self._max_new_rows(), working.indices, near)
+        self._bound_below(w, smallest, near)
         return smallest
 
     def end_of_solve(self) -> Status | None:
@@ -210,13 +250,16 @@ class SolverState:
             return Status.CERTIFIED
         if self.passes >= self.max_passes:
             return Status.MAX_PASSES
-        is_stalled = len(rounds) > _PATIENCE and gap > (1.0 - _MIN_PROGRESS) * rounds[-1 - _PATIENCE].gap
+        patience = _SHORT_PATIENCE if is_exactly_solvable(self.working) else _PATIENCE
+        # The negation holds while the gap is infinite, too.
+        is_stalled = len(rounds) > patience and not gap < (1.0 - _MIN_PROGRESS) * rounds[-1 - patience].gap
         return Status.STALLED if is_stalled else None
 
     def grow(self, smallest: tuple[Smallest, ...], upper: float) -> Status | None:
         """Let the rows join that violate the margin of u most, or tighten the tolerance if none does."""
         working = self.working
-        joining = self._violators(smallest, (1.0 - 0.5 * self.tol) * upper**2)
+        level = (1.0 - 0.5 * self.tol) * upper * math.ldexp(upper, working.exponent)
+        joining = self._violators(smallest, level)
         if joining.size:
             max_rows = _MAX_ROWS_WITHOUT_GRAM if self.skips_descent else _MAX_ROWS
             if working.size + joining.size > max_rows:
@@ -225,7 +268,8 @@ class SolverState:
                 return Status.STALLED
             working.add(joining)
             self.p = np.concatenate([self.p, np.zeros(joining.size)])
-            self.set_tol = max(self.final_tol, min(_FIRST_TOLERANCE, 0.1 * self.certificate.gap))
+            gap = (self.best_upper - self.best_lower) / self.best_upper
+            self.set_tol = max(self.final_tol, min(_FIRST_TOLERANCE, 0.1 * gap))
         elif self.set_tol > self.final_tol:
             # No row outside the set violates the margin, so the set must be solved more exactly.
             self.set_tol = self.final_tol
@@ -256,35 +300,95 @@ class SolverState:
         order = np.argsort(margins, kind="stable")[: self._max_new_rows()]
         return np.asarray(indices[order[margins[order] < level]])
 
-    def _bound_below(self, w: Array, smallest: tuple[Smallest, ...]) -> None:
-        """Keep the margin of w, at the best intercept, if it is the largest so far."""
-        length, margin = norm(w), sum(group.smallest for group in smallest) / len(smallest)
-        if length > 0.0:
-            self.certificate = self.certificate.with_lower(margin / length, w, _intercept(smallest))
+    def _bound_below(self, w: Array, smallest: tuple[Smallest, ...], near: float | None) -> None:
+        """Keep the margin of w, at the best intercept, if it is the largest so far.
 
-    def _bound_above(self, upper: float, p: Array) -> None:
-        """Keep the bound of the weights p of the set, if it is the smallest so far."""
-        if upper < self.certificate.upper:
-            support = np.flatnonzero(p > 0.0)
-            support = support[np.argsort(self.working.indices[support])]
-            weights = DualWeights(self.working.indices[support], p[support] / self.working.groups)
-            self.certificate = self.certificate.with_upper(upper, weights)
+        ``near`` is the intercept at which compensated margins were computed; None if they are plain.
+        """
+        length, margin = norm(w), sum(group.smallest for group in smallest) / len(smallest)
+        if not 0.0 < length < math.inf:
+            return
+        self.best_lower = max(self.best_lower, margin / length)
+        if near is None:
+            lower = margin_over_length(lowered(margin, 2) - margin_error(self.problem, length), w)
+            self.certificate = self.certificate.with_lower(lower, w, _intercept(smallest))
+        else:
+            bounds = [group.smallest for group in smallest]
+            self.certificate = self.certificate.with_lower(*accurate_margin(bounds, w, near))
+
+    def _bound_above(self, plain: float) -> None:
+        """Keep the bound of the weights of the set, whose norm is ``plain`` in the units of the set."""
+        working, support = self.working, np.flatnonzero(self.p > 0.0)
+        upper = math.ldexp(plain, working.exponent)
+        self.best_upper = min(self.best_upper, upper)
+        if not (support.size and upper < self.certificate.upper):
+            return
+        support = support[np.argsort(working.indices[support])]
+        indices, p = working.indices[support], self.p[support]
+        sums = np.bincount(working.group[support], p, minlength=working.groups)
+        if not sums.all():
+            return
+        error = self._weights_error(support.size) + BOUND_FACTOR * float(np.abs(sums - 1.0).max())
+        if error * working.max_norm <= _ROUNDING_FRACTION * self.tol * plain:
+            bound = raised(math.ldexp(raised(plain + error * working.max_norm, 4), working.exponent))
+            weights = DualWeights(indices, p / working.groups)
+        else:
+            weights = self._normalized(indices, p)
+            bound = accurate_upper(self.problem, weights)
+        self.certificate = self.certificate.with_upper(bound, weights)
+
+    def _weights_error(self, count: int) -> float:
+        """Bound the error of a sum of so many weighted rows, in units of the largest row norm.
+
+        It covers the rounding of the sum and of the weights, when these are scaled to an exact sum.
+        """
+        return BOUND_FACTOR * rounding_factor(4 * count + self.problem.d + 32)
+
+    def _normalized(self, indices: Indices, p: Array) -> DualWeights:
+        signs = self.problem.labels.at(indices) if self.problem.fit_intercept else None
+        return DualWeights.normalized(indices, p, signs)
+
+    def solve_exactly(self) -> Status | None:
+        """Solve a small problem in integers; None if it is too large, or has no separator."""
+        for _ in range(_MAX_EXACT_ROUNDS):
+            found = exact_optimum(self.problem, self.working, self.p)
+            if found is None:
+                return None
+            self.certificate = self.certificate.with_upper(found.upper, found.weights)
+            if found.w is None:  # the shortest vector is zero, so no hyperplane separates
+                return None
+            smallest = self.problem.smallest(
+                found.w, self._max_new_rows(), self.working.indices, found.intercept
+            )
+            self.passes += 1
+            self._bound_below(found.w, smallest, found.intercept)
+            if self.certificate.gap <= self.tol:
+                return Status.CERTIFIED
+            joining = self._violators(smallest, found.level)
+            if not joining.size:
+                rows = LiftedRows(self.problem.rows, None, fit_intercept=self.problem.fit_intercept)
+                exact = exact_lower(rows, found.exact_w), found.w, found.intercept, found.exact_w
+                self.certificate = self.certificate.with_lower(*exact)
+                return Status.CERTIFIED if self.certificate.gap <= self.tol else None
+            self.working.add(joining)
+            self.p = np.concatenate([self.p, np.zeros(joining.size)])
+        return None
 
     def result(self, status: Status) -> Result:
-        """Return the outcome, with weights that are scaled to their sums once more and the bound of these."""
+        """Return the outcome, with weights whose sum is exact, and the bound of these."""
+        if self.certificate.w is None:  # the vector of the set vanished before any w was measured
+            w = _mean(self.problem)
+            self.measure(w if norm(w) > 0.0 else np.eye(1, self.problem.d)[0], self.certificate.upper)
+            self.passes += 2
         problem, c = self.problem, self.certificate
         weights = c.dual_weights or DualWeights(NO_ROWS, np.empty(0))
-        p = weights.values.copy()
-        if problem.fit_intercept:
-            signs = problem.labels.at(weights.indices)
-            for group in (signs > 0, signs < 0):
-                p[group] *= 0.5 / p[group].sum()
-        else:
-            p /= p.sum()
-        upper = norm(self.working.combine_rows(weights.indices, p))
-        c = replace(c, upper=upper, dual_weights=DualWeights(weights.indices, p))
-        if c.w is None:  # all rows are zero, or equal with an intercept, so that no w but 0 was measured
-            c = replace(c, lower=0.0, w=np.zeros(problem.d))
+        if weights.integers is None and weights.values.size and c.upper > 0.0:
+            exact = self._normalized(weights.indices, weights.values)
+            error = math.ldexp(self._weights_error(weights.values.size) * self.working.max_norm, self.working.exponent)
+            upper = raised(c.upper + error)
+            if error > _ROUNDING_FRACTION * self.tol * c.upper:
+                upper = accurate_upper(problem, exact)
+            c = replace(c, upper=upper, dual_weights=exact)
         if status is Status.CERTIFIED and c.gap > self.tol:
             status = Status.STALLED  # at the rounding floor the returned weights prove a little less
         return Result(
@@ -301,6 +405,23 @@ class SolverState:
 
 def _intercept(smallest: tuple[Smallest, ...]) -> float:
     return balanced_intercept([group.smallest for group in smallest])
+
+
+def _center(problem: Problem, rows: Array | Indices) -> Array | None:
+    """Return a row to subtract from all if the rows lie far from the origin, else None.
+
+    Rows are given as an array, or by their indices.
+    """
+    if not problem.fit_intercept or problem.rows.is_sparse:
+        return None
+    X = rows if rows.ndim == 2 else problem.rows.take(rows)
+    if not isinstance(X, np.ndarray):
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        far = norm(X[0]) / _FAR_FROM_ORIGIN
+        if not far > norm(X[0] - X[-1]) or not far > norm(np.ptp(X, axis=0)):
+            return None
+    return np.array(X[0], dtype=np.float64)
 
 
 def _mean(problem: Problem) -> Array:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from prgd.certificate import DualWeights
 from prgd.checks import check_integer, check_positive
 from prgd.maxmargin.moves import Round, SolverState
 from prgd.problem import Problem
+from prgd.proofs.lifted_rows import LiftedRows
 from prgd.result import Result, Status
+from prgd.separation.decide import decide
+from prgd.separation.verdict import Separability, Verdict
+from prgd.solvers import minimal
 from prgd.threads import default_threads
 
 
@@ -69,7 +75,8 @@ def max_margin(
     """
     check_positive("tol", tol)
     check_integer("max_passes", max_passes, minimum=1)
-    problem = Problem(X, y, fit_intercept=fit_intercept, n_threads=n_threads)
+    # The unit of step sizes is not needed here, and it would not exist at norms beyond 1e150.
+    problem = Problem(X, y, fit_intercept=fit_intercept, scale="none", n_threads=n_threads)
     if w0 is not None:
         w0 = np.array(w0, dtype=np.float64)
         if w0.shape != (problem.d,) or not np.isfinite(w0).all():
@@ -91,4 +98,34 @@ def max_margin(
         if state.certificate.w is None or state.certificate.dual_weights is None:
             raise  # there is no interval to return
         status = Status.INTERRUPTED
-    return state.result(status)
+    return finished(state, status)
+
+
+def finished(state: SolverState, status: Status) -> Result:
+    """Return the result; if rounding ended the solve, after exact arithmetic has had its say."""
+    if status is Status.STALLED:
+        status = state.solve_exactly() or status
+    result = state.result(status)
+    if status is not Status.STALLED or result.margin > 0.0 or not minimal.HAS_SCIPY:
+        return result
+    # No hyperplane with a positive margin was found: prove that there is none, or find one.
+    rows, c = LiftedRows(state.problem.rows, None, fit_intercept=state.problem.fit_intercept), result.certificate
+    found = decide(rows, c.dual_weights)
+    if found.dual_weights is not None:
+        weights = _balancing_weights(found)
+        is_quasi = found.verdict is Verdict.QUASI_SEPARABLE
+        status = Status.QUASI_SEPARABLE if is_quasi else Status.NOT_SEPARABLE
+        return replace(result, status=status, certificate=c.with_upper(0.0, weights))
+    if found.verdict is Verdict.SEPARABLE and found.coef is not None:
+        c = c.with_lower(found.margin, found.coef, found.intercept, found.proof.direction)
+        status = Status.CERTIFIED if c.gap <= state.tol else status
+        return replace(result, w=found.coef, status=status, certificate=c)
+    return result
+
+
+def _balancing_weights(found: Separability) -> DualWeights:
+    """Return the dual weights that prove that no hyperplane separates the rows."""
+    p = np.asarray(found.dual_weights)
+    indices, exact = np.flatnonzero(p), found.proof.weights
+    integers = None if exact is None else tuple(exact[i] for i in indices.tolist())
+    return DualWeights(indices, p[indices], integers)

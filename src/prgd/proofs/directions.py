@@ -16,8 +16,10 @@ from prgd.arithmetic import (
     error_bound,
     exact_dot,
     nearest_floats,
+    root_up,
     round_down,
     rounding_factor,
+    shortened,
 )
 from prgd.norms import norm
 from prgd.proofs.lifted_rows import LiftedRows
@@ -118,6 +120,18 @@ def _candidates(rows: LiftedRows, v: Array, relative: float, index: Indices | No
         # The negation keeps rows whose margin is NaN.
         near = np.flatnonzero(~(margins > np.nanmin(margins, initial=math.inf) + 2.0 * slack))
     return (near if index is None else index[near]).astype(np.int64)
+
+
+def exact_lower(rows: LiftedRows, v: RationalVector) -> float:
+    """Return a lower bound of the margin ``min_i <v, z_i> / ||w||`` of the hyperplane ``v = (w, b)``."""
+    v = shortened(v)
+    rounded = nearest_floats(v)
+    index = _candidates(rows, rounded, _relative_error(rows, rounded, v), None)
+    square = sum((x * x for x in v[: rows.d]), Fraction(0))
+    if square == 0 or index.size * rows.width > MAX_EXACT_ENTRIES:
+        return -math.inf
+    smallest = min(exact_dot(z, v) for _, Z in rows.blocks(index) for z in Z)
+    return round_down(smallest / Fraction(root_up(square))) if smallest > 0 else -math.inf
 
 
 def separates(rows: LiftedRows, v: RationalVector, separated: Indices, boundary: Indices) -> bool:

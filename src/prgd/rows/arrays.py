@@ -97,6 +97,8 @@ class ArrayRows(LeafRows):
         return query.bounded(products, corrections, labels)
 
     def _smallest(self, query: SmallestAt, labels: Labels) -> Any:
+        if query.near is not None:
+            return query.answer(self, labels)
         return query.pick(self._margins(MarginsAt(query.w), labels), labels)
 
     def _measure(self, query: Measure, labels: Labels) -> Measurement:

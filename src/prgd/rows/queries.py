@@ -186,6 +186,8 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
     by_class: bool
     without: Indices
     first: int = 0  # index of the first row that this query is about
+    # With a number here, margins are lower bounds of ``y_i (<w, x_i> + near)`` by compensated products.
+    near: float | None = None
 
     def part(self, at: slice) -> SmallestAt:
         """Keep what ``without`` says about these rows."""
@@ -194,7 +196,10 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
 
     def answer(self, rows: LeafRows, labels: Labels) -> tuple[Smallest, ...]:
         """Pick the answer from the margins of all rows."""
-        return self.pick(MarginsAt(self.w).answer(rows, labels), labels)
+        if self.near is None:
+            return self.pick(MarginsAt(self.w).answer(rows, labels), labels)
+        found = rows.ask(AccurateAt(self.w, self.near), labels)
+        return self.pick(found.margins - found.errors, labels)
 
     def pick(self, margins: Array, labels: Labels) -> tuple[Smallest, ...]:
         """Pick the answer from the margins of all rows.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from prgd.certificate import DualWeights
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.separation.search import Search
 from prgd.separation.verdict import Separability, read_matrix
@@ -69,10 +70,16 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     True
     """
     matrix, names = read_matrix(X)
-    rows = LiftedRows(matrix, y, fit_intercept=fit_intercept)
+    return decide(LiftedRows(matrix, y, fit_intercept=fit_intercept), names=names)
+
+
+def decide(
+    rows: LiftedRows, weights: DualWeights | None = None, names: list[str] | None = None
+) -> Separability:
+    """Return the verdict on some rows; dual weights that nearly balance them are tried as a proof first."""
     search = Search(rows)
     try:
-        found = search.find_proof() or search.best_bounds("All proofs failed.")
+        found = search.find_proof(weights) or search.best_bounds("All proofs failed.")
     except KeyboardInterrupt:
         found = search.best_bounds("Interrupted before a proof was found.")
     return search.result(found, names)

@@ -19,7 +19,7 @@ from prgd._types import Array, Indices, RationalVector
 from prgd.algorithms import DualAcceleration
 from prgd.algorithms.base import State
 from prgd.arithmetic import SMALLEST, nearest_floats, rounding_factor, shortened
-from prgd.certificate import Certificate
+from prgd.certificate import Certificate, DualWeights
 from prgd.errors import ZeroRowWarning
 from prgd.loop import run
 from prgd.norms import norm
@@ -58,11 +58,13 @@ class Search:
         self.ranges = np.ones(rows.d)
         self.program = LinearProgram(rows)
 
-    def find_proof(self) -> Found | None:
+    def find_proof(self, weights: DualWeights | None = None) -> Found | None:
         """Return the first verdict that is proven; None if every stage fails."""
         rows = self.rows
         everything = rows.counted
-        self.not_strict = find_cancelling_rows(rows)
+        if weights is not None and (found := self._by_weights(weights)) is not None:
+            return found
+        self.not_strict = self.not_strict or find_cancelling_rows(rows)
         if (found := self._by_one_feature()) is not None:
             return found
         is_small = rows.n * rows.width <= SMALL_ENTRIES
@@ -77,6 +79,17 @@ class Search:
             if not self.program.zoom():
                 break
         return self._grow(self._exactly, start if start.size <= 6 * rows.width else self._hard_rows(6))
+
+    def _by_weights(self, weights: DualWeights) -> Found | None:
+        """Prove by weights that the maximum-margin solver found that no hyperplane separates."""
+        if not weights.indices.size or not self.rows.fits_dense(weights.indices.size):
+            return None
+        p = list(weights.integers) if weights.integers is not None else weights.values
+        everywhere, source = np.ones(weights.indices.size, bool), "Found by the maximum-margin solver"
+        outcome = self._prove_partition(
+            Proposal(weights.indices, everywhere, p, np.zeros(self.rows.width), source)
+        )
+        return outcome if isinstance(outcome, Found) else None
 
     def _exactly(self, index: Indices) -> Proposal | None:
         return propose_exactly(self.rows, index, self.hardness)

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from prgd._types import Array, Mask
-from prgd.certificate import Certificate
 from prgd.norms import norm
 from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.polish import polish_weights
@@ -43,14 +42,16 @@ class InteriorPoint(NamedTuple):
         Positive weights, of sum 1 (in each class, with an intercept).
     is_active : ndarray of bool, shape (m,)
         Rows whose weight is larger than their slack: the support, once the gap is small.
-    certificate : Certificate
-        The bounds of p and of w, in units of the largest row norm.
+    upper, gap : float
+        The norm ``||Z^T p||`` in units of the largest row norm, and its relative distance to the margin of w.
+        Both are rounded like any float64 sum: they steer, and prove nothing.
     """
 
     w: Array
     p: Array
     is_active: Mask
-    certificate: Certificate
+    upper: float
+    gap: float
 
 
 def maximise_margin(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: float) -> InteriorPoint:
@@ -98,7 +99,7 @@ def maximise_margin(Z: Array, signs: Array, fit_intercept: bool, start: Array, t
     lam = 1.0 / (s * g * (1.0 / s).sum())
     best = _measure(A, groups, x, s, lam, d)
     for _ in range(_MAX_STEPS):
-        if best.certificate.gap <= tol:
+        if best.gap <= tol:
             break
         try:
             move = _linearised_conditions(A, quadratic, g, x, s, lam)
@@ -114,9 +115,9 @@ def maximise_margin(Z: Array, signs: Array, fit_intercept: bool, start: Array, t
         if not np.isfinite(lam).all():
             break
         now = _measure(A, groups, x, s, lam, d)
-        if now.certificate.upper <= _VANISHED:
+        if now.upper <= _VANISHED:
             return now
-        best = now if now.certificate.gap < best.certificate.gap else best
+        best = now if now.gap < best.gap else best
     return best
 
 
@@ -157,8 +158,9 @@ def _measure(A: Array, groups: list[Mask], x: Array, s: Array, lam: Array, d: in
     margins, length = Z @ w, norm(w)
     upper = norm(Z.T @ p) / len(groups)
     lower = sum(float(margins[group].min()) for group in groups) / (len(groups) * length)
+    gap = max((upper - lower) / upper, 0.0) if upper > 0.0 else np.inf
     # Weights and slacks in units of the margin have no unit, so they can be compared.
-    return InteriorPoint(w, p, p > s / (upper * length), Certificate(lower, upper))
+    return InteriorPoint(w, p, p > s / (upper * length), upper, gap)
 
 
 def interior_weights(working: WorkingSet, start: Array, tol: float) -> tuple[Array, Array] | None:
@@ -168,9 +170,9 @@ def interior_weights(working: WorkingSet, start: Array, tol: float) -> tuple[Arr
     """
     signs = np.where(working.group == 0, 1.0, -1.0)
     found = maximise_margin(working.Z, signs, working.groups == 2, start, tol)
-    if found.certificate.upper <= _VANISHED:
+    if found.upper <= _VANISHED:
         return found.p, found.w
-    if found.certificate.gap > tol:
+    if found.gap > tol:
         return None
     p = np.where(found.is_active, found.p, 0.0)
     sums = np.bincount(working.group, p, minlength=working.groups)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from prgd._types import Array
+from prgd.arithmetic import EPSILON
 from prgd.norms import norm
+from prgd.rows.blocks import row_squares
 from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.working_set import WorkingSet
 
 _RIDGE = 1e-13  # proximal term for each row, as a fraction of the mean squared row norm
 _RANK_TOLERANCE = 1e-15  # singular values below this fraction of the largest count as zero
+_ROUNDING_FACTOR = 4.0  # a sum below so many EPSILON of the norms of its terms is zero to rounding
 _JOINING_FRACTION = 1e-3  # fraction of the heaviest weight that a joining row starts with
 
 
@@ -131,3 +134,26 @@ def active_set_weights(working: WorkingSet, p: Array, tol: float, max_rounds: in
         if not has_joined:
             break
     return p
+
+
+def vanishing_weights(working: WorkingSet, p: Array) -> Array | None:
+    """Move ``p`` by the smallest correction to weights with ``Z^T p = 0`` to rounding.
+
+    Sums of groups are kept if the rows allow it. The answer is None if a weight would be negative, or if the
+    sum stays larger than its rounding: a margin of 1e-13 is a margin, and so is one of 1e-9 beside rows of
+    norm 1e9 that carry hardly any weight.
+    """
+    face = np.flatnonzero(p > 0.0)
+    Z = working.rows_of(face)
+    E, size = working.membership(face), np.abs(Z).max()
+    A = np.vstack([Z.T, E.T * size])
+    x = p[face].copy()
+    target = np.concatenate([np.zeros(Z.shape[1]), (E.T @ x) * size])
+    for _ in range(3):
+        x += np.linalg.lstsq(A, target - A @ x, rcond=None)[0]
+    if x.min() < 0.0:
+        return None
+    found = np.zeros_like(p)
+    found[face] = x
+    rounding = _ROUNDING_FACTOR * EPSILON * float(found @ np.sqrt(row_squares(working.Z)))
+    return found if norm(working.combine(found)) <= rounding else None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from prgd._types import Array, Indices, Mask
 from prgd.problem import NO_ROWS, Problem
-from prgd.rows.blocks import stack_blocks
+from prgd.rows.blocks import row_squares, stack_blocks
 from prgd.solvers.gram_matrix import DENSE_FRACTION, dense_products, extend_gram
 
 _FEW_DIMENSIONS = 1024  # systems in so many dimensions are cheap to factorise
@@ -27,10 +28,21 @@ class WorkingSet:
         2 if each class has weights of its own (with an intercept), else 1.
     group : ndarray of int of shape (m,)
         0 or 1, the group of each row.
+    center : ndarray of shape (d,) or None
+        With an intercept the problem does not change under translation. If the rows lie far from the origin,
+        the set holds ``z_i = y_i (x_i - center)``: their products keep digits that the offset would take.
+    exponent : int
+        The rows are divided by ``2**exponent``, if their squares would leave the floating range.
+    max_norm : float
+        The largest norm of a row: of the data if there is no center, else of the set.
     """
 
-    def __init__(self, problem: Problem, threads: int = 1) -> None:
+    def __init__(
+        self, problem: Problem, threads: int = 1, center: Array | None = None, exponent: int = 0
+    ) -> None:
         self._problem, self._threads = problem, threads
+        self.center, self.exponent = center, exponent
+        self.max_norm = math.ldexp(problem.max_norm, -exponent) if center is None else 0.0
         self.groups = 2 if problem.fit_intercept else 1
         self.indices, self.group = NO_ROWS, NO_ROWS
         self._Z: Any = None
@@ -40,6 +52,11 @@ class WorkingSet:
     def size(self) -> int:
         """Number of rows in the set."""
         return self.indices.size
+
+    @property
+    def dimensions(self) -> int:
+        """Number of columns."""
+        return self._problem.d
 
     @property
     def Z(self) -> Any:
@@ -85,7 +102,12 @@ class WorkingSet:
     def add(self, indices: Indices) -> None:
         """Gather these rows."""
         indices = np.sort(indices)
-        block = self._problem.take(indices)
+        block = self._problem.take(indices, self.center)
+        if self.exponent:
+            values = block if isinstance(block, np.ndarray) else block.data
+            np.ldexp(values, -self.exponent, out=values)
+        if self.center is not None:
+            self.max_norm = max(self.max_norm, math.sqrt(float(row_squares(block).max())))
         if not isinstance(block, np.ndarray) and self._prefers_dense(block):
             block = block.toarray()
         self._Z = block if self._Z is None else stack_blocks([self._Z, block])
@@ -115,10 +137,6 @@ class WorkingSet:
         if support.size > _DENSE_SUPPORT * p.size:
             return np.asarray(self.Z.T @ p)
         return np.asarray(self.Z[support].T @ p[support])
-
-    def combine_rows(self, indices: Indices, p: Array) -> Array:
-        """Return ``sum p_i z_i`` over rows of the data, in the set or not."""
-        return np.asarray(self._problem.take(indices).T @ p)
 
     def margins(self, w: Array) -> Array:
         """Return ``<w, z_i>`` for the rows of the set."""
@@ -158,21 +176,20 @@ class WholeArray(WorkingSet):
         """Return ``Z^T p``."""
         return np.asarray(self._X.T @ (self._y * p))
 
-    def combine_rows(self, indices: Indices, p: Array) -> Array:
-        """Return ``sum p_i z_i`` over rows of the data."""
-        weights = np.zeros(self.size)
-        weights[indices] = p
-        return self.combine(weights)
-
     def margins(self, w: Array) -> Array:
         """Return ``<w, z_i>``."""
         return np.asarray(self._y * (self._X @ w))
 
 
-def whole_set(problem: Problem, threads: int) -> WorkingSet:
-    """Return the working set of all rows."""
-    if (X := problem.rows.plain_array) is not None:
+def whole_set(
+    problem: Problem, threads: int = 1, center: Array | None = None, exponent: int = 0
+) -> WorkingSet:
+    """Return the working set of all rows of positive weight."""
+    weight = problem.labels.sample_weight
+    indices = np.flatnonzero(weight) if weight.size else np.arange(problem.n)
+    is_as_given = center is None and exponent == 0 and indices.size == problem.n
+    if is_as_given and (X := problem.rows.plain_array) is not None:
         return WholeArray(problem, X)
-    working = WorkingSet(problem, threads)
-    working.add(np.arange(problem.n))
+    working = WorkingSet(problem, threads, center, exponent)
+    working.add(indices)
     return working

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array
+from prgd.arithmetic import lowered, raised
 from prgd.certificate import Certificate, DualWeights
 from prgd.errors import NotSeparableError
 from prgd.rows.labels import read_signs
@@ -156,7 +157,10 @@ def _measured(Z: Array, w: Array, p: Array, scale: float) -> Reference:
     direction = w_star.astype(np.longdouble)
     margins = (long_Z @ direction) / np.sqrt(direction @ direction)
     dual_vector = long_Z.T @ long_p
-    lower, upper = float(margins.min()), float(np.sqrt(dual_vector @ dual_vector) / long_p.sum())
+    # Rows have norm at most 1 here: a sum of n or d products is off by at most so much, rounded outward.
+    error = (len(Z) + w.size + 8) * float(np.finfo(np.longdouble).eps)
+    lower = lowered(float(margins.min()) - error, 2)
+    upper = raised(float(np.sqrt(dual_vector @ dual_vector) / long_p.sum()) + error, 2)
     gamma_star = 0.5 * (lower + upper)
     support_tol = max(SUPPORT_SHARE * gamma_star, ROUNDING)
     off = margins > gamma_star + support_tol

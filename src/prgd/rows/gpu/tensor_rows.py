@@ -179,6 +179,8 @@ class TensorRows(LeafRows):
 
     def _smallest(self, query: SmallestAt, labels: DeviceLabels) -> tuple[Smallest, ...]:
         """Only the rows that are asked for leave the device."""
+        if query.near is not None:
+            return query.answer(self, labels)
         margins, signs = self._device_margins(query.w, labels), labels.on_device
         if labels.weight_on_device is not None:
             margins = torch.where(labels.weight_on_device > 0.0, margins, torch.inf)

@@ -1,0 +1,214 @@
+"""One adversarial case: solve it with prgd, solve it exactly, and list every statement that is false."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+from adversarial import oracle
+from adversarial.problems import Case
+from sklearn.exceptions import ConvergenceWarning
+
+import prgd
+
+TOLERANCE = 1e-6
+# The kinds of failure, in the order in which a summary lists them.
+KINDS = (
+    "false lower bound",
+    "false upper bound",
+    "crossing",
+    "wrong verdict",
+    "disagreement",
+    "check denies",
+    "not certified as stated",
+    "exception",
+    "warning",
+    "hang",
+    "crash",
+    "file",
+)
+_DOCUMENTED_WARNINGS = (prgd.ZeroRowWarning, prgd.NotSeparableWarning, ConvergenceWarning)
+HAS_QUASI = hasattr(prgd.Status, "QUASI_SEPARABLE")  # max_margin tells quasi-separable data apart
+_TRUTH = {oracle.SEPARABLE: True, oracle.QUASI_SEPARABLE: False, oracle.NOT_SEPARABLE: False}
+
+
+@dataclass
+class Outcome:
+    """What one case showed.
+
+    Attributes
+    ----------
+    verdict : str
+        The exact one.
+    status : str
+        The status of `max_margin`, or "refused" or "exception".
+    separability : str
+        The verdict of `prgd.separability`, or "refused" or "exception".
+    failures : list of (kind, message, size)
+        The size of a false bound is its relative error.
+    """
+
+    verdict: str
+    status: str = "exception"
+    separability: str = "exception"
+    failures: list[tuple[str, str, float]] = field(default_factory=list)
+
+    def fail(self, kind: str, message: str, size: float = 0.0) -> None:
+        self.failures.append((kind, message, size))
+
+
+def judge(case: Case, extra: str = "") -> Outcome:
+    """Compare all that prgd says about a case with the exact answer.
+
+    Parameters
+    ----------
+    extra : {"", "run", "estimator"}
+        Also judge a short `prgd.run`, or the scikit-learn estimator.
+    """
+    exact = oracle.solve(case.X, case.y, fit_intercept=case.fit_intercept)
+    outcome = Outcome(exact.verdict)
+    solved = _guarded(case, outcome, "max_margin", _solve)
+    found = _guarded(case, outcome, "separability", _decide)
+    if isinstance(solved, prgd.Result):
+        outcome.status = solved.status.name
+        _judge_result(case, exact, outcome, solved)
+    else:
+        outcome.status = solved
+    if isinstance(found, prgd.Separability):
+        outcome.separability = str(found.verdict)
+        _judge_verdict(case, exact, outcome, found)
+    else:
+        outcome.separability = found
+    if isinstance(solved, prgd.Result) and isinstance(found, prgd.Separability):
+        _compare(outcome, solved, found)
+    if extra == "run":
+        ran = _guarded(case, outcome, "run", _run)
+        if isinstance(ran, prgd.Result):
+            _judge_bounds(exact, outcome, "run", ran.margin, ran.upper_bound, ran.certificate.w)
+    if extra == "estimator":
+        fitted = _guarded(case, outcome, "estimator", _fit)
+        if not isinstance(fitted, str):
+            lower, upper = float(fitted.margin_[0]), float(fitted.margin_upper_bound_[0])
+            _judge_bounds(exact, outcome, "estimator", lower, upper, None)
+    return outcome
+
+
+def _solve(case: Case):
+    return prgd.max_margin(case.X, case.y, fit_intercept=case.fit_intercept, tol=TOLERANCE)
+
+
+def _decide(case: Case):
+    return prgd.separability(case.X, case.y, fit_intercept=case.fit_intercept)
+
+
+def _run(case: Case):
+    problem = prgd.Problem(case.X, case.y, fit_intercept=case.fit_intercept)
+    return prgd.run(problem, prgd.NGD(), stop=prgd.any_of(prgd.Gap(1e-3), 200))
+
+
+def _fit(case: Case):
+    return prgd.MaxMarginClassifier(fit_intercept=case.fit_intercept).fit(case.X, case.y)
+
+
+def _guarded(case: Case, outcome: Outcome, what: str, call):
+    """Return what a call returns, or "refused" or "exception"; what is not documented is a failure."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            answer = call(case)
+        except ValueError as error:
+            # A refusal is one sentence or more about the data, from prgd itself.
+            if (case.may_refuse or out_of_range(case.X)) and str(error).rstrip().endswith("."):
+                answer = "refused"
+            else:
+                answer = "exception"
+                outcome.fail("exception", f"{what}: {type(error).__name__}: {error}")
+        except Exception as error:  # any other error is a finding of the trial
+            answer = "exception"
+            outcome.fail("exception", f"{what}: {type(error).__name__}: {error}")
+    for warning in caught:
+        if not issubclass(warning.category, _DOCUMENTED_WARNINGS):
+            outcome.fail("warning", f"{what}: {warning.category.__name__}: {warning.message}")
+    return answer
+
+
+def out_of_range(X) -> bool:
+    """Whether the square of the largest row norm leaves the floating range: prgd refuses such data."""
+    dense = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    largest = float(np.max(np.abs(dense.astype(np.float64)), initial=0.0))
+    return largest > 0.0 and not 1e-149 < largest < 1e149
+
+
+def _judge_bounds(exact: oracle.Exact, outcome: Outcome, what: str, lower: float, upper: float, w) -> None:
+    for end, bound, holds in (
+        ("lower", lower, exact.is_at_most(lower, w)),
+        ("upper", upper, exact.is_at_least(upper)),
+    ):
+        if not holds:
+            gamma = exact.gamma_star
+            size = abs(bound - gamma) / abs(gamma) if gamma else math.inf
+            text = f"{what}: {end} {bound!r}, gamma_star {gamma!r}, relative error {size:.1e}"
+            outcome.fail(f"false {end} bound", text, size)
+    if lower > upper:
+        outcome.fail("crossing", f"{what}: lower {lower!r} > upper {upper!r}", (lower - upper) / abs(lower))
+
+
+def _judge_result(case: Case, exact: oracle.Exact, outcome: Outcome, result: prgd.Result) -> None:
+    truth, name = _TRUTH[exact.verdict], result.status.name
+    _judge_bounds(exact, outcome, "max_margin", result.margin, result.upper_bound, result.certificate.w)
+    if result.is_separable not in (truth, None):
+        outcome.fail("wrong verdict", f"max_margin: is_separable {result.is_separable}, {exact.verdict}")
+    if name == "QUASI_SEPARABLE" and exact.verdict != oracle.QUASI_SEPARABLE:
+        outcome.fail("wrong verdict", f"max_margin: {name}, but the data are {exact.verdict}")
+    if name == "NOT_SEPARABLE" and HAS_QUASI and exact.verdict != oracle.NOT_SEPARABLE:
+        outcome.fail("wrong verdict", f"max_margin: {name}, but the data are {exact.verdict}")
+    if name == "CERTIFIED" and not result.upper_bound - result.margin <= TOLERANCE * result.upper_bound * (
+        1 + 1e-12
+    ):
+        outcome.fail("not certified as stated", f"CERTIFIED, {result.margin!r} .. {result.upper_bound!r}")
+    checked = _guarded(case, outcome, "Result.check", lambda c: result.check(c.X, c.y))
+    if checked != "refused" and checked != "exception":
+        if not checked.is_valid:
+            outcome.fail("check denies", f"Result.check of {name}, {result.certificate}")
+        again = checked.certificate
+        _judge_bounds(exact, outcome, "Result.check", again.lower, again.upper, again.w)
+
+
+def _judge_verdict(case: Case, exact: oracle.Exact, outcome: Outcome, found: prgd.Separability) -> None:
+    truth = _TRUTH[exact.verdict]
+    if str(found.verdict) not in (exact.verdict, "undecided") or found.is_separable not in (truth, None):
+        outcome.fail("wrong verdict", f"separability: {found!r}, but the data are {exact.verdict}")
+    _judge_bounds(exact, outcome, "separability", found.lower, found.upper, found.coef)
+    # The margin of the hyperplane that was found is a lower bound of its own.
+    if found.coef is not None and not exact.is_at_most(found.margin, found.coef):
+        outcome.fail("false lower bound", f"separability: margin {found.margin!r}, {exact.gamma_star!r}")
+    if _guarded(case, outcome, "Separability.check", lambda c: found.check(c.X, c.y)) is False:
+        outcome.fail("check denies", f"Separability.check of {found!r}")
+
+
+def _compare(outcome: Outcome, solved: prgd.Result, found: prgd.Separability) -> None:
+    if solved.is_separable is not found.is_separable:
+        outcome.fail(
+            "disagreement",
+            f"max_margin says {solved.is_separable} ({solved.status.name}, {solved.certificate}), "
+            f"separability {found.is_separable} ({found.verdict})",
+        )
+    elif HAS_QUASI and (solved.status.name == "QUASI_SEPARABLE") != (found.verdict == oracle.QUASI_SEPARABLE):
+        outcome.fail("disagreement", f"max_margin: {solved.status.name}, separability: {found.verdict}")
+
+
+def described(case: Case) -> dict[str, object]:
+    """Return a case as plain values from which it can be made again; floats are hexadecimal, so exact."""
+    X = case.X
+    dense = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    numbers = dense.tolist()
+    return {
+        "generator": case.name,
+        "kind": f"{type(X).__name__} {dense.dtype}",
+        "X": repr(numbers),
+        "X_hex": [[float(v).hex() if dense.dtype.kind == "f" else int(v) for v in row] for row in numbers],
+        "y": np.asarray(case.y).tolist(),
+        "fit_intercept": case.fit_intercept,
+    }
