@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.arithmetic import nearest_floats
-from prgd.norms import norm
+from prgd.arithmetic import error_bound, nearest_floats
 from prgd.problem import NO_ROWS
-from prgd.proofs.directions import separates, smallest_margin
+from prgd.proofs.directions import margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, weights_prove
 from prgd.rows import Rows
@@ -69,6 +68,7 @@ class Separability:
         The interval that holds gamma_star, the largest margin (0 or less if not separable).
     separated_rows, boundary_rows : ndarray of int
         Rows strictly on their own side of some hyperplane that has no row on its wrong side; and all others.
+        Rows of sample weight 0 do not count, and are in neither.
     features : ndarray of int
         Features of non-zero coefficient, those of largest coefficient times range first.
     feature_names : list of str, optional
@@ -116,7 +116,7 @@ class Separability:
             Of an undecided result the lower bound is checked, and the dual weights if it has some.
         """
         rows = LiftedRows(read_matrix(X)[0], y, fit_intercept=self.fit_intercept)
-        p, everything = self.dual_weights, np.arange(rows.n)
+        p, everything = self.dual_weights, rows.counted
         if p is not None and p.shape != (rows.n,):
             return False
         if p is not None and not weights_prove(rows, self.boundary_rows, p, self.proof):
@@ -133,8 +133,9 @@ class Separability:
             return False
         if self.verdict is not Verdict.QUASI_SEPARABLE:
             smallest = smallest_margin(rows, v, exact).margin
-            stated = self.margin * norm(self.coef)
-            is_as_stated = smallest >= stated - _MARGIN_TOLERANCE * abs(stated)
+            # Another engine may sum in another order, which moves the bound by that of its underflows too.
+            allowed = margin_below(smallest + 2.0 * error_bound(rows.width + 1, 0.0, 0.0), self.coef)
+            is_as_stated = allowed >= self.margin - _MARGIN_TOLERANCE * abs(self.margin)
             return is_as_stated and (smallest > 0.0 or self.verdict is Verdict.UNDECIDED)
         both = np.concatenate([self.separated_rows, self.boundary_rows])
         return (
