@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from prgd._types import Array, Indices
 from prgd.certificate import Certificate, DualWeights
-from prgd.files import atomic_write
+from prgd.files import atomic_write, read_npz
 from prgd.norms import norm
 from prgd.problem import Problem
 
@@ -244,8 +244,7 @@ class Result:
     def load(cls, path: str | Path) -> Result:
         """Read a file written by `save`, of this or an earlier version."""
         try:
-            with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                return _from_arrays({name: file[name] for name in file.files})
+            return _from_arrays(read_npz(path))
         except FileNotFoundError:
             raise
         except Exception as error:  # a damaged zip raises many kinds of error

@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from prgd._types import Array, Mask
 from prgd.errors import NotSeparableWarning
 from prgd.result import Result, Status
+from prgd.rows.exact import check_exact
 
 # The certified result, and the coefficients and the intercept that classify: those of the result, or of a
 # fallback if the margin is not positive.
@@ -50,7 +51,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : {array, sparse matrix, data frame} of shape (n, d)
-            float32 and float64 are used in place; other numbers are converted once.
+            float32 and float64 are used in place; other numbers are converted once, exactly: one that has no
+            float64 is refused.
         y : array of shape (n,)
             Labels of two or more classes.
         sample_weight : array of shape (n,), optional
@@ -60,6 +62,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        check_exact(X)  # scikit-learn would round integers and long doubles without a word
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_FLOATS)
         check_classification_targets(y)
         n = X.shape[0]
@@ -102,6 +105,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n,), or (n, classes) for more than two.
         """
         check_is_fitted(self)
+        check_exact(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
         scores: Array = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return scores.ravel() if scores.shape[1] == 1 else scores

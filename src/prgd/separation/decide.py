@@ -10,7 +10,7 @@ from typing import Any
 
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.separation.search import Search
-from prgd.separation.verdict import Separability, read_matrix
+from prgd.separation.verdict import Separability, column_names
 
 
 def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separability:
@@ -68,11 +68,10 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """
-    matrix, names = read_matrix(X)
-    rows = LiftedRows(matrix, y, fit_intercept=fit_intercept)
+    rows = LiftedRows(X, y, fit_intercept=fit_intercept)
     search = Search(rows)
     try:
         found = search.find_proof() or search.best_bounds("All proofs failed.")
     except KeyboardInterrupt:
         found = search.best_bounds("Interrupted before a proof was found.")
-    return search.result(found, names)
+    return search.result(found, column_names(X))
