@@ -39,8 +39,10 @@ def bad_cell(place: str, column: str, value: object) -> ValueError:
 
 def not_exact(place: str, value: object) -> ValueError:
     """Return the error for a number that has no float64: certificates would be about rounded data."""
+    is_long = isinstance(value, int) and value.bit_length() > 300
+    shown = "an integer of hundreds of digits" if is_long else str(value)  # digits of a long double included
     return ValueError(
-        f"{place}: float64 cannot hold {value} exactly, and bounds and verdicts would be about rounded data."
+        f"{place}: float64 cannot hold {shown} exactly, and bounds and verdicts would be about rounded data."
         " Subtract a constant from such a column, rescale it, or round it yourself (astype(float))."
     )
 

@@ -22,6 +22,7 @@ from prgd._types import Array, Mask
 from prgd.errors import NotSeparableWarning
 from prgd.result import Result, Status
 from prgd.rows.exact import check_exact
+from prgd.rows.labels import label_array
 
 # The certified result, and the coefficients and the intercept that classify: those of the result, or of a
 # fallback if the margin is not positive.
@@ -63,6 +64,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         check_exact(X)  # scikit-learn would round integers and long doubles without a word
+        if y is not None:
+            label_array(y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_FLOATS)
         check_classification_targets(y)
         n = X.shape[0]

@@ -58,7 +58,9 @@ def as_float(X: Any, name: str = "X") -> npt.NDArray[Any]:
 
 
 def check_exact(X: Any, name: str = "X", place: Place | None = None) -> None:
-    """Raise ``ValueError`` if a number of X has no float64; entries that are no numbers are left to others.
+    """Raise ``ValueError`` if a number of X has no float64 or is text, ``TypeError`` for times.
+
+    Other entries that are no numbers are left to the conversion.
 
     ``place`` names an entry by its index; by default its row and column are given, counting from 0.
     """
@@ -75,7 +77,9 @@ def check_exact(X: Any, name: str = "X", place: Place | None = None) -> None:
     X = as_array(X, name)
     if X.dtype in _FLOATS or not X.size:
         return
-    bad = _rounded_objects(X) if X.dtype == object else _rounded(X)
+    if X.dtype.kind in "mM":
+        raise TypeError(f"{name} must hold real numbers; got dtype {X.dtype}. Encode or convert it first.")
+    bad = _rounded_objects(X, name) if X.dtype == object else _rounded(X)
     if bad is not None and bad.any():
         at = tuple(np.argwhere(bad)[0].tolist())
         raise not_exact(place(at) if place else _row_and_column(name, at), X[at])
@@ -92,7 +96,7 @@ def as_array(X: Any, name: str = "X") -> npt.NDArray[Any]:
         if count := int(np.ma.getmaskarray(X).sum()):
             raise ValueError(
                 f"{name} is a masked array with {count} masked entries, whose values would count. Fill them "
-                "in with X.filled(...), or drop their rows."
+                f"in with {name}.filled(...), or drop their rows."
             )
         return np.asarray(X.data)
     found = np.asarray(X)
@@ -129,7 +133,9 @@ def _rounded(X: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
     return None
 
 
-def _rounded_objects(X: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _rounded_objects(X: npt.NDArray[Any], name: str) -> npt.NDArray[np.bool_]:
+    if (text := next((x for x in X.flat if isinstance(x, (str, bytes))), None)) is not None:
+        raise ValueError(f"{name} must hold numbers only: got {text!r}. Encode text columns first.")
     return np.array([_is_rounded(x) for x in X.flat], dtype=bool).reshape(X.shape)
 
 
@@ -153,8 +159,8 @@ def _is_no_number(x: Any) -> bool:
 
 def _objects_as_float(X: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     try:
-        if (bad := next((x for x in X.flat if _is_no_number(x)), X)) is not X:
-            raise ValueError(f"got {bad!r}")
+        if any(_is_no_number(x) for x in X.flat):
+            raise ValueError("got None or a time")
         return X.astype(np.float64)
     except (TypeError, ValueError, ArithmeticError) as error:
         raise ValueError(

@@ -87,15 +87,21 @@ def read_signs(
 
 def check_labels(y: Any, n: int) -> npt.NDArray[Any]:
     """Return the labels as an array, after checking that there is one finite label for each of n rows."""
-    labels = as_array(y, "y")
+    labels = label_array(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (n,):
         raise ValueError(f"y must hold one label for each of the {n} rows of X; got shape {labels.shape}.")
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
         raise ValueError(f"y has a label that is not finite, at row {np.argmin(np.isfinite(labels))}.")
+    return labels
+
+
+def label_array(y: Any) -> npt.NDArray[Any]:
+    """Return labels as an array; a masked or missing label, and text among numbers, is an error."""
+    labels = as_array(y, "y")
     if labels.dtype == object or (labels.dtype.kind in "US" and isinstance(y, (list, tuple))):
-        _check_kinds(y if isinstance(y, (list, tuple)) else labels)
+        _check_kinds(y if isinstance(y, (list, tuple)) else labels.ravel())
     return labels
 
 

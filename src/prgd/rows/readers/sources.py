@@ -19,7 +19,8 @@ from prgd._types import Indices
 from prgd.errors import RowsLostError
 from prgd.rows.arrays import Storage, check_shape
 from prgd.rows.dense import dense_storage
-from prgd.rows.exact import as_array, as_float
+from prgd.rows.exact import as_float
+from prgd.rows.labels import label_array
 from prgd.rows.sparse import canonical_csr, check_csr, csr_storage
 
 # Bytes that a thread reads at a time. They stay in the second-level cache until they are summed, which made a
@@ -77,7 +78,7 @@ class MemorySource(Source):
 
     def __init__(self, X: Any, y: Any = None, parts: Iterable[slice] | None = None, at_once: int = 1) -> None:
         self.n, self.d = check_shape(X.shape)
-        self.labels = None if y is None else as_array(y, "y")
+        self.labels = None if y is None else label_array(y)
         if not isinstance(X, np.ndarray):
             check_csr(X.data, X.indices, X.indptr, self.d)
         self.X, self._parts, self.at_once = X, list(parts or [slice(0, self.n)]), at_once
