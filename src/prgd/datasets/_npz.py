@@ -75,11 +75,11 @@ def _csr_from(arrays: dict[str, npt.NDArray[Any]], wanted: Wanted) -> Any:
         n, d = (int(length) for length in arrays["shape"])
         X = csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(n, d))
         X.check_format(full_check=True)
-        X = canonical_csr(X)
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(
             f"{wanted.file}: expected the arrays of one CSR matrix, got an error ({error})."
             " Save data, indices, indptr and shape of one matrix."
         ) from error
+    X = canonical_csr(X, f"{wanted.file}: X")
     with np.errstate(over="ignore"):
         return X.astype(wanted.dtype or X.dtype, copy=False)

@@ -46,6 +46,8 @@ def as_float(X: Any, name: str = "X") -> npt.NDArray[Any]:
     if is_frame(X):
         return _frame_as_float(X, name)
     found = as_array(X, name)
+    if found.dtype in _FLOATS:
+        return found
     check_exact(found, name)
     if found.dtype == object:
         return _objects_as_float(found, name)
@@ -66,7 +68,7 @@ def check_exact(X: Any, name: str = "X", place: Place | None = None) -> None:
     """
     if is_frame(X):
         for label, column in _columns(X, name):
-            check_exact(column, name, in_column(f"{name} at", label))
+            check_exact(column, f"Column {label!r} of {name}", in_column(f"{name} at", label))
         return
     if hasattr(X, "tocsr"):
         if X.dtype not in _FLOATS:
@@ -173,10 +175,8 @@ def _frame_as_float(X: Any, name: str) -> npt.NDArray[Any]:
     whole = np.asarray(X.to_numpy())
     if whole.dtype in _FLOATS and all(str(kind).lower() in ("float32", "float64") for kind in X.dtypes):
         return np.asarray(whole)
-    columns = []
-    for label, column in _columns(X, name):
-        check_exact(column, name, in_column(f"{name} at", label))
-        columns.append(as_float(column, f"Column {label!r} of {name}"))
+    check_exact(X, name)
+    columns = [as_float(column, f"Column {label!r} of {name}") for label, column in _columns(X, name)]
     return np.column_stack(columns) if columns else np.empty((len(X), 0))
 
 

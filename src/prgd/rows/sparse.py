@@ -45,7 +45,7 @@ class SparseRows(ArrayRows):
         super().__init__(storage, Labels.read(y, sample_weight, n), n_threads)
 
 
-def canonical_csr(X: Any) -> Any:
+def canonical_csr(X: Any, name: str = "X") -> Any:
     """Return X in CSR form with float32 or float64 entries and none repeated (norms need that).
 
     The entries are those of ``X.toarray()``: repeated ones are added in the order in which they are stored,
@@ -67,7 +67,7 @@ def canonical_csr(X: Any) -> Any:
         X = _added_up(X)
     if X.dtype in (np.dtype(np.float32), np.dtype(np.float64)):
         return X
-    check_exact(X)
+    check_exact(X, name)
     return X.astype(np.float64)
 
 
