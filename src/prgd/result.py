@@ -27,7 +27,7 @@ from prgd.certificate import (
     is_on_simplex,
     weights_at,
 )
-from prgd.files import atomic_write
+from prgd.files import atomic_write, read_npz
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.proofs.directions import exact_lower
@@ -263,8 +263,7 @@ class Result:
     def load(cls, path: str | Path) -> Result:
         """Read a file written by `save`, of this or an earlier version."""
         try:
-            with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                return _from_arrays({name: file[name] for name in file.files})
+            return _from_arrays(read_npz(path))
         except FileNotFoundError:
             raise
         except Exception as error:  # a damaged zip raises many kinds of error

@@ -15,7 +15,7 @@ from prgd.problem import NO_ROWS
 from prgd.proofs.directions import margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, weights_prove
-from prgd.rows import Rows
+from prgd.rows.exact import is_frame
 
 _MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
 _SHOWN = 5  # features or rows that the explanation lists
@@ -115,7 +115,7 @@ class Separability:
             False if the data differ, or if a stored number was changed so that nothing is proven.
             Of an undecided result the lower bound is checked, and the dual weights if it has some.
         """
-        rows = LiftedRows(read_matrix(X)[0], y, fit_intercept=self.fit_intercept)
+        rows = LiftedRows(X, y, fit_intercept=self.fit_intercept)
         p, everything = self.dual_weights, rows.counted
         if p is not None and p.shape != (rows.n,):
             return False
@@ -199,28 +199,6 @@ def _numbers(rows: Indices) -> str:
     return ", ".join(str(i) for i in rows[:_SHOWN].tolist()) + (", ..." if rows.size > _SHOWN else "")
 
 
-def read_matrix(X: Any) -> tuple[Any, list[str] | None]:
-    """Return a data set as an array, a CSR matrix or Rows, and the column names of a data frame.
-
-    Raises
-    ------
-    ValueError
-        If float64 cannot hold a number exactly: the verdict would be about other data.
-    """
-    if isinstance(X, Rows):
-        return X, None
-    names = None
-    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
-        names, X = [str(name) for name in X.columns], X.to_numpy()
-    X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
-    numbers = X if isinstance(X, np.ndarray) else X.data
-    kind, size = numbers.dtype.kind, numbers.dtype.itemsize
-    if (kind in "iu" and size == 8) or (kind == "f" and size > 8):
-        with np.errstate(invalid="ignore", over="ignore"):
-            back = numbers.astype(np.float64).astype(numbers.dtype)
-        if not (back == numbers).all():
-            raise ValueError(
-                f"X holds {numbers.dtype} numbers that float64 cannot: a verdict would be about rounded "
-                "data. Subtract a constant from such columns, or round them yourself."
-            )
-    return X, names
+def column_names(X: Any) -> list[str] | None:
+    """Return the column names of a data frame, None for other data."""
+    return [str(name) for name in X.columns] if is_frame(X) else None
