@@ -188,7 +188,8 @@ def _judge_witnesses(exact: oracle.Exact, outcome: Outcome, what: str, certifica
                 "unproven lower bound", f"{what}: {certificate}, but its w has {oracle.signed_root(square)!r}"
             )
     p = certificate.dual_weights
-    if p is not None and len(p.indices) and math.isfinite(certificate.upper):
+    # An upper bound of 0 is Gordan's: weights near p balance exactly, so p itself need not.
+    if p is not None and len(p.indices) and 0.0 < certificate.upper < math.inf:
         weights = getattr(p, "integers", None) or p.values.tolist()
         square = exact.weights_square(p.indices.tolist(), weights)
         if not oracle.is_at_least(certificate.upper, square):
@@ -229,8 +230,8 @@ def _judge_verdict(case: Case, exact: oracle.Exact, outcome: Outcome, found: prg
         w, intercept = direction[: len(found.coef)], direction[len(found.coef) :] or [0.0]
         square = exact.margin_square(w, intercept[0] if case.fit_intercept else 0.0)
         if not oracle.is_at_most(found.margin, square):
-            text = f"separability: margin {found.margin!r}, but its hyperplane has {oracle.signed_root(square)!r}"
-            outcome.fail("unproven lower bound", text)
+            has = f"its hyperplane has {oracle.signed_root(square)!r}"
+            outcome.fail("unproven lower bound", f"separability: margin {found.margin!r}, but {has}")
     if _guarded(case, outcome, "Separability.check", lambda c: found.check(c.X, c.y)) is False:
         outcome.fail("check denies", f"Separability.check of {found!r}")
 
