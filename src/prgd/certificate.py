@@ -232,10 +232,11 @@ def is_on_simplex(problem: Problem, weights: DualWeights) -> bool:
         return False
     signs = problem.labels.at(indices) if problem.fit_intercept else np.ones(p.size)
     groups = [signs > 0, signs < 0] if problem.fit_intercept else [signs > 0]
-    if p.min() <= 0.0 or any(abs(math.fsum(p[group]) * len(groups) - 1.0) > 1e-12 for group in groups):
-        return False
     exact = weights.integers
-    return exact is None or (len(exact) == p.size and min(exact) > 0 and len(set(_sums(exact, signs))) == 1)
+    if exact is not None:  # the values are roundings, some of them perhaps zero
+        return len(exact) == p.size and min(exact) > 0 and len(set(_sums(exact, signs))) == 1
+    sums = [math.fsum(p[group]) * len(groups) for group in groups]
+    return bool(p.min() > 0.0 and all(abs(total - 1.0) <= 1e-12 for total in sums))
 
 
 def _sums(integers: Sequence[int], signs: Any) -> list[int]:

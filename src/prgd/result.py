@@ -220,7 +220,8 @@ class Result:
     @property
     def is_separable(self) -> bool | None:
         """True if the margin is positive, False if no hyperplane separates, None if neither is proven."""
-        if self.margin > 0.0:
+        # A positive margin below the floating range is stated as 0, and its witness is exact.
+        if self.margin > 0.0 or self.certificate.exact_w is not None:
             return True
         return False if self.status in (Status.NOT_SEPARABLE, Status.QUASI_SEPARABLE) else None
 

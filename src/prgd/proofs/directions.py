@@ -12,7 +12,6 @@ import numpy as np
 from prgd._types import Array, Indices, RationalVector
 from prgd.arithmetic import (
     EPSILON,
-    SMALLEST,
     error_bound,
     exact_dot,
     nearest_floats,
@@ -84,7 +83,7 @@ def smallest_margin(
 
 
 def margin_below(smallest: float, w: Array) -> float:
-    """Return a lower bound of ``smallest / ||w||``; a positive one, `SMALLEST` at least, if smallest is.
+    """Return a lower bound of ``smallest / ||w||``, which is not negative if smallest is not.
 
     A quotient in the subnormal range is rounded by more than a fraction of it, so the answer is the next
     smaller float64.
@@ -93,9 +92,9 @@ def margin_below(smallest: float, w: Array) -> float:
     slack = (w.size + 8) * EPSILON
     length = norm(w) * (1.0 + slack if smallest > 0.0 else 1.0 - slack)
     if smallest == 0.0 or not _SMALLEST_ENTRY < length < math.inf:
-        return SMALLEST if smallest > 0.0 else 0.0 if smallest == 0.0 else -math.inf
+        return 0.0 if smallest >= 0.0 else -math.inf
     margin = math.nextafter(smallest / length, -math.inf)
-    return max(margin, SMALLEST) if smallest > 0.0 else margin
+    return max(margin, 0.0) if smallest > 0.0 else margin
 
 
 def _relative_error(rows: LiftedRows, v: Array, true: Sequence[Fraction]) -> float:
@@ -130,8 +129,9 @@ def exact_lower(rows: LiftedRows, v: RationalVector) -> float:
     square = sum((x * x for x in v[: rows.d]), Fraction(0))
     if square == 0 or index.size * rows.width > MAX_EXACT_ENTRIES:
         return -math.inf
-    smallest = min(exact_dot(z, v) for _, Z in rows.blocks(index) for z in Z)
-    return round_down(smallest / Fraction(root_up(square))) if smallest > 0 else -math.inf
+    margin = min(exact_dot(z, v) for _, Z in rows.blocks(index) for z in Z) / Fraction(root_up(square))
+    stated = round_down(margin)
+    return stated if stated <= margin else 0.0  # a positive margin below the floating range
 
 
 def separates(rows: LiftedRows, v: RationalVector, separated: Indices, boundary: Indices) -> bool:

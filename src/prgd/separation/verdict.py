@@ -12,7 +12,7 @@ import numpy as np
 from prgd._types import Array, Indices
 from prgd.arithmetic import error_bound, nearest_floats
 from prgd.problem import NO_ROWS
-from prgd.proofs.directions import margin_below, separates, smallest_margin
+from prgd.proofs.directions import exact_lower, margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, weights_prove
 from prgd.rows.exact import is_frame
@@ -136,6 +136,7 @@ class Separability:
             # Another engine may sum in another order, which moves the bound by that of its underflows too.
             allowed = margin_below(smallest + 2.0 * error_bound(rows.width + 1, 0.0, 0.0), self.coef)
             is_as_stated = allowed >= self.margin - _MARGIN_TOLERANCE * abs(self.margin)
+            is_as_stated = is_as_stated or exact_lower(rows, exact) >= self.margin
             return is_as_stated and (smallest > 0.0 or self.verdict is Verdict.UNDECIDED)
         both = np.concatenate([self.separated_rows, self.boundary_rows])
         return (
