@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
-from prgd.arithmetic import SMALLEST
+from prgd.arithmetic import LARGEST, SMALLEST
 from prgd.certificate import (
     Certificate,
     DualWeights,
@@ -184,7 +184,8 @@ class Result:
         # Functional margin 1, as a support vector machine has it; length 1 if nothing is separated.
         c = self.certificate
         length = norm(self.w if c.w is None else c.w)
-        return 1.0 / (c.lower * length) if c.lower * length > 0.0 else 1.0 / (length or 1.0)
+        has_room = c.lower > 1.0 / LARGEST and c.lower * length > 1.0 / LARGEST
+        return 1.0 / (c.lower * length) if has_room else 1.0 / (length or 1.0)
 
     @cached_property
     def coef(self) -> Array:

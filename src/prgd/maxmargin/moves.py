@@ -205,9 +205,11 @@ class SolverState:
         if upper > _ZERO_MARGIN * self.working.max_norm:
             return False
         p = vanishing_weights(self.working, self.p)
-        if p is not None:
-            self.p = p
-        return p is not None
+        if p is None:
+            return False
+        self.p = p
+        self.bounds.above(self.working, p, norm(self.working.combine(p)) / self.working.groups)
+        return True
 
     def certify(self, upper: float) -> tuple[Smallest, ...]:
         """Measure the margin of u over all rows by one pass; return the rows of smallest margin outside."""
@@ -218,6 +220,8 @@ class SolverState:
             self.u = self._primal_direction(upper)
         elif self.interior_w is not None:
             self.u = self.interior_w * (upper / norm(self.interior_w))
+        if not 1.0 / _MODERATE < upper < _MODERATE:  # products with a tiny u would lose their digits
+            self.u = np.ldexp(self.u, -int(np.frexp(np.abs(self.u).max())[1]))
         smallest = self.measure(self.u, math.ldexp(upper, working.exponent))
         self.passes += 1 + working.size / problem.n
         c, seconds = self.certificate, time.perf_counter() - self.started
@@ -256,7 +260,7 @@ class SolverState:
     def grow(self, smallest: tuple[Smallest, ...], upper: float) -> Status | None:
         """Let the rows join that violate the margin of u most, or tighten the tolerance if none does."""
         working = self.working
-        level = (1.0 - 0.5 * self.tol) * upper * math.ldexp(upper, working.exponent)
+        level = (1.0 - 0.5 * self.tol) * norm(self.u) * math.ldexp(upper, working.exponent)
         joining = self._violators(smallest, level)
         if joining.size:
             max_rows = _MAX_ROWS_WITHOUT_GRAM if self.skips_descent else _MAX_ROWS
@@ -279,7 +283,7 @@ class SolverState:
 
     def _drop_idle_rows(self, upper: float) -> None:
         """Remove the rows of large margin from the set."""
-        mask = self.working.margins(self.u) < 2.0 * upper**2
+        mask = self.working.margins(self.u) < 2.0 * upper * norm(self.u)
         if not self.skips_descent:
             mask |= self.p > 0.0  # pairwise descent starts from p, so rows that carry weight must stay
         self.p = self.p[mask]

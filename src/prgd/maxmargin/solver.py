@@ -15,7 +15,7 @@ from prgd.maxmargin.moves import Round, SolverState
 from prgd.problem import Problem
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.result import Result, Status
-from prgd.separation.decide import decide
+from prgd.separation.decide import decide, decide_by_weights
 from prgd.separation.verdict import Separability, Verdict
 from prgd.solvers import minimal
 from prgd.threads import default_threads
@@ -103,30 +103,41 @@ def max_margin(
 
 
 def finished(state: SolverState, status: Status) -> Result:
-    """Return the result; if rounding ended the solve, after exact arithmetic has had its say."""
+    """Return the result; if rounding ended the solve, after the proofs have had their say."""
     if status is Status.STALLED:
-        status = state.solve_exactly() or status
-    result = state.result(status)
-    if status is not Status.STALLED or result.margin > 0.0 or not minimal.HAS_SCIPY:
-        return result
-    # No hyperplane with a positive margin was found: prove that there is none, or find one.
-    problem, c = state.problem, result.certificate
+        found = _proven_overlap(state)
+        if found is not None:
+            is_quasi = found.verdict is Verdict.QUASI_SEPARABLE
+            result = state.result(Status.QUASI_SEPARABLE if is_quasi else Status.NOT_SEPARABLE)
+            certificate = result.certificate.with_upper(0.0, _balancing_weights(found))
+            return replace(result, certificate=certificate)
+        if state.certificate.gap <= state.tol or state.solve_exactly() is Status.CERTIFIED:
+            status = Status.CERTIFIED
+    return state.result(status)
+
+
+def _proven_overlap(state: SolverState) -> Separability | None:
+    """Prove that no hyperplane separates the rows, if none with a positive margin was found.
+
+    The weights of the solve prove it, or exact ones, or the search of `prgd.separability` decides. If a
+    separating hyperplane is found instead, it becomes the best one of the solve.
+    """
+    problem = state.problem
+    if state.certificate.lower > 0.0 or not minimal.HAS_SCIPY:
+        return None
     rows = LiftedRows(problem.rows, None, fit_intercept=problem.fit_intercept)
-    found = decide(rows, c.dual_weights)
-    if found.dual_weights is not None:
-        weights = _balancing_weights(found)
-        is_quasi = found.verdict is Verdict.QUASI_SEPARABLE
-        status = Status.QUASI_SEPARABLE if is_quasi else Status.NOT_SEPARABLE
-        return replace(result, status=status, certificate=c.with_upper(0.0, weights))
-    if found.verdict is Verdict.SEPARABLE and found.coef is not None:
-        exact = found.proof.direction
+    found = decide_by_weights(rows, state.certificate.dual_weights)
+    if found is None and state.solve_exactly() is None and state.certificate.lower <= 0.0:
+        found = decide_by_weights(rows, state.certificate.dual_weights) or decide(rows)
+    if found is None or found.dual_weights is not None or found.coef is None:
+        return found
+    if found.verdict is Verdict.SEPARABLE:
+        c, exact = state.certificate, found.proof.direction
         if exact is None and found.margin == 0.0:  # the margin is positive, and below the floating range
             exact = tuple(Fraction(float(v)) for v in [*found.coef, found.intercept][: rows.width])
-        lower = max(c.lower, found.margin)
-        c = replace(c, lower=lower, w=found.coef, intercept=found.intercept, exact_w=exact)
-        status = Status.CERTIFIED if c.gap <= state.tol else status
-        return replace(result, w=found.coef, status=status, certificate=c)
-    return result
+        c = replace(c, w=found.coef, intercept=found.intercept, exact_w=exact)
+        state.bounds.certificate = replace(c, lower=max(c.lower, found.margin))
+    return None
 
 
 def _balancing_weights(found: Separability) -> DualWeights:

@@ -12,6 +12,7 @@ import numpy as np
 from prgd._types import Array, Indices, RationalVector
 from prgd.arithmetic import (
     EPSILON,
+    SMALLEST,
     error_bound,
     exact_dot,
     nearest_floats,
@@ -91,7 +92,8 @@ def margin_below(smallest: float, w: Array) -> float:
     # The computed norm is within (d + 8) units in the last place, if it is not subnormal itself.
     slack = (w.size + 8) * EPSILON
     length = norm(w) * (1.0 + slack if smallest > 0.0 else 1.0 - slack)
-    if smallest == 0.0 or not _SMALLEST_ENTRY < length < math.inf:
+    # SMALLEST stands for any positive number up to it.
+    if smallest in (0.0, SMALLEST) or not _SMALLEST_ENTRY < length < math.inf:
         return 0.0 if smallest >= 0.0 else -math.inf
     margin = math.nextafter(smallest / length, -math.inf)
     return max(margin, 0.0) if smallest > 0.0 else margin

@@ -202,7 +202,9 @@ def prove_weights(
 def prove_integer_weights(
     rows: LiftedRows, inside: Indices, weights: Sequence[int], relations: Sequence[Relation] | None
 ) -> tuple[Array, Proof] | None:
-    """Return integers as weights of sum 1 with their proof, or None if ``Z^T p`` is not zero."""
+    """Return integers as weights of sum 1 with their proof, or None if they do not balance the rows."""
+    if min(weights) <= 0:
+        return None
     total = sum(weights)
     p = np.zeros(rows.n)
     # A positive weight must stay positive, even if it is below the floating range.

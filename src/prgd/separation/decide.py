@@ -69,16 +69,21 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """
-    return decide(LiftedRows(X, y, fit_intercept=fit_intercept), names=column_names(X))
+    return decide(LiftedRows(X, y, fit_intercept=fit_intercept), column_names(X))
 
 
-def decide(
-    rows: LiftedRows, weights: DualWeights | None = None, names: list[str] | None = None
-) -> Separability:
-    """Return the verdict on some rows; dual weights that nearly balance them are tried as a proof first."""
+def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separability | None:
+    """Return the verdict if dual weights that nearly balance the rows are enough to prove it."""
+    search = Search(rows)
+    found = None if weights is None else search.by_weights(weights)
+    return None if found is None else search.result(found, None)
+
+
+def decide(rows: LiftedRows, names: list[str] | None = None) -> Separability:
+    """Return the verdict on some rows."""
     search = Search(rows)
     try:
-        found = search.find_proof(weights) or search.best_bounds("All proofs failed.")
+        found = search.find_proof() or search.best_bounds("All proofs failed.")
     except KeyboardInterrupt:
         found = search.best_bounds("Interrupted before a proof was found.")
     return search.result(found, names)

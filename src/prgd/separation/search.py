@@ -58,13 +58,11 @@ class Search:
         self.ranges = np.ones(rows.d)
         self.program = LinearProgram(rows)
 
-    def find_proof(self, weights: DualWeights | None = None) -> Found | None:
+    def find_proof(self) -> Found | None:
         """Return the first verdict that is proven; None if every stage fails."""
         rows = self.rows
         everything = rows.counted
-        if weights is not None and (found := self._by_weights(weights)) is not None:
-            return found
-        self.not_strict = self.not_strict or find_cancelling_rows(rows)
+        self.not_strict = find_cancelling_rows(rows)
         if (found := self._by_one_feature()) is not None:
             return found
         is_small = rows.n * rows.width <= SMALL_ENTRIES
@@ -80,7 +78,7 @@ class Search:
                 break
         return self._grow(self._exactly, start if start.size <= 6 * rows.width else self._hard_rows(6))
 
-    def _by_weights(self, weights: DualWeights) -> Found | None:
+    def by_weights(self, weights: DualWeights) -> Found | None:
         """Prove by weights that the maximum-margin solver found that no hyperplane separates."""
         if not weights.indices.size or not self.rows.fits_dense(weights.indices.size):
             return None
