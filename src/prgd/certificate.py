@@ -38,6 +38,8 @@ from prgd.problem import Evaluation, Problem
 from prgd.rows import AccurateAt
 
 _LANE_ENTRIES = 2**14  # entries of the rows that a compensated sum takes at once
+_EXACT_ENTRIES = 2**12  # entries that may be summed as integers, if compensated sums are not accurate enough
+_SMALL_ERROR = 1e-9  # relative error of a compensated sum that is accurate enough
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,31 +252,37 @@ def accurate_upper(problem: Problem, weights: DualWeights) -> float:
 
     The weights are divided by their sums, exactly; integers are summed without rounding.
     """
-    if weights.integers is not None:
-        return _exact_upper(problem, weights)
     p, Z = weights.values, problem.take(weights.indices)
-    if not problem.fit_intercept:
+    signs = problem.labels.at(weights.indices) if problem.fit_intercept else None
+    if weights.integers is not None:
+        return _exact_upper(Z, np.array(weights.integers, dtype=object), signs)
+    if signs is None:
         total, error = _rounded(*compensated_combination(Z, p))
-        return raised_norm(np.abs(total) + error) / lowered(math.fsum(p), 2)
-    # With sums S_+ and S_- of the weights of both classes, 2 S_- Z^T p = (S_- / S_+) V_+ + V_-, where V_+ and
-    # V_- are the sums over the rows of each class. Far from the origin V_+ and V_- are long, and cancel.
-    signs = problem.labels.at(weights.indices)
-    sums = [int(common_integers(p)[0][signs == sign].sum()) for sign in (1, -1)]
-    ratio = Fraction(sums[1], sums[0])
-    high = float(ratio)
-    plus, minus = (compensated_combination(Z[signs == sign], p[signs == sign]) for sign in (1, -1))
-    total, error = _rounded(*_added(_scaled(plus, high, float(ratio - Fraction(high))), minus))
-    return raised_norm(np.abs(total) + error) / lowered(2.0 * math.fsum(p[signs < 0]), 4)
+        scale = lowered(math.fsum(p), 2)
+    else:
+        # With sums S_+ and S_- of the weights of both classes, 2 S_- Z^T p = (S_- / S_+) V_+ + V_-, where V_+
+        # and V_- are sums over the rows of each class. Far from the origin V_+ and V_- are long, and cancel.
+        sums = [int(common_integers(p)[0][signs == sign].sum()) for sign in (1, -1)]
+        ratio = Fraction(sums[1], sums[0])
+        high = float(ratio)
+        plus, minus = (compensated_combination(Z[signs == sign], p[signs == sign]) for sign in (1, -1))
+        total, error = _rounded(*_added(_scaled(plus, high, float(ratio - Fraction(high))), minus))
+        scale = lowered(2.0 * math.fsum(p[signs < 0]), 4)
+    if not norm(error) <= _SMALL_ERROR * norm(total) and Z.shape[0] * Z.shape[1] <= _EXACT_ENTRIES:
+        return _exact_upper(Z, common_integers(p)[0], signs)
+    return raised(raised_norm(np.abs(total) + error) / scale)
 
 
-def _exact_upper(problem: Problem, weights: DualWeights) -> float:
-    """Return ``||Z^T p||_2`` for integer weights, rounded upward."""
-    Z, integers = problem.take(weights.indices), np.array(weights.integers, dtype=object)
-    signs = problem.labels.at(weights.indices) if problem.fit_intercept else np.ones(integers.size)
+def _exact_upper(Z: Any, integers: Any, signs: Signs | None) -> float:
+    """Return ``||Z^T p||_2`` for weights proportional to integers (in each class), rounded upward."""
     matrix, exponent = common_integers(Z if isinstance(Z, np.ndarray) else Z.toarray())
-    total = sum(_sums(weights.integers or (), signs))
-    square = sum(int(v) ** 2 for v in (matrix * integers[:, None]).sum(axis=0))
-    return root_up(Fraction(square, total**2) * Fraction(4) ** exponent)
+    groups = [slice(None)] if signs is None else [signs > 0, signs < 0]
+    sums = [int(integers[group].sum()) for group in groups]
+    vectors = [(matrix[group] * integers[group][:, None]).sum(axis=0) for group in groups]
+    others = [math.prod(sums) // total for total in sums]
+    u = sum(vector * other for vector, other in zip(vectors, others, strict=True))
+    square = Fraction(sum(int(v) ** 2 for v in u), (len(groups) * math.prod(sums)) ** 2)
+    return root_up(square * Fraction(4) ** exponent)
 
 
 Sums = tuple[Array, Array, Array]  # the high and the low part of sums, and bounds on their errors
