@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import zipfile
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
@@ -51,10 +52,8 @@ def read_npz(path: str | Path, wanted: Container[str] | None = None) -> dict[str
     """
     found: dict[str, npt.NDArray[Any]] = {}
     with Path(path).open("rb") as file, zipfile.ZipFile(file) as archive:
-        members = archive.infolist()
-        if members and min(member.header_offset for member in members) > 0:
-            raise ValueError("bytes before the first array")
-        for member in members:
+        _check_gaps(file, archive)
+        for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             if name in found:
                 raise ValueError(f"two arrays called {name}")
@@ -65,3 +64,19 @@ def read_npz(path: str | Path, wanted: Container[str] | None = None) -> dict[str
                 if opened.read(1):
                     raise ValueError(f"more numbers in {name} than its header announces")
     return found
+
+
+def _check_gaps(file: IO[bytes], archive: zipfile.ZipFile) -> None:
+    """Raise ``ValueError`` if bytes belong to no member: a damaged directory would lose an array silently."""
+    end = 0
+    for member in sorted(archive.infolist(), key=lambda member: member.header_offset):
+        _check_gap(end, member.header_offset)
+        file.seek(member.header_offset + 26)
+        lengths = struct.unpack("<HH", file.read(4))  # of the name and of the extra field
+        end = member.header_offset + 30 + sum(lengths) + member.compress_size
+    _check_gap(end, archive.start_dir)
+
+
+def _check_gap(end: int, start: int) -> None:
+    if not 0 <= start - end <= 24:  # 24 bytes are a data descriptor, which may follow a member
+        raise ValueError(f"bytes {end} to {start} belong to no array")

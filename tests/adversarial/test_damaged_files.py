@@ -155,3 +155,20 @@ def test_a_cache_with_a_flipped_bit_is_made_again(tmp_path):
     damaged[-3] ^= 1
     data.write_bytes(damaged)
     np.testing.assert_array_equal(cache_libsvm(tmp_path / "x.svm", tmp_path / "cache").tocsr().toarray(), X)
+
+
+def test_an_array_that_the_directory_of_an_archive_has_lost_is_an_error(tmp_path):
+    prgd.run(prgd.Problem(X, y), prgd.NGD(), stop=3).save(tmp_path / "x.npz")
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    assert prgd.Result.load(tmp_path / "x.npz").classes is not None
+    entry = content.rindex(b"PK\x01\x02", 0, content.rindex(b"classes.npy"))
+    before, after = content.rindex(b"PK\x01\x02", 0, entry), content.find(b"PK\x01\x02", entry + 4)
+    after = after if after > 0 else content.rindex(b"PK\x05\x06")
+    content[before + 32 : before + 34] = (after - entry).to_bytes(
+        2, "little"
+    )  # the comment swallows the entry
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(
+        ValueError, match=r"x\.npz: not a whole prgd result file \(bytes .* belong to no array"
+    ):
+        prgd.Result.load(tmp_path / "x.npz")

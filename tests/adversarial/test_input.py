@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from decimal import Decimal
 from fractions import Fraction
 
@@ -11,8 +13,10 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 import torch
+from typer.testing import CliRunner
 
 import prgd
+from prgd.cli.app import app
 from prgd.datasets import load
 from prgd.estimators import MaxMarginClassifier
 from prgd.rows import ChunkedRows, DenseRows, SparseRows
@@ -237,3 +241,29 @@ def test_a_dollar_in_the_name_of_a_file_is_no_formula(tmp_path):
     history = prgd.run(prgd.Problem(*prgd.datasets.toy(0.3)), prgd.NGD(), stop=5).history
     save_gap_png(history, tmp_path / "x.png", r"price_in_$\frac$.csv")
     assert (tmp_path / "x.png").stat().st_size > 1000
+
+
+def test_the_command_line_answers_broken_files_with_one_line(tmp_path):
+    (tmp_path / "header.npz").write_bytes(_broken_npz())
+    (tmp_path / "header.npy").write_bytes(b"\x93NUMPY\x01\x00\x76\x00" + b"(" * 118)
+    (tmp_path / "integer.csv").write_text("a,b,y\n9007199254740993,1,1\n-1,2,0\n")
+    (tmp_path / "wide.svm").write_text("1 1:1 1000000000000:2\n-1 1:-1\n")
+    for arguments in (
+        ["fit", "header.npz"],
+        ["run", "header.npy", "--out-of-core"],
+        ["fit", "integer.csv"],
+        ["separability", "wide.svm"],
+    ):
+        arguments[1] = str(tmp_path / arguments[1])
+        outcome = CliRunner().invoke(app, arguments)
+        assert (outcome.exit_code, type(outcome.exception)) == (2, SystemExit), arguments
+        assert outcome.stderr.startswith("Error: ")
+        assert outcome.stderr.count("\n") == 1
+        assert "Try --out-of-core" not in outcome.stderr
+
+
+def _broken_npz():
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("X.npy", b"\x93NUMPY\x01\x00\x76\x00" + b"(" * 118)
+    return out.getvalue()

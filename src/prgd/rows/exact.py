@@ -43,7 +43,7 @@ def as_float(X: Any, name: str = "X") -> npt.NDArray[Any]:
     >>> as_float([[True, 2**60]])
     array([[1.00000000e+00, 1.15292150e+18]])
     """
-    if is_frame(X):
+    if _has_typed_columns(X):
         return _frame_as_float(X, name)
     found = as_array(X, name)
     if found.dtype in _FLOATS:
@@ -66,7 +66,7 @@ def check_exact(X: Any, name: str = "X", place: Place | None = None) -> None:
 
     ``place`` names an entry by its index; by default its row and column are given, counting from 0.
     """
-    if is_frame(X):
+    if _has_typed_columns(X):
         for label, column in _columns(X, name):
             check_exact(column, f"Column {label!r} of {name}", in_column(f"{name} at", label))
         return
@@ -88,8 +88,13 @@ def check_exact(X: Any, name: str = "X", place: Place | None = None) -> None:
 
 
 def is_frame(X: Any) -> bool:
-    """Say whether X is a data frame of pandas or polars, whose columns have types of their own."""
+    """Say whether X is a data frame: named columns, and an array of them."""
     return hasattr(X, "columns") and hasattr(X, "to_numpy")
+
+
+def _has_typed_columns(X: Any) -> bool:
+    """Say whether X is a data frame of pandas or polars, whose columns have types of their own."""
+    return is_frame(X) and hasattr(X, "dtypes")
 
 
 def as_array(X: Any, name: str = "X") -> npt.NDArray[Any]:
@@ -101,7 +106,7 @@ def as_array(X: Any, name: str = "X") -> npt.NDArray[Any]:
                 f"in with {name}.filled(...), or drop their rows."
             )
         return np.asarray(X.data)
-    found = np.asarray(X)
+    found = np.asarray(X.to_numpy() if is_frame(X) else X)
     if found.dtype == np.float64 and isinstance(X, (list, tuple)) and found.size:
         # NumPy makes [2**53 + 1, 0.5] floats; integers that it may have rounded are no smaller than 2^53.
         with np.errstate(invalid="ignore"):
