@@ -18,6 +18,10 @@ FORMAT = "prgd-checkpoint-1"
 NEWEST, PREVIOUS, DAMAGED = "checkpoint.pt", "checkpoint-previous.pt", "checkpoint-damaged.pt"
 
 
+class DamagedCheckpointWarning(UserWarning):
+    """The newest checkpoint cannot be read, and the one before it takes its place."""
+
+
 def save_checkpoint(folder: Path, state: dict[str, Any]) -> Path:
     """Write ``checkpoint.pt``; an earlier checkpoint becomes ``checkpoint-previous.pt``.
 
@@ -62,7 +66,7 @@ def load_checkpoint(folder: Path, device: torch.device) -> dict[str, Any]:
         # The next checkpoint must not put the damaged file in the place of the whole one.
         with suppress(OSError):
             found[0].replace(folder / DAMAGED)
-        warnings.warn(f"{error} The run goes on from {found[1]}.", stacklevel=2)
+        warnings.warn(f"{error} The run goes on from {found[1]}.", DamagedCheckpointWarning, stacklevel=2)
         return state
 
 

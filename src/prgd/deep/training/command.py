@@ -15,7 +15,7 @@ import torch
 
 from prgd.checks import check_writable
 from prgd.deep.homogeneity import NotHomogeneousWarning
-from prgd.deep.training.checkpoint import NEWEST, PREVIOUS
+from prgd.deep.training.checkpoint import NEWEST, PREVIOUS, DamagedCheckpointWarning
 from prgd.deep.training.cifar import cifar10, fetch_cifar10
 from prgd.deep.training.images import Images, synthetic
 from prgd.deep.training.logs import CSV_NAME
@@ -23,6 +23,7 @@ from prgd.deep.training.settings import DEFAULT_FOLDER, Launch, Settings, Where
 from prgd.deep.training.train_loop import Run
 from prgd.options import add_arguments, from_options
 
+WARNINGS = (NotHomogeneousWarning, DamagedCheckpointWarning)  # those that the command always shows
 FILES = (NEWEST, PREVIOUS, CSV_NAME)
 INTERRUPTED = 130  # exit code that a shell reports for a process ended by Ctrl-C
 
@@ -104,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Train a network with GD, NGD or PRGD and log loss, accuracy and normalized margin."""
     given = vars(parser().parse_args(arguments))
     with warnings.catch_warnings():
-        warnings.simplefilter("always", NotHomogeneousWarning)
+        for kind in WARNINGS:
+            warnings.simplefilter("always", kind)
         warnings.showwarning = lambda message, *_, **__: print(f"Warning: {message}", file=sys.stderr)
         try:
             train_with(given)
