@@ -57,7 +57,7 @@ def naming_file(path: Path, temporary: Path) -> Iterator[None]:
         if error.errno is None or error.filename not in (None, str(temporary)):
             raise
         named = type(error)(
-            f"Cannot write {str(path)!r}: {error.strerror}. A file of that name is as it was before. "
+            f"Cannot write {str(path)!r}: {error.strerror}. An earlier file of that name is kept. "
             "Make room or choose another folder, and run again."
         )
         named.errno = error.errno

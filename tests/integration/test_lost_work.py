@@ -105,7 +105,7 @@ def test_fit_keeps_an_earlier_model():
     call("fit", "toy:0.3", "--quiet", "--out", "model.npz")
     before = Path("model.npz").read_bytes()
     said = call("fit", "toy:0.2", "--quiet", "--out", "model.npz", code=2)
-    assert "--force to replace them" in said
+    assert "model.npz exists. Give another --out, --force to replace it" in said
     said = call("fit", "toy:0.2", "--quiet", "--out", "model.npz", "--resume", code=2)
     assert "belongs to other rows than those given" in said
     said = call("fit", "toy:0.3", "--quiet", "--out", "model.npz", "--resume", "--tol", 0.1, code=2)

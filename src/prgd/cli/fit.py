@@ -17,7 +17,6 @@ from prgd.certificate import Certificate
 from prgd.cli import common
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import open_cluster_data, open_data
-from prgd.cli.run_folder import check_free
 from prgd.files import atomic_write
 from prgd.maxmargin import Round
 from prgd.options import from_options, option, options_of
@@ -77,8 +76,11 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         options = from_options(FitOptions, given)
         out = options.out
         common.check_file(out)
-        if out is not None:
-            check_free(out.parent, [out.name], is_resumed=options.resume, force=options.force)
+        if out is not None and out.exists() and not (options.resume or options.force):
+            raise ValueError(
+                f"{out} exists. Give another --out, --force to replace it, or --resume to keep it if it is "
+                "the whole fit of these data."
+            )
         w0 = None if options.start is None else _load_start(options.start)
         if options.cluster is not None:
             name, rows = stack.enter_context(open_cluster_data(options.cluster, data, options, options.quiet))

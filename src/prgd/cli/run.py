@@ -17,7 +17,7 @@ from prgd.cli import common
 from prgd.cli.algorithm_options import Given, algorithm_options, build_algorithm, given_options
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import open_data
-from prgd.cli.run_folder import FILES, RESULT, WARMUP, check_free, is_of, load_start, remove
+from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, is_of, load_start
 from prgd.options import from_options, option, options_of
 from prgd.problem import Problem
 from prgd.result import Result, Status
@@ -82,13 +82,14 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         )
         if out is not None:
             is_resumed = o.resume is not None and is_of(out, o.resume)
-            check_free(out, FILES, is_resumed=is_resumed, force=o.force, how=f"--resume {out}")
+            if not is_resumed and not o.force:
+                check_free(out)
             check_writable(out)
         name, rows = open_data(data, o)
         problem = Problem(rows, loss=o.loss, fit_intercept=o.intercept, scale=o.scale)
         is_shown = not o.quiet and sys.stdout.isatty()
         if out is not None and o.force and not is_resumed:
-            remove(out, FILES)
+            clear(out)
 
         def go(name: str, method: Any, stop: Stop, file: str, **start: Any) -> Result:
             """Run one algorithm; ``start`` has ``w0`` or ``resume``."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,12 @@ RESULT, WARMUP = "result.npz", "warmup-result.npz"
 FILES = (RESULT, WARMUP, "history.csv", "warmup.csv", "gap.png")
 
 
-def check_free(
-    folder: Path, names: Iterable[str], *, is_resumed: bool, force: bool, how: str = "--resume"
-) -> None:
-    """Raise ``ValueError`` if the folder has files of an earlier run that this one would overwrite."""
-    found = [name for name in names if (folder / name).exists()]
-    if found and not is_resumed and not force:
+def check_free(folder: Path) -> None:
+    """Raise ``ValueError`` if the folder has files of an earlier run, which this one would overwrite."""
+    if found := [name for name in FILES if (folder / name).exists()]:
         raise ValueError(
-            f"{folder} has the files of an earlier run ({', '.join(found)}). Give another --out, {how} to go "
-            "on from them, or --force to replace them."
+            f"{folder} has the files of an earlier run ({', '.join(found)}). Give another --out, "
+            f"--resume {folder} to go on from them, or --force to replace them."
         )
 
 
@@ -29,9 +25,9 @@ def is_of(folder: Path, resumed: Path) -> bool:
     return folder.resolve() in (resumed.resolve(), resumed.resolve().parent)
 
 
-def remove(folder: Path, names: Iterable[str]) -> None:
+def clear(folder: Path) -> None:
     """Remove the files of an earlier run, so that none of them is taken for one of the run that begins."""
-    for name in names:
+    for name in FILES:
         (folder / name).unlink(missing_ok=True)
 
 
