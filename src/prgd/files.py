@@ -1,22 +1,29 @@
-"""Files that are written whole or not at all, and archives that are read to their end."""
+"""Files that are written whole or not at all, when to save them, and archives that are read to their end."""
 
 from __future__ import annotations
 
+import glob
 import os
 import struct
+import time
 import zipfile
-from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
+_YOUNG = 60.0  # seconds without a write after which a temporary file of no running process is removed
+
 
 @contextmanager
 def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     """Give a file to write to; it replaces ``path`` when the block ends without an error.
+
+    The content is on the disk before the name changes, so that a crash of the machine too leaves a whole
+    file, the old one or the new one. An error in writing has the path in its message.
 
     Examples
     --------
@@ -30,10 +37,16 @@ def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     path = Path(path)
     # A plain open, not mkstemp, so that the file gets the permissions of the user's umask.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:
-        with temporary.open(mode, encoding=None if "b" in mode else "utf-8") as file:
-            yield file
-        temporary.replace(path)
+        with naming_file(path, temporary):
+            with temporary.open(mode, **text) as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _keep_permissions(path, temporary)
+            temporary.replace(path)
+            _remove_leftovers(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -80,3 +93,82 @@ def _check_gaps(file: IO[bytes], archive: zipfile.ZipFile) -> None:
 def _check_gap(end: int, start: int) -> None:
     if not 0 <= start - end <= 24:  # 24 bytes are a data descriptor, which may follow a member
         raise ValueError(f"bytes {end} to {start} belong to no array")
+
+
+@contextmanager
+def naming_file(path: Path, temporary: Path) -> Iterator[None]:
+    """Put the path of the file that is written into the message of an error of the system."""
+    try:
+        yield
+    except OSError as error:
+        # An error that names another file, or has no number of the system, is not about writing this one.
+        if error.errno is None or error.filename not in (None, str(temporary)):
+            raise
+        named = type(error)(
+            f"Cannot write {str(path)!r}: {error.strerror}. An earlier file of that name is kept. "
+            "Make room or choose another folder, and run again."
+        )
+        named.errno = error.errno
+        raise named from error
+
+
+def _keep_permissions(old: Path, new: Path) -> None:
+    with suppress(OSError):  # There is no old file, or the folder's file system has no permissions.
+        new.chmod(old.stat().st_mode & 0o777)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove the temporary files of processes that were killed while they wrote ``path``."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        with suppress(OSError):  # Another process was faster.
+            # A process on another machine may write to the same folder; then the file is young.
+            if time.time() - leftover.stat().st_mtime > _YOUNG and not _is_running(_writer(leftover)):
+                leftover.unlink()
+
+
+def _writer(temporary: Path) -> int:
+    """Return the number of the process that writes a temporary file, 0 if the name has none."""
+    number = temporary.name.split(".")[-2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # It belongs to another user.
+        return True
+    return True
+
+
+class SaveTimer:
+    """Say when to save: at once, after a second, ever more seldom, and at last every ``every`` seconds.
+
+    Examples
+    --------
+    >>> timer = SaveTimer(30.0)
+    >>> timer.is_due()
+    True
+    >>> timer.time(print, "saved")
+    saved
+    >>> timer.is_due()
+    False
+    """
+
+    def __init__(self, every: float) -> None:
+        if not every >= 0.0:
+            raise ValueError(f"save_every must be a number of seconds of at least 0; got {every!r}.")
+        self._every, self._pause, self._next = every, 0.5, time.monotonic()
+
+    def is_due(self) -> bool:
+        """Return whether it is time to save."""
+        return time.monotonic() >= self._next
+
+    def time(self, save: Callable[..., Any], *arguments: Any) -> None:
+        """Call ``save(*arguments)`` and choose the next time: saving takes a tenth of the time at most."""
+        started = time.monotonic()
+        save(*arguments)
+        now = time.monotonic()
+        self._pause = min(2.0 * self._pause, self._every)
+        self._next = now + max(self._pause, 10.0 * (now - started))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ from prgd.arithmetic import raised, rounding_factor
 from prgd.certificate import Certificate, certify, dual_vector_error, weights_at
 from prgd.checks import check_integer
 from prgd.errors import RowsLostError
+from prgd.files import SaveTimer
 from prgd.problem import Problem
 from prgd.progress import progress_line
 from prgd.proofs.overlap import proves_overlap
 from prgd.result import History, Record, Result, Status
 from prgd.solvers import minimal
 from prgd.stopping import AnyOf, Stop, any_of
+from prgd.values import digest
 
 # If the upper bound falls below this fraction of the largest row norm, a proof that it is zero is tried.
 ZERO_BOUND = 1e-12
@@ -37,6 +40,8 @@ def run(
     observe: Observer | None = None,
     progress: bool | str = False,
     resume: Result | None = None,
+    save: str | Path | None = None,
+    save_every: float = 30.0,
 ) -> Result:
     """Run an algorithm until a rule says stop, certifying the margin at every step.
 
@@ -56,12 +61,22 @@ def run(
     progress : bool or str
         Show a live line with both bounds (on a terminal only); text is the label of the line.
     resume : Result, optional
-        Go on from there instead of from ``w0``; the iterates are bit-identical to those of a run
-        that was not interrupted.
+        Go on from there instead of from ``w0``; the result is bit-identical to that of a run that was not
+        interrupted. Other rows, labels, weights or options than those of the result are refused.
+    save : path, optional
+        File for the result so far: written at the first step, soon after, and then every ``save_every``
+        seconds, so that a run that is killed goes on with ``resume=Result.load(save)``. The last state is not
+        written: the result that is returned saves itself.
+    save_every : float
 
     Returns
     -------
     Result
+
+    Raises
+    ------
+    ValueError
+        If ``resume`` is a result of other data or options.
 
     Notes
     -----
@@ -79,8 +94,12 @@ def run(
     'CERTIFIED'
     """
     rule, is_due = any_of(stop), _recording(record)
-    first_pass = problem.passes - (int(resume.passes) if resume and math.isfinite(resume.passes) else 0)
-    state, certificate, history = _begin(problem, algorithm, w0, resume, is_due, rule)
+    fingerprint = f"{problem.fingerprint}-{digest((algorithm, problem.norm))}"
+    # A resumed run evaluates its w again, a pass that a run without an interruption does not make.
+    known = resume is not None and math.isfinite(resume.passes)
+    first_pass = problem.passes - (int(resume.passes) - 1 if resume and known else 0)
+    state, certificate, history = _begin(problem, algorithm, w0, resume, is_due, rule, fingerprint)
+    timer = SaveTimer(save_every)
     seen: State | None = None
     error: BaseException | None = None
     with progress_line(progress) as show:
@@ -100,6 +119,11 @@ def run(
                 if (found := rule(now, certificate, history)) is not None:
                     status = found
                     break
+                if save is not None and timer.is_due():
+                    rows = history.ending_with(now)
+                    passes = problem.passes - first_pass
+                    facts = (problem, algorithm, certificate, passes, fingerprint)
+                    timer.time(_result(seen, Status.INTERRUPTED, rows, *facts).save, save)
                 state = algorithm.step(problem, state)
         except (KeyboardInterrupt, RowsLostError) as stopped:
             if seen is None:
@@ -107,25 +131,39 @@ def run(
             status, error = Status.INTERRUPTED, stopped
     if seen is None:
         raise ValueError("w0 must be finite and its margins must not overflow.")
-    if not history.rows or history.rows[-1].t < seen.t:
-        history.rows.append(_record(seen, certificate))
     if error is None and (proven := _proof_of_overlap(problem, certificate)) is not None:
         status, certificate = Status.NOT_SEPARABLE, proven
-    result = Result(
+    history = history.ending_with(_record(seen, certificate))
+    facts = (problem, algorithm, certificate, problem.passes - first_pass, fingerprint)
+    result = _result(seen, status, history, *facts)
+    if isinstance(error, RowsLostError):
+        error.result = result
+        raise error
+    return result
+
+
+def _result(
+    seen: State,
+    status: Status,
+    history: History,
+    problem: Problem,
+    algorithm: Algorithm[Any],
+    certificate: Certificate,
+    passes: int,
+    fingerprint: str,
+) -> Result:
+    return Result(
         w=seen.w,
         status=status,
         t=seen.t,
         certificate=certificate,
         history=history,
-        passes=float(problem.passes - first_pass),
+        passes=float(passes),
         state={f.name: getattr(seen, f.name) for f in fields(seen) if f.name != "at"},
         algorithm=repr(algorithm),
+        fingerprint=fingerprint,
         **problem.facts,
     )
-    if isinstance(error, RowsLostError):
-        error.result = result
-        raise error
-    return result
 
 
 def _recording(record: int | Collection[int] | None) -> Callable[[int], bool]:
@@ -147,6 +185,7 @@ def _begin(
     resume: Result | None,
     is_due: Callable[[int], bool],
     rule: AnyOf,
+    fingerprint: str,
 ) -> tuple[State, Certificate, History]:
     if resume is None:
         w = np.zeros(problem.d) if w0 is None else np.array(w0, dtype=np.float64)
@@ -160,12 +199,28 @@ def _begin(
     for name, given in (("algorithm", repr(algorithm)), ("problem", repr(problem))):
         if (saved := getattr(resume, name)) != given:
             raise ValueError(f"This result belongs to another {name}: {saved}; got {given}.")
+    resume.check_fingerprint(fingerprint)
     state = algorithm.state_type(at=problem.at(resume.w), **resume.state)
+    _check_record(resume, state)
     # The last row may be off the recording grid: such a row only shows the end of a part. The loop appends
     # the gap of the resumed state again, so the last gap is dropped here.
     rows = [row for row in resume.history.rows if is_due(row.t)]
     gaps = list(resume.history.recent_gaps)[:-1]
     return state, resume.certificate, History(rows, recent_gaps=gaps, window=rule.window)
+
+
+def _check_record(resume: Result, state: State) -> None:
+    """Compare the last record with its w on these data: files of earlier versions have no fingerprint."""
+    last = resume.history.rows[-1] if resume.history.rows else None
+    if resume.fingerprint or not isinstance(last, Record) or last.t != resume.t:
+        return
+    # Another processor may round differently; other data differ in the first digits.
+    for name, now in (("log_loss", state.at.log_loss), ("upper_bound", state.at.upper)):
+        if not math.isclose(then := getattr(last, name), now, rel_tol=1e-6, abs_tol=1e-9):
+            raise ValueError(
+                f"This result belongs to other rows, labels or weights: its {name} was {then:.9g}, and is "
+                f"{now:.9g} on these. Give the data of the run."
+            )
 
 
 def _tightened(certificate: Certificate, problem: Problem, state: State) -> Certificate:

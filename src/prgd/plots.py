@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prgd._types import Array
+from prgd.files import atomic_write
 from prgd.result import History
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def gap_figure(history: History, title: str) -> Figure:
 
 def save_gap_png(history: History, path: str | Path, title: str) -> None:
     """Write `gap_figure` as a PNG file."""
-    gap_figure(history, title).savefig(path, dpi=150, format="png")
+    with atomic_write(path) as file:
+        gap_figure(history, title).savefig(file, dpi=150, format="png")
 
 
 def _kept(n: int, first: int) -> Any:

@@ -14,7 +14,7 @@ from prgd.errors import ZeroRowWarning
 from prgd.lazy import lazy
 from prgd.losses import EXPONENTIAL, Loss, as_loss
 from prgd.norms import Norm, as_norm
-from prgd.rows import Combine, MarginsAt, Measure, Query, Rows, SmallestAt, TallyAt, as_rows
+from prgd.rows import Combine, Fingerprint, MarginsAt, Measure, Query, Rows, SmallestAt, TallyAt, as_rows
 from prgd.rows.base import Block, M
 from prgd.rows.blocks import times_signs
 from prgd.rows.queries import Smallest
@@ -221,6 +221,14 @@ class Problem:
         """What a `Result` says of its problem, by the names of the fields of the Result."""
         size_and_labels = {"n": self.n, "fit_intercept": self.fit_intercept, "classes": self.classes}
         return {"problem": repr(self), **size_and_labels}
+
+    @lazy
+    def fingerprint(self) -> str:
+        """Hashes of the rows, labels and weights, by one pass that is not counted.
+
+        Rows of the same numbers have the same fingerprint on every engine.
+        """
+        return str(self.rows.ask(Fingerprint(), self.labels))
 
     def ask(self, query: Query[M]) -> M:
         """Answer a query by one pass over the rows, with the labels of this problem."""

@@ -102,6 +102,12 @@ class History:
         k = self.columns.index(column)
         return np.array([row[k] for row in self.rows], dtype=np.float64)
 
+    def ending_with(self, row: Any) -> History:
+        """Return these rows and, unless it is the last of them already, another one."""
+        is_there = bool(self.rows) and self.rows[-1].t >= row.t
+        rows = self.rows if is_there else [*self.rows, row]
+        return History(rows, self.columns, list(self.recent_gaps), (self.recent_gaps.maxlen or 1) - 1)
+
     def to_dataframe(self) -> Any:
         """Return the rows as a pandas data frame."""
         try:
@@ -112,7 +118,7 @@ class History:
 
     def to_csv(self, path: str | Path) -> None:
         """Write the rows as CSV with a header; numbers are written so that they read back exactly."""
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
+        with atomic_write(path, "w") as file:
             writer = csv.writer(file)
             writer.writerow(self.columns)
             writer.writerows(self.rows)
@@ -149,6 +155,9 @@ class Result:
         Number of rows.
     fit_intercept : bool
     classes : ndarray of two labels, or None if the rows were z_i
+    fingerprint : str
+        Hashes of the rows, labels, weights and options of a run, by which `prgd.run` knows on which data it
+        may be resumed; empty for `max_margin` and in files of earlier versions.
     """
 
     w: Array
@@ -163,6 +172,7 @@ class Result:
     n: int = 0
     fit_intercept: bool = False
     classes: npt.NDArray[Any] | None = None
+    fingerprint: str = ""
 
     @property
     def margin(self) -> float:
@@ -256,6 +266,19 @@ class Result:
         is_valid = found.lower >= c.lower - slack and found.upper <= c.upper + slack
         return Check(found, bool(is_valid))
 
+    def check_fingerprint(self, other: str) -> None:
+        """Raise ``ValueError`` unless ``other`` is the fingerprint of the result: the same data and options.
+
+        A result without a fingerprint passes.
+        """
+        parts = ("rows", "labels", "sample weights", "options of the algorithm")
+        pairs = zip(parts, self.fingerprint.split("-"), other.split("-"), strict=bool(self.fingerprint))
+        if changed := [name for name, then, now in pairs if self.fingerprint and then != now]:
+            raise ValueError(
+                f"This result belongs to other {' and '.join(changed)} than those given, though their sizes "
+                "agree: its bounds would be false here. Give those of the run, or start anew."
+            )
+
     def save(self, path: str | Path) -> None:
         """Write everything to an ``.npz`` file, whole or not at all; no pickle inside."""
         with atomic_write(path) as file:
@@ -283,6 +306,7 @@ def _to_arrays(result: Result) -> dict[str, Any]:
         "exact_w": exact_w,
         "status": result.status.name,
         **{name: getattr(result, name) for name in _JSON_FIELDS},
+        "fingerprint": result.fingerprint,
         "columns": history.columns,
         # Hexadecimal keeps every bit of a float, infinities included.
         "state": {k: v if isinstance(v, int) else float(v).hex() for k, v in scalars.items()},
@@ -336,6 +360,7 @@ def _from_arrays(arrays: dict[str, Any]) -> Result:
         passes=passes,
         state=state,
         classes=arrays.get("classes"),
+        fingerprint=meta.get("fingerprint", ""),
         **{name: meta[name] for name in _JSON_FIELDS},
     )
 

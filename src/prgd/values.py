@@ -7,11 +7,18 @@ optimizers accept the same text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from prgd.checks import unknown
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # differs from process to process
 
 
 def parse(text: str, known: Mapping[str, Any], kind: str) -> Any:
@@ -69,6 +76,37 @@ def to_text(value: Any, known: Mapping[str, Any]) -> str:
                 parts = list(parts[0])
             return f"{name}:{','.join(f'{part!r}' for part in parts)}" if parts else name
     raise ValueError(f"{value!r} cannot be written as text; the forms are {', '.join(known)}.")
+
+
+def digest(value: Any) -> str:
+    """Return a hash of all fields of a value, those that its repr hides or abbreviates included.
+
+    Examples
+    --------
+    >>> from prgd.schedules import LiftTo
+    >>> digest(LiftTo(1.0, [1.0, 0.0])) == digest(LiftTo(1.0, [0.0, 1.0]))
+    False
+    """
+    return hashlib.sha256("\n".join(_described(value)).encode()).hexdigest()[:16]
+
+
+def _described(value: Any) -> Iterator[str]:
+    if isinstance(value, np.ndarray):
+        yield f"{value.dtype.str}{value.shape}"
+        yield repr(value.tolist())  # all numbers, each so that it reads back exactly
+    elif isinstance(value, (tuple, list)):
+        yield f"{type(value).__name__} of {len(value)}"
+        for part in value:
+            yield from _described(part)
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield f"{type(value).__name__}"
+        for f in fields(value):
+            yield f.name
+            yield from _described(getattr(value, f.name))
+    elif isinstance(value, FunctionType):
+        yield f"{value.__module__}.{value.__qualname__}"
+    else:
+        yield _ADDRESS.sub("", repr(value))
 
 
 def _numbers(text: str, rest: str) -> list[float]:

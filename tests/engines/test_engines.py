@@ -211,6 +211,13 @@ def test_sums_of_every_engine_on_the_host_are_in_double(engine, data, tmp_path):
         assert abs(Fraction(total) - exact) <= rounding_factor(rows.sum_roundings) * size
 
 
+def test_the_same_numbers_have_the_same_fingerprint(engine, data, tmp_path):
+    X, y = data
+    s = np.random.default_rng(7).integers(0, 4, y.size).astype(float)
+    found = prgd.Problem(grid.ENGINES[engine](X, y, s, tmp_path), fit_intercept=True).fingerprint
+    assert found == prgd.Problem(X, y, sample_weight=s, fit_intercept=True).fingerprint
+
+
 @pytest.mark.parametrize("engine", grid.engines())
 @pytest.mark.parametrize("name", grid.ALGORITHMS)
 @pytest.mark.parametrize("set_name", ["toy", "synthetic-one", "gaussian"])

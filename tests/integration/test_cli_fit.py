@@ -103,7 +103,7 @@ def test_every_kind_of_file_gives_the_same_model():
         ["rows.svm", *parts],
     ]
     for command in commands:
-        rows = table(call("fit", *command, "--out", "model.npz").stdout)
+        rows = table(call("fit", *command, "--out", "model.npz", "--force").stdout)
         assert ("ChunkedRows" in rows["data"]) == ("--out-of-core" in command)
         kept = model()
         assert kept.classes.tolist() == ([1.0, 2.0] if command[0] == "rows.svm" else ["a", "b"])
@@ -177,7 +177,7 @@ def test_a_model_is_written_whole_or_not_at_all(monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez", savez)
-    assert "No space left" in call("fit", "toy:0.4", "--out", "model.npz", code=2).stderr
+    assert "No space left" in call("fit", "toy:0.4", "--out", "model.npz", "--force", code=2).stderr
     assert Path("model.npz").read_bytes() == before
     assert [path.name for path in Path.cwd().iterdir()] == ["model.npz"]
 

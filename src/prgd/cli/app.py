@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -30,6 +31,13 @@ class OneLineErrors(TyperGroup):
             path = getattr(getattr(error, "ctx", None), "command_path", "prgd")
             say(f"Error: {error.format_message().rstrip('.')}. Try '{path} --help'.")
             code = error.exit_code
+        try:
+            sys.stdout.flush()  # A disk that is full is noticed here, if standard output is a file.
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            say(f"Error: Cannot write standard output: {error.strerror}. Make room, and run again.")
+            os._exit(2)  # The interpreter would try to write the rest, and report the error once more.
         sys.exit(code)
 
 

@@ -14,6 +14,7 @@ import typer
 
 from prgd.claims import Claim, Finding, Verdict, choose, discover, registered, summary
 from prgd.cli.common import Debug, one_line_errors, option
+from prgd.files import atomic_write
 
 
 def claims_command(
@@ -48,7 +49,8 @@ def claims_command(
         found = print_claims(measured(claim, report) for claim in chosen)
         if json is not None:
             text = json_module.dumps([claim.to_dict() for claim in found], indent=2, allow_nan=False)
-            json.write_text(text + "\n", encoding="utf-8")
+            with atomic_write(json, "w") as file:
+                file.write(text + "\n")
 
 
 def all_claims() -> dict[str, Claim]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import sys
 import traceback
@@ -143,11 +144,18 @@ def one_line_errors(debug: bool) -> Iterator[None]:
             hint = (
                 " Try --out-of-core: rows stay in their file then." if isinstance(error, MemoryError) else ""
             )
-            say(f"Error: {error}{hint}")
+            say(f"Error: {_sentence(error)}{hint}")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             say("Interrupted.")
             raise typer.Exit(INTERRUPTED) from None
+
+
+def _sentence(error: Exception) -> str:
+    """Return the message of an error; a full disk is named by what was written, which only files know."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.strerror and not error.filename:
+        return f"Cannot write standard output: {error.strerror}. Make room, and run again."
+    return str(error)
 
 
 def check_file(path: Path | None) -> None:

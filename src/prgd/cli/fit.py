@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,14 @@ from prgd.certificate import Certificate
 from prgd.cli import common
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import open_cluster_data, open_data
+from prgd.files import atomic_write
 from prgd.maxmargin import Round
 from prgd.options import from_options, option, options_of
 from prgd.progress import progress_line
 from prgd.result import Result, Status
-from prgd.rows import Rows
+from prgd.rows import Fingerprint, Rows
 from prgd.rows.readers.file_kinds import load_npy
+from prgd.values import digest
 
 EXIT_CODES = {
     Status.CERTIFIED: 0,
@@ -57,6 +59,10 @@ class FitOptions(common.SeparatorOptions):
         metavar="FILE",
         shown_default="nothing is written",
     )
+    resume: bool = output_option(
+        False, "Keep the file of --out if it holds the whole fit of these data and options; else fit."
+    )
+    force: bool = output_option(False, "Replace the file of --out.")
     quiet: bool = output_option(False, "Print errors and warnings only.")
 
 
@@ -67,21 +73,31 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
     Exit code 0: the gap is certified. 1: not within --max-passes. 3: the data are not separable.
     130: Ctrl-C; the best interval so far is kept. 2: an error.
 
+    A fit that was killed leaves no file, or the one of --out as it was: run it again.
+
     Example: prgd fit digits:0,1 --tol 1e-8 --out model.npz
     """
     with common.one_line_errors(debug), ExitStack() as stack:
         options = from_options(FitOptions, given)
         out = options.out
         common.check_file(out)
+        if out is not None and out.exists() and not (options.resume or options.force):
+            raise ValueError(
+                f"{out} exists. Give another --out, --force to replace it, or --resume to keep it if it is "
+                "the whole fit of these data."
+            )
         w0 = None if options.start is None else _load_start(options.start)
         if options.cluster is not None:
             name, rows = stack.enter_context(open_cluster_data(options.cluster, data, options, options.quiet))
         else:
             name, rows = open_data(data, options)
         started = time.perf_counter()
-        result = _fit(rows, w0, options)
+        # A fit is deterministic: one that was killed is made again, and one that was not is kept.
+        fingerprint = "" if out is None else _fingerprint(rows, w0, options)
+        earlier = _earlier(options, fingerprint)
+        result = earlier or replace(_fit(rows, w0, options), fingerprint=fingerprint)
         seconds = time.perf_counter() - started
-        if out is not None:
+        if out is not None and earlier is None:
             result.save(out)
         if not options.quiet:
             common.print_table(_summary(name, data, rows, result, seconds, out))
@@ -89,6 +105,30 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             kept = "nothing was saved; give --out FILE" if out is None else f"{out} holds the best interval"
             common.say(f"Interrupted; {kept}.")
     raise typer.Exit(EXIT_CODES.get(result.status, common.UNDECIDED))
+
+
+def _fingerprint(rows: Rows, w0: Any, o: FitOptions) -> str:
+    """Return the hashes of the data and of the options that decide the model."""
+    start = None if w0 is None else np.asarray(w0)
+    return f"{rows.ask(Fingerprint())}-{digest((start, o.tol, o.max_passes, o.intercept))}"
+
+
+def _earlier(o: FitOptions, fingerprint: str) -> Result | None:
+    """Return the whole model of the same data and options that ``--resume`` finds, None if there is none."""
+    if not o.resume or o.force or o.out is None or not o.out.exists():
+        return None
+    try:
+        found = Result.load(o.out)
+    except ValueError as error:
+        common.say(f"Warning: {error} The fit is made again.")
+        return None
+    if not found.fingerprint:
+        raise ValueError(
+            f"{o.out} does not say of which data it is, so --resume cannot keep it. "
+            "Give --force to replace it."
+        )
+    found.check_fingerprint(fingerprint)
+    return None if found.status is Status.INTERRUPTED else found
 
 
 def _fit(rows: Rows, w0: Any, o: FitOptions) -> Result:
@@ -109,7 +149,8 @@ def _fit(rows: Rows, w0: Any, o: FitOptions) -> Result:
             if error.w is None or o.out is None:
                 raise
             kept = o.out.with_suffix(".start.npy")
-            np.save(kept, error.w)
+            with atomic_write(kept) as file:
+                np.save(file, error.w)
             raise prgd.RowsLostError(f"{error} So far {best}; go on with --start {kept}.") from error
 
 

@@ -17,6 +17,7 @@ from prgd.cli import common
 from prgd.cli.algorithm_options import Given, algorithm_options, build_algorithm, given_options
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import open_data
+from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, is_of, load_start
 from prgd.options import from_options, option, options_of
 from prgd.problem import Problem
 from prgd.result import Result, Status
@@ -46,14 +47,18 @@ class RunOptions(common.RowsOptions):
     )
     resume: Path | None = stop_option(  # noqa: RUF009 - `option` returns a field
         None,
-        "Go on from the result.npz of an earlier run (with --warmup: from its warmup-result.npz), "
-        "bit for bit as if it had not stopped.",
-        metavar="FILE",
+        "Go on from the folder of an earlier run, or from its result.npz (with --warmup: from its "
+        "warmup-result.npz), bit for bit as if it had not stopped.",
+        metavar="PATH",
     )
     out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
         None,
         "Folder for history.csv, warmup.csv, result.npz and gap.png.",
         shown_default="nothing is written",
+    )
+    force: bool = output_option(False, "Replace the files of an earlier run in --out.")
+    save_every: float = output_option(
+        30.0, "Seconds between the results so far that are written to --out, for --resume.", metavar="SECONDS"
     )
     record: int = output_option(1, "Keep every N-th step in the history.", minimum=1)
     quiet: bool = output_option(False, "Print errors and warnings only.")
@@ -72,29 +77,38 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         method = build_algorithm(algorithm, settings)
         first, first_steps = (None, 0) if o.warmup is None else _parse_warmup(o.warmup, settings)
         stop = any_of(o.steps) if o.gap is None else any_of(prgd.Gap(o.gap), o.steps)
+        warm, earlier = (
+            (None, None) if o.resume is None else load_start(o.resume, first, first_steps, o.steps)
+        )
         if out is not None:
+            is_resumed = o.resume is not None and is_of(out, o.resume)
+            if not is_resumed and not o.force:
+                check_free(out)
             check_writable(out)
-        earlier = None if o.resume is None else _load_result(o.resume, first, o.steps)
         name, rows = open_data(data, o)
         problem = Problem(rows, loss=o.loss, fit_intercept=o.intercept, scale=o.scale)
         is_shown = not o.quiet and sys.stdout.isatty()
+        if out is not None and o.force and not is_resumed:
+            clear(out)
 
-        def go(name: str, method: Any, stop: Stop, **start: Any) -> Result:
+        def go(name: str, method: Any, stop: Stop, file: str, **start: Any) -> Result:
             """Run one algorithm; ``start`` has ``w0`` or ``resume``."""
-            return prgd.run(problem, method, stop=stop, record=o.record, progress=is_shown and name, **start)
+            start |= {"record": o.record, "progress": is_shown and name, "save_every": o.save_every}
+            return prgd.run(problem, method, stop=stop, save=None if out is None else out / file, **start)
 
         started = time.perf_counter()
-        if first is None:
-            warm, result = None, go(algorithm, method, stop, resume=earlier)
-        else:
-            warm = result = go("warm-up", first, any_of(first_steps), resume=earlier)
+        if first is not None and earlier is None:
+            warm = result = go("warm-up", first, any_of(first_steps), WARMUP, resume=warm)
             if warm.status is Status.DIVERGED:
                 raise ValueError(
                     f"The warm-up {warm.algorithm} left the floating range after step {warm.t}. "
                     "Use a smaller --eta, or --scale max."
                 )
-            if warm.status is not Status.INTERRUPTED:
-                result = go(algorithm, method, stop, w0=warm.w)
+            if out is not None:
+                _write_warmup(out, warm)
+        if warm is None or warm.status is not Status.INTERRUPTED:
+            start = {"resume": earlier} if warm is None or earlier else {"w0": warm.w}
+            result = go(algorithm, method, stop, RESULT, **start)
         seconds = time.perf_counter() - started
         title = f"{name}, {problem.n:,} x {problem.d:,}"
         written = [] if out is None else _write(out, warm, result, title)
@@ -117,33 +131,21 @@ def _parse_warmup(text: str, given: Mapping[str, Given]) -> tuple[Any, int]:
     return build_algorithm(name, eta), int(steps)
 
 
-def _load_result(file: Path, first: Any, steps: int) -> Result:
-    """Load the result of ``--resume``: of the warm-up if one is asked for, else of the run."""
-    if not file.is_file():
-        raise FileNotFoundError(f"--resume expects the result.npz of an earlier run; found no file {file}.")
-    result = Result.load(file)
-    if first is None:
-        if result.t >= steps:
-            raise ValueError(f"{file} has taken {result.t:,} steps already: give --steps above that.")
-    elif result.algorithm != repr(first):
-        raise ValueError(
-            f"{file} holds a run of {result.algorithm}, not of the warm-up {first!r}. "
-            "If the warm-up is done, leave --warmup out."
-        )
-    return result
+def _write_warmup(out: Path, warm: Result) -> None:
+    """Write the files of a warm-up before the run that follows, which may be killed."""
+    warm.save(out / WARMUP)
+    warm.history.to_csv(out / "warmup.csv")
 
 
 def _write(out: Path, warm: Result | None, result: Result, title: str) -> list[Path]:
     """Write the files of ``--out``, return their paths; ``result is warm`` if the warm-up was interrupted."""
     if result is warm:
-        files = {"warmup-result.npz": result.save, "warmup.csv": result.history.to_csv}
+        written = [out / WARMUP, out / "warmup.csv"]
     else:
-        files = {"result.npz": result.save, "history.csv": result.history.to_csv}
-        if warm is not None:
-            files["warmup.csv"] = warm.history.to_csv
-    for name, save in files.items():
-        save(out / name)
-    written = [out / name for name in files]
+        result.save(out / RESULT)
+        result.history.to_csv(out / "history.csv")
+        written = [out / RESULT, out / "history.csv"]
+        written += [] if warm is None else [out / WARMUP, out / "warmup.csv"]
     if result is not warm:
         from prgd.plots import save_gap_png
 

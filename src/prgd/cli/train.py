@@ -27,11 +27,11 @@ def train_command(*, debug: Debug = False, **given: Any) -> None:
     """
     with one_line_errors(debug):
         try:
-            from prgd.deep.homogeneity import NotHomogeneousWarning
-            from prgd.deep.training.command import train_with
+            from prgd.deep.training.command import WARNINGS, train_with
         except ModuleNotFoundError as error:
             if error.name != "torch":
                 raise
             raise ImportError("prgd train needs PyTorch: pip install 'prgd[deep]'.") from error
-        warnings.simplefilter("always", NotHomogeneousWarning)
+        for kind in WARNINGS:
+            warnings.simplefilter("always", kind)
         train_with(given)

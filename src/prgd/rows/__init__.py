@@ -11,6 +11,7 @@ from prgd.rows.base import LeafRows, Query, Rows, as_rows, register
 from prgd.rows.cluster.cluster_rows import ClusterRows
 from prgd.rows.cluster.opening import open_cluster
 from prgd.rows.dense import DenseRows
+from prgd.rows.fingerprint import Fingerprint
 from prgd.rows.labels import Labels
 from prgd.rows.out_of_core import ChunkedRows, open_rows
 from prgd.rows.queries import AccurateAt, Combine, MarginsAt, Measure, SmallestAt, TallyAt
@@ -26,6 +27,7 @@ __all__ = [
     "ClusterRows",
     "Combine",
     "DenseRows",
+    "Fingerprint",
     "Labels",
     "LeafRows",
     "MarginsAt",

@@ -1,4 +1,4 @@
-"""Numba kernel that checks rows and writes their norms. Imported on first use, never with prgd."""
+"""Numba kernels that check rows, write their norms and hash them. Imported on first use, never with prgd."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from prgd.rows.arrays import CSR, ROWS
 
 MAX_FLOAT = 1.7976931348623157e308
 FAR = 2.0**600  # a power of two, so that scaling by it is exact
+HALF, WIDTH = np.uint64(0xFFFFFFFF), np.uint64(32)  # masks and shifts of the halves of 64 bits
 
 
 @exact_jit
@@ -73,3 +74,49 @@ def _size(values: Any, factor: float) -> tuple[float, float]:
         largest = largest if value <= largest else value
         total += value * value
     return largest, total
+
+
+@exact_jit
+def hash_rows(A: Any, low: Any, high: Any, zero: Any, first: int, last: int, index: int) -> Any:
+    """Return the sum of the hashes of rows ``first..last``; ``index`` is what row 0 counts as.
+
+    ``low``, ``high`` are the keys of `prgd.rows.fingerprint`, and ``zero`` the products of a row of zeros.
+    """
+    kind, X, data, indices, indptr = A
+    total = np.uint64(0)
+    for i in range(first, last):
+        if kind == CSR:
+            start, stop = indptr[i], indptr[i + 1]
+            h = _sparse_hash(data[start:stop], indices[start:stop], low, high)
+        elif kind == ROWS:
+            h = _dense_hash(X[i], low, high) - zero
+        else:
+            h = _dense_hash(X[:, i], low, high) - zero
+        total += _mix(h ^ _mix(np.uint64(i + index + 1)))
+    return total
+
+
+@exact_jit
+def _dense_hash(values: Any, low: Any, high: Any) -> Any:
+    h = np.uint64(0)
+    for k in range(values.size):
+        bits = np.float64(np.float64(values[k]) + 0.0).view(np.uint64)
+        h += ((bits + low[k]) & HALF) * (((bits >> WIDTH) + high[k]) & HALF)
+    return h
+
+
+@exact_jit
+def _sparse_hash(values: Any, columns: Any, low: Any, high: Any) -> Any:
+    h = np.uint64(0)
+    for k in range(values.size):
+        a, b = low[columns[k]], high[columns[k]]
+        bits = np.float64(np.float64(values[k]) + 0.0).view(np.uint64)
+        h += ((bits + a) & HALF) * (((bits >> WIDTH) + b) & HALF) - a * b
+    return h
+
+
+@exact_jit
+def _mix(x: Any) -> Any:
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

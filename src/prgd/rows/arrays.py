@@ -12,6 +12,7 @@ from prgd._types import Array, Indices
 from prgd.arithmetic import split
 from prgd.errors import NotFiniteError
 from prgd.rows.base import Block, LeafRows
+from prgd.rows.fingerprint import Fingerprint, Words, keys
 from prgd.rows.labels import Labels, frozen
 from prgd.rows.queries import Accurate, AccurateAt, MarginsAt, Measure, Measurement, SmallestAt, TallyAt
 from prgd.tally import Tally, merge_slices
@@ -118,6 +119,16 @@ class ArrayRows(LeafRows):
                 raise NotFiniteError(row, s.locate(row))
         return Measurement(float(norms.max()), int(np.count_nonzero(norms == 0.0)))
 
+    def _fingerprint(self, query: Fingerprint, labels: Labels) -> Words:
+        from prgd.rows._norm_kernels import hash_rows
+
+        s, (low, high) = self._storage, (key.view(np.uint64) for key in keys(self.d))
+        zero = (low * high).sum()
+        sums = self._each(
+            lambda a, b: int(hash_rows(s.A, low, high, zero, s.bounds[a], s.bounds[b], query.first))
+        )
+        return query.words(sum(sums), labels.signs, labels.sample_weight)
+
     def times(self, w: Array) -> Array:
         """Return ``<w, x_i>`` for every row."""
         return np.asarray(self._margins(MarginsAt(w), Labels.read(None, None, self.n)))
@@ -142,6 +153,7 @@ class ArrayRows(LeafRows):
         AccurateAt: _accurate,
         SmallestAt: _smallest,
         Measure: _measure,
+        Fingerprint: _fingerprint,
     }
 
 

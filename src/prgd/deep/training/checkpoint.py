@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import warnings
+import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,11 @@ import torch
 from prgd.files import atomic_write
 
 FORMAT = "prgd-checkpoint-1"
-NEWEST, PREVIOUS = "checkpoint.pt", "checkpoint-previous.pt"
+NEWEST, PREVIOUS, DAMAGED = "checkpoint.pt", "checkpoint-previous.pt", "checkpoint-damaged.pt"
+
+
+class DamagedCheckpointWarning(UserWarning):
+    """The newest checkpoint cannot be read, and the one before it takes its place."""
 
 
 def save_checkpoint(folder: Path, state: dict[str, Any]) -> Path:
@@ -23,7 +30,10 @@ def save_checkpoint(folder: Path, state: dict[str, Any]) -> Path:
     """
     newest = folder / NEWEST
     with atomic_write(newest) as file:
-        torch.save({"format": FORMAT, **state}, file)
+        try:
+            torch.save({"format": FORMAT, **state}, file)
+        except RuntimeError as error:  # torch hides the error of the system, such as a full disk
+            raise (error.__context__ if isinstance(error.__context__, OSError) else error) from None
         file.flush()
         os.fsync(file.fileno())
         if newest.exists():
@@ -32,7 +42,7 @@ def save_checkpoint(folder: Path, state: dict[str, Any]) -> Path:
 
 
 def load_checkpoint(folder: Path, device: torch.device) -> dict[str, Any]:
-    """Return the newest checkpoint of a folder.
+    """Return the newest whole checkpoint of a folder; warn if the newest file is damaged.
 
     Raises
     ------
@@ -45,16 +55,35 @@ def load_checkpoint(folder: Path, device: torch.device) -> dict[str, Any]:
             f"No checkpoint in {str(folder)!r}. Leave out --resume, or name the folder of a run."
         )
     try:
-        state: dict[str, Any] = torch.load(found[0], map_location=device, weights_only=True)
+        return _load(found[0], device)
+    except ValueError as error:
+        if len(found) == 1:
+            raise
+        try:
+            state = _load(found[1], device)
+        except ValueError:
+            raise error from None  # The newest file is the one that a user looks for.
+        # The next checkpoint must not put the damaged file in the place of the whole one.
+        with suppress(OSError):
+            found[0].replace(folder / DAMAGED)
+        warnings.warn(f"{error} The run goes on from {found[1]}.", DamagedCheckpointWarning, stacklevel=2)
+        return state
+
+
+def _load(file: Path, device: torch.device) -> dict[str, Any]:
+    try:
+        # torch does not compare the checksums that it writes for each tensor.
+        damaged = zipfile.ZipFile(file).testzip() if zipfile.is_zipfile(file) else None
+        if damaged is not None:
+            raise EOFError(f"the checksum of {damaged} is wrong")
+        state: dict[str, Any] = torch.load(file, map_location=device, weights_only=True)
         known = isinstance(state, dict) and state.get("format") == FORMAT
-    except (RuntimeError, pickle.UnpicklingError, EOFError, OSError) as error:
-        raise ValueError(
-            f"{found[0]} cannot be read as a checkpoint ({str(error).splitlines()[0]}). Delete it, and "
-            "--resume takes the previous one."
-        ) from error
+    except (RuntimeError, pickle.UnpicklingError, EOFError, OSError, zipfile.BadZipFile) as error:
+        reason = (str(error).splitlines() or ["it is empty"])[0].rstrip(".")
+        raise ValueError(f"{file} cannot be read as a checkpoint ({reason}).") from error
     if not known:
         raise ValueError(
-            f"{found[0]} is not a checkpoint of this library with the format {FORMAT!r}. Name the folder of "
+            f"{file} is not a checkpoint of this library with the format {FORMAT!r}. Name the folder of "
             "another run, or leave out --resume."
         )
     return state

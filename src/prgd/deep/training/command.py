@@ -15,12 +15,16 @@ import torch
 
 from prgd.checks import check_writable
 from prgd.deep.homogeneity import NotHomogeneousWarning
+from prgd.deep.training.checkpoint import NEWEST, PREVIOUS, DamagedCheckpointWarning
 from prgd.deep.training.cifar import cifar10, fetch_cifar10
 from prgd.deep.training.images import Images, synthetic
+from prgd.deep.training.logs import CSV_NAME
 from prgd.deep.training.settings import DEFAULT_FOLDER, Launch, Settings, Where
 from prgd.deep.training.train_loop import Run
 from prgd.options import add_arguments, from_options
 
+WARNINGS = (NotHomogeneousWarning, DamagedCheckpointWarning)  # those that the command always shows
+FILES = (NEWEST, PREVIOUS, CSV_NAME)
 INTERRUPTED = 130  # exit code that a shell reports for a process ended by Ctrl-C
 
 
@@ -40,6 +44,8 @@ def train_with(given: Mapping[str, Any]) -> Run:
     launch = from_options(Launch, given)
     if where.out is not None:
         check_writable(where.out)
+        if not where.resume and not launch.force:
+            _check_free(where.out)
     if launch.threads:
         torch.set_num_threads(launch.threads)
     is_shared = int(os.environ.get("WORLD_SIZE", "1")) > 1
@@ -47,6 +53,9 @@ def train_with(given: Mapping[str, Any]) -> Run:
     try:
         prepare_device(where.device)
         run = Run(settings, open_images(settings.data, launch.folder, fetch=launch.fetch), where)
+        if where.out is not None and launch.force and not where.resume and run.rank == 0:
+            for name in FILES:
+                (where.out / name).unlink(missing_ok=True)
         run.go()
         if is_shared:
             torch.distributed.barrier()  # A process that leaves first would break the others' connections.
@@ -56,6 +65,16 @@ def train_with(given: Mapping[str, Any]) -> Run:
     if where.out is not None and run.rank == 0 and not where.quiet:
         print(f"files: {where.out / 'log.csv'}, {where.out / 'checkpoint.pt'}")
     return run
+
+
+def _check_free(out: Path) -> None:
+    """Raise ``ValueError`` if the folder has files of an earlier run, which this one would overwrite."""
+    # Processes that share a run check at the same time; none of them has written before all have checked.
+    if found := [name for name in FILES if (out / name).exists()]:
+        raise ValueError(
+            f"{out} has the files of an earlier run ({', '.join(found)}). Give another --out, --resume to go "
+            "on from them, or --force to replace them."
+        )
 
 
 def prepare_device(device: str) -> None:
@@ -86,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Train a network with GD, NGD or PRGD and log loss, accuracy and normalized margin."""
     given = vars(parser().parse_args(arguments))
     with warnings.catch_warnings():
-        warnings.simplefilter("always", NotHomogeneousWarning)
+        for kind in WARNINGS:
+            warnings.simplefilter("always", kind)
         warnings.showwarning = lambda message, *_, **__: print(f"Warning: {message}", file=sys.stderr)
         try:
             train_with(given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -80,6 +81,15 @@ class Images:
         mean = np.array([count @ values / count.sum() for count in counts])
         square = np.array([count @ values**2 / count.sum() for count in counts])
         return mean, np.sqrt(square - mean**2)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of all images and labels."""
+        found = hashlib.blake2b(digest_size=16)
+        for part in (self.train, self.train_labels, self.test, self.test_labels):
+            found.update(f"{part.dtype.str}{part.shape}".encode())
+            found.update(np.ascontiguousarray(part).data)
+        return found.hexdigest()
 
     @lru_cache(maxsize=2)  # noqa: B019 - sets live as long as the program
     def with_validation(self, fraction: float, seed: int = 0) -> Images:

@@ -150,7 +150,10 @@ class Where:
     out : Path, optional
         Folder of log and checkpoints.
     checkpoint_every : int
-        Steps from one checkpoint to the next; 0 for a checkpoint at the end alone.
+        Steps from one checkpoint to the next; 0 leaves the choice to ``save_every``.
+    save_every : float
+        Seconds from one checkpoint to the next, beside those of ``checkpoint_every``, the one at the start
+        and the one at the end; the first ones follow sooner.
     resume, graphs, compile, tensorboard, quiet, strict : bool
         ``strict`` makes a network that is not homogeneous an error.
     """
@@ -160,8 +163,9 @@ class Where:
         None, "Folder for log.csv and checkpoints.", panel=OUTPUT, shown_default="nothing is written"
     )
     checkpoint_every: int = option(
-        0, "Steps between checkpoints.", panel=OUTPUT, shown_default="one at the end", minimum=0
+        0, "Steps between checkpoints.", panel=OUTPUT, shown_default="--save-every decides", minimum=0
     )
+    save_every: float = option(30.0, "Seconds between checkpoints.", panel=OUTPUT, metavar="SECONDS")
     resume: bool = option(False, "Go on from the checkpoint in --out, bit for bit.", panel=OUTPUT)
     graphs: bool = option(True, "Replay steps as CUDA graphs.", panel=COMPUTING)
     compile: bool = option(False, "Compile the model.", panel=COMPUTING)
@@ -184,7 +188,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Launch:
-    """What the command line does before a run: it finds the images and sets the number of threads."""
+    """What the command line does before a run: it finds the images, sets the threads, and checks --out."""
 
     folder: Path = option(  # noqa: RUF009 - `option` returns a field
         DEFAULT_FOLDER,
@@ -195,3 +199,4 @@ class Launch:
     threads: int = option(
         0, "Threads of the CPU.", panel=COMPUTING, shown_default="PyTorch's choice", minimum=0
     )
+    force: bool = option(False, "Replace the files of an earlier run in --out.", panel=OUTPUT)

@@ -27,6 +27,9 @@ from prgd.deep.training.images import Images
 from prgd.deep.training.models import build_model
 from prgd.deep.training.settings import Settings, Where
 from prgd.deep.training.steps import DeviceImages, Stepper, batches, divided_by_batch_loss, own_stream
+from prgd.files import SaveTimer
+
+_AGREE_EVERY = 16  # steps after which the processes of a shared run agree whether it is time to save
 
 
 class Run:
@@ -48,6 +51,8 @@ class Run:
             raise ValueError(
                 f"batch must be a multiple of the {self.world} processes of the run; got {s.batch}."
             )
+        # Who goes on from a checkpoint must see the same images; without a folder there is no checkpoint.
+        self._images = "" if where.out is None else images.fingerprint
         images = images.with_validation(s.validation) if s.validation else images
         scale = (images.channel_statistics, self.device)
         self.train = DeviceImages(images.train, images.train_labels, *scale, pads=s.augment)
@@ -70,6 +75,7 @@ class Run:
             graphs=where.graphs and self.device.type == "cuda" and self.world == 1,
         )
         self.rate: LossScaledLR | None = None
+        self._timer = SaveTimer(where.save_every)
         self.epoch, self.position, self.seconds = 0, 0, 0.0
         self.steps = s.steps_per_epoch(len(self.train))
         rows: list[logs.Row] = []
@@ -99,6 +105,7 @@ class Run:
             after_step, after_epoch = shown
             self._started = time.monotonic() - self.seconds
             if not self.log.rows:
+                self._save_if_due()
                 self._add_row(*self._evaluate(), undone=False)
                 after_epoch(self.log.rows[-1])
             while self.epoch < self.settings.epochs:
@@ -218,8 +225,15 @@ class Run:
         return lr
 
     def _save_if_due(self) -> None:
-        if self.where.checkpoint_every and self.step % self.where.checkpoint_every == 0:
-            self._save()
+        every = self.where.checkpoint_every
+        if (every and self.step > 0 and self.step % every == 0) or self._is_time_to_save():
+            self._timer.time(self._save)
+
+    def _is_time_to_save(self) -> bool:
+        """Return whether the clock of the first process says so: all processes must save at the same step."""
+        if self.where.out is None or (self.world > 1 and self.step % _AGREE_EVERY):
+            return False
+        return bool(gathered(self._timer.is_due())[0])
 
     def _save(self) -> None:
         if self.where.out is None:
@@ -230,6 +244,7 @@ class Run:
         self.seconds = time.monotonic() - self._started
         state = {
             "settings": self.settings.as_dict(),
+            "images": self._images,
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "rate": None if self.rate is None else self.rate.state_dict(),
@@ -245,6 +260,8 @@ class Run:
         other = self.settings.differences(state["settings"])
         if len(state["generators"]) != self.world:
             other.append(f"{len(state['generators'])} processes, not {self.world}")
+        if state.get("images", self._images) != self._images:  # Earlier versions did not write it.
+            other.append("other images or labels")
         if other:
             raise ValueError(
                 f"The checkpoint in {str(self.where.out)!r} is of another run: {'; '.join(other)}. "

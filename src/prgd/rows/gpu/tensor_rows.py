@@ -18,6 +18,7 @@ from prgd._types import Array, Indices
 from prgd.norms import norm
 from prgd.rows.arrays import check_shape
 from prgd.rows.base import Block, LeafRows, M, Query
+from prgd.rows.fingerprint import Fingerprint, Words, keys, products, with_index
 from prgd.rows.gpu.labels import DeviceLabels
 from prgd.rows.gpu.launch import Kernels, has_kernels
 from prgd.rows.gpu.tensors import Csr, Tensor, as_tensor, check_finite, room
@@ -128,10 +129,22 @@ class TensorRows(LeafRows):
             zeros += int((norms == 0.0).sum())
         return Measurement(largest, zeros)
 
-    def _parts(self) -> Iterator[slice]:
+    def _fingerprint(self, query: Fingerprint, labels: DeviceLabels) -> Words:
+        if self._sparse is not None:
+            return query.answer(self, labels)
+        low, high = map(self._send, keys(self.d))
+        total, zero = 0, (low * high).sum()
+        for at in self._parts(max(1, self._step // 8)):  # the hashes hold several copies of a part
+            bits = (self._X[at].double() + 0.0).view(torch.int64)
+            indices = torch.arange(at.start, at.stop, device=self.device) + query.first
+            total += int(with_index(products(bits, low, high).sum(dim=1) - zero, indices).sum())
+        return query.words(total, labels.signs, labels.sample_weight)
+
+    def _parts(self, step: int | None = None) -> Iterator[slice]:
         """Cut the rows so that a float64 copy of a part is small."""
-        for start in range(0, self.n, self._step):
-            yield slice(start, min(start + self._step, self.n))
+        step = step or self._step
+        for start in range(0, self.n, step):
+            yield slice(start, min(start + step, self.n))
 
     def _tally(self, query: TallyAt, labels: DeviceLabels) -> Tally:
         kernels = self._kernels_of(labels)
@@ -231,4 +244,5 @@ class TensorRows(LeafRows):
         SmallestAt: _smallest,
         Combine: _combine,
         Measure: _measure,
+        Fingerprint: _fingerprint,
     }

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from prgd.files import naming_file
 from prgd.rows.readers.libsvm_text import Block, CachedCSR, Options, ZeroBased, parse_blocks
 
 _FORMAT_VERSION = 2
@@ -140,7 +141,8 @@ def cache_libsvm(
     made = _sibling(folder)
     made.mkdir(parents=True)
     try:
-        _write_cache(made, options, identity)
+        with naming_file(folder, made):
+            _write_cache(made, options, identity)
         if _identity(options) != identity:
             raise ValueError(
                 f"{options.path}: expected a file at rest, got one that changed while it was read."

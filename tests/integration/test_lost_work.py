@@ -1,0 +1,306 @@
+"""Nothing is lost: earlier files are kept, a killed command goes on, and a full disk is one sentence."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import prgd
+from prgd.cli.app import app
+from prgd.files import atomic_write
+
+NGD = ["--algorithm", "ngd", "--quiet"]
+WARM = ["--warmup", "gd:50", "--quiet"]
+posix = pytest.mark.skipif(os.name != "posix", reason="limits on the size of files are a POSIX thing")
+
+
+@pytest.fixture(autouse=True)
+def in_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRGD_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+
+def call(*args: object, code: int = 0) -> str:
+    found = CliRunner().invoke(app, [str(arg) for arg in args], prog_name="prgd", catch_exceptions=False)
+    assert found.exit_code == code, found.output
+    return found.output
+
+
+def contents(folder: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+# prgd run
+
+
+def test_run_keeps_the_files_of_an_earlier_run():
+    call("run", "toy:0.3", *NGD, "--steps", 5, "--out", "out")
+    before = contents("out")
+    said = call("run", "toy:0.2", *NGD, "--steps", 5, "--out", "out", code=2)
+    assert "out has the files of an earlier run (result.npz, history.csv, gap.png)" in said
+    assert "--resume out to go on from them, or --force to replace them" in said
+    assert contents("out") == before
+    call("run", "toy:0.2", *NGD, "--steps", 5, "--out", "out", "--force")
+    assert contents("out")["result.npz"] != before["result.npz"]
+
+
+def test_resume_refuses_other_data_of_the_same_shape():
+    call("run", "toy:0.3", *NGD, "--steps", 5, "--out", "out")
+    said = call("run", "toy:0.2", *NGD, "--steps", 9, "--resume", "out/result.npz", code=2)
+    assert "This result belongs to other rows than those given" in said
+
+
+@pytest.mark.parametrize(("killed_in", "calls"), [("warm-up", 20), ("warm-up", 51), ("run", 60), ("run", 88)])
+def test_a_folder_is_resumed_wherever_the_run_stopped(monkeypatch, killed_in, calls):
+    call("run", "toy:0.3", *WARM, "--steps", 40, "--out", "whole")
+    monkeypatch.setattr("prgd.files.SaveTimer.is_due", lambda timer: True)
+    at, count = prgd.Problem.at, 0
+
+    def die(problem, w):
+        nonlocal count
+        count += 1
+        if count > calls:
+            raise SystemExit(99)
+        return at(problem, w)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(prgd.Problem, "at", die)
+        call("run", "toy:0.3", *WARM, "--steps", 40, "--out", "parts", code=99)
+    assert Path("parts/result.npz").exists() == (killed_in == "run")
+    if killed_in == "warm-up":
+        assert "give the same --warmup too" in call("run", "toy:0.3", "--resume", "parts", code=2)
+    said = call("run", "toy:0.3", "--warmup", "ngd:50", "--resume", "parts", code=2)
+    assert "not of the warm-up NGD" in said
+    call("run", "toy:0.3", *WARM, "--steps", 40, "--resume", "parts", "--out", "parts")
+    assert contents("parts") == contents("whole")
+    call("run", "toy:0.3", *WARM, "--steps", 40, "--resume", "parts", "--out", "parts")
+    assert contents("parts") == contents("whole")
+    said = call("run", "toy:0.3", *WARM, "--steps", 30, "--resume", "parts", code=2)
+    assert "has taken 40 steps already" in said
+
+
+def test_resume_of_a_folder_without_a_run_is_refused():
+    Path("empty").mkdir()
+    assert "nothing was saved yet" in call("run", "toy:0.3", *NGD, "--resume", "empty", code=2)
+    call("run", "toy:0.3", *NGD, "--steps", 5, "--out", "plain")
+    said = call("run", "toy:0.3", *NGD, "--warmup", "gd:5", "--resume", "plain", code=2)
+    assert "holds a run without a warm-up" in said
+
+
+# prgd fit
+
+
+def test_fit_keeps_an_earlier_model():
+    call("fit", "toy:0.3", "--quiet", "--out", "model.npz")
+    before = Path("model.npz").read_bytes()
+    said = call("fit", "toy:0.2", "--quiet", "--out", "model.npz", code=2)
+    assert "model.npz exists. Give another --out, --force to replace it" in said
+    said = call("fit", "toy:0.2", "--quiet", "--out", "model.npz", "--resume", code=2)
+    assert "belongs to other rows than those given" in said
+    said = call("fit", "toy:0.3", "--quiet", "--out", "model.npz", "--resume", "--tol", 0.1, code=2)
+    assert "belongs to other options of the algorithm" in said
+    call("fit", "toy:0.3", "--quiet", "--out", "model.npz", "--resume")
+    assert Path("model.npz").read_bytes() == before
+    Path("model.npz").write_bytes(before[:300])
+    assert "The fit is made again" in call("fit", "toy:0.3", "--quiet", "--out", "model.npz", "--resume")
+    fitted = prgd.Result.load("model.npz")
+    assert fitted.fingerprint
+    call("fit", "toy:0.2", "--quiet", "--out", "model.npz", "--force")
+    assert prgd.Result.load("model.npz").fingerprint != fitted.fingerprint
+
+
+# prgd train
+
+
+@pytest.mark.slow
+def test_train_keeps_earlier_files_and_falls_back_to_the_previous_checkpoint():
+    pytest.importorskip("torch")
+    train = ["train", "--epochs", 1, "--device", "cpu", "--quiet", "--model", "linear", "--out"]
+    call(*train, "whole")
+    call(*train, "out")
+    before = contents("out")
+    assert {"checkpoint.pt", "checkpoint-previous.pt", "log.csv"} <= before.keys()
+    said = call(*train, "out", code=2)
+    assert "has the files of an earlier run (checkpoint.pt, checkpoint-previous.pt, log.csv)" in said
+    assert contents("out") == before
+    for damaged in (before["checkpoint.pt"][:-3000], _with_a_flipped_bit(before["checkpoint.pt"])):
+        Path("out/checkpoint.pt").write_bytes(damaged)
+        Path("out/checkpoint-previous.pt").write_bytes(before["checkpoint-previous.pt"])
+        said = call(*train, "out", "--resume")
+        assert "checkpoint.pt cannot be read as a checkpoint" in said
+        assert f"The run goes on from {Path('out/checkpoint-previous.pt')}" in said
+        assert _weights("out") == _weights("whole")
+        assert Path("out/checkpoint-damaged.pt").read_bytes() == damaged
+    call(*train, "out", "--force", "--seed", 1)
+    assert _weights("out") != _weights("whole")
+
+
+def _weights(folder: str) -> list[bytes]:
+    import torch
+
+    state = torch.load(Path(folder) / "checkpoint.pt", weights_only=True)
+    return [value.numpy().tobytes() for value in state["model"].values()]
+
+
+def _with_a_flipped_bit(content: bytes) -> bytes:
+    """Return a checkpoint with one bit flipped in the middle of its first tensor."""
+    at = content.index(b"data/0") + 200
+    return content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+
+
+@pytest.mark.slow
+def test_train_refuses_other_images(tmp_path):
+    pytest.importorskip("torch")
+    from prgd.deep.training.images import synthetic
+    from prgd.deep.training.settings import Settings, Where
+    from prgd.deep.training.train_loop import train
+
+    settings = Settings(epochs=1, model="linear")
+    train(settings, synthetic(200, size=8), Where(device="cpu", out=tmp_path))
+    other = synthetic(200, size=8, seed=1)
+    with pytest.raises(ValueError, match="other images or labels"):
+        train(settings, other, Where(device="cpu", out=tmp_path, resume=True))
+
+
+# full disks
+
+
+class FullFile(io.FileIO):
+    """A file on a full disk."""
+
+    def write(self, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """Return a function after whose call nothing more fits on the disk."""
+    opened = Path.open
+
+    def on_full_disk(path, mode="r", *args, **options):
+        if "w" not in mode:
+            return opened(path, mode, *args, **options)
+        buffer = io.BufferedWriter(FullFile(path, "w"))
+        return buffer if "b" in mode else io.TextIOWrapper(buffer, **options)
+
+    return lambda: monkeypatch.setattr(Path, "open", on_full_disk)
+
+
+LONG = {
+    "run": (["run", "toy:0.3", *NGD, "--steps", "900", "--out", "out"], "out/result.npz"),
+    "fit": (["fit", "toy:0.3", "--quiet", "--out", "model.npz"], "model.npz"),
+    "predict": (["predict", "model.npz", "toy:0.3", "--out", "found.csv"], "found.csv"),
+    "train": (["train", "--epochs", "1", "--device", "cpu", "--quiet", "--out", "out"], "out/checkpoint.pt"),
+}
+
+
+@pytest.mark.parametrize("name", ["run", "fit", "predict"])
+def test_a_full_disk_is_one_sentence_with_the_path(full_disk, name):
+    call("fit", "toy:0.3", "--quiet", "--out", "other.npz")
+    if name == "predict":
+        Path("other.npz").rename("model.npz")
+    command, file = LONG[name]
+    full_disk()
+    said = call(*command, code=2)
+    assert said.startswith(f"Error: Cannot write {str(Path(file))!r}: No space left on device.")
+    assert said.count("\n") == 1
+    assert not list(Path.cwd().rglob("*.tmp"))
+
+
+@posix
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "limit"), [("run", 30_000), ("fit", 2_000), ("train", 20_000)])
+def test_a_limit_on_files_keeps_the_last_good_state(name, limit):
+    """The limit lets the first saves of ``run`` through, whose files grow, and no file of the others."""
+    if name == "train":
+        pytest.importorskip("torch")
+
+    def limited():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    command, file = LONG[name]
+    if name == "run":
+        command = [*command, "--save-every", "0.001"]
+    ended = subprocess.run(
+        [sys.executable, "-B", "-m", "prgd", *command],
+        preexec_fn=limited,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert (
+        ended.stderr.strip()
+        .splitlines()[-1]
+        .startswith(f"Error: Cannot write {str(Path(file))!r}: File too large.")
+    )
+    assert "Traceback" not in ended.stderr
+    if name == "run":
+        saved = prgd.Result.load(file)
+        assert saved.status is prgd.Status.INTERRUPTED
+        call(*command, "--resume", "out")
+        call(*[part if part != "out" else "whole" for part in command])
+        assert prgd.Result.load(file).w.tobytes() == prgd.Result.load("whole/result.npz").w.tobytes()
+    else:
+        assert not Path(file).exists()
+
+
+def test_standard_output_on_a_full_disk_is_one_sentence():
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    command = [sys.executable, "-m", "prgd", "separability", "toy:0.3", "--json"]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert ended.returncode == 2
+    assert (
+        ended.stderr
+        == "Error: Cannot write standard output: No space left on device. Make room, and run again.\n"
+    )
+
+
+# atomic_write
+
+
+def test_atomic_write_keeps_permissions_and_removes_leftovers(tmp_path):
+    file = tmp_path / "[odd] name.txt"
+    file.write_text("old")
+    file.chmod(0o640)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    leftover, young = (
+        tmp_path / f".{file.name}.{ended.pid}.tmp",
+        tmp_path / f".{file.name}.{os.getpid()}1.tmp",
+    )
+    running = tmp_path / f".{file.name}.{os.getppid()}.tmp"
+    for path in (leftover, young, running):
+        path.write_text("half")
+    for path in (leftover, running):
+        os.utime(path, (0, 0))
+    with atomic_write(file, "w") as stream:
+        stream.write("new")
+    assert file.read_text() == "new"
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert [path.exists() for path in (leftover, young, running)] == [False, True, True]
+
+
+def test_an_error_about_another_file_keeps_its_words(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"missing\.csv"), atomic_write(tmp_path / "out.txt"):
+        Path("missing.csv").read_bytes()
+    with pytest.raises(prgd.RowsLostError, match=r"^gone$"), atomic_write(tmp_path / "out.txt"):
+        raise prgd.RowsLostError("gone")
+    assert np.array_equal([*tmp_path.glob("*.tmp")], [])
