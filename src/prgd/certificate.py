@@ -3,9 +3,9 @@ r"""Certificates: ``gamma(w) <= gamma_star <= ||Z^T p||_*`` for every w and ever
 The lower bound is the definition of gamma_star. For the upper one, p is not negative and has sum 1, so for
 every w ``min_i <w, z_i> / ||w|| <= <w, Z^T p> / ||w|| <= ||Z^T p||_*``.
 
-Both ends are rounded outward, so that they hold in exact arithmetic on the data as given. `certify` takes the
-sums of a pass and adds a bound on their rounding. Where that bound is too wide, `sharpened` computes both ends
-again with compensated products (docs/certificates.md).
+Both ends are rounded outward, so that they hold in exact arithmetic on the data as given. `certify` takes
+the sums of a pass and adds a bound on their rounding. Where that bound is too wide, `accurate_lower` and
+`accurate_upper` compute both ends again with compensated products (docs/certificates.md).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from prgd.norms import norm
 from prgd.problem import Evaluation, Problem
 from prgd.rows import AccurateAt
 
-_GRID = 2**53  # dual weights are multiples of 1 / _GRID, so that float64 adds them without rounding
+_LANE_ENTRIES = 2**14  # entries of the rows that a compensated sum takes at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +48,8 @@ class DualWeights:
     ----------
     indices : ndarray of int
     values : ndarray of float
-        The weights. Those of a proven upper bound are multiples of 2^-53 with a sum of exactly 1 (of 1/2 in
-        each class, with an intercept).
+        Weights of sum 1 (of 1/2 in each class, with an intercept), to rounding. What is proven holds for
+        these numbers divided by their exact sums.
     integers : tuple of int, or None
         The exact weights, up to a common factor, where float64 is not accurate enough; ``values`` are
         their roundings then.
@@ -61,22 +61,19 @@ class DualWeights:
 
     @classmethod
     def normalized(cls, indices: Indices, p: Array, signs: Signs | None = None) -> DualWeights:
-        """Return weights near p whose sum is exactly 1, or 1/2 in each class if ``signs`` are given.
+        """Divide p by its sum; if ``signs`` are given, by twice the sum of its class.
 
         Examples
         --------
-        >>> DualWeights.normalized(np.arange(3), np.array([0.1, 0.2, 0.3])).values.sum()
-        np.float64(1.0)
+        >>> DualWeights.normalized(np.arange(3), np.array([1.0, 0.0, 3.0])).values
+        array([0.25, 0.75])
         """
-        integers = np.zeros(p.size, np.int64)
-        groups = [np.ones(p.size, bool)] if signs is None else [signs > 0, signs < 0]
-        total = _GRID // len(groups)
+        p = p.copy()
+        groups = [slice(None)] if signs is None else [signs > 0, signs < 0]
         for group in groups:
-            part = np.rint(p[group] * (total / p[group].sum())).astype(np.int64)
-            part[np.argmax(part)] += total - int(part.sum())
-            integers[group] = part
-        carried = np.flatnonzero(integers)
-        return cls(indices[carried], integers[carried] / _GRID)
+            p[group] /= p[group].sum() * len(groups)
+        carried = np.flatnonzero(p)
+        return cls(indices[carried], p[carried])
 
     def dense(self, n: int) -> Array:
         """Return p as one number for each of n rows."""
@@ -160,21 +157,6 @@ class Certificate:
             found = self.with_lower(other.lower, other.w, other.intercept, other.exact_w)
         return found.with_upper(other.upper, other.dual_weights, other.w_upper)
 
-    def sharpened(self, problem: Problem) -> Certificate:
-        """Return this certificate with both ends computed again from their witnesses, by compensated products.
-
-        An end that has no witness stays as it is.
-        """
-        found = self
-        if self.w is not None and self.exact_w is None:
-            found = found.with_lower(*accurate_lower(problem, self.w, self.intercept))
-        weights = self.dual_weights
-        if weights is None and self.w_upper is not None:
-            weights = weights_at(problem, self.w_upper)
-        if weights is None or weights.integers is not None:
-            return found
-        return found.with_upper(accurate_upper(problem, weights), weights)
-
     def __str__(self) -> str:
         return f"{self.lower:.9g} <= gamma_star <= {self.upper:.9g} (relative gap {self.gap:.2e})"
 
@@ -224,7 +206,7 @@ def accurate_lower(problem: Problem, w: Array, intercept: float) -> tuple[float,
     Parameters
     ----------
     intercept : float
-        A number near the best intercept. The margins are computed at this intercept, which keeps their digits.
+        A number near the best intercept. Margins are computed at this intercept, which keeps their digits.
     """
     margins, errors = problem.ask(AccurateAt(w, intercept if problem.fit_intercept else 0.0))
     margins = problem.counted(margins - errors)
@@ -233,7 +215,10 @@ def accurate_lower(problem: Problem, w: Array, intercept: float) -> tuple[float,
 
 
 def accurate_margin(smallest: Sequence[float], w: Array, intercept: float) -> tuple[float, Array, float]:
-    """Return a lower bound of ``gamma(w)``, w, and its best intercept, from bounds of each group's margins."""
+    """Return a lower bound of ``gamma(w)``, w, and its best intercept, from the margins of groups.
+
+    The margins were computed at ``intercept``, a number near the best one.
+    """
     margin = lowered(sum(smallest) / len(smallest), 4)
     if len(smallest) == 2:
         intercept += 0.5 * (smallest[1] - smallest[0])
@@ -246,10 +231,12 @@ def is_on_simplex(problem: Problem, weights: DualWeights) -> bool:
     if not indices.size or indices.min() < 0 or indices.max() >= problem.n or (np.diff(indices) <= 0).any():
         return False
     signs = problem.labels.at(indices) if problem.fit_intercept else np.ones(p.size)
-    sums = [math.fsum(p[signs == sign]) * 2.0 for sign in (1, -1)] if problem.fit_intercept else [math.fsum(p)]
+    groups = [signs > 0, signs < 0] if problem.fit_intercept else [signs > 0]
     exact = weights.integers
-    is_exact = exact is None or (len(exact) == p.size and min(exact) > 0 and len(set(_sums(exact, signs))) == 1)
-    return is_exact and p.min() > 0.0 and all(abs(total - 1.0) < 1e-12 for total in sums)
+    if exact is not None:  # the values are roundings, some of them perhaps zero
+        return len(exact) == p.size and min(exact) > 0 and len(set(_sums(exact, signs))) == 1
+    sums = [math.fsum(p[group]) * len(groups) for group in groups]
+    return bool(p.min() > 0.0 and all(abs(total - 1.0) <= 1e-12 for total in sums))
 
 
 def _sums(integers: Sequence[int], signs: Any) -> list[int]:
@@ -261,14 +248,23 @@ def _sums(integers: Sequence[int], signs: Any) -> list[int]:
 def accurate_upper(problem: Problem, weights: DualWeights) -> float:
     """Return an upper bound of ``||Z^T p||_2``, by compensated sums over the rows that carry weight.
 
-    Weights whose sum is not exactly 1 are scaled to it; integers are summed without rounding.
+    The weights are divided by their sums, exactly; integers are summed without rounding.
     """
     if weights.integers is not None:
         return _exact_upper(problem, weights)
-    signs = problem.labels.at(weights.indices) if problem.fit_intercept else None
-    weights = DualWeights.normalized(weights.indices, weights.values, signs)
-    total, error = accurate_combination(problem.take(weights.indices), weights.values)
-    return raised_norm(np.abs(total) + error)
+    p, Z = weights.values, problem.take(weights.indices)
+    if not problem.fit_intercept:
+        total, error = _rounded(*compensated_combination(Z, p))
+        return raised_norm(np.abs(total) + error) / lowered(math.fsum(p), 2)
+    # With sums S_+ and S_- of the weights of both classes, 2 S_- Z^T p = (S_- / S_+) V_+ + V_-, where V_+ and
+    # V_- are the sums over the rows of each class. Far from the origin V_+ and V_- are long, and cancel.
+    signs = problem.labels.at(weights.indices)
+    sums = [int(common_integers(p)[0][signs == sign].sum()) for sign in (1, -1)]
+    ratio = Fraction(sums[1], sums[0])
+    high = float(ratio)
+    plus, minus = (compensated_combination(Z[signs == sign], p[signs == sign]) for sign in (1, -1))
+    total, error = _rounded(*_added(_scaled(plus, high, float(ratio - Fraction(high))), minus))
+    return raised_norm(np.abs(total) + error) / lowered(2.0 * math.fsum(p[signs < 0]), 4)
 
 
 def _exact_upper(problem: Problem, weights: DualWeights) -> float:
@@ -281,27 +277,56 @@ def _exact_upper(problem: Problem, weights: DualWeights) -> float:
     return root_up(Fraction(square, total**2) * Fraction(4) ** exponent)
 
 
-def accurate_combination(Z: Any, p: Array) -> tuple[Array, Array]:
-    """Return ``Z^T p`` and a bound on its error for each column, by compensated sums row after row."""
+Sums = tuple[Array, Array, Array]  # the high and the low part of sums, and bounds on their errors
+
+
+def compensated_combination(Z: Any, p: Array) -> Sums:
+    """Return ``Z^T p`` in two parts and a bound on their error, by compensated sums of many rows at once."""
     m, d = Z.shape
-    high, low, corrections = np.zeros(d), np.zeros(d), np.zeros(d)
+    lanes = max(1, min(m, _LANE_ENTRIES // d))
+    high, low, corrections = np.zeros((3, lanes, d))
     with np.errstate(over="ignore", invalid="ignore"):  # `compensated_bound` finds what is not finite
-        for i in range(m):
-            if isinstance(Z, np.ndarray):
-                columns, row = slice(None), Z[i]
-            else:
-                part = slice(Z.indptr[i], Z.indptr[i + 1])
-                columns, row = Z.indices[part], Z.data[part]
-            product, product_error = two_product(row, p[i])
-            high[columns], sum_error = two_sum(high[columns], product)
-            low[columns] += sum_error + product_error
-            corrections[columns] += np.abs(sum_error) + np.abs(product_error)
+        for first in range(0, m, lanes):
+            rows = Z[first : first + lanes]
+            rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+            used = slice(0, len(rows))
+            product, product_error = two_product(rows, p[first : first + lanes, None])
+            high[used], sum_error = two_sum(high[used], product)
+            low[used] += sum_error + product_error
+            corrections[used] += np.abs(sum_error) + np.abs(product_error)
+        total, rest, size = high[0], low[0], corrections[0]
+        for k in range(1, lanes):
+            total, sum_error = two_sum(total, high[k])
+            rest, size = rest + (low[k] + sum_error), size + (corrections[k] + np.abs(sum_error))
+        # The two parts are not added here, so the bound has no part for the rounding of their sum.
+        return total, rest, compensated_bound(2 * (m + lanes), 0.0 * (total + rest), size)
+
+
+def _scaled(sums: Sums, high: float, low: float) -> Sums:
+    """Multiply sums by a number in two parts, whose own error is below u^2."""
+    product, error = two_product(sums[0], high)
+    rest = error + (sums[0] * low + sums[1] * high)
+    size = np.abs(sums[0]) + np.abs(sums[1])
+    bound = sums[2] + 16.0 * UNIT_ROUNDOFF**2 * size + 8.0 * UNIT_ROUNDOFF * np.abs(sums[1])
+    return product, rest, BOUND_FACTOR * abs(high) * bound + 16.0 * SMALLEST
+
+
+def _added(a: Sums, b: Sums) -> Sums:
+    total, error = two_sum(a[0], b[0])
+    rest = error + (a[1] + b[1])
+    size = np.abs(error) + np.abs(a[1]) + np.abs(b[1])
+    return total, rest, BOUND_FACTOR * (a[2] + b[2] + 4.0 * UNIT_ROUNDOFF * size)
+
+
+def _rounded(high: Array, low: Array, error: Array) -> tuple[Array, Array]:
+    """Add both parts of sums, and bound the error of the rounded sum."""
+    with np.errstate(invalid="ignore"):
         total = high + low
-        return total, compensated_bound(2 * m, total, corrections)
+        return total, BOUND_FACTOR * (error + UNIT_ROUNDOFF * np.abs(total)) + SMALLEST
 
 
 def weights_at(problem: Problem, w: Array) -> DualWeights:
-    """Return the dual weights at w as numbers of exact sum, by one pass."""
+    """Return the dual weights at w as numbers, by one pass."""
     p = problem.dual_weights(w)
     signs = problem.labels.signs if problem.fit_intercept else None
     return DualWeights.normalized(np.arange(problem.n), p, signs)

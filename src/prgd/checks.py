@@ -37,6 +37,23 @@ def bad_cell(place: str, column: str, value: object) -> ValueError:
     )
 
 
+def not_exact(place: str, value: object) -> ValueError:
+    """Return the error for a number that has no float64: certificates would be about rounded data."""
+    is_long = isinstance(value, int) and value.bit_length() > 300
+    shown = "an integer of hundreds of digits" if is_long else str(value)  # digits of a long double included
+    return ValueError(
+        f"{place}: float64 cannot hold {shown} exactly, and bounds and verdicts would be about rounded data."
+        " Subtract a constant from such a column, rescale it, or round it yourself (astype(float))."
+    )
+
+
+def is_rounded_integer(text: str, value: float) -> bool:
+    """Say whether ``text`` writes an integer, without point or exponent, that differs from its float."""
+    digits = text.strip()
+    # Python refuses to read integers of thousands of digits, none of which has a float.
+    return digits.lstrip("+-").isdigit() and (not math.isfinite(value) or int(digits) != value)
+
+
 def check_writable(folder: Path) -> Path:
     """Make ``folder`` and check that a file can be written there, before long work starts."""
     try:

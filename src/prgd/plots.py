@@ -56,7 +56,8 @@ def gap_figure(history: History, title: str) -> Figure:
         raise ValueError("A figure needs at least one row of history; got none.")
     figure = Figure(figsize=(10.0, 4.4), layout="constrained")
     lines = [part for line in title.splitlines() for part in textwrap.wrap(line, 110)]
-    figure.suptitle("\n".join(lines[:3]) + " ..." * (len(lines) > 3), fontsize=10)
+    # A dollar sign in the name of a file is no formula.
+    figure.suptitle("\n".join(lines[:3]) + " ..." * (len(lines) > 3), fontsize=10, parse_math=False)
     left, right = figure.subplots(1, 2, sharex=True)
     is_log = bool(np.isnan(history["R_k"]).all()) and len(history) > FEW
     kept = _kept(len(history), int(is_log and history.rows[0].t == 0))

@@ -27,7 +27,7 @@ from prgd.certificate import (
     is_on_simplex,
     weights_at,
 )
-from prgd.files import atomic_write
+from prgd.files import atomic_write, read_npz
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.proofs.directions import exact_lower
@@ -220,7 +220,8 @@ class Result:
     @property
     def is_separable(self) -> bool | None:
         """True if the margin is positive, False if no hyperplane separates, None if neither is proven."""
-        if self.margin > 0.0:
+        # A positive margin below the floating range is stated as 0, and its witness is exact.
+        if self.margin > 0.0 or self.certificate.exact_w is not None:
             return True
         return False if self.status in (Status.NOT_SEPARABLE, Status.QUASI_SEPARABLE) else None
 
@@ -250,7 +251,7 @@ class Result:
                 found = found.with_upper(0.0, weights)
             else:
                 found = found.with_upper(accurate_upper(problem, weights), weights)
-        slack = tolerance * max(found.upper, abs(found.lower)) + 64 * (problem.n + problem.d) * SMALLEST
+        slack = tolerance * max(c.upper, abs(c.lower)) + 64 * (problem.n + problem.d) * SMALLEST
         is_valid = found.lower >= c.lower - slack and found.upper <= c.upper + slack
         return Check(found, bool(is_valid))
 
@@ -263,8 +264,7 @@ class Result:
     def load(cls, path: str | Path) -> Result:
         """Read a file written by `save`, of this or an earlier version."""
         try:
-            with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                return _from_arrays({name: file[name] for name in file.files})
+            return _from_arrays(read_npz(path))
         except FileNotFoundError:
             raise
         except Exception as error:  # a damaged zip raises many kinds of error

@@ -1,4 +1,4 @@
-"""The threads of this process: how many, and how work is given to them."""
+"""The threads of this process: how many, and how work is given to them; and the memory of the machine."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1  # pragma: no cover - systems without affinity
+
+
+def physical_memory() -> float:
+    """Return the bytes of memory of this machine, infinite where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # pragma: no cover - systems without sysconf
+        return float("inf")
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import prgd
-from prgd.arithmetic import UNIT_ROUNDOFF
+from prgd.arithmetic import UNIT_ROUNDOFF, rounding_factor
 from prgd.losses import EXPONENTIAL
 from prgd.rows import AccurateAt, Combine, Labels, MarginsAt, Query, SmallestAt, TallyAt
 
@@ -195,9 +195,20 @@ def test_accurate_margins_beyond_the_floating_range_have_infinite_errors(engine,
 
 @pytest.mark.parametrize("engine", grid.ENGINES)
 def test_sums_of_every_engine_on_the_host_are_in_double(engine, data, tmp_path):
-    rows = grid.ENGINES[engine](*data, None, tmp_path)
+    X, y = data
+    X = X + 1e9
+    rows = grid.ENGINES[engine](X, y, None, tmp_path)
     assert rows.unit_roundoff == UNIT_ROUNDOFF
-    assert rows.sum_roundings >= rows.n
+    w = np.random.default_rng(7).standard_normal(X.shape[1])
+    Z = [[Fraction(x) * sign for x in row] for row, sign in zip(X.tolist(), y.tolist(), strict=True)]
+    margin = min(sum(a * Fraction(b) for a, b in zip(row, w.tolist(), strict=True)) for row in Z)
+    allowed = rounding_factor(rows.d + 1) * float((np.abs(X) @ np.abs(w)).max())
+    for found in (rows.ask(TallyAt(w, EXPONENTIAL)).margins[0], rows.ask(MarginsAt(w)).min()):
+        assert abs(Fraction(float(found)) - margin) <= allowed
+    tally = rows.ask(TallyAt(np.zeros(rows.d), EXPONENTIAL))  # all weights are 1
+    for j, total in enumerate(tally.vector[0].tolist()):
+        exact, size = sum(row[j] for row in Z), float(np.abs(X[:, j]).sum())
+        assert abs(Fraction(total) - exact) <= rounding_factor(rows.sum_roundings) * size
 
 
 @pytest.mark.parametrize("engine", grid.engines())

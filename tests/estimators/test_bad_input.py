@@ -32,7 +32,8 @@ def fitted(X, y, fit_intercept=True, **options):
 def refused(X, y, fit_intercept=True):
     """Both must prove that there is no separator; return the proof of `max_margin`."""
     result = prgd.max_margin(X, y, fit_intercept=fit_intercept)
-    assert result.status is Status.NOT_SEPARABLE
+    verdict = prgd.separability(X, y, fit_intercept=fit_intercept).verdict
+    assert result.status.name == verdict.name
     assert result.is_separable is False
     assert result.check(X, y).is_valid
     classifier = MaxMarginClassifier(fit_intercept=fit_intercept)
@@ -111,7 +112,7 @@ def test_zero_rows():
     assert result.status is Status.CERTIFIED
     with pytest.warns(prgd.ZeroRowWarning, match="2 of 62 rows are zero"):
         result = prgd.max_margin(X, y, fit_intercept=False)
-    assert result.status is Status.NOT_SEPARABLE
+    assert result.status is Status.QUASI_SEPARABLE
     y[-1] = 0
     refused(X, y)
 
@@ -268,12 +269,18 @@ def test_the_unit_does_not_matter(scale, fit_intercept):
     assert classifier.score(X * scale, y) == 1.0
 
 
-def test_beyond_the_floating_range():
+def test_squares_beyond_the_floating_range():
     X, y = gaussian()
-    for scale in (1e-170, 1e170):
-        for fit in (prgd.max_margin, MaxMarginClassifier().fit):
-            with pytest.raises(ValueError, match=r"leaves the floating range\. Multiply X by a constant"):
-                fit(X * scale, y)
+    margin = prgd.max_margin(X, y).margin
+    for power in (-600, 600):
+        scale = 2.0**power
+        result = prgd.max_margin(X * scale, y)
+        assert result.status is Status.CERTIFIED
+        assert result.check(X * scale, y).is_valid
+        assert result.margin / scale == pytest.approx(margin, rel=1e-6)
+        assert MaxMarginClassifier().fit(X * scale, y).margin_ == result.margin
+        with pytest.raises(ValueError, match=r"leaves the floating range\. Multiply X by a constant"):
+            prgd.Problem(X * scale, y)
 
 
 # Ctrl-C

@@ -121,11 +121,11 @@ def test_exit_code_1_where_the_gap_is_not_certified():
 def test_exit_code_3_where_the_data_are_not_separable():
     Path("same.csv").write_text("a,b,y\n1,2,0\n1,2,1\n2,5,1\n")
     rows = table(call("fit", "same.csv", "--out", "model.npz", code=3).stdout)
-    assert rows["status"] == prgd.Status.NOT_SEPARABLE.value
+    assert rows["status"] == prgd.Status.QUASI_SEPARABLE.value
     assert "no hyperplane found that separates" in rows["margin, lower bound"]
     assert rows["relative gap"] == "none"
     assert rows["why"] == "prgd separability same.csv"
-    assert model().status is prgd.Status.NOT_SEPARABLE
+    assert model().status is prgd.Status.QUASI_SEPARABLE
     said = call("predict", "model.npz", "same.csv", code=2).stderr
     assert said.startswith("Error: model.npz: holds no separator to predict with.")
     rows = table(call("fit", "same.csv", "--no-intercept", code=3).stdout)
@@ -308,7 +308,7 @@ def test_separability_out_of_core():
 def test_separability_undecided(monkeypatch):
     from prgd.separation.search import Search
 
-    def found(self: object) -> None:
+    def found(self: object, weights: object = None) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Search, "find_proof", found)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
+import time
 from pathlib import Path
 
 import grid
@@ -337,6 +339,59 @@ def test_fit_on_a_cluster_by_command(workers, tmp_path):
     again = table(call("fit", "part-0.parquet", "--label", "kind", "--start", "m.npz").stdout)
     assert again["status"] == prgd.Status.CERTIFIED.value
     assert "--start expects a .npy" in call("fit", "toy:0.3", "--start", "none.npy", code=2).stderr
+
+
+def test_the_settings_of_a_scheduler_are_left_alone():
+    client = grid.local_client()
+    scheduler = client.cluster.scheduler
+    before = scheduler.allowed_failures
+    open_cluster([delayed((X, y))], client=client)
+    assert scheduler.allowed_failures == before
+
+
+@pytest.mark.slow
+def test_the_dashboard_of_an_own_cluster_listens_on_this_machine_only():
+    psutil = pytest.importorskip("psutil")
+    with open_cluster([delayed((X, y))]) as rows:
+        shown, port = re.fullmatch(r"http://(.*):(\d+)/status", rows.dashboard).groups()
+        sockets = psutil.Process().net_connections("inet")
+        heard = [socket.laddr.ip for socket in sockets if socket.laddr.port == int(port) and not socket.raddr]
+    assert heard == [shown] == ["127.0.0.1"]
+
+
+@pytest.mark.slow
+def test_rows_that_end_every_worker_are_given_up(workers):
+    def deadly():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(prgd.RowsLostError, match="KilledWorker"):
+        open_cluster([delayed(deadly)()], client=workers)
+    workers.wait_for_workers(4, timeout=60)  # their nannies start them again
+
+
+@pytest.mark.slow
+def test_all_workers_lost_while_they_load(tmp_path, monkeypatch):
+    from distributed import Client
+
+    done = tmp_path / "done"
+
+    def wait_for_file():
+        while not done.exists():
+            time.sleep(0.02)
+
+    monkeypatch.setattr(cluster, "_POLL_S", 0.1)
+    with Client(processes=False, n_workers=1, dashboard_address=":0", set_as_default=False) as client:
+
+        def leave():
+            client.cluster.scale(0)
+            client.cluster.sync(client.cluster._correct_state)
+
+        timer = threading.Timer(0.5, leave)
+        timer.start()
+        with pytest.raises(prgd.RowsLostError, match=r"All workers .* none came back within 0\.5 s"):
+            open_cluster([delayed(wait_for_file)()], client=client, worker_timeout=0.5)
+        done.touch()
+        timer.join()
 
 
 @pytest.mark.slow

@@ -232,9 +232,10 @@ def test_a_margin_at_rounding_is_not_called_overlap(fit_intercept):
     y = np.where(rng.random(200) < 0.5, 1, -1)
     X = np.column_stack([y * 1e-16 * (1 + rng.random(200)), rng.standard_normal((200, 5))])
     result = prgd.max_margin(X, y, fit_intercept=fit_intercept)
-    assert result.status is Status.STALLED
-    assert result.is_separable is None
+    assert result.status is Status.CERTIFIED
+    assert result.is_separable
     assert result.upper_bound <= 1e-14
+    assert result.check(X, y).is_valid
     assert prgd.separability(X, y, fit_intercept=fit_intercept).is_separable
 
 
@@ -279,9 +280,11 @@ def test_check_sees_a_wrong_certificate():
     result = prgd.max_margin(X, y)
     c = result.certificate
     wrong_weights = replace(c.dual_weights, values=-c.dual_weights.values)
+    with pytest.raises(prgd.errors.CrossedBoundsError, match="exceeds the upper bound"):
+        replace(c, lower=c.lower * 1.01)
     for changes in (
-        {"lower": c.lower * 1.01},
-        {"upper": c.upper * 0.99},
+        {"lower": c.lower * 1.01, "upper": c.upper * 1.02},
+        {"upper": c.upper * 0.99, "lower": c.lower * 0.98},
         {"dual_weights": wrong_weights},
     ):
         assert not replace(result, certificate=replace(c, **changes)).check(X, y).is_valid

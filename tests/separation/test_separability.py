@@ -7,11 +7,14 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 
+import grid
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from small_problems import INTEGER, problem
 
+import prgd
+from prgd.norms import norm
 from prgd.proofs import lifted_rows
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof
@@ -320,12 +323,64 @@ def test_integers_and_booleans():
         (np.array([[2**53 + 1], [0]]), [0, 1], "float64 cannot"),
         (sp.csr_array(np.array([[2**63 - 1], [1]])), [0, 1], "float64 cannot"),
         ([[1.0], [2.0]], None, "Give y"),
-        (DenseRows([[1.0], [2.0]], [0, 1], [1.0, 0.0]), None, "weight 0"),
+        (DenseRows([[1.0], [2.0]], [0, 1], [1.0, 0.0]), None, "rows of both classes"),
     ],
 )
 def test_bad_input(X, y, message):
     with pytest.raises(ValueError, match=message):
         separability(X, y)
+
+
+@pytest.mark.parametrize("engine", grid.engines())
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("expected", ["separable", "quasi-separable", "not separable"])
+def test_rows_of_weight_zero_do_not_count(engine, fit_intercept, expected, tmp_path):
+    rng = np.random.default_rng(5)
+    X = rng.integers(-3, 4, (40, 3)).astype(float)
+    X[:, 0] = np.where(np.arange(40) % 2, 1.0, -1.0) * (3.0 if expected == "separable" else 1.0)
+    y = np.sign(X[:, 0]).astype(int)
+    if expected == "quasi-separable":  # rows on the hyperplane x0 = 0 overlap in the other features
+        X[:20] *= [0.0, 1.0, 1.0]
+        X[~X.any(axis=1), 1] = 1.0
+    elif expected == "not separable":
+        y[:20] = -y[:20]
+    s = 1.0 + rng.random(40)
+    s[[2, 7, 25, 30]] = 0.0
+    X[[2, 7, 25, 30]] = X[[3, 6, 24, 31]]  # copies of rows of the other class: with them, nothing separates
+    rows = grid.ENGINES[engine](X, y, s, tmp_path)
+    counted = np.flatnonzero(s)
+    found = separability(rows, fit_intercept=fit_intercept)
+    alone = separability(X[counted], y[counted], fit_intercept=fit_intercept)
+    assert found.verdict == alone.verdict == expected
+    assert found.check(rows)
+    np.testing.assert_array_equal(found.separated_rows, counted[alone.separated_rows])
+    np.testing.assert_array_equal(found.boundary_rows, counted[alone.boundary_rows])
+    assert found.dual_weights is None or not found.dual_weights[s == 0.0].any()
+    assert found.upper == pytest.approx(alone.upper, rel=1e-9)
+    assert separability(X, y, fit_intercept=fit_intercept).verdict != "separable"
+    best = prgd.max_margin(rows, fit_intercept=fit_intercept)  # so few rows are taken all at once
+    assert (best.status is prgd.Status.CERTIFIED) == (expected == "separable")
+
+
+@pytest.mark.parametrize("engine", grid.engines())
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_rows_of_weight_zero_do_not_count_for_the_margin_either(engine, fit_intercept, tmp_path):
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((400, 3))
+    y = np.where(X[:, 0] > 0.0, 1, -1)
+    X[:, 0] += 0.3 * y
+    s = 1.0 + rng.random(400)
+    s[::50] = 0.0
+    y[::50] = -y[::50]
+    rows, counted = grid.ENGINES[engine](X, y, s, tmp_path), np.flatnonzero(s)
+    found = separability(rows, fit_intercept=fit_intercept)
+    assert found.verdict == "separable"
+    assert found.check(rows)
+    assert separability(X, y, fit_intercept=fit_intercept).verdict == "not separable"
+    best = prgd.max_margin(rows, fit_intercept=fit_intercept)
+    again = prgd.max_margin(X[counted], y[counted], fit_intercept=fit_intercept)
+    assert best.margin == pytest.approx(again.margin, rel=1e-5)
+    assert found.lower <= again.upper_bound
 
 
 def test_rows_that_are_z_already():
@@ -339,6 +394,38 @@ def test_zero_rows_and_constant_columns(fit_intercept):
     assert found.verdict == "not separable"
     found = separability(np.ones((3, 2)), [0, 1, 1], fit_intercept=fit_intercept)
     assert found.verdict == "not separable"
+
+
+def tiny_problem(rng):
+    """Return rows of subnormal numbers, or with numbers of sizes 1 to 1e-322 in columns or in rows."""
+    n, d = rng.integers(2, 9), rng.integers(1, 5)
+    X = rng.integers(-4, 5, (n, d)).astype(float) if rng.random() < 0.5 else rng.standard_normal((n, d))
+    shape, largest = [((), 300), (d, 290), (d, 0), ((n, 1), 0)][rng.integers(4)]
+    X *= 10.0 ** -rng.integers(largest, 322, shape).astype(float)
+    y = np.where(rng.random(n) < 0.5, 1, -1) if rng.random() < 0.5 else np.where(X.sum(axis=1) > 0.0, 1, -1)
+    y[0] = -y[1]
+    return X, y, bool(rng.random() < 0.5)
+
+
+@pytest.mark.parametrize("seed", [1, 4, 6, 7])
+def test_check_confirms_the_verdict_on_subnormal_numbers(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(60):
+        X, y, fit_intercept = tiny_problem(rng)
+        found = separability(X, y, fit_intercept=fit_intercept)
+        assert found.verdict == true_verdict(X, y, fit_intercept)
+        assert found.check(X, y)
+        assert found.check(np.asfortranarray(X), y)
+        if found.verdict is Verdict.SEPARABLE:  # the stated margin is one, or the smallest number there is
+            Z = [[Fraction(x) for x in [*row, 1.0 * fit_intercept]] for row in X.tolist()]
+            v = found.proof.direction or [Fraction(float(x)) for x in [*found.coef, found.intercept]]
+            smallest = min(
+                sign * sum(a * b for a, b in zip(row, v, strict=False))
+                for row, sign in zip(Z, y.tolist(), strict=True)
+            )
+            length = sum(Fraction(float(x)) ** 2 for x in found.coef)
+            assert found.margin == 5e-324 or Fraction(found.margin) ** 2 * length <= smallest**2
+            assert not replace(found, margin=1.1 * found.margin + 1e-321 / norm(found.coef)).check(X, y)
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 5e-324])

@@ -30,7 +30,6 @@ def test_few_rows_are_taken_as_they_lie(order):
     p, w = np.arange(20.0), np.arange(1.0, 21.0)
     np.testing.assert_allclose(working.G, Z @ Z.T, atol=1e-12)
     np.testing.assert_allclose(working.combine(p), Z.T @ p, rtol=1e-12)
-    np.testing.assert_allclose(working.combine_rows(np.array([3, 5]), p[:2]), Z[[3, 5]].T @ p[:2])
     np.testing.assert_allclose(working.margins(w), Z @ w, rtol=1e-12)
     np.testing.assert_allclose(working.rows_of(np.array([1, 4])), Z[[1, 4]])
     assert working.is_low_dimensional

@@ -206,7 +206,7 @@ def test_no_separator_is_proven():
     # an upper bound of 0 at the start ends it at once
     opposite = prgd.Problem([[1.0, 2.0], [1.0, 2.0]], [1, -1])
     assert prgd.run(opposite, prgd.algorithms.ProgressiveNewton(), stop=9).status is prgd.Status.NOT_SEPARABLE
-    assert opposite.passes == 1
+    assert opposite.passes == 2  # one step, and the weights of the proof
 
 
 def test_a_start_on_the_path_is_continued(data):

@@ -140,7 +140,9 @@ def one_line_errors(debug: bool) -> Iterator[None]:
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
             if debug:
                 traceback.print_exc()
-            hint = " Try --out-of-core." if isinstance(error, MemoryError) else ""
+            hint = (
+                " Try --out-of-core: rows stay in their file then." if isinstance(error, MemoryError) else ""
+            )
             say(f"Error: {error}{hint}")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:

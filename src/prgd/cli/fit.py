@@ -24,7 +24,12 @@ from prgd.result import Result, Status
 from prgd.rows import Rows
 from prgd.rows.readers.file_kinds import load_npy
 
-EXIT_CODES = {Status.CERTIFIED: 0, Status.NOT_SEPARABLE: 3, Status.INTERRUPTED: common.INTERRUPTED}
+EXIT_CODES = {
+    Status.CERTIFIED: 0,
+    Status.NOT_SEPARABLE: 3,
+    Status.QUASI_SEPARABLE: 3,
+    Status.INTERRUPTED: common.INTERRUPTED,
+}
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,6 @@ def _summary(
     ]
     if out is not None:
         lines.append(("model", str(out)))
-    if result.status is Status.NOT_SEPARABLE:
+    if result.is_separable is False:
         lines.append(("why", f"prgd separability {data}{'' if result.fit_intercept else ' --no-intercept'}"))
     return lines

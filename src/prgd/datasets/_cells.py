@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd.checks import bad_cell
+from prgd.rows.exact import as_float
 
-Labels = npt.NDArray[np.float64] | npt.NDArray[np.str_]
+Labels = npt.NDArray[np.float64] | npt.NDArray[np.integer[Any]] | npt.NDArray[np.str_]
 Label = str | int | None
 
 LABEL_NAMES = ("y", "label", "target", "class")
@@ -60,22 +61,32 @@ def label_column(wanted: Wanted, names: Sequence[str], default: int | None = Non
 
 def as_floats(X: npt.NDArray[Any], wanted: Wanted) -> npt.NDArray[Any]:
     """Return X as floats of the wanted type; a value out of its range becomes infinite."""
+    check_numbers(X, wanted)
+    X = as_float(X, f"{wanted.file}: X")
+    with np.errstate(over="ignore"):
+        return X.astype(wanted.dtype or X.dtype, copy=False)
+
+
+def check_numbers(X: npt.NDArray[Any], wanted: Wanted) -> None:
+    """Raise ``ValueError`` unless the type of X is one of real numbers."""
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{wanted.file}: expected numbers in X, got {X.dtype}. Encode them as numbers.")
-    is_float = X.dtype in (np.dtype(np.float64), np.dtype(np.float32))
-    with np.errstate(over="ignore"):
-        return X.astype(wanted.dtype or (X.dtype if is_float else np.float64), copy=False)
 
 
 def as_labels(y: npt.NDArray[Any], file: Path) -> Labels:
-    """Return labels as strings or finite float64."""
+    """Return labels as strings, finite float64, or integers as they are if float64 cannot hold them."""
     if y.dtype.kind == "S":
         return np.char.decode(y, "utf-8")
     if y.dtype.kind == "U":
         return y
     if y.dtype.kind not in "biuf":
         raise ValueError(f"{file}: expected labels as numbers or strings, got {y.dtype}.")
-    labels = y.astype(np.float64)
+    try:
+        labels = as_float(y, f"{file}: y").astype(np.float64)
+    except ValueError:
+        if y.dtype.kind not in "iu":
+            raise
+        return y
     if not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels.ravel()))[0])
         raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from array import array
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -12,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from prgd.checks import bad_cell
+from prgd._types import Array
+from prgd.checks import bad_cell, is_rounded_integer, not_exact
 from prgd.datasets._cells import LABEL_NAMES, Label, Labels, Wanted, as_floats, check_finite, label_column
-from prgd.rows.readers.libsvm_text import BROKEN_STREAM, open_stream
+from prgd.rows.exact import MAX_INTEGER
+from prgd.rows.readers.streams import BROKEN_STREAM, open_stream
 
 Records = Iterator[tuple[int, list[str]]]  # The line number and the cells of each row.
 
@@ -42,6 +45,7 @@ def read(wanted: Wanted) -> tuple[Any, Labels | None]:
                 )
         lines.append(line)
         try:
+            _check_spelling("".join(cells))
             values.extend(map(float, cells))
         except ValueError:
             j = [_is_number(cell) for cell in cells].index(False)
@@ -54,13 +58,28 @@ def read(wanted: Wanted) -> tuple[Any, Labels | None]:
     if not lines:
         raise ValueError(f"{file}: expected rows after the header in line {line}, got none.")
     raw = np.frombuffer(values).reshape(len(lines), len(features))
+    _check_integers(wanted, raw, lines)
     X = check_finite(as_floats(raw, wanted), lambda row: f"{file}, line {lines[row]}", features, raw)
     if at is None:
         return X, None
-    try:
-        return X, np.array([float(text) for text in labels])
-    except ValueError:
-        return X, np.array(labels)
+    numbers = np.array([_number(text) for text in labels])
+    return X, numbers if np.isfinite(numbers).all() else np.array(labels)
+
+
+def _check_integers(wanted: Wanted, raw: Array, lines: Sequence[int]) -> None:
+    """Read the file again if there are integers that may have been rounded, and name the first that was."""
+    large = np.argwhere(np.abs(raw) >= MAX_INTEGER).tolist()
+    if not large:
+        return
+    _, names, at, records = _columns(wanted)
+    columns = [j for j in range(len(names)) if j != at]
+    places: dict[int, list[int]] = {lines[row]: [] for row, _ in large}
+    for row, column in large:
+        places[lines[row]].append(columns[column])
+    for line, cells in records:
+        for j in places.get(line, ()):
+            if is_rounded_integer(cells[j], float(cells[j])):
+                raise not_exact(f"{wanted.file}, line {line}, column {names[j]!r}", cells[j].strip())
 
 
 def _columns(wanted: Wanted) -> tuple[int, list[str], int | None, Records]:
@@ -111,7 +130,20 @@ def _is_header(cells: Sequence[str], label: Label) -> bool:
 
 def _is_number(cell: str) -> bool:
     try:
+        _check_spelling(cell)
         float(cell)
     except ValueError:
         return False
     return True
+
+
+def _check_spelling(text: str) -> None:
+    """Raise ``ValueError`` for what Python alone takes for a number: 1_0, and digits of other scripts."""
+    if "_" in text or not text.isascii():
+        raise ValueError("not a number")
+
+
+def _number(label: str) -> float:
+    """Return a label as a number, NaN if it is none or has no float64: labels stay text then."""
+    value = float(label) if _is_number(label) else math.nan
+    return math.nan if is_rounded_integer(label, value) else value

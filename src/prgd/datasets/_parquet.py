@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from prgd.datasets._cells import Labels, Wanted, as_labels, check_finite, label_column
-from prgd.rows.readers.parquet import fill_columns, open_parquet, plain_column
+from prgd.rows.readers.parquet import fill_columns, label_values, open_parquet, read_table
 
 
 def read(wanted: Wanted) -> tuple[Any, Labels | None]:
     """Return X and the labels, or None for labels if the file has none."""
     file = wanted.file
     with open_parquet(file) as source:  # It says what to do if pyarrow is missing.
-        table = source.read()
+        table = read_table(source, file)
     # pandas stores a row index that is not a plain count in columns of this name.
     index = re.compile(r"__index_level_\d+__")
     table = table.select([j for j, name in enumerate(table.column_names) if not index.match(name)])
@@ -29,6 +29,5 @@ def read(wanted: Wanted) -> tuple[Any, Labels | None]:
     check_finite(X, lambda row: f"{file}, row {row}", features.column_names)
     if at is None:
         return X, None
-    column = plain_column(table.column(at), table.column_names[at], file)
-    y = column.to_numpy()
-    return X, as_labels(y.astype(str) if str(column.type) in ("string", "large_string") else y, file)
+    y = label_values(table.column(at), table.column_names[at], file)
+    return X, as_labels(y, file)

@@ -41,7 +41,7 @@ class Dataset:
     """
 
     X: npt.NDArray[np.floating[Any]] | csr_array[Any]
-    y: npt.NDArray[np.float64] | npt.NDArray[np.str_]
+    y: npt.NDArray[np.float64] | npt.NDArray[np.integer[Any]] | npt.NDArray[np.str_]
     name: str
     w_star: npt.NDArray[np.float64] | None = None
     gamma_star: float | None = None

@@ -14,7 +14,8 @@ from prgd.datasets import _csv, _npz, _parquet
 from prgd.datasets._cells import Label, Labels, Wanted
 from prgd.datasets.base import Dataset
 from prgd.rows.readers.libsvm import parse_libsvm
-from prgd.rows.readers.libsvm_text import COMPRESSED, ENDINGS
+from prgd.rows.readers.libsvm_text import ENDINGS
+from prgd.rows.readers.streams import COMPRESSED
 
 _KNOWN = (
     "LIBSVM (.svm, .libsvm, .svmlight, .txt) and CSV (.csv), both also with .gz, .bz2 or .xz after"
@@ -58,15 +59,17 @@ def load(path: str | os.PathLike[str], *, label: Label = None, dtype: npt.DTypeL
     -------
     Dataset
         ``X`` is a csr_array for LIBSVM and CSR files, else an ndarray. Labels are as found:
-        float64, or strings if one of them is not a number.
+        float64, strings if one of them is not a number, or integers if float64 cannot hold one of them
+        (in a CSV file, their text).
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the format is unknown or the content is not as expected, missing values included; the
-        message names the place.
+        If the format is unknown or the content is not as expected, missing values and numbers that have no
+        float64 included; the message names the place. In CSV and LIBSVM text a number with a point or an
+        exponent is the nearest float64, as everywhere, and the text of an integer must be exact.
     ImportError
         If pyarrow is not installed, for a Parquet file.
 

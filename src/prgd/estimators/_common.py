@@ -21,6 +21,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from prgd._types import Array, Mask
 from prgd.errors import NotSeparableWarning
 from prgd.result import Result, Status
+from prgd.rows.exact import check_exact
+from prgd.rows.labels import label_array
 
 # The certified result, and the coefficients and the intercept that classify: those of the result, or of a
 # fallback if the margin is not positive.
@@ -50,7 +52,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : {array, sparse matrix, data frame} of shape (n, d)
-            float32 and float64 are used in place; other numbers are converted once.
+            float32 and float64 are used in place; other numbers are converted once, exactly: one that has no
+            float64 is refused.
         y : array of shape (n,)
             Labels of two or more classes.
         sample_weight : array of shape (n,), optional
@@ -60,6 +63,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        check_exact(X)  # scikit-learn would round integers and long doubles without a word
+        if y is not None:
+            label_array(y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=_FLOATS)
         check_classification_targets(y)
         n = X.shape[0]
@@ -102,6 +108,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n,), or (n, classes) for more than two.
         """
         check_is_fitted(self)
+        check_exact(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
         scores: Array = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return scores.ravel() if scores.shape[1] == 1 else scores

@@ -12,7 +12,7 @@ import numpy as np
 
 from prgd._types import Array, Mask
 from prgd.algorithms import GD, PRGD
-from prgd.certificate import Certificate, DualWeights
+from prgd.certificate import Certificate, accurate_upper, weights_at
 from prgd.checks import check_integer
 from prgd.estimators._common import Fit, LinearClassifier
 from prgd.loop import run
@@ -161,8 +161,9 @@ class PRGDClassifier(LinearClassifier):
 def _best(problem: Problem, runs: list[Result]) -> Fit:
     """Return the last run with the best bounds of all, and the iterate of largest margin or smallest loss."""
     certificate = reduce(Certificate.best, (result.certificate for result in runs))
-    p = problem.dual_weights(cast(Array, certificate.w_upper))
-    certificate = replace(certificate, dual_weights=DualWeights(np.flatnonzero(p), p[p > 0.0]))
+    if certificate.dual_weights is None:
+        weights = weights_at(problem, cast(Array, certificate.w_upper))
+        certificate = replace(certificate, upper=accurate_upper(problem, weights), dual_weights=weights)
     result = replace(runs[-1], t=sum(result.t for result in runs), certificate=certificate)
     if result.margin > 0.0:
         return result, result.coef, result.intercept

@@ -19,24 +19,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.arithmetic import BOUND_FACTOR, EPSILON, lowered, raised, rounding_factor
-from prgd.certificate import (
-    Certificate,
-    DualWeights,
-    accurate_margin,
-    accurate_upper,
-    margin_error,
-    margin_over_length,
-)
+from prgd.arithmetic import EPSILON
+from prgd.certificate import Certificate, margin_error
+from prgd.maxmargin.bounds import Bounds
 from prgd.maxmargin.exactly import exact_optimum, is_exactly_solvable
 from prgd.norms import norm
-from prgd.problem import NO_ROWS, Problem, balanced_intercept
+from prgd.problem import Problem, balanced_intercept
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.result import History, Result, Status
@@ -44,7 +38,7 @@ from prgd.rows.queries import Smallest
 from prgd.solvers import pairwise_descent
 from prgd.solvers.interior_point import interior_weights
 from prgd.solvers.polish import active_set_weights, polish_weights, primal_direction, vanishing_weights
-from prgd.solvers.working_set import WorkingSet, whole_set
+from prgd.solvers.working_set import WorkingSet, row_to_subtract, whole_set
 
 # A problem with at most so many rows starts with all of them, if their entries and products are not too many.
 _FEW_ROWS, _FEW_ENTRIES, _FEW_PRODUCTS = 256, 2**23, 10**9
@@ -63,7 +57,9 @@ _SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact a
 _MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact arithmetic
 _MIN_PROGRESS = 1e-3  # relative decrease of the gap that counts as progress
 _FIRST_TOLERANCE = 0.1  # relative violation at which the first solve of a growing set stops
-_ROUNDING_FRACTION = 0.05  # rounding may take this fraction of the tolerance; beyond, products are compensated
+_ROUNDING_FRACTION = (
+    0.05  # rounding may take this fraction of the tolerance; beyond, products are compensated
+)
 _FAR_FROM_ORIGIN = 16.0  # rows whose distance from the origin exceeds their spread so many times are centred
 _MODERATE = 1e100  # row norms between 1/_MODERATE and _MODERATE have products in the floating range
 
@@ -85,7 +81,7 @@ class SolverState:
 
     Attributes
     ----------
-    certificate : Certificate
+    bounds : Bounds
         The best bounds so far, with their witnesses.
     p : ndarray of shape (m,)
         Weights of the rows of the working set, of sum 1 in each group.
@@ -102,8 +98,6 @@ class SolverState:
         The direction of the interior point, if it has solved the set.
     skips_descent : bool
         Pairwise descent was slow and the interior point has taken over.
-    best_upper, best_lower : float
-        The best bounds as they were computed, without bounds on rounding: they steer, and prove nothing.
     """
 
     problem: Problem
@@ -112,7 +106,7 @@ class SolverState:
     max_passes: int
     use_polish: bool
     tell: Callable[[Round], None]
-    certificate: Certificate = field(default_factory=Certificate)
+    bounds: Bounds = field(init=False)
     passes: float = 0.0
     rounds: list[Round] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
@@ -125,8 +119,14 @@ class SolverState:
     final_tol: float = 0.0
     interior_w: Array | None = None
     skips_descent: bool = False
-    best_upper: float = math.inf
-    best_lower: float = -math.inf
+
+    def __post_init__(self) -> None:
+        self.bounds = Bounds(self.problem, self.tol)
+
+    @property
+    def certificate(self) -> Certificate:
+        """The best bounds so far."""
+        return self.bounds.certificate
 
     def run(self, w0: Array | None) -> Status:
         """Make the moves until one of them ends the solve."""
@@ -137,7 +137,7 @@ class SolverState:
             if self.use_polish and self.violation > self.set_tol:
                 self.polish()
             upper = norm(self.u)
-            self._bound_above(upper)
+            self.bounds.above(self.working, self.p, upper)
             if self.has_vanished(upper):
                 return Status.STALLED
             smallest = self.certify(upper)
@@ -149,9 +149,7 @@ class SolverState:
         problem, threads = self.problem, self.threads
         exponent = 0 if 1.0 / _MODERATE < problem.max_norm < _MODERATE else math.frexp(problem.max_norm)[1]
         if _is_small(problem):
-            X = problem.rows.plain_array
-            center = _center(problem, np.arange(problem.n) if X is None else X)
-            self.working = whole_set(problem, threads, center, exponent)
+            self.working = whole_set(problem, threads, row_to_subtract(problem), exponent)
             return
         if w is None:
             w = _mean(problem)
@@ -160,9 +158,9 @@ class SolverState:
         count = min(max(_MIN_FIRST_ROWS, 2 * problem.d), _MAX_FIRST_ROWS) // groups
         smallest = problem.smallest(w, count)
         self.passes += 1
-        self._bound_below(w, smallest, None)
+        self.bounds.below(w, smallest, None)
         first = np.concatenate([group.indices for group in smallest])
-        self.working = WorkingSet(problem, threads, _center(problem, np.sort(first)), exponent)
+        self.working = WorkingSet(problem, threads, row_to_subtract(problem, np.sort(first)), exponent)
         self.working.add(first)
 
     def start(self) -> None:
@@ -237,10 +235,10 @@ class SolverState:
         """Bound the margin of w by one pass, compensated if its rounding matters against an upper bound."""
         problem, working = self.problem, self.working
         near = None
-        if margin_error(problem, 1.0) > _ROUNDING_FRACTION * self.tol * upper:
+        if self.bounds.matters(margin_error(problem, 1.0), upper):
             near = 0.0 if working.center is None else -float(w @ working.center)
         smallest = problem.smallest(w, self._max_new_rows(), working.indices, near)
-        self._bound_below(w, smallest, near)
+        self.bounds.below(w, smallest, near)
         return smallest
 
     def end_of_solve(self) -> Status | None:
@@ -268,8 +266,7 @@ class SolverState:
                 return Status.STALLED
             working.add(joining)
             self.p = np.concatenate([self.p, np.zeros(joining.size)])
-            gap = (self.best_upper - self.best_lower) / self.best_upper
-            self.set_tol = max(self.final_tol, min(_FIRST_TOLERANCE, 0.1 * gap))
+            self.set_tol = max(self.final_tol, min(_FIRST_TOLERANCE, 0.1 * self.bounds.plain_gap))
         elif self.set_tol > self.final_tol:
             # No row outside the set violates the margin, so the set must be solved more exactly.
             self.set_tol = self.final_tol
@@ -300,75 +297,27 @@ class SolverState:
         order = np.argsort(margins, kind="stable")[: self._max_new_rows()]
         return np.asarray(indices[order[margins[order] < level]])
 
-    def _bound_below(self, w: Array, smallest: tuple[Smallest, ...], near: float | None) -> None:
-        """Keep the margin of w, at the best intercept, if it is the largest so far.
-
-        ``near`` is the intercept at which compensated margins were computed; None if they are plain.
-        """
-        length, margin = norm(w), sum(group.smallest for group in smallest) / len(smallest)
-        if not 0.0 < length < math.inf:
-            return
-        self.best_lower = max(self.best_lower, margin / length)
-        if near is None:
-            lower = margin_over_length(lowered(margin, 2) - margin_error(self.problem, length), w)
-            self.certificate = self.certificate.with_lower(lower, w, _intercept(smallest))
-        else:
-            bounds = [group.smallest for group in smallest]
-            self.certificate = self.certificate.with_lower(*accurate_margin(bounds, w, near))
-
-    def _bound_above(self, plain: float) -> None:
-        """Keep the bound of the weights of the set, whose norm is ``plain`` in the units of the set."""
-        working, support = self.working, np.flatnonzero(self.p > 0.0)
-        upper = math.ldexp(plain, working.exponent)
-        self.best_upper = min(self.best_upper, upper)
-        if not (support.size and upper < self.certificate.upper):
-            return
-        support = support[np.argsort(working.indices[support])]
-        indices, p = working.indices[support], self.p[support]
-        sums = np.bincount(working.group[support], p, minlength=working.groups)
-        if not sums.all():
-            return
-        error = self._weights_error(support.size) + BOUND_FACTOR * float(np.abs(sums - 1.0).max())
-        if error * working.max_norm <= _ROUNDING_FRACTION * self.tol * plain:
-            bound = raised(math.ldexp(raised(plain + error * working.max_norm, 4), working.exponent))
-            weights = DualWeights(indices, p / working.groups)
-        else:
-            weights = self._normalized(indices, p)
-            bound = accurate_upper(self.problem, weights)
-        self.certificate = self.certificate.with_upper(bound, weights)
-
-    def _weights_error(self, count: int) -> float:
-        """Bound the error of a sum of so many weighted rows, in units of the largest row norm.
-
-        It covers the rounding of the sum and of the weights, when these are scaled to an exact sum.
-        """
-        return BOUND_FACTOR * rounding_factor(4 * count + self.problem.d + 32)
-
-    def _normalized(self, indices: Indices, p: Array) -> DualWeights:
-        signs = self.problem.labels.at(indices) if self.problem.fit_intercept else None
-        return DualWeights.normalized(indices, p, signs)
-
     def solve_exactly(self) -> Status | None:
         """Solve a small problem in integers; None if it is too large, or has no separator."""
         for _ in range(_MAX_EXACT_ROUNDS):
             found = exact_optimum(self.problem, self.working, self.p)
             if found is None:
                 return None
-            self.certificate = self.certificate.with_upper(found.upper, found.weights)
+            self.bounds.certificate = self.certificate.with_upper(found.upper, found.weights)
             if found.w is None:  # the shortest vector is zero, so no hyperplane separates
                 return None
             smallest = self.problem.smallest(
                 found.w, self._max_new_rows(), self.working.indices, found.intercept
             )
             self.passes += 1
-            self._bound_below(found.w, smallest, found.intercept)
+            self.bounds.below(found.w, smallest, found.intercept)
             if self.certificate.gap <= self.tol:
                 return Status.CERTIFIED
             joining = self._violators(smallest, found.level)
             if not joining.size:
                 rows = LiftedRows(self.problem.rows, None, fit_intercept=self.problem.fit_intercept)
                 exact = exact_lower(rows, found.exact_w), found.w, found.intercept, found.exact_w
-                self.certificate = self.certificate.with_lower(*exact)
+                self.bounds.certificate = self.certificate.with_lower(*exact)
                 return Status.CERTIFIED if self.certificate.gap <= self.tol else None
             self.working.add(joining)
             self.p = np.concatenate([self.p, np.zeros(joining.size)])
@@ -380,15 +329,7 @@ class SolverState:
             w = _mean(self.problem)
             self.measure(w if norm(w) > 0.0 else np.eye(1, self.problem.d)[0], self.certificate.upper)
             self.passes += 2
-        problem, c = self.problem, self.certificate
-        weights = c.dual_weights or DualWeights(NO_ROWS, np.empty(0))
-        if weights.integers is None and weights.values.size and c.upper > 0.0:
-            exact = self._normalized(weights.indices, weights.values)
-            error = math.ldexp(self._weights_error(weights.values.size) * self.working.max_norm, self.working.exponent)
-            upper = raised(c.upper + error)
-            if error > _ROUNDING_FRACTION * self.tol * c.upper:
-                upper = accurate_upper(problem, exact)
-            c = replace(c, upper=upper, dual_weights=exact)
+        problem, c = self.problem, self.bounds.final(self.working)
         if status is Status.CERTIFIED and c.gap > self.tol:
             status = Status.STALLED  # at the rounding floor the returned weights prove a little less
         return Result(
@@ -405,23 +346,6 @@ class SolverState:
 
 def _intercept(smallest: tuple[Smallest, ...]) -> float:
     return balanced_intercept([group.smallest for group in smallest])
-
-
-def _center(problem: Problem, rows: Array | Indices) -> Array | None:
-    """Return a row to subtract from all if the rows lie far from the origin, else None.
-
-    Rows are given as an array, or by their indices.
-    """
-    if not problem.fit_intercept or problem.rows.is_sparse:
-        return None
-    X = rows if rows.ndim == 2 else problem.rows.take(rows)
-    if not isinstance(X, np.ndarray):
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        far = norm(X[0]) / _FAR_FROM_ORIGIN
-        if not far > norm(X[0] - X[-1]) or not far > norm(np.ptp(X, axis=0)):
-            return None
-    return np.array(X[0], dtype=np.float64)
 
 
 def _mean(problem: Problem) -> Array:

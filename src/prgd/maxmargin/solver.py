@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,8 @@ def finished(state: SolverState, status: Status) -> Result:
     if status is not Status.STALLED or result.margin > 0.0 or not minimal.HAS_SCIPY:
         return result
     # No hyperplane with a positive margin was found: prove that there is none, or find one.
-    rows, c = LiftedRows(state.problem.rows, None, fit_intercept=state.problem.fit_intercept), result.certificate
+    problem, c = state.problem, result.certificate
+    rows = LiftedRows(problem.rows, None, fit_intercept=problem.fit_intercept)
     found = decide(rows, c.dual_weights)
     if found.dual_weights is not None:
         weights = _balancing_weights(found)
@@ -117,7 +119,11 @@ def finished(state: SolverState, status: Status) -> Result:
         status = Status.QUASI_SEPARABLE if is_quasi else Status.NOT_SEPARABLE
         return replace(result, status=status, certificate=c.with_upper(0.0, weights))
     if found.verdict is Verdict.SEPARABLE and found.coef is not None:
-        c = c.with_lower(found.margin, found.coef, found.intercept, found.proof.direction)
+        exact = found.proof.direction
+        if exact is None and found.margin == 0.0:  # the margin is positive, and below the floating range
+            exact = tuple(Fraction(float(v)) for v in [*found.coef, found.intercept][: rows.width])
+        lower = max(c.lower, found.margin)
+        c = replace(c, lower=lower, w=found.coef, intercept=found.intercept, exact_w=exact)
         status = Status.CERTIFIED if c.gap <= state.tol else status
         return replace(result, w=found.coef, status=status, certificate=c)
     return result

@@ -52,7 +52,7 @@ def smallest_margin(
     exact : vector of Fraction, optional
         The true direction, of which ``v`` is the rounding (default: v itself).
     index : ndarray of int, optional
-        The rows to bound (default: all).
+        The rows to bound (default: all that count).
 
     Examples
     --------
@@ -82,6 +82,21 @@ def smallest_margin(
     return SmallestMargin(smallest, exact_rows)
 
 
+def margin_below(smallest: float, w: Array) -> float:
+    """Return a lower bound of ``smallest / ||w||``, which is not negative if smallest is not.
+
+    A quotient in the subnormal range is rounded by more than a fraction of it, so the answer is the next
+    smaller float64.
+    """
+    # The computed norm is within (d + 8) units in the last place, if it is not subnormal itself.
+    slack = (w.size + 8) * EPSILON
+    length = norm(w) * (1.0 + slack if smallest > 0.0 else 1.0 - slack)
+    if smallest == 0.0 or not _SMALLEST_ENTRY < length < math.inf:
+        return 0.0 if smallest >= 0.0 else -math.inf
+    margin = math.nextafter(smallest / length, -math.inf)
+    return max(margin, 0.0) if smallest > 0.0 else margin
+
+
 def _relative_error(rows: LiftedRows, v: Array, true: Sequence[Fraction]) -> float:
     """Return the relative error of a margin; infinite if rounding an entry of v was not relative."""
     is_relative = np.isfinite(v).all() and all(
@@ -93,6 +108,8 @@ def _relative_error(rows: LiftedRows, v: Array, true: Sequence[Fraction]) -> flo
 
 def _candidates(rows: LiftedRows, v: Array, relative: float, index: Indices | None) -> Indices:
     """Return the rows that may hold the smallest margin, by one pass and a bound that all rows share."""
+    if index is None and rows.counted.size < rows.n:
+        index = rows.counted
     with np.errstate(over="ignore", invalid="ignore"):
         margins = rows.margins(v)
         if index is not None:
@@ -112,8 +129,9 @@ def exact_lower(rows: LiftedRows, v: RationalVector) -> float:
     square = sum((x * x for x in v[: rows.d]), Fraction(0))
     if square == 0 or index.size * rows.width > MAX_EXACT_ENTRIES:
         return -math.inf
-    smallest = min(exact_dot(z, v) for _, Z in rows.blocks(index) for z in Z)
-    return round_down(smallest / Fraction(root_up(square))) if smallest > 0 else -math.inf
+    margin = min(exact_dot(z, v) for _, Z in rows.blocks(index) for z in Z) / Fraction(root_up(square))
+    stated = round_down(margin)
+    return stated if stated <= margin else 0.0  # a positive margin below the floating range
 
 
 def separates(rows: LiftedRows, v: RationalVector, separated: Indices, boundary: Indices) -> bool:

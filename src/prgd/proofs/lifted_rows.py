@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd._types import Array, Indices, Mask
 from prgd.rows import Combine, MarginsAt, Measure, Rows, as_rows
 from prgd.rows.blocks import times_signs
 
@@ -26,6 +26,13 @@ class LiftedRows:
     fit_intercept : bool
         False leaves the 1 out: ``z_i = y_i x_i``.
 
+    Attributes
+    ----------
+    counts : ndarray of bool of shape (n,)
+        Which rows count: all but those of sample weight 0, about which nothing is proven.
+    counted : ndarray of int
+        Their indices.
+
     Examples
     --------
     >>> rows = LiftedRows([[1.0, 2.0], [3.0, 4.0]], [1, -1], fit_intercept=True)
@@ -39,8 +46,6 @@ class LiftedRows:
     def __init__(self, X: Any, y: Any, *, fit_intercept: bool) -> None:
         self.rows: Rows = as_rows(X, y)
         labels = self.rows.labels
-        if labels.sample_weight.size and not labels.sample_weight.all():
-            raise ValueError("Rows of sample weight 0 do not count for separability: leave them out of X.")
         if fit_intercept and min(labels.class_weights) == 0.0:
             raise ValueError(
                 "fit_intercept=True needs rows of both classes; got one. Give y, or use fit_intercept=False."
@@ -49,6 +54,9 @@ class LiftedRows:
         self.fit_intercept = fit_intercept
         self.width = self.d + int(fit_intercept)
         self.signs = labels.signs
+        weight = labels.sample_weight
+        self.counts: Mask = weight > 0.0 if weight.size else np.ones(self.n, np.bool_)
+        self.counted = np.flatnonzero(self.counts).astype(np.int64)
         self.max_norm = self.rows.ask(Measure()).max_norm
 
     def fits_dense(self, count: int) -> bool:

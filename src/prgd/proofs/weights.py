@@ -57,7 +57,7 @@ def weights_prove(rows: LiftedRows, boundary: Indices, p: Array, proof: Proof) -
     support = np.flatnonzero(p).astype(np.int64)
     if not support.size or (p < 0.0).any() or not np.isin(support, boundary).all():
         return False
-    if boundary.max() >= rows.n or not rows.fits_dense(support.size):
+    if not (np.isin(boundary, rows.counted).all() and rows.fits_dense(support.size)):
         return False
     # Each relation has a column of its own, which makes the relations independent.
     own = [next(j for j, k in relation.items() if k) for relation in proof.relations]

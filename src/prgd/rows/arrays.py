@@ -15,12 +15,13 @@ from prgd.rows.base import Block, LeafRows
 from prgd.rows.labels import Labels, frozen
 from prgd.rows.queries import Accurate, AccurateAt, MarginsAt, Measure, Measurement, SmallestAt, TallyAt
 from prgd.tally import Tally, merge_slices
-from prgd.threads import default_threads, each
+from prgd.threads import default_threads, each, physical_memory
 
 # A slice is what one thread sums alone. Their number depends on the data only, never on the number
 # of threads, so that results are bit-identical on any machine with the same instruction set.
 SLICE_BYTES = 2**21
 MAX_SLICES = 64
+_VECTORS = 4  # vectors of d numbers that every method holds: w, a gradient, and the sums of a pass
 # The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR.
 ROWS, COLUMNS, CSR = range(3)
 
@@ -53,6 +54,13 @@ class ArrayRows(LeafRows):
     def take(self, indices: Indices) -> Block:
         """Return the rows x_i of these ascending indices."""
         return self._storage.gather(indices)
+
+    @property
+    def sum_roundings(self) -> int:
+        """Largest number of roundings on the way of a row into the sums of a Tally: in a slice, and after."""
+        bounds = self._storage.bounds
+        longest = int(np.diff(bounds).max())
+        return longest + longest // 16 + bounds.size + 8
 
     def _each(self, work: Callable[[int, int], Any]) -> list[Any]:
         """Call ``work(first, last)`` on consecutive ranges of slices, one for each thread."""
@@ -152,4 +160,11 @@ def check_shape(shape: Sequence[int]) -> tuple[int, int]:
         )
     if shape[0] == 0 or shape[1] == 0:
         raise ValueError(f"X must have at least one row and one column; got shape {tuple(shape)}.")
+    need, memory = _VECTORS * 8 * int(shape[1]), physical_memory()
+    if need > memory:
+        raise ValueError(
+            f"X has {int(shape[1]):,} columns: vectors of a number for each column take {need / 1e9:.3g} GB, "
+            f"out of core too, and this machine has {memory / 1e9:.3g} GB. If few columns are in use, number "
+            "these from 1 on, e.g. by hashing; else check the largest index of the file."
+        )
     return int(shape[0]), int(shape[1])

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from prgd._types import Array, Indices
 from prgd.rows.arrays import COLUMNS, ROWS, ArrayRows, Storage, check_shape, even_bounds
 from prgd.rows.base import register
+from prgd.rows.exact import as_float
 from prgd.rows.labels import Labels, frozen
 
 _BLOCK = 16  # rows of a block: they are so few that the memory never waits for the exponentials
@@ -26,7 +27,7 @@ class DenseRows(ArrayRows):
     ----------
     X : array of shape (n, d)
         float32 and float64 are used as they lie; sums are in float64 for both. Other types are
-        converted once.
+        converted once, exactly: a number that has no float64 is refused.
     y : array of shape (n,), optional
         Labels of two classes, applied on the fly. ``None``: the rows are z_i = y_i x_i already.
     sample_weight : array of shape (n,), optional
@@ -53,21 +54,6 @@ class DenseRows(ArrayRows):
         """X itself if it lies as float64 in C order, else None."""
         is_plain = self._X.dtype == np.float64 and self._X.flags.c_contiguous
         return self._X if is_plain else None
-
-
-def as_float(X: Any) -> npt.NDArray[Any]:
-    """Return X as native float32 or float64, without a copy if it is that already."""
-    X = np.asarray(X)
-    if X.dtype == object:
-        try:
-            X = X.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"X must hold numbers only: {error}. Encode text columns first.") from error
-    if X.dtype.kind not in "fiub":
-        raise TypeError(f"X must hold real numbers; got dtype {X.dtype}. Encode or convert it first.")
-    if X.dtype.newbyteorder("=") not in (np.dtype(np.float32), np.dtype(np.float64)):
-        return np.asarray(X, dtype=np.float64)
-    return np.asarray(X, dtype=X.dtype.newbyteorder("="))
 
 
 def dense_storage(X: npt.NDArray[Any]) -> Storage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices, Signs
+from prgd.rows.exact import as_array, as_float, check_exact
 
 
 class Labels:
@@ -75,14 +77,17 @@ def read_signs(
         return np.ones(n, np.int8), None
     labels = check_labels(y, n)
     if classes is None:
-        classes = np.unique(labels)
+        try:
+            classes = np.unique(labels)
+        except TypeError as error:
+            raise ValueError(f"y must hold numbers or text that can be sorted: {error}.") from error
         check_two_classes(classes.tolist())
     return np.where(labels == classes[1], 1, -1).astype(np.int8), classes
 
 
 def check_labels(y: Any, n: int) -> npt.NDArray[Any]:
     """Return the labels as an array, after checking that there is one finite label for each of n rows."""
-    labels = np.asarray(y)
+    labels = label_array(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (n,):
@@ -90,6 +95,39 @@ def check_labels(y: Any, n: int) -> npt.NDArray[Any]:
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
         raise ValueError(f"y has a label that is not finite, at row {np.argmin(np.isfinite(labels))}.")
     return labels
+
+
+def label_array(y: Any) -> npt.NDArray[Any]:
+    """Return labels as an array; a masked or missing label, and text among numbers, is an error."""
+    labels = as_array(y, "y")
+    if labels.dtype == object or (labels.dtype.kind in "US" and isinstance(y, (list, tuple))):
+        _check_kinds(y if isinstance(y, (list, tuple)) else labels.ravel())
+    return labels
+
+
+def join_labels(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return the labels of several parts as one array, unless NumPy would change labels to join them."""
+    joined = np.concatenate(parts)
+    for part in parts:
+        if joined.dtype.kind == "f":
+            check_exact(part, "y")
+        elif joined.dtype.kind in "US" and part.dtype.kind not in "US":
+            raise ValueError(f"y mixes text and {part.dtype} in its parts. Give all labels one type.")
+    return joined
+
+
+def _check_kinds(labels: Iterable[Any]) -> None:
+    """Raise ``ValueError`` unless labels are all text or all numbers; NumPy cannot sort others."""
+    kinds: dict[str, tuple[int, Any]] = {}
+    for row, label in enumerate(labels):
+        is_nan = isinstance(label, (float, np.floating)) and not np.isfinite(label)
+        if label is None or is_nan or type(label).__name__ in ("NAType", "NaTType"):
+            raise ValueError(f"y has no label at row {row}: got {label!r}. Fill it in, or drop the row.")
+        name = "text" if isinstance(label, str) else "bytes" if isinstance(label, bytes) else "numbers"
+        kinds.setdefault(name, (row, label))
+    if len(kinds) > 1:
+        shown = " and ".join(f"{label!r} at row {row}" for row, label in kinds.values())
+        raise ValueError(f"y mixes {' and '.join(kinds)}: {shown}. Give all labels one type.")
 
 
 def check_two_classes(classes: list[Any], detail: str = "") -> None:
@@ -114,7 +152,7 @@ def check_weights(sample_weight: Any, n: int) -> Array:
     """Return the weights of some of the rows, which may all be zero."""
     if sample_weight is None:
         return np.empty(0)
-    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    weights = np.ascontiguousarray(as_float(sample_weight, "sample_weight"), dtype=np.float64)
     if weights.shape != (n,):
         raise ValueError(
             f"sample_weight must hold one number for each of the {n} rows; got shape {weights.shape}."

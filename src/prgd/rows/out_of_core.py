@@ -15,14 +15,12 @@ from pathlib import Path
 from threading import Semaphore
 from typing import Any
 
-import numpy as np
-
 from prgd._types import Indices
 from prgd.errors import NotFiniteError
 from prgd.rows.arrays import ArrayRows, Storage
 from prgd.rows.base import Block, M, Query, Rows, places_within
 from prgd.rows.blocks import stack_blocks
-from prgd.rows.labels import Labels
+from prgd.rows.labels import Labels, check_labels, join_labels
 from prgd.rows.readers.file_kinds import file_kind, open_source
 from prgd.rows.readers.sources import Source, block_source
 from prgd.threads import default_threads, pool
@@ -68,7 +66,7 @@ class ChunkedRows(Rows):
             if y.shape != (source.n,):
                 raise ValueError(f"Block {i} has {source.n} rows but labels of shape {y.shape}.")
         n = sum(source.n for source in sources)
-        labels = Labels.read(np.concatenate(given) if given else None, sample_weight, n)
+        labels = Labels.read(join_labels(given) if given else None, sample_weight, n)
         return cls(sources, labels, n_threads=n_threads)
 
     @classmethod
@@ -197,6 +195,7 @@ def open_rows(
     -------
     ChunkedRows
     """
+    labels = None if y is None else check_labels(y, len(y))
     paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(p) for p in path]
     sources: list[Source] = []
     used = 0
@@ -206,8 +205,8 @@ def open_rows(
         if not p.is_file():
             raise FileNotFoundError(f"No file {str(p)!r}. Check the path.")
         source = open_source(p, label, max_memory, cache_dir)
-        if y is not None and source.labels is None:
-            source.labels = np.asarray(y)[used : used + source.n]
+        if labels is not None and source.labels is None:
+            source.labels = labels[used : used + source.n]
         sources.append(source)
         used += source.n
     if y is not None and len(y) != used:

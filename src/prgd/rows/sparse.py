@@ -10,6 +10,7 @@ import numpy.typing as npt
 from prgd._types import Indices
 from prgd.rows.arrays import CSR, MAX_SLICES, SLICE_BYTES, ArrayRows, Storage, check_shape
 from prgd.rows.base import register
+from prgd.rows.exact import check_exact
 from prgd.rows.labels import Labels, frozen
 
 # A block has so many entries because w and the sum compete for the second-level cache: they alternate seldom.
@@ -22,7 +23,8 @@ class SparseRows(ArrayRows):
 
     Parameters
     ----------
-    X : sparse of shape (n, d), float32 or float64
+    X : sparse of shape (n, d)
+        float32 and float64 are used as they lie; other types are converted once, exactly.
     y, sample_weight, n_threads
         As for `DenseRows`.
 
@@ -39,22 +41,48 @@ class SparseRows(ArrayRows):
     ) -> None:
         n, d = check_shape(X.shape)
         X = canonical_csr(X)
-        check_csr(X.data, X.indices, X.indptr, d)
         storage = csr_storage(X.data, X.indices, X.indptr, d)
         super().__init__(storage, Labels.read(y, sample_weight, n), n_threads)
 
 
-def canonical_csr(X: Any) -> Any:
-    """Return X in CSR form with float32 or float64 entries and none repeated (norms need that)."""
+def canonical_csr(X: Any, name: str = "X") -> Any:
+    """Return X in CSR form with float32 or float64 entries and none repeated (norms need that).
+
+    The entries are those of ``X.toarray()``: repeated ones are added in the order in which they are stored,
+    in the type of X. SciPy's ``sum_duplicates`` sorts them first, and its sums round differently.
+    """
+    from scipy.sparse import csr_array
+
     if X.dtype.kind not in "fiub":
         raise TypeError(f"X must hold real numbers; got dtype {X.dtype}. Convert it first.")
-    X = X.tocsr()
-    if X.dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
-        X = X.astype(np.float64)
+    if X.format in ("coo", "bsr"):  # their method tocsr adds up repeated entries in an order of its own
+        X = X.tocoo()
+        order = np.argsort(X.row, kind="stable")
+        starts = np.concatenate(([0], np.cumsum(np.bincount(X.row, minlength=X.shape[0]))))
+        X = csr_array((X.data[order], X.col[order], starts), shape=X.shape)
+    else:
+        X = X.tocsr()
+    check_csr(X.data, X.indices, X.indptr, X.shape[1])
     if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
+        X = _added_up(X)
+    if X.dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+        return X
+    check_exact(X, name)
+    return X.astype(np.float64)
+
+
+def _added_up(X: Any) -> Any:
+    """Return CSR rows with ascending columns, their repeated entries added in the order of storage."""
+    from scipy.sparse import csr_array
+
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    order = np.lexsort((X.indices[: rows.size], rows))
+    r, c = rows[order], X.indices[order]
+    is_first = np.append(True, (np.diff(r) != 0) | (np.diff(c) != 0))[: r.size]
+    data = np.zeros(np.count_nonzero(is_first), X.dtype)
+    np.add.at(data, np.cumsum(is_first) - 1, X.data[order])  # one after the other, unlike reduceat
+    counts = np.bincount(r[is_first], minlength=X.shape[0])
+    return csr_array((data, c[is_first], np.concatenate(([0], np.cumsum(counts)))), shape=X.shape)
 
 
 def check_csr(data: Any, indices: Any, indptr: Any, d: int) -> None:

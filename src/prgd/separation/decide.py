@@ -11,7 +11,7 @@ from typing import Any
 from prgd.certificate import DualWeights
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.separation.search import Search
-from prgd.separation.verdict import Separability, read_matrix
+from prgd.separation.verdict import Separability, column_names
 
 
 def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separability:
@@ -69,8 +69,7 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """
-    matrix, names = read_matrix(X)
-    return decide(LiftedRows(matrix, y, fit_intercept=fit_intercept), names=names)
+    return decide(LiftedRows(X, y, fit_intercept=fit_intercept), names=column_names(X))
 
 
 def decide(

@@ -22,12 +22,12 @@ def find_cancelling_rows(rows: LiftedRows) -> Found | None:
     """Look for a zero row, or for two rows ``z_i = -z_j``: they rule out strict separation."""
     random = np.random.default_rng(0).standard_normal(rows.width)
     with np.errstate(over="ignore", invalid="ignore"):
-        key = rows.margins(random)
+        key = rows.margins(random)[rows.counted]
         order = np.argsort(np.abs(key), kind="stable")
         ahead, behind = order[:-1], order[1:]
         near = np.abs(key[ahead] + key[behind]) <= _KEY_TOLERANCE * np.abs(key[ahead])
-    candidates = [[int(i)] for i in np.flatnonzero(key == 0.0)]
-    candidates += np.stack([ahead[near], behind[near]], axis=1).tolist()
+    candidates = [[i] for i in rows.counted[key == 0.0].tolist()]
+    candidates += rows.counted[np.stack([ahead[near], behind[near]], axis=1)].tolist()
     for candidate in candidates[:_MAX_CANDIDATES]:
         index = np.sort(np.array(candidate, np.int64))
         p = np.zeros(rows.n)
@@ -74,7 +74,7 @@ def scan_features(rows: LiftedRows) -> tuple[Array, RationalVector | None, int]:
 def _extremes(rows: LiftedRows) -> tuple[Array, Array]:
     """Return the smallest and the largest entry of each column of Z in each class, by one pass."""
     low, high = np.full((2, rows.width), math.inf), np.full((2, rows.width), -math.inf)
-    for index, Z in rows.blocks(np.arange(rows.n), as_stored=True):
+    for index, Z in rows.blocks(rows.counted, as_stored=True):
         for k, sign in enumerate((1, -1)):
             part = Z[rows.signs[index] == sign]
             if part.shape[0]:

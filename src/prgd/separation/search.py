@@ -25,7 +25,7 @@ from prgd.loop import run
 from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem
 from prgd.proofs.column_relations import ColumnStructure, column_structure, rows_obeying
-from prgd.proofs.directions import separates, smallest_margin
+from prgd.proofs.directions import margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.power_scaling import balance_sparse
 from prgd.proofs.weights import Proof, prove_integer_weights, prove_weights, weights_prove
@@ -61,7 +61,7 @@ class Search:
     def find_proof(self, weights: DualWeights | None = None) -> Found | None:
         """Return the first verdict that is proven; None if every stage fails."""
         rows = self.rows
-        everything = np.arange(rows.n)
+        everything = rows.counted
         if weights is not None and (found := self._by_weights(weights)) is not None:
             return found
         self.not_strict = self.not_strict or find_cancelling_rows(rows)
@@ -105,14 +105,11 @@ class Search:
     def _prove_separation(self, v: Array, exact: RationalVector | None, source: str) -> Found | None:
         """Prove that v separates all rows: by its float64 numbers if possible, else by the exact ones."""
         w, intercept = self.rows.split(v)
-        length = norm(w) * (1.0 + 1e-14)
-        if not 0.0 < length < math.inf:
+        if not 0.0 < norm(w) < math.inf:
             return None
         for direction in (None, exact) if exact is not None else (None,):
             smallest = smallest_margin(self.rows, v, direction)
-            margin = smallest.margin / length
-            if smallest.margin > 0.0:
-                margin = max(margin, SMALLEST)
+            margin = margin_below(smallest.margin, w)
             self.certificate = self.certificate.with_lower(margin, w, intercept)
             if smallest.margin > 0.0:
                 exactly = f", {smallest.exact_rows} of them in fractions" if smallest.exact_rows else ""
@@ -127,7 +124,7 @@ class Search:
             problem = Problem(rows.rows, fit_intercept=rows.fit_intercept)
             if (found := self._steps(problem, PLAIN_STEPS, np.zeros(rows.width, np.int64))) is not None:
                 return found
-        copy = rows.sparse(np.arange(rows.n), proposals.MAX_COPY_ENTRIES)
+        copy = rows.sparse(rows.counted, proposals.MAX_COPY_ENTRIES)
         if copy is None:
             return None
         Z, _, columns = balance_sparse(copy)
@@ -157,7 +154,8 @@ class Search:
             return proven[0]
         if result.t < steps and result.status is not Status.DIVERGED:
             raise KeyboardInterrupt  # `run` returns after Ctrl-C, but the search must end
-        self.hardness = problem.margins(result.w)
+        self.hardness[:] = np.inf
+        self.hardness[slice(None) if is_plain else self.rows.counted] = problem.margins(result.w)
         if is_plain:
             v = self.rows.lift(result.w, problem.at(result.w).intercept)
             self._prove_separation(v, None, "")  # this call tightens the lower bound
@@ -174,21 +172,23 @@ class Search:
         if is_plain and state.t in TRIAL_STEPS:
             self.hardness = problem.margins(state.w)
             # If many rows are on the wrong side, some of them and of the others may show the overlap.
-            if np.count_nonzero(self.hardness < 0.0) > 2 * rows.width:
+            if np.count_nonzero(self.hardness[rows.counted] < 0.0) > 2 * rows.width:
                 return self._grow(self.program.propose, self._hard_rows(5), rounds=2)
         return None
 
     def _bound(self, upper: float) -> None:
         """Keep an upper bound of gamma_star that was computed as a norm ``||Z^T p||``, rounded upward."""
-        n = self.rows.n
-        rounding = rounding_factor(n + 9) * self.rows.max_norm + n * SMALLEST
+        n, width = self.rows.n, self.rows.width
+        # Each entry of the sum meets n roundings, the sums of p in each class another n, and the norm some.
+        rounding = rounding_factor(2 * n + width + 16) * self.rows.max_norm
+        rounding += n * width * SMALLEST
         self.certificate = self.certificate.with_upper(upper + rounding)
 
     def _hard_rows(self, times: int) -> Indices:
         """Return about ``times`` rows for each column: half of them the hardest, half spread over all."""
         rows, chosen = self.rows, []
         count = times * rows.width // 4 + 10
-        for group in (np.flatnonzero(rows.signs > 0), np.flatnonzero(rows.signs < 0)):
+        for group in (rows.counted[rows.signs[rows.counted] == sign] for sign in (1, -1)):
             order = group[np.argsort(self.hardness[group], kind="stable")]
             chosen += [order[:count], order[:: max(1, order.size // count)]]
         return np.unique(np.concatenate(chosen)).astype(np.int64)
@@ -215,8 +215,10 @@ class Search:
         return None
 
     def _outside(self, index: Indices) -> Indices:
-        """Return the rows that are not in ``index``."""
-        return np.delete(np.arange(self.rows.n), index)
+        """Return the rows that count and are not in ``index``."""
+        is_outside = self.rows.counts.copy()
+        is_outside[index] = False
+        return np.flatnonzero(is_outside).astype(np.int64)
 
     def _prove_proposed_separation(self, proposal: Proposal) -> Found | Indices:
         """Prove that the direction separates all rows, or return the other rows that it does not separate."""
@@ -310,7 +312,7 @@ class Search:
     def result(self, found: Found, names: list[str] | None) -> Separability:
         """Build the Separability result from a proven verdict, or from the best bounds found."""
         rows = self.rows
-        uniform = rows.normalized_weights(np.full(rows.n, 1.0 / rows.n))
+        uniform = rows.normalized_weights(rows.counts / rows.counted.size)
         self._bound(norm(rows.combine(uniform)[: rows.d]))
         lower, upper = self.certificate.lower, self.certificate.upper
         if found.p is not None:

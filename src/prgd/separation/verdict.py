@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.arithmetic import nearest_floats
-from prgd.norms import norm
+from prgd.arithmetic import error_bound, nearest_floats
 from prgd.problem import NO_ROWS
-from prgd.proofs.directions import separates, smallest_margin
+from prgd.proofs.directions import exact_lower, margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, weights_prove
-from prgd.rows import Rows
+from prgd.rows.exact import is_frame
 
 _MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
 _SHOWN = 5  # features or rows that the explanation lists
@@ -69,6 +68,7 @@ class Separability:
         The interval that holds gamma_star, the largest margin (0 or less if not separable).
     separated_rows, boundary_rows : ndarray of int
         Rows strictly on their own side of some hyperplane that has no row on its wrong side; and all others.
+        Rows of sample weight 0 do not count, and are in neither.
     features : ndarray of int
         Features of non-zero coefficient, those of largest coefficient times range first.
     feature_names : list of str, optional
@@ -115,8 +115,8 @@ class Separability:
             False if the data differ, or if a stored number was changed so that nothing is proven.
             Of an undecided result the lower bound is checked, and the dual weights if it has some.
         """
-        rows = LiftedRows(read_matrix(X)[0], y, fit_intercept=self.fit_intercept)
-        p, everything = self.dual_weights, np.arange(rows.n)
+        rows = LiftedRows(X, y, fit_intercept=self.fit_intercept)
+        p, everything = self.dual_weights, rows.counted
         if p is not None and p.shape != (rows.n,):
             return False
         if p is not None and not weights_prove(rows, self.boundary_rows, p, self.proof):
@@ -133,8 +133,10 @@ class Separability:
             return False
         if self.verdict is not Verdict.QUASI_SEPARABLE:
             smallest = smallest_margin(rows, v, exact).margin
-            stated = self.margin * norm(self.coef)
-            is_as_stated = smallest >= stated - _MARGIN_TOLERANCE * abs(stated)
+            # Another engine may sum in another order, which moves the bound by that of its underflows too.
+            allowed = margin_below(smallest + 2.0 * error_bound(rows.width + 1, 0.0, 0.0), self.coef)
+            is_as_stated = allowed >= self.margin - _MARGIN_TOLERANCE * abs(self.margin)
+            is_as_stated = is_as_stated or exact_lower(rows, exact) >= self.margin
             return is_as_stated and (smallest > 0.0 or self.verdict is Verdict.UNDECIDED)
         both = np.concatenate([self.separated_rows, self.boundary_rows])
         return (
@@ -198,28 +200,6 @@ def _numbers(rows: Indices) -> str:
     return ", ".join(str(i) for i in rows[:_SHOWN].tolist()) + (", ..." if rows.size > _SHOWN else "")
 
 
-def read_matrix(X: Any) -> tuple[Any, list[str] | None]:
-    """Return a data set as an array, a CSR matrix or Rows, and the column names of a data frame.
-
-    Raises
-    ------
-    ValueError
-        If float64 cannot hold a number exactly: the verdict would be about other data.
-    """
-    if isinstance(X, Rows):
-        return X, None
-    names = None
-    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
-        names, X = [str(name) for name in X.columns], X.to_numpy()
-    X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
-    numbers = X if isinstance(X, np.ndarray) else X.data
-    kind, size = numbers.dtype.kind, numbers.dtype.itemsize
-    if (kind in "iu" and size == 8) or (kind == "f" and size > 8):
-        with np.errstate(invalid="ignore", over="ignore"):
-            back = numbers.astype(np.float64).astype(numbers.dtype)
-        if not (back == numbers).all():
-            raise ValueError(
-                f"X holds {numbers.dtype} numbers that float64 cannot: a verdict would be about rounded "
-                "data. Subtract a constant from such columns, or round them yourself."
-            )
-    return X, names
+def column_names(X: Any) -> list[str] | None:
+    """Return the column names of a data frame, None for other data."""
+    return [str(name) for name in X.columns] if is_frame(X) else None

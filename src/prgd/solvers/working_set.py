@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Array, Indices, Mask
+from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem
 from prgd.rows.blocks import row_squares, stack_blocks
 from prgd.solvers.gram_matrix import DENSE_FRACTION, dense_products, extend_gram
 
 _FEW_DIMENSIONS = 1024  # systems in so many dimensions are cheap to factorise
 _DENSE_SUPPORT = 0.25  # if more rows carry weight, zeros cost less than a copy of the rows that do
+_FAR_FROM_ORIGIN = 16.0  # rows whose distance from the origin exceeds their spread so many times are centred
 _MAX_SPARE_ROWS = 4096  # rows to come for which the buffer of the Gram matrix has room
 
 
@@ -193,3 +195,21 @@ def whole_set(
     working = WorkingSet(problem, threads, center, exponent)
     working.add(indices)
     return working
+
+
+def row_to_subtract(problem: Problem, indices: Indices | None = None) -> Array | None:
+    """Return a row to subtract from all if the rows lie far from the origin, else None.
+
+    The rows of these indices stand for all; by default all are looked at.
+    """
+    if not problem.fit_intercept or problem.rows.is_sparse:
+        return None
+    X = problem.rows.plain_array if indices is None else None
+    if X is None:
+        X = problem.rows.take(np.arange(problem.n) if indices is None else indices)
+    with np.errstate(over="ignore", invalid="ignore"):
+        far = norm(X[0]) / _FAR_FROM_ORIGIN
+        # The first difference decides most cases without reading all rows.
+        if not far > norm(X[0] - X[-1]) or not far > norm(np.ptp(X, axis=0)):
+            return None
+    return np.array(X[0], dtype=np.float64)

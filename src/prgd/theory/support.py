@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array
-from prgd.arithmetic import lowered, raised
-from prgd.certificate import Certificate, DualWeights
+from prgd.certificate import Certificate, DualWeights, accurate_lower, accurate_upper
 from prgd.errors import NotSeparableError
+from prgd.problem import Problem
 from prgd.rows.labels import read_signs
 from prgd.theory.minimum_norm import ROUNDING, least_norm_in_hull, refined
 
@@ -27,7 +27,7 @@ class Reference:
     Attributes
     ----------
     certificate : Certificate
-        Both bounds on the margin, measured in extended precision, in the units of Z.
+        Both bounds on the margin, rounded outward, in the units of Z.
     w_star : ndarray of shape (d,)
         The direction of largest margin, of norm 1.
     dual_weights : ndarray of shape (n,)
@@ -151,23 +151,21 @@ def _not_separable(weights: Array, upper: float) -> NotSeparableError:
 
 
 def _measured(Z: Array, w: Array, p: Array, scale: float) -> Reference:
-    """Return the solution with both its bounds, measured in extended precision, in units of ``scale``."""
-    long_Z, long_p = Z.astype(np.longdouble), p.astype(np.longdouble)
+    """Return the solution with both its bounds, proven on the rows in units of ``scale``."""
     w_star = w / np.linalg.norm(w)
     direction = w_star.astype(np.longdouble)
-    margins = (long_Z @ direction) / np.sqrt(direction @ direction)
-    dual_vector = long_Z.T @ long_p
-    # Rows have norm at most 1 here: a sum of n or d products is off by at most so much, rounded outward.
-    error = (len(Z) + w.size + 8) * float(np.finfo(np.longdouble).eps)
-    lower = lowered(float(margins.min()) - error, 2)
-    upper = raised(float(np.sqrt(dual_vector @ dual_vector) / long_p.sum()) + error, 2)
+    margins = (Z.astype(np.longdouble) @ direction) / np.sqrt(direction @ direction)
+    problem, indices = Problem(Z, scale="none"), np.flatnonzero(p)
+    certificate = Certificate().with_lower(*accurate_lower(problem, w_star, 0.0))
+    weights = DualWeights(indices, p[indices])
+    certificate = certificate.with_upper(accurate_upper(problem, weights), weights)
+    lower, upper = certificate.lower, certificate.upper
     gamma_star = 0.5 * (lower + upper)
     support_tol = max(SUPPORT_SHARE * gamma_star, ROUNDING)
     off = margins > gamma_star + support_tol
     gamma_sub = float(margins[off].min()) if off.any() else math.inf
-    indices = np.flatnonzero(p)
     return Reference(
-        Certificate(lower * scale, upper * scale, w_star, dual_weights=DualWeights(indices, p[indices])),
+        replace(certificate, lower=lower * scale, upper=upper * scale),
         w_star,
         p,
         np.flatnonzero(~off),

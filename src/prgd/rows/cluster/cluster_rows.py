@@ -88,68 +88,16 @@ class ClusterRows(Rows):
         if not self._partitions:
             raise ValueError("These rows are closed. Open them again with open_cluster.")
         chosen = self._partitions if only is None else [self._partitions[k] for k in only]
-        with self._naming_losses():
+        with naming_losses(self._client, OSError, w=self._w):
             futures = start(self._client, task, chosen, *own, **shared)
-            found = list(self._wait(self._client.gather(futures, errors="skip", asynchronous=True)))
+            answers = self._client.gather(futures, errors="skip", asynchronous=True)
+            found = list(wait_for(self._client, answers, self._timeout))
             if len(found) == len(futures):
                 return found
             for future in futures:
                 if future.status in ("error", "cancelled"):
                     future.result()  # raises the error of the worker
             raise RowsLostError(f"{len(futures) - len(found)} of {len(futures)} partitions gave no answer.")
-
-    @contextmanager
-    def _naming_losses(self) -> Iterator[None]:
-        from distributed import KilledWorker
-        from distributed.comm.core import CommClosedError
-
-        address = self._client.scheduler.address
-        # Two classes have one name. Both say that a future was cancelled, e.g. as the scheduler forgot it.
-        cancelled = (concurrent.futures.CancelledError, asyncio.CancelledError)
-        try:
-            yield
-        except RowsLostError as error:
-            error.w = self._w
-            raise
-        except (OSError, CommClosedError, KilledWorker, *cancelled) as error:
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
-            lost = RowsLostError(
-                f"The rows on the cluster at {address} can no longer be read ({reason}). Open them again, "
-                "and go on from the last state."
-            )
-            lost.w = self._w
-            raise lost from error
-
-    def _wait(self, answer: Any) -> Any:
-        """Wait for an answer as long as there are workers, or some come back in time."""
-        future = asyncio.run_coroutine_threadsafe(answer, self._client.loop.asyncio_loop)
-        seen = time.monotonic()
-        try:
-            while True:
-                with suppress(TimeoutError):
-                    return future.result(_POLL_S)
-                if future.done():  # the answer itself is a TimeoutError
-                    return future.result()
-                if self._count_workers():
-                    seen = time.monotonic()
-                elif time.monotonic() - seen > self._timeout:
-                    raise RowsLostError(
-                        f"All workers of the cluster at {self._client.scheduler.address}, or its scheduler, "
-                        f"were lost, and none came back within {self._timeout:g} s. Start them, open the "
-                        "rows again, and go on from the last state."
-                    )
-        finally:
-            future.cancel()
-
-    def _count_workers(self) -> int:
-        """Return how many workers the scheduler has; 0 if the scheduler does not answer."""
-        asked = self._client.scheduler.ncores()
-        future = asyncio.run_coroutine_threadsafe(asked, self._client.loop.asyncio_loop)
-        try:
-            return len(future.result(_POLL_S))
-        except (OSError, TimeoutError):
-            future.cancel()
-            return 0
 
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
         """Answer a query in one round trip; labels other than the partitions' own travel with it."""
@@ -181,6 +129,62 @@ def start(client: Any, task: Callable[..., Any], *own: Sequence[Any], **shared: 
     """Return futures of ``task(*own, **shared)``, one for each element of the sequences ``own``."""
     # Tasks are pure, but Dask would spend time on hashing their arguments to recognise equal calls.
     return list(client.map(task, *own, key=f"prgd-{task.__name__}", pure=False, **shared))
+
+
+@contextmanager
+def naming_losses(client: Any, *kinds: type[Exception], w: Array | None = None) -> Iterator[None]:
+    """Turn the errors of a cluster that lost rows, and errors of these ``kinds``, into `RowsLostError`."""
+    from distributed import KilledWorker
+    from distributed.comm.core import CommClosedError
+
+    # Two classes have one name. Both say that a future was cancelled, e.g. as the scheduler forgot it.
+    cancelled = (concurrent.futures.CancelledError, asyncio.CancelledError)
+    losses: tuple[type[BaseException], ...] = (CommClosedError, KilledWorker, *cancelled, *kinds)
+    try:
+        yield
+    except RowsLostError as error:
+        error.w = w
+        raise
+    except losses as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        lost = RowsLostError(
+            f"The rows on the cluster at {client.scheduler.address} can no longer be read ({reason}). Open "
+            "them again, and go on from the last state."
+        )
+        lost.w = w
+        raise lost from error
+
+
+def wait_for(client: Any, answer: Any, timeout: float) -> Any:
+    """Wait for a coroutine of the client as long as there are workers, or some come back in time."""
+    future = asyncio.run_coroutine_threadsafe(answer, client.loop.asyncio_loop)
+    seen = time.monotonic()
+    try:
+        while True:
+            with suppress(TimeoutError):
+                return future.result(_POLL_S)
+            if future.done():  # the answer itself is a TimeoutError
+                return future.result()
+            if _count_workers(client):
+                seen = time.monotonic()
+            elif time.monotonic() - seen > timeout:
+                raise RowsLostError(
+                    f"All workers of the cluster at {client.scheduler.address}, or its scheduler, were "
+                    f"lost, and none came back within {timeout:g} s. Start them, open the rows again, and "
+                    "go on from the last state."
+                )
+    finally:
+        future.cancel()
+
+
+def _count_workers(client: Any) -> int:
+    """Return how many workers the scheduler has; 0 if the scheduler does not answer."""
+    future = asyncio.run_coroutine_threadsafe(client.scheduler.ncores(), client.loop.asyncio_loop)
+    try:
+        return len(future.result(_POLL_S))
+    except (OSError, TimeoutError):
+        future.cancel()
+        return 0
 
 
 class ClusterLabels(Labels):

@@ -14,11 +14,9 @@ import numpy.typing as npt
 
 from prgd.checks import check_positive
 from prgd.rows.cluster import partitions as worker
-from prgd.rows.cluster.cluster_rows import ClusterRows, start
+from prgd.rows.cluster.cluster_rows import ClusterRows, naming_losses, start, wait_for
 from prgd.rows.cluster.partitions import Facts
 from prgd.rows.labels import check_two_classes
-
-ALLOWED_FAILURES = 1000  # workers that may die on one task before the scheduler blames the task
 
 Show = Callable[[int, int], None]
 
@@ -72,7 +70,10 @@ def open_cluster(
     Raises
     ------
     ConnectionError
-        When no scheduler answers in time.
+        When no scheduler answers in time, or it has no worker.
+    RowsLostError
+        When all workers are lost while they load the partitions, or loading one ends several workers (the
+        scheduler's setting ``distributed.scheduler.allowed-failures`` says how many).
     ValueError
         When partitions do not fit together; the message names one.
 
@@ -90,7 +91,6 @@ def open_cluster(
     check_positive("worker_timeout", worker_timeout)
     with ExitStack() as owned:  # whatever was started here ends if the rows cannot be opened
         client = _connect(client, connect_timeout, owned)
-        client.run_on_scheduler(_allow_failures, ALLOWED_FAILURES)
         loaded = _load(client, data, y, sample_weight, label, max_memory)
         if not loaded:
             raise ValueError("The cluster needs at least one partition; got none.")
@@ -109,10 +109,6 @@ def open_cluster(
         )
 
 
-def _allow_failures(count: int, dask_scheduler: Any = None) -> None:
-    dask_scheduler.allowed_failures = max(count, dask_scheduler.allowed_failures)
-
-
 def _connect(client: Any, timeout: float, owned: ExitStack) -> Any:
     """Return a client; what is started for it is added to ``owned``."""
     try:
@@ -120,7 +116,7 @@ def _connect(client: Any, timeout: float, owned: ExitStack) -> Any:
     except ImportError as error:
         raise ImportError("Rows on a cluster need Dask: pip install 'prgd[cluster]'.") from error
     if client is None:
-        cluster = LocalCluster(threads_per_worker=1, dashboard_address=":0")
+        cluster = LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0")
         owned.callback(cluster.close)
         client = Client(cluster)
     elif isinstance(client, str):
@@ -236,12 +232,15 @@ def _gather_facts(client: Any, futures: Sequence[Any], progress: Show | None, ti
             f"The scheduler at {client.scheduler.address} has no worker after {timeout:g} s. Start some with "
             f"'dask worker {client.scheduler.address}'."
         ) from None
-    for count, future in enumerate(as_completed(futures, loop=client.loop), 1):
-        if future.status == "error":
-            future.result()
-        if progress is not None:
-            progress(count, len(futures))
-    return list(client.gather(list(futures)))
+    done = as_completed(futures, loop=client.loop)
+    with naming_losses(client):
+        for count in range(1, len(futures) + 1):
+            future = wait_for(client, done.__anext__(), timeout)
+            if future.status in ("error", "cancelled"):
+                future.result()  # raises the error of the worker
+            if progress is not None:
+                progress(count, len(futures))
+        return list(wait_for(client, client.gather(list(futures), asynchronous=True), timeout))
 
 
 def _columns(facts: Sequence[Facts]) -> tuple[int, int]:

@@ -131,7 +131,7 @@ def read_block(block: Any, name: str, label: str | None = None) -> Loaded:
         if hasattr(block, "columns") and label is not None:
             if label not in block.columns:
                 raise ValueError(f"no column {label!r}; its columns are {', '.join(map(str, block.columns))}")
-            block = (block.drop(columns=label).to_numpy(), block[label].to_numpy())
+            block = (block.drop(columns=label), block[label].to_numpy())
         X, y, weights = (*block, None, None)[:3] if isinstance(block, (tuple, list)) else (block, None, None)
         if X.shape[0] == 0:
             return Loaded(name, None)

@@ -12,6 +12,7 @@ import torch
 
 from prgd._types import Indices
 from prgd.errors import NotFiniteError
+from prgd.rows.exact import MAX_INTEGER, as_float, check_exact
 
 Tensor = Any  # torch.Tensor; types are checked on machines without torch too
 
@@ -25,19 +26,31 @@ def as_tensor(X: Any, device: Any) -> Tensor:
                 f"device={str(device)!r} was asked for, but torch finds no CUDA device. "
                 "Install a CUDA build of torch and its driver, or leave device out."
             )
-    # torch warns of read-only arrays, so these are copied.
-    X = (
-        X.detach()
-        if isinstance(X, torch.Tensor)
-        else torch.from_numpy(np.require(X, requirements=["C", "W"]))
-    )
+    if isinstance(X, torch.Tensor):
+        X = X.detach()
+    else:
+        is_half = isinstance(X, np.ndarray) and X.dtype == np.float16
+        # torch warns of read-only arrays, so these are copied.
+        X = torch.from_numpy(np.require(X if is_half else as_float(X), requirements=["C", "W"]))
     if X.layout not in (torch.strided, torch.sparse_csr):
         raise TypeError(f"X must be a strided or sparse CSR tensor; got {X.layout}. Use X.to_sparse_csr().")
     if X.is_complex():
         raise TypeError(f"X must hold real numbers; got dtype {X.dtype}. Encode or convert it first.")
     with room(X, device):
         X = X.to(device) if device is not None else X
-        return X if X.is_floating_point() and X.element_size() > 1 else X.double()
+        if X.is_floating_point() and X.element_size() > 1:
+            return X
+        _check_integers(X.values() if X.layout == torch.sparse_csr else X)
+        return X.double()
+
+
+def _check_integers(X: Tensor) -> None:
+    """Raise ``ValueError`` if float64 cannot hold a 64-bit integer of X exactly."""
+    if X.element_size() < 8 or not X.numel():
+        return
+    if X.dtype == torch.int64 and int(X.max()) <= MAX_INTEGER and int(X.min()) >= -MAX_INTEGER:
+        return
+    check_exact(X.cpu().numpy())
 
 
 @contextmanager

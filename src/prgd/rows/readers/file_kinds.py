@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from prgd.rows.arrays import check_shape
-from prgd.rows.dense import as_float
+from prgd.rows.exact import as_float
 from prgd.rows.readers.libsvm import cache_libsvm
-from prgd.rows.readers.libsvm_text import COMPRESSED, ENDINGS
+from prgd.rows.readers.libsvm_text import ENDINGS
 from prgd.rows.readers.parquet import ParquetSource
 from prgd.rows.readers.sources import BLOCK_BYTES, MemorySource, NpySource, Source, cuts, entry_cuts
+from prgd.rows.readers.streams import COMPRESSED
 
 
 def open_source(path: Path, label: str, max_memory: int, cache_dir: str | Path | None = None) -> Source:
@@ -39,12 +41,35 @@ def file_kind(path: Path) -> str:
 
 
 def load_npy(path: Path, mmap_mode: Literal["r"] | None = None) -> npt.NDArray[Any]:
-    """Return the array of a ``.npy`` file."""
+    """Return the array of a ``.npy`` file, which must hold this array and nothing else."""
     try:
+        with path.open("rb") as file:
+            dtype, size, start = _npy_header(file)
+        ends = start + size * dtype.itemsize
+        if ends != path.stat().st_size:
+            raise ValueError(f"its header announces {ends} bytes, and it has {path.stat().st_size}")
         found: npt.NDArray[Any] = np.load(path, mmap_mode=mmap_mode, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path}: cannot be read as a .npy array ({error}).") from error
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # A broken header raises errors of many kinds, e.g. of Python's tokenizer.
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise ValueError(
+            f"{path}: cannot be read as a .npy array ({reason}). Save it again with numpy.save."
+        ) from error
     return found
+
+
+def _npy_header(file: IO[bytes]) -> tuple[np.dtype[Any], int, int]:
+    """Return the type and the number of entries that a ``.npy`` file announces, and where they start."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise ValueError(f"version {version} of the format is unknown")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    # Version 3 differs by the encoding of field names alone, which arrays of numbers do not have.
+    shape, _, dtype = read(file)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    return dtype, math.prod(shape), file.tell()
 
 
 def npy_source(path: Path, max_memory: int) -> Source:

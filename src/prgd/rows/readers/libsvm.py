@@ -14,6 +14,7 @@ import os
 import shutil
 import time
 import uuid
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ import numpy.typing as npt
 
 from prgd.rows.readers.libsvm_text import Block, CachedCSR, Options, ZeroBased, parse_blocks
 
-_FORMAT_VERSION = 1
+_FORMAT_VERSION = 2
 _ARRAYS = ("data", "indices", "indptr", "y")
 _BLOCK_BYTES = 1 << 24
 _COPY_COUNT = 1 << 20  # Indices are copied so many at a time.
@@ -96,7 +97,8 @@ def cache_libsvm(
 
     Memory stays bounded by a multiple of ``block_bytes``. The cache is keyed by the file's path,
     size and modification time and by the options, and appears in one atomic rename: a killed
-    process or two processes at once leave no half cache. A damaged cache is made again.
+    process or two processes at once leave no half cache. Its checksums are compared at every call, and a
+    damaged cache is made again.
 
     Parameters
     ----------
@@ -228,7 +230,7 @@ def _write_cache(folder: Path, options: Options, identity: dict[str, Any]) -> No
         while (part := np.fromfile(source, dtype=np.int64, count=_COPY_COUNT)).size:
             add_indices(part - first_index)
     raw_path.unlink()
-    meta = {**identity, "n_columns": n_features, "bytes": _sizes(folder)}
+    meta = {**identity, "n_columns": n_features, "checksums": _checksums(folder)}
     (folder / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8")
 
 
@@ -239,7 +241,7 @@ def _open_cache(folder: Path) -> CachedCSR | None:
         maps: dict[str, Any] = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ARRAYS}
         cached = CachedCSR(**maps, n_features=int(meta["n_columns"]))
         is_whole = (
-            _sizes(folder) == meta["bytes"]
+            _checksums(folder) == meta["checksums"]
             and cached.indptr.size == cached.y.size + 1
             and cached.indptr[-1] == cached.data.size == cached.indices.size
         )
@@ -248,8 +250,17 @@ def _open_cache(folder: Path) -> CachedCSR | None:
     return cached if is_whole else None
 
 
-def _sizes(folder: Path) -> dict[str, int]:
-    return {name: (folder / f"{name}.npy").stat().st_size for name in _ARRAYS}
+def _checksums(folder: Path) -> dict[str, int]:
+    """Return the CRC-32 of each array's file: one plain read of a cache, where a damaged number would lie."""
+    return {name: _checksum(folder / f"{name}.npy") for name in _ARRAYS}
+
+
+def _checksum(path: Path) -> int:
+    found, buffer = 0, bytearray(_COPY_COUNT)
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(buffer):
+            found = zlib.crc32(memoryview(buffer)[:count], found)
+    return found
 
 
 def _publish(made: Path, folder: Path) -> CachedCSR:

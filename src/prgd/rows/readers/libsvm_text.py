@@ -8,13 +8,9 @@ parsed again line by line in Python, which names the token at fault.
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import math
 import re
-import zlib
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,6 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
+from prgd.checks import is_rounded_integer, not_exact
+from prgd.rows.exact import MAX_INTEGER
+from prgd.rows.readers.streams import BROKEN_STREAM, COMPRESSED, open_stream
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 ZeroBased = bool | Literal["auto"]
 
 ENDINGS = (".svm", ".libsvm", ".svmlight", ".txt")
-COMPRESSED = (".gz", ".bz2", ".xz")  # These may follow the ending of a text file.
-BROKEN_STREAM = (EOFError, OSError, zlib.error, lzma.LZMAError)
 LINE_FORM = "Lines read '<label> <index>:<value> <index>:<value> ...'."
 
 
@@ -71,12 +68,6 @@ class CachedCSR:
         from scipy.sparse import csr_array
 
         return csr_array((self.data, self.indices, self.indptr), shape=self.shape)
-
-
-def open_stream(path: Path) -> Any:
-    """Open a file for reading bytes; it is decompressed if its name ends in .gz, .bz2 or .xz."""
-    openers: dict[str, Any] = {".gz": gzip.GzipFile, ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
-    return openers.get(path.suffix.lower(), io.open)(path, "rb")
 
 
 @dataclass(frozen=True)
@@ -180,10 +171,17 @@ def _parse_block(text: bytes, first_line: int, options: Options) -> Block:
     block = _build_block(X.data, X.indices, X.indptr, y, options)
     is_suspicious = (
         b"_" in text  # int() and float() read 1_0 as 10.
+        or _has_large(X.data)
+        or _has_large(y)
         or not (np.isfinite(block.data).all() and np.isfinite(y).all())
         or (options.zero_based is False and block.lowest == 0)
     )
     return _parse_lines(text, first_line, options) if is_suspicious else block
+
+
+def _has_large(values: Array) -> bool:
+    """Say whether a value may be an integer that was rounded to float64."""
+    return bool(values.size) and max(float(values.max()), -float(values.min())) >= MAX_INTEGER
 
 
 def _build_block(values: Array, indices: Any, indptr: Any, y: Array, options: Options) -> Block:
@@ -212,6 +210,8 @@ def _parse_lines(text: bytes, first_line: int, options: Options) -> Block:
                     previous, value = _feature(token, previous, options)
                     indices.append(previous)
                     values.append(value)
+            except _RoundedError as error:
+                raise not_exact(f"{options.path}, line {number}, token {k + 1}", error) from None
             except _BadTokenError as error:
                 found = token.decode(errors="replace")
                 raise ValueError(
@@ -228,6 +228,18 @@ class _BadTokenError(Exception):
         self.expected, self.advice = expected, advice
 
 
+class _RoundedError(Exception):
+    """The text of an integer that has no float64."""
+
+
+def _exact_float(text: bytes) -> float:
+    """Return the float of a text; the text of an integer must have one that is equal."""
+    value = float(text)
+    if abs(value) >= MAX_INTEGER and is_rounded_integer(text.decode(), value):
+        raise _RoundedError(text.decode())
+    return value
+
+
 def _number(kind: Callable[[bytes], Any], text: bytes, expected: str) -> Any:
     try:
         if b"_" not in text:  # Python reads 1_0 as 10.
@@ -238,7 +250,7 @@ def _number(kind: Callable[[bytes], Any], text: bytes, expected: str) -> Any:
 
 
 def _label(token: bytes) -> float:
-    label: float = _number(float, token, "a number as label")
+    label: float = _number(_exact_float, token, "a number as label")
     if not math.isfinite(label):
         raise _BadTokenError("a finite number as label")
     return label
@@ -261,7 +273,7 @@ def _feature(token: bytes, previous: int, options: Options) -> tuple[int, float]
     if not right:
         advice = "Write the value, or leave the index out if the value is 0."
         raise _BadTokenError("a value after the colon", advice)
-    value = _number(float, right, "a number after the colon")
+    value = _number(_exact_float, right, "a number after the colon")
     if not abs(value) <= float(np.finfo(options.dtype).max):
         advice = "Fill in or drop missing values; pass dtype='float64' for numbers past 3e38."
         raise _BadTokenError(f"a finite {options.dtype} value after the colon", advice)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from prgd._types import Indices
 from prgd.checks import bad_cell
+from prgd.rows.exact import check_exact, in_column
 from prgd.rows.readers.sources import BLOCK_BYTES, MIN_ROWS, FileSource
 
 
@@ -26,14 +28,14 @@ class ParquetSource(FileSource):
         types = {str(file.schema_arrow.field(name).type) for name in self.columns}
         dtype = np.float32 if types == {"float"} else np.float64
         super().__init__(path, (file.metadata.num_rows, len(self.columns)), dtype)
-        self.labels = file.read([label]).column(0).to_numpy()
+        self.labels = label_values(read_table(file, path, [label]).column(0), label, path)
         groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
         self._ends = np.cumsum([group.num_rows for group in groups])
         # A batch is held twice: as columns of pyarrow and as our block.
         row = 2 * self.d * self._dtype.itemsize
         self._batch = max(1, min(max(2 * BLOCK_BYTES, MIN_ROWS * row), max_memory) // row)
         # pyarrow holds the encoded bytes of a row group while it decodes the group.
-        encoded = max(group.total_byte_size for group in groups)
+        encoded = max(max(group.total_byte_size for group in groups), 0)
         self.at_once = max(1, max_memory // (encoded + self._batch * row))
 
     def parts(self) -> Iterable[slice]:
@@ -47,9 +49,10 @@ class ParquetSource(FileSource):
     def _blocks(self, opened: Any, part: slice) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
         """Decode the row group that begins at ``part`` batch by batch."""
         group, start = int(np.searchsorted(self._ends, part.start, side="right")), part.start
-        for batch in opened.iter_batches(
+        batches = opened.iter_batches(
             self._batch, row_groups=[group], columns=self.columns, use_threads=False
-        ):
+        )
+        while (batch := _decoded(self.path, lambda: next(batches, None))) is not None:
             block = np.empty((self.d, batch.num_rows), self._dtype).T
             fill_columns(block, batch.columns, self.columns, self.path, start)
             yield slice(start, start + batch.num_rows), block
@@ -69,7 +72,7 @@ class ParquetSource(FileSource):
         for part in self.parts():
             if np.searchsorted(indices, part.start) == np.searchsorted(indices, part.stop):
                 continue
-            for rows, block in self._blocks(file, part):
+            for rows, block in self._counted(file, part):
                 mine = slice(*np.searchsorted(indices, [rows.start, rows.stop]).tolist())
                 found[mine] = block[indices[mine] - rows.start]
         return found
@@ -90,8 +93,12 @@ def fill_columns(
                 f"{path}, column {name!r}: expected numbers, got {kind}. Encode the"
                 " column as numbers or leave it out of the file."
             )
+        values = _decoded(path, partial(column.to_numpy, zero_copy_only=False))
+        check_exact(values, place=in_column(f"{path},", name, first_row))
+        if len(values) != len(block):
+            raise _not_whole(path, f"{len(values)} values of {name!r} for {len(block)} rows")
         with np.errstate(over="ignore"):
-            block[:, j] = column.to_numpy(zero_copy_only=False)
+            block[:, j] = values
 
 
 def plain_column(column: Any, name: str, path: Path, first_row: int = 0) -> Any:
@@ -101,7 +108,27 @@ def plain_column(column: Any, name: str, path: Path, first_row: int = 0) -> Any:
     if column.null_count:
         row = first_row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise bad_cell(f"{path}, row {row}", name, None)
-    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
+    if types.is_dictionary(column.type):
+        return _decoded(path, partial(column.cast, column.type.value_type))
+    return column
+
+
+def label_values(column: Any, name: str, path: Path) -> npt.NDArray[Any]:
+    """Return the labels of an Arrow column, text as an array of strings; a missing label is an error."""
+    column = plain_column(column, name, path)
+    values = np.asarray(_decoded(path, column.to_numpy))
+    return values.astype(str) if str(column.type) in ("string", "large_string") else values
+
+
+def read_table(file: Any, path: Path, columns: Sequence[str] | None = None) -> Any:
+    """Return the columns of an open Parquet file, after counting their rows."""
+    table = _decoded(path, lambda: file.read(columns))
+    announced = file.metadata.num_rows
+    if columns is not None and table.column_names != list(columns):
+        raise _not_whole(path, f"the columns {', '.join(table.column_names)}")
+    if table.num_rows != announced or any(len(column) != announced for column in table.columns):
+        raise _not_whole(path, f"{table.num_rows} rows where {announced} are announced")
+    return table
 
 
 def open_parquet(path: Path) -> Any:
@@ -110,9 +137,21 @@ def open_parquet(path: Path) -> Any:
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError(f"Reading {path} needs pyarrow: pip install 'prgd[report]'.") from error
+    file = _decoded(path, lambda: pyarrow.parquet.ParquetFile(path, page_checksum_verification=True))
+    facts = file.metadata
+    counts = [facts.row_group(g).num_rows for g in range(facts.num_row_groups)]
+    if sum(counts) != facts.num_rows or min(counts, default=0) < 0:
+        raise _not_whole(path, f"row groups of {sum(counts)} rows where {facts.num_rows} are announced")
+    return file
+
+
+def _decoded(path: Path, read: Callable[[], Any]) -> Any:
+    """Return what pyarrow reads; its errors, which share no base class, become one that names the file."""
     try:
-        return pyarrow.parquet.ParquetFile(path)
-    except Exception as error:  # pyarrow raises errors of its own that share no base class.
-        raise ValueError(
-            f"{path}: expected a whole Parquet file, got an error ({error}). Fetch it again."
-        ) from error
+        return read()
+    except Exception as error:
+        raise _not_whole(path, f"an error ({error})") from error
+
+
+def _not_whole(path: Path, found: str) -> ValueError:
+    return ValueError(f"{path}: expected a whole Parquet file, got {found}. Fetch it again.")

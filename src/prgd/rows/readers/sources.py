@@ -18,7 +18,9 @@ import numpy.typing as npt
 from prgd._types import Indices
 from prgd.errors import RowsLostError
 from prgd.rows.arrays import Storage, check_shape
-from prgd.rows.dense import as_float, dense_storage
+from prgd.rows.dense import dense_storage
+from prgd.rows.exact import as_float
+from prgd.rows.labels import label_array
 from prgd.rows.sparse import canonical_csr, check_csr, csr_storage
 
 # Bytes that a thread reads at a time. They stay in the second-level cache until they are summed, which made a
@@ -76,7 +78,7 @@ class MemorySource(Source):
 
     def __init__(self, X: Any, y: Any = None, parts: Iterable[slice] | None = None, at_once: int = 1) -> None:
         self.n, self.d = check_shape(X.shape)
-        self.labels = None if y is None else np.asarray(y)
+        self.labels = None if y is None else label_array(y)
         if not isinstance(X, np.ndarray):
             check_csr(X.data, X.indices, X.indptr, self.d)
         self.X, self._parts, self.at_once = X, list(parts or [slice(0, self.n)]), at_once
@@ -149,11 +151,26 @@ class FileSource(Source):
 
         def load(part: slice) -> Iterator[tuple[slice, Storage]]:
             opened = free.pop() if free else self._open()
-            for rows, block in self._blocks(opened, part):
+            for rows, block in self._counted(opened, part):
                 yield rows, dense_storage(block)
             free.append(opened)
 
         return load
+
+    def _counted(self, opened: Any, part: slice) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+        """Yield the blocks of a part; an error tells if the file gives other rows than it announced."""
+        end = part.start
+        for rows, block in self._blocks(opened, part):
+            if rows.start != end or rows.stop > part.stop or len(block) != rows.stop - rows.start:
+                break
+            end = rows.stop
+            yield rows, block
+        if end != part.stop:
+            self._check()
+            raise ValueError(
+                f"{self.path}: announces {self.n} rows, and does not give rows {end} to {part.stop - 1}: the "
+                "file is damaged. Fetch or write it again."
+            )
 
     def _check(self) -> None:
         """Raise `RowsLostError` unless the file is still the same."""

@@ -1,0 +1,111 @@
+"""The bounds of a solve: rounded outward, with compensated products where rounding matters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.arithmetic import BOUND_FACTOR, lowered, raised, rounding_factor
+from prgd.certificate import (
+    Certificate,
+    DualWeights,
+    accurate_margin,
+    accurate_upper,
+    margin_error,
+    margin_over_length,
+)
+from prgd.norms import norm
+from prgd.problem import Problem, balanced_intercept
+from prgd.rows.queries import Smallest
+from prgd.solvers.working_set import WorkingSet
+
+# Rounding may take this fraction of the tolerance. Where it would take more, products are compensated.
+_ROUNDING_FRACTION = 0.05
+
+
+@dataclass(eq=False)
+class Bounds:
+    """The best bounds of a solve so far.
+
+    Attributes
+    ----------
+    certificate : Certificate
+        The proven bounds, with their witnesses.
+    plain_lower, plain_upper : float
+        The bounds as they were computed, without a bound on their rounding: they steer, and prove nothing.
+    """
+
+    problem: Problem
+    tol: float
+    certificate: Certificate = field(default_factory=Certificate)
+    plain_lower: float = -math.inf
+    plain_upper: float = math.inf
+
+    @property
+    def plain_gap(self) -> float:
+        """The relative gap of the bounds that steer."""
+        return (self.plain_upper - self.plain_lower) / self.plain_upper
+
+    def matters(self, error: float, upper: float) -> bool:
+        """Say whether an error in a margin is too large, if an upper bound is about this large."""
+        return error > _ROUNDING_FRACTION * self.tol * upper
+
+    def below(self, w: Array, smallest: tuple[Smallest, ...], near: float | None) -> None:
+        """Keep the margin of w, at the best intercept, if it is the largest so far.
+
+        ``near`` is the intercept at which compensated margins were computed; None if they are plain.
+        """
+        length, bounds = norm(w), [group.smallest for group in smallest]
+        margin = sum(bounds) / len(bounds)
+        if not 0.0 < length < math.inf:
+            return
+        self.plain_lower = max(self.plain_lower, margin / length)
+        if near is None:
+            lower = margin_over_length(lowered(margin, 2) - margin_error(self.problem, length), w)
+            self.certificate = self.certificate.with_lower(lower, w, balanced_intercept(bounds))
+        else:
+            self.certificate = self.certificate.with_lower(*accurate_margin(bounds, w, near))
+
+    def above(self, working: WorkingSet, p: Array, plain: float) -> None:
+        """Keep the bound of weights p of a set, whose sum has the norm ``plain`` in the units of the set."""
+        support = np.flatnonzero(p > 0.0)
+        upper = math.ldexp(plain, working.exponent)
+        self.plain_upper = min(self.plain_upper, upper)
+        sums = np.bincount(working.group[support], p[support], minlength=working.groups)
+        if not (sums.all() and upper < self.certificate.upper):
+            return
+        support = support[np.argsort(working.indices[support])]
+        indices, p = working.indices[support], p[support]
+        error = self._weights_error(support.size) + BOUND_FACTOR * float(np.abs(sums - 1.0).max())
+        if self.matters(error * working.max_norm, plain):
+            weights = self._normalized(indices, p)
+            bound = accurate_upper(self.problem, weights)
+        else:
+            weights = DualWeights(indices, p / working.groups)
+            bound = raised(math.ldexp(raised(plain + error * working.max_norm, 4), working.exponent))
+        self.certificate = self.certificate.with_upper(bound, weights)
+
+    def _weights_error(self, count: int) -> float:
+        """Bound the error of a sum of so many weighted rows, in units of the largest row norm.
+
+        The bound covers the rounding of the sum, and that of the weights when they are divided by their sums.
+        """
+        return BOUND_FACTOR * rounding_factor(4 * count + self.problem.d + 32)
+
+    def _normalized(self, indices: Indices, p: Array) -> DualWeights:
+        signs = self.problem.labels.at(indices) if self.problem.fit_intercept else None
+        return DualWeights.normalized(indices, p, signs)
+
+    def final(self, working: WorkingSet) -> Certificate:
+        """Return the certificate with weights that are divided by their sums, and the bound of these."""
+        c, weights = self.certificate, self.certificate.dual_weights
+        if weights is None or weights.integers is not None:
+            return c
+        exact = self._normalized(weights.indices, weights.values)
+        error = math.ldexp(self._weights_error(exact.values.size) * working.max_norm, working.exponent)
+        accurate = self.matters(error, c.upper)
+        upper = accurate_upper(self.problem, exact) if accurate else raised(c.upper + error)
+        return replace(c, upper=upper, dual_weights=exact)

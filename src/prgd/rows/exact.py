@@ -1,0 +1,199 @@
+"""The door of all input: numbers become float32 or float64 exactly, or are refused with their place.
+
+A certificate is about the data as given. An integer above 2^53, a Decimal 0.1 or a long double would be
+rounded by NumPy without a word, and the bounds would be about other rows. Text is the exception: ``0.1`` in
+a CSV or LIBSVM file means the nearest float64, as everywhere, and only the text of an integer must be exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd.checks import not_exact
+
+MAX_INTEGER = 2**53  # every integer up to here has a float64
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+Place = Callable[[tuple[int, ...]], str]  # the index of an entry -> the words that name the entry
+
+
+def as_float(X: Any, name: str = "X") -> npt.NDArray[Any]:
+    """Return X as native float32 or float64, without a copy if it is that already.
+
+    Parameters
+    ----------
+    X : array, data frame or nested lists
+        Numbers of any type: booleans, integers, floats, long doubles, Decimals, Fractions.
+    name : str
+        What errors call X.
+
+    Raises
+    ------
+    ValueError
+        If float64 cannot hold an entry exactly, or an entry is masked, missing or no number.
+    TypeError
+        If the type of X is not one of real numbers, e.g. of text or times.
+
+    Examples
+    --------
+    >>> as_float([[True, 2**60]])
+    array([[1.00000000e+00, 1.15292150e+18]])
+    """
+    if is_frame(X):
+        return _frame_as_float(X, name)
+    found = as_array(X, name)
+    if found.dtype in _FLOATS:
+        return found
+    check_exact(found, name)
+    if found.dtype == object:
+        return _objects_as_float(found, name)
+    if found.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{name} must hold real numbers; got dtype {found.dtype}. Encode or convert it first."
+        )
+    native = found.dtype.newbyteorder("=")
+    return np.asarray(found, dtype=native if native in _FLOATS else np.float64)
+
+
+def check_exact(X: Any, name: str = "X", place: Place | None = None) -> None:
+    """Raise ``ValueError`` if a number of X has no float64 or is text, ``TypeError`` for times.
+
+    Other entries that are no numbers are left to the conversion.
+
+    ``place`` names an entry by its index; by default its row and column are given, counting from 0.
+    """
+    if is_frame(X):
+        for label, column in _columns(X, name):
+            check_exact(column, f"Column {label!r} of {name}", in_column(f"{name} at", label))
+        return
+    if hasattr(X, "tocsr"):
+        if X.dtype not in _FLOATS:
+            X = X.tocoo()
+            where = np.column_stack([X.row, X.col])
+            check_exact(X.data, name, lambda at: _row_and_column(name, tuple(where[at[0]].tolist())))
+        return
+    X = as_array(X, name)
+    if X.dtype in _FLOATS or not X.size:
+        return
+    if X.dtype.kind in "mM":
+        raise TypeError(f"{name} must hold real numbers; got dtype {X.dtype}. Encode or convert it first.")
+    bad = _rounded_objects(X, name) if X.dtype == object else _rounded(X)
+    if bad is not None and bad.any():
+        at = tuple(np.argwhere(bad)[0].tolist())
+        raise not_exact(place(at) if place else _row_and_column(name, at), X[at])
+
+
+def is_frame(X: Any) -> bool:
+    """Say whether X is a data frame of pandas or polars, whose columns have types of their own."""
+    return hasattr(X, "columns") and hasattr(X, "to_numpy")
+
+
+def as_array(X: Any, name: str = "X") -> npt.NDArray[Any]:
+    """Return X as an array with nothing lost: no mask is dropped, and no integer of a list is rounded."""
+    if isinstance(X, np.ma.MaskedArray):
+        if count := int(np.ma.getmaskarray(X).sum()):
+            raise ValueError(
+                f"{name} is a masked array with {count} masked entries, whose values would count. Fill them "
+                f"in with {name}.filled(...), or drop their rows."
+            )
+        return np.asarray(X.data)
+    found = np.asarray(X)
+    if found.dtype == np.float64 and isinstance(X, (list, tuple)) and found.size:
+        # NumPy makes [2**53 + 1, 0.5] floats; integers that it may have rounded are no smaller than 2^53.
+        with np.errstate(invalid="ignore"):
+            is_large = bool((np.abs(found) >= MAX_INTEGER).any())
+        objects = np.array(X, dtype=object) if is_large else found
+        return objects if objects.shape == found.shape else found
+    return found
+
+
+def in_column(start: str, label: str, first_row: int = 0) -> Place:
+    """Return the words for an entry of a named column, of which ``first_row`` rows came before."""
+    return lambda at: f"{start} row {first_row + at[0]}, column {label!r}"
+
+
+def _row_and_column(name: str, at: tuple[int, ...]) -> str:
+    return f"{name} at " + ", ".join(f"{word} {k}" for word, k in zip(("row", "column"), at, strict=False))
+
+
+def _rounded(X: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
+    """Return which numbers of an array have no float64; None if its type and its range exclude that."""
+    kind, size = X.dtype.kind, X.dtype.itemsize
+    if kind in "iu" and size == 8:
+        if X.max() <= MAX_INTEGER and (kind == "u" or X.min() >= -MAX_INTEGER):
+            return None
+        floats = X.astype(np.float64)
+        inside = floats < 2.0 ** (63 if kind == "i" else 64)  # beyond, a cast to integers is not defined
+        return np.asarray(~inside | (np.where(inside, floats, 0.0).astype(X.dtype) != X))
+    if kind == "f" and size > 8:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return np.asarray((X.astype(np.float64) != X) & ~np.isnan(X))
+    return None
+
+
+def _rounded_objects(X: npt.NDArray[Any], name: str) -> npt.NDArray[np.bool_]:
+    if (text := next((x for x in X.flat if isinstance(x, (str, bytes))), None)) is not None:
+        raise ValueError(f"{name} must hold numbers only: got {text!r}. Encode text columns first.")
+    return np.array([_is_rounded(x) for x in X.flat], dtype=bool).reshape(X.shape)
+
+
+def _is_rounded(x: Any) -> bool:
+    """Say whether x is a number that has no float64; Python compares exactly, NumPy's integers do not."""
+    if isinstance(x, float) or _is_no_number(x):
+        return False
+    if isinstance(x, np.integer):
+        x = int(x)
+    try:
+        return bool(float(x) != x) and bool(x == x)
+    except OverflowError:
+        return True
+    except (TypeError, ValueError, ArithmeticError):
+        return False
+
+
+def _is_no_number(x: Any) -> bool:
+    return x is None or isinstance(x, (str, bytes, np.datetime64, np.timedelta64))
+
+
+def _objects_as_float(X: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    try:
+        if any(_is_no_number(x) for x in X.flat):
+            raise ValueError("got None or a time")
+        return X.astype(np.float64)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise ValueError(
+            f"{name} must hold numbers only: {error}. Encode text columns first, and fill in what is missing."
+        ) from error
+
+
+def _frame_as_float(X: Any, name: str) -> npt.NDArray[Any]:
+    """Return the columns of a data frame, each converted by itself, as one array."""
+    whole = np.asarray(X.to_numpy())
+    if whole.dtype in _FLOATS and all(str(kind).lower() in ("float32", "float64") for kind in X.dtypes):
+        return np.asarray(whole)
+    check_exact(X, name)
+    columns = [as_float(column, f"Column {label!r} of {name}") for label, column in _columns(X, name)]
+    return np.column_stack(columns) if columns else np.empty((len(X), 0))
+
+
+def _columns(X: Any, name: str) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """Yield the names and the values of a data frame's columns, integers and Decimals as they are."""
+    for j, label in enumerate(X.columns):
+        column = X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
+        missing = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null())
+        kind = str(column.dtype).lower()
+        if missing.any() and "float" not in kind and "double" not in kind:
+            raise ValueError(
+                f"{name} at row {int(np.argmax(missing))}, column {str(label)!r}: expected a number, got "
+                "none (a missing value, NaN). Fill it in, or drop the row."
+            )
+        # polars turns Decimals and 128-bit integers into floats, rounded.
+        is_wide = kind.startswith(("decimal", "int128", "uint128"))
+        yield (
+            str(label),
+            np.array(column.to_list(), dtype=object) if is_wide else np.asarray(column.to_numpy()),
+        )

@@ -1,0 +1,544 @@
+"""Damaged files: a good file of a random kind is damaged at random and read in every way that applies.
+
+`trial` is one such experiment. A reader may give the numbers that lie in the damaged file, which a reference
+apart from `prgd` reads too, or refuse the file with a sentence. Nothing else is allowed: no other exception,
+no row that the file does not hold, no number from memory that was never written.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+import re
+import shutil
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import prgd
+from prgd.datasets.files import load, load_features
+from prgd.rows import MarginsAt, Measure, open_rows
+from prgd.rows.readers.libsvm import cache_libsvm
+
+CANARY = 1.2345678e77  # freed memory is filled with it before a file is read
+D = 4  # columns of every good file
+NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+Rows = tuple[Any, Any]  # X, dense or as the tuple of CSR arrays, and y
+
+
+class Refused(Exception):  # noqa: N818 - the outcome of a trial, not an error of this file
+    """A reader said with a sentence that the file is not as it should be."""
+
+
+class Failed(Exception):  # noqa: N818
+    """A reader did what none may do."""
+
+
+@dataclass(frozen=True)
+class Good:
+    """A file as it should be, a second one of its kind, and the ways to read the kind."""
+
+    kind: str
+    ending: str
+    whole: bytes
+    other: bytes
+    readers: list[Callable[[Path, Good], None]]
+    original: Any = field(default=None)
+
+
+def trial(rng: np.random.Generator, folder: Path) -> str:
+    """Damage one file and read it.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    folder : Path
+        An empty folder that trials share; good files are kept there.
+
+    Returns
+    -------
+    str
+        ``"kind: ok"``, ``"kind: refused"`` or ``"kind: FAILED: ..."``.
+    """
+    kinds = _kinds(folder)
+    group = kinds[int(rng.integers(len(kinds)))]
+    good = group[int(rng.integers(len(group)))]
+    how, damaged = damage(rng, good)
+    path = folder / f"damaged{good.ending}"
+    path.write_bytes(damaged)
+    outcomes = []
+    for read in good.readers:
+        try:
+            outcome = _outcome(lambda read=read: read(path, good))
+        except Failed as error:
+            reader = getattr(read, "__name__", "reader").strip("_")
+            return f"{good.kind}: FAILED: {how}, {reader}: {error}"
+        outcomes.append(outcome)
+    return f"{good.kind}: {'refused' if 'refused' in outcomes else 'ok'}"
+
+
+def _outcome(read: Callable[[], None]) -> str:
+    try:
+        with np.errstate(all="ignore"):
+            read()
+    except (Failed, KeyboardInterrupt):
+        raise
+    except Refused:
+        return "refused"
+    except (ValueError, OSError) as error:  # the documented kinds, with a sentence
+        if len(str(error)) < 20 or not str(error).rstrip().endswith((".", "'")):
+            raise Failed(f"no sentence: {type(error).__name__}: {error}") from error
+        return "refused"
+    except BaseException as error:
+        raise Failed(f"{type(error).__name__}: {str(error)[:200]}") from error
+    return "ok"
+
+
+# Kinds of damage.
+
+
+def damage(rng: np.random.Generator, good: Good) -> tuple[str, bytes]:
+    """Return the name of a kind of damage and the damaged bytes."""
+    name = str(rng.choice(list(DAMAGES)))
+    return name, DAMAGES[name](rng, bytearray(good.whole), good)
+
+
+def _range(rng: np.random.Generator, size: int) -> slice:
+    start = int(rng.integers(size))
+    return slice(start, min(size, start + int(2 ** rng.uniform(0, np.log2(size + 1)))))
+
+
+def _flip(rng: np.random.Generator, b: bytearray, good: Good) -> bytes:
+    for at in rng.integers(len(b), size=int(rng.integers(1, 9))).tolist():
+        b[at] ^= 1 << int(rng.integers(8))
+    return bytes(b)
+
+
+def _truncate(rng: np.random.Generator, b: bytearray, good: Good) -> bytes:
+    return bytes(b[: int(rng.integers(len(b)))])
+
+
+def _insert(rng: np.random.Generator, b: bytearray, good: Good) -> bytes:
+    at = int(rng.integers(len(b) + 1))
+    return bytes(b[:at] + rng.bytes(int(rng.integers(1, 40))) + b[at:])
+
+
+def _delete(rng: np.random.Generator, b: bytearray, good: Good) -> bytes:
+    del b[_range(rng, len(b))]
+    return bytes(b)
+
+
+def _duplicate(rng: np.random.Generator, b: bytearray, good: Good) -> bytes:
+    part = _range(rng, len(b))
+    return bytes(b[: part.stop] + b[part] + b[part.stop :])
+
+
+def _swap(rng: np.random.Generator, b: bytearray, good: Good) -> bytes:
+    i, j, k = sorted(rng.integers(len(b) + 1, size=3).tolist())
+    return bytes(b[:i] + b[j:k] + b[i:j] + b[k:])
+
+
+def _zeros(rng: np.random.Generator, b: bytearray, good: Good) -> bytes:
+    part = _range(rng, len(b))
+    b[part] = bytes(part.stop - part.start)
+    return bytes(b)
+
+
+def _header(rng: np.random.Generator, b: bytearray, good: Good) -> bytes:
+    """Change a byte near the start, the end or a signature, where formats keep their counts."""
+    starts = [m.start() for m in re.finditer(rb"PK|NUMPY|shape|BZh|\xfd7zXZ|YZ|\x1f\x8b", bytes(b))]
+    near = int(rng.choice([0, len(b) - 64, *starts])) + int(rng.integers(64))
+    at = min(max(near, 0), len(b) - 1)
+    b[at] = int(rng.choice(np.frombuffer(b"0123456789 ,()<>f8i4\x00\xff\x01'", np.uint8)))
+    return bytes(b)
+
+
+def _concatenate(rng: np.random.Generator, b: bytearray, good: Good) -> bytes:
+    return bytes(b) + (good.other if rng.integers(2) else good.other[: int(rng.integers(len(good.other)))])
+
+
+DAMAGES: dict[str, Callable[[np.random.Generator, bytearray, Good], bytes]] = {
+    "flip": _flip,
+    "truncate": _truncate,
+    "insert": _insert,
+    "delete": _delete,
+    "duplicate": _duplicate,
+    "swap": _swap,
+    "zeros": _zeros,
+    "header": _header,
+    "concatenate": _concatenate,
+}
+
+
+# The good files.
+
+
+def _rows(seed: int, n: int) -> Rows:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, D)).round(4)
+    X[rng.random(X.shape) < 0.3] = 0.0
+    X[0, -1] = 1.5  # the last column is in use
+    X[~X.any(axis=1), 0] = 0.5  # no row is zero
+    return X, np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+
+
+def _csr(X: Any) -> tuple[Any, ...]:
+    from scipy.sparse import csr_array
+
+    S = csr_array(X)
+    return S.data, S.indices, S.indptr
+
+
+@cache
+def _kinds(folder: Path) -> list[list[Good]]:
+    """Return the good files in groups that are drawn alike; they are made once for each folder."""
+    a, b = _rows(1, 90), _rows(2, 50)
+    texts = {".csv": [_csv_text(*rows) for rows in (a, b)], ".svm": [_libsvm_text(*rows) for rows in (a, b)]}
+    found = [
+        Good("npy", ".npy", _npy(a[0]), _npy(b[0]), [_load_npy, _open_npy]),
+        Good("npy float32 Fortran", ".npy", *(_npy(np.asfortranarray(x[0], np.float32)) for x in (a, b)),
+             [_load_npy, _open_npy]),
+        Good("npz", ".npz", *(_npz(X=X, y=y) for X, y in (a, b)), [_load_npz], a),
+        Good("npz compressed", ".npz", *(_npz(True, X=X, y=y) for X, y in (a, b)), [_load_npz], a),
+        Good("npz CSR", ".npz", *(_npz_csr(*rows) for rows in (a, b)), [_load_npz], a),
+        Good("result", ".npz", *(_result(folder, *rows) for rows in (a, b)), [_load_result]),
+    ]  # fmt: skip
+    for name, options in (("", {}), (" plain", {"compression": "none", "use_dictionary": False})):
+        parts = [_parquet(X, y, options) for X, y in (a, b)]
+        found.append(Good(f"parquet{name}", ".parquet", *parts, [_load_parquet, _open_parquet]))
+    for ending, (first, second) in texts.items():
+        read = [_load_csv] if ending == ".csv" else [_load_libsvm]
+        kind = ending[1:]
+        some = [_open_libsvm] if ending == ".svm" else []
+        found.append(Good(kind, ending, first, second, read + some))
+        for suffix, pack in (("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress)):
+            args = f"{ending}.{suffix}", pack(first), pack(second), read
+            found.append(Good(f"{kind}.{suffix}", *args))
+            half = first.index(b"\n", len(first) // 2) + 1
+            streams = pack(first[:half]) + pack(first[half:])
+            found.append(Good(f"{kind}.{suffix} in two streams", args[0], streams, *args[2:]))
+    return [*([good] for good in found), _cache_files(folder, texts[".svm"][0])]
+
+
+def _cache_files(folder: Path, content: bytes) -> list[Good]:
+    """Return the files of a LIBSVM cache; to make it again after damage is slow, so they are one group."""
+    found, cache_dir, text = [], folder / "cache", folder / "cached.svm"
+    text.write_bytes(content)
+    cache_libsvm(text, cache_dir)
+    made = next(cache_dir.glob("libsvm-*"))
+    for name in ("data", "indices", "indptr", "y", "meta"):
+        ending = ".json" if name == "meta" else ".npy"
+        whole = (made / f"{name}{ending}").read_bytes()
+        original = (made, whole, name + ending, _cached(text, cache_dir))
+        found.append(Good(f"LIBSVM cache {name}", ending, whole, whole, [_open_cache], original))
+    return found
+
+
+def _npy(X: Any) -> bytes:
+    out = io.BytesIO()
+    np.save(out, X)
+    return out.getvalue()
+
+
+def _npz(compressed: bool = False, **arrays: Any) -> bytes:
+    out = io.BytesIO()
+    (np.savez_compressed if compressed else np.savez)(out, **arrays)
+    return out.getvalue()
+
+
+def _npz_csr(X: Any, y: Any) -> bytes:
+    data, indices, indptr = _csr(X)
+    return _npz(data=data, indices=indices, indptr=indptr, shape=X.shape, y=y)
+
+
+def _result(folder: Path, X: Any, y: Any) -> bytes:
+    path = folder / "result.npz"
+    prgd.run(prgd.Problem(X, y), prgd.NGD(), stop=20).save(path)
+    return path.read_bytes()
+
+
+def _parquet(X: Any, y: Any, options: dict[str, Any]) -> bytes:
+    out = io.BytesIO()
+    table = pa.table({**{f"x{j}": X[:, j] for j in range(D - 1)}, "i": np.arange(len(y)), "y": y})
+    pq.write_table(table, out, row_group_size=40, **options)
+    return out.getvalue()
+
+
+def _csv_text(X: Any, y: Any) -> bytes:
+    lines = [
+        ",".join([*map(repr, row), repr(label)]) for row, label in zip(X.tolist(), y.tolist(), strict=True)
+    ]
+    return ("a,b,c,d,y\n" + "\n".join(lines) + "\n").encode()
+
+
+def _libsvm_text(X: Any, y: Any) -> bytes:
+    lines = [
+        f"{label:g} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row) if v)
+        for row, label in zip(X.tolist(), y.tolist(), strict=True)
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+# The readers, each against a reference that is written apart from prgd.
+
+
+def _poison() -> None:
+    """Fill memory that the next arrays will get, so that an array that is not written shows."""
+    for size in (D, 40 * D, 50 * D, 90 * D, 4096):
+        del [np.full(size, CANARY) for _ in range(4)][:]
+
+
+def _check(found: Any, expected: Any, what: str) -> None:
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.dtype.kind == "f" and (found == CANARY).any():
+        raise Failed(f"{what}: memory that was never written")
+    if found.shape != expected.shape:
+        raise Failed(f"{what}: shape {found.shape} where the file has {expected.shape}")
+    if not np.array_equal(found, expected, equal_nan=found.dtype.kind == "f"):
+        raise Failed(f"{what}: numbers that are not in the file")
+
+
+def _reference(read: Callable[[], Any]) -> Any:
+    """Return what the reference reads, or the error that it raises."""
+    try:
+        return read()
+    except Exception as error:
+        return error
+
+
+def _same(rows: Rows, expected: Any) -> None:
+    if isinstance(expected, Exception):
+        raise Failed(f"the file was read, though it is broken: {type(expected).__name__}: {expected}")
+    for part, found, wanted in zip(("X", "y"), rows, expected, strict=True):
+        if isinstance(wanted, tuple):
+            for name, one, two in zip(("data", "indices", "indptr"), found, wanted, strict=True):
+                _check(one, two, f"{part}.{name}")
+        elif wanted is not None:
+            _check(found, wanted, part)
+
+
+def _check_pass(path: Path, expected: Any, **options: Any) -> None:
+    """Compare what `open_rows` takes and sums, twice, with the rows that are expected."""
+    rows = open_rows(path, **options)
+    everything = np.arange(rows.n)
+    _poison()
+    taken = rows.take(everything)
+    first = taken if isinstance(taken, np.ndarray) else taken.toarray()
+    _check(first, expected, "take")
+    _check(rows.take(everything[::7])[:], first[::7], "take of some") if isinstance(
+        taken, np.ndarray
+    ) else None
+    rows.ask(Measure())
+    w = np.linspace(-1.0, 2.0, rows.d)
+    _poison()
+    margins = rows.ask(MarginsAt(w))
+    products = first * rows.labels.signs[:, None] * w
+    bound = 1e-12 * np.abs(products).sum(axis=1)
+    if not (np.abs(margins - products.sum(axis=1)) <= bound).all() and np.isfinite(bound).all():
+        raise Failed("a pass sums other numbers than those of the rows")
+
+
+def _numpy_array(path: Path) -> Any:
+    X = np.load(path, allow_pickle=False)
+    if X.tobytes(order="A") != path.read_bytes()[-X.nbytes :] or X.ndim != 2:
+        raise ValueError("the file does not end with its array")
+    return X.astype(np.float64) if X.dtype.kind in "biu" else X
+
+
+def _load_npy(path: Path, good: Good) -> None:
+    _poison()
+    X, _ = load_features(path, D)
+    expected = _reference(lambda: _numpy_array(path))
+    _same((X, None), expected if isinstance(expected, Exception) else (expected, None))
+
+
+def _open_npy(path: Path, good: Good) -> None:
+    expected = _reference(lambda: _numpy_array(path))
+    if isinstance(expected, Exception):
+        open_rows(path)
+        raise Failed(f"the file was opened, though it is broken: {expected}")
+    _check_pass(path, expected.astype(np.float64))
+
+
+def _load_npz(path: Path, good: Good) -> None:
+    # Checksums cover every array, so the only numbers that may come are the original ones.
+    _poison()
+    X, y = load(path)
+    _same((X if isinstance(X, np.ndarray) else X.toarray(), y), good.original)
+
+
+def _load_result(path: Path, good: Good) -> None:
+    found, wanted = prgd.Result.load(path), _loaded_result(good.whole)
+    for name in ("w", "t", "n", "classes", "algorithm", "problem", "passes", "margin", "upper_bound"):
+        if not np.array_equal(getattr(found, name), getattr(wanted, name)):
+            raise Failed(f"{name} differs from what was saved")
+    if not np.array_equal(found.history.rows, wanted.history.rows, equal_nan=True):
+        raise Failed("history differs from what was saved")
+
+
+@cache
+def _loaded_result(whole: bytes) -> prgd.Result:
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+        Path(file.name).write_bytes(whole)
+        return prgd.Result.load(file.name)
+
+
+def _parquet_rows(path: Path) -> Rows:
+    file = pq.ParquetFile(path)
+    table = file.read()
+    table.validate(full=True)
+    if table.num_rows != file.metadata.num_rows:
+        raise ValueError("rows are missing")
+    names = [name for name in table.column_names if name != "y"]
+    X = np.column_stack([table.column(name).to_numpy().astype(np.float64) for name in names])
+    return X, table.column("y").to_numpy()
+
+
+def _load_parquet(path: Path, good: Good) -> None:
+    _poison()
+    X, y = load(path, label="y")
+    expected = _reference(lambda: _parquet_rows(path))
+    if not isinstance(expected, Exception) and y.dtype.kind != "f":
+        expected = expected[0], None  # damage has changed the type of the labels
+    _same((X, y), expected)
+
+
+def _open_parquet(path: Path, good: Good) -> None:
+    expected = _reference(lambda: _parquet_rows(path))
+    if isinstance(expected, Exception):
+        rows = open_rows(path)
+        _poison()
+        rows.ask(Measure())
+        rows.take(np.arange(rows.n))
+        raise Failed(f"the file was read, though it is broken: {expected}")
+    _check_pass(path, expected[0])
+
+
+def _unpacked(path: Path) -> bytes:
+    """Return the bytes of a file; every stream must end, and nothing may follow the last one."""
+    raw, ending = path.read_bytes(), path.suffix
+    if ending not in (".gz", ".bz2", ".xz"):
+        return raw
+    if ending == ".gz":
+        return gzip.decompress(raw)
+    found = b""
+    while True:
+        stream = bz2.BZ2Decompressor() if ending == ".bz2" else lzma.LZMADecompressor(lzma.FORMAT_XZ)
+        found += stream.decompress(raw)
+        if not stream.eof:
+            raise EOFError("a stream does not end")
+        raw = stream.unused_data
+        rest = raw.lstrip(b"\0") if ending == ".xz" else raw
+        if (len(raw) - len(rest)) % 4:
+            raise OSError("odd padding")
+        raw = rest
+        if not raw:
+            return found
+
+
+def _number(text: str) -> float:
+    if not NUMBER.fullmatch(text):
+        raise ValueError(f"{text!r} is no number")
+    value = float(text)
+    if text.strip().lstrip("+-").isdigit() and len(text) < 400 and int(text) != value:
+        raise ValueError(f"{text!r} has no float64")
+    return value
+
+
+def _libsvm_rows(path: Path) -> Rows:
+    y, data, indices, indptr = [], [], [], [0]
+    seen = []
+    for line in _unpacked(path).split(b"\n"):
+        tokens = line.partition(b"#")[0].decode("latin-1").split()
+        pairs = [token.split(":") for token in tokens[1:] if not token.startswith("qid:")]
+        if not tokens:
+            continue
+        y.append(_number(tokens[0]))
+        for index, value in pairs:
+            if not re.fullmatch(r"[+-]?\d+", index, re.ASCII):
+                raise ValueError(f"{index!r} is no index")
+            seen.append(int(index))
+            if _number(value):
+                indices.append(int(index))
+                data.append(float(value))
+        indptr.append(len(data))
+    first = 0 if 0 in seen else 1
+    return (np.array(data), np.array(indices, np.int64) - first, np.array(indptr)), np.array(y)
+
+
+def _load_libsvm(path: Path, good: Good) -> None:
+    _poison()
+    X, y = load(path)
+    _same(((X.data, X.indices, X.indptr), y), _reference(lambda: _libsvm_rows(path)))
+
+
+def _open_libsvm(path: Path, good: Good) -> None:
+    if zlib.crc32(path.read_bytes()) % 8:  # a cache is written for each file, which is slow
+        return
+    cache_dir = path.parent / "other-cache"
+    try:
+        rows = open_rows(path, cache_dir=cache_dir)
+        expected = _reference(lambda: _libsvm_rows(path))
+        if isinstance(expected, Exception):
+            raise Failed(f"the file was opened, though it is broken: {expected}")
+        (data, indices, indptr), y = expected
+        if rows.d < 10_000:
+            from scipy.sparse import csr_array
+
+            X = csr_array((data, indices, indptr), shape=(y.size, rows.d)).toarray()
+            _check_pass(path, X, cache_dir=cache_dir)
+    finally:
+        shutil.rmtree(cache_dir, ignore_errors=True)
+
+
+def _csv_rows(path: Path) -> Rows:
+    records = csv.reader(io.StringIO(_unpacked(path).decode("utf-8-sig"), newline=""), skipinitialspace=True)
+    names, *cells = [row for row in records if len(row) > 1 or (row and row[0].strip())]
+    names = [name.strip().lower() for name in names]
+    (at,) = [j for j, name in enumerate(names) if name in ("y", "label", "target", "class")]
+    X = np.array([[_number(cell) for j, cell in enumerate(row) if j != at] for row in cells])
+    labels = [row[at].strip() for row in cells]
+    try:
+        return X, np.array([_number(label) for label in labels])
+    except ValueError:
+        return X, np.array(labels)
+
+
+def _load_csv(path: Path, good: Good) -> None:
+    _poison()
+    X, y = load(path)
+    text = _reference(lambda: _unpacked(path))
+    if isinstance(text, bytes) and not text.startswith(b"a,b,c,d,y\n"):
+        raise Refused  # a damaged header may be a row, or have other labels
+    _same((X, y), _reference(lambda: _csv_rows(path)))
+
+
+def _cached(text: Path, cache_dir: Path) -> Rows:
+    rows = cache_libsvm(text, cache_dir)
+    return tuple(np.array(a) for a in (rows.data, rows.indices, rows.indptr)), np.array(rows.y)
+
+
+def _open_cache(path: Path, good: Good) -> None:
+    """Put the damaged file into the cache, which must be found damaged, and be made again."""
+    made, whole, name, expected = good.original
+    (made / name).write_bytes(path.read_bytes())
+    try:
+        _poison()
+        _same(_cached(path.parent / "cached.svm", path.parent / "cache"), expected)
+    finally:
+        (made / name).unlink(missing_ok=True)
+        (made / name).write_bytes(whole)
+        json.loads((made / "meta.json").read_bytes())

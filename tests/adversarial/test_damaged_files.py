@@ -1,0 +1,157 @@
+"""Damaged files are refused with a sentence, or give the numbers that lie in them."""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import zipfile
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from adversarial.damaged_files import CANARY, trial
+
+import prgd
+from prgd.datasets import load
+from prgd.datasets.files import load_features
+from prgd.rows.readers.libsvm import cache_libsvm
+
+X = np.arange(1.0, 41.0).reshape(20, 2)
+y = np.where(np.arange(20) % 2, 1.0, -1.0)
+TEXT = "".join(f"{label:g} 1:{a:g} 2:{b:g}\n" for label, (a, b) in zip(y, X, strict=True)).encode()
+PACKERS = {"bz2": bz2.compress, "xz": lzma.compress}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_two_thousand_damaged_files(tmp_path, seed):
+    counts: Counter[str] = Counter()
+    for rng in np.random.default_rng(seed).spawn(500):
+        outcome = trial(rng, tmp_path)
+        assert "FAILED" not in outcome
+        counts[outcome.partition(": ")[2]] += 1
+    assert min(counts["ok"], counts["refused"]) > 50  # some damage is harmless, most is not
+
+
+def parquet_with_a_page_of_unknown_kind():
+    """Return a Parquet file whose first page is none that a reader knows, and so is skipped."""
+    out = io.BytesIO()
+    table = pa.table({"a": X[:, 0], "b": X[:, 1], "y": y})
+    pq.write_table(table, out, compression="none", use_dictionary=False, row_group_size=10)
+    damaged = bytearray(out.getvalue())
+    damaged[5] ^= 64
+    return bytes(damaged)
+
+
+def test_rows_that_a_parquet_file_does_not_give_are_an_error(tmp_path):
+    (tmp_path / "x.parquet").write_bytes(parquet_with_a_page_of_unknown_kind())
+    del [np.full(40, CANARY) for _ in range(4)][:]
+    rows = prgd.open_rows(tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match=r"x\.parquet: announces 20 rows, and does not give rows 0 to 9"):
+        print(rows.take(np.arange(20)))  # an array that was never written
+    with pytest.raises(ValueError, match=r"x\.parquet: announces 20 rows, and does not give rows 0 to 9"):
+        prgd.Problem(rows)
+    with pytest.raises(ValueError, match=r"x\.parquet: expected a whole Parquet file"):
+        load(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+@pytest.mark.parametrize("form", ["svm", "csv"])
+def test_a_second_stream_that_is_damaged_is_an_error(tmp_path, ending, form):
+    pack, half = PACKERS[ending], TEXT.index(b"\n", len(TEXT) // 2) + 1
+    text = TEXT if form == "svm" else b"1,2,3\n" * (len(TEXT) // 6)
+    first, second = pack(text[:half]), bytearray(pack(text[half:]))
+    path = tmp_path / f"x.{form}.{ending}"
+    path.write_bytes(first + second)
+    whole = load(path).y.size
+    second[1] ^= 1
+    path.write_bytes(first + second)
+    with pytest.raises(ValueError, match=rf"x\.{form}\.{ending}: expected (a )?whole"):
+        print(load(path).y.size, whole)  # half of the rows
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+@pytest.mark.parametrize("rest", [b"garbage", b"\0", b"BZ", b"\xfd7z"])
+def test_bytes_after_the_last_stream_are_an_error(tmp_path, ending, rest):
+    path = tmp_path / f"x.svm.{ending}"
+    path.write_bytes(PACKERS[ending](TEXT) + rest)
+    with pytest.raises(ValueError, match=rf"expected a whole \.{ending} stream"):
+        load(path)
+
+
+def test_padding_of_xz_streams_is_allowed_and_what_follows_is_read(tmp_path):
+    path = tmp_path / "x.svm.xz"
+    path.write_bytes(lzma.compress(TEXT) + bytes(8) + lzma.compress(TEXT) + bytes(4))
+    assert load(path).y.size == 40  # as the program xz reads the file
+
+
+def member(array, edit=lambda b: b):
+    out = io.BytesIO()
+    np.save(out, array)
+    return edit(out.getvalue())
+
+
+def zip_of(X, y, method=None, edit=lambda b: b):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("X.npy", member(X, edit))
+        archive.writestr("y.npy", member(y, edit))
+    found = bytearray(out.getvalue())
+    for signature, at in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        where = found.find(signature)
+        while method is not None and where >= 0:
+            found[where + at] = method
+            where = found.find(signature, where + 4)
+    return bytes(found)
+
+
+BROKEN_ARCHIVES = {
+    "unknown compression": zip_of(X, y, method=77),
+    "header": zip_of(X, y, edit=lambda b: b[:10] + b"(" * 118 + b[128:]),
+    "too few rows announced": zip_of(X, y, edit=lambda b: b.replace(b"(20,", b"(10,")),
+    "too many rows announced": zip_of(X, y, edit=lambda b: b.replace(b"(20,", b"(9999999999999,")),
+    "two archives": zip_of(X, y) + zip_of(X[:10], y[:10]),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN_ARCHIVES)
+def test_broken_archives_are_refused_with_a_sentence(tmp_path, what):
+    (tmp_path / "x.npz").write_bytes(BROKEN_ARCHIVES[what])
+    with pytest.raises(
+        ValueError, match=r"x\.npz: expected an NPZ archive of whole arrays.*fetch it again\."
+    ):
+        load(tmp_path / "x.npz")
+    with pytest.raises(ValueError, match=r"x\.npz: not a whole prgd result file"):
+        prgd.Result.load(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda b: b[:10] + b"(" * 118 + b[128:],
+        lambda b: b.replace(b"(20,", b"(10,"),
+        lambda b: b.replace(b"(20,", b"(99999999999,"),
+        lambda b: b + b"more",
+        lambda b: b[:-8],
+        lambda b: zip_of(X, y),
+    ],
+    ids=["header", "fewer rows", "more rows", "longer", "shorter", "archive"],
+)
+def test_broken_arrays_are_refused_with_a_sentence(tmp_path, edit):
+    (tmp_path / "x.npy").write_bytes(member(X, edit))
+    for read in (prgd.open_rows, lambda path: load_features(path, 2)):
+        with pytest.raises(ValueError, match=r"x\.npy: cannot be read as a \.npy array .* numpy\.save\."):
+            read(tmp_path / "x.npy")
+
+
+def test_a_cache_with_a_flipped_bit_is_made_again(tmp_path):
+    (tmp_path / "x.svm").write_bytes(TEXT)
+    cache_libsvm(tmp_path / "x.svm", tmp_path / "cache")
+    (data,) = (tmp_path / "cache").glob("*/data.npy")
+    damaged = bytearray(data.read_bytes())
+    damaged[-3] ^= 1
+    data.write_bytes(damaged)
+    np.testing.assert_array_equal(cache_libsvm(tmp_path / "x.svm", tmp_path / "cache").tocsr().toarray(), X)
