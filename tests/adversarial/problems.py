@@ -445,6 +445,14 @@ def long_integers(rng):
 
 
 @generator
+def a_few_ulps_apart(rng):
+    """Rows that differ in their last bits alone, as far from the origin as that means."""
+    n, d = size(rng, max_columns=3)
+    X = rng.choice([1.0, 2.0**53, 1e-5, 1e12]) * (1.0 + np.abs(rng.integers(-8, 9, (n, d))) * 2.0**-52)
+    return X, labelled(rng, X - X.mean(axis=0))
+
+
+@generator
 def string_labels(rng):
     X, y = plain(rng)
     return X, np.where(y > 0, "yes", "no")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from adversarial import oracle
 from adversarial.problems import GENERATORS, Case, make
-from adversarial.trial import Outcome, judge
+from adversarial.trial import Outcome, described, judge
 from sklearn.datasets import make_classification
 
 import prgd
@@ -30,7 +30,8 @@ def assert_true(judged_cases) -> None:
     for case, outcome in judged_cases:
         for kind, message, _ in outcome.failures:
             counts[kind] += 1
-            first.setdefault(kind, f"{message}\n  X = {case.X!r}\n  y = {case.y!r}, {case.fit_intercept=}")
+            data = described(case)
+            first.setdefault(kind, f"{message}\n  X = {data['X']}\n  y = {data['y']}, {case.fit_intercept=}")
     assert not counts, f"{dict(counts)}\n" + "\n".join(f"{kind}: {text}" for kind, text in first.items())
 
 
@@ -92,6 +93,7 @@ NEARLY_PARALLEL = [
     [-0.48578838476080555, -485788.3847608055, 0.0],
     [-0.4390560327880761, -439056.0327880761, 0.0],
 ]
+COARSE = np.array([[18014398509481986], [18014398509481986], [18014398509481979], [18014398509481981]]) * 1.0
 WITH, WITHOUT = True, False
 FOUND = {
     # CERTIFIED with a lower bound above gamma_star and above the upper bound, which gap = 0 hid
@@ -102,6 +104,7 @@ FOUND = {
     "lower bound 0 where gamma_star is -1": Case([[1.0], [1.0]], [-1, 1], WITHOUT, ""),
     "gamma_star below the smallest float": Case([[-5e-324], [2.0], [0.0]], [-1, 1, 1], WITH, ""),
     "ZeroDivisionError": Case(NINE_ROWS, NINE_LABELS, WITH, ""),
+    "ZeroDivisionError in run, which looked for Gordan's weights": Case(COARSE, [1, 1, -1, -1], WITH, ""),
     "integers that float64 cannot hold": Case(LONG_INTEGERS, [0, 1], WITH, "", may_refuse=True),
     "objects that float64 cannot hold": Case(LONG_INTEGERS.astype(object), [0, 1], WITH, "", may_refuse=True),
     "STALLED with a constant dummy": Case(CONSTANT_DUMMY, [1, -1, 1, -1, -1, 1, -1, 1, 1], WITH, ""),
