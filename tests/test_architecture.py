@@ -30,6 +30,7 @@ FLOORS = [
     ["proofs"],
     ["solvers"],
     ["algorithms"],
+    ["history"],
     ["result"],
     ["stopping", "progress"],
     ["loop"],
@@ -199,7 +200,7 @@ def lines_of_code(text: str) -> int:
 
 
 def test_the_house_stays_small():
-    assert sum(lines_of_code(path.read_text()) for path in modules().values()) <= 15_500
+    assert sum(lines_of_code(path.read_text()) for path in modules().values()) <= 17_100
 
 
 def test_public_names():

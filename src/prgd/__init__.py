@@ -10,10 +10,11 @@ from prgd import algorithms, datasets, losses, norms, rows, schedules
 from prgd.algorithms import GD, NGD, PRGD
 from prgd.certificate import Certificate
 from prgd.errors import NotSeparableError, NotSeparableWarning, RowsLostError, ZeroRowWarning
+from prgd.history import History, Status
 from prgd.loop import run
 from prgd.maxmargin import max_margin
 from prgd.problem import Problem
-from prgd.result import History, Result, Status
+from prgd.result import Result
 from prgd.rows import open_cluster, open_rows
 from prgd.separation import Separability, separability
 from prgd.stopping import Gap, MarginError, MaxSteps, Stalled, any_of

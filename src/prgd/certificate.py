@@ -169,7 +169,7 @@ def certify(at: Evaluation) -> Certificate:
     lower, w = -math.inf, None
     if length > 0.0:
         margin = lowered(at.smallest_margin, 2) - margin_error(problem, length, problem.rows.unit_roundoff)
-        lower, w = margin_over_length(margin, at.w), at.w
+        lower, w = margin_over_length(margin, length, problem.d), at.w
     upper = at.upper * (1.0 + rounding_factor(problem.d + 8)) + dual_vector_error(problem)
     return Certificate(lower, raised(upper), w, at.intercept, w_upper=at.w)
 
@@ -191,15 +191,22 @@ def dual_vector_error(problem: Problem) -> float:
     return BOUND_FACTOR * (relative * problem.max_norm + (problem.n + problem.d) * SMALLEST)
 
 
-def margin_over_length(margin: float, w: Array) -> float:
-    """Return a number that is at most ``margin / ||w||``."""
-    bound = raised_norm(w) if margin > 0.0 else norm(w) * (1.0 - rounding_factor(w.size + 8))
-    return lowered(margin / bound)
+def margin_over_length(margin: float, length: float, d: int) -> float:
+    """Return a number that is at most ``margin / ||w||``, where ``length`` is the rounded norm of w."""
+    error = rounding_factor(d + 8)
+    return lowered(margin / (length * (1.0 + error if margin > 0.0 else 1.0 - error)))
 
 
 def raised_norm(v: Array) -> float:
-    """Return a number that is at least ``||v||_2``."""
-    return norm(v) * (1.0 + rounding_factor(v.size + 8)) + SMALLEST
+    """Return a number that is at least ``||v||_2``, and larger by a few units in the last place at most."""
+    largest = float(np.abs(v).max(initial=0.0))
+    if not 0.0 < largest < math.inf:
+        return largest
+    # Scaling by a power of two keeps the squares in the floating range; `math.fsum` rounds once.
+    exponent = math.frexp(largest)[1]
+    scaled = np.ldexp(v, -exponent)
+    root = math.sqrt(math.fsum((scaled * scaled).tolist()) * (1.0 + 4.0 * UNIT_ROUNDOFF) + v.size * SMALLEST)
+    return math.ldexp(root * (1.0 + 2.0 * UNIT_ROUNDOFF), exponent) + SMALLEST
 
 
 def accurate_lower(problem: Problem, w: Array, intercept: float) -> tuple[float, Array, float]:
@@ -224,7 +231,9 @@ def accurate_margin(smallest: Sequence[float], w: Array, intercept: float) -> tu
     margin = lowered(sum(smallest) / len(smallest), 4)
     if len(smallest) == 2:
         intercept += 0.5 * (smallest[1] - smallest[0])
-    return margin_over_length(margin, w), w, intercept
+    if margin > 0.0:
+        return lowered(margin / raised_norm(w)), w, intercept
+    return margin_over_length(margin, norm(w), w.size), w, intercept
 
 
 def is_on_simplex(problem: Problem, weights: DualWeights) -> bool:

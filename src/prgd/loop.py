@@ -16,10 +16,11 @@ from prgd.certificate import Certificate, certify, dual_vector_error, weights_at
 from prgd.checks import check_integer
 from prgd.errors import RowsLostError
 from prgd.files import SaveTimer
+from prgd.history import History, Record, Status
 from prgd.problem import Problem
 from prgd.progress import progress_line
 from prgd.proofs.overlap import proves_overlap
-from prgd.result import History, Record, Result, Status
+from prgd.result import Result
 from prgd.solvers import minimal
 from prgd.stopping import AnyOf, Stop, any_of
 from prgd.values import digest

@@ -11,7 +11,7 @@ import numpy as np
 
 from prgd._types import Array
 from prgd.files import atomic_write
-from prgd.result import History
+from prgd.history import History
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

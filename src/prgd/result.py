@@ -1,14 +1,10 @@
-"""Status, History and Result: what a run or a solver gives back, saved and loaded without pickle."""
+"""Result: what a run or a solver gives back, saved and loaded without pickle."""
 
 from __future__ import annotations
 
-import csv
 import json
 import math
-from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +24,7 @@ from prgd.certificate import (
     weights_at,
 )
 from prgd.files import atomic_write, read_npz
+from prgd.history import History, Record, Status
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.proofs.directions import exact_lower
@@ -36,92 +33,6 @@ from prgd.proofs.overlap import proves_overlap
 
 FORMAT = "prgd-result-2"
 _JSON_FIELDS = ("t", "n", "fit_intercept", "algorithm", "problem")  # fields that are saved as text
-
-
-class Status(Enum):
-    """Why a run ended; the value is the sentence that a user reads."""
-
-    MAX_STEPS = "The step limit was reached before any other rule."
-    MAX_PASSES = "The limit on passes over the data was reached before the gap was certified."
-    CERTIFIED = "The certified relative gap fell below the tolerance."
-    REACHED = "The margin came within the tolerance of the given gamma_star."
-    STALLED = "The certified gap stopped shrinking: a still w is no proof of optimality."
-    NOT_SEPARABLE = "No hyperplane separates the classes: dual weights that balance them prove it."
-    QUASI_SEPARABLE = (
-        "No hyperplane separates the classes strictly, which is proven; one has no row on its wrong side."
-    )
-    DIVERGED = "The iterate left the floating range; its last finite state is kept. Use a smaller eta."
-    INTERRUPTED = "The run was interrupted; the state of the last whole step is kept."
-
-    def __str__(self) -> str:
-        return self.value
-
-
-class Record(NamedTuple):
-    """One row of the history of a run. Margins and bounds are in the units of the data.
-
-    ``gap`` is the best certified relative gap up to t; ``margin`` is NaN at w = 0, and ``R_k`` is NaN
-    for algorithms without a radius.
-    """
-
-    t: int
-    phase: int
-    R_k: float
-    log_loss: float
-    margin: float
-    upper_bound: float
-    gap: float
-
-
-class History:
-    """The recorded rows of a run, in order: named tuples of one kind, such as `Record`.
-
-    Attributes
-    ----------
-    rows : list of named tuples
-    recent_gaps : deque of float
-        The certified gap after each of the last steps, recorded or not, as far back as a stopping rule looks.
-    """
-
-    def __init__(
-        self,
-        rows: Sequence[Any] = (),
-        columns: Sequence[str] = Record._fields,
-        recent_gaps: Sequence[float] = (),
-        window: int = 0,
-    ) -> None:
-        self.rows: list[Any] = list(rows)
-        self.columns = tuple(columns)
-        self.recent_gaps = deque(recent_gaps, maxlen=window + 1)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, column: str) -> Array:
-        """Return one column as an array of floats."""
-        k = self.columns.index(column)
-        return np.array([row[k] for row in self.rows], dtype=np.float64)
-
-    def ending_with(self, row: Any) -> History:
-        """Return these rows and, unless it is the last of them already, another one."""
-        is_there = bool(self.rows) and self.rows[-1].t >= row.t
-        rows = self.rows if is_there else [*self.rows, row]
-        return History(rows, self.columns, list(self.recent_gaps), (self.recent_gaps.maxlen or 1) - 1)
-
-    def to_dataframe(self) -> Any:
-        """Return the rows as a pandas data frame."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_dataframe needs pandas: pip install 'prgd[report]'.") from error
-        return pd.DataFrame(self.rows, columns=self.columns)
-
-    def to_csv(self, path: str | Path) -> None:
-        """Write the rows as CSV with a header; numbers are written so that they read back exactly."""
-        with atomic_write(path, "w") as file:
-            writer = csv.writer(file)
-            writer.writerow(self.columns)
-            writer.writerows(self.rows)
 
 
 class Check(NamedTuple):

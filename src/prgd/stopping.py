@@ -7,7 +7,7 @@ from typing import Protocol
 
 from prgd.certificate import Certificate
 from prgd.checks import check_integer, check_positive
-from prgd.result import History, Record, Status
+from prgd.history import History, Record, Status
 
 
 class Stop(Protocol):

@@ -211,6 +211,7 @@ def test_sums_of_every_engine_on_the_host_are_in_double(engine, data, tmp_path):
         assert abs(Fraction(total) - exact) <= rounding_factor(rows.sum_roundings) * size
 
 
+@pytest.mark.parametrize("engine", grid.ENGINES)
 def test_the_same_numbers_have_the_same_fingerprint(engine, data, tmp_path):
     X, y = data
     s = np.random.default_rng(7).integers(0, 4, y.size).astype(float)

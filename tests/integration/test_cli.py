@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 
 import prgd
 from prgd.cli.app import app
+from prgd.history import History
 from prgd.plots import gap_figure
-from prgd.result import History
 
 # SIGINT stays ignored in the children of a shell's background job: make it heard in any case
 START = (

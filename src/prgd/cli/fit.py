@@ -18,10 +18,11 @@ from prgd.cli import common
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import open_cluster_data, open_data
 from prgd.files import atomic_write
+from prgd.history import Status
 from prgd.maxmargin import Round
 from prgd.options import from_options, option, options_of
 from prgd.progress import progress_line
-from prgd.result import Result, Status
+from prgd.result import Result
 from prgd.rows import Fingerprint, Rows
 from prgd.rows.readers.file_kinds import load_npy
 from prgd.values import digest

@@ -18,9 +18,10 @@ from prgd.cli.algorithm_options import Given, algorithm_options, build_algorithm
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import open_data
 from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, is_of, load_start
+from prgd.history import Status
 from prgd.options import from_options, option, options_of
 from prgd.problem import Problem
-from prgd.result import Result, Status
+from prgd.result import Result
 from prgd.stopping import Stop, any_of
 
 

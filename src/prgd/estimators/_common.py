@@ -20,7 +20,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from prgd._types import Array, Mask
 from prgd.errors import NotSeparableWarning
-from prgd.result import Result, Status
+from prgd.history import Status
+from prgd.result import Result
 from prgd.rows.exact import check_exact
 from prgd.rows.labels import label_array
 

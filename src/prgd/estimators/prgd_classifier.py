@@ -12,13 +12,14 @@ import numpy as np
 
 from prgd._types import Array, Mask
 from prgd.algorithms import GD, PRGD
-from prgd.certificate import Certificate, accurate_upper, weights_at
+from prgd.certificate import Certificate, weights_at
 from prgd.checks import check_integer
 from prgd.estimators._common import Fit, LinearClassifier
+from prgd.history import Status
 from prgd.loop import run
 from prgd.norms import norm, rescale
 from prgd.problem import Problem
-from prgd.result import Result, Status
+from prgd.result import Result
 from prgd.schedules import Radius, Times, as_radius, as_times
 from prgd.stopping import Gap, Stop, any_of
 
@@ -163,7 +164,7 @@ def _best(problem: Problem, runs: list[Result]) -> Fit:
     certificate = reduce(Certificate.best, (result.certificate for result in runs))
     if certificate.dual_weights is None:
         weights = weights_at(problem, cast(Array, certificate.w_upper))
-        certificate = replace(certificate, upper=accurate_upper(problem, weights), dual_weights=weights)
+        certificate = replace(certificate, dual_weights=weights)
     result = replace(runs[-1], t=sum(result.t for result in runs), certificate=certificate)
     if result.margin > 0.0:
         return result, result.coef, result.intercept

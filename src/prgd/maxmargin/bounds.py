@@ -64,7 +64,8 @@ class Bounds:
             return
         self.plain_lower = max(self.plain_lower, margin / length)
         if near is None:
-            lower = margin_over_length(lowered(margin, 2) - margin_error(self.problem, length), w)
+            d, error = self.problem.d, margin_error(self.problem, length)
+            lower = margin_over_length(lowered(margin, 2) - error, length, d)
             self.certificate = self.certificate.with_lower(lower, w, balanced_intercept(bounds))
         else:
             self.certificate = self.certificate.with_lower(*accurate_margin(bounds, w, near))

@@ -27,13 +27,14 @@ import numpy as np
 from prgd._types import Array, Indices
 from prgd.arithmetic import EPSILON
 from prgd.certificate import Certificate, margin_error
+from prgd.history import History, Status
 from prgd.maxmargin.bounds import Bounds
 from prgd.maxmargin.exactly import exact_optimum, is_exactly_solvable
 from prgd.norms import norm
 from prgd.problem import Problem, balanced_intercept
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.result import History, Result, Status
+from prgd.result import Result
 from prgd.rows.queries import Smallest
 from prgd.solvers import pairwise_descent
 from prgd.solvers.interior_point import interior_weights

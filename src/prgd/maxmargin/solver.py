@@ -11,10 +11,11 @@ import numpy as np
 
 from prgd.certificate import DualWeights
 from prgd.checks import check_integer, check_positive
+from prgd.history import Status
 from prgd.maxmargin.moves import Round, SolverState
 from prgd.problem import Problem
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.result import Result, Status
+from prgd.result import Result
 from prgd.separation.decide import decide, decide_by_weights
 from prgd.separation.verdict import Separability, Verdict
 from prgd.solvers import minimal

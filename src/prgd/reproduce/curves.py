@@ -14,11 +14,11 @@ from prgd._types import Array
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
 from prgd.algorithms.base import State
 from prgd.certificate import Certificate
+from prgd.history import Record
 from prgd.loop import run
 from prgd.problem import Problem
 from prgd.reproduce.experiment import Row
 from prgd.reproduce.figures import BY_NAME, Band, Line, Mark, Style, floored, thinned
-from prgd.result import Record
 from prgd.schedules import Every, Geometric, Polynomial, PolynomialPhases
 from prgd.theory.sampled_runs import log_times
 

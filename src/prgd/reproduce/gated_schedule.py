@@ -11,13 +11,13 @@ from prgd.algorithms import GatedPRGD, ProgressiveNewton
 from prgd.algorithms.base import State
 from prgd.certificate import Certificate
 from prgd.claims import Finding, claim
+from prgd.history import History, Record, Status
 from prgd.loop import run
 from prgd.problem import Problem
 from prgd.reproduce.curves import Method, Schedules, error_lines, methods, record_times, warm_start, where
 from prgd.reproduce.experiment import OURS, Experiment, Row
 from prgd.reproduce.figures import Figure, log_log
 from prgd.reproduce.growing_dimension import gaussian
-from prgd.result import History, Record, Status
 from prgd.stopping import any_of
 from prgd.theory import max_margin_reference
 

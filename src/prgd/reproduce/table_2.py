@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd.claims import Finding, claim
+from prgd.history import Status
 from prgd.loop import run
 from prgd.problem import Problem
 from prgd.reproduce.curves import Method, Schedules, methods, warm_start, where
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.reproduce.figures import Figure, Line, Panel, Table
 from prgd.reproduce.synthetic import GAMMA_STAR, SETS
-from prgd.result import Status
 from prgd.stopping import MarginError, any_of
 
 NEVER = "+inf"

@@ -21,6 +21,7 @@ from prgd.algorithms.base import State
 from prgd.arithmetic import SMALLEST, nearest_floats, rounding_factor, shortened
 from prgd.certificate import Certificate, DualWeights
 from prgd.errors import ZeroRowWarning
+from prgd.history import Record, Status
 from prgd.loop import run
 from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem
@@ -29,7 +30,6 @@ from prgd.proofs.directions import margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.power_scaling import balance_sparse
 from prgd.proofs.weights import Proof, prove_integer_weights, prove_weights, weights_prove
-from prgd.result import Record, Status
 from prgd.separation import proposals
 from prgd.separation.first_checks import find_cancelling_rows, scan_features
 from prgd.separation.proposals import LinearProgram, Proposal, propose_exactly

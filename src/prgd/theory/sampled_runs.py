@@ -11,9 +11,10 @@ import numpy.typing as npt
 from prgd._types import Array
 from prgd.algorithms.base import State
 from prgd.certificate import Certificate
+from prgd.history import History, Record, Status
 from prgd.loop import run
 from prgd.problem import Problem
-from prgd.result import History, Record, Result, Status
+from prgd.result import Result
 from prgd.stopping import any_of
 
 Until = Callable[[Array], bool]  # whether a run ends at this w

@@ -13,8 +13,8 @@ from prgd._types import Array
 from prgd.algorithms import GD, NGD, PRGD
 from prgd.algorithms.base import State
 from prgd.checks import check_integer, unknown
+from prgd.history import Status
 from prgd.problem import Problem
-from prgd.result import Status
 from prgd.schedules import Every, LiftTo
 from prgd.theory.cylinder import Constants, favorable_cylinder
 from prgd.theory.infimum import numerical_constants
