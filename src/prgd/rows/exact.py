@@ -40,8 +40,8 @@ def as_float(X: Any, name: str = "X") -> npt.NDArray[Any]:
 
     Examples
     --------
-    >>> as_float([[True, 2**60]])
-    array([[1.00000000e+00, 1.15292150e+18]])
+    >>> as_float([[True, 2**60]]).tolist()
+    [[1.0, 1.152921504606847e+18]]
     """
     if _has_typed_columns(X):
         return _frame_as_float(X, name)

@@ -37,6 +37,7 @@ class ChunkedRows(Rows):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from prgd.rows.queries import MarginsAt
     >>> blocks = [(np.eye(2), [1, -1]), (np.ones((1, 2)), [1])]
     >>> ChunkedRows.from_blocks(blocks).ask(MarginsAt(np.array([3.0, 1.0])))

@@ -57,9 +57,9 @@ def canonical_csr(X: Any, name: str = "X") -> Any:
         raise TypeError(f"X must hold real numbers; got dtype {X.dtype}. Convert it first.")
     if X.format in ("coo", "bsr"):  # their method tocsr adds up repeated entries in an order of its own
         X = X.tocoo()
-        order = np.argsort(X.row, kind="stable")
-        starts = np.concatenate(([0], np.cumsum(np.bincount(X.row, minlength=X.shape[0]))))
-        X = csr_array((X.data[order], X.col[order], starts), shape=X.shape)
+        entries = np.arange(X.nnz + 1)
+        order = csr_array((entries[:-1], X.row, entries), shape=(X.nnz, X.shape[0])).tocsc()
+        X = csr_array((X.data[order.data], X.col[order.data], order.indptr), shape=X.shape)
     else:
         X = X.tocsr()
     check_csr(X.data, X.indices, X.indptr, X.shape[1])
@@ -75,14 +75,16 @@ def _added_up(X: Any) -> Any:
     """Return CSR rows with ascending columns, their repeated entries added in the order of storage."""
     from scipy.sparse import csr_array
 
-    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    order = np.lexsort((X.indices[: rows.size], rows))
-    r, c = rows[order], X.indices[order]
-    is_first = np.append(True, (np.diff(r) != 0) | (np.diff(c) != 0))[: r.size]
+    X = X.tocsc().tocsr()  # two counting sorts, which are stable: repeated entries keep their order
+    is_first = np.append(True, np.diff(X.indices) != 0)[: X.nnz]
+    starts = X.indptr[:-1]
+    is_first[starts[starts < X.nnz]] = True
+    if is_first.all():
+        return X
     data = np.zeros(np.count_nonzero(is_first), X.dtype)
-    np.add.at(data, np.cumsum(is_first) - 1, X.data[order])  # one after the other, unlike reduceat
-    counts = np.bincount(r[is_first], minlength=X.shape[0])
-    return csr_array((data, c[is_first], np.concatenate(([0], np.cumsum(counts)))), shape=X.shape)
+    np.add.at(data, np.cumsum(is_first) - 1, X.data)  # one after the other, unlike reduceat
+    indptr = np.append(0, np.cumsum(is_first))[X.indptr]
+    return csr_array((data, X.indices[is_first], indptr), shape=X.shape)
 
 
 def check_csr(data: Any, indices: Any, indptr: Any, d: int) -> None:
