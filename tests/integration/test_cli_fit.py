@@ -108,7 +108,7 @@ def test_every_kind_of_file_gives_the_same_model():
         kept = model()
         assert kept.classes.tolist() == ([1.0, 2.0] if command[0] == "rows.svm" else ["a", "b"])
         np.testing.assert_allclose(kept.coef, prgd.max_margin(X, KIND).coef, rtol=1e-5)
-    call("fit", "rows.npy", *parts, "--no-intercept", "--out", "model.npz")
+    call("fit", "rows.npy", *parts, "--no-intercept", "--out", "model.npz", "--force")
     np.testing.assert_allclose(model().coef, prgd.max_margin(X, KIND, fit_intercept=False).coef, rtol=1e-5)
     assert call("predict", "model.npz", "rows.npy").stdout.split() == ["prediction", *["1"] * 5]
 
