@@ -14,6 +14,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from fractions import Fraction
 from multiprocessing import get_context
 from typing import NamedTuple
 
@@ -154,6 +155,37 @@ def solver(n: int, d: int, dtype: str, fit_intercept: bool) -> Iterator[Check]:
     yield Check(f"{case}: gap checked again", result.check(tensor, labels).certificate.gap, 1.001e-8)
 
 
+def certificates(n: int, d: int, dtype: str, fit_intercept: bool, offset: float) -> Iterator[Check]:
+    """Both ends of certificates against exact rational arithmetic on their witnesses; the errors are 0 or 1."""
+    rng = np.random.default_rng(n + d)
+    X, w = rng.standard_normal((n, d)), rng.standard_normal(d)
+    y = np.where(X @ w > 0, 1, -1)
+    tensor = torch.from_numpy(X + 0.3 * y[:, None] * w / np.linalg.norm(w) + offset)
+    tensor = tensor.to(getattr(torch, dtype)).to(DEVICE)
+    rows = [[Fraction(v) * sign for v in row] for row, sign in zip(tensor.double().tolist(), y.tolist())]
+    result = prgd.max_margin(tensor, y, fit_intercept=fit_intercept)
+    problem = prgd.Problem(tensor, y, fit_intercept=fit_intercept)
+    steps = prgd.run(problem, prgd.NGD(), stop=64).certificate
+    case = f"certificate {n} x {d} {dtype}, intercept {fit_intercept}, offset {offset:g}"
+    yield Check(f"{case}: gap", result.gap, 1e-6)
+    for name, c in (("max_margin", result.certificate), ("run", steps)):
+        v = [Fraction(x) for x in c.w.tolist()]
+        margins = [sum(a * b for a, b in zip(v, z)) for z in rows]
+        groups = [[m for m, sign in zip(margins, y) if sign in signs] for signs in ((1,), (-1,))]
+        smallest = (min(groups[0]) + min(groups[1])) / 2 if fit_intercept else min(margins)
+        length = sum(x * x for x in v)
+        is_below = c.lower <= 0.0 or Fraction(c.lower) ** 2 * length <= smallest**2
+        yield Check(f"{case}: lower end of {name} is at most its margin", float(not is_below), 0.0)
+    p = [Fraction(x) for x in result.certificate.dual_weights.values.tolist()]
+    carried = [(q, rows[i], y[i]) for q, i in zip(p, result.support.tolist())]
+    sums = {sign: sum(q for q, _, s in carried if s == sign) for sign in (1, -1)}
+    scale = {s: 1 / (2 * sums[s]) if fit_intercept else 1 / sum(p) for s in (1, -1)}
+    u = [sum(q * scale[s] * z[j] for q, z, s in carried) for j in range(d)]
+    is_above = Fraction(result.upper_bound) ** 2 >= sum(x * x for x in u)
+    yield Check(f"{case}: upper end is at least its vector", float(not is_above), 0.0)
+    yield Check(f"{case}: run contains max_margin", float(steps.upper < result.margin), 0.0)
+
+
 PARTS = [
     *[(tallies, case) for case in TALLIES],
     (smallest_rows, ()),
@@ -162,6 +194,11 @@ PARTS = [
     (solver, (3000, 20, "float64", True)),
     (solver, (20_000, 64, "float32", False)),
     (solver, (20_000, 64, "float32", True)),
+    (certificates, (300, 8, "float64", True, 1e9)),
+    (certificates, (2000, 16, "float32", True, 0.0)),
+    (certificates, (2000, 16, "float32", False, 0.0)),
+    (certificates, (2000, 16, "bfloat16", True, 0.0)),
+    (certificates, (900, 8, "float32", True, 1000.0)),
 ]
 
 

@@ -34,8 +34,8 @@ from prgd.arithmetic import (
 )
 from prgd.errors import CrossedBoundsError
 from prgd.norms import norm
-from prgd.problem import Evaluation, Problem
-from prgd.rows import AccurateAt
+from prgd.problem import Evaluation, Problem, balanced_intercept
+from prgd.rows import AccurateAt, MarginsAt
 
 _LANE_ENTRIES = 2**14  # entries of the rows that a compensated sum takes at once
 _EXACT_ENTRIES = 2**12  # entries that may be summed as integers, if compensated sums are not accurate enough
@@ -172,6 +172,22 @@ def certify(at: Evaluation) -> Certificate:
         lower, w = margin_over_length(margin, length, problem.d), at.w
     upper = at.upper * (1.0 + rounding_factor(problem.d + 8)) + dual_vector_error(problem)
     return Certificate(lower, raised(upper), w, at.intercept, w_upper=at.w)
+
+
+def certify_in_double(problem: Problem, w: Array) -> Certificate:
+    """Return the interval at w by passes in float64, on rows whose Tally is summed in float32."""
+    margins, length = problem.counted(problem.ask(MarginsAt(w))), norm(w)
+    smallest = [float(margins[group].min()) for group in problem.labels.groups(problem.fit_intercept)]
+    margin = lowered(sum(smallest) / len(smallest), 2) - margin_error(problem, length)
+    found = Certificate()
+    if length > 0.0:
+        lower = margin_over_length(margin, length, problem.d)
+        found = found.with_lower(lower, w, balanced_intercept(smallest))
+    # The weights have sum 1 to the rounding of a sum of n terms, and n terms are added for every column.
+    error = rounding_factor(4 * problem.n + problem.d + 64) * problem.max_norm
+    return found.with_upper(
+        raised(norm(problem.combine(problem.dual_weights(w))) + error, problem.d + 8), w_upper=w
+    )
 
 
 def margin_error(problem: Problem, length: float, unit: float = UNIT_ROUNDOFF) -> float:

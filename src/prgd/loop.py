@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from prgd.algorithms.base import Algorithm, State
-from prgd.arithmetic import raised, rounding_factor
-from prgd.certificate import Certificate, certify, dual_vector_error, weights_at
+from prgd.arithmetic import UNIT_ROUNDOFF, raised, rounding_factor
+from prgd.certificate import Certificate, certify, certify_in_double, dual_vector_error, weights_at
 from prgd.checks import check_integer
 from prgd.errors import RowsLostError
 from prgd.files import SaveTimer
@@ -226,6 +226,9 @@ def _check_record(resume: Result, state: State) -> None:
 
 def _tightened(certificate: Certificate, problem: Problem, state: State) -> Certificate:
     certificate = certificate.best(certify(state.at))
+    if problem.rows.unit_roundoff > UNIT_ROUNDOFF and state.t & (state.t - 1) == 0:
+        # Sums in float32 bound gamma_star loosely, so float64 is asked at some steps, the same in every run.
+        certificate = certificate.best(certify_in_double(problem, state.w))
     own = state.own_upper
     if own < certificate.upper:
         # The mean of t dual vectors: each has the error of its pass, and their sum one rounding for each.
