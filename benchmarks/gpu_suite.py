@@ -156,13 +156,16 @@ def solver(n: int, d: int, dtype: str, fit_intercept: bool) -> Iterator[Check]:
 
 
 def certificates(n: int, d: int, dtype: str, fit_intercept: bool, offset: float) -> Iterator[Check]:
-    """Both ends of certificates against exact rational arithmetic on their witnesses; the errors are 0 or 1."""
+    """Both ends of certificates against exact arithmetic on their witnesses; the errors are 0 or 1."""
     rng = np.random.default_rng(n + d)
     X, w = rng.standard_normal((n, d)), rng.standard_normal(d)
     y = np.where(X @ w > 0, 1, -1)
     tensor = torch.from_numpy(X + 0.3 * y[:, None] * w / np.linalg.norm(w) + offset)
     tensor = tensor.to(getattr(torch, dtype)).to(DEVICE)
-    rows = [[Fraction(v) * sign for v in row] for row, sign in zip(tensor.double().tolist(), y.tolist())]
+    rows = [
+        [Fraction(v) * sign for v in row]
+        for row, sign in zip(tensor.double().tolist(), y.tolist(), strict=True)
+    ]
     result = prgd.max_margin(tensor, y, fit_intercept=fit_intercept)
     problem = prgd.Problem(tensor, y, fit_intercept=fit_intercept)
     steps = prgd.run(problem, prgd.NGD(), stop=64).certificate
@@ -170,14 +173,14 @@ def certificates(n: int, d: int, dtype: str, fit_intercept: bool, offset: float)
     yield Check(f"{case}: gap", result.gap, 1e-6)
     for name, c in (("max_margin", result.certificate), ("run", steps)):
         v = [Fraction(x) for x in c.w.tolist()]
-        margins = [sum(a * b for a, b in zip(v, z)) for z in rows]
-        groups = [[m for m, sign in zip(margins, y) if sign in signs] for signs in ((1,), (-1,))]
+        margins = [sum(a * b for a, b in zip(v, z, strict=True)) for z in rows]
+        groups = [[m for m, sign in zip(margins, y, strict=True) if sign in signs] for signs in ((1,), (-1,))]
         smallest = (min(groups[0]) + min(groups[1])) / 2 if fit_intercept else min(margins)
         length = sum(x * x for x in v)
         is_below = c.lower <= 0.0 or Fraction(c.lower) ** 2 * length <= smallest**2
         yield Check(f"{case}: lower end of {name} is at most its margin", float(not is_below), 0.0)
     p = [Fraction(x) for x in result.certificate.dual_weights.values.tolist()]
-    carried = [(q, rows[i], y[i]) for q, i in zip(p, result.support.tolist())]
+    carried = [(q, rows[i], y[i]) for q, i in zip(p, result.support.tolist(), strict=True)]
     sums = {sign: sum(q for q, _, s in carried if s == sign) for sign in (1, -1)}
     scale = {s: 1 / (2 * sums[s]) if fit_intercept else 1 / sum(p) for s in (1, -1)}
     u = [sum(q * scale[s] * z[j] for q, z, s in carried) for j in range(d)]
