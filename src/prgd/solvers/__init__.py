@@ -1,7 +1,7 @@
 """Solvers on some of the rows: what `prgd.max_margin` and `ProgressiveNewton` are built from.
 
 `working_set` gathers rows and keeps their Gram matrix (`gram_matrix`). `pairwise_descent`, `interior_point`
-and `polish` find the shortest vector of the hull of these rows, and `gordan` proves that it is zero.
+and `polish` find the shortest vector of the hull of these rows, `exact_active_set` without rounding.
 `active_rows` solves the Newton systems of `ProgressiveNewton`. `minimal` replaces Numba and SciPy if they are
 missing.
 """

@@ -1,0 +1,144 @@
+"""Certificates by hand: outward rounding, exact witnesses, and what they look like in a file."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import prgd
+from prgd.arithmetic import common_integers, lowered, raised, root_up
+from prgd.certificate import Certificate, DualWeights, accurate_upper, certify, certify_in_double, raised_norm
+from prgd.errors import CrossedBoundsError
+from prgd.proofs.overlap import proves_overlap
+from prgd.solvers.exact_active_set import shortest_vector
+
+TINY = [[-2.9999999999999996, -9], [-3, 0], [0, 6], [3, 9], [-3, -9]], [-1, -1, -1, -1, 1]
+
+
+def exact_norm_square(X, y, weights):
+    """Square of the norm of sum p_i z_i, with p divided by its sums in both classes, in fractions."""
+    p = [Fraction(v) for v in weights.values.tolist()]
+    sums = {s: sum(q for q, i in zip(p, weights.indices, strict=True) if y[i] == s) for s in (1, -1)}
+    scaled = [q * y[i] / (2 * sums[y[i]]) for q, i in zip(p, weights.indices, strict=True)]
+    columns = [[Fraction(float(X[i][j])) for i in weights.indices] for j in range(len(X[0]))]
+    return sum(sum(a * b for a, b in zip(scaled, column, strict=True)) ** 2 for column in columns)
+
+
+def test_a_crossing_raises():
+    with pytest.raises(CrossedBoundsError, match=r"2\.0 on gamma_star exceeds the upper bound 1\.0"):
+        Certificate(2.0, 1.0)
+    one = Certificate(1.0, 1.5, np.ones(2))
+    with pytest.raises(CrossedBoundsError):
+        one.with_upper(0.9)
+    with pytest.raises(CrossedBoundsError):
+        one.best(Certificate(1.6, 3.0, np.ones(2)))
+    assert Certificate(1.0, 1.0).gap == 0.0
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0, 1e-320, -1e-320, 0.0, 1e300])
+def test_rounding_goes_outward(value):
+    assert lowered(value) < value < raised(value)
+    assert raised(value) - lowered(value) <= 1e-15 * abs(value) + 1e-322
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1.0, 1e200])
+def test_norms_are_rounded_upward_by_little(scale):
+    v = np.random.default_rng(0).standard_normal(50) * scale
+    square = sum(Fraction(float(x)) ** 2 for x in v)
+    bound = Fraction(raised_norm(v))
+    assert square <= bound**2
+    assert Fraction(bound) <= Fraction(root_up(square)) * (1 + Fraction(1, 2**48)) + Fraction(2, 2**1074)
+
+
+def test_common_integers_are_exact():
+    A = np.array([[1e-300, -0.0, 3.0], [5e-324, 1e300, 0.1]])
+    M, exponent = common_integers(A)
+    for row, expected in zip(M.tolist(), A.tolist(), strict=True):
+        assert [Fraction(v) * Fraction(2) ** exponent for v in row] == [Fraction(v) for v in expected]
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8, 1e12])
+def test_accurate_upper_is_above_the_exact_norm_by_little(offset):
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((40, 3)) + offset, np.where(np.arange(40) % 3, 1, -1)
+    weights = DualWeights.normalized(np.arange(40), rng.random(40), y)
+    square = exact_norm_square(X, y, weights)
+    bound = Fraction(accurate_upper(prgd.Problem(X, y, fit_intercept=True), weights))
+    assert square <= bound**2 <= square * (1 + Fraction(1, 10**12))
+
+
+def test_weights_need_not_have_sum_one():
+    X, y = np.array([[1.0, 2.0], [-1.0, 0.5]]), np.array([1, -1])
+    problem, indices = prgd.Problem(X, y), np.arange(2)
+    a, b = (accurate_upper(problem, DualWeights(indices, s * np.array([0.3, 0.6]))) for s in (1.0, 1 / 3))
+    assert a == pytest.approx(b, rel=1e-15)
+
+
+def test_the_shortest_vector_in_integers():
+    # By hand: the segment from (3, 1) to (3, -2) is nearest to the origin at (3, 0).
+    Z = np.array([[3, 1], [3, -2], [7, 0], [4, 5]], dtype=object)
+    found = shortest_vector(Z, np.zeros(4, int), np.array([1.0, 0.0, 0.0, 0.0]))
+    assert [Fraction(w, found.total) for w in found.weights] == [Fraction(2, 3), Fraction(1, 3), 0, 0]
+    assert [Fraction(v, found.total) for v in found.vector] == [3, 0]
+
+
+def test_a_vanishing_vector_in_integers():
+    Z = np.array([[1, 0], [-1, 1], [-1, -1]], dtype=object)
+    found = shortest_vector(Z, np.zeros(3, int), np.ones(3))
+    assert found.vector == [0, 0]
+    assert [Fraction(w, found.total) for w in found.weights] == [
+        Fraction(1, 2),
+        Fraction(1, 4),
+        Fraction(1, 4),
+    ]
+
+
+def test_exact_witnesses_are_saved(tmp_path):
+    X, y = TINY
+    result = prgd.max_margin(X, y)
+    assert result.status is prgd.Status.CERTIFIED
+    c = replace(
+        result.certificate, exact_w=(Fraction(1, 3), Fraction(-2, 7), Fraction(0)), w_upper=np.arange(2.0)
+    )
+    replace(result, certificate=c).save(tmp_path / "result.npz")
+    loaded = prgd.Result.load(tmp_path / "result.npz").certificate
+    assert loaded.exact_w == c.exact_w
+    assert loaded.dual_weights.integers == c.dual_weights.integers
+    assert (loaded.lower, loaded.upper) == (c.lower, c.upper)
+    result.save(tmp_path / "result.npz")
+    assert prgd.Result.load(tmp_path / "result.npz").check(X, y).is_valid
+
+
+def test_a_run_does_not_call_a_tiny_margin_overlap():
+    result = prgd.run(prgd.Problem([[1.0, 1e-13], [-1.0, 1e-13]]), prgd.NGD(), stop=50)
+    assert result.status is prgd.Status.MAX_STEPS
+    assert 0.0 < result.margin <= 1e-13 <= result.upper_bound
+
+
+def test_a_run_proves_overlap_by_its_weights():
+    problem = prgd.Problem([[1.0, 2.0], [1.0, 2.0]], [1, -1])
+    result = prgd.run(problem, prgd.NGD(), stop=3)
+    assert result.status is prgd.Status.NOT_SEPARABLE
+    assert result.upper_bound == 0.0
+    assert proves_overlap(problem, result.certificate.dual_weights)
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_check_confirms_a_run_with_weights(loss):
+    data = prgd.datasets.synthetic_one(0)
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, len(data.y))
+    problem = prgd.Problem(data.X, data.y, loss=loss, sample_weight=weights)
+    result = prgd.run(problem, prgd.NGD(), stop=40)
+    assert result.check(data.X, data.y, weights).is_valid
+    assert not result.check(data.X, -data.y, weights).is_valid
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_interval_in_double_is_that_of_the_pass(fit_intercept):
+    data = prgd.datasets.synthetic_one(0)
+    problem = prgd.Problem(data.X, data.y, fit_intercept=fit_intercept)
+    w = np.array([3.0, 0.1])
+    a, b = certify(problem.at(w)), certify_in_double(problem, w)
+    assert (a.lower, a.upper) == pytest.approx((b.lower, b.upper), rel=1e-12)
+    assert a.intercept == pytest.approx(b.intercept, rel=1e-12)
