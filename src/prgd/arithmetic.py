@@ -104,6 +104,14 @@ def root_up(square: Fraction) -> float:
     return round_up(Fraction(root + (root * root < scaled), 1 << shift))
 
 
+def times_power(value: float, exponent: int) -> float:
+    """Return ``value 2^exponent``, infinite beyond the floating range."""
+    try:
+        return math.ldexp(value, exponent)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
 def lowered(value: float, operations: int = 1) -> float:
     """Return a number below the exact one, which so many rounded operations turned into ``value``."""
     return value - BOUND_FACTOR * (2 * operations * UNIT_ROUNDOFF * abs(value) + operations * SMALLEST)
@@ -114,9 +122,17 @@ def raised(value: float, operations: int = 1) -> float:
     return -lowered(-value, operations)
 
 
+def nearest_float(value: Fraction) -> float:
+    """Return the float64 nearest to a fraction, infinite beyond the floating range."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def nearest_floats(v: Sequence[Fraction]) -> Array:
     """Return the float64 numbers nearest to some fractions."""
-    return np.array([float(x) for x in v])
+    return np.array([nearest_float(x) for x in v])
 
 
 def integer_multiple(values: Sequence[Fraction | int]) -> list[int]:

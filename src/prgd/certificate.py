@@ -21,6 +21,7 @@ import numpy as np
 from prgd._types import Array, Indices, RationalVector, Signs
 from prgd.arithmetic import (
     BOUND_FACTOR,
+    LARGEST,
     SMALLEST,
     UNIT_ROUNDOFF,
     common_integers,
@@ -29,6 +30,7 @@ from prgd.arithmetic import (
     raised,
     root_up,
     rounding_factor,
+    times_power,
     two_product,
     two_sum,
 )
@@ -39,6 +41,7 @@ from prgd.rows import AccurateAt, MarginsAt
 
 _LANE_ENTRIES = 2**14  # entries of the rows that a compensated sum takes at once
 _EXACT_ENTRIES = 2**12  # entries that may be summed as integers, if compensated sums are not accurate enough
+_SMALLEST_LENGTH = 2.0**-960  # a shorter w may have subnormal entries
 _SMALL_ERROR = 1e-9  # relative error of a compensated sum that is accurate enough
 
 
@@ -170,7 +173,8 @@ def certify(at: Evaluation) -> Certificate:
     if length > 0.0:
         margin = lowered(at.smallest_margin, 2) - margin_error(problem, length, problem.rows.unit_roundoff)
         lower, w = margin_over_length(margin, length, problem.d), at.w
-    upper = at.upper * (1.0 + rounding_factor(problem.d + 8)) + dual_vector_error(problem)
+    error = dual_vector_error(problem, at.tally.smallest_mass)
+    upper = at.upper * (1.0 + rounding_factor(problem.d + 8)) + error
     return Certificate(lower, raised(upper), w, at.intercept, w_upper=at.w)
 
 
@@ -194,21 +198,36 @@ def margin_error(problem: Problem, length: float, unit: float = UNIT_ROUNDOFF) -
     """Bound the rounding of a margin ``<w, z_i>`` that a pass computes, for any row and any w of a length."""
     # A sum of d products, in any order; the further terms cover the norms and the length, which are rounded.
     relative = rounding_factor(problem.d + 8, unit)
-    return BOUND_FACTOR * (relative * length * problem.max_norm + (problem.d + 1) * SMALLEST)
+    size = length * problem.max_norm
+    if not size < 0.5 * LARGEST:  # the products may overflow, and a margin be anything
+        return math.inf
+    underflow = (problem.d + 1) * _underflow(unit)
+    if unit > UNIT_ROUNDOFF:  # w itself is rounded, and its entries may underflow
+        underflow *= 1.0 + problem.max_norm
+    return BOUND_FACTOR * (relative * size + underflow)
 
 
-def dual_vector_error(problem: Problem) -> float:
+def _underflow(unit: float) -> float:
+    """Return the absolute error of a product that underflows, in float64 or in float32."""
+    return SMALLEST if unit == UNIT_ROUNDOFF else 2.0**-126
+
+
+def dual_vector_error(problem: Problem, mass: float) -> float:
     """Bound the norm of the rounding of the dual vector ``sum_i c_i z_i / sum_i c_i`` of a pass.
 
-    The weights c_i are the numbers that the pass computed, whatever they are.
+    The weights c_i are the numbers that the pass computed, whatever they are. Underflows are divided by their
+    sum, which is at least ``mass`` (in each class).
     """
     rows = problem.rows
     relative = rounding_factor(2 * rows.sum_roundings + problem.d + 16, rows.unit_roundoff)
-    return BOUND_FACTOR * (relative * problem.max_norm + (problem.n + problem.d) * SMALLEST)
+    underflow = 4 * (problem.n + problem.d) * _underflow(rows.unit_roundoff)
+    return BOUND_FACTOR * (relative * problem.max_norm + underflow / mass) if mass > 0.0 else math.inf
 
 
 def margin_over_length(margin: float, length: float, d: int) -> float:
     """Return a number that is at most ``margin / ||w||``, where ``length`` is the rounded norm of w."""
+    if not _SMALLEST_LENGTH < length < math.inf:  # the norm of a subnormal vector has no relative accuracy
+        return -math.inf
     error = rounding_factor(d + 8)
     return lowered(margin / (length * (1.0 + error if margin > 0.0 else 1.0 - error)))
 
@@ -222,7 +241,7 @@ def raised_norm(v: Array) -> float:
     exponent = math.frexp(largest)[1]
     scaled = np.ldexp(v, -exponent)
     root = math.sqrt(math.fsum((scaled * scaled).tolist()) * (1.0 + 4.0 * UNIT_ROUNDOFF) + v.size * SMALLEST)
-    return math.ldexp(root * (1.0 + 2.0 * UNIT_ROUNDOFF), exponent) + SMALLEST
+    return times_power(root * (1.0 + 2.0 * UNIT_ROUNDOFF), exponent) + SMALLEST
 
 
 def accurate_lower(problem: Problem, w: Array, intercept: float) -> tuple[float, Array, float]:
@@ -257,19 +276,19 @@ def is_on_simplex(problem: Problem, weights: DualWeights) -> bool:
     indices, p = weights.indices, weights.values
     if not indices.size or indices.min() < 0 or indices.max() >= problem.n or (np.diff(indices) <= 0).any():
         return False
+    sample_weight = problem.labels.sample_weight
+    if sample_weight.size and not sample_weight[indices].all():  # rows of weight 0 are not there
+        return False
     signs = problem.labels.at(indices) if problem.fit_intercept else np.ones(p.size)
     groups = [signs > 0, signs < 0] if problem.fit_intercept else [signs > 0]
     exact = weights.integers
     if exact is not None:  # the values are roundings, some of them perhaps zero
-        return len(exact) == p.size and min(exact) > 0 and len(set(_sums(exact, signs))) == 1
+        if len(exact) != p.size:
+            return False
+        totals = [sum(k for k, mine in zip(exact, group.tolist(), strict=True) if mine) for group in groups]
+        return min(exact) > 0 and len(set(totals)) == 1
     sums = [math.fsum(p[group]) * len(groups) for group in groups]
     return bool(p.min() > 0.0 and all(abs(total - 1.0) <= 1e-12 for total in sums))
-
-
-def _sums(integers: Sequence[int], signs: Any) -> list[int]:
-    """Return the sums of integers over the rows of each sign."""
-    pairs = list(zip(integers, signs.tolist(), strict=True))
-    return [sum(k for k, sign in pairs if sign == wanted) for wanted in sorted({sign for _, sign in pairs})]
 
 
 def accurate_upper(problem: Problem, weights: DualWeights) -> float:

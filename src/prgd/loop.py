@@ -232,14 +232,22 @@ def _tightened(certificate: Certificate, problem: Problem, state: State) -> Cert
     own = state.own_upper
     if own < certificate.upper:
         # The mean of t dual vectors: each has the error of its pass, and their sum one rounding for each.
-        own += dual_vector_error(problem) + rounding_factor(4 * state.t + 16) * problem.max_norm
+        error = dual_vector_error(problem, _smallest_weight(problem))
+        own += error + rounding_factor(4 * state.t + 16) * problem.max_norm
         certificate = certificate.with_upper(raised(own, problem.d + 8))
     return certificate
 
 
+def _smallest_weight(problem: Problem) -> float:
+    """Return the smallest positive sample weight: the weights of a pass sum to this at least."""
+    weight = problem.labels.sample_weight
+    return float(weight[weight > 0.0].min()) if weight.size else 1.0
+
+
 def _proof_of_overlap(problem: Problem, certificate: Certificate) -> Certificate | None:
     """Return the certificate with an upper bound of 0, if the weights of its bound prove that."""
-    is_zero = certificate.upper <= ZERO_BOUND * problem.max_norm + 2.0 * dual_vector_error(problem)
+    error = dual_vector_error(problem, 1.0)
+    is_zero = certificate.upper <= ZERO_BOUND * problem.max_norm + 2.0 * error
     if not is_zero or certificate.lower > 0.0 or certificate.w_upper is None or not minimal.HAS_SCIPY:
         return None
     weights = weights_at(problem, certificate.w_upper)

@@ -20,6 +20,9 @@ from prgd.values import parse
 _SMALL, _LARGE = sys.float_info.min / sys.float_info.epsilon, sys.float_info.max
 
 
+_MAX_EXPONENT = 60  # vectors with entries between 2^-60 and 2^60 are moderate
+
+
 def norm(v: Array) -> float:
     """Return the Euclidean norm, by a scaled sum if ``v.v`` would leave the floating range.
 
@@ -37,6 +40,12 @@ def norm(v: Array) -> float:
         return largest
     scaled = v / largest
     return largest * math.sqrt(float(scaled.dot(scaled)))
+
+
+def moderate(v: Array) -> Array:
+    """Return v divided by a power of two, if its products could lose digits to under- or overflow."""
+    exponent = math.frexp(float(np.abs(v).max(initial=0.0)))[1]
+    return np.ldexp(v, -exponent) if abs(exponent) > _MAX_EXPONENT else v
 
 
 def rescale(v: Array, R: float) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
-from prgd.arithmetic import LARGEST, SMALLEST
+from prgd.arithmetic import LARGEST, SMALLEST, times_power
 from prgd.certificate import (
     Certificate,
     DualWeights,
@@ -164,7 +164,15 @@ class Result:
             if len(c.exact_w) == rows.width:
                 found = found.with_lower(exact_lower(rows, c.exact_w), self.coef, self.intercept, c.exact_w)
         elif c.w is not None and c.w.shape == (problem.d,) and norm(c.w) > 0.0:
-            found = found.with_lower(*accurate_lower(problem, c.w, c.intercept))
+            scale = int(
+                np.frexp(np.abs(c.w).max())[1]
+            )  # a power of two keeps the digits of w and of products
+            w, b = np.ldexp(c.w, -scale), times_power(c.intercept, -scale)
+            found = found.with_lower(*accurate_lower(problem, w, b))
+            if found.lower < c.lower:  # products beyond the floating range
+                rows = LiftedRows(problem.rows, None, fit_intercept=self.fit_intercept)
+                exact = tuple(Fraction(float(v)) for v in [*w, b][: rows.width])
+                found = found.with_lower(exact_lower(rows, exact), w, b)
         weights, tolerance = c.dual_weights, 1e-12
         if weights is None and c.w_upper is not None:
             weights, tolerance = weights_at(problem, c.w_upper), 1e-9
@@ -211,7 +219,7 @@ class Result:
 def _to_arrays(result: Result) -> dict[str, Any]:
     c, history = result.certificate, result.history
     scalars = {k: v for k, v in result.state.items() if not isinstance(v, np.ndarray)}
-    exact_w = None if c.exact_w is None else [str(x) for x in c.exact_w]
+    exact_w = None if c.exact_w is None else [f"{x.numerator:x}/{x.denominator:x}" for x in c.exact_w]
     meta = {
         "format": FORMAT,
         "exact_w": exact_w,
@@ -260,7 +268,8 @@ def _from_arrays(arrays: dict[str, Any]) -> Result:
     state = {k: v if isinstance(v, int) else float.fromhex(v) for k, v in meta["state"].items()}
     state |= {k.removeprefix("state_"): v for k, v in arrays.items() if k.startswith("state_")}
     gaps = arrays["recent_gaps"].tolist()
-    exact_w = tuple(Fraction(x) for x in meta.get("exact_w") or ()) or None
+    parts = [x.split("/") for x in meta.get("exact_w") or ()]
+    exact_w = tuple(Fraction(int(a, 16), int(b, 16)) for a, b in parts) or None
     return Result(
         w=arrays["w"],
         status=Status[meta["status"]],

@@ -78,6 +78,11 @@ class Tally:
         return self.vector / self.scalars[:, SLOPE_MASS, None]
 
     @property
+    def smallest_mass(self) -> float:
+        """The smallest ``slope_mass`` of a group: the sum of its weights, relative to the largest term."""
+        return min(group[SLOPE_MASS] for group in self._numbers)
+
+    @property
     def slope_over_value(self) -> float:
         """``sum s_i (-l') / sum s_i l`` of the first group: 1 for the exponential loss."""
         shift, mass, slope_shift, slope_mass = self._numbers[0][: SLOPE_MASS + 1]

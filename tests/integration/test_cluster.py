@@ -325,7 +325,8 @@ def test_fit_on_a_cluster_by_command(workers, tmp_path):
     address = workers.scheduler.address
     expected = prgd.max_margin(X, y)
     for where, more in ((address, ["--out-of-core", "--max-memory", "1K"]), ("local", [])):
-        found = call("fit", "part-*.parquet", "--label", "kind", "--cluster", where, *more, "--out", "m.npz")
+        files = ["part-*.parquet", "--label", "kind", "--out", "m.npz", "--force"]
+        found = call("fit", *files, "--cluster", where, *more)
         rows = table(found.stdout)
         assert rows["data"] == "part-*.parquet, 90 x 4, ClusterRows"
         assert found.stderr.startswith("dashboard: http://")

@@ -142,3 +142,68 @@ def test_the_interval_in_double_is_that_of_the_pass(fit_intercept):
     a, b = certify(problem.at(w)), certify_in_double(problem, w)
     assert (a.lower, a.upper) == pytest.approx((b.lower, b.upper), rel=1e-12)
     assert a.intercept == pytest.approx(b.intercept, rel=1e-12)
+
+
+# Inputs that once gave a false bound, a crossing or a crash
+
+
+def test_products_that_overflow_bound_nothing():
+    Z = np.array([[1e306, -1e306]] * 301 + [[2e307, 1.7e308]])
+    result = prgd.max_margin(Z, None, fit_intercept=False, w0=[10, -10], tol=0.3)
+    assert result.margin <= 1.10431526e306 <= result.upper_bound * (1 + 1e-8)
+    problem = prgd.Problem(Z[300:], scale="none")
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = prgd.run(problem, prgd.GD(eta=1e-320), w0=[10, -10], stop=1)
+    assert found.margin <= 1.10431526e306
+
+
+@pytest.mark.parametrize(
+    ("X", "weights", "w0", "gamma_star"),
+    [
+        ([[1e-100, 0], [1e-100, 1e-101]], [1e-250] * 2, None, 1e-100),
+        ([[1e3, 0], [1e-9, 1e-10], [1.1e-9, -1e-10]], [1, 1e-315, 1e-315], [1e9, 0], 1e-9),
+    ],
+)
+def test_tiny_sample_weights_prove_no_more(X, weights, w0, gamma_star):
+    result = prgd.run(prgd.Problem(X, sample_weight=weights), prgd.NGD(), w0, stop=3)
+    assert result.margin <= gamma_star * 1.1
+    assert result.upper_bound >= gamma_star
+
+
+def test_rows_of_weight_zero_prove_nothing():
+    X, y = [[1, 1], [1, -1], [-1, -1], [-1, 1]], [1, 1, 0, 0]
+    assert not prgd.max_margin(X, y).check(X, y, sample_weight=[1, 0, 1, 0]).is_valid
+
+
+def test_a_subnormal_start():
+    Z = np.full((300, 2), 1e100)
+    for result in (
+        prgd.run(prgd.Problem(Z[:1]), prgd.NGD(), w0=[5e-324, 5e-324], stop=1),
+        prgd.max_margin(Z, None, fit_intercept=False, w0=[5e-324] * 2),
+    ):
+        assert result.margin <= np.sqrt(2.0) * 1e100 <= result.upper_bound
+
+
+def test_integer_data_whose_bound_vanishes():
+    rng = np.random.default_rng(133)
+    n = int(rng.integers(270, 800))
+    X, y = np.round(rng.standard_normal((n, 2)) * rng.choice([1, 3, 10])), np.arange(n) % 2
+    result = prgd.max_margin(X, y)
+    assert result.status is prgd.Status.NOT_SEPARABLE
+    assert result.check(X, y).is_valid
+
+
+@pytest.mark.parametrize("Z", [[[1.5e308] * 4, [1.6e308] * 4], [[1.7976931348623157e308, 0, 0]] * 2])
+def test_the_end_of_the_floating_range(Z):
+    result = prgd.max_margin(Z, None, fit_intercept=False)
+    assert result.margin <= result.upper_bound
+    assert result.is_separable
+
+
+def test_tiny_features_beside_a_constant_column():
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((200, 49)) * 1e-180
+    X, y = np.column_stack([np.ones(200), features]), np.where(features @ rng.standard_normal(49) > 0, 1, -1)
+    result = prgd.max_margin(X, y)
+    assert result.status is prgd.Status.CERTIFIED
+    assert result.check(X, y).is_valid

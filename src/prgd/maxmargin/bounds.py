@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.arithmetic import BOUND_FACTOR, lowered, raised, rounding_factor
+from prgd.arithmetic import BOUND_FACTOR, lowered, raised, rounding_factor, times_power
 from prgd.certificate import (
     Certificate,
     DualWeights,
@@ -47,7 +47,8 @@ class Bounds:
     @property
     def plain_gap(self) -> float:
         """The relative gap of the bounds that steer."""
-        return (self.plain_upper - self.plain_lower) / self.plain_upper
+        difference = self.plain_upper - self.plain_lower
+        return difference / self.plain_upper if self.plain_upper > 0.0 else math.inf
 
     def matters(self, error: float, upper: float) -> bool:
         """Say whether an error in a margin is too large, if an upper bound is about this large."""
@@ -72,8 +73,8 @@ class Bounds:
 
     def above(self, working: WorkingSet, p: Array, plain: float) -> None:
         """Keep the bound of weights p of a set, whose sum has the norm ``plain`` in the units of the set."""
-        support = np.flatnonzero(p > 0.0)
-        upper = math.ldexp(plain, working.exponent)
+        all_weights, support = p, np.flatnonzero(p > 0.0)
+        upper = times_power(plain, working.exponent)
         self.plain_upper = min(self.plain_upper, upper)
         sums = np.bincount(working.group[support], p[support], minlength=working.groups)
         if not (sums.all() and upper < self.certificate.upper):
@@ -81,12 +82,12 @@ class Bounds:
         support = support[np.argsort(working.indices[support])]
         indices, p = working.indices[support], p[support]
         error = self._weights_error(support.size) + BOUND_FACTOR * float(np.abs(sums - 1.0).max())
-        if self.matters(error * working.max_norm, plain):
+        if self.matters(error * working.max_norm, plain) or support.size < np.count_nonzero(all_weights):
             weights = self._normalized(indices, p)
             bound = accurate_upper(self.problem, weights)
         else:
             weights = DualWeights(indices, p / working.groups)
-            bound = raised(math.ldexp(raised(plain + error * working.max_norm, 4), working.exponent))
+            bound = raised(times_power(raised(plain + error * working.max_norm, 4), working.exponent))
         self.certificate = self.certificate.with_upper(bound, weights)
 
     def _weights_error(self, count: int) -> float:
@@ -106,7 +107,7 @@ class Bounds:
         if weights is None or weights.integers is not None:
             return c
         exact = self._normalized(weights.indices, weights.values)
-        error = math.ldexp(self._weights_error(exact.values.size) * working.max_norm, working.exponent)
+        error = times_power(self._weights_error(exact.values.size) * working.max_norm, working.exponent)
         accurate = self.matters(error, c.upper)
         upper = accurate_upper(self.problem, exact) if accurate else raised(c.upper + error)
         return replace(c, upper=upper, dual_weights=exact)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices, RationalVector
-from prgd.arithmetic import common_integers, root_up
+from prgd.arithmetic import common_integers, nearest_float, root_up
 from prgd.certificate import DualWeights
 from prgd.problem import Problem
 from prgd.solvers.exact_active_set import ShortestVector, shortest_vector
@@ -84,8 +84,8 @@ def exact_optimum(problem: Problem, working: WorkingSet, p: Array) -> ExactOptim
     if groups == 2:
         exact_w.append((Fraction(smallest[1] - smallest[0], 2) - offset) * unit)
     intercept, level = (
-        float(exact_w[-1]) if groups == 2 else 0.0,
-        float(Fraction(sum(smallest), groups) * unit),
+        nearest_float(exact_w[-1]) if groups == 2 else 0.0,
+        nearest_float(Fraction(sum(smallest), groups) * unit),
     )
     return ExactOptimum(upper, weights, w, intercept, level, tuple(exact_w))
 

@@ -25,12 +25,12 @@ from typing import NamedTuple
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.arithmetic import EPSILON
+from prgd.arithmetic import EPSILON, LARGEST, times_power
 from prgd.certificate import Certificate, margin_error
 from prgd.history import History, Status
 from prgd.maxmargin.bounds import Bounds
 from prgd.maxmargin.exactly import exact_optimum, is_exactly_solvable
-from prgd.norms import norm
+from prgd.norms import moderate, norm
 from prgd.problem import Problem, balanced_intercept
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
@@ -148,20 +148,20 @@ class SolverState:
     def choose_rows(self, w: Array | None) -> None:
         """Start the working set with all rows, or with those of smallest margin along w or their mean."""
         problem, threads = self.problem, self.threads
-        exponent = 0 if 1.0 / _MODERATE < problem.max_norm < _MODERATE else math.frexp(problem.max_norm)[1]
         if _is_small(problem):
-            self.working = whole_set(problem, threads, row_to_subtract(problem), exponent)
+            self.working = whole_set(problem, threads, *_center_and_exponent(problem))
             return
         if w is None:
             w = _mean(problem)
             self.passes += 1
         groups = 2 if problem.fit_intercept else 1
+        w = moderate(w)
         count = min(max(_MIN_FIRST_ROWS, 2 * problem.d), _MAX_FIRST_ROWS) // groups
         smallest = problem.smallest(w, count)
         self.passes += 1
         self.bounds.below(w, smallest, None)
         first = np.concatenate([group.indices for group in smallest])
-        self.working = WorkingSet(problem, threads, row_to_subtract(problem, np.sort(first)), exponent)
+        self.working = WorkingSet(problem, threads, *_center_and_exponent(problem, np.sort(first)))
         self.working.add(first)
 
     def start(self) -> None:
@@ -221,9 +221,8 @@ class SolverState:
             self.u = self._primal_direction(upper)
         elif self.interior_w is not None:
             self.u = self.interior_w * (upper / norm(self.interior_w))
-        if not 1.0 / _MODERATE < upper < _MODERATE:  # products with a tiny u would lose their digits
-            self.u = np.ldexp(self.u, -int(np.frexp(np.abs(self.u).max())[1]))
-        smallest = self.measure(self.u, math.ldexp(upper, working.exponent))
+        self.u = moderate(self.u)
+        smallest = self.measure(self.u, times_power(upper, working.exponent))
         self.passes += 1 + working.size / problem.n
         c, seconds = self.certificate, time.perf_counter() - self.started
         self.rounds.append(Round(self.passes, c.lower, c.upper, c.gap, working.size, seconds))
@@ -261,7 +260,7 @@ class SolverState:
     def grow(self, smallest: tuple[Smallest, ...], upper: float) -> Status | None:
         """Let the rows join that violate the margin of u most, or tighten the tolerance if none does."""
         working = self.working
-        level = (1.0 - 0.5 * self.tol) * norm(self.u) * math.ldexp(upper, working.exponent)
+        level = (1.0 - 0.5 * self.tol) * norm(self.u) * times_power(upper, working.exponent)
         joining = self._violators(smallest, level)
         if joining.size:
             max_rows = _MAX_ROWS_WITHOUT_GRAM if self.skips_descent else _MAX_ROWS
@@ -332,7 +331,8 @@ class SolverState:
         """Return the outcome, with weights whose sum is exact, and the bound of these."""
         if self.certificate.w is None:  # the vector of the set vanished before any w was measured
             w = _mean(self.problem)
-            self.measure(w if norm(w) > 0.0 else np.eye(1, self.problem.d)[0], self.certificate.upper)
+            w = moderate(w) if norm(w) > 0.0 else np.eye(1, self.problem.d)[0]
+            self.measure(w, self.certificate.upper)
             self.passes += 2
         problem, c = self.problem, self.bounds.final(self.working)
         if status is Status.CERTIFIED and c.gap > self.tol:
@@ -351,6 +351,13 @@ class SolverState:
 
 def _intercept(smallest: tuple[Smallest, ...]) -> float:
     return balanced_intercept([group.smallest for group in smallest])
+
+
+def _center_and_exponent(problem: Problem, indices: Indices | None = None) -> tuple[Array | None, int]:
+    """Return what is subtracted from the rows of the set, and the power of two that divides them."""
+    center, size = row_to_subtract(problem, indices)
+    is_moderate = 1.0 / _MODERATE < size < _MODERATE or size == 0.0
+    return center, 0 if is_moderate else math.frexp(min(size, LARGEST))[1]
 
 
 def _mean(problem: Problem) -> Array:

@@ -130,9 +130,9 @@ def _proven_overlap(state: SolverState) -> Separability | None:
     found = decide_by_weights(rows, state.certificate.dual_weights)
     if found is None and state.solve_exactly() is None and state.certificate.lower <= 0.0:
         found = decide_by_weights(rows, state.certificate.dual_weights) or decide(rows)
-    if found is None or found.dual_weights is not None or found.coef is None:
+    if found is None or found.dual_weights is not None:
         return found
-    if found.verdict is Verdict.SEPARABLE:
+    if found.verdict is Verdict.SEPARABLE and found.coef is not None:
         c, exact = state.certificate, found.proof.direction
         if exact is None and found.margin == 0.0:  # the margin is positive, and below the floating range
             exact = tuple(Fraction(float(v)) for v in [*found.coef, found.intercept][: rows.width])

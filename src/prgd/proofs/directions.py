@@ -124,7 +124,7 @@ def _candidates(rows: LiftedRows, v: Array, relative: float, index: Indices | No
 
 
 def exact_lower(rows: LiftedRows, v: RationalVector) -> float:
-    """Return a lower bound of the margin ``min_i <v, z_i> / ||w||`` of the hyperplane ``v = (w, b)``."""
+    """Return a lower bound of ``min_i <v, z_i> / ||w||`` for ``v = (w, b)``, -inf if it is not positive."""
     v = shortened(v)
     rounded = nearest_floats(v)
     index = _candidates(rows, rounded, _relative_error(rows, rounded, v), None)
@@ -132,6 +132,8 @@ def exact_lower(rows: LiftedRows, v: RationalVector) -> float:
     if square == 0 or index.size * rows.width > MAX_EXACT_ENTRIES:
         return -math.inf
     margin = min(exact_dot(z, v) for _, Z in rows.blocks(index) for z in Z) / Fraction(root_up(square))
+    if margin <= 0:
+        return -math.inf
     stated = round_down(margin)
     return stated if stated <= margin else 0.0  # a positive margin below the floating range
 

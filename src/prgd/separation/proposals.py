@@ -107,6 +107,8 @@ def solve_program(Z: Any, tolerance: float) -> tuple[Array, Array] | None:
     from scipy.sparse import hstack
 
     n, d = Z.shape
+    if not np.isfinite(Z.data).all():  # scaling left the floating range
+        return None
     # p = q + r with q in [0, 1] and r >= 0, where only q counts, stands for sum_i min(p_i, 1).
     bounds = np.zeros((2 * n, 2))
     bounds[:n, 1], bounds[n:, 1] = 1.0, np.inf

@@ -252,7 +252,7 @@ class Search:
             if (margins < -slack).any():
                 return outside[margins < -slack]
             separated = np.union1d(separated, outside[margins > slack])
-            outside = outside[margins <= slack]
+            outside = outside[~(margins > slack)]  # rows whose margin is NaN are kept
         if outside.size:
             if known.relations is None:
                 return outside
@@ -290,6 +290,8 @@ class Search:
         """Return an exact direction that is zero on the boundary and positive on the separated rows."""
         if proposal.exact is not None:
             return proposal.exact
+        if not np.isfinite(proposal.direction).all():
+            return None
         separated = proposal.rows[~proposal.boundary]
         for bits in (4, 12, 30, 52):  # few bits give short fractions and readable coefficients
             values = _coarse(proposal.direction, self.ranges, bits)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Array, Indices, Mask
+from prgd.arithmetic import times_power
 from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem
 from prgd.rows.blocks import row_squares, stack_blocks
@@ -44,7 +45,7 @@ class WorkingSet:
     ) -> None:
         self._problem, self._threads = problem, threads
         self.center, self.exponent = center, exponent
-        self.max_norm = math.ldexp(problem.max_norm, -exponent) if center is None else 0.0
+        self.max_norm = times_power(problem.max_norm, -exponent) if center is None else 0.0
         self.groups = 2 if problem.fit_intercept else 1
         self.indices, self.group = NO_ROWS, NO_ROWS
         self._Z: Any = None
@@ -197,19 +198,19 @@ def whole_set(
     return working
 
 
-def row_to_subtract(problem: Problem, indices: Indices | None = None) -> Array | None:
-    """Return a row to subtract from all if the rows lie far from the origin, else None.
+def row_to_subtract(problem: Problem, indices: Indices | None = None) -> tuple[Array | None, float]:
+    """Return a row to subtract from all if the rows lie far from the origin, else None; and their size after.
 
     The rows of these indices stand for all; by default all are looked at.
     """
     if not problem.fit_intercept or problem.rows.is_sparse:
-        return None
+        return None, problem.max_norm
     X = problem.rows.plain_array if indices is None else None
     if X is None:
         X = problem.rows.take(np.arange(problem.n) if indices is None else indices)
     with np.errstate(over="ignore", invalid="ignore"):
         far = norm(X[0]) / _FAR_FROM_ORIGIN
         # The first difference decides most cases without reading all rows.
-        if not far > norm(X[0] - X[-1]) or not far > norm(np.ptp(X, axis=0)):
-            return None
-    return np.array(X[0], dtype=np.float64)
+        if not far > norm(X[0] - X[-1]) or not far > (spread := norm(np.ptp(X, axis=0))):
+            return None, problem.max_norm
+    return np.array(X[0], dtype=np.float64), spread

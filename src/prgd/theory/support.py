@@ -112,7 +112,7 @@ def max_margin_reference(data: Any) -> Reference:
     Examples
     --------
     >>> reference = max_margin_reference([[2.0, 1.0], [2.0, -1.0], [3.0, 0.0]])
-    >>> reference.gamma_star, reference.dual_weights.round(15).tolist(), reference.gamma_sub
+    >>> round(reference.gamma_star, 12), reference.dual_weights.round(15).tolist(), reference.gamma_sub
     (2.0, [0.5, 0.5, 0.0], 3.0)
     """
     Z = signed_rows(data)

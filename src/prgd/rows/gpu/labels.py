@@ -22,7 +22,15 @@ class DeviceLabels(Labels):
     ) -> None:
         self.on_device, self.classes, self.sample_weight = on_device, classes, sample_weight
         device = on_device.device
-        self.weight_on_device = torch.from_numpy(sample_weight).to(device) if sample_weight.size else None
+        self.weight_on_device = None
+        if sample_weight.size:
+            # The kernels may take weights in float32, where a positive weight must stay positive.
+            largest = float(sample_weight.max())
+            exponent = int(np.frexp(largest)[1])
+            scaled = np.ldexp(sample_weight, -exponent) if abs(exponent) > 60 else sample_weight
+            least = np.ldexp(1.0, -100 if abs(exponent) > 60 else exponent - 100)
+            scaled = np.where(sample_weight > 0.0, np.maximum(scaled, least), 0.0)
+            self.weight_on_device = torch.from_numpy(scaled).to(device)
 
     @classmethod
     def read(  # type: ignore[override]
