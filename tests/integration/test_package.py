@@ -43,13 +43,14 @@ def test_versions_agree():
     assert f"## {prgd.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
-def test_readme_examples_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", ["README.md", "docs/certificates.md"])
+def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / page).read_text()
     blocks = [b.split("```", 1)[0] for b in text.split("```python\n")[1:]]
     assert blocks
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})  # noqa: S102
+        exec(compile(block, page, "exec"), {})  # noqa: S102
 
 
 def test_algorithm_1_fits_on_a_page():
