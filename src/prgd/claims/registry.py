@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
+import operator
 import pkgutil
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +21,8 @@ from prgd.checks import unknown
 from prgd.claims.verdict import Verdict
 
 Relation = Literal["<=", ">=", "==", "<", ">"]
-Comparison = tuple[float, Relation, float]  # (measured, relation, expected)
+Interval = tuple[float, float]  # the ends of an interval that holds the true figure
+Comparison = tuple[float | Interval, Relation, float]  # (measured, relation, expected)
 
 # Words of Claim.where in the order of the paper. A claim takes the first place that its words name;
 # claims that name none of these places come last.
@@ -53,8 +55,9 @@ class Finding:
     Attributes
     ----------
     decided_by : (measured, relation, expected), or Verdict
-        The comparison that must be true for the claim to hold; ``"=="`` means within ``tolerance``.
-        NOT_DECIDED or NOT_RUN if there is nothing to compare.
+        The comparison that must be true for the claim to hold; ``"=="`` means within ``tolerance``. What was
+        measured is a number, or the two ends of an interval if chance has a part in it. NOT_DECIDED or
+        NOT_RUN if there is nothing to compare.
     sentence : str
         What was measured, and what it means, in words.
     caveat : str
@@ -63,11 +66,23 @@ class Finding:
         Relative to the expected figure (absolute if that is 0), for ``"=="`` only.
     figures : mapping of str to numbers or words
         Whatever else was measured.
+    setting : str
+        What was run: data, settings, seeds, horizon.
+    not_given : str
+        Empty, or what the paper does not give (a preprocessing, a horizon, a seed), in words that end the
+        sentence "The paper does not give ...". Figures that disagree decide nothing then, since another
+        reading may agree.
+    would_change : str
+        What would change the verdict.
 
     Examples
     --------
     >>> print(Finding((0.1, "<=", 0.2), "The error is below the bound.").verdict)
     holds
+    >>> print(Finding(((-0.01, 0.02), ">", 0.0), "The difference in accuracy, 95 % interval.").verdict)
+    not decided
+    >>> print(Finding((0.3, "<=", 0.2), "The error is above the bound.", not_given="the horizon").verdict)
+    not decided
     """
 
     decided_by: Comparison | Verdict
@@ -75,17 +90,45 @@ class Finding:
     caveat: str = ""
     tolerance: float = 1e-9
     figures: Mapping[str, Any] = field(default_factory=dict)
+    setting: str = ""
+    not_given: str = ""
+    would_change: str = ""
 
     @property
     def verdict(self) -> Verdict:
-        """FAILS if the comparison is false; else HOLDS, or CAVEAT if a caveat is given."""
+        """The rule: the whole interval must agree, or the whole interval must disagree in the paper's setting.
+
+        - HOLDS, or CAVEAT if a caveat is given: the comparison is true for both ends;
+        - FAILS: it is false for both ends, and the paper gives the setting;
+        - NOT_DECIDED: it is true for one end only, or false in a setting that the paper does not give.
+        """
         if isinstance(self.decided_by, Verdict):
             return self.decided_by
-        a, relation, b = self.decided_by
-        is_close = math.isclose(a, b, rel_tol=self.tolerance, abs_tol=0.0 if b else self.tolerance)
-        if not {"<=": a <= b, ">=": a >= b, "<": a < b, ">": a > b, "==": is_close}[relation]:
-            return Verdict.FAILS
-        return Verdict.CAVEAT if self.caveat else Verdict.HOLDS
+        agrees = self._agreement()
+        if all(agrees):
+            return Verdict.CAVEAT if self.caveat else Verdict.HOLDS
+        return Verdict.NOT_DECIDED if any(agrees) or self.not_given else Verdict.FAILS
+
+    def _agreement(self) -> list[bool]:
+        """Return whether the comparison is true for each end of the interval; NaN agrees with nothing."""
+        if isinstance(self.decided_by, Verdict):
+            return []
+        measured, relation, b = self.decided_by
+        low, high = measured if isinstance(measured, tuple) else (measured, measured)
+        if relation == "==":  # an interval agrees with a figure that it contains
+            slack = self.tolerance * (abs(b) or 1.0)
+            return [bool(low - slack <= b <= high + slack)]
+        compare = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}[relation]
+        return [bool(compare(low, b)), bool(compare(high, b))]
+
+    @property
+    def reason(self) -> str:
+        """Why the figures do not decide, in words; empty if they do."""
+        if self.verdict is not Verdict.NOT_DECIDED or isinstance(self.decided_by, Verdict):
+            return ""
+        if any(self._agreement()):
+            return "The interval contains both answers."
+        return f"The paper does not give {self.not_given}."
 
 
 Measure = Callable[..., Finding]  # from no arguments, or from (rows, settings) of an experiment
@@ -102,7 +145,9 @@ class Claim:
     where : str
         The place in the paper.
     statement : str
-        What the paper says.
+        What the paper says, in our words.
+    quote : str
+        The paper's own words, exactly; empty if the statement is ours.
     measure : callable
         Returns a `Finding`: from no arguments, or from ``(rows, settings)`` of the experiment.
     experiment : str
@@ -120,6 +165,7 @@ class Claim:
     statement: str
     measure: Measure = field(repr=False, compare=False)
     experiment: str = ""
+    quote: str = ""
     needs_rows: bool = False
     finding: Finding = Finding(Verdict.NOT_RUN, "Not yet run.")
     seconds: float = field(default=0.0, compare=False)
@@ -137,14 +183,23 @@ class Claim:
 
     @property
     def sentence(self) -> str:
-        """What was measured, and the caveat."""
-        return f"{self.finding.sentence} {self.finding.caveat}".strip()
+        """What was measured, why it does not decide if it does not, and the caveat."""
+        f = self.finding
+        return " ".join(part for part in (f.sentence, f.reason, f.caveat) if part)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the statement is ours, not the paper's."""
+        return self.where.startswith("beyond the paper")
 
     @property
     def comparison(self) -> str:
-        """The deciding figures in words, e.g. ``0.1 <= 0.2``; empty if there are none."""
+        """The deciding figures in words, e.g. ``0.1 <= 0.2``, or ``[0.1, 0.2] < 1``; empty if there are none."""
         by = self.finding.decided_by
-        return "" if isinstance(by, Verdict) else f"{by[0]:.4g} {by[1]} {by[2]:.4g}"
+        if isinstance(by, Verdict):
+            return ""
+        measured = f"[{by[0][0]:.4g}, {by[0][1]:.4g}]" if isinstance(by[0], tuple) else f"{by[0]:.4g}"
+        return f"{measured} {by[1]} {by[2]:.4g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; infinite numbers become text."""
@@ -152,10 +207,13 @@ class Claim:
         values = {
             "name": self.name,
             "where": self.where,
+            "quote": self.quote,
             "statement": self.statement,
             **dict(zip(("measured", "relation", "expected"), by, strict=False)),
             "verdict": str(self.verdict),
             "sentence": self.sentence,
+            "setting": self.finding.setting,
+            "would change": self.finding.would_change,
             "figures": dict(self.finding.figures),
             "seconds": round(self.seconds, 3),
         }
@@ -165,7 +223,9 @@ class Claim:
 _CLAIMS: dict[str, Claim] = {}
 
 
-def claim(name: str, statement: str = "", *, where: str, experiment: str = "") -> Callable[[Measure], Claim]:
+def claim(
+    name: str, statement: str = "", *, where: str, experiment: str = "", quote: str = ""
+) -> Callable[[Measure], Claim]:
     """Register the decorated function, which measures the claim and returns a `Finding`.
 
     The first paragraph of the function's docstring is the statement of the paper.
@@ -177,7 +237,10 @@ def claim(name: str, statement: str = "", *, where: str, experiment: str = "") -
     statement : str, optional
         What the paper says, in plain text, if it is not the first paragraph of the docstring.
     where : str
-        The place in the paper, e.g. ``"Theorem 6.4 (GD), Section 6.2"``.
+        The place in the paper, e.g. ``"Theorem 6.4 (GD), Section 6.2"``; ``"beyond the paper"`` if the
+        statement is ours.
+    quote : str, optional
+        The paper's own words, exactly.
     experiment : str, optional
         The name of the experiment beside which the report shows the claim. A function with parameters
         ``(rows, settings)`` gets the experiment's rows.
@@ -188,7 +251,7 @@ def claim(name: str, statement: str = "", *, where: str, experiment: str = "") -
             raise ValueError(f"The claim {name!r} is registered twice.")
         needs_rows = bool(inspect.signature(measure).parameters)
         said = statement or " ".join((inspect.getdoc(measure) or "").partition("\n\n")[0].split())
-        _CLAIMS[name] = Claim(name, where, said, measure, experiment, needs_rows)
+        _CLAIMS[name] = Claim(name, where, said, measure, experiment, quote, needs_rows)
         return _CLAIMS[name]
 
     return register
