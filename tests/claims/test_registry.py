@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from prgd.claims import Verdict, registered, summary
+import math
+
+import pytest
+
+from prgd.claims import Finding, Verdict, registered, summary
 from prgd.cli.claims import all_claims, claims_command, measured
 from prgd.reproduce.experiment import experiments
 
@@ -32,3 +36,29 @@ def test_a_claim_without_rows_is_not_run(tmp_path, capsys):
 def test_a_verdict_is_found_by_its_words():
     assert all(Verdict(str(verdict)) is verdict for verdict in Verdict)
     assert len({verdict.sign for verdict in Verdict}) == len(Verdict)
+
+
+@pytest.mark.parametrize(
+    ("measured", "relation", "not_given", "expected"),
+    [
+        (0.1, "<", "", Verdict.HOLDS),
+        (0.3, "<", "", Verdict.FAILS),
+        (0.3, "<", "the horizon", Verdict.NOT_DECIDED),
+        (0.1, "<", "the horizon", Verdict.HOLDS),
+        ((0.05, 0.1), "<", "", Verdict.HOLDS),
+        ((0.25, 0.3), "<", "", Verdict.FAILS),
+        ((0.25, 0.3), "<", "the preprocessing", Verdict.NOT_DECIDED),
+        ((0.1, 0.3), "<", "", Verdict.NOT_DECIDED),
+        ((0.1, 0.3), ">=", "", Verdict.NOT_DECIDED),
+        ((0.1, 0.3), "==", "", Verdict.HOLDS),
+        ((0.3, 0.4), "==", "", Verdict.FAILS),
+        (math.nan, "<", "", Verdict.FAILS),
+        ((math.nan, math.nan), ">", "", Verdict.FAILS),
+    ],
+)
+def test_the_rule_of_verdicts(measured, relation, not_given, expected):
+    finding = Finding((measured, relation, 0.2), "s.", not_given=not_given)
+    assert finding.verdict is expected
+    assert bool(finding.reason) == (expected is Verdict.NOT_DECIDED)
+    caveat = Finding((measured, relation, 0.2), "s.", "But.", not_given=not_given)
+    assert caveat.verdict is (Verdict.CAVEAT if expected is Verdict.HOLDS else expected)
