@@ -179,6 +179,25 @@ def mean_interval(differences: Any, test_share: float = 0.0) -> Interval:
     return mean, mean - half, mean + half
 
 
+def median_interval(values: Any) -> tuple[float, float]:
+    """Return the ends of a 95 % interval of the median: two order statistics, whatever the distribution.
+
+    Fewer than six values have no such interval, so that of theirs is everything.
+
+    Examples
+    --------
+    >>> median_interval(range(1, 21))
+    (6.0, 15.0)
+    """
+    from scipy.special import bdtr
+
+    ordered = np.sort(np.asarray(list(values), dtype=np.float64))
+    ordered[np.isnan(ordered)] = math.inf
+    # The median is below the k-th smallest value with the probability of fewer than k heads in n tosses.
+    k = sum(bdtr(j, ordered.size, 0.5) <= 0.025 for j in range(ordered.size // 2))
+    return (float(ordered[k - 1]), float(ordered[-k])) if k else (-math.inf, math.inf)
+
+
 def points(d: Interval) -> str:
     """Return a mean difference and its interval in percentage points.
 

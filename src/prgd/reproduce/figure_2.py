@@ -136,7 +136,12 @@ def _favourable(rows: Any) -> tuple[Any, float]:
     return rings, float(positive.distance.min()) if len(positive) else float("inf")
 
 
-@claim("section-5-favorable", where="Section 5, Figure 2", experiment="figure-2")
+@claim(
+    "section-5-favorable",
+    where="Section 5, Figure 2",
+    experiment="figure-2",
+    quote=r"there exists a semi-infinite hollow cylinder $\bbC(D,2D;H)$ and a positive constant $\mu>0$",
+)
 def velocity_is_positive_far_from_the_ray(rows: Any, settings: Settings) -> Finding:
     """Far enough from the max-margin ray the centripetal velocity has a positive lower bound.
 
@@ -149,6 +154,10 @@ def velocity_is_positive_far_from_the_ray(rows: Any, settings: Settings) -> Find
         f"At height {best.height:g} the smallest velocity on the ring is negative up to a distance of "
         f"{begins:.2g} from the ray and positive beyond; at distance {best.distance:.2g} it is "
         f"{best.low:.2g}. One random set; prgd claims tests Theorem 5.5 on many.",
+        setting=f"A random non-degenerate set in three dimensions (seed {settings.seed}, ours); rings of "
+        f"{settings.angles} points at heights {', '.join(f'{h:g}' for h in settings.heights)}.",
+        not_given="D and H",
+        would_change="No ring with a positive velocity at any height.",
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from prgd.claims import Finding, claim
 from prgd.problem import Problem
-from prgd.reproduce.curves import Schedules, error_bands, methods, warm_start, watch
+from prgd.reproduce.curves import Schedules, error_bands, median_interval, methods, warm_start, watch
 from prgd.reproduce.experiment import OURS, Experiment, Row
 from prgd.reproduce.figures import BLUE, Figure, Line, Panel, Style, log_log
 from prgd.theory import assumptions
@@ -89,22 +89,27 @@ def _medians(rows: Any) -> Any:
 
 
 @claim("ours-growing-dimension", where=OURS, experiment="growing-dimension")
-def exp_beats_ngd_in_any_dimension(rows: Any, settings: Settings) -> Finding:
-    """Away from two dimensions PRGD(exp) as in Section 7.1 is still faster than NGD.
+def exp_falls_behind_ngd_in_high_dimension(rows: Any, settings: Settings) -> Finding:
+    """Beyond two dimensions, where support vectors need not span the data, PRGD(exp) with Section 7.1's radii
+    falls behind NGD.
 
-    Compare the median errors of PRGD(exp) and NGD in each dimension.
+    Compare the errors of PRGD(exp) and NGD in the highest dimension, draw by draw.
     """
     table = _medians(rows)
     ratio = table.loc["PRGD(exp)"] / table.loc["NGD"]
     words = ", ".join(f"{value:.1f} (d = {d})" for d, value in ratio.items())
     spans = (rows.support_rank == rows.data_rank).groupby(rows.d).mean()
     shares = ", ".join(f"{share:.0%} (d = {d})" for d, share in spans.items())
+    last = rows[rows.d == rows.d.max()].pivot(index="seed", columns="method", values="error")
     return Finding(
-        (float(ratio.max()), "<", 1.0),
+        (median_interval(last["PRGD(exp)"] / last["NGD"]), ">", 1.0),
         f"After {settings.steps:,} steps (warm-up left out) its median error is this many times NGD's: "
         f"{words}. The support vectors span the data in {shares} of the draws. Where they do it is no more "
         f"than {1.0 / ratio.min():.0f} times ahead: spanning alone does not make it exponential, the warm "
-        "start must be good too.",
+        "start must be good too. The paper does not claim otherwise: its Theorem 6.1 asks for both.",
+        setting=f"{settings.n} Gaussian rows, {rows.seed.nunique()} draws in each dimension, {settings.steps:,} steps after "
+        f"{settings.warm_up:,} of GD.",
+        would_change="A median ratio below 1 in the highest dimension.",
     )
 
 

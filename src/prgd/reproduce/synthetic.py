@@ -15,7 +15,7 @@ from prgd.claims import Finding, claim
 from prgd.problem import Problem
 from prgd.reproduce import curves as shared
 from prgd.reproduce import figures as fig
-from prgd.reproduce.curves import Schedules, error_bands, error_lines, methods, where
+from prgd.reproduce.curves import Schedules, error_bands, error_lines, median_interval, methods, where
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.theory import assumptions
 
@@ -166,7 +166,16 @@ WHERE = "Section 7.1, Figures 3 and 6"
 synthetic_claim = partial(claim, where=WHERE, experiment="figure-6")
 
 
-@synthetic_claim("section-7.1-exponential")
+def _setting(rows: Any, settings: Settings) -> str:
+    return (
+        f"Datasets {' and '.join(rows['set'].unique())} of Appendix E.1, {rows.seed.nunique()} draws of each (seeds from 0, "
+        f"ours), eta = 1, {settings.warm_up:,} GD steps of warm-up before PRGD, left out of the count."
+    )
+
+
+@synthetic_claim(
+    "section-7.1-exponential", quote="PRGD(exp) indeed maximizes the margin (super-)exponentially fast"
+)
 def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
     """PRGD(exp) maximizes the margin (super-)exponentially fast on the synthetic sets.
 
@@ -176,58 +185,83 @@ def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
     steps = passages.pivot(index=["set", "seed"], columns="x", values="t")
     reached = steps[(steps >= 0).all(axis=1)]
     spans = [(reached[b] - reached[a]).to_numpy() for a, b in pairwise(LEVELS)]
-    ratio = float(np.median(spans[2] / spans[0])) if len(reached) else math.inf
     first, second, third = (f"{np.median(span):.0f}" if len(span) else "-" for span in spans)
     share = len(reached) / len(steps)
+    ratio = np.full(len(steps), math.inf)  # a draw that does not get there counts as infinitely slow
+    ratio[: len(reached)] = spans[2] / np.maximum(spans[0], 1)
+    low, high = median_interval(ratio)
     return Finding(
-        (ratio, "<=", 1.0),
+        ((low, high), "<=", 1.0),
         f"From an error of 1e-3 to 1e-6, on to 1e-9 and to 1e-12 it takes {first}, {second} and {third} "
-        "steps (medians): each three decimals cost no more than the three before, so the fall is exponential "
-        f"or faster. {len(reached)} of {len(steps)} draws reach 1e-12 ({share:.0%}).",
-        "" if share > 0.95 else "Not every draw gets there: radii that grow geometrically freeze w.",
+        "steps (medians): if each three decimals cost no more than the three before, the fall is exponential "
+        f"or faster. The last three over the first have a median ratio of {low:.2f} to {high:.2f} (95 % interval). "
+        f"{len(reached)} of {len(steps)} draws reach 1e-12.",
+        ""
+        if len(reached) == len(steps)
+        else "Not every draw gets there: radii that grow geometrically freeze w.",
         figures={"share of draws at 1e-12": share},
+        setting=_setting(rows, settings),
+        would_change="An interval of the median ratio above 1: decimals that cost ever more steps.",
     )
 
 
-@synthetic_claim("section-7.1-poly")
+def _ratios(rows: Any, t: int, over: tuple[str, ...], under: str) -> dict[str, tuple[float, float]]:
+    """Return for each set the interval of the median over draws of the smallest error over another one."""
+    found = {}
+    for name in rows["set"].unique():
+        curves = rows[(rows.kind == "curve") & (rows["set"] == name) & (rows.t <= t)]
+        last = curves.groupby(["method", "seed"]).tail(1)
+        error = last.assign(error=np.maximum(GAMMA_STAR - last.margin, 1e-16))
+        error = error.pivot(index="seed", columns="method", values="error")
+        found[name] = median_interval(error[list(over)].min(axis=1) / error[under])
+    return found
+
+
+@synthetic_claim("section-7.1-poly", quote="PRGD(poly) also performs relatively well for this task")
 def poly_performs_well(rows: Any, settings: Settings) -> Finding:
     """PRGD(poly) also performs relatively well on the synthetic sets.
 
-    Compare the median errors of PRGD(poly) and NGD at the end of the small time scale.
+    Compare the errors of PRGD(poly) and NGD at the end of the small time scale, draw by draw.
     """
     t = settings.small_scale
-    found = {name: errors_at(rows, name, t) for name in rows["set"].unique()}
-    shares = " and ".join(
-        f"{max(e['PRGD(poly)'], 0.0) / e['NGD']:.1e} of NGD's on set {s}" for s, e in found.items()
-    )
+    found = _ratios(rows, t, ("PRGD(poly)",), "NGD")
+    shares = " and ".join(f"{low:.1e} to {high:.1e} of NGD's on set {s}" for s, (low, high) in found.items())
     return Finding(
-        (max(e["PRGD(poly)"] / e["NGD"] for e in found.values()), "<=", 0.1),
-        f"After {t} steps the median error of PRGD(poly) is {shares} (warm-up left out).",
+        ((max(low for low, _ in found.values()), max(high for _, high in found.values())), "<=", 0.1),
+        f"After {t} steps the median error of PRGD(poly) is {shares} (95 % intervals).",
+        setting=_setting(rows, settings),
+        not_given="what it calls relatively well; ours is a tenth of NGD's error",
+        would_change="An error above a tenth of NGD's on most draws.",
     )
 
 
-@synthetic_claim("section-7.1-slow")
+@synthetic_claim(
+    "section-7.1-slow",
+    quote=r"NGD and GD reduce the margin gaps much more slowly, which substantiates Theorem~\ref{thm: GD NGD main result}",
+)
 def gd_and_ngd_are_slow(rows: Any, settings: Settings) -> Finding:
     """NGD and GD reduce the margin gaps much more slowly, which substantiates Theorem 6.4.
 
-    Compare the median errors of GD and NGD with that of PRGD(exp), and ask the theorem's condition.
+    Compare the errors of GD and NGD with that of PRGD(exp), draw by draw, and ask the theorem's condition.
     """
     t = settings.small_scale
-    found = {name: errors_at(rows, name, t) for name in rows["set"].unique()}
-    ratio = min(min(e["GD"], e["NGD"]) / max(e["PRGD(exp)"], 1e-16) for e in found.values())
+    found = _ratios(rows, t, ("GD", "NGD"), "PRGD(exp)")
+    low, high = (min(ends) for ends in zip(*found.values(), strict=True))
     off = float(rows[rows.kind == "mean"].margin.max())
     late = {name: errors_at(rows, name, settings.steps)["NGD"] for name in found}
     half = {name: errors_at(rows, name, settings.steps // 2)["NGD"] for name in found}
     left = " and ".join(f"{fig.small(late[name])} on set {name}" for name in found)
     falls = " and ".join(f"{half[name] / max(late[name], fig.FLOOR):.0f} on set {name}" for name in found)
     return Finding(
-        (ratio, ">=", 10.0),
-        f"After {t} steps the median errors of GD and NGD are at least {ratio:.0e} times that of PRGD(exp); "
-        f"at step {settings.steps:,} NGD still has {left}.",
-        "They are slower, but this is no evidence for Theorem 6.4: here gamma_star w_star is the mean of the "
-        f"two support vectors (distance {off:.0e}), the very case that the theorem excludes. Over the second "
-        f"half of the run NGD's median error falls by a factor of {falls}, where 1 / t would give 2. Table 1 "
-        "tests the theorem where it applies.",
+        ((low, high), ">=", 10.0),
+        f"After {t} steps the smaller error of GD and NGD is, in the median, at least {low:.0e} times that of PRGD(exp) "
+        f"(95 % interval); at step {settings.steps:,} NGD still has {left}.",
+        "They are slower. The theorem itself speaks of other sets: here gamma_star w_star is the mean of the two "
+        f"support vectors (distance {off:.0e}), which its condition leaves out, and over the second half of the run "
+        f"NGD's median error falls by a factor of {falls}, where 1 / t would give 2. Table 1 tests the theorem where it "
+        "applies.",
+        setting=_setting(rows, settings),
+        would_change="An error of GD or NGD within a factor of 10 of PRGD(exp)'s on most draws.",
     )
 
 

@@ -19,8 +19,8 @@ from prgd.claims import Finding, claim
 from prgd.history import Status
 from prgd.loop import run
 from prgd.problem import Problem
-from prgd.reproduce.curves import Method, Schedules, methods, warm_start, where
-from prgd.reproduce.experiment import Experiment, Row
+from prgd.reproduce.curves import Method, Schedules, median_interval, methods, warm_start, where
+from prgd.reproduce.experiment import OURS, Experiment, Row
 from prgd.reproduce.figures import Figure, Line, Panel, Table
 from prgd.reproduce.synthetic import GAMMA_STAR, SETS
 from prgd.stopping import MarginError, any_of
@@ -88,7 +88,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
 
 
 class Counts(NamedTuple):
-    """Steps over the seeds: quantiles, the warm-up, how many never got there, and how many stayed."""
+    """Steps over the seeds: quantiles and range, the warm-up, how many never got there, how many stayed."""
 
     median: float
     low: float
@@ -97,6 +97,8 @@ class Counts(NamedTuple):
     missed: int
     lasting: int
     seeds: int
+    least: float
+    most: float
 
     @property
     def middle(self) -> str:
@@ -113,7 +115,8 @@ def counts(rows: Any, dataset: str, method: str) -> Counts:
     places = [max(0, math.ceil(q * steps.size) - 1) for q in (0.5, 0.05, 0.95)]
     median, low, high = np.sort(steps)[places].tolist()
     missed, lasting = int(np.isinf(steps).sum()), int(some.lasting.sum())
-    return Counts(median, low, high, int(some.warm_up.iloc[0]), missed, lasting, len(some))
+    warm_up, least, most = int(some.warm_up.iloc[0]), float(steps.min()), float(steps.max())
+    return Counts(median, low, high, warm_up, missed, lasting, len(some), least, most)
 
 
 def _count(steps: float) -> str:
@@ -132,9 +135,10 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
                 "paper": line.paper.get(method.name, "-"),
                 "median": _count(c.median),
                 "5 to 95 %": c.middle,
+                "all draws": f"{_count(c.least)} to {_count(c.most)}",
                 "with warm-up": _count(c.median + c.warm_up),
                 "not reached": f"{c.missed} in {_limit(settings, method):,}" if c.missed else "0",
-                "still there at 2t": f"{c.lasting} of {c.seeds}",
+                "still there at 2t": f"{c.lasting} of {c.seeds - c.missed}",
             }
             lines.append(cells)
     seeds, warm_up = f"seeds 0 to {rows.seed.max()}", f"warm-up is GD for {settings.warm_up:,} steps"
@@ -168,26 +172,39 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
 
 
 def _cell(name: str, rows: Any, settings: Settings) -> Finding:
-    """Ask whether the paper's counts of a method lie in the range of ours."""
+    """Ask on how many sets the paper's count lies in the middle of ours, and in the range of all of ours."""
     method = next(method for method in methods(settings) if method.name == name)
-    inside, words = 0, []
+    middle, reached, words, lost = 0, 0, [], []
     for line in LINES:
         c, paper = counts(rows, line.name, name), line.paper[name]
-        inside += c.low <= float(paper.replace(",", "")) <= c.high
-        words.append(f"{line.name}: paper {paper}, ours {_count(c.median)} (5 to 95 %: {c.middle})")
-    caveat = ""
-    if method.is_warm:
-        caveat = f"Both counts leave out the {settings.warm_up:,} warm-up steps."
-    elif name == "GD":
-        one, two = (counts(rows, line.name, "GD") for line in LINES)
-        came = one.seeds - one.missed, two.seeds - two.missed
-        if any(came):
-            caveat = (
-                f"On {came[0]} and {came[1]} of {one.seeds} draws GD passes the error by chance within "
-                f"{settings.gd_limit:,} steps; on {one.lasting} and {two.lasting} it is still there at twice "
-                "the step."
-            )
-    return Finding((float(inside), "==", 2.0), "; ".join(words) + ".", caveat)
+        printed = float(paper.replace(",", ""))
+        middle += c.low <= printed <= c.high
+        reached += c.least <= printed <= c.most
+        words.append(
+            f"{line.name}: paper {paper}, ours {_count(c.median)} (5 to 95 %: {c.middle}; all: {_count(c.least)} to "
+            f"{_count(c.most)})"
+        )
+        lost.append(f"{c.seeds - c.missed - c.lasting} of the {c.seeds - c.missed} (set {line.name})")
+    caveat = f"Both counts leave out the {settings.warm_up:,} warm-up steps." if method.is_warm else ""
+    if name == "GD" and any(counts(rows, line.name, name).missed < settings.seeds for line in LINES):
+        caveat = (
+            f"Some draws pass the error within {settings.gd_limit:,} steps; on {' and '.join(lost)} that do GD is above "
+            "it again at twice the step."
+        )
+    elif name == "NGD":
+        caveat = (
+            f"A count of NGD says little: it depends on the draw, and {' and '.join(lost)} first passages do not "
+            "last to twice the step."
+        )
+    return Finding(
+        ((float(middle), float(max(middle, reached))), ">=", 2.0),
+        "; ".join(words) + ".",
+        caveat,
+        setting=f"Datasets I and II of Appendix E.1, seeds 0 to {settings.seeds - 1} (ours); first step at which the margin "
+        f"error is reached, within {_limit(settings, method):,} steps.",
+        not_given="the seed of its draw, or whether a count is of the first passage",
+        would_change="The paper's count outside the range of all draws, for its own seed.",
+    )
 
 
 for _name in LINES[0].paper:
@@ -197,25 +214,34 @@ for _name in LINES[0].paper:
         statement=f"{_name} needs {' and '.join(line.paper[_name] for line in LINES)} steps to a margin "
         "error of 1e-6 (set I) and 1e-4 (set II).",
         experiment="table-2",
+        quote="The number of iterations needed to achieve the same margin error on the sythetic datasets.",
     )(partial(_cell, _name))
 
 
-@claim("table-2-total-work", where="Table 2, read with the warm-up counted (ours)", experiment="table-2")
-def prgd_needs_less_work(rows: Any, settings: Settings) -> Finding:
-    """PRGD(exp) needs less work than every existing method.
+@claim("table-2-total-work", where=OURS, experiment="table-2")
+def warm_up_costs_more_than_it_saves(rows: Any, settings: Settings) -> Finding:
+    """With its warm-up counted, PRGD(exp) needs more steps on Datasets I and II than dual acceleration, which
+    needs no warm-up.
 
-    Compare PRGD's median steps, its warm-up counted, with those of dual acceleration.
+    Compare the steps of both, draw by draw.
     """
-    words, ahead = [], 0
+    words, ends = [], []
     for line in LINES:
-        prgd, dual = counts(rows, line.name, "PRGD(exp)"), counts(rows, line.name, "dual acceleration")
-        total = prgd.median + prgd.warm_up
-        ahead += total < dual.median
-        words.append(f"{line.name}: {_count(total)} against {_count(dual.median)}")
+        prgd, dual = (where(rows, dataset=line.name, method=m) for m in ("PRGD(exp)", "dual acceleration"))
+        total = np.where(prgd.steps < 0, np.inf, prgd.steps + prgd.warm_up)
+        other = np.where(dual.steps < 0, np.inf, dual.steps)
+        with np.errstate(invalid="ignore"):  # two draws that are never reached have no ratio
+            ends.append(median_interval(total / other))
+        words.append(f"{line.name}: {_count(np.median(total))} against {_count(np.median(other))}")
+    low, high = (min(parts) for parts in zip(*ends, strict=True))
     return Finding(
-        (float(ahead), "==", 2.0),
-        "Median steps of PRGD(exp) with its warm-up against dual acceleration, which the table leaves out "
-        f"and which needs no warm-up: {'; '.join(words)}.",
+        ((low, high), ">", 1.0),
+        f"Median steps of PRGD(exp) with its warm-up against dual acceleration: {'; '.join(words)}. The ratio is, in the "
+        f"median, {low:.1f} to {high:.1f} on the set where it is smaller (95 % interval). Table 2 leaves both the warm-up "
+        "and dual acceleration out.",
+        setting=f"As in Table 2, seeds 0 to {settings.seeds - 1}; {settings.warm_up:,} GD steps of warm-up, as in "
+        "Appendix E.1.",
+        would_change="A shorter warm-up that does as well: the paper does not say that 1,000 steps are needed.",
     )
 
 

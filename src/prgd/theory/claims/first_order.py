@@ -123,10 +123,10 @@ def ngd_margin() -> Finding:
     )
 
 
-@claim("section-7.1-synthetic", where="Section 7.1, synthetic datasets (Appendix E.1)")
+@claim("section-7.1-synthetic", where="beyond the paper (Section 7.1, synthetic datasets)")
 def ngd_on_the_synthetic_sets() -> Finding:
-    """On Datasets I and II NGD reduces the margin gap slowly, which substantiates Theorem 6.4: its condition
-    gamma_star w_star != mean support vector holds there.
+    """Datasets I and II of the experiments lie outside Theorem 6.4: gamma_star w_star is the mean support vector
+    there, and NGD is exponential in the end.
 
     Ask the theorem's condition of both sets, and fit NGD's rate there.
     """
@@ -141,13 +141,17 @@ def ngd_on_the_synthetic_sets() -> Finding:
         trace = follow(problem, NGD(NGD_ETA), orthogonal(g), times)
         # e(t) = |w_2| / ||w||, and ||w|| grows like t, so |w_2| carries the exponential.
         fitted.append(fit_rate(trace.t, trace.off, (float(times[0]), math.inf)))
-    seen = [fit.constant if fit.rate == "e^-ct" else math.nan for fit in fitted]
+    seen = [fit.constant if fit.rate == "e^-ct" else math.inf for fit in fitted]
+    off = [abs(c / known - 1.0) for c, known in zip(seen, expected, strict=True)]
     return Finding(
-        (distance, ">", 1e-9),
+        (max(distance, *off), "<=", 0.02),
         "The two support vectors (gamma_star, +-s) average to gamma_star w_star (distance "
         f"{distance:.0e}), so the condition fails on both sets and v_star = 0: NGD is exponential there in "
         f"the end, with e(t) t falling like e^-ct, c = {seen[0]:.3e} and {seen[1]:.3e} fitted against eta "
         f"gamma_star (gamma_sub - gamma_star) = {expected[0]:.3e} and {expected[1]:.3e}. It is slow since "
-        "these are small, not by Theorem 6.4.",
-        figures={"fitted c": seen, "predicted c": expected},
+        "these are small. Section 7.1 says that the slowness substantiates Theorem 6.4, and does not say that its "
+        "condition holds here.",
+        figures={"distance from the mean": distance, "fitted c": seen, "predicted c": expected},
+        setting="Datasets I (seed 0) and II (seed 3) of Appendix E.1, NGD with eta = 1, 10,000 to 60,000 steps.",
+        would_change="A draw whose support vectors are not (gamma_star, +-s), or a fitted rate off the predicted one.",
     )
