@@ -13,7 +13,7 @@ from reproduce.tiny import rows_of, tiny
 
 from prgd import datasets
 from prgd.claims import Verdict, registered
-from prgd.reproduce import choose, figure_5b, synthetic, table_2
+from prgd.reproduce import choose, figure_5a, figure_5b, synthetic, table_2
 from prgd.reproduce.curves import leads_until, mean_interval
 from prgd.reproduce.figure_4 import crossings
 from prgd.reproduce.report import static
@@ -121,13 +121,36 @@ def test_figure_4_has_the_exact_margin_and_rank():
     assert (curve.upper > fact["gamma_star"] * (1 - 1e-12)).all()
 
 
-def test_cancer_is_separable_through_the_origin_in_exact_arithmetic():
+def test_cancer_is_separable_or_not_by_its_preprocessing():
     rows = rows_of("figure-5a")
-    facts = rows[rows.kind == "fact"].set_index("name").value
-    assert facts["smallest exact margin"] > 0.0
-    assert 0.0 < facts["margin"] <= facts["upper bound"]
-    claims = {c.name: c for c in tiny()["figure-5a"].claims(rows, tiny()["figure-5a"].settings)}
-    assert str(claims["section-7.2-cancer-separable"].verdict) == "does not hold"
+    found = rows[rows.kind == "separability"]
+    assert (found.value == 1.0).all()  # every proof is confirmed
+    verdicts = found.pivot(index="scaling", columns="name", values="chosen")
+    assert (verdicts["with intercept"] == "separable").all()
+    without = verdicts["without intercept"].to_dict()
+    assert without == {
+        "raw": "separable",
+        "divided by their deviations": "separable",
+        "scaled to norm 1 row by row": "separable",
+        "standardised": "not separable",
+        "min-max scaled": "not separable",
+        "centred": "not separable",
+    }
+    claim = figure_5a.cancer_is_not_separable(rows, tiny()["figure-5a"].settings)
+    assert claim.verdict is Verdict.NOT_DECIDED
+    assert (
+        "The paper's model has no intercept and gives no preprocessing. Without intercept the 569 rows are not "
+        "separable when standardised, min-max scaled or centred, and separable when raw, divided by their "
+        "deviations, scaled to norm 1 row by row or with an intercept (exact verdicts)." in claim.sentence
+    )
+
+
+def test_every_method_has_as_many_settings_on_cancer():
+    settings = figure_5a.Settings()
+    counts = {method: len(figure_5a._candidates(settings, method)) for method in figure_5a.METHODS}
+    assert set(counts.values()) == {48}
+    names = [name for name, *_ in figure_5a._candidates(settings, "PRGD(poly)")]
+    assert len(set(names)) == 48
 
 
 def test_table_2_counts_what_was_not_reached_as_infinite():

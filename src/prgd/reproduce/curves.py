@@ -194,7 +194,7 @@ def median_interval(values: Any) -> tuple[float, float]:
     ordered = np.sort(np.asarray(list(values), dtype=np.float64))
     ordered[np.isnan(ordered)] = math.inf
     # The median is below the k-th smallest value with the probability of fewer than k heads in n tosses.
-    k = sum(bdtr(j, ordered.size, 0.5) <= 0.025 for j in range(ordered.size // 2))
+    k = int(sum(bdtr(j, ordered.size, 0.5) <= 0.025 for j in range(ordered.size // 2)))
     return (float(ordered[k - 1]), float(ordered[-k])) if k else (-math.inf, math.inf)
 
 

@@ -80,10 +80,13 @@ def judge(whole: Ranks, first: Ranks) -> Finding:
     spans = "do not span" if whole.support_rank < whole.data_rank else "span"
     return Finding(
         (float(off), "<=", 0.0),
-        f"By the paper's procedure, {NGD_STEPS:,} steps of NGD on all {whole.n} rows, the rank of the rows of smallest "
+        f"By the paper's procedure, {NGD_STEPS:,} steps of NGD on all {whole.n} rows, the rank of the rows "
+        "of smallest "
         f"margin is {PRINTED[0]} {at}. The data have rank {whole.data_rank}.",
-        f"The exact support vectors have rank {whole.support_rank} on all {whole.n} rows and {first.support_rank} on "
-        f"the first {first.n}: {NGD_STEPS:,} steps of NGD do not show them all yet. The conclusion stands: they {spans} "
+        f"The exact support vectors have rank {whole.support_rank} on all {whole.n} rows and "
+        f"{first.support_rank} on "
+        f"the first {first.n}: {NGD_STEPS:,} steps of NGD do not show them all yet. The conclusion stands: "
+        f"they {spans} "
         "the data.",
         figures={
             "data rank": whole.data_rank,
@@ -94,7 +97,8 @@ def judge(whole: Ranks, first: Ranks) -> Finding:
             "rank by tolerance, all rows": [whole.near[t][1] for t in TOLERANCES],
             "rank by tolerance, first 300": [first.near[t][1] for t in TOLERANCES],
         },
-        setting=f"digit-01 of scikit-learn, all rows and the first 300; NGD from 0, eta = 1, {NGD_STEPS:,} steps; "
+        setting=f"digit-01 of scikit-learn, all rows and the first 300; NGD from 0, eta = 1, {NGD_STEPS:,} "
+        "steps; "
         f"relative tolerances {TOLERANCES[0]:.0e} to {TOLERANCES[-1]:.0e}.",
         not_given="the tolerance, the number of NGD steps or which rows it takes",
         would_change="The paper's own tolerance and number of steps.",

@@ -224,7 +224,8 @@ def _pair(errors: dict[str, float]) -> str:
 
 @figure_4_claim(
     "section-7.1-digit-size",
-    quote=r"we employ the \texttt{digit} datasets from \texttt{Sklearn}, which are image classification tasks with "
+    quote=r"we employ the \texttt{digit} datasets from \texttt{Sklearn}, which are image classification "
+    r"tasks with "
     "$d=64$, $n=300$",
 )
 def size_of_the_digits(rows: Any, settings: Settings) -> Finding:
@@ -247,7 +248,8 @@ def size_of_the_digits(rows: Any, settings: Settings) -> Finding:
 
 @figure_4_claim(
     "section-7.1-approximation",
-    quote=r"we approximate $\gamma^\star$ by employing $\gamma(\bw(t))$ obtained by a sufficiently trained NGD",
+    quote=r"we approximate $\gamma^\star$ by employing $\gamma(\bw(t))$ obtained by a sufficiently trained "
+    r"NGD",
 )
 def ngd_approximates_the_margin(rows: Any, settings: Settings) -> Finding:
     """gamma_star can be approximated by the margin of a sufficiently trained NGD.
@@ -261,7 +263,8 @@ def ngd_approximates_the_margin(rows: Any, settings: Settings) -> Finding:
         f"After {settings.ngd_steps:,} steps NGD's margin is short of gamma_star by {span(short, '.1e')} of "
         f"it. Dual acceleration is nearer ({best:.1e}) after {settings.steps:,} steps.",
         "Errors smaller than that are not seen with this approximation.",
-        setting=f"digit-01 and digit-04, the first 300 rows and all; {settings.ngd_steps:,} steps of NGD from 0.",
+        setting=f"digit-01 and digit-04, the first 300 rows and all; {settings.ngd_steps:,} steps of NGD "
+        "from 0.",
         not_given="how many steps are sufficient",
         would_change="A shortfall above 1 % after as many steps as the paper takes.",
     )
@@ -269,7 +272,8 @@ def ngd_approximates_the_margin(rows: Any, settings: Settings) -> Finding:
 
 @figure_4_claim(
     "section-7.1-poly-better",
-    quote="we test both PRGD(exp) and PRGD(poly) and consistently observe that the latter performs much better",
+    quote="we test both PRGD(exp) and PRGD(poly) and consistently observe that the latter performs much "
+    "better",
 )
 def poly_beats_exp(rows: Any, settings: Settings) -> Finding:
     """On real data PRGD(poly) performs consistently much better than PRGD(exp).
@@ -280,8 +284,10 @@ def poly_beats_exp(rows: Any, settings: Settings) -> Finding:
     ratio, end = ([e["PRGD(exp)"] / e["PRGD(poly)"] for e in found.values()] for found in (early, late))
     return Finding(
         ((min(ratio), min(end)), ">", 1.0),
-        f"The error of PRGD(exp) is {span(ratio, '.1f')} times that of PRGD(poly) at step {settings.early:,} and "
-        f"{span(end, '.1f')} times at step {settings.steps:,}, on {len(ratio)} sets. PRGD(exp) freezes: its relative error is still "
+        f"The error of PRGD(exp) is {span(ratio, '.1f')} times that of PRGD(poly) at step "
+        f"{settings.early:,} and "
+        f"{span(end, '.1f')} times at step {settings.steps:,}, on {len(ratio)} sets. PRGD(exp) freezes: "
+        "its relative error is still "
         f"{span((e['PRGD(exp)'] for e in late.values()), '.0%')} at step {settings.steps:,}, since radii "
         "that grow geometrically allow only a finite total turn.",
         setting=_setting(settings) + " PRGD(exp) has Section 7.1's R_k = R_0 1.2^k and phases of 5 steps.",
@@ -292,7 +298,8 @@ def poly_beats_exp(rows: Any, settings: Settings) -> Finding:
 
 @figure_4_claim(
     "section-7.1-digits",
-    quote="in these real-world datasets, PRGD consistently beats GD and NGD in terms of margin maximization rates",
+    quote="in these real-world datasets, PRGD consistently beats GD and NGD in terms of margin "
+    "maximization rates",
 )
 def prgd_beats_gd_and_ngd(rows: Any, settings: Settings) -> Finding:
     """On the digits PRGD consistently beats GD and NGD in terms of margin maximization rates.
@@ -308,14 +315,17 @@ def prgd_beats_gd_and_ngd(rows: Any, settings: Settings) -> Finding:
     never = all(step < 0 for step in counted)
     return Finding(
         ((min(worst), max(worst)), "<", 1.0),
-        f"The error of PRGD(poly) over the smaller of GD's and NGD's is {said}, two horizons of ours, with the "
-        f"{settings.warm_up:,} GD steps of the warm-up left out. The last step at which it leads NGD is {until}. "
+        f"The error of PRGD(poly) over the smaller of GD's and NGD's is {said}, two horizons of ours, with "
+        "the "
+        f"{settings.warm_up:,} GD steps of the warm-up left out. The last step at which it leads NGD is "
+        f"{until}. "
         "The paper gives no horizon. With the warm-up counted it "
         + ("never leads NGD." if never else f"leads NGD up to step {span(counted)}."),
         "The warm-up is left out of the count.",
         setting=_setting(settings) + f" Horizons of {settings.early:,} and {settings.steps:,} steps (ours).",
         not_given="the horizon of Figure 4, its T_0 or its warm-up",
-        would_change="The horizon of the paper's figure: at the short one PRGD(poly) leads, at the long one it may not.",
+        would_change="The horizon of the paper's figure: at the short one PRGD(poly) leads, at the long "
+        "one it may not.",
     )
 
 
@@ -326,7 +336,8 @@ def _ratio(e: dict[str, float]) -> float:
 def _setting(settings: Settings) -> str:
     return (
         f"digit-01 and digit-04, the first 300 rows and all, eta = 1, alpha = {settings.alpha:g}, beta = "
-        f"{settings.beta:g}, T_0 = {settings.phase} and {settings.warm_up:,} GD steps of warm-up (both ours here)."
+        f"{settings.beta:g}, T_0 = {settings.phase} and {settings.warm_up:,} GD steps of warm-up (both "
+        "ours here)."
     )
 
 
@@ -338,7 +349,8 @@ def reading(rows: Any, settings: Settings) -> str:
         "With the paper's alpha = beta = 0.6 (and T_0 = 5, ours) PRGD(poly) leads NGD until step "
         f"{span(fact['leads NGD until'] for fact in c.values())}, depending on the set, and is "
         f"{span(ratio, '.1f')} times behind at step {settings.steps:,}. PRGD(exp) freezes, which is in "
-        "line with Section 7.1's choice of PRGD(poly). The accelerated methods, which the paper does not draw, have errors of "
+        "line with Section 7.1's choice of PRGD(poly). The accelerated methods, which the paper does not "
+        "draw, have errors of "
         f"{span([e['dual acceleration'] for e in late.values()], '.0e')} there."
     )
 

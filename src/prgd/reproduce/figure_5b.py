@@ -181,7 +181,13 @@ def _sentence(found: dict[str, Interval]) -> str:
     )
 
 
-@claim("section-7.2-vgg", where="Section 7.2, Figure 5b", experiment="figure-5b")
+@claim(
+    "section-7.2-vgg",
+    where="Section 7.2, Figure 5b",
+    experiment="figure-5b",
+    quote="our PRGD algorithm archives better generalization performance and outperforms GD and NGD for "
+    "both tasks",
+)
 def prgd_generalizes_better(rows: Any, settings: Settings) -> Finding:
     """PRGD generalizes better than GD and NGD for VGG-16 on CIFAR-10.
 
@@ -194,10 +200,22 @@ def prgd_generalizes_better(rows: Any, settings: Settings) -> Finding:
         return Finding(Verdict.NOT_RUN, "The stored rows lack a method: GD, NGD and PRGD are needed.")
     ahead = sum(mean > 0.0 for mean, _, _ in found.values())
     surely = sum(low > 0.0 for _, low, _ in found.values())
+    # PRGD must beat both: the smaller lead counts. The settings are two readings: all their answers count.
+    readings: dict[str, list[Interval]] = {}
+    for name, d in found.items():
+        readings.setdefault(name.rpartition(",")[0], []).append(d)
+    lows, highs = ([min(d[k] for d in some) for some in readings.values()] for k in (1, 2))
+    seeds = int(rows.seed.nunique())
     return Finding(
-        (min(low for _, low, _ in found.values()), ">", 0.0),
+        ((min(lows), max(highs)), ">", 0.0),
         f"PRGD is ahead in {ahead} of {len(found)} comparisons, and in {surely} of them by more than chance. "
         f"At the last epoch, paired by seed, with 95 % intervals: {_sentence(found)}.",
+        setting=f"{' and '.join(readings)}: Section 7.2 says no explicit regularization, Appendix E.2 "
+        "weight decay and dropout; "
+        f"{seeds} seeds, {rows.epoch.max()} epochs; the schedules of Appendix E.2, as many rates tuned for "
+        "each method.",
+        not_given="its number of epochs, its tuned rates or its seeds",
+        would_change="More seeds: the intervals are as wide as the differences that they should resolve.",
     )
 
 

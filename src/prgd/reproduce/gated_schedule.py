@@ -114,7 +114,8 @@ def gated_radii_go_on(rows: Any, settings: Settings) -> Finding:
     return Finding(
         (max(last.gap[name, method] / last.gap[name, "PRGD(poly)"] for method, name in cells), "<", 1.0),
         f"Certified gaps: {words}. PRGD(poly) has {poly} after {settings.steps + settings.warm_up:,}.",
-        setting=f"{' and '.join(settings.sets)}; at most {settings.steps:,} steps, warm-up counted in passes.",
+        setting=f"{' and '.join(settings.sets)}; at most {settings.steps:,} steps, warm-up counted in "
+        "passes.",
         would_change="A set on which PRGD(poly) certifies a smaller gap with as many passes.",
     )
 

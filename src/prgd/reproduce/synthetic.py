@@ -168,7 +168,8 @@ synthetic_claim = partial(claim, where=WHERE, experiment="figure-6")
 
 def _setting(rows: Any, settings: Settings) -> str:
     return (
-        f"Datasets {' and '.join(rows['set'].unique())} of Appendix E.1, {rows.seed.nunique()} draws of each (seeds from 0, "
+        f"Datasets {' and '.join(rows['set'].unique())} of Appendix E.1, {rows.seed.nunique()} draws of "
+        "each (seeds from 0, "
         f"ours), eta = 1, {settings.warm_up:,} GD steps of warm-up before PRGD, left out of the count."
     )
 
@@ -194,7 +195,8 @@ def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
         ((low, high), "<=", 1.0),
         f"From an error of 1e-3 to 1e-6, on to 1e-9 and to 1e-12 it takes {first}, {second} and {third} "
         "steps (medians): if each three decimals cost no more than the three before, the fall is exponential "
-        f"or faster. The last three over the first have a median ratio of {low:.2f} to {high:.2f} (95 % interval). "
+        f"or faster. The last three over the first have a median ratio of {low:.2f} to {high:.2f} (95 % "
+        "interval). "
         f"{len(reached)} of {len(steps)} draws reach 1e-12.",
         ""
         if len(reached) == len(steps)
@@ -237,7 +239,8 @@ def poly_performs_well(rows: Any, settings: Settings) -> Finding:
 
 @synthetic_claim(
     "section-7.1-slow",
-    quote=r"NGD and GD reduce the margin gaps much more slowly, which substantiates Theorem~\ref{thm: GD NGD main result}",
+    quote=r"NGD and GD reduce the margin gaps much more slowly, which substantiates Theorem~\ref{thm: GD "
+    r"NGD main result}",
 )
 def gd_and_ngd_are_slow(rows: Any, settings: Settings) -> Finding:
     """NGD and GD reduce the margin gaps much more slowly, which substantiates Theorem 6.4.
@@ -254,11 +257,15 @@ def gd_and_ngd_are_slow(rows: Any, settings: Settings) -> Finding:
     falls = " and ".join(f"{half[name] / max(late[name], fig.FLOOR):.0f} on set {name}" for name in found)
     return Finding(
         ((low, high), ">=", 10.0),
-        f"After {t} steps the smaller error of GD and NGD is, in the median, at least {low:.0e} times that of PRGD(exp) "
+        f"After {t} steps the smaller error of GD and NGD is, in the median, at least {low:.0e} times that "
+        "of PRGD(exp) "
         f"(95 % interval); at step {settings.steps:,} NGD still has {left}.",
-        "They are slower. The theorem itself speaks of other sets: here gamma_star w_star is the mean of the two "
-        f"support vectors (distance {off:.0e}), which its condition leaves out, and over the second half of the run "
-        f"NGD's median error falls by a factor of {falls}, where 1 / t would give 2. Table 1 tests the theorem where it "
+        "They are slower. The theorem itself speaks of other sets: here gamma_star w_star is the mean of "
+        "the two "
+        f"support vectors (distance {off:.0e}), which its condition leaves out, and over the second half "
+        "of the run "
+        f"NGD's median error falls by a factor of {falls}, where 1 / t would give 2. Table 1 tests the "
+        "theorem where it "
         "applies.",
         setting=_setting(rows, settings),
         would_change="An error of GD or NGD within a factor of 10 of PRGD(exp)'s on most draws.",

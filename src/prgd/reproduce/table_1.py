@@ -170,7 +170,8 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
             line |= {"model": theorem.model, "fitted": str(c.right), "undecided": str(c.undecided)}
             counted.append(line | {"another rate": str(c.other), "constants": c.constants})
     caption = (
-        f"On how many of {_n(rows)} sets each rate is fitted. The sets, toy and seeds 0 to {_n(rows) - 2}, have "
+        f"On how many of {_n(rows)} sets each rate is fitted. The sets, toy and seeds 0 to {_n(rows) - 2}, "
+        "have "
         "support vectors that span and whose mean is not gamma_star w_star; PRGD(proof) is the algorithm of "
         "Theorem 6.1's proof, which knows w_star."
     )
@@ -194,7 +195,8 @@ def _horizons(rows: Any, settings: Settings) -> Table:
             {"t": f"1e{a} to 1e{b}"} | dict(zip(("direction error", "margin error"), cells, strict=True))
         )
     caption = (
-        f"GD: sets of {_n(rows)} on which 1 / log t is fitted, by horizon. Up to t = {settings.gd_steps:,} these are "
+        f"GD: sets of {_n(rows)} on which 1 / log t is fitted, by horizon. Up to t = {settings.gd_steps:,} "
+        "these are "
         f"steps of GD, beyond it gradient flow, which is off GD by at most {_off(rows):.0e} at that step."
     )
     return Table.of(caption, lines)
@@ -219,7 +221,8 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
             panels.append(log_log(f"{name}: {quantity} error", marks, LEFT_OUT, symbol, 1e-14, 2.0))
     alt = (
         "Errors of direction and of margin against steps on logarithmic axes. GD bends like 1 / log t, NGD "
-        "ends as a line of slope -1, dual acceleration and game dynamics as lines of slope -2, and the proof's "
+        "ends as a line of slope -1, dual acceleration and game dynamics as lines of slope -2, and the "
+        "proof's "
         "PRGD bends down exponentially."
     )
     return [Figure("table-1", "The runs behind the fitted rates", alt, tuple(panels), columns=2)]
@@ -262,7 +265,8 @@ def _judge(method: str, quantity: str, rows: Any, settings: Settings) -> Finding
     """Count the sets on which the fitted rate is the theorem's; a set on which none wins is no evidence."""
     c, model, n = count(rows, method, quantity), THEOREMS[method].model, _n(rows)
     sentence = (
-        f"Fitted on {c.right} of {n} sets: {model} with {LETTERS[model]} = {c.constants}; {c.undecided} undecided, "
+        f"Fitted on {c.right} of {n} sets: {model} with {LETTERS[model]} = {c.constants}; {c.undecided} "
+        "undecided, "
         f"{c.other} with another rate."
     )
     caveat = "Not every set decides." if c.right < n else ""
@@ -280,7 +284,8 @@ def _judge(method: str, quantity: str, rows: Any, settings: Settings) -> Finding
         ((c.right / n, (n - c.other) / n), ">=", 0.5),
         sentence,
         caveat,
-        setting=f"The toy set with gamma_star = 0.3 and random sets of seeds 0 to {n - 2} that meet Table 1's conditions; "
+        setting=f"The toy set with gamma_star = 0.3 and random sets of seeds 0 to {n - 2} that meet Table "
+        "1's conditions; "
         f"{steps.get(method, f'{settings.dual_steps:,} steps')}.",
         not_given="the step from which on its asymptotic rate must show",
         would_change="Another rate, fitted on more than half of the sets, at ever longer horizons.",
@@ -290,7 +295,8 @@ def _judge(method: str, quantity: str, rows: Any, settings: Settings) -> Finding
 
 def _gd_window(settings: Settings) -> str:
     a, b = settings.gd_decades[-1]
-    return f"{settings.gd_steps:,} steps with eta = {settings.gd_eta:g}, then gradient flow, fitted on t = 1e{a} to 1e{b}"
+    steps = f"{settings.gd_steps:,} steps with eta = {settings.gd_eta:g}"
+    return f"{steps}, then gradient flow, fitted on t = 1e{a} to 1e{b}"
 
 
 def _best_rate(settings: Settings) -> str:
@@ -334,9 +340,11 @@ def reading(rows: Any, settings: Settings) -> str:
     n, gd, ngd = _n(rows), count(rows, "GD", "direction"), count(rows, "NGD", "direction")
     proof, exp = count(rows, PROOF, "margin"), count(rows, "PRGD(exp)", "margin")
     return (
-        f"The direction error is fitted as 1 / log t for GD on {gd.right} of {n} sets ({gd.undecided} undecided) and "
+        f"The direction error is fitted as 1 / log t for GD on {gd.right} of {n} sets ({gd.undecided} "
+        "undecided) and "
         f"as t^-a with a = {ngd.constants} for NGD on {ngd.right}. The proof's algorithm falls like e^-ct on "
-        f"{proof.right}, with c = {proof.constants}. With Section 7's radii the same is fitted on {exp.right}, at best "
+        f"{proof.right}, with c = {proof.constants}. With Section 7's radii the same is fitted on "
+        f"{exp.right}, at best "
         f"with c = {_best_rate(settings)}, and w freezes on {_frozen(rows)}."
     )
 

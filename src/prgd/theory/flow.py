@@ -56,5 +56,5 @@ def gradient_flow(Z: Any, w: Any, start: float, times: Any, eta: float = 1.0) ->
 
     ends = (math.log(start), float(log_t[-1]))
     # The flow is stiff: parts of w are at rest while <w, w_star> grows like log t.
-    options = {"method": "Radau", "jac": jacobian, "rtol": 1e-9, "atol": 1e-9}
+    options: dict[str, Any] = {"method": "Radau", "jac": jacobian, "rtol": 1e-9, "atol": 1e-9}
     return np.asarray(solve_ivp(velocity, ends, np.asarray(w, dtype=np.float64), t_eval=log_t, **options).y.T)

@@ -125,8 +125,8 @@ def ngd_margin() -> Finding:
 
 @claim("section-7.1-synthetic", where="beyond the paper (Section 7.1, synthetic datasets)")
 def ngd_on_the_synthetic_sets() -> Finding:
-    """Datasets I and II of the experiments lie outside Theorem 6.4: gamma_star w_star is the mean support vector
-    there, and NGD is exponential in the end.
+    """Datasets I and II of the experiments lie outside Theorem 6.4: gamma_star w_star is the mean support
+    vector there, and NGD is exponential in the end.
 
     Ask the theorem's condition of both sets, and fit NGD's rate there.
     """
@@ -144,14 +144,17 @@ def ngd_on_the_synthetic_sets() -> Finding:
     seen = [fit.constant if fit.rate == "e^-ct" else math.inf for fit in fitted]
     off = [abs(c / known - 1.0) for c, known in zip(seen, expected, strict=True)]
     return Finding(
-        (max(distance, *off), "<=", 0.02),
+        (max(1e9 * distance, *off), "<=", 0.02),  # the mean up to rounding, and the rate to 2 %
         "The two support vectors (gamma_star, +-s) average to gamma_star w_star (distance "
         f"{distance:.0e}), so the condition fails on both sets and v_star = 0: NGD is exponential there in "
         f"the end, with e(t) t falling like e^-ct, c = {seen[0]:.3e} and {seen[1]:.3e} fitted against eta "
         f"gamma_star (gamma_sub - gamma_star) = {expected[0]:.3e} and {expected[1]:.3e}. It is slow since "
-        "these are small. Section 7.1 says that the slowness substantiates Theorem 6.4, and does not say that its "
+        "these are small. Section 7.1 says that the slowness substantiates Theorem 6.4, and does not say "
+        "that its "
         "condition holds here.",
         figures={"distance from the mean": distance, "fitted c": seen, "predicted c": expected},
-        setting="Datasets I (seed 0) and II (seed 3) of Appendix E.1, NGD with eta = 1, 10,000 to 60,000 steps.",
-        would_change="A draw whose support vectors are not (gamma_star, +-s), or a fitted rate off the predicted one.",
+        setting="Datasets I (seed 0) and II (seed 3) of Appendix E.1, NGD with eta = 1, 10,000 to 60,000 "
+        "steps.",
+        would_change="A draw whose support vectors are not (gamma_star, +-s), or a fitted rate off the "
+        "predicted one.",
     )
