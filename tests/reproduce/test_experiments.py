@@ -78,6 +78,7 @@ def test_figures_are_the_same_bytes_when_drawn_again(tmp_path):
     assert not static.is_current(figure, tmp_path / "two")
 
 
+@pytest.mark.slow
 def test_every_statement_of_section_7_has_a_claim():
     found = {
         claim.name for name in NAMES for claim in tiny()[name].claims(rows_of(name), tiny()[name].settings)
@@ -139,9 +140,10 @@ def test_cancer_is_separable_or_not_by_its_preprocessing():
     claim = figure_5a.cancer_is_not_separable(rows, tiny()["figure-5a"].settings)
     assert claim.verdict is Verdict.NOT_DECIDED
     assert (
-        "The paper's model has no intercept and gives no preprocessing. Without intercept the 569 rows are not "
-        "separable when standardised, min-max scaled or centred, and separable when raw, divided by their "
-        "deviations, scaled to norm 1 row by row or with an intercept (exact verdicts)." in claim.sentence
+        "The paper's model has no intercept and gives no preprocessing. Without intercept the 569 rows "
+        "are not separable when standardised, min-max scaled or centred, and separable when raw, divided by "
+        "their deviations, scaled to norm 1 row by row or with an intercept (exact verdicts)."
+        in claim.sentence
     )
 
 

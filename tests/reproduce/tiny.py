@@ -27,7 +27,9 @@ SETTINGS = {
     "figure-1": figure_1.Settings(long_steps=10, grid=(6, 5)),
     "figure-2": figure_2.Settings(heights=(2.0, 8.0), angles=12),
     "figure-3": SYNTHETIC,
-    "figure-4": figure_4.Settings(early=60, steps=300, ngd_steps=400, rank_steps=200, warm_up=100, rows=(300,)),
+    "figure-4": figure_4.Settings(
+        early=60, steps=300, ngd_steps=400, rank_steps=200, warm_up=100, rows=(300,)
+    ),
     "figure-5a": figure_5a.Settings(
         seeds=2,
         steps=40,

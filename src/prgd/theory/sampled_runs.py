@@ -81,13 +81,13 @@ def iterates(
     >>> iterates(prgd.Problem(*prgd.datasets.toy(0.6)), prgd.NGD(), [0, 1]).round(3).tolist()
     [[0.0, 0.0], [0.6, 0.267]]
     """
-    wanted, found = frozenset(int(t) for t in times), []
-
-    def is_enough(state: State) -> bool:
-        if state.t not in wanted:
-            return False
+    found: list[Array] = []
+    state = algorithm.init(problem, np.zeros(problem.d) if w0 is None else np.array(w0, dtype=np.float64))
+    for t in times:
+        # Steps alone, without the certificates and records of `prgd.run`, are three times as fast.
+        while state.t < t:
+            state = algorithm.step(problem, state)
         found.append(state.w)
-        return until is not None and until(state.w)
-
-    run_until(problem, algorithm, is_enough, max(wanted), w0)
+        if until is not None and until(state.w):
+            break
     return np.array(found)
