@@ -20,6 +20,7 @@ from prgd.reproduce.experiment import Experiment, Row
 from prgd.reproduce.figures import COUNTED, Band, Figure, Line, Panel, Table
 from prgd.schedules import Polynomial, PolynomialPhases
 from prgd.separation import separability
+from prgd.theory.sampled_runs import iterates
 
 COLUMNS = ("kind", "scaling", "seed", "method", "t", "accuracy", "validation", "chosen", "name", "value")
 METHODS = ("GD", "NGD", "PRGD(poly)", "dual acceleration", "game dynamics")
@@ -38,7 +39,7 @@ class Settings:
     small budgets that are shown apart.
     """
 
-    seeds: int = 50
+    seeds: int = 30
     steps: int = 1_000
     few: tuple[int, int] = (150, 300)
     times: tuple[int, ...] = (10, 20, 30, 50, 75, 100, 150, 200, 300, 400, 500, 600, 700, 800, 900, 1_000)
@@ -146,15 +147,15 @@ def _split(settings: Settings, data: Dataset, scaling: str, seed: int) -> list[R
 
 def _path(problem: Problem, algorithm: Any, eta: float, warm_up: int, times: list[int]) -> list[Array]:
     """Return w at each time, the warm-up by GD counted; a run that diverges stays where it was."""
-    found, w = [], None
-    warm = [t for t in times if t <= warm_up]
-    parts = [(GD(eta), warm, warm_up)] if warm_up else []
-    parts.append((algorithm, [t - warm_up for t in times if t > warm_up], times[-1] - warm_up))
-    for method, wanted, last in parts:
+    found: list[Array] = []
+    w = None
+    if isinstance(algorithm, GD) or warm_up:
+        last = warm_up or times[-1]
         seen: list[Array] = []
-        w = run(problem, method, w, stop=last, record=None, observe=lambda s, *_, to=seen: to.append(s.w)).w
-        found += [seen[t] if t < len(seen) else w for t in wanted]
-    return found
+        w = run(problem, GD(eta), stop=last, record=None, observe=lambda s, *_: seen.append(s.w)).w
+        found = [seen[t] if t < len(seen) else w for t in times if t <= last]
+    later = [t - warm_up for t in times[len(found) :]]
+    return [*found, *iterates(problem, algorithm, later, w)]
 
 
 def draw(rows: Any, settings: Settings) -> list[Figure]:
