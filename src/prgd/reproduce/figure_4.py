@@ -337,7 +337,7 @@ def _setting(settings: Settings) -> str:
     return (
         f"digit-01 and digit-04, the first 300 rows and all, eta = 1, alpha = {settings.alpha:g}, beta = "
         f"{settings.beta:g}, T_0 = {settings.phase} and {settings.warm_up:,} GD steps of warm-up (both "
-        "ours here)."
+        "ours here), k + 1 in place of k."
     )
 
 
