@@ -79,23 +79,21 @@ LOG, UNDECIDED = ("1/log t", 0.2), ("undecided", math.nan)
         ("dual", "dual acceleration", "margin", [("t^-a", 1.5)] * 3, OPEN),
         ("prgd", "PRGD(proof)", "margin", [("e^-ct", 0.1)] * 3, HOLDS),
         ("prgd", "PRGD(proof)", "margin", [("e^-ct", 0.1)] + [UNDECIDED] * 3, OPEN),
-        ("prgd-exp", "PRGD(exp)", "margin", [("e^-ct", 0.03)] * 3, CAVEAT),
-        ("prgd-exp", "PRGD(exp)", "margin", [("e^-ct", 0.03)] + [UNDECIDED] * 2, OPEN),
-        ("prgd-exp", "PRGD(exp)", "margin", [("t^-a", 0.5)] * 3, FAILS),
     ],
 )
 def test_table_1(name, method, quantity, rates, expected):
     assert verdict(f"table-1-{name}", fits(method, quantity, *rates)) is expected
 
 
-def test_sets_on_which_prgd_exp_freezes_are_counted():
-    rows = fits("PRGD(exp)", "margin", UNDECIDED, UNDECIDED, error=1e-3)
-    assert (
-        "On 2 of 2 sets PRGD(exp) freezes"
-        in registered()["table-1-prgd-exp"](rows, table_1.Settings()).sentence
-    )
-    rows = fits("PRGD(exp)", "margin", UNDECIDED, error=1e-13)  # at the floor of rounding it has converged
-    assert "On 0 of 1 sets" in registered()["table-1-prgd-exp"](rows, table_1.Settings()).sentence
+@pytest.mark.parametrize(("frozen", "expected"), [(17, HOLDS), (3, FAILS), (10, OPEN)])
+def test_prgd_exp_freezes(frozen, expected):
+    stuck = fits("PRGD(exp)", "margin", *[UNDECIDED] * frozen, error=1e-3)
+    done = fits(
+        "PRGD(exp)", "margin", *[("e^-ct", 0.03)] * (20 - frozen), error=1e-13
+    )  # the floor of rounding
+    rows = pd.concat([stuck, done.assign(set="done " + done["set"])])
+    assert verdict("table-1-prgd-exp", rows) is expected
+    assert f"{frozen} of 20" in registered()["table-1-prgd-exp"](rows, table_1.Settings()).sentence
 
 
 def test_table_1_has_consecutive_seeds():

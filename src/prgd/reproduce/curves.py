@@ -179,6 +179,20 @@ def mean_interval(differences: Any, test_share: float = 0.0) -> Interval:
     return mean, mean - half, mean + half
 
 
+def share_interval(k: int, n: int) -> tuple[float, float]:
+    """Return the ends of the 95 % interval of a share of which k of n draws were seen (Clopper and Pearson 1934).
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in share_interval(17, 20)]
+    [0.621, 0.968]
+    """
+    from scipy.special import betaincinv
+
+    low = float(betaincinv(k, n - k + 1, 0.025)) if k else 0.0
+    return low, float(betaincinv(k + 1, n - k, 0.975)) if k < n else 1.0
+
+
 def median_interval(values: Any) -> tuple[float, float]:
     """Return the ends of a 95 % interval of the median: two order statistics, whatever the distribution.
 
