@@ -180,7 +180,7 @@ def mean_interval(differences: Any, test_share: float = 0.0) -> Interval:
 
 
 def share_interval(k: int, n: int) -> tuple[float, float]:
-    """Return the ends of the 95 % interval of a share of which k of n draws were seen (Clopper and Pearson 1934).
+    """Return the ends of the 95 % interval of a share, from k of n draws (Clopper and Pearson 1934).
 
     Examples
     --------

@@ -81,13 +81,10 @@ def judge(whole: Ranks, first: Ranks) -> Finding:
     return Finding(
         (float(off), "<=", 0.0),
         f"By the paper's procedure, {NGD_STEPS:,} steps of NGD on all {whole.n} rows, the rank of the rows "
-        "of smallest "
-        f"margin is {PRINTED[0]} {at}. The data have rank {whole.data_rank}.",
+        f"of smallest margin is {PRINTED[0]} {at}. The data have rank {whole.data_rank}.",
         f"The exact support vectors have rank {whole.support_rank} on all {whole.n} rows and "
-        f"{first.support_rank} on "
-        f"the first {first.n}: {NGD_STEPS:,} steps of NGD do not show them all yet. The conclusion stands: "
-        f"they {spans} "
-        "the data.",
+        f"{first.support_rank} on the first {first.n}: {NGD_STEPS:,} steps of NGD do not show them all yet. "
+        f"The conclusion stands: they {spans} the data.",
         figures={
             "data rank": whole.data_rank,
             "support, all rows": whole.n_support,
@@ -98,8 +95,7 @@ def judge(whole: Ranks, first: Ranks) -> Finding:
             "rank by tolerance, first 300": [first.near[t][1] for t in TOLERANCES],
         },
         setting=f"digit-01 of scikit-learn, all rows and the first 300; NGD from 0, eta = 1, {NGD_STEPS:,} "
-        "steps; "
-        f"relative tolerances {TOLERANCES[0]:.0e} to {TOLERANCES[-1]:.0e}.",
+        f"steps; relative tolerances {TOLERANCES[0]:.0e} to {TOLERANCES[-1]:.0e}.",
         not_given="the tolerance, the number of NGD steps or which rows it takes",
         would_change="The paper's own tolerance and number of steps.",
     )

@@ -199,9 +199,8 @@ def prgd_leaves_the_attractor(rows: Any, settings: Settings) -> Finding:
 
 def _setting(settings: Settings) -> str:
     return (
-        f"Dataset 1 with gamma_star = {settings.gamma_star} (ours); {settings.steps} steps from w(1), eta "
-        "= 1, PRGD with "
-        f"phases of {settings.phase} steps."
+        f"Dataset 1 with gamma_star = {settings.gamma_star} (ours); {settings.steps} steps from w(1), eta = "
+        f"1, PRGD with phases of {settings.phase} steps."
     )
 
 

@@ -285,9 +285,8 @@ def poly_beats_exp(rows: Any, settings: Settings) -> Finding:
     return Finding(
         ((min(ratio), min(end)), ">", 1.0),
         f"The error of PRGD(exp) is {span(ratio, '.1f')} times that of PRGD(poly) at step "
-        f"{settings.early:,} and "
-        f"{span(end, '.1f')} times at step {settings.steps:,}, on {len(ratio)} sets. PRGD(exp) freezes: "
-        "its relative error is still "
+        f"{settings.early:,} and {span(end, '.1f')} times at step {settings.steps:,}, on {len(ratio)} sets. "
+        "PRGD(exp) freezes: its relative error is still "
         f"{span((e['PRGD(exp)'] for e in late.values()), '.0%')} at step {settings.steps:,}, since radii "
         "that grow geometrically allow only a finite total turn.",
         setting=_setting(settings) + " PRGD(exp) has Section 7.1's R_k = R_0 1.2^k and phases of 5 steps.",
@@ -316,10 +315,8 @@ def prgd_beats_gd_and_ngd(rows: Any, settings: Settings) -> Finding:
     return Finding(
         ((min(worst), max(worst)), "<", 1.0),
         f"The error of PRGD(poly) over the smaller of GD's and NGD's is {said}, two horizons of ours, with "
-        "the "
-        f"{settings.warm_up:,} GD steps of the warm-up left out. The last step at which it leads NGD is "
-        f"{until}. "
-        "The paper gives no horizon. With the warm-up counted it "
+        f"the {settings.warm_up:,} GD steps of the warm-up left out. The last step at which it leads NGD is "
+        f"{until}. The paper gives no horizon. With the warm-up counted it "
         + ("never leads NGD." if never else f"leads NGD up to step {span(counted)}."),
         "The warm-up is left out of the count.",
         setting=_setting(settings) + f" Horizons of {settings.early:,} and {settings.steps:,} steps (ours).",
@@ -348,10 +345,9 @@ def reading(rows: Any, settings: Settings) -> str:
     return (
         "With the paper's alpha = beta = 0.6 (and T_0 = 5, ours) PRGD(poly) leads NGD until step "
         f"{span(fact['leads NGD until'] for fact in c.values())}, depending on the set, and is "
-        f"{span(ratio, '.1f')} times behind at step {settings.steps:,}. PRGD(exp) freezes, which is in "
-        "line with Section 7.1's choice of PRGD(poly). The accelerated methods, which the paper does not "
-        "draw, have errors of "
-        f"{span([e['dual acceleration'] for e in late.values()], '.0e')} there."
+        f"{span(ratio, '.1f')} times behind at step {settings.steps:,}. PRGD(exp) freezes, which is in line "
+        "with Section 7.1's choice of PRGD(poly). The accelerated methods, which the paper does not draw, "
+        f"have errors of {span([e['dual acceleration'] for e in late.values()], '.0e')} there."
     )
 
 

@@ -234,8 +234,8 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
     ]
     proven = (
         f"All {verdicts.t.iloc[0]:.0f} rows of Cancer, linearly separable or not: exact verdicts of "
-        "prgd.separability on "
-        f"float64 rows, {int(verdicts.value.sum())} of {len(verdicts)} proofs confirmed."
+        f"prgd.separability on float64 rows, {int(verdicts.value.sum())} of {len(verdicts)} proofs "
+        "confirmed."
     )
     return [Table.of(caption, lines, numbers=numbers), Table.of(proven, separable)]
 
@@ -269,11 +269,9 @@ def cancer_is_not_separable(rows: Any, settings: Settings) -> Finding:
         ((low, high), ">=", 1.0),
         "The paper's model has no intercept and gives no preprocessing. Without intercept the "
         f"{without.t.iloc[0]:.0f} rows are {said} (exact verdicts). Figure 5a here uses raw and "
-        "standardised rows, "
-        "without intercept.",
+        "standardised rows, without intercept.",
         setting="All rows of scikit-learn's set, six preprocessings, float64; each verdict has a proof in "
-        "exact "
-        "arithmetic that was checked again.",
+        "exact arithmetic that was checked again.",
         would_change="The paper's preprocessing, which decides either way.",
     )
 
@@ -301,13 +299,10 @@ def prgd_generalizes_better(rows: Any, settings: Settings) -> Finding:
         ((min(lows), max(highs)), ">", 0.0),
         f"Over {splits(rows)} splits the test accuracy of PRGD after {settings.steps:,} steps less NGD's is "
         f"{scaled['NGD']} and less GD's {scaled['GD']} on standardised features, and {raw['NGD']} and "
-        f"{raw['GD']} on raw "
-        f"ones. With few steps on raw features PRGD less NGD is {soon} steps.",
+        f"{raw['GD']} on raw ones. With few steps on raw features PRGD less NGD is {soon} steps.",
         setting=f"Random splits of 60 / 20 / 20 %, no intercept; {len(_prgd_grid(settings))} settings of "
-        "each method, chosen by "
-        "validation accuracy: eta for the others; eta, alpha, beta, T_0 and warm-up for PRGD, whose "
-        "warm-up counts; 95 % "
-        "intervals for splits that share rows.",
+        "each method, chosen by validation accuracy: eta for the others; eta, alpha, beta, T_0 and warm-up "
+        "for PRGD, whose warm-up counts; 95 % intervals for splits that share rows.",
         not_given="its preprocessing, its split or its number of steps",
         would_change="An interval above 0 on both scalings, or the paper's setting.",
     )
@@ -317,10 +312,9 @@ def reading(rows: Any, settings: Settings) -> str:
     """Return what the figure shows, in figures."""
     soon = ", ".join(f"{points(difference(rows, 'raw', 'NGD', t))} at {t} steps" for t in early(settings))
     return (
-        f"On raw features PRGD less NGD is {soon} and "
-        f"{points(difference(rows, 'raw', 'NGD'))} at {settings.steps:,}; on standardised ones it is "
-        f"{points(difference(rows, 'standardised', 'NGD'))} at the end. Where the interval holds 0 the "
-        "splits do not tell the methods apart."
+        f"On raw features PRGD less NGD is {soon} and {points(difference(rows, 'raw', 'NGD'))} at "
+        f"{settings.steps:,}; on standardised ones it is {points(difference(rows, 'standardised', 'NGD'))} "
+        "at the end. Where the interval holds 0 the splits do not tell the methods apart."
     )
 
 

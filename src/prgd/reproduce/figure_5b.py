@@ -211,9 +211,8 @@ def prgd_generalizes_better(rows: Any, settings: Settings) -> Finding:
         f"PRGD is ahead in {ahead} of {len(found)} comparisons, and in {surely} of them by more than chance. "
         f"At the last epoch, paired by seed, with 95 % intervals: {_sentence(found)}.",
         setting=f"{' and '.join(readings)}: Section 7.2 says no explicit regularization, Appendix E.2 "
-        "weight decay and dropout; "
-        f"{seeds} seeds, {rows.epoch.max()} epochs; the schedules of Appendix E.2, as many rates tuned for "
-        "each method.",
+        f"weight decay and dropout; {seeds} seeds, {rows.epoch.max()} epochs; the schedules of Appendix "
+        "E.2, as many rates tuned for each method.",
         not_given="its number of epochs, its tuned rates or its seeds",
         would_change="More seeds: the intervals are as wide as the differences that they should resolve.",
     )

@@ -140,8 +140,8 @@ def paper_schedule_is_well_tuned(rows: Any, settings: Settings) -> Finding:
         "here.",
         f"T_0 = {settings.first_phase} and the horizons are ours.",
         setting=f"A grid of {n} pairs (alpha, beta), horizons of "
-        f"{' and '.join(f'{t:,}' for t in settings.times)} steps "
-        f"after {settings.warm_up:,} of GD, T_0 = {settings.first_phase} (all ours).",
+        f"{' and '.join(f'{t:,}' for t in settings.times)} steps after {settings.warm_up:,} of GD, T_0 = "
+        f"{settings.first_phase} (all ours).",
         not_given="the horizon, T_0 or the grid of its tuning",
         would_change="The paper's horizon and T_0: the best exponents depend on both.",
     )

@@ -169,9 +169,8 @@ synthetic_claim = partial(claim, where=WHERE, experiment="figure-6")
 def _setting(rows: Any, settings: Settings) -> str:
     return (
         f"Datasets {' and '.join(rows['set'].unique())} of Appendix E.1, {rows.seed.nunique()} draws of "
-        "each (seeds from 0, "
-        f"ours), eta = 1, {settings.warm_up:,} GD steps of warm-up before PRGD, left out of the count; "
-        "PRGD(poly) has k + 1 in place of k, since R_0 k^1.2 is 0 at k = 0."
+        f"each (seeds from 0, ours), eta = 1, {settings.warm_up:,} GD steps of warm-up before PRGD, left "
+        "out of the count; PRGD(poly) has k + 1 in place of k, since R_0 k^1.2 is 0 at k = 0."
     )
 
 
@@ -195,10 +194,9 @@ def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
     return Finding(
         ((low, high), "<=", 1.0),
         f"From an error of 1e-3 to 1e-6, on to 1e-9 and to 1e-12 it takes {first}, {second} and {third} "
-        "steps (medians): if each three decimals cost no more than the three before, the fall is exponential "
-        f"or faster. The last three over the first have a median ratio of {low:.2f} to {high:.2f} (95 % "
-        "interval). "
-        f"{len(reached)} of {len(steps)} draws reach 1e-12.",
+        "steps (medians): if each three decimals cost no more than the three before, the fall is "
+        f"exponential or faster. The last three over the first have a median ratio of {low:.2f} to "
+        f"{high:.2f} (95 % interval). {len(reached)} of {len(steps)} draws reach 1e-12.",
         ""
         if len(reached) == len(steps)
         else "Not every draw gets there: radii that grow geometrically freeze w.",
@@ -259,15 +257,11 @@ def gd_and_ngd_are_slow(rows: Any, settings: Settings) -> Finding:
     return Finding(
         ((low, high), ">=", 10.0),
         f"After {t} steps the smaller error of GD and NGD is, in the median, at least {low:.0e} times that "
-        "of PRGD(exp) "
-        f"(95 % interval); at step {settings.steps:,} NGD still has {left}.",
+        f"of PRGD(exp) (95 % interval); at step {settings.steps:,} NGD still has {left}.",
         "They are slower. The theorem itself speaks of other sets: here gamma_star w_star is the mean of "
-        "the two "
-        f"support vectors (distance {off:.0e}), which its condition leaves out, and over the second half "
-        "of the run "
-        f"NGD's median error falls by a factor of {falls}, where 1 / t would give 2. Table 1 tests the "
-        "theorem where it "
-        "applies.",
+        f"the two support vectors (distance {off:.0e}), which its condition leaves out, and over the second "
+        f"half of the run NGD's median error falls by a factor of {falls}, where 1 / t would give 2. Table "
+        "1 tests the theorem where it applies.",
         setting=_setting(rows, settings),
         would_change="An error of GD or NGD within a factor of 10 of PRGD(exp)'s on most draws.",
     )

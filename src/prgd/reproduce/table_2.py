@@ -182,16 +182,14 @@ def _cell(name: str, rows: Any, settings: Settings) -> Finding:
         reached += c.least <= printed <= c.most
         words.append(
             f"{line.name}: paper {paper}, ours {_count(c.median)} (5 to 95 %: {c.middle}; all: "
-            f"{_count(c.least)} to "
-            f"{_count(c.most)})"
+            f"{_count(c.least)} to {_count(c.most)})"
         )
         lost.append(f"{c.seeds - c.missed - c.lasting} of the {c.seeds - c.missed} (set {line.name})")
     caveat = f"Both counts leave out the {settings.warm_up:,} warm-up steps." if method.is_warm else ""
     if name == "GD" and any(counts(rows, line.name, name).missed < settings.seeds for line in LINES):
         caveat = (
-            f"Some draws pass the error within {settings.gd_limit:,} steps; on {' and '.join(lost)} that "
-            "do GD is above "
-            "it again at twice the step."
+            f"Some draws pass the error within {settings.gd_limit:,} steps; on {' and '.join(lost)} that do "
+            "GD is above it again at twice the step."
         )
     elif name == "NGD":
         caveat = (
@@ -203,8 +201,7 @@ def _cell(name: str, rows: Any, settings: Settings) -> Finding:
         "; ".join(words) + ".",
         caveat,
         setting=f"Datasets I and II of Appendix E.1, seeds 0 to {settings.seeds - 1} (ours); first step at "
-        "which the margin "
-        f"error is reached, within {_limit(settings, method):,} steps.",
+        f"which the margin error is reached, within {_limit(settings, method):,} steps.",
         not_given="the seed of its draw, or whether a count is of the first passage",
         would_change="The paper's count outside the range of all draws, for its own seed.",
     )
@@ -241,13 +238,10 @@ def warm_up_costs_more_than_it_saves(rows: Any, settings: Settings) -> Finding:
     return Finding(
         ((low, high), ">", 1.0),
         f"Median steps of PRGD(exp) with its warm-up against dual acceleration: {'; '.join(words)}. The "
-        "ratio is, in the "
-        f"median, {low:.1f} to {high:.1f} on the set where it is smaller (95 % interval). Table 2 leaves "
-        "both the warm-up "
-        "and dual acceleration out.",
-        setting=f"As in Table 2, seeds 0 to {settings.seeds - 1}; {settings.warm_up:,} GD steps of "
-        "warm-up, as in "
-        "Appendix E.1.",
+        f"ratio is, in the median, {low:.1f} to {high:.1f} on the set where it is smaller (95 % interval). "
+        "Table 2 leaves both the warm-up and dual acceleration out.",
+        setting=f"As in Table 2, seeds 0 to {settings.seeds - 1}; {settings.warm_up:,} GD steps of warm-up, "
+        "as in Appendix E.1.",
         would_change="A shorter warm-up that does as well: the paper does not say that 1,000 steps are "
         "needed.",
     )

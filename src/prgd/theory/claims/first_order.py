@@ -145,12 +145,11 @@ def ngd_on_the_synthetic_sets() -> Finding:
     off = [abs(c / known - 1.0) for c, known in zip(seen, expected, strict=True)]
     return Finding(
         (max(1e9 * distance, *off), "<=", 0.02),  # the mean up to rounding, and the rate to 2 %
-        "The two support vectors (gamma_star, +-s) average to gamma_star w_star (distance "
-        f"{distance:.0e}), so the condition fails on both sets and v_star = 0: NGD is exponential there in "
-        f"the end, with e(t) t falling like e^-ct, c = {seen[0]:.3e} and {seen[1]:.3e} fitted against eta "
-        f"gamma_star (gamma_sub - gamma_star) = {expected[0]:.3e} and {expected[1]:.3e}. It is slow since "
-        "these are small. Section 7.1 says that the slowness substantiates Theorem 6.4, and does not say "
-        "that its "
+        f"The two support vectors (gamma_star, +-s) average to gamma_star w_star (distance {distance:.0e}), "
+        "so the condition fails on both sets and v_star = 0: NGD is exponential there in the end, with "
+        f"e(t) t falling like e^-ct, c = {seen[0]:.3e} and {seen[1]:.3e} fitted against eta gamma_star "
+        f"(gamma_sub - gamma_star) = {expected[0]:.3e} and {expected[1]:.3e}. It is slow since these are "
+        "small. Section 7.1 says that the slowness substantiates Theorem 6.4, and does not say that its "
         "condition holds here.",
         figures={"distance from the mean": distance, "fitted c": seen, "predicted c": expected},
         setting="Datasets I (seed 0) and II (seed 3) of Appendix E.1, NGD with eta = 1, 10,000 to 60,000 "
