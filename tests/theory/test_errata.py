@@ -138,16 +138,20 @@ def test_third_inequality_of_lemma_d3():
 
 
 def test_end_of_step_iii_needs_the_square():
-    """E15. On the ball of radius eps_0 the gap of L_perp is at least mu eps_0^2 / 2, not mu eps_0 / 4."""
-    found = orthogonal(datasets.toy(0.3))
-    eps_0 = 0.5 * float(np.linalg.norm(found.v_star))
-    # L_perp'' = s^2 L_perp on this set, at least its value at the minimiser
-    mu = found.curvature[0] * math.exp(found.log_loss_star)
-    gaps = [
-        found.loss(np.array([0.0, v])) - found.loss(found.v_star) for v in np.linspace(-eps_0, eps_0, 101)
-    ]
-    assert min(gaps) >= 0.5 * mu * eps_0**2
-    assert min(gaps) < 0.25 * mu * eps_0
+    """E15. On the ball of radius eps_0 the gap of L_perp is at least mu eps_0^2 / 2, not mu eps_0 / 4.
+
+    v_star is small on this set. The largest eps_0 of the proof is eps_1 = ||grad L_perp(0)|| / (8 L).
+    """
+    s = math.sqrt(0.91)
+    found = orthogonal([[0.3, s]] * 51 + [[0.3, -s]] * 50)
+    size = float(np.linalg.norm(found.v_star))
+    # L_perp'' = s^2 L_perp: smallest at v_star, and on the ball of radius 2 ||v_star|| largest at an end
+    mu = s**2 * found.loss(found.v_star)
+    L = s**2 * max(found.loss(2.0 * found.v_star), found.loss(-2.0 * found.v_star))
+    eps_0 = min(0.5 * size, float(np.linalg.norm(found.gradient(np.zeros(2)))) / (8.0 * L))
+    ball = np.linspace(-eps_0, eps_0, 101)
+    gap = min(found.loss(np.array([0.0, v])) - found.loss(found.v_star) for v in ball)
+    assert 0.5 * mu * eps_0**2 <= gap < 0.25 * mu * eps_0
 
 
 @pytest.mark.parametrize("seed", range(30))
