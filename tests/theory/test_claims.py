@@ -99,6 +99,22 @@ def test_a_line_above_the_attractor_always_contracts(gamma_star):
     assert (shrinking_factor(gamma_star) < 1.0) == (gamma_star < 0.93802)
 
 
+@pytest.mark.slow
+def test_figures_beside_the_deciding_one():
+    """What a sentence says in passing is pinned too."""
+    figures = measured("regularization-path-toy").finding.figures
+    assert figures["both parts positive"] is True
+    assert figures["equation"] <= 1e-6
+    figures = measured("lemma-c.4").finding.figures
+    assert figures["falls"] is True
+    assert 0.0 < figures["largest error left"] < 1.0
+    figures = measured("lemma-d.3").finding.figures
+    assert figures["other three"] >= 1.0 - 1e-9
+    assert measured("lemma-c.2").finding.figures["upper"] <= 1.0 + 1e-9
+    assert measured("theorem-c.6").finding.figures["curvature"] > 0.0
+    assert measured("lemma-c.3").finding.figures["printed bound too small by"] > 10.0
+
+
 def test_ngd_on_synthetic_one_has_the_predicted_exponential_rate():
     figures = measured("section-7.1-synthetic").finding.figures
     assert figures["fitted c"] == pytest.approx(figures["predicted c"], rel=0.01)
