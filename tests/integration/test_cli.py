@@ -148,6 +148,11 @@ def test_no_separator_is_an_outcome():
     assert rows["relative gap"] == "none yet"
 
 
+def test_prgd_goes_without_projection():
+    rows = table(call("run", "toy:0.3", "--no-project", *WARM, "--steps", 10).stdout)
+    assert rows["algorithm"].endswith("project=False)")
+
+
 @pytest.mark.parametrize("name", prgd.algorithms.ALGORITHMS)
 def test_every_algorithm_runs_by_name(name):
     rows = table(call("run", "toy:0.3", "--algorithm", name, *WARM, "--steps", 10, "--eta", 0.5).stdout)
