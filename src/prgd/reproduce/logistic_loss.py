@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from prgd.claims import Finding, claim
 from prgd.losses import LOSSES
 from prgd.reproduce import figures as fig
@@ -19,8 +21,8 @@ from prgd.reproduce.curves import error_lines, where
 from prgd.reproduce.experiment import OURS, Experiment, Row
 from prgd.reproduce.synthetic import GAMMA_STAR, PAPER, SETS, errors_at
 
-ROUNDED = 1e-12  # errors below this count as equal
-DECADE = 10.0  # the picture is the same if no median error differs by more than this factor
+ROUNDED = 1e-12  # errors below this count as this
+DECADE = 10.0  # the picture is the same if no method's median errors differ by more than this factor
 
 
 @dataclass(frozen=True)
@@ -83,19 +85,23 @@ def tables(rows: Any, settings: Settings) -> list[fig.Table]:
 
 
 def _factors(rows: Any, settings: Settings) -> dict[tuple[str, str], float]:
-    """Return by what factor the two losses differ for each set and method, 1 or more."""
-    found = {}
-    for key, errors in _medians(rows, settings.small_scale).items():
-        low, high = sorted(max(error, ROUNDED) for error in errors.values())
-        found[key] = high / low
-    return found
+    """Return by what factor the losses differ for each set and method, 1 or more.
+
+    The geometric mean over the recorded steps of the small time scale: at a single step one of the curves
+    may pass through a dip.
+    """
+    some = rows[rows.t <= settings.small_scale]
+    error = (GAMMA_STAR - some.margin).clip(lower=ROUNDED)
+    medians = error.groupby([some["set"], some.method, some.t, some.loss]).median().unstack("loss")
+    decades = np.log10(medians["logistic"] / medians["exponential"]).abs()
+    return dict(10.0 ** decades.groupby(["set", "method"]).mean())
 
 
 @claim("ours-logistic", where=OURS, experiment="logistic-loss")
 def logistic_loss_gives_the_same_picture(rows: Any, settings: Settings) -> Finding:
     """With the logistic loss, an extension that Section 3 names, the synthetic sets show the same picture.
 
-    Find the largest factor by which a method's median error differs between the losses.
+    Find the largest factor by which a method's median errors differ between the losses.
     """
     factors = _factors(rows, settings)
     (name, method), most = max(factors.items(), key=lambda item: item[1])
@@ -106,13 +112,14 @@ def logistic_loss_gives_the_same_picture(rows: Any, settings: Settings) -> Findi
     )
     return Finding(
         (most, "<=", DECADE),
-        f"After {settings.small_scale} steps no median error differs by more than a factor of {most:.1f} "
-        f"({method}, set {name}), on an axis of 16 decades. With the logistic loss the larger error of the "
-        f"two kinds of PRGD is {leads} of the smaller one of GD and NGD.",
+        f"In the first {settings.small_scale} steps the median errors differ by a factor of {most:.1f} at "
+        f"most ({method}, set {name}; geometric mean over steps), on an axis of 16 decades. At step "
+        f"{settings.small_scale} of the logistic runs the larger error of the two kinds of PRGD is {leads} "
+        "of the smaller one of GD and NGD.",
         setting=f"Datasets I and II of Appendix E.1, seeds 0 to {settings.seeds - 1}, eta = 1, the schedules "
         f"of Section 7.1, {settings.warm_up:,} steps of GD with the same loss as warm-up, not counted.",
-        would_change=f"A median error that differs by a factor above {DECADE:.0f}; errors below "
-        f"{ROUNDED:.0e} count as equal.",
+        would_change=f"A method whose median errors differ by a factor above {DECADE:.0f}; errors below "
+        f"{ROUNDED:.0e} count as {ROUNDED:.0e}.",
         figures={f"{method}, set {name}": round(f, 3) for (name, method), f in factors.items()},
     )
 
@@ -121,9 +128,9 @@ def reading(rows: Any, settings: Settings) -> str:
     """Return what the figure shows, in figures."""
     most = max(_factors(rows, settings).values())
     return (
-        f"After {settings.small_scale} steps the median errors of the four methods with the logistic loss "
-        f"are those with the exponential one up to a factor of {most:.1f}. At a margin m the two losses "
-        "differ by a share of about e^-m, so late steps are nearly the same."
+        f"In the first {settings.small_scale} steps the median errors of the four methods with the logistic "
+        f"loss are those with the exponential one up to a factor of {most:.1f} in the geometric mean. "
+        "At a margin m the two losses differ by a share of about e^-m, so late steps are nearly the same."
     )
 
 
@@ -132,6 +139,6 @@ EXPERIMENT = Experiment.of_module(
     order=13,
     title="The logistic loss on the synthetic sets",
     where=OURS,
-    quick=Settings(seeds=1, steps=1_000, short=400),
+    quick=Settings(seeds=3, steps=1_000, short=400),
     seconds=1.0,
 )

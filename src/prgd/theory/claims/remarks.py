@@ -68,9 +68,9 @@ def projection_leaves_the_theorem() -> Finding:
         f"Without projection the rates are {min(ratios):.2f} to {max(ratios):.0f} times the one that the "
         f"proof promises, -log(1 - mu^2) / 4 a step. The error of direction falls by {falls[0]:.0e} on the "
         f"toy set and by factors of {min(falls[1:]):.1f} to {max(falls[1:]):.0e} on the random ones, as "
-        f"their mu allows. The directions are those of the projected runs to {apart:.0e}, by construction: the "
-        "projection to a ball around 0 only shortens w, and with T_k = 2k the step after it is a rescaling, "
-        "whose radius in the proof depends on the direction alone.",
+        f"their mu allows. The directions are those of the projected runs to {apart:.0e}, by construction: "
+        "the projection to a ball around 0 only shortens w, and with T_k = 2k the step after it is a "
+        "rescaling, whose radius in the proof depends on the direction alone.",
         setting=f"The toy set and {N_SETS} random ones that meet Assumption 5.4 (seeds 0 to {N_SETS - 1}). "
         f"NGD from 0 until ||w/||w|| - w_star|| < epsilon, then {TWO_STEP_PHASES:,} phases with T_k = 2k, "
         "eta = mu D and R_k = D ||w|| / ||P_perp w||, as in the proof of Theorem 6.1; D, H and mu found "
@@ -127,8 +127,8 @@ def iterates_stay_in_the_span() -> Finding:
     return Finding(
         (max(share.values()), "<=", 1e-12),
         f"The largest share of ||w|| outside the span is {shares}: rounding. Every gradient is a sum of "
-        "rows, and neither rescaling nor projection turns w. The start matters: NGD from a unit vector outside the "
-        f"span still has it after {STEPS:,} steps, to {max(kept):.0e}.",
+        "rows, and neither rescaling nor projection turns w. The start matters: NGD from a unit vector "
+        f"outside the span still has it after {STEPS:,} steps, to {max(kept):.0e}.",
         setting=f"{len(kept)} sets: {N_SETS} random ones of rank 3 in 10 columns (seeds 0 to {N_SETS - 1}), "
         f"10 Gaussian rows in 50, and digit-01 (rank 51 in 64). {STEPS:,} steps, eta = 1; PRGD after "
         f"{WARM_UP:,} steps of GD from 0, as in Theorem 6.1, since Algorithm 1 cannot rescale 0.",
