@@ -240,6 +240,7 @@ def write_bad_files() -> None:
         ("toy:0.3", "on the command line: --warmup gd:1000"),
         ("toy:0.3 --warmup gd", "--warmup expects NAME:STEPS, e.g. gd:1000; got 'gd'"),
         ("toy:0.3 --warmup dg:5", "Unknown algorithm 'dg'"),
+        ("toy:0.3 --algorithm ngd --no-project", "--no-project does not apply to ngd, which takes --eta"),
         ("toy:0.3 --algorithm ngd --radius constant", "--radius does not apply to ngd, which takes --eta"),
         ("toy:0.3 --algorithm gd --every 5", "--every does not apply to gd"),
         ("toy:0.3 --algorithm gd --phases every:5", "--phases does not apply to gd"),
