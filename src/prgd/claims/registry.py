@@ -18,14 +18,17 @@ from types import ModuleType
 from typing import Any, Literal
 
 from prgd.checks import unknown
+from prgd.claims.quotes import readable
 from prgd.claims.verdict import Verdict
 
 Relation = Literal["<=", ">=", "==", "<", ">"]
 Interval = tuple[float, float]  # the ends of an interval that holds the true figure
 Comparison = tuple[float | Interval, Relation, float]  # (measured, relation, expected)
+OURS_HEAD = "Statements of ours, which the paper does not make:"
+WORDS = {"<=": "at most ", ">=": "at least ", "==": "", "<": "less than ", ">": "more than "}
 
 # Words of Claim.where in the order of the paper. A claim takes the first place that its words name;
-# claims that name none of these places come last.
+# claims that name none of these places come last, before statements of ours.
 PLACES = (
     "Table 1",
     "Section 4",
@@ -72,8 +75,15 @@ class Finding:
         Empty, or what the paper does not give (a preprocessing, a horizon, a seed), in words that end the
         sentence "The paper does not give ...". Figures that disagree decide nothing then, since another
         reading may agree.
+    given_in : str
+        Where the paper gives the setting, if that is not the place of the statement; or the readings of the
+        paper that were tried, and all agree.
     would_change : str
         What would change the verdict.
+    what : str
+        What the measured number is, e.g. ``"share of draws"``.
+    is_partial : bool
+        Whether there are fewer rows than in the full run (--quick, fewer seeds). Such rows refute nothing.
 
     Examples
     --------
@@ -93,6 +103,9 @@ class Finding:
     setting: str = ""
     not_given: str = ""
     would_change: str = ""
+    given_in: str = ""
+    what: str = ""
+    is_partial: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -100,14 +113,16 @@ class Finding:
 
         - HOLDS, or CAVEAT if a caveat is given: the comparison is true for both ends;
         - FAILS: it is false for both ends, and the paper gives the setting;
-        - NOT_DECIDED: it is true for one end only, or false in a setting that the paper does not give.
+        - NOT_DECIDED: it is true for one end only, or false in a setting that the paper does not give, or
+          false on fewer rows than those of the full run.
         """
         if isinstance(self.decided_by, Verdict):
             return self.decided_by
         agrees = self._agreement()
         if all(agrees):
             return Verdict.CAVEAT if self.caveat else Verdict.HOLDS
-        return Verdict.NOT_DECIDED if any(agrees) or self.not_given else Verdict.FAILS
+        open_question = any(agrees) or self.not_given or self.is_partial
+        return Verdict.NOT_DECIDED if open_question else Verdict.FAILS
 
     def _agreement(self) -> list[bool]:
         """Return whether the comparison is true for each end of the interval; NaN agrees with nothing."""
@@ -128,7 +143,9 @@ class Finding:
             return ""
         if any(self._agreement()):
             return "The interval contains both answers."
-        return f"The paper does not give {self.not_given}."
+        if self.not_given:
+            return f"The paper does not give {self.not_given}."
+        return "Too few draws or steps to refute anything: the full run decides."
 
 
 Measure = Callable[..., Finding]  # from no arguments, or from (rows, settings) of an experiment
@@ -170,10 +187,12 @@ class Claim:
     finding: Finding = Finding(Verdict.NOT_RUN, "Not yet run.")
     seconds: float = field(default=0.0, compare=False)
 
-    def __call__(self, rows: Any = None, settings: Any = None) -> Claim:
+    def __call__(self, rows: Any = None, settings: Any = None, *, is_partial: bool = False) -> Claim:
         """Return the claim with what its function finds, from the experiment's rows if it needs them."""
         start = time.perf_counter()
         finding = self.measure(rows, settings) if self.needs_rows else self.measure()
+        if self.needs_rows and is_partial:
+            finding = replace(finding, is_partial=True)
         return replace(self, finding=finding, seconds=time.perf_counter() - start)
 
     @property
@@ -193,13 +212,29 @@ class Claim:
         return self.where.startswith("beyond the paper")
 
     @property
+    def quotation(self) -> str:
+        """The paper's words in quotation marks, with symbols in place of TeX; empty if there are none."""
+        return f"\u201c{readable(self.quote)}\u201d" if self.quote else ""
+
+    @property
+    def source(self) -> str:
+        """Where the paper gives the setting that was run."""
+        return self.finding.given_in or self.where
+
+    @property
     def comparison(self) -> str:
-        """The deciding figures in words, e.g. ``0.1 <= 0.2``, or ``[0.1, 0.2] < 1``; empty if there are none."""
+        """The deciding figures in words, e.g. ``share of draws: 0.9 to 0.97; holds if at least 0.95``.
+
+        Empty if there are none.
+        """
         by = self.finding.decided_by
         if isinstance(by, Verdict):
             return ""
-        measured = f"[{by[0][0]:.4g}, {by[0][1]:.4g}]" if isinstance(by[0], tuple) else f"{by[0]:.4g}"
-        return f"{measured} {by[1]} {by[2]:.4g}"
+        measured, relation, expected = by
+        ends = measured if isinstance(measured, tuple) else (measured,)
+        found = " to ".join(f"{end:.4g}" for end in ends)
+        what = f"{self.finding.what}: " if self.finding.what else ""
+        return f"{what}{found}; holds if {WORDS[relation]}{expected:.4g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; infinite numbers become text."""
@@ -207,12 +242,15 @@ class Claim:
         values = {
             "name": self.name,
             "where": self.where,
+            "ours": self.is_ours,
             "quote": self.quote,
             "statement": self.statement,
             **dict(zip(("measured", "relation", "expected"), by, strict=False)),
+            "comparison": self.comparison,
             "verdict": str(self.verdict),
             "sentence": self.sentence,
             "setting": self.finding.setting,
+            "source": self.source,
             "would change": self.finding.would_change,
             "figures": dict(self.finding.figures),
             "seconds": round(self.seconds, 3),
@@ -263,7 +301,7 @@ def discover(package: str) -> list[ModuleType]:
     Examples
     --------
     >>> [module.__name__ for module in discover("prgd.claims")]
-    ['prgd.claims.registry', 'prgd.claims.verdict']
+    ['prgd.claims.quotes', 'prgd.claims.registry', 'prgd.claims.verdict']
     """
     folder = importlib.import_module(package).__path__
     names = [found.name for found in pkgutil.iter_modules(folder) if not found.ispkg]
@@ -284,7 +322,9 @@ def registered(experiments: Iterable[str] | None = None) -> dict[str, Claim]:
 
 
 def place(claim: Claim) -> int:
-    """Return where the paper makes the claim, as an index of `PLACES`."""
+    """Return where the paper makes the claim, as an index of `PLACES`; statements of ours come last."""
+    if claim.is_ours:
+        return len(PLACES) + 1
     return next((k for k, words in enumerate(PLACES) if words in claim.where), len(PLACES))
 
 
@@ -303,19 +343,35 @@ def choose(known: Mapping[str, Claim], names: Iterable[str] = ()) -> list[Claim]
     return [c for key, c in known.items() if not wanted or key.startswith(tuple(wanted))]
 
 
+def apart(claims: Iterable[Claim]) -> tuple[list[Claim], list[Claim]]:
+    """Return the statements of the paper, and the statements of ours."""
+    claims = list(claims)
+    return [c for c in claims if not c.is_ours], [c for c in claims if c.is_ours]
+
+
 def summary(claims: Iterable[Claim]) -> str:
-    """Return how many claims have each verdict, in words.
+    """Return how many of the paper's claims have each verdict, in words, and then how many of ours.
 
     Examples
     --------
     >>> summary([Claim("vgg", "Section 7.2", "...", lambda: Finding(Verdict.NOT_RUN, "No rows."))])
     '1 claim: 0 hold, 0 hold with a caveat, 0 do not hold, 1 not yet run'
     """
-    found = [c.verdict for c in claims]
+    papers, ours = apart(claims)
     always = (Verdict.HOLDS, Verdict.CAVEAT, Verdict.FAILS)
-    counts = {verdict: found.count(verdict) for verdict in Verdict if verdict in always or verdict in found}
-    words = ", ".join(f"{n} {verdict.plural}" for verdict, n in counts.items())
-    return f"{len(found)} claim{'s' if len(found) != 1 else ''}: {words}"
+    parts = []
+    for noun, more, group in (("claim", "", papers), ("statement", " of ours", ours)):
+        found = [c.verdict for c in group]
+        shown = [verdict for verdict in Verdict if verdict in always or verdict in found]
+        counts = ", ".join(f"{found.count(verdict)} {verdict.plural}" for verdict in shown)
+        if found or not (ours or more):
+            parts.append(f"{len(found)} {noun}{'s' if len(found) != 1 else ''}{more}: {counts}")
+    return "; ".join(parts)
+
+
+def crosses(claims: Iterable[Claim]) -> list[Claim]:
+    """Return the statements of the paper that do not hold: those that need every word of their evidence."""
+    return [c for c in claims if c.verdict is Verdict.FAILS and not c.is_ours]
 
 
 def plain(value: Any, number: Callable[[float], Any]) -> Any:
