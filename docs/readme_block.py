@@ -26,7 +26,7 @@ FIGURES = {
 
 
 def block(claims: list[dict[str, Any]], images: str, theory: Sequence[dict[str, Any]] = ()) -> str:
-    r"""Return the Markdown: two figures, and tables of the paper's claims, of what does not hold, and of ours.
+    r"""Return the Markdown: two figures; tables of the paper's claims, of what does not hold, of ours.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def _verdicts(head: str, claims: list[dict[str, Any]]) -> list[str]:
 
 
 def _crosses(claims: list[dict[str, Any]]) -> list[str]:
-    """Return the table of what does not hold: the paper's sentence, the source of the setting, the interval."""
+    """Return what does not hold: the paper's sentence, the source of the setting, the interval."""
     if not claims:
         return ["No statement of the paper that was measured is refuted."]
     rows = [f"| {_said(c)} | {_cell(c['source'])} | {_cell(c['comparison'])} |" for c in claims]

@@ -109,7 +109,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """The rule: the whole interval must agree, or the whole interval must disagree in the paper's setting.
+        """The rule: the whole interval must agree, or all of it must disagree in the paper's setting.
 
         - HOLDS, or CAVEAT if a caveat is given: the comparison is true for both ends;
         - FAILS: it is false for both ends, and the paper gives the setting;

@@ -47,8 +47,8 @@ class Verdict(StrEnum):
         "not decided",
         "?",
         "dim",
-        "The interval contains both answers; or it disagrees, but in a setting that the paper does not give, so "
-        "that another reading may agree; or it disagrees in a run smaller than the full one.",
+        "The interval contains both answers; or it disagrees, but in a setting that the paper does not give, "
+        "so that another reading may agree; or it disagrees in a run smaller than the full one.",
     )
     NOT_RUN = ("not yet run", "not yet run", "…", "dim", "The rows that decide are missing.")
 

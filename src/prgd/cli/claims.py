@@ -90,7 +90,7 @@ def print_claims(claims: Iterable[Claim], file: TextIO | None = None) -> list[Cl
         h(x) = ...
     """
     out = sys.stdout if file is None else file
-    found = []
+    found: list[Claim] = []
     for claim in claims:
         if claim.is_ours and not any(c.is_ours for c in found) and not out.isatty():
             print(f"{OURS_HEAD}\n", file=out)
@@ -115,7 +115,7 @@ def _plain_lines(claim: Claim) -> str:
 
 
 def _words(claim: Claim) -> list[str]:
-    """Return quotation, statement, setting, what was found, what decides, and what would change the verdict."""
+    """Return quotation, statement, setting, what decides, what was found, what would change the verdict."""
     parts = (
         ("", claim.quotation),
         ("", claim.statement),
