@@ -10,7 +10,7 @@ _STEPS = (
     (r"\\(?:text|texttt|textbf|textit|emph|mathrm|mathbf|mathcal|mathbb|bm)\{([^{}]*)\}", r"\1"),
     (r"\\hat\{\\?b?([a-z])\}", "\\1\u0302"),
     (r"\{\\(?:bf|em|it|rm|tt)\s*([^{}]*)\}", r"\1"),
-    (r"\^(?:\{\\star\}|\\star)", "*"),
+    (r"\^(?:\{\\star\}|\\star|\{\*\}|\*)", "*"),
     (r"\\in(?![a-zA-Z])", " in "),
     (r"\\bzero(?![a-zA-Z])", "0"),
     (r"\\b([wxvzu])(?![a-zA-Z])", r"\1"),

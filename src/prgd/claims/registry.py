@@ -24,7 +24,6 @@ from prgd.claims.verdict import Verdict
 Relation = Literal["<=", ">=", "==", "<", ">"]
 Interval = tuple[float, float]  # the ends of an interval that holds the true figure
 Comparison = tuple[float | Interval, Relation, float]  # (measured, relation, expected)
-OURS_HEAD = "Statements of ours, which the paper does not make:"
 WORDS = {"<=": "at most ", ">=": "at least ", "==": "", "<": "less than ", ">": "more than "}
 
 # Words of Claim.where in the order of the paper. A claim takes the first place that its words name;
@@ -171,6 +170,8 @@ class Claim:
         The experiment beside which the report shows the claim; empty if it belongs to none.
     needs_rows : bool
         Whether ``measure`` reads the rows of the experiment.
+    method : str
+        How the claim is measured, in a sentence: what the deciding figure is.
     finding : Finding
         What was found; NOT_RUN until the claim is called.
     seconds : float
@@ -184,6 +185,7 @@ class Claim:
     experiment: str = ""
     quote: str = ""
     needs_rows: bool = False
+    method: str = ""
     finding: Finding = Finding(Verdict.NOT_RUN, "Not yet run.")
     seconds: float = field(default=0.0, compare=False)
 
@@ -246,6 +248,7 @@ class Claim:
             "quote": self.quote,
             "statement": self.statement,
             **dict(zip(("measured", "relation", "expected"), by, strict=False)),
+            "method": self.method,
             "comparison": self.comparison,
             "verdict": str(self.verdict),
             "sentence": self.sentence,
@@ -266,14 +269,15 @@ def claim(
 ) -> Callable[[Measure], Claim]:
     """Register the decorated function, which measures the claim and returns a `Finding`.
 
-    The first paragraph of the function's docstring is the statement of the paper.
+    The first paragraph of the function's docstring is the statement of the paper, the second one says how it
+    is measured.
 
     Parameters
     ----------
     name : str
         Lower case, e.g. ``"theorem-6.4-gd"``; each name once.
     statement : str, optional
-        What the paper says, in plain text, if it is not the first paragraph of the docstring.
+        What the paper says, in plain text, if the docstring says only how it is measured.
     where : str
         The place in the paper, e.g. ``"Theorem 6.4 (GD), Section 6.2"``; ``"beyond the paper"`` if the
         statement is ours.
@@ -288,8 +292,10 @@ def claim(
         if name in _CLAIMS:
             raise ValueError(f"The claim {name!r} is registered twice.")
         needs_rows = bool(inspect.signature(measure).parameters)
-        said = statement or " ".join((inspect.getdoc(measure) or "").partition("\n\n")[0].split())
-        _CLAIMS[name] = Claim(name, where, said, measure, experiment, quote, needs_rows)
+        doc = inspect.getdoc(getattr(measure, "func", measure)) or ""  # the function inside a partial one
+        paragraphs = [" ".join(p.split()) for p in doc.split("\n\n")]
+        said, method, *_ = [statement, *paragraphs, ""] if statement else [*paragraphs, "", ""]
+        _CLAIMS[name] = Claim(name, where, said, measure, experiment, quote, needs_rows, method)
         return _CLAIMS[name]
 
     return register
@@ -301,7 +307,7 @@ def discover(package: str) -> list[ModuleType]:
     Examples
     --------
     >>> [module.__name__ for module in discover("prgd.claims")]
-    ['prgd.claims.quotes', 'prgd.claims.registry', 'prgd.claims.verdict']
+    ['prgd.claims.groups', 'prgd.claims.quotes', 'prgd.claims.registry', 'prgd.claims.verdict']
     """
     folder = importlib.import_module(package).__path__
     names = [found.name for found in pkgutil.iter_modules(folder) if not found.ispkg]
@@ -341,37 +347,6 @@ def choose(known: Mapping[str, Claim], names: Iterable[str] = ()) -> list[Claim]
         if not any(key.startswith(name) for key in known):
             raise unknown("claim", name, known)
     return [c for key, c in known.items() if not wanted or key.startswith(tuple(wanted))]
-
-
-def apart(claims: Iterable[Claim]) -> tuple[list[Claim], list[Claim]]:
-    """Return the statements of the paper, and the statements of ours."""
-    claims = list(claims)
-    return [c for c in claims if not c.is_ours], [c for c in claims if c.is_ours]
-
-
-def summary(claims: Iterable[Claim]) -> str:
-    """Return how many of the paper's claims have each verdict, in words, and then how many of ours.
-
-    Examples
-    --------
-    >>> summary([Claim("vgg", "Section 7.2", "...", lambda: Finding(Verdict.NOT_RUN, "No rows."))])
-    '1 claim: 0 hold, 0 hold with a caveat, 0 do not hold, 1 not yet run'
-    """
-    papers, ours = apart(claims)
-    always = (Verdict.HOLDS, Verdict.CAVEAT, Verdict.FAILS)
-    parts = []
-    for noun, more, group in (("claim", "", papers), ("statement", " of ours", ours)):
-        found = [c.verdict for c in group]
-        shown = [verdict for verdict in Verdict if verdict in always or verdict in found]
-        counts = ", ".join(f"{found.count(verdict)} {verdict.plural}" for verdict in shown)
-        if found or not (ours or more):
-            parts.append(f"{len(found)} {noun}{'s' if len(found) != 1 else ''}{more}: {counts}")
-    return "; ".join(parts)
-
-
-def crosses(claims: Iterable[Claim]) -> list[Claim]:
-    """Return the statements of the paper that do not hold: those that need every word of their evidence."""
-    return [c for c in claims if c.verdict is Verdict.FAILS and not c.is_ours]
 
 
 def plain(value: Any, number: Callable[[float], Any]) -> Any:

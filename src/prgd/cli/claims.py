@@ -13,7 +13,7 @@ from typing import Annotated, TextIO
 import typer
 
 from prgd.claims import Claim, Finding, Verdict, apart, choose, crosses, discover, registered, summary
-from prgd.claims.registry import OURS_HEAD
+from prgd.claims.groups import OURS_HEAD
 from prgd.cli.common import Debug, one_line_errors, option
 from prgd.files import atomic_write
 
@@ -115,11 +115,12 @@ def _plain_lines(claim: Claim) -> str:
 
 
 def _words(claim: Claim) -> list[str]:
-    """Return quotation, statement, setting, what decides, what was found, what would change the verdict."""
+    """Return what was said, run, asked and found, what decides, and what would change the verdict."""
     parts = (
         ("", claim.quotation),
         ("", claim.statement),
         ("Ran: ", claim.finding.setting),
+        ("Asked: ", claim.method),
         ("Decided by ", claim.comparison and f"{claim.comparison}."),
         ("", claim.sentence),
         ("Would change it: ", claim.finding.would_change),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from prgd.claims import Claim, apart, summary
-from prgd.claims.registry import OURS_HEAD
+from prgd.claims.groups import OURS_HEAD
 from prgd.reproduce.experiment import Experiment
 from prgd.reproduce.figures import Table
 
