@@ -50,7 +50,7 @@ def block(claims: list[dict[str, Any]], images: str, theory: Sequence[dict[str, 
     lines += ["", *_crosses([c for c in seen.values() if c["verdict"] == Verdict.FAILS])]
     if ours:
         head = f"Statements of ours, which the paper does not make, by the same rule: {_counts(ours)}."
-        lines += ["", head, "", *_verdicts("We say", ours)]
+        lines += ["", head, "", *_verdicts("Statement of ours", ours)]
     return "\n".join(lines)
 
 

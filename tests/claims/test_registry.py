@@ -6,6 +6,7 @@ import io
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -86,6 +87,9 @@ def test_fewer_rows_than_the_full_run_refute_nothing():
 def test_the_deciding_figure_is_named(measured, relation, what, words):
     finding = Finding((measured, relation, 0.0), "s.", what=what)
     assert Claim("a", "Section 4", "s", lambda: finding)().comparison == words
+    asked = Claim("a", "Section 4", "s", lambda: finding, method="Count the sets.")()
+    assert asked.comparison == (words if what else f"Count the sets: {words}")
+    assert bool(asked.question) == bool(what)
 
 
 def test_every_claim_says_how_it_is_measured():
@@ -98,6 +102,12 @@ def test_quotations_have_no_tex():
     for claim in all_claims().values():
         assert not set("\\$~") & set(claim.quotation), claim.name
         assert not (claim.is_ours and claim.quote), claim.name
+
+
+def test_the_guide_has_the_meaning_of_each_verdict():
+    text = (Path(__file__).parents[2] / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    for verdict in Verdict:
+        assert f"| {verdict.sign} {verdict} | {verdict.meaning} |" in text
 
 
 def ours_and_papers() -> list[Claim]:
@@ -126,6 +136,6 @@ def test_prgd_claims_prints_ours_and_crosses_apart(is_terminal):
     assert "It is so." in papers
     assert "We say so." not in papers
     assert "We say so." in own
-    assert "Setting from Lemma D.3, Appendix D. 1; holds if 0." in wrong
+    assert "Decided by: 1; holds if 0." in wrong
     assert "We say so." not in wrong
     assert "1 statement of ours" in wrong

@@ -219,6 +219,11 @@ class Claim:
         return f"\u201c{readable(self.quote)}\u201d" if self.quote else ""
 
     @property
+    def question(self) -> str:
+        """How the claim is measured, if the comparison does not say so already."""
+        return self.method if self.finding.what or not self.comparison else ""
+
+    @property
     def source(self) -> str:
         """Where the paper gives the setting that was run."""
         return self.finding.given_in or self.where
@@ -227,7 +232,7 @@ class Claim:
     def comparison(self) -> str:
         """The deciding figures in words, e.g. ``share of draws: 0.9 to 0.97; holds if at least 0.95``.
 
-        Empty if there are none.
+        Without a name of the figure, how it is measured stands in its place. Empty if there are no figures.
         """
         by = self.finding.decided_by
         if isinstance(by, Verdict):
@@ -235,8 +240,8 @@ class Claim:
         measured, relation, expected = by
         ends = measured if isinstance(measured, tuple) else (measured,)
         found = " to ".join(f"{end:.4g}" for end in ends)
-        what = f"{self.finding.what}: " if self.finding.what else ""
-        return f"{what}{found}; holds if {WORDS[relation]}{expected:.4g}"
+        what = self.finding.what or self.method.rstrip(".")
+        return f"{what}{': ' if what else ''}{found}; holds if {WORDS[relation]}{expected:.4g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; infinite numbers become text."""

@@ -120,8 +120,8 @@ def _words(claim: Claim) -> list[str]:
         ("", claim.quotation),
         ("", claim.statement),
         ("Ran: ", claim.finding.setting),
-        ("Asked: ", claim.method),
-        ("Decided by ", claim.comparison and f"{claim.comparison}."),
+        ("Asked: ", claim.question),
+        ("Decided by: ", claim.comparison and f"{claim.comparison}."),
         ("", claim.sentence),
         ("Would change it: ", claim.finding.would_change),
     )
@@ -130,7 +130,8 @@ def _words(claim: Claim) -> list[str]:
 
 def _cross(claim: Claim) -> str:
     """Return the paper's sentence, where its setting comes from, and the interval."""
-    body = (claim.quotation or claim.statement, f"Setting from {claim.source}. {claim.comparison}.")
+    said = claim.quotation or claim.statement
+    body = (said, f"Setting from: {claim.source}.", f"Decided by: {claim.comparison}.")
     return "\n".join([f"{claim.name} ({claim.where})", *map(_indented, body), ""])
 
 
