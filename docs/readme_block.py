@@ -46,7 +46,9 @@ def block(claims: list[dict[str, Any]], images: str, theory: Sequence[dict[str, 
     pictures = [f"![{words}]({images}/{name}.png)" for name, words in FIGURES.items()]
     papers, ours = ([c for c in claims if c.get("ours", False) is is_ours] for is_ours in (False, True))
     seen = {c["name"]: c for c in [*papers, *theory] if not c.get("ours")}
-    lines = ["", *pictures, "", f"{_counts(papers)}.", "", *_verdicts("The paper says", papers)]
+    said = "Words in quotation marks are the paper's own; other statements are in our words."
+    lines = ["", *pictures, "", f"The paper on its figures and tables: {_counts(papers)}. {said}", ""]
+    lines += _verdicts("The paper says", papers)
     lines += ["", *_crosses([c for c in seen.values() if c["verdict"] == Verdict.FAILS])]
     if ours:
         head = f"Statements of ours, which the paper does not make, by the same rule: {_counts(ours)}."
@@ -82,8 +84,8 @@ def _said(claim: dict[str, Any]) -> str:
 
 
 def _cell(text: str) -> str:
-    # A star next to a letter would begin emphasis in Markdown.
-    return pretty(text).replace("|", "\\|").replace("*", "\\*")
+    # A star next to a letter would begin emphasis in Markdown, and <w, x> may pass for a tag.
+    return pretty(text).replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
 
 
 def main(report: Path = Path("report"), readme: Path = Path("README.md"), theory: Path | None = None) -> None:

@@ -190,7 +190,7 @@ def test_readme_block_is_replaced(tmp_path):
     readme.main(report, file, tmp_path / "theory.json")
     assert file.read_text() == once
     papers, crosses, own = re.split(r"What does not hold|Statements of ours", once)
-    assert "2 do not hold." in papers
+    assert "The paper on its figures and tables: 2 do not hold." in papers
     assert "| “γ\\* is \\|large\\|” | Section 7 | ✗ does not hold |" in papers
     assert "We say so." not in papers + crosses
     assert "| A lemma. | Section 7 | growth: 1; holds if more than 2 |" in crosses
