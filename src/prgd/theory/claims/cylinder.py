@@ -207,7 +207,7 @@ def theorem_6_1_s1_s3() -> Finding:
     return Finding(
         (failures, "==", 0.0),
         f"They fail {failures} times on {len(_runs())} runs of {phases:,} phases together.",
-        what="runs on which (S1) or (S3) fails",
+        what="failures of (S1) and (S3), over all runs",
     )
 
 
@@ -276,5 +276,5 @@ def theorem_6_1_s7() -> Finding:
         f"{len(_runs())} runs (its ratio to the direction error is {min(shares):.3f} to {max(shares):.3f}).",
         caveat="Lemma A.1, which the proof cites, gives the upper bound only; the lower one follows from "
         "Assumption 5.4 with the inradius rho.",
-        what="runs on which (S7) fails",
+        what="runs on which the margin error leaves its bounds",
     )

@@ -43,7 +43,7 @@ def increasing_map() -> Finding:
         (lowest, ">=", 1.0 - 1e-9),
         f"The smallest h' over gamma^2 is {lowest:.9f}, at x = 0, for six gamma from 0.001 to 0.999: h' >= "
         "gamma^2, as the proof says.",
-        what="smallest derivative found",
+        what="smallest h' over gamma^2",
     )
 
 
