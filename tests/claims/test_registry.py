@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from prgd.claims import Claim, Finding, Verdict, crosses, registered, summary
+from prgd.claims.quotes import readable
 from prgd.claims.registry import place
 from prgd.cli.claims import all_claims, claims_command, measured, print_claims
 from prgd.reproduce.experiment import experiments
@@ -139,3 +140,17 @@ def test_prgd_claims_prints_ours_and_crosses_apart(is_terminal):
     assert "Decided by: 1; holds if 0." in wrong
     assert "We say so." not in wrong
     assert "1 statement of ours" in wrong
+
+
+@pytest.mark.parametrize(
+    ("tex", "text"),
+    [
+        (r"$r(t)=\tilde{\cO}(1/t^2)$", "r(t)=O\u0303(1/t^2)"),
+        (r"$e^{-\Omega(t)}$ and $\hat{\bw}$", "e^(-Ω(t)) and w\u0302"),
+        (r"$\norm{\frac{\bw}{\norm{\bw}}-\bw^\star}$", "||(w)/(||w||)-w*||"),
+        (r"see Theorem~\ref{thm: x}, {\bf as} \texttt{Cancer}", "see Theorem [...], as Cancer"),
+        ("a plain sentence (super-)fast, 95 %", "a plain sentence (super-)fast, 95 %"),
+    ],
+)
+def test_tex_becomes_text(tex, text):
+    assert readable(tex) == text
