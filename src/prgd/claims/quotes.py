@@ -29,7 +29,9 @@ _STEPS = (
     (r"\\times(?![a-zA-Z])", " x "),
     (r"([\^_])\{([^{}]*)\}", r"\1(\2)"),
     (r"\\([%&#_{}])", r"\1"),
-    (r"\$|``|''", ""),
+    (r"\$", ""),
+    ("``", "\u2018"),
+    ("''", "\u2019"),
     (r"~|\s+", " "),
 )
 _GREEK = dict(
@@ -45,7 +47,7 @@ def readable(quote: str) -> str:
     >>> readable(r"the rate is $\Omega(1/t)$, see Theorem~\ref{thm: x}, and $\gamma^\star$ is {\bf known}")
     'the rate is Ω(1/t), see Theorem [...], and γ* is known'
     """
-    if not re.search(r"[\\$~]", quote):
+    if not re.search(r"[\\$~]|``", quote):
         return quote
     for pattern, symbol in _STEPS:
         quote = re.sub(pattern, symbol, quote)
