@@ -96,6 +96,7 @@ def theorem_5_5_constants() -> Finding:
         f"sets; for the rows (0.2, 0.1), (0.2, -0.01) it is {two_rows.infimum.value:.4f} at D = D_0 = "
         f"{two_rows.constants.D:.3f}. D_0 lacks the factor 2 |I| / sqrt(lambda_min).",
         figures={"datasets": len(checks), "velocity, two rows": two_rows.infimum.value},
+        what="data sets on which the printed cylinder is not favourable",
     )
 
 
@@ -224,6 +225,7 @@ def theorem_6_1_s1_s3() -> Finding:
     return Finding(
         (failures, "==", 0.0),
         f"They fail {failures} times on {len(_runs())} runs of {phases:,} phases together.",
+        what="failures of (S1) and (S3), over all runs",
     )
 
 
@@ -241,6 +243,7 @@ def theorem_6_1_s2() -> Finding:
         "their rates are swapped (the lower one outgrows the upper one), and 1 and gamma_star stand where "
         f"mu D and gamma_star mu D belong. The corrected ones fail on {corrected}.",
         figures={"corrected fails": corrected},
+        what="runs on which the printed bounds fail",
     )
 
 
@@ -273,6 +276,7 @@ def theorem_6_1_s6() -> Finding:
         f"The outer equality, with explicit constants, fails on {failures} of {len(_runs())} runs.",
         caveat="The middle one lacks a square root (the square of the error is 2 (1 - cos)) and fails on "
         f"{displays} runs.",
+        what="runs on which the outer equality fails",
     )
 
 
@@ -290,4 +294,5 @@ def theorem_6_1_s7() -> Finding:
         f"{len(_runs())} runs (its ratio to the direction error is {min(shares):.3f} to {max(shares):.3f}).",
         caveat="Lemma A.1, which the proof cites, gives the upper bound only; the lower one follows from "
         "Assumption 5.4 with the inradius rho.",
+        what="runs on which the margin error leaves its bounds",
     )

@@ -60,6 +60,7 @@ def margin_below_direction() -> Finding:
         f"The largest ratio of the margin error to the error of direction is {worst:.4f}, over "
         f"{2 * N_SETS} sets and {N_POINTS:,} w each, at angles from 1e-7 to pi. (Rows have norm at most 1 "
         "here and in the paper; in general the right side carries the largest row norm.)",
+        what="largest ratio of margin error to direction error",
     )
 
 

@@ -53,6 +53,7 @@ def gd_norm() -> Finding:
         f"{worst:.1%} of 1 / gamma_star on {len(slopes)} sets. e(t) log t stays below {max(bounds):.2f} "
         "from t = 100 on.",
         figures={"slopes times gamma_star": [round(s, 4) for s in slopes]},
+        what="largest relative distance of the slope from 1 / gamma_star",
     )
 
 
@@ -70,6 +71,7 @@ def ngd_norm() -> Finding:
         f"The norm grows like eta gamma_star t: its slope over the last decade is within {worst:.1e} of "
         f"that, relative, on {len(slopes)} sets. e(t) t stays below {max(bounds):.1f} from t = 100 on.",
         figures={"slopes over eta gamma_star": [round(s, 6) for s in slopes]},
+        what="largest relative distance of the slope from eta gamma_star",
     )
 
 
@@ -92,6 +94,7 @@ def ngd_orthogonal_part() -> Finding:
         f"t = {NGD_STEPS:,}: it is not only bounded, P_perp(w(t)) converges to v_star. There the gradient "
         f"of L_perp is {slope:.0e} and its smallest curvature {curvature:.2e}, positive.",
         figures={"highest distance": highest, "curvature": curvature},
+        what="largest distance of P_perp(w(t)) from v_star at the end",
     )
 
 
@@ -111,6 +114,7 @@ def gd_limit_as_printed() -> Finding:
         "the proof of Theorem 6.4 uses only the orthogonal part, which is the same.",
         tolerance=0.05,
         figures={"slopes": [round(s, 3) for s in slopes]},
+        what="largest growth of <w, w_star> per log t",
     )
 
 
