@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import math
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from prgd.claims import Finding, Verdict, registered, summary
-from prgd.cli.claims import all_claims, claims_command, measured
+from prgd.claims import Claim, Finding, Verdict, crosses, registered, summary
+from prgd.claims.quotes import readable
+from prgd.claims.registry import place
+from prgd.cli.claims import all_claims, claims_command, measured, print_claims
 from prgd.reproduce.experiment import experiments
 
 
@@ -62,3 +68,89 @@ def test_the_rule_of_verdicts(measured, relation, not_given, expected):
     assert bool(finding.reason) == (expected is Verdict.NOT_DECIDED)
     caveat = Finding((measured, relation, 0.2), "s.", "But.", not_given=not_given)
     assert caveat.verdict is (Verdict.CAVEAT if expected is Verdict.HOLDS else expected)
+
+
+def test_fewer_rows_than_the_full_run_refute_nothing():
+    wrong = Finding((0.3, "<", 0.2), "s.", is_partial=True)
+    assert wrong.verdict is Verdict.NOT_DECIDED
+    assert "full run" in wrong.reason
+    assert Finding((0.1, "<", 0.2), "s.", is_partial=True).verdict is Verdict.HOLDS
+
+
+@pytest.mark.parametrize(
+    ("measured", "relation", "what", "words"),
+    [
+        (8.0, "==", "cylinders that fail", "cylinders that fail: 8; holds if 0"),
+        (0.97, ">=", "share of draws", "share of draws: 0.97; holds if at least 0"),
+        ((-0.5, 1.25), "<", "", "-0.5 to 1.25; holds if less than 0"),
+    ],
+)
+def test_the_deciding_figure_is_named(measured, relation, what, words):
+    finding = Finding((measured, relation, 0.0), "s.", what=what)
+    assert Claim("a", "Section 4", "s", lambda: finding)().comparison == words
+    asked = Claim("a", "Section 4", "s", lambda: finding, method="Count the sets.")()
+    assert asked.comparison == (words if what else f"Count the sets: {words}")
+    assert bool(asked.question) == bool(what)
+
+
+def test_every_claim_says_how_it_is_measured():
+    for claim in all_claims().values():
+        assert claim.method.endswith("."), claim.name
+        assert claim.method != claim.statement
+
+
+def test_quotations_have_no_tex():
+    for claim in all_claims().values():
+        assert not set("\\$~") & set(claim.quotation), claim.name
+        assert not (claim.is_ours and claim.quote), claim.name
+
+
+def test_the_guide_has_the_meaning_of_each_verdict():
+    text = (Path(__file__).parents[2] / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    for verdict in Verdict:
+        assert f"| {verdict.sign} {verdict} | {verdict.meaning} |" in text
+
+
+def ours_and_papers() -> list[Claim]:
+    wrong = Claim(
+        "wrong", "Lemma D.3, Appendix D", "It is so.", lambda: Finding((1.0, "==", 0.0), "Not so.")
+    )()
+    own = replace(wrong, name="own", where="beyond the paper, Table 1", statement="We say so.")
+    return [wrong, own]
+
+
+def test_statements_of_ours_are_counted_apart():
+    assert place(ours_and_papers()[1]) > place(ours_and_papers()[0])
+    assert summary(ours_and_papers()) == (
+        "1 claim: 0 hold, 0 hold with a caveat, 1 do not hold; "
+        "1 statement of ours: 0 hold, 0 hold with a caveat, 1 do not hold"
+    )
+    assert [c.name for c in crosses(ours_and_papers())] == ["wrong"]
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_prgd_claims_prints_ours_and_crosses_apart(is_terminal):
+    out = io.StringIO()
+    out.isatty = lambda: is_terminal
+    print_claims(ours_and_papers(), out)
+    papers, own, wrong = re.split("Statements of ours|What does not hold", out.getvalue())
+    assert "It is so." in papers
+    assert "We say so." not in papers
+    assert "We say so." in own
+    assert "Decided by: 1; holds if 0." in wrong
+    assert "We say so." not in wrong
+    assert "1 statement of ours" in wrong
+
+
+@pytest.mark.parametrize(
+    ("tex", "text"),
+    [
+        (r"$r(t)=\tilde{\cO}(1/t^2)$", "r(t)=O\u0303(1/t^2)"),
+        (r"$e^{-\Omega(t)}$ and $\hat{\bw}$", "e^(-Ω(t)) and w\u0302"),
+        (r"$\norm{\frac{\bw}{\norm{\bw}}-\bw^\star}$", "||(w)/(||w||)-w*||"),
+        (r"see Theorem~\ref{thm: x}, {\bf as} \texttt{Cancer}", "see Theorem [...], as Cancer"),
+        ("a plain sentence (super-)fast, 95 %", "a plain sentence (super-)fast, 95 %"),
+    ],
+)
+def test_tex_becomes_text(tex, text):
+    assert readable(tex) == text

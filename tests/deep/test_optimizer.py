@@ -26,6 +26,7 @@ from prgd.schedules import APPENDIX_RADII, Constant, Every, ExplicitTimes, Geome
 INPUTS = torch.randn(24, 5, generator=torch.Generator().manual_seed(1))
 TARGETS = torch.randint(0, 3, (24,), generator=torch.Generator().manual_seed(2))
 SCHEDULE = {"R": Polynomial(0.5), "T": Every(4)}
+UNPROJECTED = SCHEDULE | {"project": False}
 
 
 def network(seed=0, dtype=torch.float32):
@@ -61,6 +62,7 @@ EXACT = {
     "NGD, logistic": (prgd.NGD(), deep.NGD, {}, "logistic"),
     "PRGD": (prgd.PRGD(**SCHEDULE), deep.PRGD, SCHEDULE, "exponential"),
     "PRGD, logistic": (prgd.PRGD(**SCHEDULE), deep.PRGD, SCHEDULE, "logistic"),
+    "PRGD without projection": (prgd.PRGD(**UNPROJECTED), deep.PRGD, UNPROJECTED, "exponential"),
 }
 
 

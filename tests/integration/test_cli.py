@@ -148,6 +148,11 @@ def test_no_separator_is_an_outcome():
     assert rows["relative gap"] == "none yet"
 
 
+def test_prgd_goes_without_projection():
+    rows = table(call("run", "toy:0.3", "--no-project", *WARM, "--steps", 10).stdout)
+    assert rows["algorithm"].endswith("project=False)")
+
+
 @pytest.mark.parametrize("name", prgd.algorithms.ALGORITHMS)
 def test_every_algorithm_runs_by_name(name):
     rows = table(call("run", "toy:0.3", "--algorithm", name, *WARM, "--steps", 10, "--eta", 0.5).stdout)
@@ -235,6 +240,7 @@ def write_bad_files() -> None:
         ("toy:0.3", "on the command line: --warmup gd:1000"),
         ("toy:0.3 --warmup gd", "--warmup expects NAME:STEPS, e.g. gd:1000; got 'gd'"),
         ("toy:0.3 --warmup dg:5", "Unknown algorithm 'dg'"),
+        ("toy:0.3 --algorithm ngd --no-project", "--no-project does not apply to ngd, which takes --eta"),
         ("toy:0.3 --algorithm ngd --radius constant", "--radius does not apply to ngd, which takes --eta"),
         ("toy:0.3 --algorithm gd --every 5", "--every does not apply to gd"),
         ("toy:0.3 --algorithm gd --phases every:5", "--phases does not apply to gd"),

@@ -56,12 +56,13 @@ def open_page(browser):
     """Return a function that opens a page from disk, and fails on errors and requests afterwards."""
     contexts, problems = [], []
 
-    def open_(file: Path, width: int):
+    def open_(file: Path, width: int, scheme: str = "light"):
         context = browser.new_context(
             viewport={"width": width, "height": 900},
             offline=True,
             accept_downloads=True,
             has_touch=width < 600,
+            color_scheme=scheme,
         )
         contexts.append(context)
         page = context.new_page()
@@ -93,6 +94,35 @@ def test_every_figure_is_visible(open_page, report, width):
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
     # wide tables scroll inside themselves: the page does not scroll sideways
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# The smallest contrast (WCAG 2.1) of a text of the claims to the first background behind it.
+CONTRAST = """() => {
+  const numbers = c => c.match(/[\\d.]+/g).map(Number);
+  const light = c => numbers(c).slice(0, 3).map(v => v / 255)
+    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+  const behind = e => {
+    const c = getComputedStyle(e).backgroundColor, parts = numbers(c);
+    return parts.length === 4 && parts[3] === 0 ? behind(e.parentElement) : c;
+  };
+  return Math.min(...[...document.querySelectorAll("header *, #claims *, #crosses *, #ours *")]
+    .filter(e => e.innerText && !e.matches("script, style")).map(e => {
+      const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x);
+      return (a + 0.05) / (b + 0.05);
+    }));
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 375])
+def test_verdicts_can_be_read_on_a_light_and_on_a_dark_screen(open_page, report, width, scheme):
+    page = open_page(report, width, scheme)
+    assert page.evaluate(CONTRAST) >= 4.5
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 

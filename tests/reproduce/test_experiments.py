@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,37 @@ def test_every_statement_of_section_7_has_a_claim():
         "section-7.2-cancer-separable", "section-7.2-cancer", "section-7.2-vgg",
     }  # fmt: skip
     assert section_7 <= found
+
+
+def test_projection_that_does_not_help_everywhere_is_not_decided():
+    e, rows = tiny()["without-projection"], rows_of("without-projection")
+    (claim,) = e.claims(rows, e.settings)
+    assert claim.verdict is Verdict.NOT_DECIDED
+    assert 0.0 < claim.finding.figures["smallest ratio"] < 1.0 < claim.finding.figures["largest ratio"]
+    assert claim.finding.figures["longest w over R_k"] > 1.0
+    is_without = rows.method.str.endswith("not projected")
+    worse = rows.assign(error=rows.error * (1.0 + 99.0 * is_without))
+    assert e.claims(worse, e.settings)[0].verdict is Verdict.HOLDS
+    assert (rows.length[~is_without] <= 1.0 + 1e-12).all()
+
+
+def test_losses_that_differ_by_more_than_a_decade_are_another_picture():
+    e, rows = tiny()["logistic-loss"], rows_of("logistic-loss")
+    (claim,) = e.claims(rows, e.settings)
+    assert claim.verdict is Verdict.HOLDS
+    assert claim.finding.decided_by[0] > 1.0  # the logistic runs are other runs
+    is_changed = (rows.loss == "logistic") & (rows.method == "NGD")
+    other = rows.assign(margin=rows.margin - 5.0 * is_changed)
+    assert e.claims(other, e.settings)[0].verdict is Verdict.FAILS
+
+
+@pytest.mark.parametrize("name", ["figure-4", "figure-6", "table-2"])
+def test_the_experiments_of_section_7_1_take_the_logistic_loss(name):
+    e = tiny()[name]
+    task = e.tasks(e.settings)[0]
+    one, two = (e.compute(replace(e.settings, loss=loss), task) for loss in ("exponential", "logistic"))
+    assert len(one) == len(two)
+    assert one != two
 
 
 def test_figure_1_draws_the_paths_of_the_paper():

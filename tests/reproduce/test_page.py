@@ -169,19 +169,33 @@ def test_readme_block_is_replaced(tmp_path):
     (report / "figures").mkdir(parents=True)
     for name in readme.FIGURES:
         (report / "figures" / f"{name}.png").write_bytes(name.encode())
-    claims = [{"statement": "gamma_star grows", "where": "Section 7", "verdict": "does not hold"}]
-    (report / "claims.json").write_text(json.dumps(claims))
+    found = Claim(
+        "a", "Section 7", "gamma_star grows", lambda: Finding((1.0, ">", 2.0), "s.", what="growth")
+    )()
+    ours = replace(found, name="b", where="beyond the paper", statement="We say so.")
+    quoted = replace(found, name="c", quote=r"$\gamma^\star$ is |large|")
+    (report / "claims.json").write_text(json.dumps([c.to_dict() for c in (found, ours, quoted)]))
+    (tmp_path / "theory.json").write_text(
+        json.dumps([replace(found, name="d", statement="A lemma.").to_dict()])
+    )
     file = tmp_path / "README.md"
     file.write_text(f"# Title\n\n{readme.BEGIN}\nearlier\n{readme.END}\n\n## More\n")
-    readme.main(report, file)
+    readme.main(report, file, tmp_path / "theory.json")
     once = file.read_text()
     assert once.startswith("# Title\n")
     assert once.endswith("\n## More\n")
     assert "| γ\\* grows | Section 7 | ✗ does not hold |" in once
     assert "earlier" not in once
     assert (tmp_path / "docs" / "images" / "figure-3.png").read_bytes() == b"figure-3"
-    readme.main(report, file)
+    readme.main(report, file, tmp_path / "theory.json")
     assert file.read_text() == once
+    papers, crosses, own = re.split(r"What does not hold|Statements of ours", once)
+    assert "The paper on its figures and tables: 2 do not hold." in papers
+    assert "| “γ\\* is \\|large\\|” | Section 7 | ✗ does not hold |" in papers
+    assert "We say so." not in papers + crosses
+    assert "| A lemma. | Section 7 | growth: 1; holds if more than 2 |" in crosses
+    assert "1 do not hold." in own
+    assert "| We say so. | beyond the paper | ✗ does not hold |" in own
 
 
 def test_readme_without_marks_is_refused(tmp_path):

@@ -14,10 +14,12 @@ from prgd.reproduce import (
     figure_5a,
     gated_schedule,
     growing_dimension,
+    logistic_loss,
     schedule_sweep,
     synthetic,
     table_1,
     table_2,
+    without_projection,
 )
 from prgd.reproduce.experiment import Experiment, experiments
 from prgd.reproduce.store import frame, to_csv
@@ -63,6 +65,10 @@ SETTINGS = {
     ),
     "growing-dimension": growing_dimension.Settings(seeds=2, n=30, dimensions=(2, 10), steps=50, warm_up=50),
     "gated-schedule": gated_schedule.Settings(steps=60, warm_up=50),
+    "without-projection": without_projection.Settings(seeds=1, steps=60, warm_up=50),
+    "logistic-loss": logistic_loss.Settings(
+        seeds=1, steps=100, accelerated=50, short=60, small_scale=60, warm_up=100
+    ),
 }
 
 

@@ -14,7 +14,7 @@ from prgd.theory.samples import random_nondegenerate
 
 @pytest.mark.parametrize(("n", "rank", "support"), [(None, 51, 16), (300, 51, 12)])
 def test_digits(n, rank, support):
-    """Rank 51 as the paper says; its rank 2 of the support vectors comes from an unconverged NGD.
+    """Rank 51 as the paper says; its rank 2 of the support vectors is read off a run of NGD, as it says.
 
     Sixteen and twelve are what `max_margin_reference` finds to a gap of 1e-15, Clarabel alike.
     """

@@ -10,8 +10,10 @@ import sys
 import numpy as np
 import pytest
 
+import prgd
 from prgd.claims import Claim, Finding, Verdict, choose, claim
 from prgd.cli.claims import all_claims, claims_command, print_claims
+from prgd.theory.claims import remarks
 from prgd.theory.claims.toy import shrinking_factor
 
 HOLDS, CAVEAT, FAILS = Verdict.HOLDS, Verdict.CAVEAT, Verdict.FAILS
@@ -20,6 +22,9 @@ VERDICTS = {
     "proposition-4.1-ngd": CAVEAT,
     "proposition-4.1-prgd": CAVEAT,
     "regularization-path-toy": HOLDS,
+    "section-4-projection": HOLDS,
+    "section-5-span": HOLDS,
+    "section-5.1-almost-all": HOLDS,
     "theorem-6.4-gd-direction": HOLDS,
     "theorem-6.4-gd-margin": HOLDS,
     "theorem-6.4-ngd-direction": HOLDS,
@@ -90,6 +95,43 @@ def test_range_of_the_proof_of_proposition_4_1():
     assert figures["rate beyond, printed"] == 0.0
 
 
+@pytest.mark.slow
+def test_almost_all_speaks_of_the_first_part_of_assumption_5_4_alone(monkeypatch):
+    figures = measured("section-5.1-almost-all").finding.figures
+    assert figures["smallest dual weight"] > 1e-6
+    assert figures["most support vectors beyond their rank"] == 0
+    spans = figures["share whose support spans"]
+    assert spans["20 x 20"] < 0.1 < 0.9 < spans["100 x 5"]
+    monkeypatch.setattr(remarks, "_continuous", lambda seed, n, d: remarks._on_a_grid(seed))
+    monkeypatch.setattr(remarks, "N_DRAWS", 20)
+    assert all_claims()["section-5.1-almost-all"]().verdict is FAILS
+
+
+@pytest.mark.slow
+def test_a_run_that_leaves_the_span_is_seen(monkeypatch):
+    figures = measured("section-5-span").finding.figures
+    assert figures["part of a start outside that changed"] < 1e-9
+    run = remarks.iterates
+    monkeypatch.setattr(remarks, "iterates", lambda *args: run(*args) + 1e-6)
+    monkeypatch.setattr(remarks, "N_SETS", 1)
+    assert all_claims()["section-5-span"]().verdict is FAILS
+
+
+def test_phases_of_two_steps_do_not_feel_the_projection():
+    """Those of Theorem 6.1; longer phases do."""
+    problem = prgd.Problem(*prgd.datasets.digits(0, 1, 50), scale="none")
+    w0 = prgd.run(problem, prgd.GD(), stop=50).w
+    apart = {}
+    for length in (2, 5):
+        both = [
+            prgd.run(problem, prgd.PRGD(T=prgd.schedules.Every(length), project=p), w0, stop=101).w
+            for p in (True, False)
+        ]
+        one, two = (w / np.linalg.norm(w) for w in both)
+        apart[length] = np.linalg.norm(one - two)
+    assert apart[2] < 1e-13 < 1e-6 < apart[5]
+
+
 @pytest.mark.parametrize("gamma_star", [0.01, 0.5, 0.9, 0.937, 0.939, 0.99, 0.9999])
 def test_a_line_above_the_attractor_always_contracts(gamma_star):
     """q in (0, 1) at w_2 = log 2 / s for every gamma_star; at w_2 = 1 only below 0.93802."""
@@ -97,6 +139,22 @@ def test_a_line_above_the_attractor_always_contracts(gamma_star):
     assert 0.0 < shrinking_factor(gamma_star, math.log(2) / s) < 1.0
     assert shrinking_factor(gamma_star) > 0.0
     assert (shrinking_factor(gamma_star) < 1.0) == (gamma_star < 0.93802)
+
+
+@pytest.mark.slow
+def test_figures_beside_the_deciding_one():
+    """What a sentence says in passing is pinned too."""
+    figures = measured("regularization-path-toy").finding.figures
+    assert figures["both parts positive"] is True
+    assert figures["equation"] <= 1e-6
+    figures = measured("lemma-c.4").finding.figures
+    assert figures["falls"] is True
+    assert 0.0 < figures["largest error left"] < 1.0
+    figures = measured("lemma-d.3").finding.figures
+    assert figures["other three"] >= 1.0 - 1e-9
+    assert measured("lemma-c.2").finding.figures["upper"] <= 1.0 + 1e-9
+    assert measured("theorem-c.6").finding.figures["curvature"] > 0.0
+    assert measured("lemma-c.3").finding.figures["printed bound too small by"] > 10.0
 
 
 def test_ngd_on_synthetic_one_has_the_predicted_exponential_rate():

@@ -52,6 +52,10 @@ def test_printed_cylinder_of_two_rows_has_negative_velocity():
     check = check_bound(TWO_ROWS, "printed")
     assert not check.holds
     assert math.isnan(check.looseness)
+    # alpha of sum 1 / gamma_star, the other reading of Step II, scales the root of lambda_min: no better
+    D_0 = math.log(16.0 * 0.2 / root)
+    assert pytest.approx(5.517, abs=1e-3) == D_0
+    assert velocity_of_two_rows(D_0) == pytest.approx(-0.0288049, abs=1e-7)
 
 
 def test_printed_cylinder_fails_for_a_row_of_norm_one_too():

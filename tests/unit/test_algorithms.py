@@ -43,6 +43,22 @@ def test_prgd_rescales_then_projects():
     assert np.linalg.norm(s.w) == pytest.approx(6.0)
 
 
+def test_prgd_without_projection():
+    algorithm = prgd.PRGD(prgd.schedules.Geometric(2.0), prgd.schedules.Every(3), project=False)
+    s = algorithm.step(ONE, algorithm.init(ONE, np.array([0.0, 3.0])))
+    s = algorithm.step(ONE, algorithm.step(ONE, s))  # two steps of (2, 0), not projected to radius 3
+    np.testing.assert_allclose(s.w, [4.0, 3.0])
+    s = algorithm.step(ONE, s)  # R_1 = 6
+    np.testing.assert_allclose(s.w, [4.8, 3.6])
+
+
+def test_a_run_with_projection_is_not_resumed_without():
+    assert "project" not in repr(prgd.PRGD())  # the repr of saved runs
+    saved = prgd.run(ONE, prgd.PRGD(), [1.0, 1.0], stop=3)
+    with pytest.raises(ValueError, match="project=False"):
+        prgd.run(ONE, prgd.PRGD(project=False), resume=saved, stop=5)
+
+
 def test_dual_acceleration():
     algorithm = prgd.algorithms.DualAcceleration()
     s = algorithm.init(ONE, np.zeros(2))

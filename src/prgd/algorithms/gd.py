@@ -14,8 +14,9 @@ class GD(FixedStep):
 
     .. math:: w(t+1) = w(t) - \eta \nabla L(w(t))
 
-    Its margin converges like 1 / log t (Soudry et al. 2018; tight by Theorem 6.4). The warm-up of
-    Theorem 6.1.
+    Its direction and margin errors are O(1 / log t) (Soudry et al. 2018). Under its conditions Theorem 6.4
+    proves Theta(1 / log t) for the direction and Omega(1 / log^2 t) for the margin, whose error is in fact
+    Theta(1 / log t) there (``docs/errata.md``, E17). The warm-up of Theorem 6.1.
 
     Parameters
     ----------

@@ -14,7 +14,9 @@ class NGD(FixedStep):
 
     .. math:: w(t+1) = w(t) - \eta \nabla L(w(t)) / L(w(t))
 
-    Its margin converges like 1 / t (Ji and Telgarsky 2021; tight by Theorem 6.4).
+    Its direction and margin errors are O(1 / t) (Ji and Telgarsky 2021). Under its conditions Theorem 6.4
+    proves, along a subsequence, Theta(1 / t) for the direction and Omega(1 / t^2) for the margin; in fact
+    both are Theta(1 / t) along the whole sequence for eta <= 1 (``docs/errata.md``, E14 and E17).
 
     Parameters
     ----------

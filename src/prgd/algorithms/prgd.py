@@ -20,7 +20,7 @@ class PRGDState(State):
     R_0: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PRGD:
     r"""Algorithm 1: rescale to radius R_k at t = T_k, else one projected normalized step.
 
@@ -35,6 +35,13 @@ class PRGD:
     T : Times, ``k -> T_k`` with ``T_0 = 0``.
     eta : float, in units of ``problem.unit``.
     R_0 : float, optional; ``||w0||`` by default. Kept in the state, and so not part of the repr.
+    project : bool, whether each step is projected to the ball of radius R_k, as in Algorithm 1.
+
+    Notes
+    -----
+    Section 4 says of the projection that it "does not affect our theoretical results": it is radial, and
+    the next rescaling sets the length, so phases of two steps (Theorem 6.1) have the same directions without
+    it. Longer phases have not: ``prgd reproduce --only without-projection`` compares them.
 
     References
     ----------
@@ -55,12 +62,17 @@ class PRGD:
     T: Times = Every()  # noqa: RUF009
     eta: float = 1.0
     R_0: float | None = field(default=None, repr=False)
+    project: bool = True
     state_type: ClassVar[type[State]] = PRGDState
 
     def __post_init__(self) -> None:
         check_positive("eta", self.eta)
         if self.R_0 is not None:
             check_positive("R_0", self.R_0)
+
+    def __repr__(self) -> str:  # runs that were saved before the field project had none, and go on
+        without = "" if self.project else ", project=False"
+        return f"PRGD(R={self.R!r}, T={self.T!r}, eta={self.eta!r}{without})"
 
     def init(self, problem: Problem, w0: Array) -> PRGDState:
         """Start at ``w0``, which must not be zero."""
@@ -76,13 +88,14 @@ class PRGD:
         return PRGDState(t=0, at=at, phase=0, R_0=R_0, R_k=R_0)
 
     def step(self, problem: Problem, s: PRGDState) -> PRGDState:
-        """Rescale, or take one projected step."""
+        """Rescale, or take one step, projected if ``project``."""
         if s.t == self.T(s.phase):  # phase k begins
             R_k = self._radius(s)
             w = problem.norm.rescale(s.w, R_k)
             return replace(s, t=s.t + 1, at=problem.at(w), phase=s.phase + 1, R_k=R_k)
         v = s.w - self.eta * problem.unit * s.at.normalized_gradient
-        return replace(s, t=s.t + 1, at=problem.at(problem.norm.project(v, s.R_k)))
+        w = problem.norm.project(v, s.R_k) if self.project else v
+        return replace(s, t=s.t + 1, at=problem.at(w))
 
     def _radius(self, s: PRGDState) -> float:
         """Return R_k, and check that the schedules are usable."""

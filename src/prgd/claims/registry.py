@@ -18,14 +18,16 @@ from types import ModuleType
 from typing import Any, Literal
 
 from prgd.checks import unknown
+from prgd.claims.quotes import readable
 from prgd.claims.verdict import Verdict
 
 Relation = Literal["<=", ">=", "==", "<", ">"]
 Interval = tuple[float, float]  # the ends of an interval that holds the true figure
 Comparison = tuple[float | Interval, Relation, float]  # (measured, relation, expected)
+WORDS = {"<=": "at most ", ">=": "at least ", "==": "", "<": "less than ", ">": "more than "}
 
 # Words of Claim.where in the order of the paper. A claim takes the first place that its words name;
-# claims that name none of these places come last.
+# claims that name none of these places come last, before statements of ours.
 PLACES = (
     "Table 1",
     "Section 4",
@@ -72,8 +74,15 @@ class Finding:
         Empty, or what the paper does not give (a preprocessing, a horizon, a seed), in words that end the
         sentence "The paper does not give ...". Figures that disagree decide nothing then, since another
         reading may agree.
+    given_in : str
+        Where the paper gives the setting, if that is not the place of the statement; or the readings of the
+        paper that were tried, and all agree.
     would_change : str
         What would change the verdict.
+    what : str
+        What the measured number is, e.g. ``"share of draws"``.
+    is_partial : bool
+        Whether there are fewer rows than in the full run (--quick, fewer seeds). Such rows refute nothing.
 
     Examples
     --------
@@ -93,21 +102,26 @@ class Finding:
     setting: str = ""
     not_given: str = ""
     would_change: str = ""
+    given_in: str = ""
+    what: str = ""
+    is_partial: bool = False
 
     @property
     def verdict(self) -> Verdict:
-        """The rule: the whole interval must agree, or the whole interval must disagree in the paper's setting.
+        """The rule: the whole interval must agree, or all of it must disagree in the paper's setting.
 
         - HOLDS, or CAVEAT if a caveat is given: the comparison is true for both ends;
         - FAILS: it is false for both ends, and the paper gives the setting;
-        - NOT_DECIDED: it is true for one end only, or false in a setting that the paper does not give.
+        - NOT_DECIDED: it is true for one end only, or false in a setting that the paper does not give, or
+          false on fewer rows than those of the full run.
         """
         if isinstance(self.decided_by, Verdict):
             return self.decided_by
         agrees = self._agreement()
         if all(agrees):
             return Verdict.CAVEAT if self.caveat else Verdict.HOLDS
-        return Verdict.NOT_DECIDED if any(agrees) or self.not_given else Verdict.FAILS
+        open_question = any(agrees) or self.not_given or self.is_partial
+        return Verdict.NOT_DECIDED if open_question else Verdict.FAILS
 
     def _agreement(self) -> list[bool]:
         """Return whether the comparison is true for each end of the interval; NaN agrees with nothing."""
@@ -128,7 +142,9 @@ class Finding:
             return ""
         if any(self._agreement()):
             return "The interval contains both answers."
-        return f"The paper does not give {self.not_given}."
+        if self.not_given:
+            return f"The paper does not give {self.not_given}."
+        return "Too few draws or steps to refute anything: the full run decides."
 
 
 Measure = Callable[..., Finding]  # from no arguments, or from (rows, settings) of an experiment
@@ -154,6 +170,8 @@ class Claim:
         The experiment beside which the report shows the claim; empty if it belongs to none.
     needs_rows : bool
         Whether ``measure`` reads the rows of the experiment.
+    method : str
+        How the claim is measured, in a sentence: what the deciding figure is.
     finding : Finding
         What was found; NOT_RUN until the claim is called.
     seconds : float
@@ -167,13 +185,16 @@ class Claim:
     experiment: str = ""
     quote: str = ""
     needs_rows: bool = False
+    method: str = ""
     finding: Finding = Finding(Verdict.NOT_RUN, "Not yet run.")
     seconds: float = field(default=0.0, compare=False)
 
-    def __call__(self, rows: Any = None, settings: Any = None) -> Claim:
+    def __call__(self, rows: Any = None, settings: Any = None, *, is_partial: bool = False) -> Claim:
         """Return the claim with what its function finds, from the experiment's rows if it needs them."""
         start = time.perf_counter()
         finding = self.measure(rows, settings) if self.needs_rows else self.measure()
+        if self.needs_rows and is_partial:
+            finding = replace(finding, is_partial=True)
         return replace(self, finding=finding, seconds=time.perf_counter() - start)
 
     @property
@@ -193,13 +214,34 @@ class Claim:
         return self.where.startswith("beyond the paper")
 
     @property
+    def quotation(self) -> str:
+        """The paper's words in quotation marks, with symbols in place of TeX; empty if there are none."""
+        return f"\u201c{readable(self.quote)}\u201d" if self.quote else ""
+
+    @property
+    def question(self) -> str:
+        """How the claim is measured, if the comparison does not say so already."""
+        return self.method if self.finding.what or not self.comparison else ""
+
+    @property
+    def source(self) -> str:
+        """Where the paper gives the setting that was run."""
+        return self.finding.given_in or self.where
+
+    @property
     def comparison(self) -> str:
-        """The deciding figures in words, e.g. ``0.1 <= 0.2``, or ``[0.1, 0.2] < 1``; empty if there are none."""
+        """The deciding figures in words, e.g. ``share of draws: 0.9 to 0.97; holds if at least 0.95``.
+
+        Without a name of the figure, how it is measured stands in its place. Empty if there are no figures.
+        """
         by = self.finding.decided_by
         if isinstance(by, Verdict):
             return ""
-        measured = f"[{by[0][0]:.4g}, {by[0][1]:.4g}]" if isinstance(by[0], tuple) else f"{by[0]:.4g}"
-        return f"{measured} {by[1]} {by[2]:.4g}"
+        measured, relation, expected = by
+        ends = measured if isinstance(measured, tuple) else (measured,)
+        found = " to ".join(f"{end:.4g}" for end in ends)
+        what = self.finding.what or self.method.rstrip(".")
+        return f"{what}{': ' if what else ''}{found}; holds if {WORDS[relation]}{expected:.4g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; infinite numbers become text."""
@@ -207,12 +249,16 @@ class Claim:
         values = {
             "name": self.name,
             "where": self.where,
+            "ours": self.is_ours,
             "quote": self.quote,
             "statement": self.statement,
             **dict(zip(("measured", "relation", "expected"), by, strict=False)),
+            "method": self.method,
+            "comparison": self.comparison,
             "verdict": str(self.verdict),
             "sentence": self.sentence,
             "setting": self.finding.setting,
+            "source": self.source,
             "would change": self.finding.would_change,
             "figures": dict(self.finding.figures),
             "seconds": round(self.seconds, 3),
@@ -228,14 +274,15 @@ def claim(
 ) -> Callable[[Measure], Claim]:
     """Register the decorated function, which measures the claim and returns a `Finding`.
 
-    The first paragraph of the function's docstring is the statement of the paper.
+    The first paragraph of the function's docstring is the statement of the paper, the second one says how it
+    is measured.
 
     Parameters
     ----------
     name : str
         Lower case, e.g. ``"theorem-6.4-gd"``; each name once.
     statement : str, optional
-        What the paper says, in plain text, if it is not the first paragraph of the docstring.
+        What the paper says, in plain text, if the docstring says only how it is measured.
     where : str
         The place in the paper, e.g. ``"Theorem 6.4 (GD), Section 6.2"``; ``"beyond the paper"`` if the
         statement is ours.
@@ -250,8 +297,10 @@ def claim(
         if name in _CLAIMS:
             raise ValueError(f"The claim {name!r} is registered twice.")
         needs_rows = bool(inspect.signature(measure).parameters)
-        said = statement or " ".join((inspect.getdoc(measure) or "").partition("\n\n")[0].split())
-        _CLAIMS[name] = Claim(name, where, said, measure, experiment, quote, needs_rows)
+        doc = inspect.getdoc(getattr(measure, "func", measure)) or ""  # the function inside a partial one
+        paragraphs = [" ".join(p.split()) for p in doc.split("\n\n")]
+        said, method, *_ = [statement, *paragraphs, ""] if statement else [*paragraphs, "", ""]
+        _CLAIMS[name] = Claim(name, where, said, measure, experiment, quote, needs_rows, method)
         return _CLAIMS[name]
 
     return register
@@ -263,7 +312,7 @@ def discover(package: str) -> list[ModuleType]:
     Examples
     --------
     >>> [module.__name__ for module in discover("prgd.claims")]
-    ['prgd.claims.registry', 'prgd.claims.verdict']
+    ['prgd.claims.groups', 'prgd.claims.quotes', 'prgd.claims.registry', 'prgd.claims.verdict']
     """
     folder = importlib.import_module(package).__path__
     names = [found.name for found in pkgutil.iter_modules(folder) if not found.ispkg]
@@ -284,7 +333,9 @@ def registered(experiments: Iterable[str] | None = None) -> dict[str, Claim]:
 
 
 def place(claim: Claim) -> int:
-    """Return where the paper makes the claim, as an index of `PLACES`."""
+    """Return where the paper makes the claim, as an index of `PLACES`; statements of ours come last."""
+    if claim.is_ours:
+        return len(PLACES) + 1
     return next((k for k, words in enumerate(PLACES) if words in claim.where), len(PLACES))
 
 
@@ -301,21 +352,6 @@ def choose(known: Mapping[str, Claim], names: Iterable[str] = ()) -> list[Claim]
         if not any(key.startswith(name) for key in known):
             raise unknown("claim", name, known)
     return [c for key, c in known.items() if not wanted or key.startswith(tuple(wanted))]
-
-
-def summary(claims: Iterable[Claim]) -> str:
-    """Return how many claims have each verdict, in words.
-
-    Examples
-    --------
-    >>> summary([Claim("vgg", "Section 7.2", "...", lambda: Finding(Verdict.NOT_RUN, "No rows."))])
-    '1 claim: 0 hold, 0 hold with a caveat, 0 do not hold, 1 not yet run'
-    """
-    found = [c.verdict for c in claims]
-    always = (Verdict.HOLDS, Verdict.CAVEAT, Verdict.FAILS)
-    counts = {verdict: found.count(verdict) for verdict in Verdict if verdict in always or verdict in found}
-    words = ", ".join(f"{n} {verdict.plural}" for verdict, n in counts.items())
-    return f"{len(found)} claim{'s' if len(found) != 1 else ''}: {words}"
 
 
 def plain(value: Any, number: Callable[[float], Any]) -> Any:

@@ -18,6 +18,8 @@ class Verdict(StrEnum):
         One character that stands for the verdict in a table.
     colour : str
         The verdict's style on a terminal.
+    meaning : str
+        What the verdict says, by the rule of `prgd.claims.Finding.verdict`.
 
     Examples
     --------
@@ -25,19 +27,39 @@ class Verdict(StrEnum):
     ('✗', 'do not hold')
     """
 
-    HOLDS = ("holds", "hold", "✓", "green")
-    CAVEAT = ("holds with a caveat", "hold with a caveat", "◐", "yellow")
-    FAILS = ("does not hold", "do not hold", "✗", "red")
-    NOT_DECIDED = ("not decided", "not decided", "?", "dim")
-    NOT_RUN = ("not yet run", "not yet run", "…", "dim")
+    HOLDS = ("holds", "hold", "✓", "green", "The whole interval agrees with the statement.")
+    CAVEAT = (
+        "holds with a caveat",
+        "hold with a caveat",
+        "◐",
+        "yellow",
+        "The whole interval agrees, and the reader should know something first.",
+    )
+    FAILS = (
+        "does not hold",
+        "do not hold",
+        "✗",
+        "red",
+        "The whole interval disagrees, in a setting that the paper gives.",
+    )
+    NOT_DECIDED = (
+        "not decided",
+        "not decided",
+        "?",
+        "dim",
+        "The interval contains both answers; or it disagrees, but in a setting that the paper does not give, "
+        "so that another reading may agree; or it disagrees in a run smaller than the full one.",
+    )
+    NOT_RUN = ("not yet run", "not yet run", "…", "dim", "The rows that decide are missing.")
 
     plural: str
     sign: str
     colour: str
+    meaning: str
 
-    def __new__(cls, words: str, plural: str, sign: str, colour: str) -> Verdict:
+    def __new__(cls, words: str, plural: str, sign: str, colour: str, meaning: str) -> Verdict:
         """Make a member whose value is its words."""
         member = str.__new__(cls, words)
         member._value_ = words
-        member.plural, member.sign, member.colour = plural, sign, colour
+        member.plural, member.sign, member.colour, member.meaning = plural, sign, colour, meaning
         return member

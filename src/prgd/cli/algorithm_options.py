@@ -38,7 +38,11 @@ def algorithm_options() -> list[Option]:
 def given_options(settings: Mapping[str, Any], every: int | None) -> dict[str, Given]:
     """Return the fields that the user set, each with its option and value; ``--every`` sets T."""
     flags = {o.name: o.flags[0] for o in algorithm_options()}
-    given = {name: (flags[name], value) for name, value in settings.items() if value is not None}
+    given = {
+        name: (f"--no-{flags[name][2:]}" if value is False else flags[name], value)
+        for name, value in settings.items()
+        if value is not None
+    }
     if every is not None:
         if "T" in given:
             raise ValueError("--every and --phases both say when to rescale: give one of them.")

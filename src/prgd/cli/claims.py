@@ -12,7 +12,8 @@ from typing import Annotated, TextIO
 
 import typer
 
-from prgd.claims import Claim, Finding, Verdict, choose, discover, registered, summary
+from prgd.claims import Claim, Finding, Verdict, apart, choose, crosses, discover, registered, summary
+from prgd.claims.groups import OURS_HEAD
 from prgd.cli.common import Debug, one_line_errors, option
 from prgd.files import atomic_write
 
@@ -89,40 +90,69 @@ def print_claims(claims: Iterable[Claim], file: TextIO | None = None) -> list[Cl
         h(x) = ...
     """
     out = sys.stdout if file is None else file
-    found = []
+    found: list[Claim] = []
     for claim in claims:
+        if claim.is_ours and not any(c.is_ours for c in found) and not out.isatty():
+            print(f"{OURS_HEAD}\n", file=out)
         found.append(claim)
         if out.isatty():  # The table needs all claims: until it is printed, show progress.
             print(f"{claim.name}: {claim.verdict} ({claim.seconds:.1f} s)", file=sys.stderr)
         else:
             print(_plain_lines(claim), file=out, flush=True)
     if out.isatty():
-        _print_table(found, out)
+        for title, part in zip(("", OURS_HEAD), apart(found), strict=True):
+            _print_table(part, out, title)
+    if failing := crosses(found):
+        print("What does not hold, and why we say so:\n", file=out)
+        print("\n".join(map(_cross, failing)), file=out)
     print(f"{summary(found)}; {sum(c.seconds for c in found):.0f} s.", file=out)
     return found
 
 
 def _plain_lines(claim: Claim) -> str:
     head = f"{str(claim.verdict).ljust(19)}  {claim.name} ({claim.where})"
-    figures = [f"measured {claim.comparison}"] if claim.comparison else []
-    body = [claim.statement, *figures, claim.sentence]
-    lines = [textwrap.fill(part, 108, initial_indent="    ", subsequent_indent="    ") for part in body]
-    return "\n".join([head, *lines, ""])
+    return "\n".join([head, *map(_indented, _words(claim)), ""])
 
 
-def _print_table(claims: Sequence[Claim], out: TextIO) -> None:
+def _words(claim: Claim) -> list[str]:
+    """Return what was said, run, asked and found, what decides, and what would change the verdict."""
+    parts = (
+        ("", claim.quotation),
+        ("", claim.statement),
+        ("Ran: ", claim.finding.setting),
+        ("Asked: ", claim.question),
+        ("Decided by: ", claim.comparison and f"{claim.comparison}."),
+        ("", claim.sentence),
+        ("Would change it: ", claim.finding.would_change),
+    )
+    return [label + words for label, words in parts if words]
+
+
+def _cross(claim: Claim) -> str:
+    """Return the paper's sentence, where its setting comes from, and the interval."""
+    said = claim.quotation or claim.statement
+    body = (said, f"Setting from: {claim.source}.", f"Decided by: {claim.comparison}.")
+    return "\n".join([f"{claim.name} ({claim.where})", *map(_indented, body), ""])
+
+
+def _indented(text: str) -> str:
+    return textwrap.fill(text, 108, initial_indent="    ", subsequent_indent="    ")
+
+
+def _print_table(claims: Sequence[Claim], out: TextIO, title: str) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(show_lines=True)
-    for name in ("claim", "verdict", "measured", "what was found"):
+    if not claims:
+        return
+    table = Table(show_lines=True, title=title or None, title_justify="left")
+    for name in ("claim", "verdict", "what was said, run and found"):
         table.add_column(name, no_wrap=name == "claim")
     for claim in claims:
         table.add_row(
             Text(claim.name),
             Text(str(claim.verdict), style=claim.verdict.colour),
-            Text(claim.comparison),
-            Text(f"{claim.where}: {claim.statement}\n{claim.sentence}"),
+            Text("\n".join([claim.where, *_words(claim)])),
         )
     Console(file=out).print(table)

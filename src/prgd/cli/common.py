@@ -64,7 +64,8 @@ def with_options(added: Sequence[options.Option]) -> Callable[[Command], Command
 
 def _parameter(o: options.Option) -> Parameter:
     kind: Any = o.kind if o.kind in (bool, int, float, Path) else str
-    flags = [f"{flag}/--no-{flag[2:]}" for flag in o.flags] if o.default is True else o.flags
+    has_no = o.default is True or (o.kind is bool and o.default is None)
+    flags = [f"{flag}/--no-{flag[2:]}" for flag in o.flags] if has_no else o.flags
     help = o.help.replace("[", r"\[")  # Square brackets are markup to rich.
     shown = option(o.panel, help, *flags, default=o.shown_default or None, min=o.minimum, metavar=o.metavar)
     kind = kind | None if o.default is None else kind

@@ -107,7 +107,15 @@ class Experiment:
 
     def claims(self, rows: Any, settings: Any) -> list[Claim]:
         """Return the claims about the experiment, or about the rows that it shares, measured."""
-        return [claim(rows, settings) for claim in registered((self.name, self.rows_name)).values()]
+        known = registered((self.name, self.rows_name)).values()
+        few = self.is_partial(settings)
+        # A claim that belongs to the experiment with which rows are shared asks for more rows than these.
+        return [c(rows, settings, is_partial=few or c.experiment != self.name) for c in known]
+
+    def is_partial(self, settings: Any) -> bool:
+        """Whether the settings are smaller than those of the full run: --quick, or fewer seeds."""
+        fewer = getattr(settings, "seeds", 0) < getattr(self.settings, "seeds", 0)
+        return fewer or self.key(settings) != self.key(self.settings)
 
     def chosen(self, quick: bool, seeds: int | None) -> Any:
         """Return the settings that the command line asks for."""

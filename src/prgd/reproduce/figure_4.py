@@ -42,6 +42,7 @@ class Settings(shared.Schedules):
     rank_steps: int = NGD_STEPS
     pairs: tuple[tuple[int, int], ...] = ((0, 1), (0, 4))
     rows: tuple[int, ...] = (300, 0)  # the first so many rows of a pair; 0 stands for all
+    loss: str = "exponential"  # Section 3; or "logistic"
 
 
 def methods(settings: Settings) -> tuple[Method, ...]:
@@ -61,7 +62,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     data = digits(int(pair[0]), int(pair[1]), None if n == "all" else int(n))
     report = assumptions(data)
     gamma_star = report.separable.number
-    problem = Problem(data.X, data.y, scale="none", n_threads=1)
+    problem = Problem(data.X, data.y, loss=settings.loss, scale="none", n_threads=1)
     warm = shared.warm_start(problem, settings.warm_up)
     base = {"set": f"digit-{pair}", "rows": n}
     rows: list[Row] = []

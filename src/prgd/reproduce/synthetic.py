@@ -31,7 +31,7 @@ class Settings(Schedules):
     """Draws, the schedules of PRGD, and the steps that each method takes.
 
     GD and NGD take ``steps``, the accelerated methods ``accelerated`` and PRGD ``short``; the first panel of
-    the paper shows ``small_scale``.
+    the paper shows ``small_scale``. The loss is the paper's e^-m unless it is set to ``"logistic"``.
     """
 
     seeds: int = 20
@@ -39,13 +39,14 @@ class Settings(Schedules):
     accelerated: int = 5_000
     short: int = 2_000
     small_scale: int = 300
+    loss: str = "exponential"
 
 
 def compute(settings: Settings, task: str) -> list[Row]:
     """Return every method's curve on one draw, its points, and when levels are passed for good."""
     name, _, seed = task.partition("-seed-")
     data = SETS[name](int(seed))
-    problem = Problem(data.X, data.y, scale="none", n_threads=1)
+    problem = Problem(data.X, data.y, loss=settings.loss, scale="none", n_threads=1)
     warm = shared.warm_start(problem, settings.warm_up)
     base = {"set": name, "seed": int(seed)}
     rows: list[Row] = [

@@ -37,6 +37,7 @@ class Settings(Schedules):
     ngd_limit: int = 100_000
     limit: int = 20_000
     prgd_limit: int = 10_000
+    loss: str = "exponential"  # Section 3; or "logistic"
 
 
 class Target(NamedTuple):
@@ -70,7 +71,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     rows: list[Row] = []
     for line in LINES:
         data = SETS[line.name](seed)
-        problem = Problem(data.X, data.y, scale="none", n_threads=1)
+        problem = Problem(data.X, data.y, loss=settings.loss, scale="none", n_threads=1)
         warm = warm_start(problem, settings.warm_up)
         reached = MarginError(GAMMA_STAR, line.error)
         for method in methods(settings):

@@ -73,10 +73,10 @@ def check_statements(
 
     - (S2): the two rates change places, and 1 becomes mu D: ``sqrt(1 - mu^2)`` belongs to the lower bound
       with ``gamma_star mu D``, and ``sqrt(1 - 2 mu)``, or better ``1 - mu``, to the upper one with ``mu D``.
-    - (S3): as printed for ``mu <= 1/2``; ``D (1 - mu)`` is a larger lower bound, and needs only ``mu < 1``.
+    - (S3): stands as printed (for ``mu > 1/2`` its lower bound is read as 0); ``D (1 - mu)`` is a larger one.
     - (S4) follows from (S2), so its displays inherit the swap; the lower one divides by ``(1 - mu) D``, which
-      is no upper bound of ``||P_perp(v)||``; the exponent is Theta(k + 1).
-    - (S5): as printed with Theta(k + 1), up to a factor between 1 and sqrt(2).
+      is no upper bound of ``||P_perp(v)||``. The statement stands.
+    - (S5): stands as printed, asked with explicit rates up to a factor between 1 and sqrt(2).
     - (S6): the display lacks a square root: ``2 (1 - cos)`` is the square of the error. The statement stands.
     - (S7): Lemma A.1 gives the upper bound only; under Assumption 5.4 the margin error is at least
       ``rho sin(angle)``, so the statement stands with Theta.
@@ -131,7 +131,8 @@ def _position_checks(p: Any, constants: Constants, gamma_star: float, slack: Arr
         "S1": (on_cylinder, on_cylinder),
         "S2": (_between(printed_lower, p.along, printed_upper, slack), inside),
         "S3": (
-            (p.off_after >= D * q_printed * (1.0 - slack)) & shrinks,
+            # The proof bounds the square by (1 - 2 mu) D^2, which says nothing for mu > 1/2.
+            (p.off_after >= D * math.sqrt(max(0.0, 1.0 - 2.0 * mu)) * (1.0 - slack)) & shrinks,
             (p.off_after >= D * q_fast * (1.0 - slack)) & shrinks,
         ),
         "S4": (

@@ -41,6 +41,7 @@ class PRGD(Wrapper):
     on_rescale : what a rescaling does to the momentum: ``"reset"`` sets the momentum to zero, ``"scale"``
         multiplies the momentum by the factor of the parameters, ``"keep"`` leaves the momentum unchanged.
     loss_scaled : whether ``step`` divides the gradient by the loss, as in `NGD`.
+    project : whether each step is projected to the ball of radius R_k, as in Algorithm 1.
     **sgd : options of the base `torch.optim.SGD` that is made if parameters are given; the defaults are
         lr 1e-3 and momentum 0.9.
 
@@ -67,6 +68,7 @@ class PRGD(Wrapper):
         warm_up: int = 0,
         on_rescale: OnRescale = "reset",
         loss_scaled: bool = True,
+        project: bool = True,
         **sgd: Any,
     ) -> None:
         if on_rescale not in get_args(OnRescale):
@@ -83,7 +85,7 @@ class PRGD(Wrapper):
         super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, **sgd)
         if not self._homogeneous():
             raise ValueError("PRGD has nothing to rescale: every parameter group has 'homogeneous': False.")
-        self.R, self.on_rescale = radius, on_rescale
+        self.R, self.on_rescale, self.project = radius, on_rescale, project
         self.k, self.R_0 = 0, math.inf
         self._radius = torch.empty_like(self._one)  # R_k on the device, where a CUDA graph reads it
         self._set_radius(math.inf)
@@ -180,8 +182,8 @@ class PRGD(Wrapper):
             torch._foreach_zero_([local(momentum) for momentum in momenta])
 
     def _project(self, capturing: bool) -> None:
-        """Project the parameters onto the ball of radius R_k."""
-        if not (self._has_ball or capturing):
+        """Project the parameters onto the ball of radius R_k, unless PRGD is to go without."""
+        if not self.project or not (self._has_ball or capturing):
             return  # The warm-up has no ball. A captured graph always projects, there with R_k = infinity.
         parameters = self._homogeneous_grouping(self._homogeneous())
         is_one_group = len(parameters) == 1 and not parameters[0].layout

@@ -16,7 +16,7 @@ from mimetypes import MimeTypes
 from pathlib import Path
 from typing import Any
 
-from prgd.claims import Claim, summary
+from prgd.claims import Claim, Verdict, apart, crosses, summary
 from prgd.claims.registry import place
 from prgd.reproduce.experiment import Experiment, settings_of
 from prgd.reproduce.figures import Figure, Table, pretty
@@ -82,11 +82,19 @@ def render(sections: Sequence[Section], **head: Any) -> str:
         # Text shows the paper's symbols; names for scripts, which the template escapes itself, stay.
         finalize=lambda value: pretty(value) if type(value) is str else value,
     )
+    shown_in = {claim.name: section.experiment.name for claim, section in judged(sections)}
+    verdicts = {claim.name: claim for claim, _ in judged(sections)}
+    papers, ours = apart(verdicts.values())
     return environment.get_template("page.html").render(
         page=head,
         sections=sections,
-        judged=judged(sections),
-        summary=summary(claim for claim, _ in judged(sections)),
+        verdicts=verdicts,
+        shown_in=shown_in,
+        papers=papers,
+        our_claims=ours,
+        crosses=crosses(papers),
+        summary=summary,
+        legend=[v for v in Verdict if v is not Verdict.NOT_RUN or v in {c.verdict for c in papers + ours}],
         commits=", ".join(sorted({c for s in sections for c in s.commits})) or "unknown",
         css=asset("page.css"),
         js=asset("page.js"),

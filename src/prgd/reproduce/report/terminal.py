@@ -8,7 +8,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from prgd.claims import Claim, summary
+from prgd.claims import Claim, apart, summary
+from prgd.claims.groups import OURS_HEAD
 from prgd.reproduce.experiment import Experiment
 from prgd.reproduce.figures import Table
 
@@ -36,11 +37,14 @@ def print_table(table: Table) -> None:
 
 
 def print_verdicts(claims: Sequence[Claim], page: Path) -> None:
-    """Print one line for each claim, the counts, and where the page is."""
+    """Print one line for each claim, statements of ours last, the counts, and where the page is."""
     from rich.text import Text
 
     console = _console()
-    for claim in claims:
+    papers, ours = apart(claims)
+    for claim in papers + ours:
+        if ours and claim is ours[0]:
+            console.print(OURS_HEAD, highlight=False)
         line = Text(str(claim.verdict).ljust(20), style=claim.verdict.colour)
         line.append(f"{claim.name}: ", style="default not bold")
         line.append(claim.statement, style="default")

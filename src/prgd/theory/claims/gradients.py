@@ -89,8 +89,8 @@ def gradient_beside_the_ray() -> Finding:
         (worst, "<", 1.0),
         "With delta = min(1/2, eps/8) and R = (log(2 (n - |I|) / (|I| eps)) + 2 delta) / (gamma_sub - "
         f"gamma_star) the largest of the four left sides is {worst:.3f} eps, over {N_SETS} sets and three "
-        "eps. The last two lines of the proof of (i) have + sqrt(2) delta for - sqrt(2) delta: that bound "
-        f"is too small by a factor of {excess:.3g} (delta = 0.1, <w, w_star> = 20, all rows off the "
-        "support at gamma_sub).",
+        "eps. By algebra, the last two lines of the proof of (i) have + sqrt(2) delta for - sqrt(2) delta: "
+        f"that bound is too small by a factor of {excess:.3g} (delta = 0.1, <w, w_star> = 20, all rows off "
+        "the support at gamma_sub).",
         figures={"printed bound too small by": excess},
     )

@@ -24,6 +24,7 @@ def square_root() -> Finding:
         "Both hold on a grid of 4,001 x from 1e-12 to 1e12. The second holds up to x = 3 (on the grid, "
         f"{last:.3f}), not only to 1/3. The paper uses neither.",
         figures={"second holds up to": last},
+        what="smallest slack of both inequalities, divided by x",
     )
 
 
@@ -42,6 +43,7 @@ def increasing_map() -> Finding:
         (lowest, ">=", 1.0 - 1e-9),
         f"The smallest h' over gamma^2 is {lowest:.9f}, at x = 0, for six gamma from 0.001 to 0.999: h' >= "
         "gamma^2, as the proof says.",
+        what="smallest h' over gamma^2",
     )
 
 
@@ -75,4 +77,5 @@ def strong_convexity() -> Finding:
         f"ratio {squared:.6f}), and so do the other three ({others:.6f}). Step III of the proof for NGD "
         "uses the printed one, and stands with mu eps_0^2 / 2 in place of mu eps_0 / 4.",
         figures={"with the square": squared, "other three": others},
+        what="smallest ratio of the two sides of the third inequality as printed",
     )

@@ -60,6 +60,7 @@ def margin_below_direction() -> Finding:
         f"The largest ratio of the margin error to the error of direction is {worst:.4f}, over "
         f"{2 * N_SETS} sets and {N_POINTS:,} w each, at angles from 1e-7 to pi. (Rows have norm at most 1 "
         "here and in the paper; in general the right side carries the largest row norm.)",
+        what="largest ratio of margin error to direction error",
     )
 
 
@@ -105,7 +106,7 @@ def two_sided_margin_error() -> Finding:
         far = min(far, float(ratio[~is_near].min(initial=math.inf)))
         upper = max(upper, float((margin / direction).max()))
     return Finding(
-        (min(near, far), ">=", 1.0 - 1e-6),
+        (min(near, far, 1.0 / upper), ">=", 1.0 - 1e-6),
         f"The margin error over the lower bound is at least {near:.4f} near w_star and {far:.4f} elsewhere; "
         f"over the upper bound at most {upper:.4f}. Neither the neighbourhood nor Assumption 5.4 is needed: "
         "gamma(w) <= sum_i alpha_i <w/||w||, z_i> = gamma_star <w/||w||, w_star> for every w, with alpha of "
