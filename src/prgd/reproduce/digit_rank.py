@@ -94,6 +94,7 @@ def judge(whole: Ranks, first: Ranks) -> Finding:
             "rank by tolerance, all rows": [whole.near[t][1] for t in TOLERANCES],
             "rank by tolerance, first 300": [first.near[t][1] for t in TOLERANCES],
         },
+        what="distance from the printed ranks",
         setting=f"digit-01 of scikit-learn, all rows and the first 300; NGD from 0, eta = 1, {NGD_STEPS:,} "
         f"steps; relative tolerances {TOLERANCES[0]:.0e} to {TOLERANCES[-1]:.0e}.",
         not_given="the tolerance, the number of NGD steps or which rows it takes",

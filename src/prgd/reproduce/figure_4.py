@@ -264,6 +264,7 @@ def ngd_approximates_the_margin(rows: Any, settings: Settings) -> Finding:
         f"After {settings.ngd_steps:,} steps NGD's margin is short of gamma_star by {span(short, '.1e')} of "
         f"it. Dual acceleration is nearer ({best:.1e}) after {settings.steps:,} steps.",
         "Errors smaller than that are not seen with this approximation.",
+        what="shortfall of NGD's margin",
         setting=f"digit-01 and digit-04, the first 300 rows and all; {settings.ngd_steps:,} steps of NGD "
         "from 0.",
         not_given="how many steps are sufficient",
@@ -290,6 +291,7 @@ def poly_beats_exp(rows: Any, settings: Settings) -> Finding:
         "PRGD(exp) freezes: its relative error is still "
         f"{span((e['PRGD(exp)'] for e in late.values()), '.0%')} at step {settings.steps:,}, since radii "
         "that grow geometrically allow only a finite total turn.",
+        what="error of PRGD(exp) over that of PRGD(poly), at two horizons",
         setting=_setting(settings) + " PRGD(exp) has Section 7.1's R_k = R_0 1.2^k and phases of 5 steps.",
         not_given="the schedule of PRGD(exp) on the digits",
         would_change="A horizon, of steps after the warm-up, at which PRGD(exp) is ahead.",
@@ -320,6 +322,7 @@ def prgd_beats_gd_and_ngd(rows: Any, settings: Settings) -> Finding:
         f"{until}. The paper gives no horizon. With the warm-up counted it "
         + ("never leads NGD." if never else f"leads NGD up to step {span(counted)}."),
         "The warm-up is left out of the count.",
+        what="PRGD's error over the smaller of GD's and NGD's, at two horizons",
         setting=_setting(settings) + f" Horizons of {settings.early:,} and {settings.steps:,} steps (ours).",
         not_given="the horizon of Figure 4, its T_0 or its warm-up",
         would_change="The horizon of the paper's figure: at the short one PRGD(poly) leads, at the long "

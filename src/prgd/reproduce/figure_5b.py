@@ -210,6 +210,7 @@ def prgd_generalizes_better(rows: Any, settings: Settings) -> Finding:
         ((min(lows), max(highs)), ">", 0.0),
         f"PRGD is ahead in {ahead} of {len(found)} comparisons, and in {surely} of them by more than chance. "
         f"At the last epoch, paired by seed, with 95 % intervals: {_sentence(found)}.",
+        what="PRGD's lead in test accuracy",
         setting=f"{' and '.join(readings)}: Section 7.2 says no explicit regularization, Appendix E.2 "
         f"weight decay and dropout; {seeds} seeds, {rows.epoch.max()} epochs; the schedules of Appendix "
         "E.2, as many rates tuned for each method.",

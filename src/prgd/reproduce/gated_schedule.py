@@ -116,6 +116,7 @@ def gated_radii_go_on(rows: Any, settings: Settings) -> Finding:
         f"Certified gaps: {words}. PRGD(poly) has {poly} after {settings.steps + settings.warm_up:,}.",
         setting=f"{' and '.join(settings.sets)}; at most {settings.steps:,} steps, warm-up counted in "
         "passes.",
+        what="certified gap over that of PRGD(poly)",
         would_change="A set on which PRGD(poly) certifies a smaller gap with as many passes.",
     )
 

@@ -139,6 +139,7 @@ def paper_schedule_is_well_tuned(rows: Any, settings: Settings) -> Finding:
         f"On digit-01, first 300 rows, {'; '.join(words)}. Well tuned means the best quarter of the grid "
         "here.",
         f"T_0 = {settings.first_phase} and the horizons are ours.",
+        what="rank among the grid, at two horizons",
         setting=f"A grid of {n} pairs (alpha, beta), horizons of "
         f"{' and '.join(f'{t:,}' for t in settings.times)} steps after {settings.warm_up:,} of GD, T_0 = "
         f"{settings.first_phase} (all ours).",

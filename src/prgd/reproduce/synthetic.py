@@ -203,6 +203,7 @@ def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
         else "Not every draw gets there: radii that grow geometrically freeze w.",
         figures={"share of draws at 1e-12": share},
         setting=_setting(rows, settings),
+        what="steps for the last three decimals over those for the first, median",
         would_change="An interval of the median ratio above 1: decimals that cost ever more steps.",
     )
 
@@ -232,6 +233,7 @@ def poly_performs_well(rows: Any, settings: Settings) -> Finding:
         ((max(low for low, _ in found.values()), max(high for _, high in found.values())), "<=", 0.1),
         f"After {t} steps the median error of PRGD(poly) is {shares} (95 % intervals).",
         setting=_setting(rows, settings),
+        what="error over NGD's, median",
         not_given="what it calls relatively well; ours is a tenth of NGD's error",
         would_change="An error above a tenth of NGD's on most draws.",
     )
@@ -264,6 +266,7 @@ def gd_and_ngd_are_slow(rows: Any, settings: Settings) -> Finding:
         f"half of the run NGD's median error falls by a factor of {falls}, where 1 / t would give 2. Table "
         "1 tests the theorem where it applies.",
         setting=_setting(rows, settings),
+        what="smaller error of GD and NGD over PRGD(exp)'s, median",
         would_change="An error of GD or NGD within a factor of 10 of PRGD(exp)'s on most draws.",
     )
 

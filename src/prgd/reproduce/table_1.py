@@ -285,6 +285,7 @@ def _judge(method: str, quantity: str, rows: Any, settings: Settings) -> Finding
         ((c.right / n, (n - c.other) / n), ">=", 0.5),
         sentence,
         caveat,
+        what="share of sets",
         setting=f"The toy set with gamma_star = 0.3 and random sets of seeds 0 to {n - 2} that meet Table "
         f"1's conditions; {steps.get(method, f'{settings.dual_steps:,} steps')}.",
         not_given="the step from which on its asymptotic rate must show",
@@ -345,6 +346,7 @@ def exp_freezes(rows: Any, settings: Settings) -> Finding:
         setting=f"Random sets of seeds 0 to {n - 1} that meet Table 1's conditions; {settings.warm_up:,} GD "
         f"steps of warm-up as in Appendix E.1, then {settings.prgd_steps:,} steps with R_k = R_0 "
         f"{settings.growth:g}^k.",
+        what="share of random sets on which it freezes",
         would_change="A longer warm-up: it is ours on these sets.",
         figures={"frozen": frozen, "exponential": c.right},
     )
