@@ -172,11 +172,3 @@ def test_an_array_that_the_directory_of_an_archive_has_lost_is_an_error(tmp_path
         ValueError, match=r"x\.npz: not a whole prgd result file \(bytes .* belong to no array"
     ):
         prgd.Result.load(tmp_path / "x.npz")
-
-
-def test_two_columns_of_one_name_are_an_error(tmp_path):
-    table = pa.Table.from_arrays([pa.array(X[:, 0]), pa.array(X[:, 1]), pa.array(y)], names=["a", "a", "y"])
-    pq.write_table(table, tmp_path / "x.parquet")
-    for read in (load, prgd.open_rows):
-        with pytest.raises(ValueError, match="expected a name of its own for every column, got 'a'"):
-            read(tmp_path / "x.parquet")

@@ -142,12 +142,6 @@ def open_parquet(path: Path) -> Any:
     counts = [facts.row_group(g).num_rows for g in range(facts.num_row_groups)]
     if sum(counts) != facts.num_rows or min(counts, default=0) < 0:
         raise _not_whole(path, f"row groups of {sum(counts)} rows where {facts.num_rows} are announced")
-    names = file.schema_arrow.names
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(
-            f"{path}: expected a name of its own for every column, got {twice[0]!r} more than once. Rename "
-            "the columns, or fetch the file again."
-        )
     return file
 
 
