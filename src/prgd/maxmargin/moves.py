@@ -323,7 +323,7 @@ class SolverState:
                 return Status.CERTIFIED
             joining = self._violators(smallest, found.level)
             if not joining.size:
-                rows = LiftedRows(self.problem.rows, None, fit_intercept=self.problem.fit_intercept)
+                rows = LiftedRows.of(self.problem)
                 exact = exact_lower(rows, found.exact_w), found.w, found.intercept, found.exact_w
                 self.bounds.certificate = self.certificate.with_lower(*exact)
                 return Status.CERTIFIED if self.certificate.gap <= self.tol else None
