@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, RationalVector
+from prgd._types import Array, Indices, RationalVector
 
 UNIT_ROUNDOFF = 2.0**-53  # the largest relative error of one rounded float64 operation
 EPSILON = 2.0 * UNIT_ROUNDOFF  # the distance from 1 to the next larger float64
@@ -156,16 +156,21 @@ def common_integers(A: Array) -> tuple[npt.NDArray[Any], int]:
     (array([[1, 0],
            [6, 8]], dtype=object), -1)
     """
+    mantissa, exponent = odd_mantissas(A)
+    is_zero = mantissa == 0
+    low = int(exponent[~is_zero].min()) if not is_zero.all() else 0
+    shift = np.where(is_zero, 0, exponent - low)
+    return mantissa.astype(object) << shift.astype(object), low
+
+
+def odd_mantissas(A: Array) -> tuple[Indices, Indices]:
+    """Return odd integers m, or 0, and exponents e with ``A = m 2^e``, exactly."""
     fraction, exponent = np.frexp(A)
     mantissa = np.ldexp(fraction, 53).astype(np.int64)
     # The lowest bit that is set is a power of two, so its logarithm is exact.
     trailing = np.frexp((mantissa & -mantissa).astype(np.float64))[1].astype(np.int64) - 1
-    is_zero = mantissa == 0
-    trailing[is_zero] = 0
-    exponent = exponent.astype(np.int64) - 53 + trailing
-    low = int(exponent[~is_zero].min()) if not is_zero.all() else 0
-    shift = np.where(is_zero, 0, exponent - low)
-    return (mantissa >> trailing).astype(object) << shift.astype(object), low
+    trailing[mantissa == 0] = 0
+    return mantissa >> trailing, exponent.astype(np.int64) - 53 + trailing
 
 
 def shortened(v: Sequence[Fraction]) -> RationalVector:

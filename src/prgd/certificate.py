@@ -180,8 +180,7 @@ def certify(at: Evaluation) -> Certificate:
 
 def certify_in_double(problem: Problem, w: Array) -> Certificate:
     """Return the interval at w by passes in float64, on rows whose Tally is summed in float32."""
-    margins, length = problem.counted(problem.ask(MarginsAt(w))), norm(w)
-    smallest = [float(margins[group].min()) for group in problem.labels.groups(problem.fit_intercept)]
+    smallest, length = problem.smallest_of(problem.ask(MarginsAt(w))), norm(w)
     margin = lowered(sum(smallest) / len(smallest), 2) - margin_error(problem, length)
     found = Certificate()
     if length > 0.0:
@@ -253,9 +252,7 @@ def accurate_lower(problem: Problem, w: Array, intercept: float) -> tuple[float,
         A number near the best intercept. Margins are computed at this intercept, which keeps their digits.
     """
     margins, errors = problem.ask(AccurateAt(w, intercept if problem.fit_intercept else 0.0))
-    margins = problem.counted(margins - errors)
-    smallest = [float(margins[group].min()) for group in problem.labels.groups(problem.fit_intercept)]
-    return accurate_margin(smallest, w, intercept)
+    return accurate_margin(problem.smallest_of(margins - errors), w, intercept)
 
 
 def accurate_margin(smallest: Sequence[float], w: Array, intercept: float) -> tuple[float, Array, float]:
@@ -304,8 +301,8 @@ def accurate_upper(problem: Problem, weights: DualWeights) -> float:
         total, error = _rounded(*compensated_combination(Z, p))
         scale = lowered(math.fsum(p), 2)
     else:
-        # With sums S_+ and S_- of the weights of both classes, 2 S_- Z^T p = (S_- / S_+) V_+ + V_-, where V_+
-        # and V_- are sums over the rows of each class. Far from the origin V_+ and V_- are long, and cancel.
+        # With S the sums of the weights of the classes, and V those of their rows, far from the origin long
+        # vectors that cancel: 2 S_- Z^T p = (S_- / S_+) V_+ + V_-.
         sums = [int(common_integers(p)[0][signs == sign].sum()) for sign in (1, -1)]
         ratio = Fraction(sums[1], sums[0])
         high = float(ratio)

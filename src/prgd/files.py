@@ -85,7 +85,7 @@ def _check_gaps(file: IO[bytes], archive: zipfile.ZipFile) -> None:
     for member in sorted(archive.infolist(), key=lambda member: member.header_offset):
         _check_gap(end, member.header_offset)
         file.seek(member.header_offset + 26)
-        lengths = struct.unpack("<HH", file.read(4))  # of the name and of the extra field
+        lengths = struct.unpack("<HH", file.read(4))  # lengths of the name and of the extra field
         end = member.header_offset + 30 + sum(lengths) + member.compress_size
     _check_gap(end, archive.start_dir)
 

@@ -253,15 +253,18 @@ class Problem:
         if not self.fit_intercept:
             return margins
         if intercept is None:
-            counted = self.counted(margins)
-            groups = self.labels.groups(by_class=True)
-            intercept = balanced_intercept([float(counted[group].min()) for group in groups])
+            intercept = balanced_intercept(self.smallest_of(margins))
         return margins + intercept * self.labels.signs
 
     def counted(self, margins: Array) -> Array:
         """Return the margins, infinite for rows of weight 0, which do not count."""
         weight = self.labels.sample_weight
         return np.where(weight == 0.0, np.inf, margins) if weight.size else margins
+
+    def smallest_of(self, margins: Array) -> list[float]:
+        """Return the smallest of the margins that count, of each class with an intercept."""
+        counted = self.counted(margins)
+        return [float(counted[group].min()) for group in self.labels.groups(self.fit_intercept)]
 
     def smallest(
         self, w: Array, max_rows: int, without: Indices = NO_ROWS, near: float | None = None

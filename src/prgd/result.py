@@ -160,7 +160,7 @@ class Result:
         )
         c, found = self.certificate, Certificate()
         if c.exact_w is not None:
-            rows = LiftedRows(problem.rows, None, fit_intercept=self.fit_intercept)
+            rows = LiftedRows.of(problem)
             if len(c.exact_w) == rows.width:
                 found = found.with_lower(exact_lower(rows, c.exact_w), self.coef, self.intercept, c.exact_w)
         elif c.w is not None and c.w.shape == (problem.d,) and norm(c.w) > 0.0:
@@ -170,7 +170,7 @@ class Result:
             w, b = np.ldexp(c.w, -scale), times_power(c.intercept, -scale)
             found = found.with_lower(*accurate_lower(problem, w, b))
             if found.lower < c.lower:  # products beyond the floating range
-                rows = LiftedRows(problem.rows, None, fit_intercept=self.fit_intercept)
+                rows = LiftedRows.of(problem)
                 exact = tuple(Fraction(float(v)) for v in [*w, b][: rows.width])
                 found = found.with_lower(exact_lower(rows, exact), w, b)
         weights, tolerance = c.dual_weights, 1e-12

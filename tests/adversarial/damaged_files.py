@@ -402,8 +402,9 @@ def _parquet_rows(path: Path) -> Rows:
     table.validate(full=True)
     if table.num_rows != file.metadata.num_rows:
         raise ValueError("rows are missing")
-    names = [name for name in table.column_names if name != "y"]
-    X = np.column_stack([table.column(name).to_numpy().astype(np.float64) for name in names])
+    # Columns are taken by position: damage may give two of them one name.
+    places = [j for j, name in enumerate(table.column_names) if name != "y"]
+    X = np.column_stack([table.column(j).to_numpy().astype(np.float64) for j in places])
     return X, table.column("y").to_numpy()
 
 

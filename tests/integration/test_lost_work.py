@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from test_cli import call as invoke
+from test_cli import in_empty_folder  # noqa: F401 - a fixture
 
 import prgd
-from prgd.cli.app import app
 from prgd.files import atomic_write
 
 NGD = ["--algorithm", "ngd", "--quiet"]
@@ -24,17 +24,8 @@ WARM = ["--warmup", "gd:50", "--quiet"]
 posix = pytest.mark.skipif(os.name != "posix", reason="limits on the size of files are a POSIX thing")
 
 
-@pytest.fixture(autouse=True)
-def in_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("PRGD_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-
-
 def call(*args: object, code: int = 0) -> str:
-    found = CliRunner().invoke(app, [str(arg) for arg in args], prog_name="prgd", catch_exceptions=False)
-    assert found.exit_code == code, found.output
-    return found.output
+    return invoke(*args, code=code).output
 
 
 def contents(folder: str) -> dict[str, bytes]:

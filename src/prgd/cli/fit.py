@@ -161,7 +161,7 @@ def _load_start(file: Path) -> Any:
         return common.load_model(file, "--start").coef
     try:
         return load_npy(file)
-    except ValueError as error:
+    except (ValueError, FileNotFoundError) as error:
         raise ValueError(f"--start expects a .npy file or a model; {error}") from error
 
 

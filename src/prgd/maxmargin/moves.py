@@ -55,6 +55,7 @@ _SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrice
 _ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the bound may vanish altogether
 _PATIENCE = 25  # rounds without progress that end a solve: rounding limits the gap of a tiny margin
 _SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact arithmetic
+_MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exact arithmetic anyway
 _MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact arithmetic
 _MIN_PROGRESS = 1e-3  # relative decrease of the gap that counts as progress
 _FIRST_TOLERANCE = 0.1  # relative violation at which the first solve of a growing set stops
@@ -252,7 +253,10 @@ class SolverState:
             return Status.CERTIFIED
         if self.passes >= self.max_passes:
             return Status.MAX_PASSES
-        patience = _SHORT_PATIENCE if is_exactly_solvable(self.working) else _PATIENCE
+        is_small = is_exactly_solvable(self.working)
+        if is_small and len(rounds) >= _MAX_ROUNDS_BEFORE_EXACT:
+            return Status.STALLED
+        patience = _SHORT_PATIENCE if is_small else _PATIENCE
         # The negation holds while the gap is infinite, too.
         is_stalled = len(rounds) > patience and not gap < (1.0 - _MIN_PROGRESS) * rounds[-1 - patience].gap
         return Status.STALLED if is_stalled else None
@@ -319,7 +323,7 @@ class SolverState:
                 return Status.CERTIFIED
             joining = self._violators(smallest, found.level)
             if not joining.size:
-                rows = LiftedRows(self.problem.rows, None, fit_intercept=self.problem.fit_intercept)
+                rows = LiftedRows.of(self.problem)
                 exact = exact_lower(rows, found.exact_w), found.w, found.intercept, found.exact_w
                 self.bounds.certificate = self.certificate.with_lower(*exact)
                 return Status.CERTIFIED if self.certificate.gap <= self.tol else None

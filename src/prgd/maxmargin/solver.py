@@ -126,7 +126,7 @@ def _proven_overlap(state: SolverState) -> Separability | None:
     problem = state.problem
     if state.certificate.lower > 0.0 or not minimal.HAS_SCIPY:
         return None
-    rows = LiftedRows(problem.rows, None, fit_intercept=problem.fit_intercept)
+    rows = LiftedRows.of(problem)
     found = decide_by_weights(rows, state.certificate.dual_weights)
     if found is None and state.solve_exactly() is None and state.certificate.lower <= 0.0:
         found = decide_by_weights(rows, state.certificate.dual_weights) or decide(rows)

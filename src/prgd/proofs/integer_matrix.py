@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
+from prgd.arithmetic import odd_mantissas
 
 _NO_EXPONENT = np.iinfo(np.int64).max  # stands for the exponent of 0 in a minimum
 
@@ -40,14 +41,8 @@ class IntegerMatrix(NamedTuple):
         >>> IntegerMatrix.from_floats(np.array([[0.5, 0.75], [6.0, 0.0]])).integers().tolist()
         [[2, 3], [3, 0]]
         """
-        fraction, exponent = np.frexp(A)
-        mantissa = np.ldexp(fraction, 53).astype(np.int64)
-        # The lowest bit that is set is a power of two, so its logarithm is exact.
-        trailing = np.frexp((mantissa & -mantissa).astype(np.float64))[1].astype(np.int64) - 1
+        mantissa, exponent = odd_mantissas(A)
         is_zero = mantissa == 0
-        trailing[is_zero] = 0
-        mantissa >>= trailing
-        exponent = exponent.astype(np.int64) - 53 + trailing
         n, d = A.shape
         columns, rows = np.zeros(d, np.int64), np.zeros(n, np.int64)
         for axis, powers in ((0, columns), (1, rows)) if by_columns else ((1, rows),):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Array, Indices, Mask
+from prgd.problem import Problem
 from prgd.rows import Combine, MarginsAt, Measure, Rows, as_rows
 from prgd.rows.blocks import times_signs
 
@@ -58,6 +59,11 @@ class LiftedRows:
         self.counts: Mask = weight > 0.0 if weight.size else np.ones(self.n, np.bool_)
         self.counted = np.flatnonzero(self.counts).astype(np.int64)
         self.max_norm = self.rows.ask(Measure()).max_norm
+
+    @classmethod
+    def of(cls, problem: Problem) -> LiftedRows:
+        """Return the lifted rows of a problem."""
+        return cls(problem.rows, None, fit_intercept=problem.fit_intercept)
 
     def fits_dense(self, count: int) -> bool:
         """Say whether a dense copy of ``count`` rows is small enough to carry a proof."""

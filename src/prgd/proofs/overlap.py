@@ -18,7 +18,7 @@ def proves_overlap(problem: Problem, weights: DualWeights) -> bool:
 
     False means that no proof was found: there may be none, or it is too expensive.
     """
-    rows, p = LiftedRows(problem.rows, None, fit_intercept=problem.fit_intercept), weights.values
+    rows, p = LiftedRows.of(problem), weights.values
     if weights.integers is not None:
         known = _structure(rows, weights.indices)
         if known is None:

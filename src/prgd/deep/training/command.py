@@ -59,9 +59,10 @@ def train_with(given: Mapping[str, Any]) -> Run:
         run.go()
         if is_shared:
             torch.distributed.barrier()  # A process that leaves first would break the others' connections.
-    finally:
+    except BaseException:
         if is_shared:
             torch.distributed.destroy_process_group()
+        raise
     if where.out is not None and run.rank == 0 and not where.quiet:
         print(f"files: {where.out / 'log.csv'}, {where.out / 'checkpoint.pt'}")
     return run
@@ -120,4 +121,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        # Gloo's threads abort now and then while a process takes them down; all files are written here.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
