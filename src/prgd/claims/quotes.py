@@ -19,6 +19,8 @@ _STEPS = (
     (r"\\bb([A-Z])(?![a-zA-Z])", r"\1"),
     (r"\\(?:norm)\{([^{}]*)\}", r"||\1||"),
     (r"\\[td]?frac\{([^{}]*)\}\{([^{}]*)\}", r"(\1)/(\2)"),
+    (r"\\bracket\{([^{}]*)\}", r"(\1)"),
+    (r"=&|&=", "="),
     (r"\\(?:norm)\{([^{}]*)\}", r"||\1||"),  # a norm around a fraction of norms
     (r"\\(Omega|Theta|alpha|beta|gamma|eta|mu|epsilon|exp|log|min|max|rank|sum)(?![a-zA-Z])", r"\1"),
     (r"\\(?:left|right|!|,|;|quad|small|big)(?![a-zA-Z])", ""),
