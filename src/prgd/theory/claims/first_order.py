@@ -44,7 +44,10 @@ def _gd_limits(
     return max(distances), fits
 
 
-@gd_claim("theorem-6.4-gd-direction")
+@gd_claim(
+    "theorem-6.4-gd-direction",
+    quote=r"\norm{\hat{\bw}(t)-\bw^\star}=&\Theta(1/\log t)",
+)
 def gd_direction() -> Finding:
     """On non-degenerate data with gamma_star w_star not the mean support vector, GD's error of direction is
     Theta(1 / log t).
@@ -61,7 +64,10 @@ def gd_direction() -> Finding:
     )
 
 
-@gd_claim("theorem-6.4-gd-margin")
+@gd_claim(
+    "theorem-6.4-gd-margin",
+    quote=r"\gamma^\star-\gamma(\bw(t))=&\Omega\bracket{1/\log^2 t}",
+)
 def gd_margin() -> Finding:
     """Under the same conditions GD's margin error is Omega(1 / log^2 t).
 
@@ -85,7 +91,11 @@ def _ngd_exponents(error: Callable[[Trace], Array]) -> list[float]:
     return [fit.constant if fit.rate == "t^-a" else math.inf for fit in found]
 
 
-@ngd_claim("theorem-6.4-ngd-direction")
+@ngd_claim(
+    "theorem-6.4-ngd-direction",
+    quote=r"there exists a subsequence $\bw(t_k)$ ($t_k\to\infty$) such that \begin{align*} "
+    r"\norm{\hat{\bw}(t_k)-\bw^\star}=&\Theta(1/t_k)",
+)
 def ngd_direction() -> Finding:
     """Under the same conditions NGD's error of direction is Theta(1 / t_k) along a subsequence.
 
@@ -104,7 +114,11 @@ def ngd_direction() -> Finding:
     )
 
 
-@ngd_claim("theorem-6.4-ngd-margin")
+@ngd_claim(
+    "theorem-6.4-ngd-margin",
+    quote=r"there exists a subsequence $\bw(t_k)$ ($t_k\to\infty$) such that ... "
+    r"\gamma^\star-\gamma(\bw(t_k))=&\Omega\bracket{1/t_k^2}",
+)
 def ngd_margin() -> Finding:
     """Under the same conditions NGD's margin error is Omega(1 / t_k^2) along a subsequence.
 
