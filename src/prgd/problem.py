@@ -82,9 +82,12 @@ class Evaluation:
 
     @property
     def gradient(self) -> Array:
-        r""":math:`\nabla L(w)`; it underflows to 0 if L does, at margins above 745."""
-        value = math.exp(self.log_loss) if self.log_loss < 709.0 else math.inf
-        return value * self.normalized_gradient
+        r""":math:`\nabla L(w)`; it underflows to 0 at margins above 745, and overflows as L does."""
+        gradient = self.normalized_gradient
+        if self.log_loss < 700.0:
+            return math.exp(self.log_loss) * gradient
+        with np.errstate(over="ignore", divide="ignore"):  # log 0 is -inf, and an entry of 0 stays 0
+            return np.copysign(np.exp(self.log_loss + np.log(np.abs(gradient))), gradient)
 
     @lazy
     def smallest_margin(self) -> float:

@@ -58,8 +58,8 @@ def test_a_verdict_is_found_by_its_words():
         ((0.1, 0.3), ">=", "", Verdict.NOT_DECIDED),
         ((0.1, 0.3), "==", "", Verdict.HOLDS),
         ((0.3, 0.4), "==", "", Verdict.FAILS),
-        (math.nan, "<", "", Verdict.FAILS),
-        ((math.nan, math.nan), ">", "", Verdict.FAILS),
+        (math.nan, "<", "", Verdict.NOT_DECIDED),
+        ((math.nan, 0.3), ">", "", Verdict.NOT_DECIDED),
     ],
 )
 def test_the_rule_of_verdicts(measured, relation, not_given, expected):

@@ -178,3 +178,11 @@ def test_number_of_threads_comes_from_the_environment(monkeypatch):
 def test_repr_says_what_it_is():
     expected = "Problem(3 x 2 DenseRows, loss='exponential', fit_intercept=False, scale='max')"
     assert repr(prgd.Problem(X, y)) == expected
+
+
+def test_a_gradient_beyond_the_floats_is_infinite_and_never_nan():
+    problem = prgd.Problem(np.array([[1.0, 0.0], [0.5, 0.0]]), scale="none")
+    gradient = problem.at(np.array([-1e4, 0.0])).gradient
+    assert gradient.tolist() == [-np.inf, 0.0]
+    near = problem.at(np.array([-705.0, 0.0])).gradient  # exp(705) is a float
+    assert near[0] == pytest.approx(-0.5 * np.exp(705.0), rel=1e-12)

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, Literal
 
+import numpy as np
+
 from prgd.checks import unknown
 from prgd.claims.quotes import readable
 from prgd.claims.verdict import Verdict
@@ -113,15 +115,18 @@ class Finding:
         - HOLDS, or CAVEAT if a caveat is given: the comparison is true for both ends;
         - FAILS: it is false for both ends, and the paper gives the setting;
         - NOT_DECIDED: it is true for one end only, or false in a setting that the paper does not give, or
-          false on fewer rows than those of the full run.
+          false on fewer rows than those of the full run; or a figure is NaN.
         """
         if isinstance(self.decided_by, Verdict):
             return self.decided_by
         agrees = self._agreement()
         if all(agrees):
             return Verdict.CAVEAT if self.caveat else Verdict.HOLDS
-        open_question = any(agrees) or self.not_given or self.is_partial
+        open_question = any(agrees) or self.not_given or self.is_partial or self._is_nan()
         return Verdict.NOT_DECIDED if open_question else Verdict.FAILS
+
+    def _is_nan(self) -> bool:
+        return not isinstance(self.decided_by, Verdict) and bool(np.isnan(self.decided_by[0]).any())
 
     def _agreement(self) -> list[bool]:
         """Return whether the comparison is true for each end of the interval; NaN agrees with nothing."""
@@ -140,10 +145,12 @@ class Finding:
         """Why the figures do not decide, in words; empty if they do."""
         if self.verdict is not Verdict.NOT_DECIDED or isinstance(self.decided_by, Verdict):
             return ""
-        if any(self._agreement()):
-            return "The interval contains both answers."
-        if self.not_given:
-            return f"The paper does not give {self.not_given}."
+        if self._is_nan():
+            return "A figure is not a number: nothing can be compared."
+        both = "The interval contains both answers." if any(self._agreement()) else ""
+        missing = f"The paper does not give {self.not_given}." if self.not_given else ""
+        if both or missing:
+            return f"{both} {missing}".strip()
         return "Too few draws or steps to refute anything: the full run decides."
 
 

@@ -319,7 +319,7 @@ def prgd_beats_gd_and_ngd(rows: Any, settings: Settings) -> Finding:
         ((min(worst), max(worst)), "<", 1.0),
         f"The error of PRGD(poly) over the smaller of GD's and NGD's is {said}, two horizons of ours, with "
         f"the {settings.warm_up:,} GD steps of the warm-up left out. The last step at which it leads NGD is "
-        f"{until}. The paper gives no horizon. With the warm-up counted it "
+        f"{until}. With the warm-up counted it "
         + ("never leads NGD." if never else f"leads NGD up to step {span(counted)}."),
         "The warm-up is left out of the count.",
         what="PRGD's error over the smaller of GD's and NGD's, at two horizons",

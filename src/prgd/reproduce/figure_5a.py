@@ -253,9 +253,8 @@ def cancer_is_not_separable(rows: Any, settings: Settings) -> Finding:
     """
     some = where(rows, kind="separability")
     without = where(some, name="without intercept")
-    is_open = ~without.chosen.isin(DECIDED) | (
-        without.value != 1.0
-    )  # not proven, or the proof is not confirmed
+    # A verdict is open if it is not proven, or its proof not confirmed.
+    is_open = ~without.chosen.isin(DECIDED) | (without.value != 1.0)
     overlaps = (without.chosen != "separable").astype(float)
     low, high = float(overlaps.mask(is_open, 0.0).min()), float(overlaps.mask(is_open, 1.0).max())
     proven = without[~is_open]
@@ -273,6 +272,7 @@ def cancer_is_not_separable(rows: Any, settings: Settings) -> Finding:
         what="1 if not separable, 0 if separable, over six preprocessings",
         setting="All rows of scikit-learn's set, six preprocessings, float64; each verdict has a proof in "
         "exact arithmetic that was checked again.",
+        not_given="the preprocessing",
         would_change="The paper's preprocessing, which decides either way.",
     )
 

@@ -156,7 +156,7 @@ def _farther(settings: Settings, data: Dataset, t: Any, W: Any) -> tuple[Any, An
     k = int(np.argmin(np.abs(t - settings.flow_from)))
     last = settings.gd_decades[-1][1]
     later = 10.0 ** np.arange(math.log10(t[-1]) + 0.05, last + 1e-9, 0.05)
-    flow = gradient_flow(signed_rows(data), W[k], t[k], [t[-1], *later], settings.gd_eta)
+    flow = gradient_flow(signed_rows(data), W[k], t[k], np.log([t[-1], *later]), settings.gd_eta)
     end, same, begin = (w / np.linalg.norm(w) for w in (W[-1], flow[0], W[k]))
     off = float(np.linalg.norm(same - end) / np.linalg.norm(begin - end))
     return np.concatenate([t, later]), np.vstack([W, flow[1:]]), off

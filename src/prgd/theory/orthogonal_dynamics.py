@@ -207,7 +207,7 @@ class Trace(NamedTuple):
     """A run seen from the ray, at chosen times; each but the target an array over these."""
 
     target: Orthogonal
-    t: Array
+    log_t: Array
     w: Array  # of shape (m, d)
     along: Array  # <w, w_star>
     off: Array  # ||P_perp(w)||
@@ -215,6 +215,12 @@ class Trace(NamedTuple):
     direction: Array  # ||w/||w|| - w_star||
     margin: Array  # gamma_star - gamma(w)
     gd_distance: Array  # ||w - slope log t - w_tilde||, NaN unless the algorithm is GD on spanning data
+
+    @property
+    def t(self) -> Array:
+        """The times, whole numbers; infinite where no float holds them."""
+        with np.errstate(over="ignore"):
+            return np.rint(np.exp(self.log_t))
 
 
 def follow(problem: Problem, algorithm: Any, target: Orthogonal, times: Times, w0: Any = None) -> Trace:
@@ -251,15 +257,23 @@ def follow(problem: Problem, algorithm: Any, target: Orthogonal, times: Times, w
             f"The problem has {problem.n} rows of {problem.d} columns, the target {g.n} of {g.Z.shape[1]}."
         )
     W = iterates(problem, algorithm, times, w0)
-    t_seen = np.array(times[: len(W)], dtype=np.float64)  # A run that diverges does not reach every time.
+    log_t = np.log(np.array(times[: len(W)], dtype=np.float64))  # A run that diverges does not reach all.
+    return seen_from_the_ray(
+        target, log_t, W, algorithm.eta * problem.unit if type(algorithm) is GD else None
+    )
+
+
+def seen_from_the_ray(target: Orthogonal, log_t: Array, W: Array, gd_eta: float | None = None) -> Trace:
+    """Return the `Trace` of iterates; ``gd_eta`` is GD's step if they are GD's."""
+    g = target.geometry
     along, off = decompose(W, g.reference.w_star)
-    gd_distance = np.full(t_seen.size, math.nan)
-    if isinstance(algorithm, GD) and not g.degenerate:
-        limit = gd_limit(g, algorithm.eta * problem.unit)
-        gd_distance = np.linalg.norm(W - np.outer(np.log(t_seen), limit.slope) - limit.w_tilde, axis=1)
+    gd_distance = np.full(log_t.size, math.nan)
+    if gd_eta is not None and not g.degenerate:
+        limit = gd_limit(g, gd_eta)
+        gd_distance = np.linalg.norm(W - np.outer(log_t, limit.slope) - limit.w_tilde, axis=1)
     return Trace(
         target,
-        t_seen,
+        log_t,
         W,
         along,
         np.linalg.norm(off, axis=1),

@@ -13,7 +13,17 @@ from prgd.algorithms import NGD
 from prgd.claims import Finding, claim
 from prgd.datasets import synthetic_one, synthetic_two
 from prgd.problem import Problem
-from prgd.theory.claims.runs import GD_STEPS, NGD_ETA, NGD_STEPS, gamma_star, gd_runs, ngd_runs
+from prgd.theory.claims.runs import (
+    GD_SETTING,
+    GD_STEPS,
+    LAST_LOG_T,
+    NGD_ETA,
+    NGD_SETTING,
+    NGD_STEPS,
+    gamma_star,
+    gd_runs,
+    ngd_runs,
+)
 from prgd.theory.nondegeneracy import assumptions
 from prgd.theory.orthogonal_dynamics import Trace, follow, orthogonal
 from prgd.theory.rates import RateFit, fit_rate
@@ -23,7 +33,9 @@ from prgd.theory.sampled_runs import log_times
 gd_claim, ngd_claim = (
     partial(claim, where=f"Theorem 6.4 ({m}), Section 6.2, proof in Appendix C.2") for m in ("GD", "NGD")
 )
-GD_WINDOW, NGD_WINDOW = (10_000, GD_STEPS), (1000, NGD_STEPS)
+NGD_WINDOW = (2000, NGD_STEPS)
+CLOSE = 0.1  # a fitted exponent agrees with the theorem's if it is this near
+LIMITS = "A set on which that product stays away from its limit, at however late a time."
 
 
 def _steepest(f: Trace) -> float:
@@ -32,108 +44,119 @@ def _steepest(f: Trace) -> float:
     return float((g.U[g.is_support] @ (g.basis.T @ f.target.v_star)).max())
 
 
-def _gd_limits(
-    error: Callable[[Trace], Array], size: Callable[[Trace], float]
-) -> tuple[float, list[RateFit]]:
-    """Return the largest relative distance of A in A / (log t + b) from gamma_star * size, and the fits."""
-    fits = [fit_rate(f.t, error(f), GD_WINDOW) for f in gd_runs()]
-    distances = [
-        abs(fit.constant / (gamma_star(f) * size(f)) - 1.0) if fit.rate == "1/log t" else math.inf
-        for f, fit in zip(gd_runs(), fits, strict=True)
-    ]
-    return max(distances), fits
+def _over_limit(error: Callable[[Trace], Array], size: Callable[[Trace], float]) -> Array:
+    """Return log t times the error, over its limit gamma_star * size, for each set, late in the run."""
+    late = [f.log_t >= 0.1 * LAST_LOG_T for f in gd_runs()]
+    scaled = [error(f) * f.log_t / (gamma_star(f) * size(f)) for f in gd_runs()]
+    return np.array([product[is_late] for product, is_late in zip(scaled, late, strict=True)])
 
 
-@gd_claim(
-    "theorem-6.4-gd-direction",
-    quote=r"\norm{\hat{\bw}(t)-\bw^\star}=&\Theta(1/\log t)",
-)
+@gd_claim("theorem-6.4-gd-direction", quote=r"\norm{\hat{\bw}(t)-\bw^\star}=&\Theta(1/\log t)")
 def gd_direction() -> Finding:
     """On non-degenerate data with gamma_star w_star not the mean support vector, GD's error of direction is
     Theta(1 / log t).
 
-    Fit the error of direction along GD.
+    Hold log t times the error of direction against a positive limit.
     """
-    worst, fits = _gd_limits(lambda f: f.direction, lambda f: float(np.linalg.norm(f.target.v_star)))
+    product = _over_limit(lambda f: f.direction, lambda f: float(np.linalg.norm(f.target.v_star)))
+    worst = float(np.abs(product - 1.0).max())
     return Finding(
         (worst, "<=", 0.05),
-        f"On {len(fits)} sets the errors at t = {GD_WINDOW[0]:,} to {GD_WINDOW[1]:,} are fitted by A / "
-        f"(log t + b), not by a power or an exponential, with A within {worst:.1%} of its limit gamma_star "
-        "||v_star||, which is positive exactly when the mean is elsewhere.",
-        figures={"rates": [found.rate for found in fits]},
+        f"On {len(product)} sets log t times the error of direction is within {worst:.1%} of gamma_star "
+        f"||v_star||, relative, from log t = {0.1 * LAST_LOG_T:,.0f} on. That limit is positive exactly when "
+        "the mean is elsewhere, and bounds the error from both sides.",
+        figures={"at the end, over the limit": product[:, -1].round(6).tolist()},
+        what="largest relative distance of (log t) e(t) from its limit",
+        setting=GD_SETTING,
+        would_change=LIMITS,
     )
 
 
-@gd_claim(
-    "theorem-6.4-gd-margin",
-    quote=r"\gamma^\star-\gamma(\bw(t))=&\Omega\bracket{1/\log^2 t}",
-)
+@gd_claim("theorem-6.4-gd-margin", quote=r"\gamma^\star-\gamma(\bw(t))=&\Omega\bracket{1/\log^2 t}")
 def gd_margin() -> Finding:
     """Under the same conditions GD's margin error is Omega(1 / log^2 t).
 
-    Fit the margin error along GD, and hold it against the bound.
+    Ask whether (log t)^2 times the margin error stays away from 0.
     """
-    worst, fits = _gd_limits(lambda f: f.margin, _steepest)
-    scaled = [(f.margin * np.log(f.t) ** 2)[f.t >= GD_WINDOW[0]] for f in gd_runs()]
+    product = _over_limit(lambda f: f.margin, _steepest)
+    scaled = [(f.margin * f.log_t**2)[f.log_t >= math.log(GD_STEPS)] for f in gd_runs()]
     growth = [float(error[-1] / error[0]) for error in scaled]
     return Finding(
         (min(growth), ">=", 1.0),
-        f"(log t)^2 times the margin error grows by factors of {min(growth):.2f} to {max(growth):.2f} from "
-        f"t = {GD_WINDOW[0]:,} to {GD_STEPS:,}, where the bound asks that it does not vanish: the error "
-        f"itself is Theta(1 / log t), with A within {worst:.1%} of its limit gamma_star max_i <v_star, "
-        "-P_perp(z_i)>. The bound holds and is not tight.",
-        figures={"rates": [found.rate for found in fits], "distance of A": worst},
+        f"(log t)^2 times the margin error grows by factors of {min(growth):.0e} to {max(growth):.0e} from "
+        f"t = {GD_STEPS:,} to the end, where the bound asks that it does not vanish: the error itself is "
+        f"Theta(1 / log t), with log t times it within {np.abs(product - 1.0).max():.1%} of gamma_star "
+        "max_i <v_star, -P_perp(z_i)>. The bound holds and is not tight.",
+        figures={"at the end, over the limit": product[:, -1].round(6).tolist()},
+        what="smallest growth of (log t)^2 times the margin error",
+        setting=GD_SETTING,
+        would_change="A set on which (log t)^2 times the margin error goes to 0.",
     )
 
 
-def _ngd_exponents(error: Callable[[Trace], Array]) -> list[float]:
-    found = [fit_rate(f.t, error(f), NGD_WINDOW) for f in ngd_runs()]
-    return [fit.constant if fit.rate == "t^-a" else math.inf for fit in found]
+def _ngd_fits(error: Callable[[Trace], Array]) -> list[RateFit]:
+    return [fit_rate(f.t, error(f), NGD_WINDOW) for f in ngd_runs()]
 
 
-@ngd_claim(
-    "theorem-6.4-ngd-direction",
-    quote=r"there exists a subsequence $\bw(t_k)$ ($t_k\to\infty$) such that \begin{align*} "
-    r"\norm{\hat{\bw}(t_k)-\bw^\star}=&\Theta(1/t_k)",
-)
+def _undecided(fits: list[RateFit]) -> str:
+    """Return a caveat if some set does not decide; P_perp(w) is far from v_star there."""
+    open_sets = [k for k, fit in enumerate(fits) if fit.rate == "undecided"]
+    far = sum(float(f.distance[-1]) > 0.01 * float(np.linalg.norm(f.target.v_star)) for f in ngd_runs())
+    return (
+        f"{len(open_sets)} of {len(fits)} sets do not decide at this horizon; on {far} P_perp(w(t)) is still "
+        "more than 1 % away from v_star."
+        if open_sets
+        else ""
+    )
+
+
+@ngd_claim("theorem-6.4-ngd-direction", quote=r"\norm{\hat{\bw}(t_k)-\bw^\star}=&\Theta(1/t_k)")
 def ngd_direction() -> Finding:
     """Under the same conditions NGD's error of direction is Theta(1 / t_k) along a subsequence.
 
-    Fit the error of direction along NGD.
+    Count the sets on which t^-a with a near 1 is fitted to the error of direction.
     """
-    exponents = _ngd_exponents(lambda f: f.direction)
-    constants = [float(f.direction[-1] * f.along[-1] / np.linalg.norm(f.target.v_star)) for f in ngd_runs()]
-    worst = max(abs(a - 1.0) for a in exponents)
+    fits = _ngd_fits(lambda f: f.direction)
+    powers = [fit.constant for fit in fits if fit.rate == "t^-a"]
+    right = sum(abs(a - 1.0) <= CLOSE for a in powers)
+    other = sum(fit.rate != "undecided" for fit in fits) - right
+    n = len(fits)
     return Finding(
-        (worst, "<=", 0.05),
-        f"On {len(exponents)} sets the exponents fitted at t = {NGD_WINDOW[0]:,} to {NGD_WINDOW[1]:,} are "
-        f"{min(exponents):.4f} to {max(exponents):.4f}, and e(t) <w, w_star> ends within "
-        f"{max(abs(c - 1.0) for c in constants):.1e} of ||v_star||, relative. No subsequence is needed here: "
-        "for eta <= 1 the whole sequence P_perp(w(t)) converges to v_star.",
-        figures={"exponents": [round(a, 4) for a in exponents]},
+        ((right / n, (n - other) / n), ">=", 0.5),
+        f"t^-a is fitted at t = {NGD_WINDOW[0]:,} to {NGD_WINDOW[1]:,} with a within {CLOSE:g} of 1 on "
+        f"{right} of {n} sets; all exponents are {min(powers):.3f} to {max(powers):.3f}. No subsequence is "
+        "needed here: for eta <= 1 the whole sequence P_perp(w(t)) converges to v_star.",
+        caveat=_undecided(fits),
+        figures={"exponents": [round(a, 4) for a in powers]},
+        what="share of sets",
+        setting=NGD_SETTING,
+        not_given="the step from which on its asymptotic rate must show",
+        would_change="Another rate, fitted on more than half of the sets, at ever longer horizons.",
     )
 
 
-@ngd_claim(
-    "theorem-6.4-ngd-margin",
-    quote=r"there exists a subsequence $\bw(t_k)$ ($t_k\to\infty$) such that ... "
-    r"\gamma^\star-\gamma(\bw(t_k))=&\Omega\bracket{1/t_k^2}",
-)
+@ngd_claim("theorem-6.4-ngd-margin", quote=r"\gamma^\star-\gamma(\bw(t_k))=&\Omega\bracket{1/t_k^2}")
 def ngd_margin() -> Finding:
     """Under the same conditions NGD's margin error is Omega(1 / t_k^2) along a subsequence.
 
-    Fit the margin error along NGD, and hold it against the bound.
+    Fit the margin error along NGD, and hold the exponents against 2.
     """
-    exponents = _ngd_exponents(lambda f: f.margin)
-    limits = [float(f.margin[-1] * f.t[-1]) / (_steepest(f) / (NGD_ETA * gamma_star(f))) for f in ngd_runs()]
+    fits = _ngd_fits(lambda f: f.margin)
+    powers = [fit.constant for fit in fits if fit.rate == "t^-a"]
+    near = sum(abs(a - 1.0) <= CLOSE for a in powers)
+    faster = any(fit.rate == "e^-ct" for fit in fits)
     return Finding(
-        (max(exponents), "<=", 2.0),
-        f"The exponents are {min(exponents):.4f} to {max(exponents):.4f}: the error is Theta(1/t), so the "
-        "bound holds and is not tight. On non-degenerate data the margin error is at least a constant "
-        "times the error of direction, since the orthogonal parts of the support vectors surround 0; t "
-        f"times it ends within {max(abs(limit - 1.0) for limit in limits):.1%} of max_i <v_star, "
-        "-P_perp(z_i)> / (eta gamma_star).",
-        figures={"exponents": [round(a, 4) for a in exponents]},
+        (math.inf if faster else max(powers), "<=", 2.0),
+        f"The exponents are {min(powers):.3f} to {max(powers):.3f}, and within {CLOSE:g} of 1 on {near} of "
+        f"{len(fits)} sets: the error is Theta(1/t) there, so the bound holds and is not tight. On "
+        "non-degenerate data the margin error is at least a constant times the error of direction, since "
+        "the orthogonal parts of the support vectors surround 0.",
+        caveat=_undecided(fits),
+        figures={"exponents": [round(a, 4) for a in powers]},
+        what="largest exponent",
+        setting=NGD_SETTING,
+        not_given="the step from which on its asymptotic rate must show",
+        would_change="A set on which the margin error falls faster than 1 / t^2, at ever longer horizons.",
     )
 
 
