@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from theory.evidence import assert_evidence
 
 import prgd
 from prgd.claims import Claim, Finding, Verdict, choose, claim
@@ -55,6 +56,7 @@ def test_claim(name):
     assert found.verdict is VERDICTS[name], found.sentence
     assert math.isfinite(found.finding.decided_by[0])
     assert len(found.sentence) > 40
+    assert_evidence(found)
     json.dumps(found.to_dict(), allow_nan=False)
 
 

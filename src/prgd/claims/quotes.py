@@ -4,41 +4,62 @@ from __future__ import annotations
 
 import re
 
+# Commands without arguments; a zero byte asks for a space after a word or a bracket.
+_GREEK = ("Omega", "Theta", "alpha", "beta", "gamma", "delta", "eta", "lambda", "mu", "rho", "brho")
+_SYMBOLS = (
+    dict(zip((*_GREEK, "varphi", "epsilon", "ell"), "ΩΘαβγδηλμρρφεl", strict=True))
+    | {f"b{letter}": letter for letter in "wxvzu"}
+    | {f"c{letter}": letter for letter in "ILOPS"}
+    | {f"bb{letter}": letter for letter in "ABCRS"}
+    | {name: f"\0{name}" for name in ["exp", "log", "min", "max", "inf", "lim", "rank", "sum"]}
+    | dict.fromkeys(["left", "right", "limits", "small", "big"], "")
+    | dict.fromkeys(["le", "leq"], " <= ")
+    | dict.fromkeys(["ge", "geq"], " >= ")
+    | dict.fromkeys(["ne", "neq"], " != ")
+    | {"in": " in ", "to": " -> ", "times": " x ", "quad": " ", "forall": "for all ", "nabla": "grad "}
+    | {"infty": "infinity", "bzero": "0", "perp": "perp", "cdot": "."}
+)
 # Applied in order. Words stay as the paper has them; only what TeX would set as a symbol or a font changes.
-_STEPS = (
+_FIRST = (
+    (r"\\\\", " "),
+    (r"\\(?:begin|end)\{[a-z]+\*?\}", " "),
+    (r"(?<!\\)&(?=\S)", ""),  # an alignment, not a word
     (r"[~\s]*\\(?:ref|eqref|citep?|citet|label)\{[^}]*\}", " [...]"),
-    (r"\\(?:text|texttt|textbf|textit|emph|mathrm|mathbf|mathcal|mathbb|bm)\{([^{}]*)\}", r"\1"),
-    (r"\\hat\{\\?b?([a-z])\}", "\\1\u0302"),
-    (r"\\tilde\{\\?[bc]?([a-zA-Z])\}", "\\1\u0303"),
     (r"\{\\(?:bf|em|it|rm|tt)\s*([^{}]*)\}", r"\1"),
     (r"\^(?:\{\\star\}|\\star|\{\*\}|\*)", "*"),
-    (r"\\in(?![a-zA-Z])", " in "),
-    (r"\\bzero(?![a-zA-Z])", "0"),
-    (r"\\b([wxvzu])(?![a-zA-Z])", r"\1"),
-    (r"\\c([A-Z])(?![a-zA-Z])", r"\1"),
-    (r"\\bb([A-Z])(?![a-zA-Z])", r"\1"),
-    (r"\\(?:norm)\{([^{}]*)\}", r"||\1||"),
-    (r"\\[td]?frac\{([^{}]*)\}\{([^{}]*)\}", r"(\1)/(\2)"),
+    (r"\\log(?=\d)", r"\\log "),
+    (r"\\[!,; ]", " "),
+    (r"\\([<>])", r"\1"),
+)
+# Commands with arguments, the innermost first: applied until nothing changes.
+_NESTED = (
+    (r"\\hat\{(\w)\}", "\\1\u0302"),
+    (r"\\tilde\{(\w)\}", "\\1\u0303"),
+    (r"\\(?:text|texttt|textbf|textit|emph|mathrm|mathbf|mathcal|mathbb|bm)\{([^{}]*)\}", r"\1"),
+    (r"([\^_])\{\0?(\w+)\}", r"\1\2"),
+    (r"([\^_])\{([^{}\\]*)\}", r"\1(\2)"),
+    (r"\\norm\{([^{}]*)\}", r"||\1||"),
     (r"\\bracket\{([^{}]*)\}", r"(\1)"),
-    (r"=&|&=", "="),
-    (r"\\(?:norm)\{([^{}]*)\}", r"||\1||"),  # a norm around a fraction of norms
-    (r"\\(Omega|Theta|alpha|beta|gamma|eta|mu|epsilon|exp|log|min|max|rank|sum)(?![a-zA-Z])", r"\1"),
-    (r"\\(?:left|right|!|,|;|quad|small|big)(?![a-zA-Z])", ""),
-    (r"\\(?:leq?)(?![a-zA-Z])", "<="),
-    (r"\\(?:geq?)(?![a-zA-Z])", ">="),
-    (r"\\(?:neq?)(?![a-zA-Z])", "!="),
-    (r"\\infty(?![a-zA-Z])", "infinity"),
-    (r"\\times(?![a-zA-Z])", " x "),
-    (r"([\^_])\{([^{}]*)\}", r"\1(\2)"),
+    (r"\\sqrt\{([^{}]*)\}", "\0sqrt(\\1)"),
+    (r"\\[td]?frac\{([^{}]*)\}\{([^{}]*)\}", r"(\1)/(\2)"),
+)
+_LAST = (
+    (r"(?<=[\w*)])\0", " "),
+    (r"\0", ""),
+    (r"(?<!\\)[{}]", ""),
     (r"\\([%&#_{}])", r"\1"),
     (r"\$", ""),
     ("``", "\u2018"),
     ("''", "\u2019"),
     (r"~|\s+", " "),
+    (r"([(<{]) (?=\S)(?!=)| (?=[)},;]|\.(?!\.))", r"\1"),
 )
-_GREEK = dict(
-    zip(["Omega", "Theta", "alpha", "beta", "gamma", "eta", "mu", "epsilon"], "ΩΘαβγημε", strict=True)
-)
+
+
+def _apply(steps: tuple[tuple[str, str], ...], quote: str) -> str:
+    for pattern, symbol in steps:
+        quote = re.sub(pattern, symbol, quote)
+    return quote
 
 
 def readable(quote: str) -> str:
@@ -48,10 +69,13 @@ def readable(quote: str) -> str:
     --------
     >>> readable(r"the rate is $\Omega(1/t)$, see Theorem~\ref{thm: x}, and $\gamma^\star$ is {\bf known}")
     'the rate is Ω(1/t), see Theorem [...], and γ* is known'
+    >>> readable(r"$\norm{\frac{\bw}{\sqrt{\mu_{\min}}}}\geq1$")
+    '||(w)/(sqrt(μ_min))|| >= 1'
     """
     if not re.search(r"[\\$~]|``", quote):
         return quote
-    for pattern, symbol in _STEPS:
-        quote = re.sub(pattern, symbol, quote)
-    greek = "|".join(sorted(_GREEK, key=len, reverse=True))
-    return re.sub(rf"(?<![a-zA-Z])({greek})(?![a-zA-Z])", lambda m: _GREEK[m[1]], quote).strip()
+    quote, before = _apply(_FIRST, quote), ""
+    quote = re.sub(r"\\([a-zA-Z]+)", lambda command: _SYMBOLS.get(command[1], command[0]), quote)
+    while quote != before:
+        quote, before = _apply(_NESTED, quote), quote
+    return _apply(_LAST, quote).strip()

@@ -27,7 +27,12 @@ def _slope(x: Array, y: Array) -> float:
     return float(np.polyfit(x[late], y[late], 1)[0])
 
 
-@claim("lemma-c.4", where="Lemma C.4, Appendix C.3 (Ji et al. 2020)")
+@claim(
+    "lemma-c.4",
+    where="Lemma C.4, Appendix C.3 (Ji et al. 2020)",
+    quote=r"GD converges to the max-margin direction: \begin{align*} "
+    r"\lim_{t\to+\infty}\frac{\bw(t)}{\norm{\bw(t)}}\to\bw^\star.",
+)
 def gd_converges() -> Finding:
     """GD with eta <= 1/2 from 0 converges to the max-margin direction.
 
@@ -48,7 +53,11 @@ def gd_converges() -> Finding:
     )
 
 
-@claim("lemma-c.5-gd", where="Lemma C.5 (I), Appendix C.3 (Ji and Telgarsky 2021, Theorem 4.3)")
+@claim(
+    "lemma-c.5-gd",
+    where="Lemma C.5 (I), Appendix C.3 (Ji and Telgarsky 2021, Theorem 4.3)",
+    quote=r"$\norm{\frac{\bw(t)}{\norm{\bw(t)}}-\bw^\star}=\cO(1/\log t)$ and $\norm{\bw(t)}=\Theta(\log t)$",
+)
 def gd_norm() -> Finding:
     """GD has ||w(t)|| = Theta(log t) and error of direction O(1 / log t).
 
@@ -69,7 +78,11 @@ def gd_norm() -> Finding:
     )
 
 
-@claim("lemma-c.5-ngd", where="Lemma C.5 (II), Appendix C.3 (Ji and Telgarsky 2021, Theorem 4.3)")
+@claim(
+    "lemma-c.5-ngd",
+    where="Lemma C.5 (II), Appendix C.3 (Ji and Telgarsky 2021, Theorem 4.3)",
+    quote=r"$\norm{\frac{\bw(t)}{\norm{\bw(t)}}-\bw^\star}=\cO(1/t)$ and $\norm{\bw(t)}=\Theta(t)$",
+)
 def ngd_norm() -> Finding:
     """NGD has ||w(t)|| = Theta(t) and error of direction O(1 / t).
 
@@ -89,7 +102,13 @@ def ngd_norm() -> Finding:
     )
 
 
-@claim("theorem-c.6", where="Theorem C.6, Appendix C.3 (Ji and Telgarsky 2021, Theorem 4.4)")
+@claim(
+    "theorem-c.6",
+    where="Theorem C.6, Appendix C.3 (Ji and Telgarsky 2021, Theorem 4.4)",
+    quote=r"(i) $\cL_{\perp}(\cdot)$ has a unique minimizer $\bv^\star$ over ${\rm span}\{\cP_{\perp}(\bx_i):"
+    r"i\in\cI\}$; (ii) $\cL_{\perp}(\cdot)$ is strongly convex in any bounded set; (iii) there exists an "
+    r"absolute constant $C>0$ such that $\norm{\cP_{\perp}(\bw(t))-\bv^\star}\leq C,\ \forall t$.",
+)
 def ngd_orthogonal_part() -> Finding:
     """L_perp has a unique minimiser v_star and is strongly convex in bounded sets; along NGD ||P_perp(w(t)) -
     v_star|| is bounded.
@@ -120,7 +139,13 @@ def ngd_orthogonal_part() -> Finding:
     )
 
 
-@claim("theorem-c.7", where="Theorem C.7, Appendix C.3, as printed (Soudry et al. 2018, Theorem 4)")
+@claim(
+    "theorem-c.7",
+    where="Theorem C.7, Appendix C.3, as printed (Soudry et al. 2018, Theorem 4)",
+    quote=r"If we denote $\brho(t)=\bw(t)-\bw^\star\log t$, then \begin{align*} "
+    r"\lim_{t\to+\infty}\brho(t)=\tilde{\bw}, \end{align*} where $\tilde{\bw}$ is the solution to the "
+    r"equations: $\eta\exp\left(-\<\tilde{\bw},\bx_i y_i\>\right)=\alpha_i,i\in\cI.$",
+)
 def gd_limit_as_printed() -> Finding:
     """Along GD w(t) - w_star log t converges, to the solution of eta exp(-<w, z_i>) = alpha_i.
 

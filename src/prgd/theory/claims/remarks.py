@@ -96,8 +96,8 @@ def _deficient() -> Iterator[Array]:
 @claim(
     "section-5-span",
     where="Section 5, before Section 5.1; again in Appendix C.2",
-    quote="the trajectories of GD, NGD, and PRGD, when initialized from 0, will remain staying in this "
-    "subspace indefinitely",
+    quote=r"the trajectories of GD, NGD, and PRGD, when initialized from $\bzero$, will remain staying in "
+    r"this subspace indefinitely",
 )
 def iterates_stay_in_the_span() -> Finding:
     """GD, NGD and PRGD from 0 stay in the span of the data.
