@@ -165,7 +165,8 @@ def gd_limit_as_printed() -> Finding:
         setting=GD_SETTING,
         given_in="Theorem C.7: L as in Section 3, a mean over the rows, and w_star of norm 1. With a sum in "
         "place of the mean the slope is the same",
-        would_change="A reading in which w_star has norm 1 / gamma_star: then the printed sentence is right.",
+        would_change="A reading in which w_star has norm 1 / gamma_star, as in the work that is quoted: then "
+        "w(t) - w_star log t converges. Section 3 defines w_star on the unit sphere.",
     )
 
 
