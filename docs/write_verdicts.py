@@ -58,7 +58,7 @@ def page(claims: list[dict[str, Any]]) -> str:
 def summary(claims: list[dict[str, Any]]) -> str:
     """Return the sentence of the README."""
     papers = [c for c in claims if not c.get("ours", False)]
-    return f"Of {len(papers)} statements of the paper that can be measured, {_counts(papers)}."
+    return f"Of {len(papers)} statements of the paper that were measured, {_counts(papers)}."
 
 
 def _counts(claims: list[dict[str, Any]]) -> str:

@@ -182,7 +182,7 @@ def test_verdicts_are_written(tmp_path):
     once = file.read_text()
     assert once.startswith("# Title\n")
     assert once.endswith("\n## More\n")
-    assert "Of 2 statements of the paper that can be measured, 2 do not hold." in once
+    assert "Of 2 statements of the paper that were measured, 2 do not hold." in once
     assert "earlier" not in once
     assert (tmp_path / "docs" / "images" / "figure-3.png").read_bytes() == b"figure-3"
     write_verdicts.main(report, claims, tmp_path)

@@ -260,6 +260,7 @@ SYMBOLS = (
         for digit, sub in zip("0123", "₀₁₂₃", strict=True)
     ),
     ("R_k", "Rₖ"),
+    ("T_k", "Tₖ"),
     ("+inf", "+∞"),
 )
 
