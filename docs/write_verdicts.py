@@ -19,15 +19,15 @@ from prgd.reproduce.store import write_whole
 BEGIN, END = "<!-- verdicts: begin -->", "<!-- verdicts: end -->"
 FIGURES = {
     "figure-3": "Margin error on a synthetic set for GD, NGD and PRGD, at two time scales",
-    "figure-4-long": "Margin error on the digits: PRGD leads NGD early and is overtaken",
+    "figure-4-long": "Margin error on the digits; T_0, warm-up and horizon are ours, and nothing is decided",
 }
 HEAD = """# What holds
 
-Every statement of the paper that a computer can measure, with a verdict by one
-[rule](reproduce.md#claims-and-verdicts). Words in quotation marks are the paper's own, and what stands below
-them are ours. `prgd claims NAME` prints what was run, what came out with its interval, and what would change
-the verdict; `make reproduce` draws the page with the figures. What we found on reading is in the
-[errata](errata.md).
+The statements of the paper that we measured, each with a verdict by one
+[rule](reproduce.md#claims-and-verdicts). Words in quotation marks are the paper's own, with formulas set as
+plain text; what stands below them is ours. `prgd claims NAME` prints what was run, what came out with its
+interval, and what would change the verdict; `make reproduce` draws the page with the figures. What we found
+on reading is in the [errata](errata.md).
 """
 
 

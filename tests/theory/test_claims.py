@@ -20,16 +20,16 @@ from prgd.theory.claims.toy import shrinking_factor
 HOLDS, CAVEAT, FAILS = Verdict.HOLDS, Verdict.CAVEAT, Verdict.FAILS
 # What a theorem says can be pinned; each failure here has its entry in docs/errata.md.
 VERDICTS = {
-    "proposition-4.1-ngd": CAVEAT,
-    "proposition-4.1-prgd": CAVEAT,
+    "proposition-4.1-ngd": HOLDS,
+    "proposition-4.1-prgd": HOLDS,
     "regularization-path-toy": HOLDS,
     "section-4-projection": HOLDS,
     "section-5-span": HOLDS,
     "section-5.1-almost-all": HOLDS,
     "theorem-6.4-gd-direction": HOLDS,
     "theorem-6.4-gd-margin": HOLDS,
-    "theorem-6.4-ngd-direction": CAVEAT,
-    "theorem-6.4-ngd-margin": CAVEAT,
+    "theorem-6.4-ngd-direction": HOLDS,
+    "theorem-6.4-ngd-margin": HOLDS,
     "section-7.1-synthetic": HOLDS,
     "section-7.1-digit-rank": CAVEAT,
     "lemma-a.1": HOLDS,
