@@ -109,7 +109,9 @@ class FileOptions:
         metavar="COLUMN,...",
         shown_default="all but the label",
     )
-    drop: str | None = data_option(None, "Columns to leave out, given as for --features.", metavar="COLUMN,...")
+    drop: str | None = data_option(
+        None, "Columns to leave out, given as for --features.", metavar="COLUMN,..."
+    )
     format: str | None = data_option(
         None,
         "csv, tsv, libsvm, npz, npy or parquet.",
