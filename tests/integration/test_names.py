@@ -350,7 +350,7 @@ def test_tables_of_many_kinds(name, writing, reading):
 def test_decimal_commas_are_named():
     write(sep=";", decimal=",")
     said = call("fit", "rows.csv", code=2).stderr
-    assert "rows.csv, line 2, column 'NV': expected a number, got '" in said
+    assert "rows.csv, line 2, column 'NV': expected a finite number, got '" in said
     assert "--decimal ," in said
     Path("points.csv").write_text("a;y\n1.234;1\n2,5;0\n")
     assert "line 2, column 'a'" in call("fit", "points.csv", "--decimal", ",", code=2).stderr

@@ -130,7 +130,7 @@ class _Numbers:
             )
         if re.fullmatch(r"[+-]?\d+,\d+([eE][+-]?\d+)?", text):
             raise ValueError(
-                f"{file}, line {line}, column {name!r}: expected a number, got {text!r}. If the comma is its"
+                f"{file}, line {line}, column {name!r}: expected a finite number, got {text!r}. If the comma is its"
                 " decimal mark, pass --decimal , on the command line (decimal=',')."
             )
         raise bad_cell(f"{file}, line {line}", name, cell)
