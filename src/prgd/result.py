@@ -86,7 +86,7 @@ class Result:
     n: int = 0
     fit_intercept: bool = False
     classes: npt.NDArray[Any] | None = None
-    feature_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = field(repr=False, default=None)
     fingerprint: str = ""
 
     @property

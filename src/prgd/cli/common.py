@@ -122,7 +122,7 @@ class FileOptions:
         None,
         "What separates the cells of a text table: a character, or tab.",
         metavar="CHARACTER",
-        shown_default="comma, semicolon, tab or |, whichever the first line has",
+        shown_default="tab, semicolon, comma, | or spaces, whichever the first line has",
     )
     decimal: str = data_option(".", "Decimal mark of a text table: . or , as in 0,5.", metavar="CHARACTER")
     missing: str = data_option(
