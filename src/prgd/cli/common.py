@@ -98,7 +98,7 @@ class FileOptions:
         metavar="COLUMN",
         shown_default="y, label, target or class; without a header the last",
     )
-    labels: Path | None = data_option(  # noqa: RUF009 - `option` returns a field
+    labels: str | None = data_option(
         None,
         "Labels of the rows, apart from DATA: a .npy file, or text with one label on each line.",
         metavar="FILE",

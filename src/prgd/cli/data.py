@@ -149,7 +149,7 @@ def open_data(data: str, options: RowsOptions) -> tuple[str, Rows]:
         built_in(data, out_of_core=True)
         _check_parts(data, options, "--out-of-core")
         file = data_file(data)
-        y = None if options.labels is None else read_labels(options.labels.expanduser())
+        y = None if options.labels is None else read_labels(Path(options.labels).expanduser())
         rows = prgd.open_rows(file, y, n_threads=threads, max_memory=memory, **column_options(options))
         name = file.stem
     _check_classes(data, rows, options)
@@ -247,7 +247,7 @@ def open_cluster_data(
 
     with prgd.open_cluster(
         data,
-        None if options.labels is None else str(options.labels.expanduser()),
+        options.labels,
         client=None if cluster == "local" else cluster,
         **column_options(options),
         n_threads=options.threads or 1,
