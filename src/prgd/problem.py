@@ -131,7 +131,7 @@ class Problem:
 
     Parameters
     ----------
-    X : array, sparse matrix or Rows
+    X : array, sparse matrix, data frame or Rows
         Dense (float32 or float64, any order, mapped or not), any SciPy sparse format, a torch tensor, or an
         engine of `prgd.rows`. Never copied if it is float32 or float64 already.
     y : array of shape (n,), optional
@@ -223,7 +223,7 @@ class Problem:
     def facts(self) -> dict[str, Any]:
         """What a `Result` says of its problem, by the names of the fields of the Result."""
         size_and_labels = {"n": self.n, "fit_intercept": self.fit_intercept, "classes": self.classes}
-        return {"problem": repr(self), **size_and_labels}
+        return {"problem": repr(self), "feature_names": self.rows.feature_names, **size_and_labels}
 
     @lazy
     def fingerprint(self) -> str:

@@ -30,6 +30,7 @@ from prgd.problem import Problem
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.overlap import proves_overlap
+from prgd.rows.readers.columns import in_order
 
 FORMAT = "prgd-result-2"
 _JSON_FIELDS = ("t", "n", "fit_intercept", "algorithm", "problem")  # fields that are saved as text
@@ -66,6 +67,8 @@ class Result:
         Number of rows.
     fit_intercept : bool
     classes : ndarray of two labels, or None if the rows were z_i
+    feature_names : tuple of str or None
+        The names of the columns, in the order of ``coef``; None if the data had none.
     fingerprint : str
         Hashes of the rows, labels, weights and options of a run, by which `prgd.run` knows on which data it
         may be resumed; empty for `max_margin` and in files of earlier versions.
@@ -83,6 +86,7 @@ class Result:
     n: int = 0
     fit_intercept: bool = False
     classes: npt.NDArray[Any] | None = None
+    feature_names: tuple[str, ...] | None = field(repr=False, default=None)
     fingerprint: str = ""
 
     @property
@@ -152,8 +156,10 @@ class Result:
 
         ``is_valid`` says that the witnesses prove the stated bounds, up to 1e-12 of the upper bound (1e-9 if
         the dual weights are computed again from a w, as for `prgd.run`). It is False if a bound has no
-        witness: the mean of dual vectors that `GameDynamics` keeps has none.
+        witness: the mean of dual vectors that `GameDynamics` keeps has none. The columns of a data frame are
+        matched by name.
         """
+        X = in_order(X, self.feature_names)
         loss = "logistic" if "loss='logistic'" in self.problem else "exponential"
         problem = Problem(
             X, y, sample_weight=sample_weight, loss=loss, fit_intercept=self.fit_intercept, scale="none"
@@ -225,6 +231,7 @@ def _to_arrays(result: Result) -> dict[str, Any]:
         "exact_w": exact_w,
         "status": result.status.name,
         **{name: getattr(result, name) for name in _JSON_FIELDS},
+        "feature_names": result.feature_names,
         "fingerprint": result.fingerprint,
         "columns": history.columns,
         # Hexadecimal keeps every bit of a float, infinities included.
@@ -280,6 +287,7 @@ def _from_arrays(arrays: dict[str, Any]) -> Result:
         passes=passes,
         state=state,
         classes=arrays.get("classes"),
+        feature_names=None if meta.get("feature_names") is None else tuple(meta["feature_names"]),
         fingerprint=meta.get("fingerprint", ""),
         **{name: meta[name] for name in _JSON_FIELDS},
     )

@@ -5,16 +5,20 @@ from __future__ import annotations
 import csv
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+from prgd import datasets
 from prgd.cli import common
 from prgd.cli.common import argument, output_option
-from prgd.cli.data import built_in, data_file, label_column
+from prgd.cli.data import load_data
 from prgd.datasets.files import load_features
 from prgd.files import atomic_write
 from prgd.options import from_options, options_of
+from prgd.result import Result
+from prgd.rows.readers.columns import match_names
 
 
 @dataclass(frozen=True)
@@ -32,12 +36,19 @@ def predict_command(
     model: Annotated[Path, argument("MODEL", "A file that prgd fit --out wrote.")],
     data: Annotated[
         str,
-        argument("DATA", "A file (LIBSVM, CSV, NPZ or Parquet; with or without labels) or a built-in set."),
+        argument(
+            "DATA",
+            "A file (LIBSVM, CSV, TSV, NPZ, NPY or Parquet; with or without labels), - for standard input, "
+            "or a built-in set.",
+        ),
     ],
     debug: common.Debug = False,
     **given: Any,
 ) -> None:
     """Predict the class of each row of DATA.
+
+    Columns are matched by name if the model and DATA have names: their order does not matter, further
+    columns are ignored with a note, and missing ones are an error. Else only their number is compared.
 
     If DATA has labels, the share of them that is predicted right is printed too (on standard error when the
     predictions go to standard output).
@@ -49,7 +60,7 @@ def predict_command(
         out, scores = options.out, options.scores
         common.check_file(out)
         fitted = common.load_model(model, "MODEL")
-        X, y = _load(data, options.label, fitted.coef.size)
+        X, y = _load(data, options, fitted)
         found = (X @ fitted.coef + fitted.intercept).tolist()
         classes = common.class_names(fitted)
         predictions = [classes[score > 0.0] for score in found]
@@ -67,16 +78,19 @@ def predict_command(
             common.print_table([*rows, *accuracy, ("file", str(out))])
 
 
-def _load(data: str, label: str | None, d: int) -> tuple[Any, Any]:
-    """Return X of d features, and the labels or None."""
-    dataset = built_in(data, label=label)
-    X, y = load_features(data_file(data), d, label=label_column(label)) if dataset is None else dataset
-    if X.shape[1] != d:
+def _load(data: str, options: PredictOptions, fitted: Result) -> datasets.Dataset:
+    """Return the rows with the features of the model, and the labels or None."""
+    d, names = fitted.coef.size, fitted.feature_names
+    dataset = load_data(data, options, partial(load_features, n_features=d, feature_names=names))
+    if None not in (names, dataset.feature_names) and dataset.feature_names != names:  # a built-in set
+        places = match_names(names or (), dataset.feature_names or (), data)
+        return replace(dataset, X=dataset.X[:, places])
+    if dataset.X.shape[1] != d:
         raise ValueError(
-            f"{data} has {X.shape[1]:,} features, and the model was fitted on {d:,}. "
+            f"{data} has {dataset.X.shape[1]:,} features, and the model was fitted on {d:,}. "
             "Give the same columns in the same order."
         )
-    return X, y
+    return dataset
 
 
 def _accuracy(classes: list[str], predictions: list[str], y: Any) -> str:

@@ -53,6 +53,6 @@ def _facts(found: Separability) -> dict[str, Any]:
             facts["dual_weights"] = {"rows": carried.tolist(), "values": value[carried].tolist()}
         elif isinstance(value, np.ndarray):
             facts[name] = value.tolist()
-        elif name not in ("verdict", "feature_names", "proof"):
+        elif name not in ("verdict", "proof"):
             facts[name] = None if isinstance(value, float) and not math.isfinite(value) else value
     return facts

@@ -15,7 +15,7 @@ from prgd.problem import NO_ROWS
 from prgd.proofs.directions import exact_lower, margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, weights_prove
-from prgd.rows.exact import is_frame
+from prgd.rows.readers.columns import in_order
 
 _MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
 _SHOWN = 5  # features or rows that the explanation lists
@@ -71,7 +71,8 @@ class Separability:
         Rows of sample weight 0 do not count, and are in neither.
     features : ndarray of int
         Features of non-zero coefficient, those of largest coefficient times range first.
-    feature_names : list of str, optional
+    feature_names : tuple of str or None
+        Those of a data frame or a file.
     proof : Proof
         The exact objects behind the verdict.
     how : str
@@ -90,7 +91,7 @@ class Separability:
     separated_rows: Indices
     boundary_rows: Indices
     features: Indices
-    feature_names: list[str] | None
+    feature_names: tuple[str, ...] | None
     proof: Proof
     how: str
 
@@ -109,12 +110,15 @@ class Separability:
     def check(self, X: Any, y: Any = None) -> bool:
         """Prove the verdict once more, from the stored objects and the data alone.
 
+        The columns of a data frame are matched by name.
+
         Returns
         -------
         bool
             False if the data differ, or if a stored number was changed so that nothing is proven.
             Of an undecided result the lower bound is checked, and the dual weights if it has some.
         """
+        X = in_order(X, self.feature_names)
         rows = LiftedRows(X, y, fit_intercept=self.fit_intercept)
         p, everything = self.dual_weights, rows.counted
         if p is not None and p.shape != (rows.n,):
@@ -198,8 +202,3 @@ def _listed(s: Separability) -> str:
 
 def _numbers(rows: Indices) -> str:
     return ", ".join(str(i) for i in rows[:_SHOWN].tolist()) + (", ..." if rows.size > _SHOWN else "")
-
-
-def column_names(X: Any) -> list[str] | None:
-    """Return the column names of a data frame, None for other data."""
-    return [str(name) for name in X.columns] if is_frame(X) else None
