@@ -222,8 +222,8 @@ class Problem:
     @property
     def facts(self) -> dict[str, Any]:
         """What a `Result` says of its problem, by the names of the fields of the Result."""
-        size_and_labels = {"n": self.n, "fit_intercept": self.fit_intercept, "classes": self.classes}
-        return {"problem": repr(self), **size_and_labels}
+        solved = {"fit_intercept": self.fit_intercept, "loss": str(self.loss), "norm": self.norm.name}
+        return {"problem": repr(self), "n": self.n, "classes": self.classes, "scale": self.scale, **solved}
 
     @lazy
     def fingerprint(self) -> str:

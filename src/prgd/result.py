@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -33,6 +34,7 @@ from prgd.proofs.overlap import proves_overlap
 
 FORMAT = "prgd-result-2"
 _JSON_FIELDS = ("t", "n", "fit_intercept", "algorithm", "problem")  # fields that are saved as text
+_LATER_FIELDS = ("loss", "norm", "scale")  # the same, missing in older files
 
 
 class Check(NamedTuple):
@@ -65,6 +67,8 @@ class Result:
     n : int
         Number of rows.
     fit_intercept : bool
+    loss, norm, scale : str
+        The options of the `Problem`: ``norm`` measures the margin, ``scale`` the step sizes of `prgd.run`.
     classes : ndarray of two labels, or None if the rows were z_i
     fingerprint : str
         Hashes of the rows, labels, weights and options of a run, by which `prgd.run` knows on which data it
@@ -82,8 +86,24 @@ class Result:
     problem: str = ""
     n: int = 0
     fit_intercept: bool = False
+    loss: str = "exponential"
+    norm: str = "l2"
+    scale: str = "none"
     classes: npt.NDArray[Any] | None = None
     fingerprint: str = ""
+
+    @property
+    def problem_in_words(self) -> str:
+        """What was solved: the norm of the margin, the intercept, and the scaling, which no solver does."""
+        kind = "with an unpenalised intercept" if self.fit_intercept else "without an intercept"
+        return f"largest margin in the {self.norm} norm, {kind}, columns as given (not scaled)"
+
+    def __str__(self) -> str:
+        lines = {"problem": self.problem_in_words, "status": self.status, "margin": self.certificate}
+        return "\n".join(f"{name}: {value}" for name, value in lines.items())
+
+    def __repr__(self) -> str:
+        return f"Result({self.status.name}, {self.certificate}, {self.problem}, {self.algorithm}, t={self.t})"
 
     @property
     def margin(self) -> float:
@@ -154,10 +174,8 @@ class Result:
         the dual weights are computed again from a w, as for `prgd.run`). It is False if a bound has no
         witness: the mean of dual vectors that `GameDynamics` keeps has none.
         """
-        loss = "logistic" if "loss='logistic'" in self.problem else "exponential"
-        problem = Problem(
-            X, y, sample_weight=sample_weight, loss=loss, fit_intercept=self.fit_intercept, scale="none"
-        )
+        options = {"loss": self.loss, "norm": self.norm, "fit_intercept": self.fit_intercept}
+        problem = Problem(X, y, sample_weight=sample_weight, scale="none", **options)
         c, found = self.certificate, Certificate()
         if c.exact_w is not None:
             rows = LiftedRows.of(problem)
@@ -224,7 +242,7 @@ def _to_arrays(result: Result) -> dict[str, Any]:
         "format": FORMAT,
         "exact_w": exact_w,
         "status": result.status.name,
-        **{name: getattr(result, name) for name in _JSON_FIELDS},
+        **{name: getattr(result, name) for name in (*_JSON_FIELDS, *_LATER_FIELDS)},
         "fingerprint": result.fingerprint,
         "columns": history.columns,
         # Hexadecimal keeps every bit of a float, infinities included.
@@ -282,7 +300,14 @@ def _from_arrays(arrays: dict[str, Any]) -> Result:
         classes=arrays.get("classes"),
         fingerprint=meta.get("fingerprint", ""),
         **{name: meta[name] for name in _JSON_FIELDS},
+        **{name: meta[name] if name in meta else _described(meta["problem"], name) for name in _LATER_FIELDS},
     )
+
+
+def _described(problem: str, option: str) -> str:
+    """Return an option from the description of a problem; older files have it there alone."""
+    match = re.search(rf"\b{option}='(\w+)'", problem)
+    return match[1] if match else {"loss": "exponential", "norm": "l2", "scale": "none"}[option]
 
 
 def _from_model(arrays: dict[str, Any]) -> Result:

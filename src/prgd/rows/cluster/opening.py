@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd.checks import check_positive
+from prgd.errors import missing_package
 from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.cluster_rows import ClusterRows, naming_losses, start, wait_for
 from prgd.rows.cluster.partitions import Facts
@@ -114,7 +115,7 @@ def _connect(client: Any, timeout: float, owned: ExitStack) -> Any:
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
-        raise ImportError("Rows on a cluster need Dask: pip install 'prgd[cluster]'.") from error
+        raise missing_package("Reading rows on a cluster", "dask", "cluster") from error
     if client is None:
         cluster = LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0")
         owned.callback(cluster.close)
