@@ -44,8 +44,8 @@ def block(claims: list[dict[str, Any]], images: str, theory: Sequence[dict[str, 
     | a \| b | Section 7 | ✓ holds |
     """
     pictures = [f"![{words}]({images}/{name}.png)" for name, words in FIGURES.items()]
-    papers, ours = ([c for c in claims if c.get("ours", False) is is_ours] for is_ours in (False, True))
-    seen = {c["name"]: c for c in [*papers, *theory] if not c.get("ours")}
+    papers, ours = ([c for c in claims if c.get("is_ours", False) is is_ours] for is_ours in (False, True))
+    seen = {c["name"]: c for c in [*papers, *theory] if not c.get("is_ours")}
     said = "Words in quotation marks are the paper's own; other statements are in our words."
     lines = ["", *pictures, "", f"The paper on its figures and tables: {_counts(papers)}. {said}", ""]
     lines += _verdicts("The paper says", papers)

@@ -27,13 +27,13 @@ class Status(Enum):
     CERTIFIED = "Certified: the relative gap between the two bounds on the margin is within the tolerance."
     REACHED = "The margin is within the tolerance of the given maximum, gamma_star."
     STALLED = (
-        "The bounds stopped improving before the relative gap fell to the tolerance; both hold, but the margin "
-        "is not proven to be the maximum."
+        "The bounds stopped improving before the relative gap fell to the tolerance; both hold, but the "
+        "margin is not proven to be the maximum."
     )
     NOT_SEPARABLE = "The classes are not linearly separable; the dual weights prove it."
     QUASI_SEPARABLE = (
-        "The classes are only quasi-separable, which is proven: a hyperplane can have no row on its wrong side, "
-        "but then some rows lie on the hyperplane itself."
+        "The classes are only quasi-separable, which is proven: a hyperplane can have no row on its wrong "
+        "side, but then some rows lie on the hyperplane itself."
     )
     DIVERGED = "The iterates overflowed; the last finite one is kept. Use a smaller step size (eta)."
     INTERRUPTED = "Interrupted; the state after the last complete step is kept."

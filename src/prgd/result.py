@@ -33,6 +33,7 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.overlap import proves_overlap
 
 FORMAT = "prgd-result-2"
+MODEL_FORMAT = "prgd-model-2"  # several results, see prgd.model
 _JSON_FIELDS = ("t", "n", "fit_intercept", "algorithm", "problem")  # fields that are saved as text
 _LATER_FIELDS = ("loss", "norm", "scale")  # the same, missing in older files
 
@@ -174,8 +175,15 @@ class Result:
         the dual weights are computed again from a w, as for `prgd.run`). It is False if a bound has no
         witness: the mean of dual vectors that `GameDynamics` keeps has none.
         """
-        options = {"loss": self.loss, "norm": self.norm, "fit_intercept": self.fit_intercept}
-        problem = Problem(X, y, sample_weight=sample_weight, scale="none", **options)
+        problem = Problem(
+            X,
+            y,
+            sample_weight=sample_weight,
+            loss=self.loss,
+            norm=self.norm,
+            fit_intercept=self.fit_intercept,
+            scale="none",
+        )
         c, found = self.certificate, Certificate()
         if c.exact_w is not None:
             rows = LiftedRows.of(problem)
@@ -219,13 +227,13 @@ class Result:
     def save(self, path: str | Path) -> None:
         """Write everything to an ``.npz`` file, whole or not at all; no pickle inside."""
         with atomic_write(path) as file:
-            np.savez(file, **_to_arrays(self))
+            np.savez(file, **to_arrays(self))
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
         """Read a file written by `save`, of this or an earlier version."""
         try:
-            return _from_arrays(read_npz(path))
+            return from_arrays(read_npz(path))
         except FileNotFoundError:
             raise
         except Exception as error:  # a damaged zip raises many kinds of error
@@ -234,7 +242,8 @@ class Result:
             ) from error
 
 
-def _to_arrays(result: Result) -> dict[str, Any]:
+def to_arrays(result: Result) -> dict[str, Any]:
+    """Return the arrays that a file of the result holds."""
     c, history = result.certificate, result.history
     scalars = {k: v for k, v in result.state.items() if not isinstance(v, np.ndarray)}
     exact_w = None if c.exact_w is None else [f"{x.numerator:x}/{x.denominator:x}" for x in c.exact_w]
@@ -267,12 +276,15 @@ def _to_arrays(result: Result) -> dict[str, Any]:
     return arrays
 
 
-def _from_arrays(arrays: dict[str, Any]) -> Result:
+def from_arrays(arrays: dict[str, Any]) -> Result:
+    """Return the result whose arrays a file holds."""
     if str(arrays.get("format")) == "prgd-model-1":
         return _from_model(arrays)
     meta = json.loads(str(arrays["meta"][()]))
     if meta["format"] == "prgd-result-1":
         _upgrade(meta, arrays)
+    elif meta["format"] == MODEL_FORMAT:
+        raise ValueError("it holds a model of several classes, which prgd.model.Model.load reads")
     elif meta["format"] != FORMAT:
         raise ValueError(f"format {meta['format']!r}, which this version of prgd does not know")
     lower, upper, intercept, passes = arrays["bounds"].tolist()
@@ -300,14 +312,14 @@ def _from_arrays(arrays: dict[str, Any]) -> Result:
         classes=arrays.get("classes"),
         fingerprint=meta.get("fingerprint", ""),
         **{name: meta[name] for name in _JSON_FIELDS},
-        **{name: meta[name] if name in meta else _described(meta["problem"], name) for name in _LATER_FIELDS},
+        **_later(meta),
     )
 
 
-def _described(problem: str, option: str) -> str:
-    """Return an option from the description of a problem; older files have it there alone."""
-    match = re.search(rf"\b{option}='(\w+)'", problem)
-    return match[1] if match else {"loss": "exponential", "norm": "l2", "scale": "none"}[option]
+def _later(meta: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that older files hold in the description of the problem only, if at all."""
+    described = dict(re.findall(r"\b(\w+)='(\w+)'", meta["problem"]))
+    return {name: v for name in _LATER_FIELDS if (v := meta.get(name, described.get(name))) is not None}
 
 
 def _from_model(arrays: dict[str, Any]) -> Result:

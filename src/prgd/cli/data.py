@@ -67,20 +67,24 @@ def label_column(label: str | None) -> str | int | None:
 def open_data(data: str, options: RowsOptions) -> tuple[str, Rows]:
     """Return the name and the rows of the data set that DATA names."""
     memory, label, threads = _memory(options), options.label, options.threads
-    dataset = built_in(data, label=label, out_of_core=options.out_of_core)
-    if dataset is None:
-        file = data_file(data)
-        if options.out_of_core:
-            if label is not None and file.suffix.lower() != ".parquet":
-                raise ValueError(
-                    f"With --out-of-core, --label is for Parquet files only; got {file}. Leave --label out."
-                )
-            rows = prgd.open_rows(
-                file, n_threads=threads, max_memory=memory, label="y" if label is None else label
-            )
-            return file.stem, rows
-        dataset = datasets.load(file, label=label_column(label))
-    return dataset.name, as_rows(dataset.X, dataset.y, None, threads)
+    if not options.out_of_core:
+        dataset = load_data(data, options)
+        return dataset.name, as_rows(dataset.X, dataset.y, None, threads)
+    built_in(data, label=label, out_of_core=True)
+    file = data_file(data)
+    if label is not None and file.suffix.lower() != ".parquet":
+        raise ValueError(
+            f"With --out-of-core, --label is for Parquet files only; got {file}. Leave --label out."
+        )
+    rows = prgd.open_rows(file, n_threads=threads, max_memory=memory, label="y" if label is None else label)
+    return file.stem, rows
+
+
+def load_data(data: str, options: RowsOptions) -> datasets.Dataset:
+    """Return the data set that DATA names, in memory."""
+    _memory(options)
+    dataset = built_in(data, label=options.label)
+    return datasets.load(data_file(data), label=label_column(options.label)) if dataset is None else dataset
 
 
 @contextmanager

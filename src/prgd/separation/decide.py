@@ -62,7 +62,7 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     >>> X = [[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [0.0, 4.0], [1.0, 2.0]]
     >>> found = separability(X, ["no", "yes", "no", "yes", "yes"])
     >>> print(found)
-    quasi-separable: a hyperplane has no row on its wrong side, but every such one has rows exactly on it.
+    quasi-separable: a hyperplane has no row on its wrong side, but each such one has rows on itself.
       rows strictly on their correct side: 1 (number 4); on the hyperplane: 4 (numbers 0, 1, 2, 3).
       it uses x0 (+1): in unpenalised logistic regression these coefficients diverge.
       Found by an exact simplex method; proven in exact integer arithmetic.

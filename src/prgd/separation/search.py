@@ -110,7 +110,9 @@ class Search:
             margin = margin_below(smallest.margin, w)
             self.certificate = self.certificate.with_lower(margin, w, intercept)
             if smallest.margin > 0.0:
-                exactly = f", {smallest.exact_rows} of them computed in fractions" if smallest.exact_rows else ""
+                exactly = (
+                    f", {smallest.exact_rows} of them computed in fractions" if smallest.exact_rows else ""
+                )
                 how = f"{source}; proven: every margin exceeds its rounding error{exactly}."
                 return Found(Verdict.SEPARABLE, how, v=v, proof=Proof(direction=direction))
         return None

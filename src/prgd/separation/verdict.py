@@ -14,6 +14,7 @@ from prgd.arithmetic import error_bound, nearest_floats
 from prgd.problem import NO_ROWS
 from prgd.proofs.directions import exact_lower, margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
+from prgd.proofs.overlap import overlap_in_words
 from prgd.proofs.weights import Proof, weights_prove
 from prgd.rows.exact import is_frame
 
@@ -157,11 +158,10 @@ class Separability:
 def _explained(s: Separability) -> list[str]:
     n = s.separated_rows.size + s.boundary_rows.size
     kind = "hyperplane" if s.fit_intercept else "hyperplane through the origin"
-    support = 0 if s.dual_weights is None else np.count_nonzero(s.dual_weights)
-    balance = "give both classes the same weighted mean" if s.fit_intercept else "average y_i x_i to zero"
+    support = 0 if s.dual_weights is None else int(np.count_nonzero(s.dual_weights))
     weighted = (
-        f"  proof: positive weights on {support} rows {balance}, which no {kind} between the classes allows "
-        f"(error {s.residual:.1e} in float64, none in exact arithmetic for weights nearby)."
+        f"  proof: {overlap_in_words(support, s.fit_intercept)} "
+        f"(error {s.residual:.1e} in float64; none, in exact arithmetic, for weights nearby)."
     )
     if s.verdict is Verdict.SEPARABLE:
         lines = [
@@ -171,7 +171,7 @@ def _explained(s: Separability) -> list[str]:
         ]
     elif s.verdict is Verdict.QUASI_SEPARABLE:
         lines = [
-            f"quasi-separable: a {kind} has no row on its wrong side, but every such one has rows exactly on it.",
+            f"quasi-separable: a {kind} has no row on its wrong side, but each such one has rows on itself.",
             f"  rows strictly on their correct side: {_numbers(s.separated_rows)}; "
             f"on the hyperplane: {_numbers(s.boundary_rows)}.",
             f"  it uses {_listed(s)}: in unpenalised logistic regression these coefficients diverge.",
@@ -183,8 +183,8 @@ def _explained(s: Separability) -> list[str]:
         ]
     elif s.dual_weights is not None:
         lines = [
-            f"undecided: no {kind} separates the classes strictly, which is proven; whether one has no row on "
-            "its wrong side (quasi-separable) is not known.",
+            f"undecided: no {kind} separates the classes strictly, which is proven; whether one has no row "
+            "on its wrong side (quasi-separable) is not known.",
             weighted,
         ]
     else:
