@@ -24,7 +24,7 @@ EXIT_CODES = {
         "separability is undecided."
     ),
     ERROR: "An error: one line on standard error says what was expected, what came, and what to do.",
-    NOT_SEPARABLE: "No hyperplane separates the classes, which is proven (run, and fit with --fallback raise).",
+    NOT_SEPARABLE: "No hyperplane separates the classes, which is proven (run; fit with --fallback raise).",
     INTERRUPTED: "Ctrl-C; what was reached is kept if --out was given.",
 }
 

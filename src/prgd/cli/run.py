@@ -136,11 +136,11 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
 def _warm_up(o: RunOptions, method: Any, given: Mapping[str, Given]) -> tuple[Any, int]:
     """Return the algorithm and the steps of the warm-up; None and 0 if there is none."""
     needs_start = isinstance(method, prgd.PRGD)
-    if o.warm_up is None and o.resume is not None and not stopped_in_warm_up(o.resume, method):
-        return None, 0
     text = o.warm_up or (WARM_UP if needs_start else "0")
     if text != "0":
-        return _parse_warm_up(text, given)
+        first, steps = _parse_warm_up(text, given)
+        is_over = o.warm_up is None and o.resume is not None and not stopped_in_warm_up(o.resume, first)
+        return (None, 0) if is_over else (first, steps)
     if needs_start and o.resume is None:
         raise ValueError(
             f"--algorithm {o.algorithm} rescales w, so it cannot start at w = 0. Leave --warm-up out, or "

@@ -31,11 +31,11 @@ def clear(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def stopped_in_warm_up(at: Path, method: Any) -> bool:
-    """Say whether ``--resume`` names a warm-up: a file of another algorithm, or a folder without a run."""
+def stopped_in_warm_up(at: Path, first: Any) -> bool:
+    """Say whether ``--resume`` names a run of the warm-up ``first``, or a folder without a run after it."""
     if at.is_dir():
         return (at / WARMUP).is_file() and not (at / RESULT).is_file()
-    return at.is_file() and Result.load(at).algorithm != repr(method)
+    return at.is_file() and Result.load(at).algorithm == repr(first)
 
 
 def load_start(at: Path, first: Any, first_steps: int, steps: int) -> tuple[Result | None, Result | None]:
