@@ -84,6 +84,8 @@ class Model:
         """Read a file that `save`, or `Result.save`, wrote."""
         try:
             arrays = read_npz(path)
+            if not {"meta", "format"} & set(arrays):
+                raise ValueError("an archive of other arrays")
             meta = json.loads(str(arrays["meta"][()])) if "meta" in arrays else {}
             if meta.get("format") != MODEL_FORMAT:
                 result, proof = _pair(arrays)
@@ -96,7 +98,7 @@ class Model:
             raise
         except Exception as error:  # a damaged zip raises many kinds of error
             raise ValueError(
-                f"{path}: not a whole model of prgd ({error}). Fit again, or take an older copy."
+                f"{path}: not a whole model file of prgd ({error}). Fit again, or take an older copy."
             ) from error
 
 

@@ -57,6 +57,11 @@ class Problems:
                 yield as_rows(self._dataset.X, self._dataset.y == label)
 
     @property
+    def engine(self) -> str:
+        """The name of the engine that holds the rows."""
+        return type(next(iter(self))).__name__
+
+    @property
     def titles(self) -> list[str]:
         """What each problem separates, for a progress line."""
         return [""] if self._rows is not None else [class_text(c) for c in self.classes.tolist()]

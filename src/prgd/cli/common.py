@@ -183,6 +183,7 @@ _OPTIONS = (
     (r"\bMultiply X\b", "Multiply the data"),
     (r"^y must hold", "The labels must hold"),
     (r"^X (must|has)\b", r"The data \1"),
+    (r" Use X\.reshape\(-1, 1\) for a single feature\.", ""),
 )
 
 

@@ -104,12 +104,10 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         if o.out is not None and not is_kept:
             model.save(o.out)
         if outcome.is_printed(o.quiet, o.json):
-            common.print_table(_summary(problems.name, model, seconds, o))
+            common.print_table(_summary(problems, model, seconds, o))
         outcome.write_json(o.json, _facts(problems.name, model, seconds, o))
         if model.results[-1].status is Status.INTERRUPTED:
-            kept = (
-                "nothing was saved; give --out FILE" if o.out is None else f"{o.out} holds the best interval"
-            )
+            kept = "nothing was saved; give --out FILE" if o.out is None else f"{o.out} holds the best bounds"
             common.say(f"Interrupted; {kept}.")
         code = _exit_code(model)
         if o.quiet and any(proof is not None for proof in model.proofs):
@@ -247,11 +245,12 @@ def _instead(model: Model) -> str:
     return f"no hyperplane separates {which}: a soft margin was fitted instead"
 
 
-def _summary(name: str, model: Model, seconds: float, o: FitOptions) -> list[tuple[str, str]]:
+def _summary(problems: Problems, model: Model, seconds: float, o: FitOptions) -> list[tuple[str, str]]:
     """Return the lines of the printed table."""
     first = model.results[0]
     classes = common.class_names(model)
-    lines = [("data", f"{name}, {first.n:,} x {model.d:,}"), ("problem", first.problem_in_words)]
+    size = f"{first.n:,} x {model.d:,}"
+    lines = [("data", f"{problems.name}, {size}, {problems.engine}"), ("problem", first.problem_in_words)]
     if len(model.results) == 1:
         lines += [("classes", f"{classes[0]} (score < 0), {classes[1]} (score > 0)"), *_lines(model, 0)]
     else:
@@ -266,7 +265,9 @@ def _summary(name: str, model: Model, seconds: float, o: FitOptions) -> list[tup
 def _lines(model: Model, k: int) -> list[tuple[str, str]]:
     """Return the lines of the table about one hyperplane."""
     result, proof = model.results[k], model.proofs[k]
-    lines = [] if proof is None else [("separable", _why(proof)), ("fitted instead", "a soft margin")]
+    asked = result if proof is None else proof
+    lines = [("separable", _why(asked))] if asked.is_separable is not True else []
+    lines += [] if proof is None else [("fitted instead", "a soft margin")]
     lines += [("status", str(result.status))]
     if proof is None:
         lines += outcome.bounds(result, "no hyperplane was found that separates the classes")
