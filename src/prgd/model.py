@@ -48,6 +48,11 @@ class Model:
         return classes[1:] if len(self.results) == 1 else classes
 
     @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the features, in the order of the coefficients; None if the data had none."""
+        return self.results[0].feature_names
+
+    @property
     def d(self) -> int:
         """The number of features."""
         return self.results[0].coef.size

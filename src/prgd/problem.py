@@ -131,7 +131,7 @@ class Problem:
 
     Parameters
     ----------
-    X : array, sparse matrix or Rows
+    X : array, sparse matrix, data frame or Rows
         Dense (float32 or float64, any order, mapped or not), any SciPy sparse format, a torch tensor, or an
         engine of `prgd.rows`. Never copied if it is float32 or float64 already.
     y : array of shape (n,), optional
@@ -225,7 +225,8 @@ class Problem:
     def facts(self) -> dict[str, Any]:
         """What a `Result` says of its problem, by the names of the fields of the Result."""
         solved = {"fit_intercept": self.fit_intercept, "loss": str(self.loss), "norm": self.norm.name}
-        return {"problem": repr(self), "n": self.n, "classes": self.classes, "scale": self.scale, **solved}
+        data = {"n": self.n, "classes": self.classes, "feature_names": self.rows.feature_names}
+        return {"problem": repr(self), "scale": self.scale, **solved, **data}
 
     @lazy
     def fingerprint(self) -> str:

@@ -31,6 +31,7 @@ from prgd.problem import Problem
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.overlap import proves_overlap
+from prgd.rows.readers.columns import in_order
 
 FORMAT = "prgd-result-2"
 MODEL_FORMAT = "prgd-model-2"  # several results, see prgd.model
@@ -71,6 +72,8 @@ class Result:
     loss, norm, scale : str
         The options of the `Problem`: ``norm`` measures the margin, ``scale`` the step sizes of `prgd.run`.
     classes : ndarray of two labels, or None if the rows were z_i
+    feature_names : tuple of str or None
+        The names of the columns, in the order of ``coef``; None if the data had none.
     fingerprint : str
         Hashes of the rows, labels, weights and options of a run, by which `prgd.run` knows on which data it
         may be resumed; empty for `max_margin` and in files of earlier versions.
@@ -91,6 +94,7 @@ class Result:
     norm: str = "l2"
     scale: str = "none"
     classes: npt.NDArray[Any] | None = None
+    feature_names: tuple[str, ...] | None = None
     fingerprint: str = ""
 
     @property
@@ -173,8 +177,10 @@ class Result:
 
         ``is_valid`` says that the witnesses prove the stated bounds, up to 1e-12 of the upper bound (1e-9 if
         the dual weights are computed again from a w, as for `prgd.run`). It is False if a bound has no
-        witness: the mean of dual vectors that `GameDynamics` keeps has none.
+        witness: the mean of dual vectors that `GameDynamics` keeps has none. The columns of a data frame are
+        matched by name.
         """
+        X = in_order(X, self.feature_names)
         problem = Problem(
             X,
             y,
@@ -252,6 +258,7 @@ def to_arrays(result: Result) -> dict[str, Any]:
         "exact_w": exact_w,
         "status": result.status.name,
         **{name: getattr(result, name) for name in (*_JSON_FIELDS, *_LATER_FIELDS)},
+        "feature_names": result.feature_names,
         "fingerprint": result.fingerprint,
         "columns": history.columns,
         # Hexadecimal keeps every bit of a float, infinities included.
@@ -310,6 +317,7 @@ def from_arrays(arrays: dict[str, Any]) -> Result:
         passes=passes,
         state=state,
         classes=arrays.get("classes"),
+        feature_names=None if meta.get("feature_names") is None else tuple(meta["feature_names"]),
         fingerprint=meta.get("fingerprint", ""),
         **{name: meta[name] for name in _JSON_FIELDS},
         **_later(meta),

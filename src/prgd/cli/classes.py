@@ -2,69 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from prgd.cli.common import RowsOptions, class_text
-from prgd.cli.data import load_data, open_data
-from prgd.datasets import Dataset
+from prgd.cli.data import load_labelled, open_data
 from prgd.rows import Rows, as_rows
 from prgd.rows.labels import label_array
 
 
+@dataclass(frozen=True)
 class Problems:
-    """The problems of a fit: rows with the labels of two classes, or of one class against the rest.
+    """Rows with the labels of two classes, or of one class against the rest, made one after another.
 
     Attributes
     ----------
     name : str
         The name of the data.
     classes : ndarray
-        Empty if the rows are y_i x_i already.
+    makers : sequence of callables
+        Each returns the rows of a problem.
     """
 
-    def __init__(
-        self, name: str, classes: npt.NDArray[Any], rows: Rows | None, dataset: Dataset | None
-    ) -> None:
-        self.name, self.classes, self._rows, self._dataset = name, classes, rows, dataset
+    name: str
+    classes: npt.NDArray[Any]
+    makers: Sequence[Callable[[], Rows]]
 
     @classmethod
     def of(cls, name: str, rows: Rows) -> Problems:
-        """Return the single problem of rows that hold their labels."""
+        """Return the single problem of rows that hold their labels; -1 and 1 are those of rows y_i x_i."""
         classes = rows.labels.classes
-        return cls(name, np.array([-1, 1]) if classes is None else classes, rows, None)
+        return cls(name, np.array([-1, 1]) if classes is None else classes, [lambda: rows])
 
     @classmethod
     def open(cls, data: str, options: RowsOptions) -> Problems:
         """Return the problems of what DATA names."""
         if options.out_of_core:
             return cls.of(*open_data(data, options))
-        dataset = load_data(data, options)
-        classes = np.unique(label_array(dataset.y))
+        found = load_labelled(data, options)
+        make = partial(as_rows, found.X, n_threads=options.threads, feature_names=found.feature_names)
+        y = None if found.y is None else label_array(found.y)
+        classes = np.empty(0) if y is None else np.unique(y)
         if classes.size <= 2:
-            return cls.of(dataset.name, as_rows(dataset.X, dataset.y, None, options.threads))
-        _check_classes(classes, len(dataset.y))
-        return cls(dataset.name, classes, None, dataset)
+            return cls.of(found.name, make(y))
+        _check_classes(classes, len(found.y))
+        return cls(found.name, classes, [partial(make, y == label) for label in classes])
 
     def __iter__(self) -> Iterator[Rows]:
-        if self._rows is not None:
-            yield self._rows
-        elif self._dataset is not None:
-            for label in self.classes:
-                yield as_rows(self._dataset.X, self._dataset.y == label)
+        return (make() for make in self.makers)
 
     @property
     def engine(self) -> str:
         """The name of the engine that holds the rows."""
-        return type(next(iter(self))).__name__
+        return type(self.makers[0]()).__name__
 
     @property
     def titles(self) -> list[str]:
         """What each problem separates, for a progress line."""
-        return [""] if self._rows is not None else [class_text(c) for c in self.classes.tolist()]
+        return [class_text(c) for c in self.classes.tolist()] if len(self.makers) > 1 else [""]
 
 
 def _check_classes(classes: npt.NDArray[Any], n: int) -> None:
@@ -74,6 +74,6 @@ def _check_classes(classes: npt.NDArray[Any], n: int) -> None:
         shown = ", ".join(class_text(c) for c in classes[:3].tolist())
         what = "numbers with fractions" if has_fractions else "a different label in each row"
         raise ValueError(
-            f"The labels must be classes; got {classes.size:,} values, {what} ({shown}, ...). Name the "
-            "column that holds the classes with --label."
+            f"The labels must be classes; got {classes.size:,} values, {what} ({shown}, ...). Name the column "
+            "of the classes with --label."
         )

@@ -83,7 +83,8 @@ Data = Annotated[
     str,
     argument(
         "DATA",
-        "A file (LIBSVM, CSV, NPZ or Parquet, by its ending) or a built-in set: toy:MARGIN, "
+        "A file (LIBSVM, CSV, TSV, NPZ, NPY or Parquet, by its ending), - for standard input, or a built-in "
+        "set: toy:MARGIN, "
         "synthetic-one:SEED, synthetic-two:SEED, digits:A,B, digits:A,B,ROWS or cancer.",
         complete_data,
     ),
@@ -101,9 +102,41 @@ class FileOptions:
 
     label: str | None = data_option(
         None,
-        "Label column of a CSV or Parquet file, by name or index.",
+        "Label column of a CSV, TSV or Parquet file, by name or by position from 0 (-1: the last).",
         metavar="COLUMN",
-        shown_default="y, label, target or class",
+        shown_default="y, label, target or class; without a header the last",
+    )
+    labels: Path | None = data_option(  # noqa: RUF009 - `option` returns a field
+        None,
+        "Labels of the rows, apart from DATA: a .npy file, or text with one label on each line.",
+        metavar="FILE",
+    )
+    features: str | None = data_option(
+        None,
+        "Columns to use, by name or by position from 0, separated by commas.",
+        metavar="COLUMN,...",
+        shown_default="all but the label",
+    )
+    drop: str | None = data_option(
+        None, "Columns to leave out, given as for --features.", metavar="COLUMN,..."
+    )
+    format: str | None = data_option(
+        None,
+        "csv, tsv, libsvm, npz, npy or parquet.",
+        metavar="NAME",
+        shown_default="by the ending of the name; standard input by its content",
+    )
+    separator: str | None = data_option(
+        None,
+        "What separates the cells of a text table: a character, or tab.",
+        metavar="CHARACTER",
+        shown_default="comma, semicolon, tab or |, whichever the first line has",
+    )
+    decimal: str = data_option(".", "Decimal mark of a text table: . or , as in 0,5.", metavar="CHARACTER")
+    missing: str = data_option(
+        "refuse",
+        "Empty cells, NA, NaN and ?: refuse them, drop their rows, or take the mean of their column.",
+        metavar="refuse|drop|mean",
     )
 
 

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import csv
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+import numpy as np
 
 import prgd
 from prgd import datasets
 from prgd.checks import unknown
-from prgd.cli.common import RowsOptions, say
+from prgd.cli.common import FileOptions, RowsOptions, say
+from prgd.datasets.files import load_features
 from prgd.rows import Rows, as_rows
 from prgd.rows.out_of_core import DEFAULT_MEMORY
+from prgd.rows.readers.file_kinds import read_labels
+
+Load = Callable[..., datasets.Dataset]
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -59,32 +70,186 @@ def data_file(data: str) -> Path:
     return file
 
 
-def label_column(label: str | None) -> str | int | None:
-    """Return ``--label`` as `prgd.datasets.load` takes it: an integer is an index."""
-    return int(label) if label is not None and re.fullmatch(r"-?\d+", label) else label
+def column(text: str) -> str | int:
+    """Return a column as `prgd.datasets.load` takes it: an integer is a position."""
+    return int(text) if re.fullmatch(r"-?\d+", text) else text
+
+
+def columns(text: str | None, option: str) -> list[str | int] | None:
+    """Return the columns of ``--features`` or ``--drop``; a name that holds a comma is quoted.
+
+    Examples
+    --------
+    >>> columns('age,"height, cm",-1', "drop")
+    ['age', 'height, cm', -1]
+    """
+    if text is None:
+        return None
+    cells = [cell.strip() for cell in next(csv.reader([text], skipinitialspace=True), [])]
+    if not cells or "" in cells:
+        raise ValueError(f"--{option} expects columns separated by commas, e.g. age,3; got {text!r}.")
+    return [column(cell) for cell in cells]
+
+
+def file_options(options: FileOptions) -> dict[str, Any]:
+    """Return the options of a file by their names in `prgd.datasets.load`."""
+    return {
+        **column_options(options),
+        "labels": options.labels,
+        "format": options.format,
+        "separator": options.separator,
+        "decimal": options.decimal,
+        "missing": options.missing,
+    }
+
+
+def column_options(options: FileOptions) -> dict[str, Any]:
+    """Return the options of columns, which `prgd.open_rows` and `prgd.open_cluster` have too."""
+    return {
+        "label": None if options.label is None else column(options.label),
+        "features": columns(options.features, "features"),
+        "drop": columns(options.drop, "drop") or (),
+    }
+
+
+def given_file_options(options: FileOptions) -> dict[str, Any]:
+    """Return the options of files that were given, by field name."""
+    return {
+        f.name: getattr(options, f.name)
+        for f in fields(FileOptions)
+        if getattr(options, f.name) not in (None, f.default)
+    }
+
+
+def load_data(data: str, options: FileOptions, load: Load = datasets.load) -> datasets.Dataset:
+    """Return the data set that DATA names, read whole: built in, of a file, or of standard input."""
+    found = built_in(data, **given_file_options(options))
+    if found is None:
+        read = partial(load, **file_options(options))
+        found = _standard_input(read, options.format) if data == "-" else read(data_file(data))
+    for note in found.notes:
+        tell(note, options)
+    return found
+
+
+def tell(note: str, options: FileOptions) -> None:
+    """Print a note on standard error, unless ``--quiet`` is given."""
+    if not getattr(options, "quiet", False):
+        say(f"Note: {note}")
 
 
 def open_data(data: str, options: RowsOptions) -> tuple[str, Rows]:
     """Return the name and the rows of the data set that DATA names."""
-    memory, label, threads = _memory(options), options.label, options.threads
+    memory, threads = _memory(options), options.threads
     if not options.out_of_core:
-        dataset = load_data(data, options)
-        return dataset.name, as_rows(dataset.X, dataset.y, None, threads)
-    built_in(data, label=label, out_of_core=True)
+        dataset = load_labelled(data, options)
+        return dataset.name, as_rows(dataset.X, dataset.y, None, threads, dataset.feature_names)
+    built_in(data, out_of_core=True)
+    _check_parts(data, options, "--out-of-core")
     file = data_file(data)
-    if label is not None and file.suffix.lower() != ".parquet":
-        raise ValueError(
-            f"With --out-of-core, --label is for Parquet files only; got {file}. Leave --label out."
-        )
-    rows = prgd.open_rows(file, n_threads=threads, max_memory=memory, label="y" if label is None else label)
+    y = None if options.labels is None else read_labels(options.labels.expanduser())
+    rows = prgd.open_rows(file, y, n_threads=threads, max_memory=memory, **column_options(options))
+    _check_labels(data, rows.labels.classes, options)
+    tell_ids(rows, options)
     return file.stem, rows
 
 
-def load_data(data: str, options: RowsOptions) -> datasets.Dataset:
-    """Return the data set that DATA names, in memory."""
+def load_labelled(data: str, options: RowsOptions) -> datasets.Dataset:
+    """Return the data set that DATA names, read whole, with its labels of two or more classes."""
     _memory(options)
-    dataset = built_in(data, label=options.label)
-    return datasets.load(data_file(data), label=label_column(options.label)) if dataset is None else dataset
+    dataset = load_data(data, options, _load_or_signed(options))
+    _check_labels(data, dataset.y, options)
+    tell_ids(as_rows(dataset.X, feature_names=dataset.feature_names), options)
+    return dataset
+
+
+def _load_or_signed(options: RowsOptions) -> Load:
+    """Return the function that loads a file; a .npy file without labels holds rows z_i = y_i x_i."""
+
+    def load(file: Path, **given: Any) -> datasets.Dataset:
+        if (given["format"] or file.suffix.lower()[1:]) == "npy" and given["labels"] is None:
+            return load_features(file, 0, **given)
+        return datasets.load(file, **given)
+
+    return load
+
+
+def _check_labels(data: str, labels: Any, options: RowsOptions) -> None:
+    """Raise ``ValueError`` if an intercept is to be fitted on rows that came without labels."""
+    if labels is None and getattr(options, "intercept", False):
+        raise ValueError(
+            f"{data} holds no labels. Give a file of them with --labels FILE; or, if its rows are multiplied "
+            "by their labels -1 and 1 already, ask for a hyperplane through the origin with --no-intercept."
+        )
+
+
+def _check_parts(data: str, options: RowsOptions, way: str) -> None:
+    """Raise ``ValueError`` for options of files that are read whole."""
+    if data == "-":
+        raise ValueError(f"{way} reads files more than once, and standard input can be read once. Save it.")
+    for name in ("format", "separator", "decimal", "missing"):
+        if name in given_file_options(options):
+            raise ValueError(f"--{name} is for files that are read whole. Leave it or {way} out.")
+
+
+_ID = re.compile(r"(.*[_. -])?(id|index|row)|unnamed(: \d+)?", re.IGNORECASE)
+_LOOKED_AT = 1000  # rows that tell whether a column numbers the rows
+
+
+def tell_ids(rows: Rows, options: FileOptions) -> None:
+    """Print a note on features that seem to number the rows: by their name, and by different integers."""
+    names = rows.feature_names or ()
+    places = [j for j, name in enumerate(names) if _ID.fullmatch(name)]
+    if not places or rows.n < 3:
+        return
+    block = rows.take(np.arange(min(rows.n, _LOOKED_AT)))[:, places]
+    values = block.toarray() if hasattr(block, "toarray") else block
+    found = [
+        names[j]
+        for j, column in zip(places, values.T, strict=True)
+        if (column == np.round(column)).all() and np.unique(column).size == column.size
+    ]
+    if found:
+        shown = ", ".join(repr(name) for name in found)
+        listed = ",".join(f'"{name}"' if "," in name else name for name in found)
+        tell(
+            f"column {shown} seems to number the rows, and is used as a feature. To leave it out: "
+            f"--drop {shlex.quote(listed)}",
+            options,
+        )
+
+
+def _standard_input(read: Callable[..., datasets.Dataset], format: str | None) -> datasets.Dataset:
+    """Return the data set of standard input; its format is that of ``--format``, or told by its content."""
+    content = sys.stdin.buffer.read()
+    if not content.strip():
+        raise ValueError("Expected data on standard input, got nothing. Pipe a file into the command.")
+    with TemporaryDirectory(prefix="prgd-") as folder:
+        file = Path(folder) / f"stdin.{format or sniffed(content)}"
+        file.write_bytes(content)
+        try:
+            found = read(file, format=format or file.suffix[1:])
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(file), "standard input")) from error
+    notes = tuple(note.replace(str(file), "standard input") for note in found.notes)
+    return replace(found, notes=notes)
+
+
+def sniffed(content: bytes) -> str:
+    """Return the format of a file from its content.
+
+    Examples
+    --------
+    >>> sniffed(b"+1 1:0.5 3:2"), sniffed(b"a,b")
+    ('libsvm', 'csv')
+    """
+    magic = {b"PAR1": "parquet", b"PK\x03\x04": "npz", b"\x93NUMPY": "npy"}
+    for start, name in magic.items():
+        if content.startswith(start):
+            return name
+    first = content.lstrip().split(b"\n", 1)[0].split(b"#")[0].split()
+    is_libsvm = len(first) > 1 and all(re.fullmatch(rb"(\d+|qid):\S+", token) for token in first[1:])
+    return "libsvm" if is_libsvm else "csv"
 
 
 @contextmanager
@@ -93,6 +258,7 @@ def open_cluster_data(
 ) -> Iterator[tuple[str, Rows]]:
     """Yield the name and the rows of files on a cluster; the address of its dashboard is printed."""
     built_in(data, cluster=cluster)
+    _check_parts(data, options, "--cluster")
     memory = _memory(options)
 
     def show(loaded: int, total: int) -> None:
@@ -102,14 +268,17 @@ def open_cluster_data(
 
     with prgd.open_cluster(
         data,
+        None if options.labels is None else str(options.labels.expanduser()),
         client=None if cluster == "local" else cluster,
-        label="y" if options.label is None else options.label,
+        **column_options(options),
         n_threads=options.threads or 1,
         max_memory=memory if options.out_of_core else None,
         progress=show,
     ) as rows:
         if not quiet:
             say(f"dashboard: {rows.dashboard}")
+        _check_classes(data, rows, options)
+        tell_ids(rows, options)
         yield Path(data).name, rows
 
 

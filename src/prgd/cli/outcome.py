@@ -76,6 +76,7 @@ def facts_of(result: Result) -> dict[str, Any]:
         "margin": result.margin,
         "upper_bound": result.upper_bound,
         "gap": result.gap,
+        "feature_names": result.feature_names,
         "coef": result.coef,
         "intercept": result.intercept,
         "support": result.support,

@@ -5,19 +5,23 @@ from __future__ import annotations
 import csv
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from prgd import datasets
 from prgd.cli import common, outcome
 from prgd.cli.common import argument, output_option
 from prgd.cli.complete import complete_data, complete_file
-from prgd.cli.data import built_in, data_file, label_column
+from prgd.cli.data import load_data
 from prgd.datasets.files import load_features
 from prgd.files import atomic_write
+from prgd.model import Model
 from prgd.options import from_options, options_of
+from prgd.rows.readers.columns import match_names
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,8 @@ def predict_command(
         str,
         argument(
             "DATA",
-            "A file (LIBSVM, CSV, NPZ or Parquet; with or without labels) or a built-in set.",
+            "A file (LIBSVM, CSV, TSV, NPZ, NPY or Parquet; with or without labels), - for standard input, "
+            "or a built-in set.",
             complete_data,
         ),
     ],
@@ -48,6 +53,9 @@ def predict_command(
     **given: Any,
 ) -> None:
     """Predict the class of each row of DATA.
+
+    Columns are matched by name if the model and DATA have names: their order does not matter, further
+    columns are ignored with a note, and missing ones are an error. Else only their number is compared.
 
     If DATA has labels, the share of them that is predicted right is printed too (on standard error when the
     predictions go to standard output).
@@ -60,7 +68,7 @@ def predict_command(
         common.check_file(out)
         outcome.check_json(options.json, out)
         fitted = common.load_model(model, "MODEL")
-        X, y = _load(data, options.label, fitted.d)
+        X, y = _load(data, options, fitted)
         scores = fitted.decision_function(X)
         classes = common.class_names(fitted)
         predictions = [common.class_text(c) for c in fitted.classify(scores).tolist()]
@@ -83,22 +91,31 @@ def predict_command(
             rows = [("rows", f"{len(predictions):,}"), ("predictions", counts)]
             rows += [] if found is None else [("accuracy", str(found))]
             common.print_table([*rows, ("file", str(out))])
-        facts = {"model": str(model), "data": data, "n": len(predictions), "classes": classes}
+        facts = {
+            "model": str(model),
+            "data": data,
+            "n": len(predictions),
+            "classes": classes,
+            "feature_names": fitted.feature_names,
+        }
         share = None if found is None else found.share
         facts |= {"predictions": predictions, "decision_function": scores, "accuracy": share}
         outcome.write_json(options.json, facts)
 
 
-def _load(data: str, label: str | None, d: int) -> tuple[Any, Any]:
-    """Return X of d features, and the labels or None."""
-    dataset = built_in(data, label=label)
-    X, y = load_features(data_file(data), d, label=label_column(label)) if dataset is None else dataset
-    if X.shape[1] != d:
+def _load(data: str, options: PredictOptions, fitted: Model) -> datasets.Dataset:
+    """Return the rows with the features of the model, and the labels or None."""
+    d, names = fitted.d, fitted.feature_names
+    dataset = load_data(data, options, partial(load_features, n_features=d, feature_names=names))
+    if None not in (names, dataset.feature_names) and dataset.feature_names != names:  # a built-in set
+        places = match_names(names or (), dataset.feature_names or (), data)
+        return replace(dataset, X=dataset.X[:, places])
+    if dataset.X.shape[1] != d:
         raise ValueError(
-            f"{data} has {X.shape[1]:,} features, and the model was fitted on {d:,}. "
+            f"{data} has {dataset.X.shape[1]:,} features, and the model was fitted on {d:,}. "
             "Give the same columns in the same order."
         )
-    return X, y
+    return dataset
 
 
 class _Accuracy(NamedTuple):

@@ -1,8 +1,9 @@
-"""What the readers of the formats share: the request, the label column, and checks of values."""
+"""What the readers of the formats share: the request, the answer, and the treatment of missing values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,52 +12,105 @@ import numpy.typing as npt
 
 from prgd.checks import bad_cell
 from prgd.rows.exact import as_float
+from prgd.rows.readers.columns import Columns
+from prgd.rows.readers.label_text import LabelArray
 
-Labels = npt.NDArray[np.float64] | npt.NDArray[np.integer[Any]] | npt.NDArray[np.str_]
-Label = str | int | None
-
-LABEL_NAMES = ("y", "label", "target", "class")
+MISSING = ("refuse", "drop", "mean")  # what is done about missing values
 
 
 class Wanted(NamedTuple):
-    """What a reader is asked for.
-
-    ``n_features`` is None if labels are required. Else a file without labels is fine, and a CSV or Parquet
-    file is taken for one if it has so many columns and none of them is named as a label.
-    """
+    """What a reader is asked for; `prgd.datasets.load` explains the options."""
 
     file: Path
-    label: Label
-    dtype: np.dtype[Any] | None
-    n_features: int | None = None
+    columns: Columns
+    dtype: np.dtype[Any] | None = None
+    separator: str | None = None
+    decimal: str = "."
+    missing: str = "refuse"
 
 
-def label_column(wanted: Wanted, names: Sequence[str], default: int | None = None) -> int | None:
-    """Return the index of the label column, or None if the file has features only."""
-    file, label = wanted.file, wanted.label
-    listed = ", ".join(names[:10]) + (f", ... ({len(names)} in all)" if len(names) > 10 else "")
-    if isinstance(label, bool) or not isinstance(label, str | int | None):
-        raise TypeError(f"label must be a column's name or index, or None; got {label!r}.")
-    lowered = [name.lower() for name in names]
-    if label is None:
-        if len(names) == wanted.n_features and set(LABEL_NAMES).isdisjoint(lowered):
-            return None
-        label = default
-    if isinstance(label, int):
-        if not -len(names) <= label < len(names):
-            raise ValueError(
-                f"{file}: expected a label column from 0 to {len(names) - 1}, got label={label}."
-                f" Columns: {listed}."
-            )
-        return label % len(names)
-    asked = LABEL_NAMES if label is None else (label,)
-    found = [j for j, name in enumerate(names if label else lowered) if name in asked]
-    if len(found) != 1:
-        raise ValueError(
-            f"{file}: expected one label column called {' or '.join(asked)}, got {len(found)}."
-            f" Columns: {listed}. Pass label= (on the command line: --label) with a name or an index."
+@dataclass(frozen=True)
+class Found:
+    """What a reader found, before missing values are treated.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array
+        NaN stands for a missing value.
+    y : ndarray, or None if the file has no labels
+    place : callable
+        Row -> the words that name its place in the file.
+    feature_names : tuple of str or None
+    notes : tuple of str
+        What a user should be told.
+    unlabelled : ndarray of bool, or None
+        Rows whose label is missing.
+    columns : sequence of str, or None
+        What errors call the columns; their positions in X by default.
+    """
+
+    X: Any
+    y: LabelArray | None
+    place: Callable[[int], str]
+    feature_names: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+    unlabelled: npt.NDArray[np.bool_] | None = None
+    columns: Sequence[str] | None = None
+
+
+def ignored_note(file: Path, ignored: Sequence[str]) -> tuple[str, ...]:
+    """Return the note on columns that a model does not use, if there are some."""
+    if not ignored:
+        return ()
+    listed = ", ".join(ignored[:10]) + (f", ... ({len(ignored)} in all)" if len(ignored) > 10 else "")
+    return (
+        f"{file}: the model was not fitted on {listed}, which is ignored."
+        " If one of these columns is the label, name it with --label.",
+    )
+
+
+def treat_missing(found: Found, wanted: Wanted) -> Found:
+    """Return the rows without missing values: these are refused, their rows dropped, or means filled in."""
+    X, file = found.X, wanted.file
+    is_lost = np.zeros(X.shape[0], bool) if found.unlabelled is None else found.unlabelled
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not np.isfinite(X).all():
+        holes = np.isnan(X)
+        is_lost = is_lost | holes.any(axis=1)
+    count = int(np.count_nonzero(is_lost))
+    if not count:
+        return found
+    if wanted.missing == "refuse":
+        row = int(np.argmax(is_lost))
+        raise missing_cell(found.place(row), _name(found, int(np.argmax(holes[row]))), X[row][holes[row]][0])
+    many = f"{count:,} of {len(is_lost):,} rows"
+    if wanted.missing == "drop":
+        if count == len(is_lost):
+            raise ValueError(f"{file}: every row has a missing value, so that none is left after dropping.")
+        kept = np.flatnonzero(~is_lost)
+        y = None if found.y is None else found.y[kept]
+        note = f"{file}: {many} have missing values and were dropped."
+        return replace(
+            found, X=X[kept], y=y, place=lambda row: found.place(int(kept[row])), notes=(*found.notes, note)
         )
-    return found[0]
+    if (is_empty := holes.all(axis=0)).any():
+        name = _name(found, int(np.argmax(is_empty)))
+        raise ValueError(f"{file}, column {name!r}: every value is missing, so there is no mean. Drop it.")
+    X = np.where(holes, np.nanmean(X, axis=0, dtype=np.float64).astype(X.dtype), X)
+    note = f"{file}: {many} have missing values; the means of their columns in this file were filled in."
+    return replace(found, X=X, notes=(*found.notes, note))
+
+
+def missing_cell(place: str, column: str, value: object) -> ValueError:
+    """Return the error for a missing value."""
+    text = repr(value) if isinstance(value, str) else str(value)
+    return ValueError(
+        f"{place}, column {column!r}: expected a finite number, got {text}: the value is missing. Fill it"
+        " in, or choose what to do about missing values: --missing drop (their rows) or --missing mean."
+    )
+
+
+def _name(found: Found, column: int) -> str:
+    return str(column) if found.columns is None else found.columns[column]
 
 
 def as_floats(X: npt.NDArray[Any], wanted: Wanted) -> npt.NDArray[Any]:
@@ -71,29 +125,6 @@ def check_numbers(X: npt.NDArray[Any], wanted: Wanted) -> None:
     """Raise ``ValueError`` unless the type of X is one of real numbers."""
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{wanted.file}: expected numbers in X, got {X.dtype}. Encode them as numbers.")
-
-
-def as_labels(y: npt.NDArray[Any], file: Path) -> Labels:
-    """Return labels as strings, finite float64, or integers as they are if float64 cannot hold them."""
-    if y.dtype.kind == "S":
-        return np.char.decode(y, "utf-8")
-    if y.dtype.kind == "U":
-        return y
-    if y.dtype.kind not in "biuf":
-        raise ValueError(f"{file}: expected labels as numbers or strings, got {y.dtype}.")
-    try:
-        labels = as_float(y, f"{file}: y").astype(np.float64)
-    except ValueError:
-        if y.dtype.kind not in "iu":
-            raise
-        return y
-    if not np.isfinite(labels).all():
-        row = int(np.flatnonzero(~np.isfinite(labels.ravel()))[0])
-        raise ValueError(
-            f"{file}, row {row}: expected a finite label, got {labels.ravel()[row]}."
-            " Fill in or drop rows without one."
-        )
-    return labels
 
 
 def check_finite(

@@ -1,149 +1,258 @@
-"""CSV files, with or without a header, labels and compression."""
+"""Text tables (CSV, TSV and their kin), with or without a header, labels and compression."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
+import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from prgd._types import Array
 from prgd.checks import bad_cell, is_rounded_integer, not_exact
-from prgd.datasets._cells import LABEL_NAMES, Label, Labels, Wanted, as_floats, check_finite, label_column
+from prgd.datasets._cells import Found, Wanted, ignored_note, missing_cell
 from prgd.rows.exact import MAX_INTEGER
+from prgd.rows.readers.columns import LABEL_NAMES, Choice
+from prgd.rows.readers.label_text import LabelArray, check_spelling, is_number, text_labels
 from prgd.rows.readers.streams import BROKEN_STREAM, open_stream
 
 Records = Iterator[tuple[int, list[str]]]  # The line number and the cells of each row.
 
+_MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
+_NO_LABEL = _MISSING - {"null", "none"}  # which may be the name of a class
+_TRUTH = {"true": 1.0, "false": 0.0}
+_SEPARATORS = "\t;,|"  # in the order in which the first line is searched for them
+_NAMED = {"tab": "\t", r"\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 
-def read(wanted: Wanted) -> tuple[Any, Labels | None]:
-    """Return X and the labels, or None for labels if the file has none."""
-    file = wanted.file
-    line, names, at, records = _columns(wanted)
-    features = [name for j, name in enumerate(names) if j != at]
-    values, lines = array("d"), array("q")
+
+class Table(NamedTuple):
+    """The columns of a text table, and its rows to come."""
+
+    line: int  # number of the first line that is not blank
+    names: list[str]
+    is_named: bool
+    chosen: Choice
+    records: Records
+
+
+def read(wanted: Wanted) -> Found:
+    """Return the rows and the labels, or None for labels if the table has none."""
+    file, table = wanted.file, _open(wanted)
+    line, names, at = table.line, table.names, table.chosen.label
+    cells_of = _getter(table.chosen.features)
+    numbers = _Numbers(wanted, [names[j] for j in table.chosen.features])
     labels: list[str] = []
-    for line, cells in records:
-        place = f"{file}, line {line}"
+    for line, cells in table.records:
         if len(cells) != len(names):
             raise ValueError(
-                f"{place}: expected {len(names)} cells as in the first row, got {len(cells)}."
-                " Quote cells that hold a comma."
+                f"{file}, line {line}: expected {len(names)} cells as in the first row, got {len(cells)}."
+                f" Quote cells that hold the separator {_separator(wanted)!r}, or choose another one."
             )
         if at is not None:
-            labels.append(cells.pop(at).strip())
-            if labels[-1].lower() in ("", "nan"):
+            labels.append(cells[at].strip())
+            if labels[-1].lower() in _NO_LABEL and wanted.missing != "drop":
                 raise ValueError(
-                    f"{place}, column {names[at]!r}: expected a label, got {labels[-1]!r}."
-                    " Fill in or drop rows without one."
+                    f"{file}, line {line}, column {names[at]!r}: expected a label, got {labels[-1]!r}."
+                    " Fill in or drop rows without one (--missing drop)."
                 )
-        lines.append(line)
-        try:
-            _check_spelling("".join(cells))
-            values.extend(map(float, cells))
-        except ValueError:
-            j = [_is_number(cell) for cell in cells].index(False)
-            if at is None and j == len(names) - 1:
-                raise ValueError(
-                    f"{file}: the last column, {names[j]!r}, is not numeric. If it holds labels, pass"
-                    " label= (on the command line: --label)."
-                ) from None
-            raise bad_cell(place, features[j], cells[j]) from None
-    if not lines:
+        numbers.add(line, cells_of(cells), ends_in_label=at is None)
+    if not numbers.lines:
         raise ValueError(f"{file}: expected rows after the header in line {line}, got none.")
-    raw = np.frombuffer(values).reshape(len(lines), len(features))
-    _check_integers(wanted, raw, lines)
-    X = check_finite(as_floats(raw, wanted), lambda row: f"{file}, line {lines[row]}", features, raw)
-    if at is None:
-        return X, None
-    numbers = np.array([_number(text) for text in labels])
-    return X, numbers if np.isfinite(numbers).all() else np.array(labels)
+    X = numbers.matrix()
+    _check_integers(wanted, X, numbers.lines)
+    notes = ignored_note(file, table.chosen.ignored)
+    if not table.is_named and at is not None and wanted.columns.label is None:
+        notes += (_label_note(file, at, labels),)
+    y, unlabelled = (None, None) if at is None else _labels(labels)
+    lines = numbers.lines
+
+    def place(row: int) -> str:
+        return f"{file}, line {lines[row]}"
+
+    return Found(X, y, place, table.chosen.names, notes, unlabelled, numbers.names)
+
+
+def _labels(labels: Sequence[str]) -> tuple[LabelArray, npt.NDArray[np.bool_]]:
+    """Return the labels, those that are missing with the value of another one, and which are missing."""
+    is_missing = np.array([label.lower() in _NO_LABEL for label in labels])
+    known = [label for label, is_lost in zip(labels, is_missing, strict=True) if not is_lost]
+    y = text_labels(known) if known else np.array(labels)
+    return (y[np.maximum(np.cumsum(~is_missing) - 1, 0)] if len(known) < len(labels) else y), is_missing
+
+
+class _Numbers:
+    """The numbers of a table, row by row."""
+
+    def __init__(self, wanted: Wanted, names: Sequence[str]) -> None:
+        self._wanted, self.names = wanted, names
+        self._values, self.lines = array("d"), array("q")
+        self._truths: dict[int, int] = {}  # column of True and False -> the first line that has one
+
+    def add(self, line: int, cells: Sequence[str], *, ends_in_label: bool) -> None:
+        """Add the cells of one line; most are plain numbers, which are converted at once."""
+        if self._wanted.decimal == ",":
+            cells = [_with_point(cell) for cell in cells]
+        if self._truths:
+            cells = list(cells)
+            for k in self._truths:
+                cells[k] = str(_TRUTH.get(cells[k].strip().lower(), cells[k]))
+        try:
+            check_spelling("".join(cells))
+            numbers = [*map(float, cells)]
+        except ValueError:
+            numbers = [self._number(line, k, cell, ends_in_label) for k, cell in enumerate(cells)]
+        self._values.extend(numbers)
+        self.lines.append(line)
+
+    def _number(self, line: int, k: int, cell: str, ends_in_label: bool) -> float:
+        if is_number(cell):
+            return float(cell)
+        file, name, text = self._wanted.file, self.names[k], cell.strip()
+        if text.lower() in _TRUTH:
+            self._truths.setdefault(k, line)
+            return _TRUTH[text.lower()]
+        if text.lower() in _MISSING:
+            if self._wanted.missing == "refuse":
+                raise missing_cell(f"{file}, line {line}", name, text)
+            return math.nan
+        if ends_in_label and k == len(self.names) - 1 and self._wanted.columns.is_labelled:
+            raise ValueError(
+                f"{file}: the last column, {name!r}, is not numeric. If it holds labels, pass"
+                " label= (on the command line: --label)."
+            )
+        if re.fullmatch(r"[+-]?\d+,\d+([eE][+-]?\d+)?", text):
+            raise ValueError(
+                f"{file}, line {line}, column {name!r}: expected a number, got {text!r}. If the comma is its"
+                " decimal mark, pass --decimal , on the command line (decimal=',')."
+            )
+        raise bad_cell(f"{file}, line {line}", name, cell)
+
+    def matrix(self) -> Array:
+        """Return all rows, after checking columns of True and False for other numbers."""
+        X = np.frombuffer(self._values).reshape(len(self.lines), len(self.names))
+        for k, line in self._truths.items():
+            others = ~np.isin(X[:, k], [0.0, 1.0]) & ~np.isnan(X[:, k])
+            if others.any():
+                row = int(np.argmax(others))
+                raise ValueError(
+                    f"{self._wanted.file}, column {self.names[k]!r}: has True or False in line {line} and"
+                    f" {X[row, k]:g} in line {self.lines[row]}. Encode the column as numbers."
+                )
+        return X
+
+
+def _getter(features: Sequence[int]) -> Callable[[list[str]], Sequence[str]]:
+    """Return the function that picks the features from the cells of a line."""
+    if len(features) == 1:
+        return lambda cells: (cells[features[0]],)
+    return itemgetter(*features)
+
+
+def _with_point(cell: str) -> str:
+    """Return a number with a decimal comma as Python has it; a point in it would mean thousands."""
+    return f"{cell} (a point)" if "." in cell else cell.replace(",", ".", 1)
+
+
+def _label_note(file: Path, at: int, labels: Sequence[str]) -> str:
+    counts = {label: labels.count(label) for label in list(dict.fromkeys(labels))[:5]}
+    shown = ", ".join(f"{label} ({count:,} rows)" for label, count in counts.items())
+    more = ", ..." if sum(counts.values()) < len(labels) else ""
+    return (
+        f"{file} has no header: its last column, {at} counted from 0, is taken as the label, with the values"
+        f" {shown}{more}. --label chooses another column."
+    )
 
 
 def _check_integers(wanted: Wanted, raw: Array, lines: Sequence[int]) -> None:
     """Read the file again if there are integers that may have been rounded, and name the first that was."""
-    large = np.argwhere(np.abs(raw) >= MAX_INTEGER).tolist()
+    with np.errstate(invalid="ignore"):
+        large = np.argwhere(np.abs(raw) >= MAX_INTEGER).tolist()
     if not large:
         return
-    _, names, at, records = _columns(wanted)
-    columns = [j for j in range(len(names)) if j != at]
+    table = _open(wanted)
+    names, columns = table.names, table.chosen.features
     places: dict[int, list[int]] = {lines[row]: [] for row, _ in large}
     for row, column in large:
         places[lines[row]].append(columns[column])
-    for line, cells in records:
+    for line, cells in table.records:
         for j in places.get(line, ()):
-            if is_rounded_integer(cells[j], float(cells[j])):
-                raise not_exact(f"{wanted.file}, line {line}, column {names[j]!r}", cells[j].strip())
+            cell = _with_point(cells[j]) if wanted.decimal == "," else cells[j]
+            if is_rounded_integer(cell, float(cell)):
+                raise not_exact(f"{wanted.file}, line {line}, column {names[j]!r}", cell.strip())
 
 
-def _columns(wanted: Wanted) -> tuple[int, list[str], int | None, Records]:
-    """Return the number of the first line, the names, the index of the label column, and the rows."""
-    file, records = wanted.file, _records(wanted.file)
+def _open(wanted: Wanted) -> Table:
+    """Return the columns of a table, and its rows to come."""
+    file, columns, separator = wanted.file, wanted.columns, _separator(wanted)
+    records = _records(file, separator)
     line, first = next(records, (0, []))
-    if len(first) < 2:
+    if len(first) < (2 if columns.is_labelled and columns.n_features is None else 1):
+        shown = {"\t": "tabs", ",": "commas"}.get(separator, repr(separator))
         raise ValueError(
-            f"{file}: expected rows of at least two cells separated by commas, got"
-            f" {','.join(first)!r} in the first. Convert other separators to commas."
+            f"{file}: expected rows of at least two cells separated by {shown}, got"
+            f" {separator.join(first)!r} in the first. Name the separator with --separator (separator=)."
         )
-    if not _is_header(first, wanted.label):
-        names = [str(j) for j in range(len(first))]
-        return line, names, label_column(wanted, names, default=-1), chain([(line, first)], records)
-    names = [cell.strip() for cell in first]
-    if "" in names:
-        raise ValueError(
-            f"{file}, line {line}: expected a name for every column, got none for column"
-            f" {names.index('')} counted from 0. Name it, or save without the row index."
-        )
-    return line, names, label_column(wanted, names), records
+    is_named = _is_header(first, wanted)
+    names = [str(j) for j in range(len(first))]
+    if is_named:
+        # pandas calls a column without a name so, and writes its row index to such a column.
+        names = [cell.strip() or f"Unnamed: {j}" for j, cell in enumerate(first)]
+    else:
+        records = chain([(line, first)], records)
+    return Table(line, names, is_named, columns.choose(file, names, is_named=is_named), records)
 
 
-def _records(file: Path) -> Records:
+def _separator(wanted: Wanted) -> str:
+    """Return what separates cells: the one that was asked for, or the first that the first line has."""
+    asked = wanted.separator
+    if asked is None:
+        with open_stream(wanted.file) as stream:
+            line = ""
+            try:
+                while not line.strip() and (read := stream.readline(2**20)):
+                    line = re.sub(r'"[^"]*"', "", read.decode("utf-8-sig", errors="replace"))
+            except BROKEN_STREAM:  # The reader of the records says so.
+                pass
+        return next((mark for mark in _SEPARATORS if mark in line), ",")
+    mark = _NAMED.get(asked, asked)
+    if len(mark) != 1 or mark.isalnum() or mark in "+-.\"'\r\n" or mark == wanted.decimal:
+        raise ValueError(
+            f"separator must be one character that no number has ({wanted.decimal} is the decimal mark), or"
+            f" tab, comma, semicolon or space; got {asked!r}."
+        )
+    return mark
+
+
+def _records(file: Path, separator: str) -> Records:
     """Yield the line number and cells of each row, blank lines left out."""
     with open_stream(file) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
-        reader = csv.reader(text, strict=True, skipinitialspace=True)
+        reader = csv.reader(text, strict=True, skipinitialspace=True, delimiter=separator)
         try:
             for cells in reader:
                 if len(cells) > 1 or (cells and cells[0].strip()):
                     yield reader.line_num, cells
         except (csv.Error, UnicodeDecodeError, *BROKEN_STREAM) as error:
             raise ValueError(
-                f"{file}: expected whole UTF-8 text with cells separated by commas, got an"
+                f"{file}: expected whole UTF-8 text with cells separated by {separator!r}, got an"
                 f" error after line {reader.line_num} ({error}). Fetch or save the file again."
             ) from error
 
 
-def _is_header(cells: Sequence[str], label: Label) -> bool:
-    numbers = [cell.strip() for cell in cells if _is_number(cell)]
-    if isinstance(label, str) or not numbers:
+def _is_header(cells: Sequence[str], wanted: Wanted) -> bool:
+    if wanted.decimal == ",":
+        cells = [_with_point(cell) for cell in cells]
+    numbers = [cell.strip() for cell in cells if is_number(cell)]
+    if wanted.columns.has_names or not numbers:
         return True
     # "0,1,2,y" names columns, while "5.1,3.5,y" is a row whose label happens to be y.
-    others = [cell.strip().lower() for cell in cells if not _is_number(cell)]
+    others = [cell.strip().lower() for cell in cells if not is_number(cell)]
     is_counted = any(numbers == [str(k + j) for j in range(len(numbers))] for k in (0, 1))
     return is_counted and len(others) == 1 and others[0] in LABEL_NAMES
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        _check_spelling(cell)
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _check_spelling(text: str) -> None:
-    """Raise ``ValueError`` for what Python alone takes for a number: 1_0, and digits of other scripts."""
-    if "_" in text or not text.isascii():
-        raise ValueError("not a number")
-
-
-def _number(label: str) -> float:
-    """Return a label as a number, NaN if it is none or has no float64: labels stay text then."""
-    value = float(label) if _is_number(label) else math.nan
-    return math.nan if is_rounded_integer(label, value) else value

@@ -3,40 +3,43 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from prgd.datasets._cells import Labels, Wanted, as_floats, as_labels, check_finite, check_numbers
+from prgd.datasets._cells import Found, Wanted, as_floats, check_numbers, ignored_note
 from prgd.files import read_npz
 from prgd.rows.arrays import check_shape
 from prgd.rows.readers.file_kinds import load_npy
+from prgd.rows.readers.label_text import as_labels
 from prgd.rows.sparse import canonical_csr
 
 CSR_KEYS = {"data", "indices", "indptr", "shape"}
 
 
-def read_npy(wanted: Wanted) -> tuple[Any, None]:
+def read_npy(wanted: Wanted) -> Found:
     """Return X of a file that holds one array."""
     X = as_floats(load_npy(wanted.file), wanted)
     check_shape(X.shape)
-    return _check_rows(X, wanted), None
+    return _chosen(X, None, wanted, None)
 
 
-def read(wanted: Wanted) -> tuple[Any, Labels | None]:
+def read(wanted: Wanted) -> Found:
     """Return X and y of an archive, or None for y if the archive has none and may lack it."""
     file = wanted.file
     try:
-        arrays = read_npz(file, {"X", "y", "format", *CSR_KEYS})
+        arrays = read_npz(file, {"X", "y", "format", "feature_names", *CSR_KEYS})
     except Exception as error:  # A damaged archive raises errors of many kinds.
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise ValueError(
             f"{file}: expected an NPZ archive of whole arrays of numbers or strings, got an error ({reason})."
             " Save it with numpy.savez, strings as y.astype(str), or fetch it again."
         ) from error
-    may_lack = {"y"} if wanted.n_features is not None else set()
+    is_labelled = wanted.columns.is_labelled
+    may_lack = {"y"} if wanted.columns.n_features is not None or not is_labelled else set()
     if {"X", "y"} - may_lack <= arrays.keys():
         X = as_floats(arrays["X"], wanted)
     elif (CSR_KEYS | {"y"}) - may_lack <= arrays.keys():
@@ -46,13 +49,15 @@ def read(wanted: Wanted) -> tuple[Any, Labels | None]:
             f"{file}: expected the keys X and y, or data, indices, indptr, shape and y for a CSR"
             f" matrix, got {', '.join(_names(file)) or 'none'}. Save with numpy.savez(path, X=X, y=y)."
         )
+    if "y" in arrays and not is_labelled:
+        raise ValueError(f"{file}: holds labels y of its own beside those of --labels. Leave --labels out.")
     y = as_labels(arrays["y"], file) if "y" in arrays else None
     if X.ndim != 2 or 0 in X.shape or (y is not None and y.shape != X.shape[:1]):
         raise ValueError(
             f"{file}: expected X of shape (n, d) and y of shape (n,), none empty, got {X.shape} and"
             f" {None if y is None else y.shape}. Reshape and save them again."
         )
-    return _check_rows(X, wanted), y
+    return _chosen(X, y, wanted, arrays.get("feature_names"))
 
 
 def _names(file: Path) -> list[str]:
@@ -60,8 +65,25 @@ def _names(file: Path) -> list[str]:
         return [name.removesuffix(".npy") for name in archive.namelist()]
 
 
-def _check_rows(X: Any, wanted: Wanted) -> Any:
-    return check_finite(X, lambda row: f"{wanted.file}, row {row}")
+def _chosen(X: Any, y: Any, wanted: Wanted, names: npt.NDArray[Any] | None) -> Found:
+    """Return the columns of X that are wanted, all without a copy unless some are chosen."""
+    file, d = wanted.file, X.shape[1]
+    listed = [str(j) for j in range(d)] if names is None else names.astype(str).tolist()
+    if len(listed) != d:
+        raise ValueError(f"{file}: expected {d} feature_names, one for each column of X, got {len(listed)}.")
+    if wanted.columns.label is not None:
+        raise ValueError(
+            f"{file}: stores its labels apart from the columns, as y or in the file of --labels. Leave the"
+            " label out (--label)."
+        )
+    columns = replace(wanted.columns, is_labelled=False)
+    if names is None and columns.has_names:
+        raise ValueError(f"{file}: its columns have no names. Give positions from 0 to {d - 1}.")
+    chosen = columns.choose(file, listed, is_named=names is not None)
+    if chosen.features != list(range(d)):
+        X = X[:, chosen.features]
+    notes = ignored_note(file, chosen.ignored)
+    return Found(X, y, lambda row: f"{file}, row {row}", chosen.names, notes, None, chosen.names)
 
 
 def _csr_from(arrays: dict[str, npt.NDArray[Any]], wanted: Wanted) -> Any:

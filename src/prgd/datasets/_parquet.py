@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 import numpy as np
 
-from prgd.datasets._cells import Labels, Wanted, as_labels, check_finite, label_column
+from prgd.datasets._cells import Found, Wanted, ignored_note
 from prgd.rows.readers.parquet import fill_columns, label_values, open_parquet, read_table
 
 
-def read(wanted: Wanted) -> tuple[Any, Labels | None]:
-    """Return X and the labels, or None for labels if the file has none."""
+def read(wanted: Wanted) -> Found:
+    """Return the rows and the labels, or None for labels if the file has none."""
     file = wanted.file
     with open_parquet(file) as source:  # It says what to do if pyarrow is missing.
         table = read_table(source, file)
-    # pandas stores a row index that is not a plain count in columns of this name.
-    index = re.compile(r"__index_level_\d+__")
-    table = table.select([j for j, name in enumerate(table.column_names) if not index.match(name)])
-    at = label_column(wanted, table.column_names)
-    features = table if at is None else table.remove_column(at)
-    n, d = table.num_rows, features.num_columns
-    if not (n and d):
+    chosen = wanted.columns.choose(file, table.column_names)
+    n, d = table.num_rows, len(chosen.features)
+    if not n:
         raise ValueError(f"{file}: expected rows with features, got {n} rows of {d} features.")
-    X = np.empty((n, d), dtype=wanted.dtype or np.float64)
-    fill_columns(X, features.columns, features.column_names, file)
-    check_finite(X, lambda row: f"{file}, row {row}", features.column_names)
-    if at is None:
-        return X, None
-    y = label_values(table.column(at), table.column_names[at], file)
-    return X, as_labels(y, file)
+    notes, at = ignored_note(file, chosen.ignored), chosen.label
+    if at is not None and wanted.missing == "drop" and (count := table.column(at).null_count):
+        table = table.filter(table.column(at).is_valid())
+        notes += (f"{file}: {count:,} of {n:,} rows have no label and were dropped.",)
+    X = np.empty((table.num_rows, d), dtype=wanted.dtype or np.float64)
+    names = [table.column_names[j] for j in chosen.features]
+    fill_columns(X, [table.column(j) for j in chosen.features], names, file, may_lack=True)
+    y = None if at is None else label_values(table.column(at), table.column_names[at], file)
+    return Found(X, y, lambda row: f"{file}, row {row}", chosen.names, notes, None, names)

@@ -22,13 +22,18 @@ class Dataset:
     X : ndarray or csr_array of shape (n, d)
         One row per sample.
     y : ndarray of shape (n,)
-        Labels, numbers or strings.
+        Labels, numbers or strings; None for rows to predict that come without.
     name : str
         The name in captions and tables.
     w_star : ndarray of shape (d,), optional
         The direction of largest margin, of norm 1, if it is known.
     gamma_star : float, optional
         That largest margin.
+    feature_names : tuple of str, optional
+        The names of the columns of X, as the header of a file has them.
+    notes : tuple of str
+        What the command line tells its user about the reading: which column of a file without a header was
+        taken as the label, which rows were dropped, which columns a model does not use.
 
     Examples
     --------
@@ -41,10 +46,12 @@ class Dataset:
     """
 
     X: npt.NDArray[np.floating[Any]] | csr_array[Any]
-    y: npt.NDArray[np.float64] | npt.NDArray[np.integer[Any]] | npt.NDArray[np.str_]
+    y: Any
     name: str
     w_star: npt.NDArray[np.float64] | None = None
     gamma_star: float | None = None
+    feature_names: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Any]:
         yield self.X

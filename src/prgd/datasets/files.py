@@ -1,8 +1,9 @@
-"""Load rows and labels from a LIBSVM, CSV, NPZ or Parquet file; the ending of the name tells the format."""
+"""Load rows and labels from a LIBSVM, CSV, TSV, NPZ or Parquet file; its ending tells the format."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,57 +11,98 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from prgd.checks import unknown
 from prgd.datasets import _csv, _npz, _parquet
-from prgd.datasets._cells import Label, Labels, Wanted
+from prgd.datasets._cells import MISSING, Found, Wanted, as_floats, check_finite, treat_missing
 from prgd.datasets.base import Dataset
+from prgd.rows.readers.columns import Column, Columns
+from prgd.rows.readers.file_kinds import read_labels
 from prgd.rows.readers.libsvm import parse_libsvm
 from prgd.rows.readers.libsvm_text import ENDINGS
 from prgd.rows.readers.streams import COMPRESSED
 
 _KNOWN = (
-    "LIBSVM (.svm, .libsvm, .svmlight, .txt) and CSV (.csv), both also with .gz, .bz2 or .xz after"
-    " it, NPZ (.npz), Parquet (.parquet)"
+    "LIBSVM (.svm, .libsvm, .svmlight, .txt), CSV (.csv) and TSV (.tsv, .tab), all also with .gz, .bz2 or .xz"
+    " after it, NPZ (.npz), NPY (.npy), Parquet (.parquet)"
 )
 
 
-def _read_libsvm(wanted: Wanted) -> tuple[Any, Labels]:
+def _read_libsvm(wanted: Wanted) -> Found:
     rows = parse_libsvm(wanted.file, dtype=wanted.dtype or np.float64)
     # LIBSVM text does not say how many columns there are: the last ones may be zero in every row.
-    d = max(rows.n_features, wanted.n_features or 0)
-    return replace(rows, n_features=d).tocsr(), rows.y
+    d = max(rows.n_features, wanted.columns.n_features or 0)
+    return Found(replace(rows, n_features=d).tocsr(), rows.y, lambda row: f"{wanted.file}, row {row}")
 
 
-_READERS = {
-    ".csv": _csv.read,
-    ".npz": _npz.read,
-    ".npy": _npz.read_npy,
-    ".parquet": _parquet.read,
-    **dict.fromkeys(ENDINGS, _read_libsvm),
+def _read_tsv(wanted: Wanted) -> Found:
+    return _csv.read(wanted._replace(separator=wanted.separator or "tab"))
+
+
+READERS: dict[str, Callable[[Wanted], Found]] = {
+    "csv": _csv.read,
+    "tsv": _read_tsv,
+    "npz": _npz.read,
+    "npy": _npz.read_npy,
+    "parquet": _parquet.read,
+    "libsvm": _read_libsvm,
+}
+_TEXT = ("csv", "tsv", "libsvm")  # formats that may be compressed
+_FORMATS = {
+    ".tab": "tsv",
+    **{f".{name}": name for name in READERS},
+    **dict.fromkeys(ENDINGS, "libsvm"),
 }
 
 
-def load(path: str | os.PathLike[str], *, label: Label = None, dtype: npt.DTypeLike | None = None) -> Dataset:
-    r"""Load a data set from a LIBSVM, CSV, NPZ or Parquet file.
+def load(
+    path: str | os.PathLike[str],
+    *,
+    label: Column | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    features: Sequence[Column] | None = None,
+    drop: Sequence[Column] = (),
+    format: str | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+    missing: str = "refuse",
+    dtype: npt.DTypeLike | None = None,
+) -> Dataset:
+    r"""Load a data set from a LIBSVM, CSV, TSV, NPZ or Parquet file.
 
     Parameters
     ----------
     path : str or path
-        The ending of the name tells the format: .svm, .libsvm, .svmlight, .txt (LIBSVM) and .csv,
-        each also with .gz, .bz2 or .xz after it; .npz with the keys X and y, or data, indices,
-        indptr, shape and y for a CSR matrix; .parquet.
+        The ending of the name tells the format: .svm, .libsvm, .svmlight, .txt (LIBSVM), .csv and .tsv,
+        each also with .gz, .bz2 or .xz after it; .npz with the keys X and y (and feature_names, if there
+        are), or data, indices, indptr, shape and y for a CSR matrix; .npy with ``labels``; .parquet.
     label : str or int, optional
-        CSV and Parquet only: name or index of the label column. By default the one called y, label,
-        target or class, in any case; in a CSV file without a header, the last one. Columns that
+        CSV, TSV and Parquet only: name or position of the label column. By default the one called y, label,
+        target or class, in any case; in a text file without a header, the last one. Columns that
         pandas stored as a row index in a Parquet file are not features.
+    labels : path, optional
+        A file of the labels alone, for rows that come without: .npy, or text with one label on each line.
+    features, drop : list of str or int, optional
+        Columns to use, in this order, or to leave out, by name or by position from 0, the label counted too.
+    format : {"csv", "tsv", "libsvm", "npz", "npy", "parquet"}, optional
+        The format of a file whose ending does not tell it.
+    separator : str, optional
+        What separates the cells of text: a character, or tab. By default a tab, semicolon, comma or
+        vertical bar, the first of these that the first line has.
+    decimal : {".", ","}
+        The decimal mark of numbers in CSV and TSV text.
+    missing : {"refuse", "drop", "mean"}
+        What to do about missing values (empty cells, NA, NaN and ?, in any case; NaN and null in other
+        formats): raise an error that names the place, drop their rows, or fill in the mean of the
+        column in this file. A missing label is refused, or dropped.
     dtype : float64 or float32, optional
         Type of ``X``; by default that of an NPZ file's floats, else float64.
 
     Returns
     -------
     Dataset
-        ``X`` is a csr_array for LIBSVM and CSR files, else an ndarray. Labels are as found:
-        float64, strings if one of them is not a number, or integers if float64 cannot hold one of them
-        (in a CSV file, their text).
+        ``X`` is a csr_array for LIBSVM and CSR files, else an ndarray; True and False in text are 1 and 0.
+        Labels are as found: float64, strings if one of them is not a number, or integers if float64 cannot
+        hold one of them (in a text file, their text). ``feature_names`` are those of the header.
 
     Raises
     ------
@@ -80,58 +122,120 @@ def load(path: str | os.PathLike[str], *, label: Label = None, dtype: npt.DTypeL
     ...     path = Path(folder) / "iris.csv"
     ...     _ = path.write_text("length,width,class\n5.1,3.5,setosa\n7.0,3.2,versicolor\n")
     ...     dataset = load(path)
-    >>> dataset, dataset.y.tolist()
-    (Dataset('iris', 2 x 2, dense float64), ['setosa', 'versicolor'])
+    >>> dataset, dataset.y.tolist(), dataset.feature_names
+    (Dataset('iris', 2 x 2, dense float64), ['setosa', 'versicolor'], ('length', 'width'))
     """
     kind = None if dtype is None else np.dtype(dtype)
     if kind not in (None, np.dtype(np.float64), np.dtype(np.float32)):
         raise ValueError(f"dtype must be float64, float32 or None; got {kind}.")
-    name, X, y = _read(Wanted(Path(path).expanduser(), label, kind))
-    return Dataset(X, y, name)
+    columns = Columns(label, None if features is None else tuple(features), tuple(drop), labels is None)
+    wanted = Wanted(Path(path).expanduser(), columns, kind, separator, decimal, missing)
+    return _read(wanted, None if labels is None else Path(labels).expanduser(), format)
 
 
-def load_features(path: str | os.PathLike[str], n_features: int, *, label: Label = None) -> tuple[Any, Any]:
+def load_features(
+    path: str | os.PathLike[str],
+    n_features: int,
+    *,
+    feature_names: Sequence[str] | None = None,
+    label: Column | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    features: Sequence[Column] | None = None,
+    drop: Sequence[Column] = (),
+    format: str | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+    missing: str = "refuse",
+) -> Dataset:
     """Load the rows of a file that may lack labels, e.g. to predict them.
 
     Parameters
     ----------
-    path, label
-        As for `load`; a ``.npy`` file, which holds features only, is welcome too.
+    path, label, labels, features, drop, format, separator, decimal, missing
+        As for `load`; a ``.npy`` file needs no labels.
     n_features : int
-        The number of features that rows have. A CSV or Parquet file of so many columns, none of which is
+        The number of features of the model. A CSV or Parquet file of so many columns, none of which is
         named as a label, has no labels. In a LIBSVM file, missing last columns are zero.
+    feature_names : list of str, optional
+        The names of the features of the model. Columns of a file that has names too are matched by name:
+        they are brought into this order, further ones are ignored with a note, and missing ones are an
+        error that lists them.
 
     Returns
     -------
-    X : ndarray or csr_array
-    y : ndarray, or None if the file has no labels.
+    Dataset
+        ``y`` is None if the file has no labels.
 
     Raises
     ------
     FileNotFoundError, ValueError, ImportError
         As for `load`.
     """
-    return _read(Wanted(Path(path).expanduser(), label, None, n_features))[1:]
+    columns = Columns(
+        label,
+        None if features is None else tuple(features),
+        tuple(drop),
+        labels is None,
+        n_features,
+        None if feature_names is None else tuple(feature_names),
+    )
+    wanted = Wanted(Path(path).expanduser(), columns, None, separator, decimal, missing)
+    return _read(wanted, None if labels is None else Path(labels).expanduser(), format)
 
 
-def _read(wanted: Wanted) -> tuple[str, Any, Any]:
-    """Return the stem of the file's name, the rows and the labels."""
-    file, stem, ending, compression = wanted.file, wanted.file.stem, wanted.file.suffix.lower(), ""
-    if ending in COMPRESSED:
-        stem, ending, compression = Path(stem).stem, Path(stem).suffix.lower(), ending
-    reader = _READERS.get(ending)
-    is_refused = compression and ending not in (".csv", *ENDINGS)
-    if reader is None or is_refused or (ending == ".npy" and wanted.n_features is None):
-        raise ValueError(
-            f"{file}: expected a known file name ending, got {ending + compression or 'none'!r}. Known:"
-            f" {_KNOWN}. Rename the file, or call prgd.rows.readers.libsvm.parse_libsvm for LIBSVM text"
-            " under any name."
-        )
+def _read(wanted: Wanted, labels: Path | None, format: str | None) -> Dataset:
+    """Return the data set of a file: rows, labels, names and notes, after missing values are treated."""
+    file = wanted.file
+    stem, kind = _format(file, format)
+    _check_options(wanted, kind, labels)
     if not file.is_file():
         raise FileNotFoundError(f"Expected a data file at {file}, found none. Check the path.")
-    if wanted.label is not None and ending not in (".csv", ".parquet"):
+    found = READERS[kind](wanted)
+    if labels is not None:
+        y, n = read_labels(labels), found.X.shape[0]
+        found = replace(found, y=y)
+        if len(y) != n:
+            raise ValueError(f"{labels}: has {len(y):,} labels, and {file} has {n:,} rows.")
+    elif found.y is None and wanted.columns.n_features is None:
+        raise ValueError(f"{file}: expected labels, got none. Give a file of them: --labels FILE (labels=).")
+    found = treat_missing(found, wanted)
+    X: Any = as_floats(found.X, wanted) if isinstance(found.X, np.ndarray) else found.X
+    check_finite(X, found.place, found.columns, found.X)
+    return Dataset(X, found.y, stem, feature_names=found.feature_names, notes=found.notes)
+
+
+def _format(file: Path, format: str | None) -> tuple[str, str]:
+    """Return the name of the data set, and the format: the given one, or that of the file's ending."""
+    stem, ending, compression = file.stem, file.suffix.lower(), ""
+    if ending in COMPRESSED:
+        stem, ending, compression = Path(stem).stem, Path(stem).suffix.lower(), ending
+    if format is not None and format not in READERS:
+        raise unknown("format", format, READERS)
+    kind = format or _FORMATS.get(ending)
+    if kind is None or (compression and kind not in _TEXT):
         raise ValueError(
-            f"label chooses a column of a CSV or Parquet file; got label={wanted.label!r} for {file},"
+            f"{file}: expected a known file name ending, got {ending + compression or 'none'!r}. Known:"
+            f" {_KNOWN}. Rename the file, or name its format with --format (format=)."
+        )
+    return stem, kind
+
+
+def _check_options(wanted: Wanted, kind: str, labels: Path | None) -> None:
+    """Raise ``ValueError`` for an option that a format does not have."""
+    file, columns = wanted.file, wanted.columns
+    if columns.label is not None and (kind not in ("csv", "tsv", "parquet") or labels is not None):
+        raise ValueError(
+            f"label chooses a column of a CSV, TSV or Parquet file; got label={columns.label!r} for {file},"
             " which stores its labels apart. Leave the label out."
         )
-    return stem, *reader(wanted)
+    if kind == "libsvm" and not (columns.is_default and labels is None):
+        raise ValueError(
+            f"{file}: LIBSVM text has its label in every line, and its columns have no names. Leave"
+            " --features, --drop and --labels out."
+        )
+    if kind not in ("csv", "tsv") and (wanted.separator is not None or wanted.decimal != "."):
+        raise ValueError(f"{file}: --separator and --decimal are for CSV and TSV text. Leave them out.")
+    if wanted.decimal not in (".", ","):
+        raise ValueError(f"decimal must be . or ,; got {wanted.decimal!r}.")
+    if wanted.missing not in MISSING:
+        raise unknown("treatment of missing values", wanted.missing, MISSING)

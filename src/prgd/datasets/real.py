@@ -79,5 +79,6 @@ def cancer() -> Dataset:
     """
     from sklearn.datasets import load_breast_cancer
 
-    X, target = load_breast_cancer(return_X_y=True)
-    return Dataset(X, np.where(target == 1, 1.0, -1.0), "cancer")
+    found = load_breast_cancer()
+    names = tuple(found.feature_names.tolist())
+    return Dataset(found.data, np.where(found.target == 1, 1.0, -1.0), "cancer", feature_names=names)

@@ -10,6 +10,7 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.arithmetic import UNIT_ROUNDOFF
+from prgd.rows.exact import column_names
 from prgd.rows.labels import Labels
 
 M = TypeVar("M")
@@ -51,11 +52,14 @@ class Rows(ABC):
         Number of rows and of columns.
     labels : Labels
         The labels that came with the rows (in a file, or as an argument); all +1 if none did.
+    feature_names : tuple of str or None
+        The names of the columns, of a data frame or a file; None if they have none.
     """
 
     n: int
     d: int
     labels: Labels
+    feature_names: tuple[str, ...] | None = None
     is_sparse: bool = False
     is_in_arrays: bool = False  # the rows lie in arrays of this process, so that gathering them is cheap
 
@@ -146,8 +150,17 @@ def register(matches: Callable[[Any], bool], make: Callable[..., Rows], *, last:
     _ENGINES.insert(len(_ENGINES) if last else 0, (matches, make))
 
 
-def as_rows(X: Any, y: Any = None, sample_weight: Any = None, n_threads: int | None = None) -> Rows:
-    """Return the engine for X: X itself if it is one, else the first that takes it."""
+def as_rows(
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    n_threads: int | None = None,
+    feature_names: tuple[str, ...] | None = None,
+) -> Rows:
+    """Return the engine for X: X itself if it is one, else the first that takes it.
+
+    ``feature_names`` are those of a data frame unless they are given.
+    """
     if isinstance(X, Rows):
         if y is not None or sample_weight is not None or n_threads is not None:
             raise ValueError(
@@ -156,4 +169,6 @@ def as_rows(X: Any, y: Any = None, sample_weight: Any = None, n_threads: int | N
             )
         return X
     make = next(make for matches, make in _ENGINES if matches(X))
-    return make(X, y, sample_weight, n_threads=n_threads)
+    rows = make(X, y, sample_weight, n_threads=n_threads)
+    rows.feature_names = column_names(X) if feature_names is None else feature_names
+    return rows

@@ -92,6 +92,15 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "to_numpy")
 
 
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """Return the column names of a data frame; None if one is no text, and for other data.
+
+    Positions, which pandas gives to columns without names, are no names (scikit-learn has the same rule).
+    """
+    names = tuple(X.columns) if is_frame(X) else ()
+    return tuple(map(str, names)) if names and all(isinstance(name, str) for name in names) else None
+
+
 def _has_typed_columns(X: Any) -> bool:
     """Say whether X is a data frame of pandas or polars, whose columns have types of their own."""
     return is_frame(X) and hasattr(X, "dtypes")

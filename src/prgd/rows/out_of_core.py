@@ -21,7 +21,9 @@ from prgd.rows.arrays import ArrayRows, Storage
 from prgd.rows.base import Block, M, Query, Rows, places_within
 from prgd.rows.blocks import stack_blocks
 from prgd.rows.labels import Labels, check_labels, join_labels
+from prgd.rows.readers.columns import Column, Columns, check_same_names
 from prgd.rows.readers.file_kinds import file_kind, open_source
+from prgd.rows.readers.parquet import ParquetSource
 from prgd.rows.readers.sources import Source, block_source
 from prgd.threads import default_threads, pool
 
@@ -47,6 +49,7 @@ class ChunkedRows(Rows):
     def __init__(self, sources: Sequence[Source], labels: Labels, *, n_threads: int | None = None) -> None:
         *starts, self.n = accumulate((source.n for source in sources), initial=0)
         self.d, self.labels, self._threads = sources[0].d, labels, n_threads or default_threads()
+        self.feature_names = sources[0].feature_names
         self._sources = list(zip(starts, sources, strict=True))  # each with the number of rows before it
 
     @classmethod
@@ -59,6 +62,8 @@ class ChunkedRows(Rows):
         if len({source.d for source in sources}) > 1:
             listed = ", ".join(str(source.d) for source in sources[:10])
             raise ValueError(f"All blocks must have the same number of columns; got {listed}.")
+        if len({source.feature_names for source in sources}) > 1:
+            raise ValueError("All blocks must have the same columns in the same order; their names differ.")
         given = [source.labels for source in sources if source.labels is not None]
         if given and len(given) < len(sources):
             missing = next(i for i, source in enumerate(sources) if source.labels is None)
@@ -169,7 +174,9 @@ def open_rows(
     y: Any = None,
     sample_weight: Any = None,
     *,
-    label: str = "y",
+    label: Column | None = None,
+    features: Sequence[Column] | None = None,
+    drop: Sequence[Column] = (),
     max_memory: int = DEFAULT_MEMORY,
     n_threads: int | None = None,
     cache_dir: str | Path | None = None,
@@ -182,10 +189,13 @@ def open_rows(
         ``.npy`` (give ``y``), LIBSVM text (``.svm .libsvm .svmlight .txt``, also ``.gz``,
         ``.bz2``, ``.xz``; parsed once into a binary cache) or ``.parquet``.
     y : array, optional
-        Labels of all rows, for ``.npy``; ``None`` means that its rows are z_i = y_i x_i.
+        Labels of all rows, for ``.npy``, and for ``.parquet`` without a label column; ``None`` means that
+        the rows of a ``.npy`` file are z_i = y_i x_i.
     sample_weight : array, optional
-    label : str
-        The label column of Parquet files.
+    label : str or int, optional
+        The label column of Parquet files, by name or position; by default as in `prgd.datasets.load`.
+    features, drop : list of str or int, optional
+        Columns of Parquet files to use, or to leave out, by name or position.
     max_memory : int
         Bytes that the parts in memory may take together: those that are summed and those read ahead.
     n_threads : int, optional
@@ -197,6 +207,7 @@ def open_rows(
     ChunkedRows
     """
     labels = None if y is None else check_labels(y, len(y))
+    columns = Columns(label, None if features is None else tuple(features), tuple(drop), labels is None)
     paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(p) for p in path]
     sources: list[Source] = []
     used = 0
@@ -205,7 +216,11 @@ def open_rows(
     for p in paths:
         if not p.is_file():
             raise FileNotFoundError(f"No file {str(p)!r}. Check the path.")
-        source = open_source(p, label, max_memory, cache_dir)
+        source = open_source(p, columns, max_memory, cache_dir)
+        if isinstance(source, ParquetSource) and sources and sources[0].feature_names is not None:
+            # Files of one table may have their columns in different orders.
+            check_same_names(sources[0].feature_names, source.feature_names, str(p), str(paths[0]))
+            source = source.with_order(sources[0].feature_names)
         if labels is not None and source.labels is None:
             source.labels = labels[used : used + source.n]
         sources.append(source)

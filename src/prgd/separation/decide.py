@@ -11,7 +11,7 @@ from typing import Any
 from prgd.certificate import DualWeights
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.separation.search import Search
-from prgd.separation.verdict import Separability, column_names
+from prgd.separation.verdict import Separability
 
 
 def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separability:
@@ -69,21 +69,21 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """
-    return decide(LiftedRows(X, y, fit_intercept=fit_intercept), column_names(X))
+    return decide(LiftedRows(X, y, fit_intercept=fit_intercept))
 
 
 def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separability | None:
     """Return the verdict if dual weights that nearly balance the rows are enough to prove it."""
     search = Search(rows)
     found = None if weights is None else search.by_weights(weights)
-    return None if found is None else search.result(found, None)
+    return None if found is None else search.result(found)
 
 
-def decide(rows: LiftedRows, names: list[str] | None = None) -> Separability:
+def decide(rows: LiftedRows) -> Separability:
     """Return the verdict on some rows."""
     search = Search(rows)
     try:
         found = search.find_proof() or search.best_bounds("No method found a proof.")
     except KeyboardInterrupt:
         found = search.best_bounds("Interrupted before a proof was found.")
-    return search.result(found, names)
+    return search.result(found)

@@ -311,7 +311,7 @@ class Search:
         v = None if w is None else self.rows.lift(w, b)
         return self.not_strict or Found(Verdict.UNDECIDED, how, v=v)
 
-    def result(self, found: Found, names: list[str] | None) -> Separability:
+    def result(self, found: Found) -> Separability:
         """Build the Separability result from a proven verdict, or from the best bounds found."""
         rows = self.rows
         uniform = rows.normalized_weights(rows.counts / rows.counted.size)
@@ -341,7 +341,7 @@ class Search:
             separated_rows=self._outside(found.boundary) if is_partition else NO_ROWS,
             boundary_rows=found.boundary,
             features=features,
-            feature_names=names,
+            feature_names=rows.rows.feature_names,
             proof=found.proof,
             how=found.how,
         )

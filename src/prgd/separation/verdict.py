@@ -16,7 +16,6 @@ from prgd.proofs.directions import exact_lower, margin_below, separates, smalles
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.overlap import overlap_in_words
 from prgd.proofs.weights import Proof, weights_prove
-from prgd.rows.exact import is_frame
 
 _MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
 _SHOWN = 5  # features or rows that the explanation lists
@@ -72,7 +71,8 @@ class Separability:
         Rows of sample weight 0 do not count, and are in neither.
     features : ndarray of int
         Features of non-zero coefficient, those of largest coefficient times range first.
-    feature_names : list of str, optional
+    feature_names : tuple of str or None
+        Those of a data frame or a file.
     proof : Proof
         The exact objects behind the verdict.
     how : str
@@ -91,7 +91,7 @@ class Separability:
     separated_rows: Indices
     boundary_rows: Indices
     features: Indices
-    feature_names: list[str] | None
+    feature_names: tuple[str, ...] | None
     proof: Proof
     how: str
 
@@ -206,8 +206,3 @@ def _numbers(rows: Indices) -> str:
     """Return how many rows there are, and the numbers of the first ones, counting from 0."""
     shown = ", ".join(str(i) for i in rows[:_SHOWN].tolist()) + (", ..." if rows.size > _SHOWN else "")
     return f"{rows.size} (number{'s' * (rows.size != 1)} {shown})"
-
-
-def column_names(X: Any) -> list[str] | None:
-    """Return the column names of a data frame, None for other data."""
-    return [str(name) for name in X.columns] if is_frame(X) else None

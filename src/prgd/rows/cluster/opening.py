@@ -18,6 +18,7 @@ from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.cluster_rows import ClusterRows, naming_losses, start, wait_for
 from prgd.rows.cluster.partitions import Facts
 from prgd.rows.labels import check_two_classes
+from prgd.rows.readers.columns import Column, Columns, check_same_names
 
 Show = Callable[[int, int], None]
 
@@ -28,7 +29,9 @@ def open_cluster(
     sample_weight: Any = None,
     *,
     client: Any = None,
-    label: str = "y",
+    label: Column | None = None,
+    features: Sequence[Column] | None = None,
+    drop: Sequence[Column] = (),
     n_threads: int = 1,
     max_memory: int | None = None,
     connect_timeout: float = 20.0,
@@ -45,13 +48,17 @@ def open_cluster(
         sample_weight)``, or rows z_i alone. Nothing is scattered from here: a worker that is lost has its
         partitions loaded again elsewhere.
     y : optional
-        For a Dask array, labels as a Dask or NumPy array; for ``.npy`` files, paths of ``.npy`` label files.
+        For a Dask array, labels as a Dask or NumPy array; for files without labels, paths of label files,
+        ``.npy`` or text with one label on each line.
     sample_weight : optional
         For a Dask array, weights as a Dask or NumPy array.
     client : distributed.Client, address or None
         ``None`` starts workers on this machine, one for each core, which end with ``close``.
-    label : str
-        The label column of data frames and Parquet files.
+    label : str or int, optional
+        The label column of data frames and Parquet files, by name or position; by default as in
+        `prgd.datasets.load`.
+    features, drop : list of str or int, optional
+        Columns of data frames and Parquet files to use, or to leave out, by name or position.
     n_threads : int
         Threads for each partition; partitions of one worker are summed side by side.
     max_memory : int, optional
@@ -90,24 +97,30 @@ def open_cluster(
     array([ 3., -1.,  4.])
     """
     check_positive("worker_timeout", worker_timeout)
+    columns = Columns(label, None if features is None else tuple(features), tuple(drop), y is None)
     with ExitStack() as owned:  # whatever was started here ends if the rows cannot be opened
         client = _connect(client, connect_timeout, owned)
-        loaded = _load(client, data, y, sample_weight, label, max_memory)
+        loaded = _load(client, data, y, sample_weight, columns, max_memory)
         if not loaded:
             raise ValueError("The cluster needs at least one partition; got none.")
         facts = _gather_facts(client, start(client, worker.describe, loaded), progress, worker_timeout)
+        if (error := next((fact.error for fact in facts if fact.error is not None), None)) is not None:
+            raise error
         loaded = [future for future, fact in zip(loaded, facts, strict=True) if fact.n]
         facts = [fact for fact in facts if fact.n]
         if not facts:
             raise ValueError("All partitions are without rows. Check the paths, or the filter before.")
         d, first = _columns(facts)
-        classes = _find_classes(facts)
+        classes, names = _find_classes(facts), _feature_names(facts)
         if not any(mass for fact in facts for mass in fact.masses.values()):
             raise ValueError("sample_weight is zero everywhere: no row is left.")
-        built = start(client, worker.build, loaded, d=d, first=first, classes=classes, n_threads=n_threads)
-        return ClusterRows(
+        same = {"d": d, "first": first, "classes": classes, "feature_names": names, "n_threads": n_threads}
+        built = start(client, worker.build, loaded, **same)
+        rows = ClusterRows(
             client, built, facts, d, classes, worker_timeout=worker_timeout, owned=owned.pop_all()
         )
+        rows.feature_names = names
+        return rows
 
 
 def _connect(client: Any, timeout: float, owned: ExitStack) -> Any:
@@ -135,7 +148,7 @@ def _connect(client: Any, timeout: float, owned: ExitStack) -> Any:
 
 
 def _load(
-    client: Any, data: Any, y: Any, sample_weight: Any, label: str, max_memory: int | None
+    client: Any, data: Any, y: Any, sample_weight: Any, columns: Columns, max_memory: int | None
 ) -> list[Any]:
     """Return futures of `Loaded` partitions."""
     if isinstance(data, (str, Path)) or (
@@ -149,12 +162,12 @@ def _load(
             raise ValueError(
                 f"y must name one label file for each of the {len(urls)} files; got {len(labels)}."
             )
-        return start(client, worker.load_file, urls, labels, label=label, max_memory=max_memory)
+        return start(client, worker.load_file, urls, labels, columns=columns, max_memory=max_memory)
     if max_memory is not None:
         raise ValueError("max_memory is for files. Leave it out: Dask's own partitions lie in memory.")
     blocks = client.compute(_blocks(data, y, sample_weight))
     names = [f"partition {k}" for k in range(len(blocks))]
-    return start(client, worker.read_block, blocks, names, label=label if _is_frame(data) else None)
+    return start(client, worker.read_block, blocks, names, columns=columns if _is_frame(data) else None)
 
 
 def _is_frame(data: Any) -> bool:
@@ -260,6 +273,17 @@ def _columns(facts: Sequence[Facts]) -> tuple[int, int]:
                 f"{name} has {width}."
             )
     return common, first
+
+
+def _feature_names(facts: Sequence[Facts]) -> tuple[str, ...] | None:
+    """Return the names of the columns of all partitions, in the order of the first that has rows."""
+    first = facts[0].feature_names
+    for fact in facts:
+        if fact.feature_names != first:
+            if first is None:
+                raise ValueError(f"All partitions must have named columns or none; {facts[0].name} has none.")
+            check_same_names(first, fact.feature_names, fact.name, facts[0].name)
+    return first
 
 
 def _find_classes(facts: Sequence[Facts]) -> npt.NDArray[Any] | None:

@@ -20,9 +20,11 @@ import numpy.typing as npt
 from prgd._types import Array, Indices, Signs
 from prgd.errors import NotFiniteError
 from prgd.rows.base import Query, Rows
+from prgd.rows.exact import column_names
 from prgd.rows.labels import Labels, check_labels, check_weights, read_signs
 from prgd.rows.out_of_core import DEFAULT_MEMORY, ChunkedRows
-from prgd.rows.readers.file_kinds import file_kind, load_npy, open_source
+from prgd.rows.readers.columns import Columns
+from prgd.rows.readers.file_kinds import check_columns, file_kind, load_npy, open_source, read_labels
 from prgd.rows.readers.libsvm import parse_libsvm
 from prgd.rows.readers.libsvm_text import CachedCSR
 from prgd.rows.readers.parquet import ParquetSource, open_parquet
@@ -36,8 +38,9 @@ class Loaded:
     """A partition as it was found: labels of any kind, LIBSVM columns counted as in the file."""
 
     name: str
-    source: Source | None  # None if there are no rows
+    source: Source | None  # None if there are no rows, or an error
     weights: Array = field(default_factory=lambda: np.empty(0))
+    error: Exception | None = None  # why the partition cannot be read
 
     def __sizeof__(self) -> int:
         return 1000 if self.source is None else 1000 + self.source.nbytes
@@ -53,6 +56,8 @@ class Facts(NamedTuple):
     masses: Counter[Any]  # label -> the sum of its sample weights
     has_weights: bool
     min_column: int | None = None  # the smallest index in LIBSVM text: columns may count from 0 there
+    feature_names: tuple[str, ...] | None = None
+    error: Exception | None = None
 
 
 @contextmanager
@@ -64,33 +69,41 @@ def naming(name: str) -> Iterator[None]:
         raise type(error)(f"{name}: {error}") from error
 
 
-def load_file(url: str, labels_url: str | None, label: str, max_memory: int | None) -> Loaded:
+def load_file(url: str, labels_url: str | None, columns: Columns, max_memory: int | None) -> Loaded:
     """Read a LIBSVM, Parquet or ``.npy`` file, through fsspec if the file is not local.
 
-    With ``max_memory`` a local file stays where it is, and every pass reads it in parts.
+    With ``max_memory`` a local file stays where it is, and every pass reads it in parts. An error about the
+    content is kept for the driver, which raises it: the worker would write a traceback to its log.
     """
+    try:
+        return _load_file(url, labels_url, columns, max_memory)
+    except (ValueError, TypeError, ImportError, OSError) as error:
+        return Loaded(url, None, error=error)
+
+
+def _load_file(url: str, labels_url: str | None, columns: Columns, max_memory: int | None) -> Loaded:
     with _local(url) as path:
         kind, y = file_kind(path), None
+        check_columns(url, kind, columns)
         if max_memory is not None and (kind == "libsvm" or not _is_local(url)):
             raise ValueError(
                 f"{url}: max_memory is for .npy and .parquet files on the disks of the workers. "
                 "Leave it out, and the file is loaded into memory."
             )
         if labels_url is not None:
-            if kind != "npy":
-                raise ValueError(f"{url}: y is for .npy files; this one holds its labels. Leave y out.")
             with _local(labels_url) as labels_path:
-                y = load_npy(labels_path)
+                y = read_labels(labels_path)
         if kind == "libsvm":
             return _load_text(url, path)
         if kind == "npy" and max_memory is None:
             return read_block((load_npy(path), y), url)
         if kind == "parquet" and open_parquet(path).metadata.num_rows == 0:
             return Loaded(url, None)
-        source = open_source(path, label, max_memory or DEFAULT_MEMORY)
-        if isinstance(source, ParquetSource) and max_memory is None:
-            return Loaded(url, MemorySource(source.whole(), source.labels))
+        source = open_source(path, columns, max_memory or DEFAULT_MEMORY)
         source.labels = source.labels if y is None else y
+        if isinstance(source, ParquetSource) and max_memory is None:
+            names, source = source.feature_names, MemorySource(source.whole(), source.labels)
+            source.feature_names = names
         return Loaded(url, source)
 
 
@@ -125,30 +138,35 @@ def _local(url: str) -> Iterator[Path]:
         yield copy
 
 
-def read_block(block: Any, name: str, label: str | None = None) -> Loaded:
-    """Take ``X``, ``(X, y)``, ``(X, y, sample_weight)``, or a data frame and its label column."""
+def read_block(block: Any, name: str, columns: Columns | None = None) -> Loaded:
+    """Take ``X``, ``(X, y)``, ``(X, y, sample_weight)``, or a data frame that holds its labels."""
     with naming(name):
-        if hasattr(block, "columns") and label is not None:
-            if label not in block.columns:
-                raise ValueError(f"no column {label!r}; its columns are {', '.join(map(str, block.columns))}")
-            block = (block.drop(columns=label), block[label].to_numpy())
+        if columns is not None:
+            chosen = columns.choose("the data frame", [str(c) for c in block.columns])
+            y = None if chosen.label is None else block.iloc[:, chosen.label].to_numpy()
+            block = (block.iloc[:, chosen.features], y)
         X, y, weights = (*block, None, None)[:3] if isinstance(block, (tuple, list)) else (block, None, None)
         if X.shape[0] == 0:
             return Loaded(name, None)
         source = block_source(X, y)
+        source.feature_names = column_names(X)
         return Loaded(name, source, check_weights(weights, source.n))
 
 
 def describe(loaded: Loaded) -> Facts:
     """Return what the driver has to know."""
     name, source, weights = loaded.name, loaded.source, loaded.weights
+    nothing = Facts(name, 0, 0, Counter(), Counter(), has_weights=False, error=loaded.error)
     if source is None:
-        return Facts(name, 0, 0, Counter(), Counter(), has_weights=False)
-    with naming(name):
-        counts, masses = _count_labels(source.labels, weights, source.n)
+        return nothing
+    try:
+        with naming(name):
+            counts, masses = _count_labels(source.labels, weights, source.n)
+    except (ValueError, TypeError) as error:
+        return nothing._replace(error=error)
     text = _text(source)
     min_column = None if text is None else int(text.indices.min(initial=1))
-    return Facts(name, source.n, source.d, counts, masses, weights.size > 0, min_column)
+    return Facts(name, source.n, source.d, counts, masses, weights.size > 0, min_column, source.feature_names)
 
 
 def _count_labels(y: npt.NDArray[Any] | None, weights: Array, n: int) -> tuple[Counter[Any], Counter[Any]]:
@@ -168,15 +186,34 @@ def _count_labels(y: npt.NDArray[Any] | None, weights: Array, n: int) -> tuple[C
 
 
 def build(
-    loaded: Loaded, d: int, first: int, classes: npt.NDArray[Any] | None, n_threads: int
+    loaded: Loaded,
+    d: int,
+    first: int,
+    classes: npt.NDArray[Any] | None,
+    feature_names: tuple[str, ...] | None,
+    n_threads: int,
 ) -> ChunkedRows:
     """Return the engine of a partition with rows, now that the classes and the columns of all are known."""
-    source = cast(Source, loaded.source)
+    if loaded.error is not None:  # The file was there, and a worker that loads it once more cannot read it.
+        raise loaded.error
+    source = _in_order(cast(Source, loaded.source), feature_names)
     if (text := _text(source)) is not None:
         # The last columns of one text file may be empty in another.
         source = MemorySource(replace(text, indices=text.indices - first, n_features=d), text.y)
     signs, _ = read_signs(source.labels, source.n, classes)
     return ChunkedRows([source], Labels(signs, loaded.weights, classes), n_threads=n_threads)
+
+
+def _in_order(source: Source, names: tuple[str, ...] | None) -> Source:
+    """Return a source whose columns have the order of ``names``."""
+    if names is None or source.feature_names in (None, names):
+        return source
+    if isinstance(source, ParquetSource):
+        return source.with_order(names)
+    X, own = cast(MemorySource, source).X, source.feature_names or ()
+    found = MemorySource(X[:, [own.index(name) for name in names]])
+    found.labels, found.feature_names = source.labels, names
+    return found
 
 
 def _text(source: Source) -> CachedCSR | None:

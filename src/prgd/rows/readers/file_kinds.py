@@ -1,7 +1,8 @@
-"""From the path of a file to the source of its rows, by the ending of its name."""
+"""From the path of a file to the source of its rows, by the ending of its name, and files of labels."""
 
 from __future__ import annotations
 
+import io
 import math
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -11,20 +12,23 @@ import numpy.typing as npt
 
 from prgd.rows.arrays import check_shape
 from prgd.rows.exact import as_float
+from prgd.rows.readers.columns import LABEL_NAMES, Columns
+from prgd.rows.readers.label_text import LabelArray, as_labels, text_labels
 from prgd.rows.readers.libsvm import cache_libsvm
 from prgd.rows.readers.libsvm_text import ENDINGS
 from prgd.rows.readers.parquet import ParquetSource
 from prgd.rows.readers.sources import BLOCK_BYTES, MemorySource, NpySource, Source, cuts, entry_cuts
-from prgd.rows.readers.streams import COMPRESSED
+from prgd.rows.readers.streams import BROKEN_STREAM, COMPRESSED, open_stream
 
 
-def open_source(path: Path, label: str, max_memory: int, cache_dir: str | Path | None = None) -> Source:
+def open_source(path: Path, columns: Columns, max_memory: int, cache_dir: str | Path | None = None) -> Source:
     """Return the source of a file, by the ending of its name; see `prgd.open_rows` for the options."""
     kind = file_kind(path)
+    check_columns(path, kind, columns)
     if kind == "npy":
         return npy_source(path, max_memory)
     if kind == "parquet":
-        return ParquetSource(path, label, max_memory)
+        return ParquetSource(path, columns, max_memory)
     return libsvm_source(path, max_memory, cache_dir)
 
 
@@ -34,10 +38,23 @@ def file_kind(path: Path) -> str:
     ending = next((e.lower() for e in reversed(path.suffixes) if e not in COMPRESSED), "")
     if ending not in kinds:
         raise ValueError(
-            f"{path}: unknown kind of file. Out of core: {', '.join(kinds)} "
-            f"(the last {len(ENDINGS)} also with {', '.join(COMPRESSED)})."
+            f"{path}: unknown kind of file. Out of core and on a cluster: {', '.join(kinds)} "
+            f"(the last {len(ENDINGS)} also with {', '.join(COMPRESSED)}). Other files are read whole: leave "
+            "--out-of-core and --cluster out, or save the table as Parquet."
         )
     return kinds[ending]
+
+
+def check_columns(path: Path | str, kind: str, columns: Columns) -> None:
+    """Raise ``ValueError`` if columns are chosen in a file that is read in parts and has no names."""
+    if kind != "parquet" and (columns.label is not None or not columns.is_default):
+        what = "the label column" if columns.label is not None else "columns"
+        raise ValueError(
+            f"{path}: {what} can be chosen in Parquet files only, where a file is read in parts or on a "
+            "cluster. Leave --label, --features and --drop out; --labels gives the labels of a .npy file."
+        )
+    if kind == "libsvm" and not columns.is_labelled:
+        raise ValueError(f"{path}: each line begins with its label. Leave the labels of another file out.")
 
 
 def load_npy(path: Path, mmap_mode: Literal["r"] | None = None) -> npt.NDArray[Any]:
@@ -57,6 +74,30 @@ def load_npy(path: Path, mmap_mode: Literal["r"] | None = None) -> npt.NDArray[A
             f"{path}: cannot be read as a .npy array ({reason}). Save it again with numpy.save."
         ) from error
     return found
+
+
+def read_labels(file: Path) -> LabelArray:
+    """Return the labels of a ``.npy`` file, or of a text file with one label on each line.
+
+    A first line that is y, label, target or class, and occurs once, is a header.
+    """
+    if not file.is_file():
+        raise FileNotFoundError(f"Expected a file of labels at {file}, found none. Check the path.")
+    if file.suffix.lower() == ".npy":
+        found = load_npy(file)
+        return as_labels(found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found, file)
+    try:
+        with open_stream(file) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig") as text:
+            lines = [line.strip() for line in text.read().rstrip().splitlines()]
+    except (UnicodeDecodeError, *BROKEN_STREAM) as error:
+        raise ValueError(
+            f"{file}: expected a .npy file, or UTF-8 text with one label on each line, got an error "
+            f"({error})."
+        ) from error
+    if "" in lines or not lines:
+        raise ValueError(f"{file}, line {lines.index('') + 1 if lines else 1}: expected a label, got none.")
+    has_header = lines[0].lower() in LABEL_NAMES and lines.count(lines[0]) == 1
+    return text_labels(lines[has_header:])
 
 
 def _npy_header(file: IO[bytes]) -> tuple[np.dtype[Any], int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,22 +15,25 @@ from prgd._types import Indices
 from prgd.checks import bad_cell
 from prgd.errors import missing_package
 from prgd.rows.exact import check_exact, in_column
+from prgd.rows.readers.columns import Columns
+from prgd.rows.readers.label_text import LabelArray, as_labels
 from prgd.rows.readers.sources import BLOCK_BYTES, MIN_ROWS, FileSource
 
 
 class ParquetSource(FileSource):
     """A Parquet file: a part is a row group, decoded in batches of rows."""
 
-    def __init__(self, path: Path, label: str, max_memory: int) -> None:
+    def __init__(self, path: Path, columns: Columns, max_memory: int) -> None:
         file = open_parquet(path)
         names = file.schema_arrow.names
-        if label not in names:
-            raise ValueError(f"{path}: no column {label!r}; its columns are {', '.join(names[:20])}.")
-        self.columns = [name for name in names if name != label]
+        chosen = columns.choose(path, names)
+        self.columns, self.feature_names = [names[j] for j in chosen.features], chosen.names
         types = {str(file.schema_arrow.field(name).type) for name in self.columns}
         dtype = np.float32 if types == {"float"} else np.float64
         super().__init__(path, (file.metadata.num_rows, len(self.columns)), dtype)
-        self.labels = label_values(read_table(file, path, [label]).column(0), label, path)
+        if chosen.label is not None:
+            label = names[chosen.label]
+            self.labels = label_values(read_table(file, path, [label]).column(0), label, path)
         groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
         self._ends = np.cumsum([group.num_rows for group in groups])
         # A batch is held twice: as columns of pyarrow and as our block.
@@ -59,6 +63,12 @@ class ParquetSource(FileSource):
             yield slice(start, start + batch.num_rows), block
             start += batch.num_rows
 
+    def with_order(self, names: tuple[str, ...]) -> ParquetSource:
+        """Return the source with its features in another order."""
+        found = copy(self)
+        found.columns, found.feature_names = list(names), names
+        return found
+
     def whole(self) -> npt.NDArray[Any]:
         """Return all rows as one array."""
         return self._gather(np.arange(self.n))
@@ -80,12 +90,26 @@ class ParquetSource(FileSource):
 
 
 def fill_columns(
-    block: npt.NDArray[Any], columns: Sequence[Any], names: Sequence[str], path: Path, first_row: int = 0
+    block: npt.NDArray[Any],
+    columns: Sequence[Any],
+    names: Sequence[str],
+    path: Path,
+    first_row: int = 0,
+    *,
+    may_lack: bool = False,
 ) -> None:
-    """Write Arrow columns into the columns of ``block``, which must all be numbers without missing values."""
+    """Write Arrow columns of numbers into the columns of ``block``.
+
+    A missing value is an error, or NaN if values ``may_lack``.
+    """
     from pyarrow import types
 
     for j, (name, column) in enumerate(zip(names, columns, strict=True)):
+        missing = None
+        if may_lack and column.null_count and not types.is_dictionary(column.type):
+            missing = column.is_null().to_numpy(zero_copy_only=False)
+            # Arrow turns integers beside missing values into floats, rounded: only the others are converted.
+            column = column.drop_null()
         column = plain_column(column, name, path, first_row)
         kind = column.type
         numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
@@ -96,10 +120,13 @@ def fill_columns(
             )
         values = _decoded(path, partial(column.to_numpy, zero_copy_only=False))
         check_exact(values, place=in_column(f"{path},", name, first_row))
-        if len(values) != len(block):
+        rows = slice(None) if missing is None else ~missing
+        if len(values) != len(block[rows, j]):
             raise _not_whole(path, f"{len(values)} values of {name!r} for {len(block)} rows")
         with np.errstate(over="ignore"):
-            block[:, j] = values
+            block[rows, j] = values
+        if missing is not None:
+            block[missing, j] = np.nan
 
 
 def plain_column(column: Any, name: str, path: Path, first_row: int = 0) -> Any:
@@ -114,11 +141,12 @@ def plain_column(column: Any, name: str, path: Path, first_row: int = 0) -> Any:
     return column
 
 
-def label_values(column: Any, name: str, path: Path) -> npt.NDArray[Any]:
-    """Return the labels of an Arrow column, text as an array of strings; a missing label is an error."""
+def label_values(column: Any, name: str, path: Path) -> LabelArray:
+    """Return the labels of an Arrow column as `as_labels` does; a missing label is an error."""
     column = plain_column(column, name, path)
     values = np.asarray(_decoded(path, column.to_numpy))
-    return values.astype(str) if str(column.type) in ("string", "large_string") else values
+    is_text = str(column.type) in ("string", "large_string")
+    return as_labels(values.astype(str) if is_text else values, path)
 
 
 def read_table(file: Any, path: Path, columns: Sequence[str] | None = None) -> Any:

@@ -40,6 +40,7 @@ class Source(ABC):
     ----------
     n, d : int
     labels : ndarray of shape (n,) or None
+    feature_names : tuple of str or None
     at_once : int
         Parts that may be loaded at the same time; 1 if the rows lie in memory, where threads share a part.
     """
@@ -47,6 +48,7 @@ class Source(ABC):
     n: int
     d: int
     labels: npt.NDArray[Any] | None = None
+    feature_names: tuple[str, ...] | None = None
     at_once: int = 1
 
     @property
