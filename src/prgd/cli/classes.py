@@ -74,6 +74,6 @@ def _check_classes(classes: npt.NDArray[Any], n: int) -> None:
         shown = ", ".join(class_text(c) for c in classes[:3].tolist())
         what = "numbers with fractions" if has_fractions else "a different label in each row"
         raise ValueError(
-            f"The labels must be classes; got {classes.size:,} values, {what} ({shown}, ...). Name the column "
-            "of the classes with --label."
+            f"The labels must be classes; got {classes.size:,} values, {what} ({shown}, ...). Name the "
+            "column of the classes with --label."
         )

@@ -277,7 +277,7 @@ def open_cluster_data(
     ) as rows:
         if not quiet:
             say(f"dashboard: {rows.dashboard}")
-        _check_classes(data, rows, options)
+        _check_labels(data, rows.labels.classes, options)
         tell_ids(rows, options)
         yield Path(data).name, rows
 
