@@ -141,7 +141,7 @@ def test_separable_names_its_features_and_margin():
     assert found.features[:2].tolist() == [0, 1]
     assert found.separated_rows.size == 200
     assert found.boundary_rows.size == 0
-    assert "separable: this hyperplane has every one of the 200 rows" in str(found)
+    assert "separable: a hyperplane has each of the 200 rows" in str(found)
     assert "Separability('separable'" in repr(found)
 
 
@@ -186,7 +186,7 @@ def test_not_separable_carries_weights(fit_intercept):
     signs = np.where(y == "b", 1, -1)
     assert np.linalg.norm(X.T @ (found.dual_weights * signs)) <= found.residual + 1e-15
     assert found.dual_weights.sum() == pytest.approx(1.0)
-    assert ("same mean" in str(found)) == fit_intercept
+    assert ("same weighted mean" in str(found)) == fit_intercept
     again = pickle.loads(pickle.dumps(found))  # noqa: S301
     assert again.check(X, y)
 

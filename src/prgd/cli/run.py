@@ -192,7 +192,7 @@ def _outcome(warm: Result | None, result: Result) -> list[tuple[str, str]]:
         ("status", str(result.status)),
         (
             "warm-up",
-            "none, the run starts at w = 0" if warm is None else f"{warm.algorithm}, {warm.t:,} steps",
+            "none, starts at w = 0" if warm is None else f"{warm.algorithm}, {warm.t:,} steps",
         ),
         ("steps", f"{0 if result is warm else result.t:,}"),
         *outcome.bounds(result, "no iterate separates the classes so far"),
