@@ -104,7 +104,7 @@ class NotFiniteError(ValueError):
 def missing_package(what: str, package: str, extra: str) -> ModuleNotFoundError:
     """Return the error for a package that is not installed, with the commands that install it.
 
-    prgd is on no package index, so ``pip install 'prgd[...]'`` would not find it.
+    prgd is on no package index, so its name alone would not be found.
 
     Examples
     --------
