@@ -265,7 +265,10 @@ def write_bad_files() -> None:
         ("none.csv --algorithm ngd", "Expected a data file at none.csv, found none"),
         ("bad.svm --algorithm ngd", "bad.svm, line 2: expected a number after the colon, got '1:x'"),
         ("bad.svm --algorithm ngd --out-of-core", "bad.svm, line 2:"),
-        ("bad.svm --algorithm ngd --out-of-core --label y", "--label is for Parquet files only"),
+        (
+            "bad.svm --algorithm ngd --out-of-core --label y",
+            "can be chosen in Parquet files only",
+        ),
         ("bad.svm --algorithm ngd --out-of-core --max-memory much", "such as 64M or 2G; got 'much'"),
         ("rows.csv --algorithm ngd --label z", "Columns: a, b, y"),
         ("rows.csv --algorithm ngd --out-of-core", "unknown kind of file"),

@@ -225,7 +225,9 @@ def test_predict_with_labels(file):
     assert call("predict", "model.npz", file, *label).stderr == "accuracy: 1 (5 of 5)\n"
     # a headless file may still end in a label
     Path("more.csv").write_text("0.5,1.0,b\n-0.5,-1.5,b\n")
-    assert call("predict", "model.npz", "more.csv").stderr == "accuracy: 0.5 (1 of 2)\n"
+    note, accuracy = call("predict", "model.npz", "more.csv").stderr.splitlines()
+    assert accuracy == "accuracy: 0.5 (1 of 2)"
+    assert "no header: its last column, 2 counted from 0, is taken as the label" in note
 
 
 def test_libsvm_text_may_lack_the_last_features():
@@ -360,7 +362,7 @@ def test_separability_undecided(monkeypatch):
         ("predict model.npz none.csv", "Expected a data file at none.csv, found none"),
         ("predict model.npz digit:0,1", "Did you mean digits?"),
         ("predict model.npz toy:0.3 --label y", "--label is for files"),
-        ("predict model.npz rows.npz --label y", "label chooses a column of a CSV or Parquet file"),
+        ("predict model.npz rows.npz --label y", "label chooses a column of a CSV, TSV or Parquet file"),
         ("predict model.npz rows.npz --out rows.csv/p.csv", "Cannot write to the output folder"),
     ],
 )

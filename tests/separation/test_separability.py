@@ -210,7 +210,7 @@ def test_any_frame_with_columns_will_do():
             return np.array([[0, 1], [1, 0]])
 
     found = separability(Frame(), [0, 1])
-    assert found.feature_names == ["first", "second"]
+    assert found.feature_names == ("first", "second")
     assert found.name(1) == "second"
 
 

@@ -1,0 +1,463 @@
+"""Names of columns and messy files, through the command line: what a user means is what is computed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_cli import call, in_empty_folder, start, table  # noqa: F401 - a fixture too
+
+import prgd
+from prgd.datasets import load
+
+NAMES = ("NV", "age", "dose")
+N = 40
+
+
+def frame() -> pd.DataFrame:
+    """Return rows that a hyperplane separates, with their labels in the column y."""
+    rng = np.random.default_rng(0)
+    X, normal = rng.normal(size=(N, 3)), np.array([1.0, 2.0, -1.0])
+    y = np.where(X @ normal > 0, 1, -1)
+    return pd.DataFrame(X + 0.3 * np.outer(y, normal), columns=list(NAMES)).assign(y=y)
+
+
+def write(name: str = "rows.csv", data: pd.DataFrame | None = None, **options) -> pd.DataFrame:
+    data = frame() if data is None else data
+    if name.endswith(".parquet"):
+        data.to_parquet(name, index=False)
+    else:
+        data.to_csv(name, index=False, **options)
+    return data
+
+
+def fit(*args: object) -> tuple[prgd.Result, str]:
+    """Return the model of ``prgd fit`` and what it said on standard error."""
+    said = call("fit", *args, "--out", "fitted.npz", "--force").stderr
+    return prgd.Result.load("fitted.npz"), said
+
+
+def same_fit(a: prgd.Result, b: prgd.Result) -> None:
+    """The bounds of two fits overlap, and their hyperplanes agree, name by name."""
+    assert a.feature_names == b.feature_names
+    assert a.classes.tolist() == b.classes.tolist()
+    assert a.margin <= b.upper_bound * (1 + 1e-12)
+    assert b.margin <= a.upper_bound * (1 + 1e-12)
+    np.testing.assert_allclose(a.coef, b.coef, rtol=1e-2)
+
+
+# Names are matched on prediction
+
+
+@pytest.mark.parametrize("model", ["rows.csv", "rows.parquet"])
+@pytest.mark.parametrize("other", ["other.csv", "other.parquet", "other.tsv"])
+def test_columns_in_another_order_give_the_same_predictions(model, other):
+    data = write(model)
+    result, _ = fit(model)
+    assert result.feature_names == NAMES
+    write(other, data[["y", "dose", "NV", "age"]], **({"sep": "\t"} if other.endswith("tsv") else {}))
+    found = call("predict", "fitted.npz", other, "--scores")
+    assert found.stderr == f"accuracy: 1 ({N} of {N})\n"
+    assert found.stdout == call("predict", "fitted.npz", model, "--scores").stdout
+
+
+def test_missing_columns_are_refused_by_name():
+    data = write()
+    fit("rows.csv")
+    for file in ("lacks.csv", "lacks.parquet"):
+        write(file, data.drop(columns=["age", "dose"]).assign(height=1.0))
+        said = call("predict", "fitted.npz", file, code=2).stderr
+        assert "lacks 2 of the 3 columns that the model was fitted on: age, dose." in said
+        assert "Columns: NV, height" in said
+        assert len(said.splitlines()) == 1
+
+
+def test_further_columns_are_ignored_with_a_note():
+    data = write()
+    fit("rows.csv")
+    write("more.csv", data.assign(city="Bern", sex="f"))
+    note, accuracy = call("predict", "fitted.npz", "more.csv").stderr.splitlines()
+    assert note.startswith("Note: more.csv: the model was not fitted on city, sex, which is ignored.")
+    assert accuracy == f"accuracy: 1 ({N} of {N})"
+
+
+def test_without_names_on_one_side_columns_are_counted():
+    data = write()
+    fit("rows.csv")
+    np.savez("rows.npz", X=data[list(NAMES)].to_numpy(), y=data.y)
+    write("bare.csv", data[list(NAMES)], header=False)
+    assert call("predict", "fitted.npz", "rows.npz").stderr == f"accuracy: 1 ({N} of {N})\n"
+    assert call("predict", "fitted.npz", "bare.csv").stderr == ""
+    np.savez("narrow.npz", X=np.ones((2, 2)))
+    said = call("predict", "fitted.npz", "narrow.npz", code=2).stderr
+    assert "has 2 features, and the model was fitted on 3" in said
+    fit("rows.npz")
+    assert call("predict", "fitted.npz", "rows.csv").stderr == f"accuracy: 1 ({N} of {N})\n"
+
+
+def test_two_columns_of_one_name_are_matched_by_their_order_only():
+    write("rows.csv", frame().set_axis(["a", "a", "b", "y"], axis=1))
+    result, _ = fit("rows.csv")
+    assert result.feature_names == ("a", "a", "b")
+    assert call("predict", "fitted.npz", "rows.csv").stderr == f"accuracy: 1 ({N} of {N})\n"
+    write("other.csv", frame().set_axis(["b", "a", "a", "y"], axis=1))
+    assert "two columns of one name" in call("predict", "fitted.npz", "other.csv", code=2).stderr
+
+
+# Names in every output
+
+
+def test_separability_shows_the_names():
+    write()
+    found = call("separability", "rows.csv").stdout
+    assert "age (+" in found
+    assert "x0" not in found
+    facts = json.loads(call("separability", "rows.csv", "--json").stdout)
+    assert facts["feature_names"] == list(NAMES)
+
+
+@pytest.mark.slow
+def test_a_built_in_set_has_its_names():
+    assert "concavity" in call("separability", "cancer").stdout
+
+
+def test_names_of_frames_go_through_the_library(tmp_path):
+    data = frame()
+    X, y = data[list(NAMES)], data.y
+    result = prgd.max_margin(X, y)
+    assert result.feature_names == prgd.Problem(X, y).rows.feature_names == NAMES
+    found = prgd.separability(X, y)
+    assert found.feature_names == NAMES
+    assert "NV" in str(found)
+    result.save(tmp_path / "result.npz")
+    assert prgd.Result.load(tmp_path / "result.npz").feature_names == NAMES
+    # the certificate is proven again from columns in any order, and from plain arrays in the same one
+    assert result.check(X[["dose", "NV", "age"]], y).is_valid
+    assert result.check(X.to_numpy(), y).is_valid
+    with pytest.raises(ValueError, match=r"lacks 1 of the 3 columns .* dose"):
+        result.check(X.drop(columns="dose"), y)
+    assert prgd.max_margin(X.to_numpy(), y).feature_names is None
+    assert prgd.max_margin(pd.DataFrame(X.to_numpy()), y).feature_names is None
+
+
+def test_frames_and_arrays_are_not_copied():
+    X = np.asfortranarray(np.arange(12.0).reshape(6, 2))
+    table = pd.DataFrame(X, columns=["a", "b"], copy=False)
+    rows = prgd.Problem(table, [1, -1] * 3, scale="none").rows
+    assert rows.feature_names == ("a", "b")
+    assert np.shares_memory(rows._X, X)
+
+
+@pytest.mark.slow
+def test_run_keeps_the_names():
+    write()
+    call("run", "rows.csv", "--algorithm", "ngd", "--steps", 5, "--out", "out")
+    assert prgd.Result.load("out/result.npz").feature_names == NAMES
+
+
+# Columns that are chosen, and that look like no features
+
+
+@pytest.mark.parametrize("file", ["rows.csv", "rows.parquet"])
+def test_columns_by_name_or_position(file):
+    data = frame().assign(city="Bern")
+    write(file, data[["city", "dose", "NV", "age", "y"]])
+    expected = prgd.max_margin(data[["NV", "age", "dose"]], data.y)
+    for choice in (["--features", "NV,age,dose"], ["--features", "2,age,-4"]):
+        same_fit(fit(file, *choice)[0], expected)
+    for choice in (["--drop", "city"], ["--drop", "0"]):
+        assert fit(file, *choice)[0].feature_names == ("dose", "NV", "age")
+    assert fit(file, "--features", "NV,age,dose", "--label", -1)[0].feature_names == NAMES
+    for choice, said in [
+        (["--drop", "town"], "expected one column called town, got 0. Columns: city, dose, NV, age, y."),
+        (["--drop", "7"], "expected a column from 0 to 4, got 7"),
+        (["--drop", "city", "--features", "NV"], "not both (--features, --drop)"),
+        (["--features", "NV,y"], "column 'y' is the label"),
+        (["--features", "NV,NV"], "named twice"),
+        (["--features", "NV,,age"], "--features expects columns separated by commas"),
+        (["--drop", "city,NV,age,dose"], "no column is left as a feature"),
+    ]:
+        assert said in call("fit", file, *choice, code=2).stderr
+
+
+def test_a_name_that_is_the_position_of_another_column_is_refused():
+    write("rows.csv", frame().set_axis(["1", "2", "3", "y"], axis=1))
+    said = call("fit", "rows.csv", "--drop", "1", code=2).stderr
+    assert "1 is the name of one column and the position of another, '2'" in said
+
+
+def test_a_column_that_numbers_the_rows_is_named():
+    data = frame()
+    data.to_csv("index.csv")
+    result, said = fit("index.csv")
+    assert said == (
+        "Note: column 'Unnamed: 0' seems to number the rows, and is used as a feature. "
+        "To leave it out: --drop 'Unnamed: 0'\n"
+    )
+    assert result.feature_names == ("Unnamed: 0", *NAMES)
+    result, said = fit("index.csv", "--drop", "Unnamed: 0")
+    assert (result.feature_names, said) == (NAMES, "")
+    for name in ("id", "patient_id", "Index"):
+        write("rows.csv", data.assign(**{name: np.arange(N)}))
+        assert f"--drop {name}\n" in fit("rows.csv")[1]
+    write("rows.parquet", data.assign(id=np.arange(N)))
+    assert "--drop id\n" in fit("rows.parquet", "--out-of-core")[1]
+    # no note on an id that is none, on a name that is none, and with --quiet
+    write("rows.csv", data.assign(id=np.arange(N) % 7, grid=np.arange(N)))
+    assert fit("rows.csv")[1] == ""
+    assert fit("index.csv", "--quiet")[1] == ""
+
+
+def test_a_file_without_a_header_says_what_its_label_is():
+    data = write("bare.csv", header=False)
+    result, said = fit("bare.csv")
+    counts = data.y.value_counts()
+    first = data.y[0]
+    assert said.startswith(
+        "Note: bare.csv has no header: its last column, 3 counted from 0, is taken as the label"
+    )
+    assert f"{first} ({counts[first]} rows), {-first} ({counts[-first]} rows)" in said
+    assert "--label" in said
+    assert result.feature_names is None
+    assert fit("bare.csv", "--label", 3)[1] == ""
+
+
+# Labels apart
+
+
+@pytest.mark.parametrize("labels", ["y.npy", "y.txt", "y.csv"])
+@pytest.mark.parametrize("way", [[], ["--out-of-core"]])
+def test_labels_of_another_file(labels, way):
+    data = frame()
+    kinds = np.where(data.y > 0, "yes", "no")
+    np.save("X.npy", data[list(NAMES)].to_numpy())
+    if labels == "y.npy":
+        np.save(labels, kinds)
+    else:
+        pd.Series(kinds, name="y").to_csv(labels, index=False, header=labels == "y.csv")
+    result, _ = fit("X.npy", "--labels", labels, *way)
+    same_fit(result, prgd.max_margin(data[list(NAMES)].to_numpy(), kinds))
+    assert call("predict", "fitted.npz", "X.npy", "--labels", labels).stderr == f"accuracy: 1 ({N} of {N})\n"
+
+
+def test_labels_that_do_not_fit_are_refused():
+    data = write()
+    np.save("X.npy", data[list(NAMES)].to_numpy())
+    np.savez("rows.npz", X=np.eye(2), y=[0, 1])
+    Path("rows.svm").write_text("1 1:1\n-1 1:-1\n")
+    np.save("y.npy", np.ones(3))
+    Path("empty.txt").write_text("")
+    for args, said in [
+        ("X.npy", "Give a file of them with --labels FILE"),
+        ("X.npy --out-of-core", "Give a file of them with --labels FILE"),
+        ("X.npy --labels y.npy", "y.npy: has 3 labels, and X.npy has 40 rows"),
+        ("X.npy --labels y.npy --out-of-core", "one label for each of the 40 rows; got 3"),
+        ("X.npy --labels none.npy", "Expected a file of labels at none.npy"),
+        ("X.npy --labels empty.txt", "empty.txt, line 1: expected a label"),
+        ("rows.csv --labels y.npy", "column 'y' beside the labels of another file"),
+        ("rows.npz --labels y.npy", "labels y of its own"),
+        ("rows.svm --labels y.npy", "LIBSVM text has its label in every line"),
+        ("digits:0,1 --labels y.npy", "--labels is for files"),
+    ]:
+        found = call("fit", *args.split(), code=2).stderr
+        assert said in found
+        assert len(found.splitlines()) == 1
+
+
+# In parts and on a cluster
+
+
+@pytest.mark.parametrize("label", ["y", "Class", "kind"])
+def test_out_of_core_equals_the_plain_fit(label):
+    data = write("rows.parquet", frame().rename(columns={"y": label}))
+    given = ["--label", "kind"] if label == "kind" else []
+    plain, _ = fit("rows.parquet", *given)
+    parts, _ = fit("rows.parquet", "--out-of-core", *given)
+    same_fit(parts, plain)
+    few, _ = fit("rows.parquet", "--out-of-core", *given, "--drop", "dose", "--tol", 0.5)
+    assert few.feature_names == ("NV", "age")
+    found = call("fit", "rows.parquet", "--out-of-core", "--label", "z", code=2).stderr
+    assert f"expected one label column called z, got 0. Columns: NV, age, dose, {label}." in found
+    assert data.columns[-1] == label
+
+
+def test_parts_of_a_table_are_joined_by_name(tmp_path):
+    data = frame()
+    write("a.parquet", data[:20])
+    write("b.parquet", data[20:][["y", "dose", "NV", "age"]])
+    rows = prgd.open_rows(["a.parquet", "b.parquet"])
+    assert rows.feature_names == NAMES
+    np.testing.assert_array_equal(rows.take(np.arange(N)), data[list(NAMES)].to_numpy())
+    write("b.parquet", data[20:].rename(columns={"dose": "height"}))
+    with pytest.raises(ValueError, match=r"b.parquet lacks dose, and it has beside them height"):
+        prgd.open_rows(["a.parquet", "b.parquet"])
+
+
+@pytest.mark.slow
+def test_cluster_equals_the_plain_fit_without_tracebacks():
+    pytest.importorskip("distributed")
+    data = frame()
+    write("a.parquet", data[:20].rename(columns={"y": "Class"}))
+    write("b.parquet", data[20:][["y", "dose", "NV", "age"]].rename(columns={"y": "Class"}))
+    write("rows.parquet", data)
+    result, _ = fit("[ab].parquet", "--cluster", "local")
+    same_fit(result, fit("rows.parquet")[0])
+    np.save("X.npy", data[list(NAMES)].to_numpy())
+    np.savetxt("y.txt", data.y, fmt="%d")
+    result, _ = fit("X.npy", "--labels", "y.txt", "--cluster", "local")
+    same_fit(result, fit("X.npy", "--labels", "y.txt")[0])
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    for args, said in [
+        (["[ab].parquet", "--label", "z"], "expected one label column called z, got 0"),
+        (["X.npy", "--labels", "X.npy"], "y must hold one label for each of the 40 rows"),
+        (["X.npy", "--label", "y"], "the label column can be chosen in Parquet files only"),
+    ]:
+        with start("fit", *args, "--cluster", "local", **options) as process:
+            out, err = process.communicate(timeout=120)
+        assert (process.returncode, out) == (2, "")
+        assert said in err
+        assert "Traceback" not in err
+
+
+# Text as people have it
+
+
+@pytest.mark.parametrize(
+    ("name", "writing", "reading"),
+    [
+        ("rows.tsv", {"sep": "\t"}, []),
+        ("rows.csv", {"sep": "\t"}, []),
+        ("rows.csv", {"sep": ";"}, []),
+        ("rows.csv", {"sep": "|"}, []),
+        ("rows.csv", {"sep": ":"}, ["--separator", ":"]),
+        ("rows.csv", {"sep": ";", "decimal": ","}, ["--decimal", ","]),
+        ("rows.tsv", {"sep": "\t", "decimal": ","}, ["--decimal", ","]),
+        ("rows.data", {}, ["--format", "csv"]),
+        ("rows.txt", {"sep": "\t"}, ["--format", "tsv"]),
+    ],
+)
+def test_tables_of_many_kinds(name, writing, reading):
+    data = write(name, **writing)
+    result, said = fit(name, *reading)
+    assert said == ""
+    same_fit(result, prgd.max_margin(data[list(NAMES)], data.y.astype(float)))
+
+
+def test_decimal_commas_are_named():
+    write(sep=";", decimal=",")
+    said = call("fit", "rows.csv", code=2).stderr
+    assert "rows.csv, line 2, column 'NV': expected a number, got '" in said
+    assert "--decimal ," in said
+    Path("points.csv").write_text("a;y\n1.234;1\n2,5;0\n")
+    assert "line 2, column 'a'" in call("fit", "points.csv", "--decimal", ",", code=2).stderr
+    for option, value, said in [
+        ("--decimal", ";", "decimal must be . or ,"),
+        ("--separator", "ab", "separator must be one character"),
+        ("--separator", "5", "separator must be one character"),
+        ("--format", "xls", "Unknown format 'xls'"),
+        ("--missing", "zero", "Unknown treatment of missing values 'zero'"),
+    ]:
+        assert said in call("fit", "rows.csv", option, value, code=2).stderr
+
+
+def test_true_and_false_are_one_and_zero():
+    Path("rows.csv").write_text("flag,x,y\nTrue,1,a\nFALSE,2,b\ntrue,?,b\nfalse,4,a\n")
+    data = load("rows.csv", missing="drop")
+    assert data.X.tolist() == [[1, 1], [0, 2], [0, 4]]
+    assert data.y.tolist() == ["a", "b", "a"]
+    Path("rows.csv").write_text("flag,x,y\n1,1,a\nFalse,2,b\n2.5,2,b\n")
+    with pytest.raises(ValueError, match=r"column 'flag': has True or False in line 3 and 2.5 in line 4"):
+        load("rows.csv")
+    Path("rows.csv").write_text("answer,x,y\nyes,1,a\nno,2,b\n")
+    with pytest.raises(ValueError, match=r"line 2, column 'answer': .* got 'yes'"):
+        load("rows.csv")
+
+
+@pytest.mark.parametrize("cell", ["", "NA", "nan", "?", "n/a", "null"])
+def test_missing_values(cell):
+    Path("rows.csv").write_text(f"a,b,y\n1,5,0\n{cell},7,1\n3,{cell},1\n4,9,0\n")
+    for command in ("fit", "separability"):
+        said = call(command, "rows.csv", code=2).stderr
+        assert "rows.csv, line 3, column 'a': expected a finite number, got" in said
+        assert "--missing drop (their rows) or --missing mean" in said
+    assert load("rows.csv", missing="drop").X.tolist() == [[1, 5], [4, 9]]
+    assert load("rows.csv", missing="mean").X.tolist() == [[1, 5], [8 / 3, 7], [3, 7], [4, 9]]
+    said = call("separability", "rows.csv", "--missing", "drop", code=2).stderr
+    assert said.splitlines()[0] == "Note: rows.csv: 2 of 4 rows have missing values and were dropped."
+    said = call("separability", "rows.csv", "--missing", "mean").stderr
+    assert said.startswith("Note: rows.csv: 2 of 4 rows have missing values; the means of their columns")
+
+
+def test_missing_values_of_other_formats_and_of_labels():
+    table = pd.DataFrame({"a": pd.array([1, None, 3, 4], dtype="Int64"), "y": [0, 1, 1, 0]})
+    write("rows.parquet", table)
+    with pytest.raises(ValueError, match=r"rows.parquet, row 1, column 'a': .* is missing"):
+        load("rows.parquet")
+    assert load("rows.parquet", missing="drop").X.tolist() == [[1], [3], [4]]
+    np.savez("rows.npz", X=[[1.0, np.nan], [2.0, 3.0]], y=[0, 1])
+    assert load("rows.npz", missing="mean").X.tolist() == [[1, 3], [2, 3]]
+    Path("rows.csv").write_text("a,y\n1,u\n2,\n3,v\n")
+    assert load("rows.csv", missing="drop").y.tolist() == ["u", "v"]
+    with pytest.raises(ValueError, match="line 3, column 'y': expected a label, got ''"):
+        load("rows.csv", missing="mean")
+    Path("rows.csv").write_text("a,b,y\n1,,u\n2,,v\n")
+    with pytest.raises(ValueError, match="column 'b': every value is missing"):
+        load("rows.csv", missing="mean")
+    with pytest.raises(ValueError, match="every row has a missing value"):
+        load("rows.csv", missing="drop")
+    said = call("fit", "rows.parquet", "--out-of-core", "--missing", "drop", code=2).stderr
+    assert "--missing is for files that are read whole" in said
+
+
+# Standard input
+
+
+def piped(content: bytes, *args: object, code: int = 0) -> tuple[str, str]:
+    """Return the output of a process that reads ``content`` from its standard input."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with start(*args, **pipes) as process:
+        out, err = process.communicate(content, timeout=60)
+    assert process.returncode == code, err
+    return out.decode(), err.decode()
+
+
+@pytest.mark.slow
+def test_standard_input():
+    data = frame()
+    plain = data.to_csv(index=False).encode()
+    facts = json.loads(piped(plain, "separability", "-", "--json")[0])
+    assert (facts["verdict"], facts["feature_names"]) == ("separable", list(NAMES))
+    commas = data.to_csv(index=False, sep=";", decimal=",").encode()
+    out, err = piped(commas, "fit", "-", "--decimal", ",", "--out", "m.npz")
+    assert (table(out)["data"], err) == (f"stdin, {N} x 3, DenseRows", "")
+    backwards = data[["dose", "age", "NV"]].to_csv(index=False, sep="\t").encode()
+    predictions, err = piped(backwards, "predict", "m.npz", "-")
+    assert predictions.split()[1:] == [str(label) for label in data.y]
+    assert err == ""
+
+
+@pytest.mark.slow
+def test_standard_input_of_other_formats():
+    from typer.testing import CliRunner
+
+    from prgd.cli.app import app
+
+    data = write("rows.parquet")
+    np.savez("rows.npz", X=data[list(NAMES)], y=data.y)
+    text = "\n".join(f"{row.y} 1:{row.NV} 2:{row.age} 3:{row.dose}" for row in data.itertuples())
+    for content in (Path("rows.parquet").read_bytes(), Path("rows.npz").read_bytes(), text.encode()):
+        found = CliRunner().invoke(app, ["separability", "-"], input=content)
+        assert found.exit_code == 0
+        assert found.output.startswith("separable")
+    for content, args, said in [
+        (b"", [], "Expected data on standard input, got nothing"),
+        (b"a,b,y\n1,,0\n", [], "Error: standard input, line 2, column 'b'"),
+        (b"a,b,y\n1,2,0\n", ["--out-of-core"], "standard input can be read once"),
+    ]:
+        found = CliRunner().invoke(app, ["fit", "-", *args], input=content)
+        assert found.exit_code == 2
+        assert said in found.output
