@@ -31,12 +31,13 @@ from prgd.problem import Problem
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.overlap import proves_overlap
+from prgd.proofs.slacks import soft_lower, soft_upper
 from prgd.rows.readers.columns import in_order
 
 FORMAT = "prgd-result-2"
 MODEL_FORMAT = "prgd-model-2"  # several results, see prgd.model
 _JSON_FIELDS = ("t", "n", "fit_intercept", "algorithm", "problem")  # fields that are saved as text
-_LATER_FIELDS = ("loss", "norm", "scale")  # the same, missing in older files
+_LATER_FIELDS = ("loss", "norm", "scale", "C")  # the same, missing in older files
 
 
 class Check(NamedTuple):
@@ -77,6 +78,9 @@ class Result:
     fingerprint : str
         Hashes of the rows, labels, weights and options of a run, by which `prgd.run` knows on which data it
         may be resumed; empty for `max_margin` and in files of earlier versions.
+    C : float
+        Price of the squared slacks of `prgd.soft_margin`; infinite for a hard margin. With a finite C all
+        bounds are about the margin of the rows extended by ``e_i / sqrt(C)``.
     """
 
     w: Array
@@ -96,12 +100,14 @@ class Result:
     classes: npt.NDArray[Any] | None = None
     feature_names: tuple[str, ...] | None = None
     fingerprint: str = ""
+    C: float = math.inf
 
     @property
     def problem_in_words(self) -> str:
         """What was solved: the norm of the margin, the intercept, and the scaling, which no solver does."""
         kind = "with an unpenalised intercept" if self.fit_intercept else "without an intercept"
-        return f"largest margin in the {self.norm} norm, {kind}, columns as given (not scaled)"
+        soft = "" if math.isinf(self.C) else f"soft margin (squared hinge, C = {self.C:.6g}): "
+        return f"{soft}largest margin in the {self.norm} norm, {kind}, columns as given (not scaled)"
 
     def __str__(self) -> str:
         lines = {"problem": self.problem_in_words, "status": self.status, "margin": self.certificate}
@@ -129,13 +135,18 @@ class Result:
     def _scale(self) -> float:
         # Functional margin 1, as a support vector machine has it; length 1 if nothing is separated.
         c = self.certificate
+        if math.isfinite(self.C):
+            return 1.0
         length = norm(self.w if c.w is None else c.w)
         has_room = c.lower > 1.0 / LARGEST and c.lower * length > 1.0 / LARGEST
         return 1.0 / (c.lower * length) if has_room else 1.0 / (length or 1.0)
 
     @cached_property
     def coef(self) -> Array:
-        """Normal of the hyperplane of largest margin, scaled so that the smallest ``y_i f(x_i)`` is 1."""
+        """Normal of the hyperplane of largest margin, scaled so that the smallest ``y_i f(x_i)`` is 1.
+
+        That of a soft margin (a finite C) is w itself.
+        """
         c = self.certificate
         return (self.w if c.w is None else c.w) * self._scale
 
@@ -166,7 +177,12 @@ class Result:
 
     @property
     def is_separable(self) -> bool | None:
-        """True if the margin is positive, False if no hyperplane separates, None if neither is proven."""
+        """True if the margin is positive, False if no hyperplane separates, None if neither is proven.
+
+        A soft margin proves neither.
+        """
+        if math.isfinite(self.C):
+            return None
         # A positive margin below the floating range is stated as 0, and its witness is exact.
         if self.margin > 0.0 or self.certificate.exact_w is not None:
             return True
@@ -191,6 +207,8 @@ class Result:
             scale="none",
         )
         c, found = self.certificate, Certificate()
+        if math.isfinite(self.C):
+            return self._check_soft(problem)
         if c.exact_w is not None:
             rows = LiftedRows.of(problem)
             if len(c.exact_w) == rows.width:
@@ -216,6 +234,17 @@ class Result:
         slack = tolerance * max(c.upper, abs(c.lower)) + 64 * (problem.n + problem.d) * SMALLEST
         is_valid = found.lower >= c.lower - slack and found.upper <= c.upper + slack
         return Check(found, bool(is_valid))
+
+    def _check_soft(self, problem: Problem) -> Check:
+        """Prove both bounds of a soft margin again, with compensated products."""
+        c, found = self.certificate, Certificate()
+        if c.w is not None and c.w.shape == (problem.d,):
+            found = found.with_lower(soft_lower(problem, self.C, c.w, c.intercept, 0.0, True), c.w, c.intercept)
+        if c.dual_weights is not None and is_on_simplex(problem, c.dual_weights):
+            upper = soft_upper(problem, self.C, c.dual_weights, 0.0, accurate=True)
+            found = found.with_upper(upper, c.dual_weights)
+        slack = 1e-11 * c.upper
+        return Check(found, bool(found.lower >= c.lower - slack and found.upper <= c.upper + slack))
 
     def check_fingerprint(self, other: str) -> None:
         """Raise ``ValueError`` unless ``other`` is the fingerprint of the result: the same data and options.

@@ -69,6 +69,7 @@ def facts_of(result: Result) -> dict[str, Any]:
         "fit_intercept": result.fit_intercept,
         "norm": result.norm,
         "scale": result.scale,
+        "C": result.C,
         "algorithm": result.algorithm,
         "status": result.status.name,
         "message": str(result.status),
