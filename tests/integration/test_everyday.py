@@ -181,7 +181,7 @@ def test_overlapping_classes_are_proven_and_fitted_softly():
     assert proof.upper_bound == 0.0
     # With --quiet the warning remains; with --fallback raise nothing is fitted.
     said = call("fit", "overlap.csv", "--quiet").stderr
-    assert said.startswith("Warning: no hyperplane separates the classes: a soft margin was fitted instead")
+    assert said.startswith("Warning: no hyperplane separates the classes: a soft margin (squared hinge, C = ")
     assert call("fit", "overlap.csv", "--fallback", "raise", "--quiet", code=3).output == ""
 
 

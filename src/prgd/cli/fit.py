@@ -31,6 +31,8 @@ from prgd.rows import Fingerprint, Rows
 from prgd.rows.readers.file_kinds import load_npy
 from prgd.values import digest
 
+FALLBACK_C = 1.0
+
 
 @dataclass(frozen=True)
 class FitOptions(common.SeparatorOptions):
@@ -61,7 +63,9 @@ class FitOptions(common.SeparatorOptions):
         shown_default="a few passes",
     )
     tol: float = stop_option(1e-6, "Relative gap to certify.", metavar="TOL")
-    max_passes: int = stop_option(1000, "Limit on passes over the data.", minimum=1)
+    max_passes: int | None = stop_option(
+        None, "Limit on passes over the data.", minimum=1, shown_default="1000; of a soft margin 100000"
+    )
     out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
         None,
         "File for the model, an .npz that prgd predict and numpy.load read.",
@@ -136,15 +140,22 @@ def _model(problems: Problems, w0: Any, o: FitOptions) -> tuple[Model, bool]:
     earlier = _earlier(o, problems, w0)
     if earlier is not None:
         return earlier, True
+    every = list(zip(problems, problems.titles, strict=True))
     results: list[Result] = []
-    proofs: list[Result | None] = []
-    for title, rows in zip(problems.titles, problems, strict=True):
+    for rows, title in every:
         if results and results[-1].status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # Some classes have not been begun, and nothing stands for them.
-        result, proof = _fit(rows, w0, o, f"fit {title}".strip())
-        fingerprint = "" if o.out is None else _fingerprint(rows, w0, o)
-        results.append(replace(result, fingerprint=fingerprint))
-        proofs.append(proof)
+        results.append(_solve(rows, o.C, w0, o, title))
+    proofs: list[Result | None] = [None] * len(results)
+    if o.fallback == "soft" and results[-1].status is not Status.INTERRUPTED:
+        for k, (rows, title) in enumerate(every):
+            if not results[k].margin > 0.0:
+                proofs[k], results[k] = results[k], _solve(rows, FALLBACK_C, None, o, title)
+    if o.out is not None:
+        results = [
+            replace(r, fingerprint=_fingerprint(rows, w0, o))
+            for r, (rows, _) in zip(results, every, strict=True)
+        ]
     return Model(problems.classes, tuple(results), tuple(proofs)), False
 
 
@@ -176,23 +187,27 @@ def _earlier(o: FitOptions, problems: Problems, w0: Any) -> Model | None:
     return None if found.results[-1].status is Status.INTERRUPTED else found
 
 
-def _fit(rows: Rows, w0: Any, o: FitOptions, title: str) -> tuple[Result, Result | None]:
-    """Return the result, and the one that proves that no hyperplane separates if a soft margin stands for it.
-
-    If rows are lost on the way, the last w is kept beside the file of ``--out``.
-    """
+def _solve(rows: Rows, C: float, w0: Any, o: FitOptions, title: str) -> Result:
+    """Solve for one C, with a progress line; if rows are lost, keep the last w beside the file of --out."""
     best = Certificate()
     is_shown = outcome.is_printed(o.quiet, o.json) and sys.stdout.isatty()
-    with progress_line(is_shown and title) as show:
+    with progress_line(is_shown and f"fit {title}".strip()) as show:
 
         def callback(entry: Round) -> None:
             nonlocal best
-            best = Certificate(entry.margin, entry.upper_bound)
+            # Before its proof, the interval of a soft margin may be crossed by rounding.
+            best = Certificate(min(entry.margin, entry.upper_bound), entry.upper_bound)
             show(round(entry.passes), best)
 
         try:
-            hard = prgd.max_margin(
-                rows, fit_intercept=o.intercept, tol=o.tol, max_passes=o.max_passes, callback=callback, w0=w0
+            return prgd.soft_margin(
+                rows,
+                C=C,
+                fit_intercept=o.intercept,
+                tol=o.tol,
+                max_passes=o.max_passes or (1000 if math.isinf(C) else 100_000),
+                callback=callback,
+                w0=w0,
             )
         except prgd.RowsLostError as error:
             if error.w is None or o.out is None:
@@ -201,17 +216,6 @@ def _fit(rows: Rows, w0: Any, o: FitOptions, title: str) -> tuple[Result, Result
             with atomic_write(kept) as file:
                 np.save(file, error.w)
             raise prgd.RowsLostError(f"{error} So far {best}; go on with --start {kept}.") from error
-    if hard.margin > 0.0 or o.fallback == "raise" or hard.status is Status.INTERRUPTED:
-        return hard, None
-    return _interim(rows, hard), hard
-
-
-def _interim(rows: Rows, hard: Result) -> Result:
-    from prgd.estimators.max_margin import _logistic_regression
-
-    X, y = rows.take(np.arange(rows.n)), rows.labels.signs > 0
-    w, b = _logistic_regression(X, y, None, hard.fit_intercept)
-    return replace(hard, w=w, certificate=Certificate(w=w, intercept=b), status=Status.CERTIFIED)
 
 
 def _load_start(file: Path) -> Any:
@@ -242,7 +246,12 @@ def _instead(model: Model) -> str:
     """Return what was fitted where classes are not separable."""
     names = [common.class_text(t) for t, p in zip(model.targets, model.proofs, strict=True) if p is not None]
     which = "the classes" if len(model.results) == 1 else f"{', '.join(names)} from the rest"
-    return f"no hyperplane separates {which}: a soft margin was fitted instead"
+    soft = next(r for r, proof in zip(model.results, model.proofs, strict=True) if proof is not None)
+    return f"no hyperplane separates {which}: {_soft(soft)} was fitted instead."
+
+
+def _soft(result: Result) -> str:
+    return f"a soft margin (squared hinge, C = {result.C:.6g})"
 
 
 def _summary(problems: Problems, model: Model, seconds: float, o: FitOptions) -> list[tuple[str, str]]:
@@ -250,7 +259,8 @@ def _summary(problems: Problems, model: Model, seconds: float, o: FitOptions) ->
     first = model.results[0]
     classes = common.class_names(model)
     size = f"{first.n:,} x {model.d:,}"
-    lines = [("data", f"{problems.name}, {size}, {problems.engine}"), ("problem", first.problem_in_words)]
+    asked = model.proofs[0] or first
+    lines = [("data", f"{problems.name}, {size}, {problems.engine}"), ("problem", asked.problem_in_words)]
     if len(model.results) == 1:
         lines += [("classes", f"{classes[0]} (score < 0), {classes[1]} (score > 0)"), *_lines(model, 0)]
     else:
@@ -266,11 +276,10 @@ def _lines(model: Model, k: int) -> list[tuple[str, str]]:
     """Return the lines of the table about one hyperplane."""
     result, proof = model.results[k], model.proofs[k]
     asked = result if proof is None else proof
-    lines = [("separable", _why(asked))] if asked.is_separable is not True else []
-    lines += [] if proof is None else [("fitted instead", "a soft margin")]
+    lines = [] if asked.margin > 0.0 else [("separable", _why(asked))]
+    lines += [] if proof is None else [("fitted instead", _soft(result))]
     lines += [("status", str(result.status))]
-    if proof is None:
-        lines += outcome.bounds(result, "no hyperplane was found that separates the classes")
+    lines += outcome.bounds(result, "no hyperplane was found that separates the classes")
     return [*lines, ("support vectors", f"{result.support.size:,} of {result.n:,} rows")]
 
 

@@ -107,8 +107,9 @@ def exit_code(result: Result, is_certificate_asked: bool = True) -> int:
 def bounds(result: Result, no_separator: str) -> list[tuple[str, str]]:
     """Return the lines of the table with both bounds; ``no_separator`` says why there is no gap."""
     lower, upper = result.margin, result.upper_bound
+    name = "margin" if math.isinf(result.C) else "soft margin"
     return [
-        ("margin, lower bound", f"{lower:.9g}" if lower > 0.0 else f"{lower:.9g} ({no_separator})"),
-        ("margin, upper bound", f"{upper:.9g}"),
+        (f"{name}, lower bound", f"{lower:.9g}" if lower > 0.0 else f"{lower:.9g} ({no_separator})"),
+        (f"{name}, upper bound", f"{upper:.9g}"),
         ("relative gap", f"{result.gap:.2e}" if lower > 0.0 else f"none ({no_separator})"),
     ]
