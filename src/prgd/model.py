@@ -26,8 +26,8 @@ class Model:
         One for two classes, whose scores are positive for ``classes[1]``; else one for each class, whose
         scores are positive for the class and negative for the rest.
     proofs : tuple of (Result or None)
-        For each of them, the result of `prgd.max_margin` that found no separating hyperplane, if the
-        hyperplane was fitted otherwise for that reason; else None.
+        For each of them the result of `prgd.max_margin`, if soft margins were fitted instead since it found
+        no separating hyperplane for one of the classes; else None.
 
     Examples
     --------

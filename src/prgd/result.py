@@ -257,8 +257,8 @@ class Result:
         pairs = zip(parts, self.fingerprint.split("-"), other.split("-"), strict=bool(self.fingerprint))
         if changed := [name for name, then, now in pairs if self.fingerprint and then != now]:
             raise ValueError(
-                f"This result belongs to other {' and '.join(changed)} than those given, though their sizes "
-                "agree: its bounds would be false here. Give those of the run, or start anew."
+                f"This result belongs to other {' and '.join(changed)} than those given, so its bounds "
+                "would be false here. Give those of the run, or start anew."
             )
 
     def save(self, path: str | Path) -> None:

@@ -132,7 +132,8 @@ def test_three_classes_are_fitted_and_predicted():
     found = call("fit", "iris.csv", "--out", "model.npz")
     rows = table(found.stdout)
     assert rows["classes"] == "setosa, versicolor, virginica; each against the rest"
-    assert float(rows["setosa, margin, lower bound"]) == pytest.approx(0.817555769)
+    assert rows["setosa, separable"] == "yes, with a margin from 0.817555769 to 0.817555769"
+    assert rows["fitted instead"].startswith("a soft margin (squared hinge, C = ")
     assert "give both classes the same weighted mean" in rows["versicolor, separable"]
     call("predict", "model.npz", "iris.csv", "--scores", "--out", "p.csv")
     with Path("p.csv").open(newline="") as file:
@@ -169,7 +170,8 @@ def test_overlapping_classes_are_proven_and_fitted_softly():
     write_overlap()
     rows = table(call("fit", "overlap.csv", "--out", "model.npz").stdout)
     assert re.match(
-        r"no: positive weights on \d+ rows give both classes the same weighted mean", rows["separable"]
+        r"no, proven: positive weights on \d+ rows give both classes the same weighted mean",
+        rows["separable"],
     )
     assert rows["fitted instead"].startswith("a soft margin")
     found = facts("predict", "model.npz", "overlap.csv")
@@ -329,10 +331,17 @@ def test_a_shell_completes(words, offered):
         ("fit toy:0.3 --fallback hope", "--fallback must be soft or raise; got 'hope'."),
         ("run toy:0.3 --save-every -1 --out o", "--save-every must be a number of seconds of at least 0"),
         ("fi toy:0.3", "No such command 'fi'"),
+        ("run zero.svm", "expected an index of at least 0, got '-1:2'. None is negative."),
+        ("fit words.csv --label 7", "--label 7"),
+        ("fit words.csv", "with --label"),
+        ("fit none.csv", "Pass --label with a name or an index."),
     ],
 )
 def test_messages_name_options(args, said):
     Path("big.csv").write_text("a,y\n1e200,0\n-1e200,1\n")
+    Path("zero.svm").write_text("1 0:1\n2 -1:2\n")
+    Path("words.csv").write_text("a,y\n1,0.5\n2,0.1\n3,0.7\n")
+    Path("none.csv").write_text("a,b\n1,0.5\n2,0.1\n")
     found = call(*args.split(), code=2).stderr
     assert said in found
     assert "?." not in found

@@ -31,8 +31,6 @@ from prgd.rows import Fingerprint, Rows
 from prgd.rows.readers.file_kinds import load_npy
 from prgd.values import digest
 
-FALLBACK_C = 1.0
-
 
 @dataclass(frozen=True)
 class FitOptions(common.SeparatorOptions):
@@ -141,22 +139,17 @@ def _model(problems: Problems, w0: Any, o: FitOptions) -> tuple[Model, bool]:
     if earlier is not None:
         return earlier, True
     every = list(zip(problems, problems.titles, strict=True))
-    results: list[Result] = []
-    for rows, title in every:
-        if results and results[-1].status is Status.INTERRUPTED:
-            raise KeyboardInterrupt  # Some classes have not been begun, and nothing stands for them.
-        results.append(_solve(rows, o.C, w0, o, title))
-    proofs: list[Result | None] = [None] * len(results)
-    if o.fallback == "soft" and results[-1].status is not Status.INTERRUPTED:
-        for k, (rows, title) in enumerate(every):
-            if not results[k].margin > 0.0:
-                proofs[k], results[k] = results[k], _solve(rows, FALLBACK_C, None, o, title)
+    results, proofs = _solve_all(every, o.C, w0, o), list[Result | None]()
+    is_whole = results[-1].status is not Status.INTERRUPTED
+    if o.fallback == "soft" and is_whole and not all(result.margin > 0.0 for result in results):
+        C = problems.choose_C(o.intercept)  # one C for all classes, whose scores are compared
+        results, proofs = _solve_all(every, C, None, o), [*results]
     if o.out is not None:
         results = [
             replace(r, fingerprint=_fingerprint(rows, w0, o))
             for r, (rows, _) in zip(results, every, strict=True)
         ]
-    return Model(problems.classes, tuple(results), tuple(proofs)), False
+    return Model(problems.classes, tuple(results), tuple(proofs or [None] * len(results))), False
 
 
 def _fingerprint(rows: Rows, w0: Any, o: FitOptions) -> str:
@@ -177,14 +170,24 @@ def _earlier(o: FitOptions, problems: Problems, w0: Any) -> Model | None:
         return None
     if not found.results[0].fingerprint:
         raise ValueError(
-            f"{o.out} does not say of which data it is, so --resume cannot keep it. "
-            "Give --force to replace it."
+            f"{o.out} was saved without a record of its data, so --resume cannot tell whether it is the fit of "
+            "these. Give --force to replace it."
         )
     if len(found.classes) != len(problems.classes):
         raise ValueError(f"{o.out} is a model of other classes than these data have. Give another --out.")
     for result, rows in zip(found.results, problems, strict=True):
         result.check_fingerprint(_fingerprint(rows, w0, o))
     return None if found.results[-1].status is Status.INTERRUPTED else found
+
+
+def _solve_all(every: list[tuple[Rows, str]], C: float, w0: Any, o: FitOptions) -> list[Result]:
+    """Solve every problem for one C; Ctrl-C keeps the bounds of the last problem, if no other one is left."""
+    results: list[Result] = []
+    for rows, title in every:
+        if results and results[-1].status is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # Some classes have not been begun, and nothing stands for them.
+        results.append(_solve(rows, C, w0, o, title))
+    return results
 
 
 def _solve(rows: Rows, C: float, w0: Any, o: FitOptions, title: str) -> Result:
@@ -236,18 +239,20 @@ def _exit_code(model: Model) -> int:
 
 
 def _why(proof: Result) -> str:
-    """Return in words why no hyperplane was found, and how that is proven."""
+    """Return in words whether a hyperplane separates, and how that is proven."""
+    if proof.margin > 0.0:
+        return f"yes, with a margin from {proof.margin:.9g} to {proof.upper_bound:.9g}"
     if proof.is_separable is None:
         return f"no hyperplane was found that separates them; its margin is at most {proof.upper_bound:.3g}"
-    return f"no: {overlap_in_words(proof.support.size, proof.fit_intercept)}"
+    return f"no, proven: {overlap_in_words(proof.support.size, proof.fit_intercept)}"
 
 
 def _instead(model: Model) -> str:
     """Return what was fitted where classes are not separable."""
-    names = [common.class_text(t) for t, p in zip(model.targets, model.proofs, strict=True) if p is not None]
+    pairs = zip(model.targets, model.proofs, strict=True)
+    names = [common.class_text(target) for target, proof in pairs if proof and not proof.margin > 0.0]
     which = "the classes" if len(model.results) == 1 else f"{', '.join(names)} from the rest"
-    soft = next(r for r, proof in zip(model.results, model.proofs, strict=True) if proof is not None)
-    return f"no hyperplane separates {which}: {_soft(soft)} was fitted instead."
+    return f"no hyperplane separates {which}: {_soft(model.results[0])} was fitted instead."
 
 
 def _soft(result: Result) -> str:
@@ -261,12 +266,13 @@ def _summary(problems: Problems, model: Model, seconds: float, o: FitOptions) ->
     size = f"{first.n:,} x {model.d:,}"
     asked = model.proofs[0] or first
     lines = [("data", f"{problems.name}, {size}, {problems.engine}"), ("problem", asked.problem_in_words)]
-    if len(model.results) == 1:
-        lines += [("classes", f"{classes[0]} (score < 0), {classes[1]} (score > 0)"), *_lines(model, 0)]
-    else:
-        lines += [("classes", f"{', '.join(classes)}; each against the rest")]
-        for k, name in enumerate(classes):
-            lines += [(f"{name}, {label}", words) for label, words in _lines(model, k)]
+    is_binary = len(model.results) == 1
+    shown = f"{classes[0]} (score < 0), {classes[1]} (score > 0)" if is_binary else ", ".join(classes)
+    lines += [("classes", shown if is_binary else f"{shown}; each against the rest")]
+    if any(model.proofs):
+        lines += [("fitted instead", f"{_soft(first)}; C has the smallest error on folds of the rows")]
+    for k, name in enumerate([""] if is_binary else classes):
+        lines += [(f"{name}, {label}" if name else label, words) for label, words in _lines(model, k)]
     passes = sum(result.passes for result in [*model.results, *filter(None, model.proofs)])
     lines += [("passes over the data", f"{passes:.1f}"), ("time", f"{seconds:.2f} s")]
     return lines + ([] if o.out is None else [("model", str(o.out))])
@@ -276,8 +282,7 @@ def _lines(model: Model, k: int) -> list[tuple[str, str]]:
     """Return the lines of the table about one hyperplane."""
     result, proof = model.results[k], model.proofs[k]
     asked = result if proof is None else proof
-    lines = [] if asked.margin > 0.0 else [("separable", _why(asked))]
-    lines += [] if proof is None else [("fitted instead", _soft(result))]
+    lines = [("separable", _why(asked))] if proof or not asked.margin > 0.0 else []
     lines += [("status", str(result.status))]
     lines += outcome.bounds(result, "no hyperplane was found that separates the classes")
     return [*lines, ("support vectors", f"{result.support.size:,} of {result.n:,} rows")]

@@ -89,8 +89,9 @@ def facts_of(result: Result) -> dict[str, Any]:
 
 
 def proof_facts(result: Result) -> dict[str, Any]:
-    """Return what proves that no hyperplane separates the classes."""
-    facts, kept = facts_of(result), ("status", "message", "upper_bound", "support", "dual_weights")
+    """Return what proves that a hyperplane separates the classes, or that none does."""
+    kept = ("status", "message", "is_separable", "margin", "upper_bound", "support", "dual_weights")
+    facts = facts_of(result)
     return {name: facts[name] for name in kept}
 
 

@@ -37,7 +37,7 @@ def overlap_in_words(n_rows: int, fit_intercept: bool) -> str:
     """Return in words how weights on some rows prove that no hyperplane separates the classes."""
     balance = "give both classes the same weighted mean" if fit_intercept else "average y_i x_i to zero"
     kind = "hyperplane" if fit_intercept else "hyperplane through the origin"
-    return f"positive weights on {n_rows} rows {balance}, which no {kind} between the classes allows"
+    return f"positive weights on {n_rows} rows {balance}, so no {kind} lies between the classes"
 
 
 def _structure(rows: LiftedRows, inside: Indices) -> ColumnStructure | None:
