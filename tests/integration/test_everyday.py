@@ -104,7 +104,7 @@ def test_the_warm_up_is_turned_off():
         assert table(call(*given, *off).stdout)["warm-up"] == "none, starts at w = 0"
 
 
-def test_a_run_that_stopped_goes_on_without_naming_its_warm_up(monkeypatch):
+def test_a_run_that_stopped_says_how_to_go_on(monkeypatch):
     call("run", "toy:0.3", "--steps", 40, "--out", "whole", "--quiet")
     for algorithm, t in ((prgd.GD, 600), (prgd.PRGD, 17)):
         step = algorithm.step
@@ -118,10 +118,10 @@ def test_a_run_that_stopped_goes_on_without_naming_its_warm_up(monkeypatch):
             patch.setattr(algorithm, "step", interrupted)
             out = f"parts-{t}"
             said = call("run", "toy:0.3", "--steps", 40, "--out", out, code=130).stderr
-        resume = said.split()[-1]
-        assert "--resume" in said
-        assert "replaced" not in said
-        call("run", "toy:0.3", "--steps", 40, "--out", out, "--resume", resume, "--quiet")
+        again = said.split("repeat the command with ")[1].split()
+        assert again[-2] == "--resume"
+        assert again[:-2] == (["--warm-up", "gd:1000"] if algorithm is prgd.GD else [])
+        call("run", "toy:0.3", "--steps", 40, "--out", out, *again, "--quiet")
         whole, parts = (prgd.Result.load(f"{folder}/result.npz") for folder in ("whole", out))
         assert whole.w.tobytes() == parts.w.tobytes()
 
@@ -332,7 +332,6 @@ def test_a_shell_completes(words, offered):
         ("run toy:0.3 --save-every -1 --out o", "--save-every must be a number of seconds of at least 0"),
         ("fi toy:0.3", "No such command 'fi'"),
         ("run zero.svm", "expected an index of at least 0, got '-1:2'. None is negative."),
-        ("fit words.csv --label 7", "--label 7"),
         ("fit words.csv", "with --label"),
         ("fit none.csv", "Pass --label with a name or an index."),
     ],

@@ -202,6 +202,7 @@ def _sentence(error: Exception) -> str:
 
 # Parts of messages for Python users, and the options of the command line that mean the same.
 _OPTIONS = (
+    (r"Give y, or use fit_intercept=False", "Use --no-intercept"),
     (r"\bfit_intercept=True\b", "--intercept"),
     (r"\bfit_intercept=False\b", "--no-intercept"),
     (r"\b(loss|scale)='(\w+)'", r"--\1 \2"),

@@ -170,8 +170,8 @@ def _earlier(o: FitOptions, problems: Problems, w0: Any) -> Model | None:
         return None
     if not found.results[0].fingerprint:
         raise ValueError(
-            f"{o.out} was saved without a record of its data, so --resume cannot tell whether it is the fit of "
-            "these. Give --force to replace it."
+            f"{o.out} was saved without a record of its data, so --resume cannot tell whether it is of "
+            "these data. Give --force to replace it."
         )
     if len(found.classes) != len(problems.classes):
         raise ValueError(f"{o.out} is a model of other classes than these data have. Give another --out.")

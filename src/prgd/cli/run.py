@@ -18,7 +18,7 @@ from prgd.cli.algorithm_options import Given, algorithm_options, build_algorithm
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.complete import complete_algorithm
 from prgd.cli.data import open_data
-from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, is_of, load_start, stopped_in_warm_up
+from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, is_of, load_start
 from prgd.history import Status
 from prgd.options import from_options, option, options_of
 from prgd.problem import Problem
@@ -136,11 +136,9 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
 def _warm_up(o: RunOptions, method: Any, given: Mapping[str, Given]) -> tuple[Any, int]:
     """Return the algorithm and the steps of the warm-up; None and 0 if there is none."""
     needs_start = isinstance(method, prgd.PRGD)
-    text = o.warm_up or (WARM_UP if needs_start else "0")
+    text = o.warm_up or (WARM_UP if needs_start and o.resume is None else "0")
     if text != "0":
-        first, steps = _parse_warm_up(text, given)
-        is_over = o.warm_up is None and o.resume is not None and not stopped_in_warm_up(o.resume, first)
-        return (None, 0) if is_over else (first, steps)
+        return _parse_warm_up(text, given)
     if needs_start and o.resume is None:
         raise ValueError(
             f"--algorithm {o.algorithm} rescales w, so it cannot start at w = 0. Leave --warm-up out, or "
@@ -221,6 +219,7 @@ def _how_to_go_on(o: RunOptions, warm: Result | None, result: Result) -> str:
         return "Interrupted; nothing was saved. Give --out DIR to keep what there is."
     again = "To go on, repeat the command with"
     if result is warm:
-        return f"Interrupted in the warm-up, which was saved. {again} --resume {out / 'warmup-result.npz'}"
+        same = "" if o.warm_up else f"--warm-up {WARM_UP} "
+        return f"Interrupted in the warm-up, which was saved. {again} {same}--resume {out / WARMUP}"
     change = "--resume" if o.warm_up is None else "--warm-up replaced by --resume"
     return f"Interrupted; the partial result was saved. {again} {change} {out / 'result.npz'}"

@@ -31,13 +31,6 @@ def clear(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def stopped_in_warm_up(at: Path, first: Any) -> bool:
-    """Say whether ``--resume`` names a run of the warm-up ``first``, or a folder without a run after it."""
-    if at.is_dir():
-        return (at / WARMUP).is_file() and not (at / RESULT).is_file()
-    return at.is_file() and Result.load(at).algorithm == repr(first)
-
-
 def load_start(at: Path, first: Any, first_steps: int, steps: int) -> tuple[Result | None, Result | None]:
     """Return the results of the warm-up and of the run that ``--resume`` names, None for what is missing.
 
@@ -76,7 +69,9 @@ def _load_folder(
         )
     if first is None:
         if result is None:
-            raise ValueError(f"{folder} holds a run that stopped in its warm-up: give the same --warm-up.")
+            raise ValueError(
+                f"{folder} holds a run that stopped in its warm-up: give the same --warm-up too."
+            )
     elif warm is None:
         raise ValueError(f"{folder} holds a run without a warm-up: leave --warm-up out.")
     else:

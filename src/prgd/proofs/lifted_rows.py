@@ -49,7 +49,7 @@ class LiftedRows:
         labels = self.rows.labels
         if fit_intercept and min(labels.class_weights) == 0.0:
             raise ValueError(
-                "fit_intercept=True needs rows of both classes; got one. Use fit_intercept=False if the rows "
+                "fit_intercept=True needs rows of both classes; got one. Give y, or use fit_intercept=False if the rows "
                 "are y_i x_i already."
             )
         self.n, self.d = self.rows.n, self.rows.d
