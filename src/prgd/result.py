@@ -98,7 +98,7 @@ class Result:
     norm: str = "l2"
     scale: str = "none"
     classes: npt.NDArray[Any] | None = None
-    feature_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = field(repr=False, default=None)
     fingerprint: str = ""
     C: float = math.inf
 

@@ -46,7 +46,7 @@ def test_quotations_are_the_paper_s_own_words():
         (r"$\{R_k\}_k$ and ${\gamma^\star}^2\leq\log2$", "{R_k}_k and γ*^2 <= log 2"),
         (
             r"that \begin{align*} \lim\limits_{t\to+\infty}\brho(t)\to\tilde{\bw}",
-            "that lim_(t -> +infinity)ρ(t) -> w\u0303",
+            "that lim_(t -> +∞)ρ(t) -> w\u0303",
         ),
         (r"in ${\rm span}\{\bx_i:i\in[n]\}$", "in span{x_i:i in [n]}"),
     ],

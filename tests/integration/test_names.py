@@ -81,7 +81,7 @@ def test_further_columns_are_ignored_with_a_note():
     fit("rows.csv")
     write("more.csv", data.assign(city="Bern", sex="f"))
     note, accuracy = call("predict", "fitted.npz", "more.csv").stderr.splitlines()
-    assert note.startswith("Note: more.csv: the model was not fitted on city, sex, which is ignored.")
+    assert note.startswith("Note: more.csv: the model was not fitted on city, sex, which are ignored.")
     assert accuracy == f"accuracy: 1 ({N} of {N})"
 
 
@@ -337,7 +337,9 @@ def test_cluster_equals_the_plain_fit_without_tracebacks():
         ("rows.csv", {"sep": ";", "decimal": ","}, ["--decimal", ","]),
         ("rows.tsv", {"sep": "\t", "decimal": ","}, ["--decimal", ","]),
         ("rows.data", {}, ["--format", "csv"]),
-        ("rows.txt", {"sep": "\t"}, ["--format", "tsv"]),
+        ("rows.txt", {"sep": "\t"}, []),
+        ("rows.txt", {"sep": " "}, []),
+        ("rows.dat", {"sep": " "}, ["--format", "csv"]),
     ],
 )
 def test_tables_of_many_kinds(name, writing, reading):
@@ -350,7 +352,7 @@ def test_tables_of_many_kinds(name, writing, reading):
 def test_decimal_commas_are_named():
     write(sep=";", decimal=",")
     said = call("fit", "rows.csv", code=2).stderr
-    assert "rows.csv, line 2, column 'NV': expected a number, got '" in said
+    assert "rows.csv, line 2, column 'NV': expected a finite number, got '" in said
     assert "--decimal ," in said
     Path("points.csv").write_text("a;y\n1.234;1\n2,5;0\n")
     assert "line 2, column 'a'" in call("fit", "points.csv", "--decimal", ",", code=2).stderr

@@ -233,7 +233,7 @@ def test_compressed_csv(tmp_path):
     ("text", "options", "message"),
     [
         ("", {}, "at least two cells"),
-        ("1 2 3\n", {}, r"at least two cells .* got '1 2 3'.*--separator"),
+        ("1:2:3\n", {}, r"at least two cells .* got '1:2:3'.*--separator"),
         ("a,b,y\n", {}, "expected rows after the header in line 1"),
         ("a,b,y\n1,2,3\n1,2\n", {}, "line 3: expected 3 cells as in the first row, got 2"),
         ("a,b,y\n\n1,,3\n", {}, "line 3, column 'b': expected a finite number.* got ''.*--missing drop"),

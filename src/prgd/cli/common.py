@@ -106,7 +106,7 @@ class FileOptions:
         metavar="COLUMN",
         shown_default="y, label, target or class; without a header the last",
     )
-    labels: Path | None = data_option(  # noqa: RUF009 - `option` returns a field
+    labels: str | None = data_option(
         None,
         "Labels of the rows, apart from DATA: a .npy file, or text with one label on each line.",
         metavar="FILE",
@@ -130,7 +130,7 @@ class FileOptions:
         None,
         "What separates the cells of a text table: a character, or tab.",
         metavar="CHARACTER",
-        shown_default="comma, semicolon, tab or |, whichever the first line has",
+        shown_default="tab, semicolon, comma, | or spaces, whichever the first line has",
     )
     decimal: str = data_option(".", "Decimal mark of a text table: . or , as in 0,5.", metavar="CHARACTER")
     missing: str = data_option(

@@ -20,7 +20,7 @@ import prgd
 from prgd import datasets
 from prgd.checks import unknown
 from prgd.cli.common import FileOptions, RowsOptions, say
-from prgd.datasets.files import load_features
+from prgd.datasets.files import load_features, sniffed
 from prgd.rows import Rows, as_rows
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 from prgd.rows.readers.file_kinds import read_labels
@@ -126,7 +126,7 @@ def load_data(data: str, options: FileOptions, load: Load = datasets.load) -> da
     found = built_in(data, **given_file_options(options))
     if found is None:
         read = partial(load, **file_options(options))
-        found = _standard_input(read, options.format) if data == "-" else read(data_file(data))
+        found = _standard_input(read, options) if data == "-" else read(data_file(data))
     for note in found.notes:
         tell(note, options)
     return found
@@ -147,7 +147,7 @@ def open_data(data: str, options: RowsOptions) -> tuple[str, Rows]:
     built_in(data, out_of_core=True)
     _check_parts(data, options, "--out-of-core")
     file = data_file(data)
-    y = None if options.labels is None else read_labels(options.labels.expanduser())
+    y = None if options.labels is None else read_labels(Path(options.labels).expanduser())
     rows = prgd.open_rows(file, y, n_threads=threads, max_memory=memory, **column_options(options))
     _check_labels(data, rows.labels.classes, options)
     tell_ids(rows, options)
@@ -219,37 +219,22 @@ def tell_ids(rows: Rows, options: FileOptions) -> None:
         )
 
 
-def _standard_input(read: Callable[..., datasets.Dataset], format: str | None) -> datasets.Dataset:
+def _standard_input(read: Load, options: FileOptions) -> datasets.Dataset:
     """Return the data set of standard input; its format is that of ``--format``, or told by its content."""
     content = sys.stdin.buffer.read()
     if not content.strip():
         raise ValueError("Expected data on standard input, got nothing. Pipe a file into the command.")
     with TemporaryDirectory(prefix="prgd-") as folder:
-        file = Path(folder) / f"stdin.{format or sniffed(content)}"
+        is_table = options.separator is not None or options.decimal != "."
+        format = options.format or ("csv" if is_table else sniffed(content[: 2**16]))
+        file = Path(folder) / f"stdin.{format}"
         file.write_bytes(content)
         try:
-            found = read(file, format=format or file.suffix[1:])
+            found = read(file, format=format)
         except ValueError as error:
             raise ValueError(str(error).replace(str(file), "standard input")) from error
     notes = tuple(note.replace(str(file), "standard input") for note in found.notes)
     return replace(found, notes=notes)
-
-
-def sniffed(content: bytes) -> str:
-    """Return the format of a file from its content.
-
-    Examples
-    --------
-    >>> sniffed(b"+1 1:0.5 3:2"), sniffed(b"a,b")
-    ('libsvm', 'csv')
-    """
-    magic = {b"PAR1": "parquet", b"PK\x03\x04": "npz", b"\x93NUMPY": "npy"}
-    for start, name in magic.items():
-        if content.startswith(start):
-            return name
-    first = content.lstrip().split(b"\n", 1)[0].split(b"#")[0].split()
-    is_libsvm = len(first) > 1 and all(re.fullmatch(rb"(\d+|qid):\S+", token) for token in first[1:])
-    return "libsvm" if is_libsvm else "csv"
 
 
 @contextmanager
@@ -268,7 +253,7 @@ def open_cluster_data(
 
     with prgd.open_cluster(
         data,
-        None if options.labels is None else str(options.labels.expanduser()),
+        options.labels,
         client=None if cluster == "local" else cluster,
         **column_options(options),
         n_threads=options.threads or 1,

@@ -64,8 +64,8 @@ def ignored_note(file: Path, ignored: Sequence[str]) -> tuple[str, ...]:
         return ()
     listed = ", ".join(ignored[:10]) + (f", ... ({len(ignored)} in all)" if len(ignored) > 10 else "")
     return (
-        f"{file}: the model was not fitted on {listed}, which is ignored."
-        " If one of these columns is the label, name it with --label.",
+        f"{file}: the model was not fitted on {listed}, which {'is' if len(ignored) == 1 else 'are'} ignored."
+        " If it has the labels in such a column, name the column with --label.",
     )
 
 

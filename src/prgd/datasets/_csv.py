@@ -29,7 +29,7 @@ Records = Iterator[tuple[int, list[str]]]  # The line number and the cells of ea
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
 _NO_LABEL = _MISSING - {"null", "none"}  # which may be the name of a class
 _TRUTH = {"true": 1.0, "false": 0.0}
-_SEPARATORS = "\t;,|"  # in the order in which the first line is searched for them
+_SEPARATORS = "\t;,| "  # in the order in which the first line is searched for them
 _NAMED = {"tab": "\t", r"\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 
 
@@ -130,8 +130,8 @@ class _Numbers:
             )
         if re.fullmatch(r"[+-]?\d+,\d+([eE][+-]?\d+)?", text):
             raise ValueError(
-                f"{file}, line {line}, column {name!r}: expected a number, got {text!r}. If the comma is its"
-                " decimal mark, pass --decimal , on the command line (decimal=',')."
+                f"{file}, line {line}, column {name!r}: expected a finite number, got {text!r}. If the comma"
+                " is its decimal mark, pass --decimal , on the command line (decimal=',')."
             )
         raise bad_cell(f"{file}, line {line}", name, cell)
 
@@ -163,7 +163,7 @@ def _with_point(cell: str) -> str:
 
 def _label_note(file: Path, at: int, labels: Sequence[str]) -> str:
     counts = {label: labels.count(label) for label in list(dict.fromkeys(labels))[:5]}
-    shown = ", ".join(f"{label} ({count:,} rows)" for label, count in counts.items())
+    shown = ", ".join(f"{label} ({count:,} row{'s' * (count > 1)})" for label, count in counts.items())
     more = ", ..." if sum(counts.values()) < len(labels) else ""
     return (
         f"{file} has no header: its last column, {at} counted from 0, is taken as the label, with the values"
@@ -217,8 +217,8 @@ def _separator(wanted: Wanted) -> str:
         with open_stream(wanted.file) as stream:
             line = ""
             try:
-                while not line.strip() and (read := stream.readline(2**20)):
-                    line = re.sub(r'"[^"]*"', "", read.decode("utf-8-sig", errors="replace"))
+                while not line and (read := stream.readline(2**20)):
+                    line = re.sub(r'"[^"]*"', "", read.decode("utf-8-sig", errors="replace").strip(" \r\n"))
             except BROKEN_STREAM:  # The reader of the records says so.
                 pass
         return next((mark for mark in _SEPARATORS if mark in line), ",")
@@ -234,7 +234,9 @@ def _separator(wanted: Wanted) -> str:
 def _records(file: Path, separator: str) -> Records:
     """Yield the line number and cells of each row, blank lines left out."""
     with open_stream(file) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
-        reader = csv.reader(text, strict=True, skipinitialspace=True, delimiter=separator)
+        # Spaces at the ends of a line separate nothing; several in a row count as one.
+        lines = (line.strip(" \r\n") for line in text) if separator == " " else text
+        reader = csv.reader(lines, strict=True, skipinitialspace=True, delimiter=separator)
         try:
             for cells in reader:
                 if len(cells) > 1 or (cells and cells[0].strip()):

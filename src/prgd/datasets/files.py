@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,11 @@ from prgd.rows.readers.columns import Column, Columns
 from prgd.rows.readers.file_kinds import read_labels
 from prgd.rows.readers.libsvm import parse_libsvm
 from prgd.rows.readers.libsvm_text import ENDINGS
-from prgd.rows.readers.streams import COMPRESSED
+from prgd.rows.readers.streams import BROKEN_STREAM, COMPRESSED, open_stream
 
 _KNOWN = (
-    "LIBSVM (.svm, .libsvm, .svmlight, .txt), CSV (.csv) and TSV (.tsv, .tab), all also with .gz, .bz2 or .xz"
-    " after it, NPZ (.npz), NPY (.npy), Parquet (.parquet)"
+    "LIBSVM (.svm, .libsvm, .svmlight, and .txt unless it is a table), CSV (.csv) and TSV (.tsv, .tab), all"
+    " also with .gz, .bz2 or .xz after it, NPZ (.npz), NPY (.npy), Parquet (.parquet)"
 )
 
 
@@ -46,6 +48,7 @@ READERS: dict[str, Callable[[Wanted], Found]] = {
     "parquet": _parquet.read,
     "libsvm": _read_libsvm,
 }
+_SNIFFED = 2**16  # bytes that tell the format
 _TEXT = ("csv", "tsv", "libsvm")  # formats that may be compressed
 _FORMATS = {
     ".tab": "tsv",
@@ -72,9 +75,10 @@ def load(
     Parameters
     ----------
     path : str or path
-        The ending of the name tells the format: .svm, .libsvm, .svmlight, .txt (LIBSVM), .csv and .tsv,
-        each also with .gz, .bz2 or .xz after it; .npz with the keys X and y (and feature_names, if there
-        are), or data, indices, indptr, shape and y for a CSR matrix; .npy with ``labels``; .parquet.
+        The ending of the name tells the format: .svm, .libsvm, .svmlight (LIBSVM), .csv, .tsv, and .txt
+        (LIBSVM, or a table if its first line has a separator and no index:value pairs), each also with
+        .gz, .bz2 or .xz after it; .npz with the keys X and y (and feature_names, if there are some), or
+        data, indices, indptr, shape and y for a CSR matrix; .npy with ``labels``; .parquet.
     label : str or int, optional
         CSV, TSV and Parquet only: name or position of the label column. By default the one called y, label,
         target or class, in any case; in a text file without a header, the last one. Columns that
@@ -86,8 +90,8 @@ def load(
     format : {"csv", "tsv", "libsvm", "npz", "npy", "parquet"}, optional
         The format of a file whose ending does not tell it.
     separator : str, optional
-        What separates the cells of text: a character, or tab. By default a tab, semicolon, comma or
-        vertical bar, the first of these that the first line has.
+        What separates the cells of text: a character, or tab. By default a tab, semicolon, comma,
+        vertical bar or space, the first of these that the first line has.
     decimal : {".", ","}
         The decimal mark of numbers in CSV and TSV text.
     missing : {"refuse", "drop", "mean"}
@@ -204,6 +208,27 @@ def _read(wanted: Wanted, labels: Path | None, format: str | None) -> Dataset:
     return Dataset(X, found.y, stem, feature_names=found.feature_names, notes=found.notes)
 
 
+def sniffed(content: bytes) -> str:
+    """Return the format of a file from its first bytes: ``libsvm`` or ``csv`` for text.
+
+    Examples
+    --------
+    >>> sniffed(b"+1 1:0.5 3:2"), sniffed(b"a,b"), sniffed(b"PAR1...")
+    ('libsvm', 'csv', 'parquet')
+    """
+    magic = {b"PAR1": "parquet", b"PK\x03\x04": "npz", b"\x93NUMPY": "npy"}
+    for start, name in magic.items():
+        if content.startswith(start):
+            return name
+    lines = (line.partition(b"#")[0].strip() for line in content.splitlines())
+    first = next((line for line in lines if line), b"")
+    tokens = first.split()[1:]
+    if tokens and all(re.fullmatch(rb"(\d+|qid):\S+", token) for token in tokens):
+        return "libsvm"
+    is_table = any(mark in first for mark in b"\t;,|") or (tokens and b":" not in first)
+    return "csv" if is_table else "libsvm"
+
+
 def _format(file: Path, format: str | None) -> tuple[str, str]:
     """Return the name of the data set, and the format: the given one, or that of the file's ending."""
     stem, ending, compression = file.stem, file.suffix.lower(), ""
@@ -217,6 +242,9 @@ def _format(file: Path, format: str | None) -> tuple[str, str]:
             f"{file}: expected a known file name ending, got {ending + compression or 'none'!r}. Known:"
             f" {_KNOWN}. Rename the file, or name its format with --format (format=)."
         )
+    if format is None and ending == ".txt" and file.is_file():
+        with open_stream(file) as stream, suppress(*BROKEN_STREAM):  # The reader names a broken stream.
+            kind = sniffed(stream.read(_SNIFFED))
     return stem, kind
 
 

@@ -162,7 +162,7 @@ def as_rows(
     ``feature_names`` are those of a data frame unless they are given.
     """
     if isinstance(X, Rows):
-        if y is not None or sample_weight is not None or n_threads is not None:
+        if any(given is not None for given in (y, sample_weight, n_threads, feature_names)):
             raise ValueError(
                 "X is an engine that holds its labels, weights and threads already: "
                 "give y, sample_weight and n_threads to the engine, not to Problem."

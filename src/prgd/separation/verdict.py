@@ -16,6 +16,7 @@ from prgd.proofs.directions import exact_lower, margin_below, separates, smalles
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.overlap import overlap_in_words
 from prgd.proofs.weights import Proof, weights_prove
+from prgd.rows.readers.columns import in_order
 
 _MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
 _SHOWN = 5  # features or rows that the explanation lists
@@ -110,12 +111,15 @@ class Separability:
     def check(self, X: Any, y: Any = None) -> bool:
         """Prove the verdict once more, from the stored objects and the data alone.
 
+        The columns of a data frame are matched by name.
+
         Returns
         -------
         bool
             False if the data differ, or if a stored number was changed so that nothing is proven.
             Of an undecided result the lower bound is checked, and the dual weights if it has some.
         """
+        X = in_order(X, self.feature_names)
         rows = LiftedRows(X, y, fit_intercept=self.fit_intercept)
         p, everything = self.dual_weights, rows.counted
         if p is not None and p.shape != (rows.n,):

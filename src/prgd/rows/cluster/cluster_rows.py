@@ -110,6 +110,8 @@ class ClusterRows(Rows):
                 error = NotFiniteError(places[k].start + answer.row, answer.column)
                 error.add_note(f"It is row {answer.row} of partition {self.names[k]}.")
                 raise error
+            if isinstance(answer, ValueError):
+                raise answer
         self._w = np.array(query.w) if hasattr(query, "w") else self._w
         return query.merge(found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -130,7 +131,10 @@ def _connect(client: Any, timeout: float, owned: ExitStack) -> Any:
     except ImportError as error:
         raise missing_package("Reading rows on a cluster", "dask", "cluster") from error
     if client is None:
-        cluster = LocalCluster(threads_per_worker=1, dashboard_address="127.0.0.1:0")
+        # Errors are raised here; workers would also write tracebacks, of a heartbeat that the end cuts off too.
+        cluster = LocalCluster(
+            threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
+        )
         owned.callback(cluster.close)
         client = Client(cluster)
     elif isinstance(client, str):

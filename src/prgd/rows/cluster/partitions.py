@@ -18,9 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices, Signs
-from prgd.errors import NotFiniteError
 from prgd.rows.base import Query, Rows
-from prgd.rows.exact import column_names
 from prgd.rows.labels import Labels, check_labels, check_weights, read_signs
 from prgd.rows.out_of_core import DEFAULT_MEMORY, ChunkedRows
 from prgd.rows.readers.columns import Columns
@@ -149,7 +147,6 @@ def read_block(block: Any, name: str, columns: Columns | None = None) -> Loaded:
         if X.shape[0] == 0:
             return Loaded(name, None)
         source = block_source(X, y)
-        source.feature_names = column_names(X)
         return Loaded(name, source, check_weights(weights, source.n))
 
 
@@ -227,12 +224,12 @@ def _text(source: Source) -> CachedCSR | None:
 def answer(partition: Rows, at: slice, labels: Labels | None, query: Query[Any]) -> Any:
     """Return the answer of a partition, which holds the rows ``at`` of all.
 
-    An error about an entry that is not finite is an answer too, which the driver raises: the scheduler would
-    write an error of a task to its log.
+    An error about the content is an answer too, which the driver raises: a worker would write an error of a
+    task to its log, with a traceback.
     """
     try:
         return partition.ask(query.part(at), labels)
-    except NotFiniteError as error:
+    except ValueError as error:
         return error
 
 

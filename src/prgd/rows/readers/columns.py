@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,7 +147,8 @@ class Columns:
         wanted = self.feature_names or ()
         places = match_names(wanted, [names[j] for j in features], str(file))
         chosen = [features[k] for k in places]
-        ignored = tuple(names[j] for j in features if j not in set(chosen))
+        used = set(chosen)
+        ignored = tuple(names[j] for j in features if j not in used)
         return Choice(label, chosen, wanted, ignored)
 
 
@@ -164,7 +166,8 @@ def match_names(wanted: Sequence[str], names: Sequence[str], what: str) -> list[
             f"{what} lacks {len(missing)} of the {len(wanted)} columns that the model was fitted on: "
             f"{_some(missing)}. {_listed(names)} Add these, or rename the columns that are theirs."
         )
-    if len(set(wanted)) < len(wanted) or any(list(names).count(name) > 1 for name in wanted):
+    counts = Counter(names)
+    if len(set(wanted)) < len(wanted) or any(counts[name] > 1 for name in wanted):
         raise ValueError(
             f"{what} or the model has two columns of one name, so that columns cannot be matched by name. "
             "Rename them, or give the columns of the fit in the same order."

@@ -19,7 +19,7 @@ from prgd._types import Indices
 from prgd.errors import RowsLostError
 from prgd.rows.arrays import Storage, check_shape
 from prgd.rows.dense import dense_storage
-from prgd.rows.exact import as_float
+from prgd.rows.exact import as_float, column_names
 from prgd.rows.labels import label_array
 from prgd.rows.sparse import canonical_csr, check_csr, csr_storage
 
@@ -111,7 +111,9 @@ class MemorySource(Source):
 
 def block_source(X: Any, y: Any = None) -> Source:
     """Return the source of a block in memory, dense or sparse."""
-    return MemorySource(canonical_csr(X) if hasattr(X, "tocsr") else as_float(X), y)
+    source = MemorySource(canonical_csr(X) if hasattr(X, "tocsr") else as_float(X), y)
+    source.feature_names = column_names(X)
+    return source
 
 
 def cuts(first: int, last: int, step: int) -> Iterator[slice]:
