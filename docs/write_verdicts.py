@@ -45,7 +45,7 @@ def page(claims: list[dict[str, Any]]) -> str:
     >>> print(page([claim]).splitlines()[-1])
     | a \\| b | Section 7 | `a` | ✓ holds |
     """
-    papers, ours = ([c for c in claims if c.get("ours", False) is is_ours] for is_ours in (False, True))
+    papers, ours = ([c for c in claims if c.get("is_ours", False) is is_ours] for is_ours in (False, True))
     lines = [HEAD, *(f"![{words}](images/{name}.png)" for name, words in FIGURES.items()), ""]
     lines += [*_crosses([c for c in papers if c["verdict"] == Verdict.FAILS]), ""]
     lines += [f"## Statements of the paper: {_counts(papers)}", "", *_verdicts("The paper says", papers)]
@@ -57,7 +57,7 @@ def page(claims: list[dict[str, Any]]) -> str:
 
 def summary(claims: list[dict[str, Any]]) -> str:
     """Return the sentence of the README."""
-    papers = [c for c in claims if not c.get("ours", False)]
+    papers = [c for c in claims if not c.get("is_ours", False)]
     return f"Of {len(papers)} statements of the paper that were measured, {_counts(papers)}."
 
 

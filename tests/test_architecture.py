@@ -32,6 +32,7 @@ FLOORS = [
     ["algorithms"],
     ["history"],
     ["result"],
+    ["model"],
     ["stopping", "progress"],
     ["loop"],
     ["separation"],

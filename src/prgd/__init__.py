@@ -12,7 +12,7 @@ from prgd.certificate import Certificate
 from prgd.errors import NotSeparableError, NotSeparableWarning, RowsLostError, ZeroRowWarning
 from prgd.history import History, Status
 from prgd.loop import run
-from prgd.maxmargin import max_margin
+from prgd.maxmargin import max_margin, soft_margin
 from prgd.problem import Problem
 from prgd.result import Result
 from prgd.rows import open_cluster, open_rows
@@ -56,6 +56,7 @@ __all__ = [
     "run",
     "schedules",
     "separability",
+    "soft_margin",
 ]
 
 

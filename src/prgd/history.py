@@ -12,23 +12,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd._types import Array
+from prgd.errors import missing_package
 from prgd.files import atomic_write
 
 
 class Status(Enum):
     """Why a run ended; the value is the sentence that a user reads."""
 
-    MAX_STEPS = "The step limit was reached before any other rule."
-    MAX_PASSES = "The limit on passes over the data was reached before the gap was certified."
-    CERTIFIED = "The certified relative gap fell below the tolerance."
-    REACHED = "The margin came within the tolerance of the given gamma_star."
-    STALLED = "The certified gap stopped shrinking: a still w is no proof of optimality."
-    NOT_SEPARABLE = "No hyperplane separates the classes: dual weights that balance them prove it."
-    QUASI_SEPARABLE = (
-        "No hyperplane separates the classes strictly, which is proven; one has no row on its wrong side."
+    MAX_STEPS = "The limit on steps was reached; both bounds hold, and further steps may tighten them."
+    MAX_PASSES = (
+        "The limit on passes over the data was reached before the relative gap fell to the tolerance; "
+        "both bounds hold."
     )
-    DIVERGED = "The iterate left the floating range; its last finite state is kept. Use a smaller eta."
-    INTERRUPTED = "The run was interrupted; the state of the last whole step is kept."
+    CERTIFIED = "Certified: the relative gap between the two bounds on the margin is within the tolerance."
+    REACHED = "The margin is within the tolerance of the given maximum, gamma_star."
+    STALLED = (
+        "The bounds stopped improving before the relative gap fell to the tolerance; both hold, but the "
+        "margin is not proven to be the maximum."
+    )
+    NOT_SEPARABLE = "The classes are not linearly separable; the dual weights prove it."
+    QUASI_SEPARABLE = (
+        "The classes are only quasi-separable, which is proven: a hyperplane can have no row on its wrong "
+        "side, but then some rows lie on the hyperplane itself."
+    )
+    DIVERGED = "The iterates overflowed; the last finite one is kept. Use a smaller step size (eta)."
+    INTERRUPTED = "Interrupted; the state after the last complete step is kept."
 
     def __str__(self) -> str:
         return self.value
@@ -90,7 +98,7 @@ class History:
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("to_dataframe needs pandas: pip install 'prgd[report]'.") from error
+            raise missing_package("to_dataframe", "pandas", "report") from error
         return pd.DataFrame(self.rows, columns=self.columns)
 
     def to_csv(self, path: str | Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from argparse import ArgumentParser
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from types import NoneType
@@ -47,6 +47,8 @@ class Option:
     shown_default : str
         Text that the help shows in place of the default.
     minimum : int, optional
+    complete : callable, optional
+        Returns what a text may become, for the completion of a shell.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Option:
     panel: str = METHOD
     shown_default: str = ""
     minimum: int | None = None
+    complete: Callable[[str], list[str]] | None = None
 
 
 def option(default: Any, help: str, /, **metadata: Any) -> Any:

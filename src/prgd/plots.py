@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prgd._types import Array
+from prgd.errors import missing_package
 from prgd.files import atomic_write
 from prgd.history import History
 
@@ -52,7 +53,7 @@ def gap_figure(history: History, title: str) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("Figures need matplotlib: pip install 'prgd[report]'.") from error
+        raise missing_package("A figure", "matplotlib", "report") from error
     if not len(history):
         raise ValueError("A figure needs at least one row of history; got none.")
     figure = Figure(figsize=(10.0, 4.4), layout="constrained")

@@ -182,7 +182,8 @@ class Problem:
         if self.fit_intercept and self.loss != EXPONENTIAL:
             raise ValueError(
                 "fit_intercept=True needs loss='exponential': only there the unpenalised intercept "
-                f"has a closed form; got loss={loss!r}. Or add a constant column to X."
+                f"has a closed form; got loss={loss!r}. Use fit_intercept=False, or add a constant "
+                "column to X."
             )
         if scale not in ("max", "none"):
             raise ValueError(f"scale must be 'max' or 'none'; got {scale!r}.")
@@ -192,7 +193,8 @@ class Problem:
         self.n, self.d, self.classes = self.rows.n, self.rows.d, self.labels.classes
         if self.fit_intercept and min(self.labels.class_weights) == 0.0:
             raise ValueError(
-                "fit_intercept=True needs rows of positive weight in both classes; got only one."
+                "fit_intercept=True needs rows of positive weight in both classes; got one class. Give y, or use "
+                "fit_intercept=False if the rows are y_i x_i already."
             )
         self.passes = 0
         self.max_norm, zero_rows = self.rows.ask(Measure(), self.labels)
@@ -210,7 +212,7 @@ class Problem:
             return 1.0
         if not 1e-150 < self.max_norm < 1e150:
             raise ValueError(
-                f"The largest row norm is {self.max_norm:.3g}: its square leaves the floating range. "
+                f"The largest row norm is {self.max_norm:.3g}: its square overflows or underflows. "
                 "Multiply X by a constant, or use scale='none' and choose eta yourself."
             )
         return 1.0 / self.max_norm**2
@@ -222,8 +224,9 @@ class Problem:
     @property
     def facts(self) -> dict[str, Any]:
         """What a `Result` says of its problem, by the names of the fields of the Result."""
-        size_and_labels = {"n": self.n, "fit_intercept": self.fit_intercept, "classes": self.classes}
-        return {"problem": repr(self), "feature_names": self.rows.feature_names, **size_and_labels}
+        solved = {"fit_intercept": self.fit_intercept, "loss": str(self.loss), "norm": self.norm.name}
+        data = {"n": self.n, "classes": self.classes, "feature_names": self.rows.feature_names}
+        return {"problem": repr(self), "scale": self.scale, **solved, **data}
 
     @lazy
     def fingerprint(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -30,10 +31,13 @@ from prgd.problem import Problem
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.overlap import proves_overlap
+from prgd.proofs.slacks import soft_lower, soft_upper
 from prgd.rows.readers.columns import in_order
 
 FORMAT = "prgd-result-2"
+MODEL_FORMAT = "prgd-model-2"  # several results, see prgd.model
 _JSON_FIELDS = ("t", "n", "fit_intercept", "algorithm", "problem")  # fields that are saved as text
+_LATER_FIELDS = ("loss", "norm", "scale", "C")  # the same, missing in older files
 
 
 class Check(NamedTuple):
@@ -66,12 +70,17 @@ class Result:
     n : int
         Number of rows.
     fit_intercept : bool
+    loss, norm, scale : str
+        The options of the `Problem`: ``norm`` measures the margin, ``scale`` the step sizes of `prgd.run`.
     classes : ndarray of two labels, or None if the rows were z_i
     feature_names : tuple of str or None
         The names of the columns, in the order of ``coef``; None if the data had none.
     fingerprint : str
         Hashes of the rows, labels, weights and options of a run, by which `prgd.run` knows on which data it
         may be resumed; empty for `max_margin` and in files of earlier versions.
+    C : float
+        Price of the squared slacks of `prgd.soft_margin`; infinite for a hard margin. With a finite C all
+        bounds are about the margin of the rows extended by ``e_i / sqrt(C)``.
     """
 
     w: Array
@@ -85,9 +94,27 @@ class Result:
     problem: str = ""
     n: int = 0
     fit_intercept: bool = False
+    loss: str = "exponential"
+    norm: str = "l2"
+    scale: str = "none"
     classes: npt.NDArray[Any] | None = None
     feature_names: tuple[str, ...] | None = field(repr=False, default=None)
     fingerprint: str = ""
+    C: float = math.inf
+
+    @property
+    def problem_in_words(self) -> str:
+        """What was solved: the norm of the margin, the intercept, and the scaling, which no solver does."""
+        kind = "with an unpenalised intercept" if self.fit_intercept else "without an intercept"
+        soft = "" if math.isinf(self.C) else f"soft margin (squared hinge, C = {self.C:.6g}): "
+        return f"{soft}largest margin in the {self.norm} norm, {kind}, columns as given (not scaled)"
+
+    def __str__(self) -> str:
+        lines = {"problem": self.problem_in_words, "status": self.status, "margin": self.certificate}
+        return "\n".join(f"{name}: {value}" for name, value in lines.items())
+
+    def __repr__(self) -> str:
+        return f"Result({self.status.name}, {self.certificate}, {self.problem}, {self.algorithm}, t={self.t})"
 
     @property
     def margin(self) -> float:
@@ -108,13 +135,18 @@ class Result:
     def _scale(self) -> float:
         # Functional margin 1, as a support vector machine has it; length 1 if nothing is separated.
         c = self.certificate
+        if math.isfinite(self.C):
+            return 1.0
         length = norm(self.w if c.w is None else c.w)
         has_room = c.lower > 1.0 / LARGEST and c.lower * length > 1.0 / LARGEST
         return 1.0 / (c.lower * length) if has_room else 1.0 / (length or 1.0)
 
     @cached_property
     def coef(self) -> Array:
-        """Normal of the hyperplane of largest margin, scaled so that the smallest ``y_i f(x_i)`` is 1."""
+        """Normal of the hyperplane of largest margin, scaled so that the smallest ``y_i f(x_i)`` is 1.
+
+        That of a soft margin (a finite C) is w itself.
+        """
         c = self.certificate
         return (self.w if c.w is None else c.w) * self._scale
 
@@ -145,7 +177,12 @@ class Result:
 
     @property
     def is_separable(self) -> bool | None:
-        """True if the margin is positive, False if no hyperplane separates, None if neither is proven."""
+        """True if the margin is positive, False if no hyperplane separates, None if neither is proven.
+
+        A soft margin proves neither.
+        """
+        if math.isfinite(self.C):
+            return None
         # A positive margin below the floating range is stated as 0, and its witness is exact.
         if self.margin > 0.0 or self.certificate.exact_w is not None:
             return True
@@ -160,11 +197,18 @@ class Result:
         matched by name.
         """
         X = in_order(X, self.feature_names)
-        loss = "logistic" if "loss='logistic'" in self.problem else "exponential"
         problem = Problem(
-            X, y, sample_weight=sample_weight, loss=loss, fit_intercept=self.fit_intercept, scale="none"
+            X,
+            y,
+            sample_weight=sample_weight,
+            loss=self.loss,
+            norm=self.norm,
+            fit_intercept=self.fit_intercept,
+            scale="none",
         )
         c, found = self.certificate, Certificate()
+        if math.isfinite(self.C):
+            return self._check_soft(problem)
         if c.exact_w is not None:
             rows = LiftedRows.of(problem)
             if len(c.exact_w) == rows.width:
@@ -191,6 +235,19 @@ class Result:
         is_valid = found.lower >= c.lower - slack and found.upper <= c.upper + slack
         return Check(found, bool(is_valid))
 
+    def _check_soft(self, problem: Problem) -> Check:
+        """Prove both bounds of a soft margin again, with compensated products."""
+        c, found = self.certificate, Certificate()
+        if c.w is not None and c.w.shape == (problem.d,):
+            found = found.with_lower(
+                soft_lower(problem, self.C, c.w, c.intercept, 0.0, True), c.w, c.intercept
+            )
+        if c.dual_weights is not None and is_on_simplex(problem, c.dual_weights):
+            upper = soft_upper(problem, self.C, c.dual_weights, 0.0, accurate=True)
+            found = found.with_upper(upper, c.dual_weights)
+        slack = 1e-11 * c.upper
+        return Check(found, bool(found.lower >= c.lower - slack and found.upper <= c.upper + slack))
+
     def check_fingerprint(self, other: str) -> None:
         """Raise ``ValueError`` unless ``other`` is the fingerprint of the result: the same data and options.
 
@@ -200,20 +257,20 @@ class Result:
         pairs = zip(parts, self.fingerprint.split("-"), other.split("-"), strict=bool(self.fingerprint))
         if changed := [name for name, then, now in pairs if self.fingerprint and then != now]:
             raise ValueError(
-                f"This result belongs to other {' and '.join(changed)} than those given, though their sizes "
-                "agree: its bounds would be false here. Give those of the run, or start anew."
+                f"This result belongs to other {' and '.join(changed)} than those given, so its bounds "
+                "would be false here. Give those of the run, or start anew."
             )
 
     def save(self, path: str | Path) -> None:
         """Write everything to an ``.npz`` file, whole or not at all; no pickle inside."""
         with atomic_write(path) as file:
-            np.savez(file, **_to_arrays(self))
+            np.savez(file, **to_arrays(self))
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
         """Read a file written by `save`, of this or an earlier version."""
         try:
-            return _from_arrays(read_npz(path))
+            return from_arrays(read_npz(path))
         except FileNotFoundError:
             raise
         except Exception as error:  # a damaged zip raises many kinds of error
@@ -222,7 +279,8 @@ class Result:
             ) from error
 
 
-def _to_arrays(result: Result) -> dict[str, Any]:
+def to_arrays(result: Result) -> dict[str, Any]:
+    """Return the arrays that a file of the result holds."""
     c, history = result.certificate, result.history
     scalars = {k: v for k, v in result.state.items() if not isinstance(v, np.ndarray)}
     exact_w = None if c.exact_w is None else [f"{x.numerator:x}/{x.denominator:x}" for x in c.exact_w]
@@ -230,7 +288,7 @@ def _to_arrays(result: Result) -> dict[str, Any]:
         "format": FORMAT,
         "exact_w": exact_w,
         "status": result.status.name,
-        **{name: getattr(result, name) for name in _JSON_FIELDS},
+        **{name: getattr(result, name) for name in (*_JSON_FIELDS, *_LATER_FIELDS)},
         "feature_names": result.feature_names,
         "fingerprint": result.fingerprint,
         "columns": history.columns,
@@ -256,12 +314,15 @@ def _to_arrays(result: Result) -> dict[str, Any]:
     return arrays
 
 
-def _from_arrays(arrays: dict[str, Any]) -> Result:
+def from_arrays(arrays: dict[str, Any]) -> Result:
+    """Return the result whose arrays a file holds."""
     if str(arrays.get("format")) == "prgd-model-1":
         return _from_model(arrays)
     meta = json.loads(str(arrays["meta"][()]))
     if meta["format"] == "prgd-result-1":
         _upgrade(meta, arrays)
+    elif meta["format"] == MODEL_FORMAT:
+        raise ValueError("it holds a model of several classes, which prgd.model.Model.load reads")
     elif meta["format"] != FORMAT:
         raise ValueError(f"format {meta['format']!r}, which this version of prgd does not know")
     lower, upper, intercept, passes = arrays["bounds"].tolist()
@@ -290,7 +351,14 @@ def _from_arrays(arrays: dict[str, Any]) -> Result:
         feature_names=None if meta.get("feature_names") is None else tuple(meta["feature_names"]),
         fingerprint=meta.get("fingerprint", ""),
         **{name: meta[name] for name in _JSON_FIELDS},
+        **_later(meta),
     )
+
+
+def _later(meta: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that older files hold in the description of the problem only, if at all."""
+    described = dict(re.findall(r"\b(\w+)='(\w+)'", meta["problem"]))
+    return {name: v for name in _LATER_FIELDS if (v := meta.get(name, described.get(name))) is not None}
 
 
 def _from_model(arrays: dict[str, Any]) -> Result:

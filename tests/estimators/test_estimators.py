@@ -145,7 +145,7 @@ def test_the_gap_that_is_not_reached_is_said():
     with pytest.warns(ConvergenceWarning, match="limit on passes.*'no' from 'yes' the largest margin lies"):
         classifier = MaxMarginClassifier(tol=1e-15, max_passes=1).fit(X, y)
     assert classifier.status_ == (Status.MAX_PASSES,)
-    with pytest.warns(ConvergenceWarning, match="step limit was reached"):
+    with pytest.warns(ConvergenceWarning, match="limit on steps was reached"):
         classifier = PRGDClassifier(tol=1e-9, warmup_steps=20, max_iter=20).fit(X, y)
     assert classifier.status_ == (Status.MAX_STEPS,)
     assert classifier.margin_[0] > 0
@@ -422,7 +422,7 @@ def test_bad_parameters_are_named(estimator, said):
 
 def test_a_warm_up_that_diverges_is_named():
     X, y = flipped_iris()
-    with pytest.raises(ValueError, match=r"left the floating range after step .* Use a smaller eta"):
+    with pytest.raises(ValueError, match=r"overflowed after step .* Use a smaller eta"):
         PRGDClassifier(eta=1e306).fit(X, y)
 
 

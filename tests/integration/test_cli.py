@@ -31,7 +31,7 @@ START = (
 )
 BOX = re.compile(r"[\x1b\u2500-\u257f]")
 NGD = ["--algorithm", "ngd"]
-WARM = ["--warmup", "gd:50"]
+WARM = ["--warm-up", "gd:50"]
 
 try:
     RUNNER = CliRunner(mix_stderr=False)  # what click before 8.2 needs to tell the two apart
@@ -113,7 +113,7 @@ def test_out_holds_histories_result_and_figure():
         assert [row["t"] for row in csv.DictReader(file)] == ["0", "10", "20", "30", "40"]
     assert len((out / "warmup.csv").read_text().splitlines()) == 7
     assert (out / "gap.png").read_bytes().startswith(b"\x89PNG")
-    problem = prgd.Problem(*prgd.datasets.toy(0.3))
+    problem = prgd.Problem(*prgd.datasets.toy(0.3), fit_intercept=True)
     warm = prgd.run(problem, prgd.GD(), stop=50)
     expected = prgd.run(problem, prgd.PRGD(), warm.w, stop=40)
     assert prgd.Result.load(out / "result.npz").w.tobytes() == expected.w.tobytes()
@@ -122,9 +122,10 @@ def test_out_holds_histories_result_and_figure():
 def test_missing_matplotlib_is_said_and_forgiven(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     found = call("run", "toy:0.3", *NGD, "--steps", 5, "--out", "out")
-    assert found.stderr == (
-        "Warning: gap.png is missing. Figures need matplotlib: pip install 'prgd[report]'.\n"
+    assert found.stderr.startswith(
+        "Warning: gap.png is missing. A figure needs matplotlib: pip install '.[report]' in a checkout"
     )
+    assert found.stderr.count("\n") == 1
     assert sorted(path.name for path in Path("out").iterdir()) == ["history.csv", "result.npz"]
 
 
@@ -143,9 +144,10 @@ def test_gap_stops_when_certified():
 
 def test_no_separator_is_an_outcome():
     Path("same.csv").write_text("a,b,y\n1,2,0\n1,2,1\n2,4,1\n")
-    rows = table(call("run", "same.csv", "--algorithm", "gd", "--steps", 300, "--out", "out").stdout)
+    given = ["run", "same.csv", "--no-intercept", "--algorithm", "gd", "--steps", 300]
+    rows = table(call(*given, "--out", "out", code=3).stdout)
     assert rows["status"] == prgd.Status.NOT_SEPARABLE.value
-    assert rows["relative gap"] == "none yet"
+    assert rows["relative gap"] == "none (no iterate separates the classes so far)"
 
 
 def test_prgd_goes_without_projection():
@@ -201,15 +203,16 @@ def test_files_give_the_same_run_in_memory_and_out_of_core():
     ]
     w = []
     for k, command in enumerate(commands):
-        rows = table(call("run", *command, *NGD, "--steps", 30, "--out", f"out{k}").stdout)
+        given = [*NGD, "--no-intercept", "--steps", 30, "--out", f"out{k}"]
+        rows = table(call("run", *command, *given).stdout)
         assert ("ChunkedRows" in rows["data"]) == ("--out-of-core" in command)
         w.append(prgd.Result.load(f"out{k}/result.npz").w)
     np.testing.assert_allclose(w, [w[0]] * len(w), rtol=1e-12)
 
 
 def test_options_reach_the_problem():
-    call("run", "digits:0,1", *NGD, "--steps", 3, "--intercept", "--scale", "none", "--out", "a")
-    call("run", "digits:0,1", *NGD, "--steps", 3, "--loss", "logistic", "--out", "b")
+    call("run", "digits:0,1", *NGD, "--steps", 3, "--scale", "none", "--out", "a")
+    call("run", "digits:0,1", *NGD, "--steps", 3, "--no-intercept", "--loss", "logistic", "--out", "b")
     a, b = prgd.Result.load("a/result.npz"), prgd.Result.load("b/result.npz")
     assert a.problem == "Problem(360 x 64 DenseRows, loss='exponential', fit_intercept=True, scale='none')"
     assert b.problem == "Problem(360 x 64 DenseRows, loss='logistic', fit_intercept=False, scale='max')"
@@ -237,8 +240,9 @@ def write_bad_files() -> None:
     ("args", "said"),
     [
         ("toy:0.3 --algorithm prdg", "Unknown algorithm 'prdg'. Did you mean prgd?"),
-        ("toy:0.3", "on the command line: --warmup gd:1000"),
-        ("toy:0.3 --warmup gd", "--warmup expects NAME:STEPS, e.g. gd:1000; got 'gd'"),
+        ("toy:0.3 --warm-up 0", "Leave --warm-up out, or give e.g. --warm-up gd:1000."),
+        ("toy:0.3 --warm-up gd", "--warm-up expects NAME:STEPS, e.g. gd:1000, or 0; got 'gd'"),
+        ("toy:0.3 --loss logistic", "--intercept needs --loss exponential"),
         ("toy:0.3 --warmup dg:5", "Unknown algorithm 'dg'"),
         ("toy:0.3 --algorithm ngd --no-project", "--no-project does not apply to ngd, which takes --eta"),
         ("toy:0.3 --algorithm ngd --radius constant", "--radius does not apply to ngd, which takes --eta"),
@@ -247,14 +251,14 @@ def write_bad_files() -> None:
         ("toy:0.3 --every 5 --phases every:5", "give one of them"),
         ("toy:0.3 --every 1", "at least 2; got 1"),
         ("toy:0.3 --radius geometrik:2", "Unknown radius 'geometrik'. Did you mean geometric?"),
-        ("toy:0.3 --algorithm ngd --eta -1", "eta must be a finite number above 0; got -1.0"),
-        ("toy:0.3 --algorithm ngd --gap 0", "above 0; got 0.0"),
+        ("toy:0.3 --algorithm ngd --eta -1", "--eta must be a finite number above 0; got -1.0"),
+        ("toy:0.3 --algorithm ngd --gap 0", "--gap must be a finite number above 0; got 0.0"),
         ("toy:0.3 --algorithm ngd --loss hinge", "Unknown loss 'hinge'. Known: exponential, logistic"),
-        ("toy:0.3 --algorithm ngd --scale min", "scale must be 'max' or 'none'; got 'min'"),
+        ("toy:0.3 --algorithm ngd --scale min", "--scale must be 'max' or 'none'; got 'min'"),
         ("toy:0.3 --algorithm ngd --max-memory 1M", "--max-memory is for --out-of-core"),
         ("toy:0.3 --algorithm ngd --label y", "--label is for files"),
         ("toy:0.3 --algorithm ngd --out-of-core", "--out-of-core is for files"),
-        ("toy:0.3 --warmup gd:9 --eta 1e308 --scale none", "Use a smaller --eta"),
+        ("toy:0.3 --warmup gd:9 --eta 1e308 --scale none --no-intercept", "Use a smaller --eta"),
         ("toy --algorithm ngd", "Expected toy:MARGIN, e.g. toy:0.3; got 'toy'"),
         ("digits:0,x --algorithm ngd", "got 'digits:0,x'"),
         ("cancer:1 --algorithm ngd", "Expected cancer; got 'cancer:1'"),
@@ -302,8 +306,9 @@ def test_a_bug_is_not_hidden(monkeypatch):
 
 def test_warnings_are_one_line():
     Path("rows.csv").write_text("a,b,y\n1,2,0\n-1,2,1\n0,0,1\n")
-    found = call("run", "rows.csv", *NGD, "--steps", 3)
+    found = call("run", "rows.csv", *NGD, "--steps", 3, "--no-intercept")
     assert found.stderr.startswith("Warning: 1 of 3 rows are zero")
+    assert found.stderr.endswith("or use --intercept.\n")
     assert found.stderr.count("\n") == 1
 
 
@@ -346,7 +351,7 @@ def test_interrupted_run_is_saved_and_goes_on(monkeypatch):
         found = call("run", "toy:0.3", *WARM, "--steps", 40, "--out", "parts", code=130)
     assert table(found.stdout)["status"] == prgd.Status.INTERRUPTED.value
     assert table(found.stdout)["steps"] == "17"
-    assert found.stderr.endswith(f"--warmup replaced by --resume {Path('parts/result.npz')}\n")
+    assert found.stderr.endswith(f"--warm-up replaced by --resume {Path('parts/result.npz')}\n")
     call("run", "toy:0.3", "--steps", 40, "--resume", "parts/result.npz", "--out", "parts")
     assert_same_run(Path("whole"), Path("parts"))
 
@@ -396,7 +401,7 @@ def test_interrupt_while_drawing_keeps_the_numbers(monkeypatch):
     ("args", "said"),
     [
         (["--steps", 20], "result.npz has taken 20 steps already: give --steps above that"),
-        ([*WARM, "--steps", 40], "If the warm-up is done, leave --warmup out"),
+        ([*WARM, "--steps", 40], "If the warm-up is done, leave --warm-up out"),
         (["--steps", 40, "--every", 7], "This result belongs to another algorithm"),
         (["--steps", 40, "--scale", "none"], "This result belongs to another problem"),
     ],
@@ -417,7 +422,7 @@ def test_help_fits_the_screen(columns):
     words = " ".join(re.sub(r"[\u2500-\u257f]", " ", out).split())
     for panel in ("Arguments", "Data", "Algorithm", "When to stop", "Output"):
         assert f" {panel} " in words
-    for default in ("prgd", "geometric:1.2", "5", "1", "64M", "exponential", "no-intercept", "max", "1000"):
+    for default in ("prgd", "geometric:1.2", "5", "1", "64M", "exponential", "intercept", "max", "1000"):
         assert f"[default: {default}]" in words
     for name in prgd.algorithms.ALGORITHMS:
         assert name in words
@@ -429,7 +434,9 @@ def test_root_help_and_version():
     assert alone.stdout.strip() == asked.stdout.strip()
     assert "run" in alone.stdout
     assert "reproduce" in alone.stdout
-    assert "No such command 'runn'" in call("runn", code=2).stderr
+    said = call("runn", code=2).stderr
+    assert "No such command 'runn'" in said
+    assert "?." not in said
 
 
 def test_reproduce_passes_its_options_on(monkeypatch):
@@ -565,7 +572,7 @@ def test_terminal_shows_a_live_line_and_keeps_the_result_after_ctrl_c():
         terminal.process.kill()
         terminal.process.wait()
     after = terminal.seen[terminal.seen.rindex("gamma_star") :]
-    assert "interrupted" in after
+    assert "Interrupted; the state" in after
     assert "--resume out/result.npz" in after
     saved = prgd.Result.load("out/result.npz")
     assert saved.status is prgd.Status.INTERRUPTED

@@ -118,18 +118,19 @@ def test_exit_code_1_where_the_gap_is_not_certified():
     assert rows["status"] == prgd.Status.MAX_PASSES.value
 
 
-def test_exit_code_3_where_the_data_are_not_separable():
+def test_exit_code_3_where_the_data_are_not_separable_and_nothing_else_is_wanted():
     Path("same.csv").write_text("a,b,y\n1,2,0\n1,2,1\n2,5,1\n")
-    rows = table(call("fit", "same.csv", "--out", "model.npz", code=3).stdout)
+    given = ["fit", "same.csv", "--fallback", "raise"]
+    rows = table(call(*given, "--out", "model.npz", code=3).stdout)
     assert rows["status"] == prgd.Status.QUASI_SEPARABLE.value
-    assert "no hyperplane found that separates" in rows["margin, lower bound"]
-    assert rows["relative gap"] == "none"
-    assert rows["why"] == "prgd separability same.csv"
+    assert "no hyperplane was found that separates" in rows["margin, lower bound"]
+    assert rows["relative gap"].startswith("none")
+    assert "weights on 2 rows give both classes the same weighted mean" in rows["separable"]
     assert model().status is prgd.Status.QUASI_SEPARABLE
     said = call("predict", "model.npz", "same.csv", code=2).stderr
-    assert said.startswith("Error: model.npz: holds no separator to predict with.")
-    rows = table(call("fit", "same.csv", "--no-intercept", code=3).stdout)
-    assert rows["why"] == "prgd separability same.csv --no-intercept"
+    assert said.startswith("Error: model.npz: holds no classifier to predict with.")
+    rows = table(call(*given, "--no-intercept", code=3).stdout)
+    assert "average y_i x_i to zero, so no hyperplane through the origin" in rows["separable"]
 
 
 def test_quiet_prints_nothing():
@@ -156,7 +157,7 @@ def test_ctrl_c_keeps_the_best_interval(monkeypatch):
         interrupt_after(patch, 1)
         found = call("fit", "digits:0,1", "--tol", 1e-13, "--out", "model.npz", code=130)
     assert table(found.stdout)["status"] == prgd.Status.INTERRUPTED.value
-    assert found.stderr == "Interrupted; model.npz holds the best interval.\n"
+    assert found.stderr == "Interrupted; model.npz holds the best bounds.\n"
     kept = model()
     assert kept.status is prgd.Status.INTERRUPTED
     assert 0 < kept.margin < kept.upper_bound
@@ -279,7 +280,7 @@ def test_classes_with_commas_are_quoted():
 
 def test_separability_explains():
     found = call("separability", "digits:0,1").stdout
-    assert found.startswith("separable: this hyperplane has every one of the 360 rows on its own side.")
+    assert found.startswith("separable: a hyperplane has each of the 360 rows strictly on its correct side.")
     Path("same.csv").write_text("a,y\n1,0\n1,1\n2,0\n0,1\n3,1\n")
     assert call("separability", "same.csv").stdout.startswith("not separable: ")
     assert "through the origin" in call("separability", "same.csv", "--no-intercept").stdout
@@ -287,13 +288,13 @@ def test_separability_explains():
 
 def test_separability_as_json():
     Path("same.csv").write_text("a,b,y\n1,2,0\n1,2,1\n2,4,1\n")
-    facts = json.loads(call("separability", "same.csv", "--json").stdout)
+    facts = json.loads(call("separability", "same.csv", "--json", "-").stdout)
     assert facts["verdict"] == "quasi-separable"
     assert facts["is_separable"] is False
     assert facts["dual_weights"] == {"rows": [0, 1], "values": [0.5, 0.5]}
     assert facts["separated_rows"] == [2]
     assert facts["boundary_rows"] == [0, 1]
-    facts = json.loads(call("separability", "toy:0.3", "--json").stdout)
+    facts = json.loads(call("separability", "toy:0.3", "--json", "-").stdout)
     assert facts["verdict"] == "separable"
     assert facts["is_separable"] is True
     assert facts["residual"] is None
@@ -323,25 +324,28 @@ def test_separability_undecided(monkeypatch):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ("fit toy:0.3 --tol 0", "tol must be a finite number above 0"),
+        ("fit toy:0.3 --tol 0", "--tol must be a finite number above 0"),
         ("fit toy:0.3 --tol much", "Invalid value for '--tol'"),
         ("fit toy:0.3 --max-passes 0", "Invalid value for '--max-passes'"),
         ("fit toy:0.3 --out folder", "--out expects a file; folder is a folder"),
         ("fit toy:0.3 --out rows.csv/model.npz", "Cannot write to the output folder 'rows.csv'"),
         ("fit toy:0.3 --max-memory 1M", "--max-memory is for --out-of-core"),
         ("fit", "Missing argument 'DATA'. Try 'prgd fit --help'."),
-        ("fit one.csv", "y must hold two classes; got 1"),
-        ("fit three.csv", "y must hold two classes; got 3"),
+        ("fit one.csv", "The labels must hold two classes; got 1"),
+        ("fit three.csv", "The labels must be classes; got 3 values, a different label in each row"),
         ("fit none.csv", "Expected a data file at none.csv, found none"),
         ("fit digit:0,1", "Did you mean digits?"),
-        ("separability one.csv", "y must hold two classes; got 1"),
+        ("separability one.csv", "The labels must hold two classes; got 1"),
         (
             "predict none.npz rows.npz",
             "a file that prgd fit --out wrote; found none at none.npz",
         ),
-        ("predict rows.csv rows.npz", "rows.csv: not a whole prgd result file"),
-        ("predict rows.npz rows.npz", "rows.npz: not a whole prgd result file"),
-        ("predict old.npz rows.npz", "old.npz: not a whole prgd result file (format 'prgd-result-0'"),
+        ("predict rows.csv rows.npz", "rows.csv: not a whole model file of prgd"),
+        (
+            "predict rows.npz rows.npz",
+            "rows.npz: not a whole model file of prgd (an archive of other",
+        ),
+        ("predict old.npz rows.npz", "old.npz: not a whole model file of prgd (format 'prgd-result-0'"),
         ("predict odd.npz rows.npz", "rows.npz has 2 features, and the model was fitted on 3."),
         ("predict model.npz digits:0,1", "digits:0,1 has 64 features, and the model was fitted on 2."),
         ("predict model.npz wide.csv", "wide.csv has 3 features, and the model was fitted on 2."),
@@ -349,7 +353,7 @@ def test_separability_undecided(monkeypatch):
         ("predict model.npz narrow.npz", "narrow.npz has 1 features, and the model was fitted on 2."),
         ("predict model.npz words.csv", "words.csv: the last column, 'b', is not numeric"),
         ("predict model.npz nan.npz", "nan.npz, row 0, column '0': expected a finite number"),
-        ("predict model.npz flat.npy", "X must be a matrix of shape (rows, columns)"),
+        ("predict model.npz flat.npy", "The data must be a matrix of shape (rows, columns)"),
         ("predict model.npz empty.npz", "expected the keys X and y"),
         ("predict model.npz torn.npz", "torn.npz: expected an NPZ archive"),
         ("predict model.npz torn.parquet", "torn.parquet: expected a whole Parquet file"),
@@ -405,7 +409,7 @@ def test_help_fits_the_screen(command):
     words = " ".join(re.sub(r"[\u2500-\u257f]", " ", out).split())
     assert f"Example: prgd {command} " in words
     if command == "fit":
-        for default in ("64M", "intercept", "1e-06", "1000"):
+        for default in ("64M", "intercept", "1e-06", "1000; of a soft margin 100000"):
             assert f"[default: {default}]" in words
 
 
@@ -425,7 +429,7 @@ def test_terminal_shows_a_live_line_and_keeps_the_interval_after_ctrl_c():
         terminal.process.kill()
         terminal.process.wait()
     assert code == 130
-    assert "model.npz holds the best interval" in terminal.seen
+    assert "model.npz holds the best bounds" in terminal.seen
     assert model().status is prgd.Status.INTERRUPTED
     p = np.zeros(4000)
     p[model().support] = model().dual_weights

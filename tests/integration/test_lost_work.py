@@ -70,7 +70,7 @@ def test_a_folder_is_resumed_wherever_the_run_stopped(monkeypatch, killed_in, ca
         call("run", "toy:0.3", *WARM, "--steps", 40, "--out", "parts", code=99)
     assert Path("parts/result.npz").exists() == (killed_in == "run")
     if killed_in == "warm-up":
-        assert "give the same --warmup too" in call("run", "toy:0.3", "--resume", "parts", code=2)
+        assert "give the same --warm-up too" in call("run", "toy:0.3", "--resume", "parts", code=2)
     said = call("run", "toy:0.3", "--warmup", "ngd:50", "--resume", "parts", code=2)
     assert "not of the warm-up NGD" in said
     call("run", "toy:0.3", *WARM, "--steps", 40, "--resume", "parts", "--out", "parts")
@@ -252,7 +252,7 @@ def test_a_limit_on_files_keeps_the_last_good_state(name, limit):
 def test_standard_output_on_a_full_disk_is_one_sentence():
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
-    command = [sys.executable, "-m", "prgd", "separability", "toy:0.3", "--json"]
+    command = [sys.executable, "-m", "prgd", "separability", "toy:0.3", "--json", "-"]
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
             command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False

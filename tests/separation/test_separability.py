@@ -141,7 +141,7 @@ def test_separable_names_its_features_and_margin():
     assert found.features[:2].tolist() == [0, 1]
     assert found.separated_rows.size == 200
     assert found.boundary_rows.size == 0
-    assert "separable: this hyperplane has every one of the 200 rows" in str(found)
+    assert "separable: a hyperplane has each of the 200 rows" in str(found)
     assert "Separability('separable'" in repr(found)
 
 
@@ -172,7 +172,7 @@ def test_quasi_separable_names_rows_and_features():
     assert (found.dual_weights >= 0.0).all()
     assert not found.dual_weights[found.separated_rows].any()
     assert found.residual < 1e-12
-    assert "it uses x3 (+1): unpenalised logistic regression" in str(found)
+    assert "it uses x3 (+1): in unpenalised logistic regression" in str(found)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -186,7 +186,7 @@ def test_not_separable_carries_weights(fit_intercept):
     signs = np.where(y == "b", 1, -1)
     assert np.linalg.norm(X.T @ (found.dual_weights * signs)) <= found.residual + 1e-15
     assert found.dual_weights.sum() == pytest.approx(1.0)
-    assert ("same mean" in str(found)) == fit_intercept
+    assert ("same weighted mean" in str(found)) == fit_intercept
     again = pickle.loads(pickle.dumps(found))  # noqa: S301
     assert again.check(X, y)
 
@@ -559,7 +559,7 @@ def test_nothing_proven_leaves_the_interval(monkeypatch):
     assert found.is_separable is None
     assert found.lower < 0.0 < found.upper
     assert found.check(X, y)
-    assert "the largest margin lies between" in str(found)
+    assert "the maximum margin lies between" in str(found)
     assert not replace(found, margin=1.0).check(X, y)
     X[1] = X[0]
     y[:2] = "a", "b"
@@ -568,7 +568,7 @@ def test_nothing_proven_leaves_the_interval(monkeypatch):
     assert found.is_separable is False
     assert found.upper == 0.0
     assert found.check(X, y)
-    assert "separates the classes strictly, that is proven" in str(found)
+    assert "separates the classes strictly, which is proven" in str(found)
 
 
 def test_a_copy_that_is_too_large_is_not_made(monkeypatch):

@@ -423,7 +423,7 @@ def test_parquet_that_is_none(tmp_path):
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     (tmp_path / "rows.parquet").touch()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"needs pyarrow.*pip install 'prgd\[report\]'"):
+    with pytest.raises(ImportError, match=r"needs pyarrow.*pip install '.\[report\]'"):
         load(tmp_path / "rows.parquet")
 
 

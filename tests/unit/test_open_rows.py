@@ -77,5 +77,5 @@ def test_missing_pyarrow_is_named(tmp_path, monkeypatch):
     (tmp_path / "x.parquet").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(ImportError, match=r"pip install 'prgd\[report\]'"):
+    with pytest.raises(ImportError, match=r"pip install '.\[report\]'"):
         prgd.open_rows(tmp_path / "x.parquet")

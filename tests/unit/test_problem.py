@@ -34,7 +34,7 @@ y = np.array([1, -1, 1])
         (lambda: prgd.Problem(X, y, sample_weight=[1, np.nan, 1]), "row 1 has"),
         (lambda: prgd.Problem(X, y, sample_weight=[0, 0, 0]), "zero everywhere"),
         (lambda: prgd.Problem(X, y, sample_weight=[1, 0, 1], fit_intercept=True), "both classes"),
-        (lambda: prgd.Problem(X * 1e-160, y), "leaves the floating range"),
+        (lambda: prgd.Problem(X * 1e-160, y), "its square overflows"),
         (lambda: prgd.Problem(DenseRows(X, y), y), "holds its labels"),
         (lambda: prgd.Problem([["a", "b"]], [1]), "real numbers"),
         (lambda: prgd.Problem(np.array([["a", 1]], object), [1]), "numbers only"),

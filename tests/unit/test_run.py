@@ -89,7 +89,7 @@ def test_divergence_is_said_and_the_last_finite_state_kept():
     result = prgd.run(problem, prgd.GD(1e300), [-500.0], stop=50)
     assert result.status is Status.DIVERGED
     assert np.isfinite(result.w).all()
-    assert "smaller eta" in str(result.status)
+    assert "smaller step size" in str(result.status)
 
 
 def test_not_separable_is_said_at_the_end():
@@ -196,5 +196,5 @@ def test_missing_pandas_is_named(problem, monkeypatch):
 
     result = prgd.run(problem, prgd.NGD(), stop=1)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"pip install 'prgd\[report\]'"):
+    with pytest.raises(ImportError, match=r"pip install '.\[report\]'"):
         result.history.to_dataframe()

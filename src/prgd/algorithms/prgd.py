@@ -80,7 +80,7 @@ class PRGD:
         if at.length == 0.0:
             raise ValueError(
                 "PRGD needs a non-zero w0, since it rescales it; got norm 0. "
-                "Run GD or NGD first and pass its result.w (on the command line: --warmup gd:1000)."
+                "Run GD or NGD first and pass its result.w."
             )
         if self.T(0) != 0:
             raise ValueError(f"Algorithm 1 begins with a rescaling: T(0) must be 0; got {self.T(0)}.")

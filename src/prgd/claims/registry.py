@@ -256,7 +256,7 @@ class Claim:
         values = {
             "name": self.name,
             "where": self.where,
-            "ours": self.is_ours,
+            "is_ours": self.is_ours,
             "quote": self.quote,
             "statement": self.statement,
             **dict(zip(("measured", "relation", "expected"), by, strict=False)),
@@ -266,7 +266,7 @@ class Claim:
             "sentence": self.sentence,
             "setting": self.finding.setting,
             "source": self.source,
-            "would change": self.finding.would_change,
+            "would_change": self.finding.would_change,
             "figures": dict(self.finding.figures),
             "seconds": round(self.seconds, 3),
         }

@@ -6,6 +6,7 @@ the class. Numbers and flags are read by Typer; a schedule arrives as text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any
@@ -17,7 +18,10 @@ from prgd.values import to_text
 
 # The symbols of the paper get longer names.
 FLAGS = {"R": ("--radius", "-R"), "T": ("--phases", "-T"), "R_0": ("--first-radius",)}
-HELP = {"eta": "Step size, of the warm-up too."}
+HELP = {
+    "eta": "Step size, of the warm-up too.",
+    "R_0": "prgd: radius R_0, from which the radii grow; by default the norm of the starting point.",
+}
 READERS = {Radius: as_radius, Times: as_times}
 SCHEDULES: dict[type, tuple[str, Mapping[str, Any]]] = {
     Radius: ("radii R_k", RADII),
@@ -87,7 +91,8 @@ def _shared(owners: Mapping[str, Option]) -> Option:
     shown = defaults.pop() if len(defaults) == 1 else "depends on the algorithm"
     if o.kind in SCHEDULES:
         o = replace(o, help=_forms(*SCHEDULES[o.kind]), metavar="SCHEDULE")
-    help = HELP.get(o.name) or f"{', '.join(owners)}: {o.help}"
+    words = re.sub(r"^(bool|int|float),? ", "", o.help)  # The type stands in the metavar.
+    help = HELP.get(o.name) or f"{', '.join(owners)}: {words}"
     return replace(o, help=help, default=None, shown_default=shown)
 
 

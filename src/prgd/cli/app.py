@@ -29,7 +29,8 @@ class OneLineErrors(TyperGroup):
             if not (hasattr(error, "format_message") and hasattr(error, "exit_code")):
                 raise
             path = getattr(getattr(error, "ctx", None), "command_path", "prgd")
-            say(f"Error: {error.format_message().rstrip('.')}. Try '{path} --help'.")
+            message = error.format_message().rstrip(".")
+            say(f"Error: {message}{'' if message.endswith('?') else '.'} Try '{path} --help'.")
             code = error.exit_code
         try:
             sys.stdout.flush()  # A disk that is full is noticed here, if standard output is a file.
@@ -43,7 +44,6 @@ class OneLineErrors(TyperGroup):
 
 app = typer.Typer(
     cls=OneLineErrors,
-    add_completion=False,
     invoke_without_command=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -14,22 +13,32 @@ import typer
 
 from prgd.claims import Claim, Finding, Verdict, apart, choose, crosses, discover, registered, summary
 from prgd.claims.groups import OURS_HEAD
+from prgd.cli import outcome
 from prgd.cli.common import Debug, one_line_errors, option
-from prgd.files import atomic_write
+from prgd.cli.complete import complete_claim
 
 
 def claims_command(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]...", help="Claims by name or by its beginning, e.g. lemma-c; default all."
+            metavar="[NAME]...",
+            help="Claims by name or by its beginning, e.g. lemma-c; default all.",
+            autocompletion=complete_claim,
         ),
     ] = None,
     list_only: Annotated[bool, option(None, "Name the claims without measuring them.", "--list")] = False,
     report: Annotated[
         Path, option(None, "The report whose rows decide the claims of experiments.", metavar="DIR")
     ] = Path("report"),
-    json: Annotated[Path | None, option(None, "Also write the verdicts as JSON.", metavar="FILE")] = None,
+    json: Annotated[
+        str | None,
+        option(
+            None,
+            "Write the verdicts as JSON to FILE; - is standard output, which then holds nothing else.",
+            metavar="FILE",
+        ),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Measure what the paper states, and print a verdict and a figure for each statement.
@@ -44,14 +53,10 @@ def claims_command(
             for claim in chosen:
                 print(f"{claim.name.ljust(width)}  {claim.where}")
             return
-        if json is not None:
-            json.parent.mkdir(parents=True, exist_ok=True)
-            json.touch()  # A path that cannot be written is refused before the measurements, not after them.
-        found = print_claims(measured(claim, report) for claim in chosen)
-        if json is not None:
-            text = json_module.dumps([claim.to_dict() for claim in found], indent=2, allow_nan=False)
-            with atomic_write(json, "w") as file:
-                file.write(text + "\n")
+        outcome.check_json(json)
+        words = sys.stderr if json == "-" else sys.stdout
+        found = print_claims((measured(claim, report) for claim in chosen), words)
+        outcome.write_json(json, [claim.to_dict() for claim in found])
 
 
 def all_claims() -> dict[str, Claim]:

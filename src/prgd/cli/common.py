@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import inspect
+import re
 import sys
 import traceback
 import warnings
@@ -20,15 +21,13 @@ import typer
 
 import prgd
 from prgd import options
-from prgd.certificate import Certificate
 from prgd.checks import check_writable
-from prgd.result import Result
+from prgd.cli import outcome
+from prgd.cli.complete import complete_data
+from prgd.model import Model
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 
 Command = Callable[..., None]
-# Exit codes; an error is 2, as for any command line.
-UNDECIDED, INTERRUPTED = 1, 130  # 130 is a shell's code for a process ended by Ctrl-C
-
 # panels of --help
 DATA, METHOD, STOP, OUTPUT = options.DATA, options.METHOD, "When to stop", options.OUTPUT
 
@@ -41,9 +40,9 @@ def option(panel: str | None, help: str, *names: str, default: str | None = None
     return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
 
 
-def argument(metavar: str, help: str) -> Any:
-    """Return a required argument."""
-    return typer.Argument(metavar=metavar, show_default=False, help=help)
+def argument(metavar: str, help: str, complete: Callable[[str], list[str]]) -> Any:
+    """Return a required argument, which a shell completes by ``complete``."""
+    return typer.Argument(metavar=metavar, show_default=False, help=help, autocompletion=complete)
 
 
 def with_options(added: Sequence[options.Option]) -> Callable[[Command], Command]:
@@ -67,7 +66,15 @@ def _parameter(o: options.Option) -> Parameter:
     has_no = o.default is True or (o.kind is bool and o.default is None)
     flags = [f"{flag}/--no-{flag[2:]}" for flag in o.flags] if has_no else o.flags
     help = o.help.replace("[", r"\[")  # Square brackets are markup to rich.
-    shown = option(o.panel, help, *flags, default=o.shown_default or None, min=o.minimum, metavar=o.metavar)
+    shown = option(
+        o.panel,
+        help,
+        *flags,
+        default=o.shown_default or None,
+        min=o.minimum,
+        metavar=o.metavar,
+        autocompletion=o.complete,
+    )
     kind = kind | None if o.default is None else kind
     return Parameter(o.name, Parameter.KEYWORD_ONLY, default=o.default, annotation=Annotated[kind, shown])
 
@@ -79,6 +86,7 @@ Data = Annotated[
         "A file (LIBSVM, CSV, TSV, NPZ, NPY or Parquet, by its ending), - for standard input, or a built-in "
         "set: toy:MARGIN, "
         "synthetic-one:SEED, synthetic-two:SEED, digits:A,B, digits:A,B,ROWS or cancer.",
+        complete_data,
     ),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
@@ -163,7 +171,7 @@ def one_line_errors(debug: bool) -> Iterator[None]:
     """Turn errors and warnings into one line each on standard error; an error exits with code 2."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        say(f"Warning: {message}")
+        say(f"Warning: {in_options(str(message))}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", prgd.ZeroRowWarning)
@@ -179,17 +187,61 @@ def one_line_errors(debug: bool) -> Iterator[None]:
                 " Try --out-of-core: rows stay in their file then." if isinstance(error, MemoryError) else ""
             )
             say(f"Error: {_sentence(error)}{hint}")
-            raise typer.Exit(2) from None
+            raise typer.Exit(outcome.ERROR) from None
         except KeyboardInterrupt:
             say("Interrupted.")
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(outcome.INTERRUPTED) from None
 
 
 def _sentence(error: Exception) -> str:
     """Return the message of an error; a full disk is named by what was written, which only files know."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.strerror and not error.filename:
         return f"Cannot write standard output: {error.strerror}. Make room, and run again."
-    return str(error)
+    return in_options(str(error))
+
+
+# Parts of messages for Python users, and the options of the command line that mean the same.
+_OPTIONS = (
+    (r"Give y, or use fit_intercept=False", "Use --no-intercept"),
+    (r"\bfit_intercept=True\b", "--intercept"),
+    (r"\bfit_intercept=False\b", "--no-intercept"),
+    (r"\b(loss|scale)='(\w+)'", r"--\1 \2"),
+    (r"^(tol|eta|scale) must", r"--\1 must"),
+    (r"^tol of Gap must", "--gap must"),
+    (r"\bsave_every must", "--save-every must"),
+    (r"\bmax_memory\b", "--max-memory"),
+    (r"\bn_threads\b", "--threads"),
+    (r"\bto X\b", "to the data"),
+    (r"\bchoose eta yourself", "choose --eta yourself"),
+    (r"\bstep size \(eta\)", "step size (--eta)"),
+    (r"\bMultiply X\b", "Multiply the data"),
+    (r"\blabel= \(on the command line: --label\)", "--label"),
+    (r"^label chooses", "--label chooses"),
+    (r"\blabel='?([^' ]+)'?", r"--label \1"),
+    (r"Leave the label out", "Leave --label out"),
+    (r"^y must", "The labels must"),
+    (r"^y (has|mixes)\b", r"The label column \1"),
+    (r"\brows of X\b", "rows"),
+    (r" \(astype\(float\)\)", ""),
+    (r" Pass zero_based=True or 'auto' if indices count from 0; none is negative\.", " None is negative."),
+    (r" Pass n_features if every row is meant to be zero\.", ""),
+    (r"; pass dtype='float64' for numbers past 3e38", ""),
+    (r"^X (must|has)\b", r"The data \1"),
+    (r" Use X\.reshape\(-1, 1\) for a single feature\.", ""),
+)
+
+
+def in_options(message: str) -> str:
+    """Return a message of the library with the names of options in place of Python arguments.
+
+    Examples
+    --------
+    >>> in_options("fit_intercept=True needs loss='exponential'.")
+    '--intercept needs --loss exponential.'
+    """
+    for pattern, words in _OPTIONS:
+        message = re.sub(pattern, words, message)
+    return message
 
 
 def check_file(path: Path | None) -> None:
@@ -200,22 +252,24 @@ def check_file(path: Path | None) -> None:
         check_writable(path.parent)
 
 
-def load_model(path: Path, argument: str) -> Result:
-    """Return the result that ``prgd fit --out`` or ``prgd run --out`` saved, if it separates its data."""
+def load_model(path: Path, argument: str) -> Model:
+    """Return the model that ``prgd fit --out`` saved, or the result of ``prgd run --out``."""
     if not path.is_file():
         raise FileNotFoundError(f"{argument} expects a file that prgd fit --out wrote; found none at {path}.")
-    result = Result.load(path)
-    if not result.margin > 0.0:
+    model = Model.load(path)
+    # A hyperplane that is not of largest margin has a proof beside it.
+    pairs = zip(model.results, model.proofs, strict=True)
+    if bad := [result for result, proof in pairs if proof is None and not result.margin > 0.0]:
         raise ValueError(
-            f"{path}: holds no separator to predict with. {result.status} "
-            "See prgd separability; a regularised classifier may serve on such data."
+            f"{path}: holds no classifier to predict with. {bad[0].status} prgd fit without --fallback raise "
+            "fits a soft margin to such data."
         )
-    return result
+    return model
 
 
-def class_names(result: Result) -> list[str]:
-    """Return the two classes as text, the one of negative scores first; rows z_i have -1 and 1."""
-    return [class_text(c) for c in ([-1, 1] if result.classes is None else result.classes.tolist())]
+def class_names(model: Model) -> list[str]:
+    """Return the classes as text; of two, the one of negative scores first."""
+    return [class_text(c) for c in model.classes.tolist()]
 
 
 def class_text(label: Any) -> str:
@@ -237,13 +291,3 @@ def print_table(rows: list[tuple[str, str]]) -> None:
     for name, value in rows:
         table.add_row(Text(name, style="bold"), Text(value))
     Console(highlight=False).print(table)
-
-
-def bounds(certificate: Certificate, missing: tuple[str, str]) -> list[tuple[str, str]]:
-    """Return the lines of the table with both bounds; ``missing`` has the words for no separator."""
-    lower, (why, no_gap) = certificate.lower, missing
-    return [
-        ("margin, lower bound", f"{lower:.9g}" if lower > 0.0 else f"{lower:.9g} ({why})"),
-        ("margin, upper bound", f"{certificate.upper:.9g}"),
-        ("relative gap", f"{certificate.gap:.2e}" if lower > 0.0 else no_gap),
-    ]

@@ -142,19 +142,25 @@ def open_data(data: str, options: RowsOptions) -> tuple[str, Rows]:
     """Return the name and the rows of the data set that DATA names."""
     memory, threads = _memory(options), options.threads
     if not options.out_of_core:
-        dataset = load_data(data, options, _load_or_signed(options))
-        rows = as_rows(dataset.X, dataset.y, None, threads, dataset.feature_names)
-        name = dataset.name
-    else:
-        built_in(data, out_of_core=True)
-        _check_parts(data, options, "--out-of-core")
-        file = data_file(data)
-        y = None if options.labels is None else read_labels(Path(options.labels).expanduser())
-        rows = prgd.open_rows(file, y, n_threads=threads, max_memory=memory, **column_options(options))
-        name = file.stem
-    _check_classes(data, rows, options)
+        dataset = load_labelled(data, options)
+        return dataset.name, as_rows(dataset.X, dataset.y, None, threads, dataset.feature_names)
+    built_in(data, out_of_core=True)
+    _check_parts(data, options, "--out-of-core")
+    file = data_file(data)
+    y = None if options.labels is None else read_labels(Path(options.labels).expanduser())
+    rows = prgd.open_rows(file, y, n_threads=threads, max_memory=memory, **column_options(options))
+    _check_labels(data, rows.labels.classes, options)
     tell_ids(rows, options)
-    return name, rows
+    return file.stem, rows
+
+
+def load_labelled(data: str, options: RowsOptions) -> datasets.Dataset:
+    """Return the data set that DATA names, read whole, with its labels of two or more classes."""
+    _memory(options)
+    dataset = load_data(data, options, _load_or_signed(options))
+    _check_labels(data, dataset.y, options)
+    tell_ids(as_rows(dataset.X, feature_names=dataset.feature_names), options)
+    return dataset
 
 
 def _load_or_signed(options: RowsOptions) -> Load:
@@ -168,9 +174,9 @@ def _load_or_signed(options: RowsOptions) -> Load:
     return load
 
 
-def _check_classes(data: str, rows: Rows, options: RowsOptions) -> None:
+def _check_labels(data: str, labels: Any, options: RowsOptions) -> None:
     """Raise ``ValueError`` if an intercept is to be fitted on rows that came without labels."""
-    if rows.labels.classes is None and getattr(options, "intercept", False):
+    if labels is None and getattr(options, "intercept", False):
         raise ValueError(
             f"{data} holds no labels. Give a file of them with --labels FILE; or, if its rows are multiplied "
             "by their labels -1 and 1 already, ask for a hyperplane through the origin with --no-intercept."
@@ -256,7 +262,7 @@ def open_cluster_data(
     ) as rows:
         if not quiet:
             say(f"dashboard: {rows.dashboard}")
-        _check_classes(data, rows, options)
+        _check_labels(data, rows.labels.classes, options)
         tell_ids(rows, options)
         yield Path(data).name, rows
 

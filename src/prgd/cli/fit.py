@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from contextlib import ExitStack
@@ -14,25 +15,21 @@ import typer
 
 import prgd
 from prgd.certificate import Certificate
-from prgd.cli import common
+from prgd.cli import common, outcome
+from prgd.cli.classes import Problems
 from prgd.cli.common import data_option, output_option, stop_option
-from prgd.cli.data import open_cluster_data, open_data
+from prgd.cli.data import open_cluster_data
 from prgd.files import atomic_write
 from prgd.history import Status
 from prgd.maxmargin import Round
+from prgd.model import Model
 from prgd.options import from_options, option, options_of
 from prgd.progress import progress_line
+from prgd.proofs.overlap import overlap_in_words
 from prgd.result import Result
 from prgd.rows import Fingerprint, Rows
 from prgd.rows.readers.file_kinds import load_npy
 from prgd.values import digest
-
-EXIT_CODES = {
-    Status.CERTIFIED: 0,
-    Status.NOT_SEPARABLE: 3,
-    Status.QUASI_SEPARABLE: 3,
-    Status.INTERRUPTED: common.INTERRUPTED,
-}
 
 
 @dataclass(frozen=True)
@@ -46,6 +43,17 @@ class FitOptions(common.SeparatorOptions):
         metavar="ADDRESS",
         shown_default="no cluster",
     )
+    C: float = option(
+        math.inf,
+        "Fit a soft margin: smaller values allow more violations of the margin.",
+        flags=("--C",),
+        shown_default="infinity, the hard margin",
+    )
+    fallback: str = option(
+        "soft",
+        "If no hyperplane separates the classes: soft fits a soft margin instead, raise only proves it.",
+        metavar="soft|raise",
+    )
     start: Path | None = option(  # noqa: RUF009 - `option` returns a field
         None,
         "Start from this w: a .npy file, or the model of an earlier fit.",
@@ -53,7 +61,9 @@ class FitOptions(common.SeparatorOptions):
         shown_default="a few passes",
     )
     tol: float = stop_option(1e-6, "Relative gap to certify.", metavar="TOL")
-    max_passes: int = stop_option(1000, "Limit on passes over the data.", minimum=1)
+    max_passes: int | None = stop_option(
+        None, "Limit on passes over the data.", minimum=1, shown_default="1000; of a soft margin 100000"
+    )
     out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
         None,
         "File for the model, an .npz that prgd predict and numpy.load read.",
@@ -65,86 +75,142 @@ class FitOptions(common.SeparatorOptions):
     )
     force: bool = output_option(False, "Replace the file of --out.")
     quiet: bool = output_option(False, "Print errors and warnings only.")
+    json: str | None = outcome.json_option()
 
 
 @common.with_options(options_of(FitOptions))
 def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) -> None:
-    """Find the hyperplane of largest margin on DATA, and prove it.
+    """Find the hyperplane of largest margin on DATA, and prove it; of several classes, each against the rest.
 
-    Exit code 0: the gap is certified. 1: not within --max-passes. 3: the data are not separable.
-    130: Ctrl-C; the best interval so far is kept. 2: an error.
+    If no hyperplane separates the classes, the proof is printed, and a soft margin is fitted instead.
+
+    Exit code 0: certified. 1: not within --max-passes. 2: an error. 3: the classes are not separable, with
+    --fallback raise. 130: Ctrl-C; the best interval so far is kept.
 
     A fit that was killed leaves no file, or the one of --out as it was: run it again.
 
     Example: prgd fit digits:0,1 --tol 1e-8 --out model.npz
     """
     with common.one_line_errors(debug), ExitStack() as stack:
-        options = from_options(FitOptions, given)
-        out = options.out
-        common.check_file(out)
-        if out is not None and out.exists() and not (options.resume or options.force):
-            raise ValueError(
-                f"{out} exists. Give another --out, --force to replace it, or --resume to keep it if it is "
-                "the whole fit of these data."
-            )
-        w0 = None if options.start is None else _load_start(options.start)
-        if options.cluster is not None:
-            name, rows = stack.enter_context(open_cluster_data(options.cluster, data, options, options.quiet))
+        o = from_options(FitOptions, given)
+        _check(o)
+        w0 = None if o.start is None else _load_start(o.start)
+        if o.cluster is not None:
+            rows = open_cluster_data(o.cluster, data, o, not outcome.is_printed(o.quiet, o.json))
+            problems = Problems.of(*stack.enter_context(rows))
         else:
-            name, rows = open_data(data, options)
+            problems = Problems.open(data, o)
         started = time.perf_counter()
-        # A fit is deterministic: one that was killed is made again, and one that was not is kept.
-        fingerprint = "" if out is None else _fingerprint(rows, w0, options)
-        earlier = _earlier(options, fingerprint)
-        result = earlier or replace(_fit(rows, w0, options), fingerprint=fingerprint)
+        model, is_kept = _model(problems, w0, o)
         seconds = time.perf_counter() - started
-        if out is not None and earlier is None:
-            result.save(out)
-        if not options.quiet:
-            common.print_table(_summary(name, data, rows, result, seconds, out))
-        if result.status is Status.INTERRUPTED:
-            kept = "nothing was saved; give --out FILE" if out is None else f"{out} holds the best interval"
+        if o.out is not None and not is_kept:
+            model.save(o.out)
+        if outcome.is_printed(o.quiet, o.json):
+            common.print_table(_summary(problems, model, seconds, o))
+        outcome.write_json(o.json, _facts(problems.name, model, seconds, o))
+        if model.results[-1].status is Status.INTERRUPTED:
+            kept = "nothing was saved; give --out FILE" if o.out is None else f"{o.out} holds the best bounds"
             common.say(f"Interrupted; {kept}.")
-    raise typer.Exit(EXIT_CODES.get(result.status, common.UNDECIDED))
+        code = _exit_code(model)
+        if o.quiet and any(proof is not None for proof in model.proofs):
+            common.say(f"Warning: {_instead(model)}")
+    raise typer.Exit(code)
+
+
+def _check(o: FitOptions) -> None:
+    """Check the options before any work."""
+    if o.fallback not in ("soft", "raise"):
+        raise ValueError(f"--fallback must be soft or raise; got {o.fallback!r}.")
+    if not o.C > 0.0:
+        raise ValueError(f"--C must be a number above 0; got {o.C:g}. Leave it out for the hard margin.")
+    common.check_file(o.out)
+    outcome.check_json(o.json, o.out)
+    if o.out is not None and o.out.exists() and not (o.resume or o.force):
+        raise ValueError(
+            f"{o.out} exists. Give another --out, --force to replace it, or --resume to keep it if it is "
+            "the whole fit of these data."
+        )
+
+
+def _model(problems: Problems, w0: Any, o: FitOptions) -> tuple[Model, bool]:
+    """Return the model, and whether the file of ``--out`` holds it already."""
+    # A fit is deterministic: one that was killed is made again, and one that was not is kept.
+    earlier = _earlier(o, problems, w0)
+    if earlier is not None:
+        return earlier, True
+    every = list(zip(problems, problems.titles, strict=True))
+    results, proofs = _solve_all(every, o.C, w0, o), list[Result | None]()
+    is_whole = results[-1].status is not Status.INTERRUPTED
+    if o.fallback == "soft" and is_whole and not all(result.margin > 0.0 for result in results):
+        C = problems.choose_C(o.intercept)  # one C for all classes, whose scores are compared
+        results, proofs = _solve_all(every, C, None, o), [*results]
+    if o.out is not None:
+        results = [
+            replace(r, fingerprint=_fingerprint(rows, w0, o))
+            for r, (rows, _) in zip(results, every, strict=True)
+        ]
+    return Model(problems.classes, tuple(results), tuple(proofs or [None] * len(results))), False
 
 
 def _fingerprint(rows: Rows, w0: Any, o: FitOptions) -> str:
     """Return the hashes of the data and of the options that decide the model."""
     start = None if w0 is None else np.asarray(w0)
-    return f"{rows.ask(Fingerprint())}-{digest((start, o.tol, o.max_passes, o.intercept))}"
+    decisive = (start, o.tol, o.max_passes, o.intercept, *(() if math.inf == o.C else (o.C,)))
+    return f"{rows.ask(Fingerprint())}-{digest(decisive)}"
 
 
-def _earlier(o: FitOptions, fingerprint: str) -> Result | None:
+def _earlier(o: FitOptions, problems: Problems, w0: Any) -> Model | None:
     """Return the whole model of the same data and options that ``--resume`` finds, None if there is none."""
     if not o.resume or o.force or o.out is None or not o.out.exists():
         return None
     try:
-        found = Result.load(o.out)
+        found = Model.load(o.out)
     except ValueError as error:
         common.say(f"Warning: {error} The fit is made again.")
         return None
-    if not found.fingerprint:
+    if not found.results[0].fingerprint:
         raise ValueError(
-            f"{o.out} does not say of which data it is, so --resume cannot keep it. "
-            "Give --force to replace it."
+            f"{o.out} was saved without a record of its data, so --resume cannot tell whether it is of "
+            "these data. Give --force to replace it."
         )
-    found.check_fingerprint(fingerprint)
-    return None if found.status is Status.INTERRUPTED else found
+    if len(found.classes) != len(problems.classes):
+        raise ValueError(f"{o.out} is a model of other classes than these data have. Give another --out.")
+    for result, rows in zip(found.results, problems, strict=True):
+        result.check_fingerprint(_fingerprint(rows, w0, o))
+    return None if found.results[-1].status is Status.INTERRUPTED else found
 
 
-def _fit(rows: Rows, w0: Any, o: FitOptions) -> Result:
-    """Fit with a progress line; if rows are lost on the way, keep the last w beside the file of ``--out``."""
+def _solve_all(every: list[tuple[Rows, str]], C: float, w0: Any, o: FitOptions) -> list[Result]:
+    """Solve every problem for one C; Ctrl-C keeps the bounds of the last problem, if no other one is left."""
+    results: list[Result] = []
+    for rows, title in every:
+        if results and results[-1].status is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # Some classes have not been begun, and nothing stands for them.
+        results.append(_solve(rows, C, w0, o, title))
+    return results
+
+
+def _solve(rows: Rows, C: float, w0: Any, o: FitOptions, title: str) -> Result:
+    """Solve for one C, with a progress line; if rows are lost, keep the last w beside the file of --out."""
     best = Certificate()
-    with progress_line(not o.quiet and sys.stdout.isatty() and "fit") as show:
+    is_shown = outcome.is_printed(o.quiet, o.json) and sys.stdout.isatty()
+    with progress_line(is_shown and f"fit {title}".strip()) as show:
 
         def callback(entry: Round) -> None:
             nonlocal best
-            best = Certificate(entry.margin, entry.upper_bound)
+            # Before its proof, the interval of a soft margin may be crossed by rounding.
+            best = Certificate(min(entry.margin, entry.upper_bound), entry.upper_bound)
             show(round(entry.passes), best)
 
         try:
-            return prgd.max_margin(
-                rows, fit_intercept=o.intercept, tol=o.tol, max_passes=o.max_passes, callback=callback, w0=w0
+            return prgd.soft_margin(
+                rows,
+                C=C,
+                fit_intercept=o.intercept,
+                tol=o.tol,
+                max_passes=o.max_passes or (1000 if math.isinf(C) else 100_000),
+                callback=callback,
+                w0=w0,
             )
         except prgd.RowsLostError as error:
             if error.w is None or o.out is None:
@@ -158,29 +224,75 @@ def _fit(rows: Rows, w0: Any, o: FitOptions) -> Result:
 def _load_start(file: Path) -> Any:
     """Return the w of ``--start``, from a ``.npy`` file or a model."""
     if file.suffix != ".npy":
-        return common.load_model(file, "--start").coef
+        return common.load_model(file, "--start").results[0].coef
     try:
         return load_npy(file)
     except (ValueError, FileNotFoundError) as error:
         raise ValueError(f"--start expects a .npy file or a model; {error}") from error
 
 
-def _summary(
-    name: str, data: str, rows: Rows, result: Result, seconds: float, out: Path | None
-) -> list[tuple[str, str]]:
+def _exit_code(model: Model) -> int:
+    """Return the largest exit code of the results; a soft margin in place of a separator counts as asked."""
+    unproven = any(proof is not None and proof.is_separable is None for proof in model.proofs)
+    codes = [outcome.exit_code(result) for result in model.results]
+    return max(codes + [outcome.NOT_CERTIFIED] * unproven)
+
+
+def _why(proof: Result) -> str:
+    """Return in words whether a hyperplane separates, and how that is proven."""
+    if proof.margin > 0.0:
+        return f"yes, with a margin from {proof.margin:.9g} to {proof.upper_bound:.9g}"
+    if proof.is_separable is None:
+        return f"no hyperplane was found that separates them; its margin is at most {proof.upper_bound:.3g}"
+    return f"no, proven: {overlap_in_words(proof.support.size, proof.fit_intercept)}"
+
+
+def _instead(model: Model) -> str:
+    """Return what was fitted where classes are not separable."""
+    pairs = zip(model.targets, model.proofs, strict=True)
+    names = [common.class_text(target) for target, proof in pairs if proof and not proof.margin > 0.0]
+    which = "the classes" if len(model.results) == 1 else f"{', '.join(names)} from the rest"
+    return f"no hyperplane separates {which}: {_soft(model.results[0])} was fitted instead."
+
+
+def _soft(result: Result) -> str:
+    return f"a soft margin (squared hinge, C = {result.C:.6g})"
+
+
+def _summary(problems: Problems, model: Model, seconds: float, o: FitOptions) -> list[tuple[str, str]]:
     """Return the lines of the printed table."""
-    negative, positive = common.class_names(result)
-    lines = [
-        ("data", f"{name}, {rows.n:,} x {rows.d:,}, {type(rows).__name__}"),
-        ("classes", f"{negative} (score < 0), {positive} (score > 0)"),
-        ("status", str(result.status)),
-        *common.bounds(result.certificate, ("no hyperplane found that separates", "none")),
-        ("support vectors", f"{result.support.size:,} of {rows.n:,} rows"),
-        ("passes over the data", f"{result.passes:.1f}"),
-        ("time", f"{seconds:.2f} s"),
+    first = model.results[0]
+    classes = common.class_names(model)
+    size = f"{first.n:,} x {model.d:,}"
+    asked = model.proofs[0] or first
+    lines = [("data", f"{problems.name}, {size}, {problems.engine}"), ("problem", asked.problem_in_words)]
+    is_binary = len(model.results) == 1
+    shown = f"{classes[0]} (score < 0), {classes[1]} (score > 0)" if is_binary else ", ".join(classes)
+    lines += [("classes", shown if is_binary else f"{shown}; each against the rest")]
+    if any(model.proofs):
+        lines += [("fitted instead", f"{_soft(first)}; C has the smallest error on folds of the rows")]
+    for k, name in enumerate([""] if is_binary else classes):
+        lines += [(f"{name}, {label}" if name else label, words) for label, words in _lines(model, k)]
+    passes = sum(result.passes for result in [*model.results, *filter(None, model.proofs)])
+    lines += [("passes over the data", f"{passes:.1f}"), ("time", f"{seconds:.2f} s")]
+    return lines + ([] if o.out is None else [("model", str(o.out))])
+
+
+def _lines(model: Model, k: int) -> list[tuple[str, str]]:
+    """Return the lines of the table about one hyperplane."""
+    result, proof = model.results[k], model.proofs[k]
+    asked = result if proof is None else proof
+    lines = [("separable", _why(asked))] if proof or not asked.margin > 0.0 else []
+    lines += [("status", str(result.status))]
+    lines += outcome.bounds(result, "no hyperplane was found that separates the classes")
+    return [*lines, ("support vectors", f"{result.support.size:,} of {result.n:,} rows")]
+
+
+def _facts(name: str, model: Model, seconds: float, o: FitOptions) -> dict[str, Any]:
+    """Return what ``--json`` writes: of two classes the facts of the result, of more a list of results."""
+    results = [
+        {"target": target, **outcome.facts_of(result), "proof": proof and outcome.proof_facts(proof)}
+        for target, result, proof in zip(model.targets, model.results, model.proofs, strict=True)
     ]
-    if out is not None:
-        lines.append(("model", str(out)))
-    if result.is_separable is False:
-        lines.append(("why", f"prgd separability {data}{'' if result.fit_intercept else ' --no-intercept'}"))
-    return lines
+    facts = {"data": name, "classes": model.classes, "seconds": seconds, "model": o.out and str(o.out)}
+    return {**facts, **(results[0] if len(results) == 1 else {"results": results})}

@@ -13,9 +13,10 @@ import typer
 
 import prgd
 from prgd.checks import check_writable
-from prgd.cli import common
+from prgd.cli import common, outcome
 from prgd.cli.algorithm_options import Given, algorithm_options, build_algorithm, given_options
 from prgd.cli.common import data_option, output_option, stop_option
+from prgd.cli.complete import complete_algorithm
 from prgd.cli.data import open_data
 from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, is_of, load_start
 from prgd.history import Status
@@ -24,22 +25,22 @@ from prgd.problem import Problem
 from prgd.result import Result
 from prgd.stopping import Stop, any_of
 
+WARM_UP = "gd:1000"  # Appendix E.1 of the paper
+
 
 @dataclass(frozen=True)
-class RunOptions(common.RowsOptions):
+class RunOptions(common.SeparatorOptions):
     """Options of ``prgd run`` beside those of the algorithms."""
 
     loss: str = data_option("exponential", "exponential or logistic.")
-    intercept: bool = data_option(
-        False, "Fit an unpenalised intercept; the paper has none.", flags=("--intercept/--no-intercept",)
-    )
     scale: str = data_option("max", "max: step sizes suit rows of any norm; none: eta is taken literally.")
-    algorithm: str = option("prgd", f"{', '.join(prgd.algorithms.ALGORITHMS)}.")
-    warmup: str | None = option(
+    algorithm: str = option("prgd", f"{', '.join(prgd.algorithms.ALGORITHMS)}.", complete=complete_algorithm)
+    warm_up: str | None = option(
         None,
-        "Start where another algorithm ends, e.g. gd:1000; prgd needs one.",
+        "Start where another algorithm ends; 0 starts at w = 0, which prgd, a rescaling of w, cannot.",
+        flags=("--warm-up", "--warmup"),
         metavar="NAME:STEPS",
-        shown_default="none",
+        shown_default=f"{WARM_UP} for prgd, as in Appendix E.1 of the paper; else 0",
     )
     every: int | None = option(None, "Steps of prgd from one rescaling to the next.", shown_default="5")
     steps: int = stop_option(1000, "Step limit; a warm-up does not count, resumed parts do.", minimum=0)
@@ -48,8 +49,8 @@ class RunOptions(common.RowsOptions):
     )
     resume: Path | None = stop_option(  # noqa: RUF009 - `option` returns a field
         None,
-        "Go on from the folder of an earlier run, or from its result.npz (with --warmup: from its "
-        "warmup-result.npz), bit for bit as if it had not stopped.",
+        "Go on from the folder of an earlier run, or from its result.npz or warmup-result.npz, bit for "
+        "bit as if it had not stopped.",
         metavar="PATH",
     )
     out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
@@ -63,24 +64,29 @@ class RunOptions(common.RowsOptions):
     )
     record: int = output_option(1, "Keep every N-th step in the history.", minimum=1)
     quiet: bool = output_option(False, "Print errors and warnings only.")
+    json: str | None = outcome.json_option()
 
 
 @common.with_options([*options_of(RunOptions), *algorithm_options()])
 def run_command(data: common.Data, debug: common.Debug = False, **given: Any) -> None:
-    """Maximise the margin on DATA, and certify how close to the maximum it is.
+    """Run an algorithm of the paper, or a peer, on DATA; certify how close to the maximum the margin is.
 
-    Example: prgd run digits:0,1 --warmup gd:1000 --steps 500 --out results
+    The problem is that of prgd fit; the paper's own has no intercept: --no-intercept. Exit code 0: the run
+    ended. 1: --gap was not certified. 2: an error. 3: no hyperplane separates the classes. 130: Ctrl-C.
+
+    Example: prgd run digits:0,1 --steps 500 --out results
     """
     with common.one_line_errors(debug):
         o = from_options(RunOptions, given)
         out, algorithm = o.out, o.algorithm
         settings = given_options({k: v for k, v in given.items() if not hasattr(o, k)}, o.every)
         method = build_algorithm(algorithm, settings)
-        first, first_steps = (None, 0) if o.warmup is None else _parse_warmup(o.warmup, settings)
+        first, first_steps = _warm_up(o, method, settings)
         stop = any_of(o.steps) if o.gap is None else any_of(prgd.Gap(o.gap), o.steps)
         warm, earlier = (
             (None, None) if o.resume is None else load_start(o.resume, first, first_steps, o.steps)
         )
+        outcome.check_json(o.json)
         if out is not None:
             is_resumed = o.resume is not None and is_of(out, o.resume)
             if not is_resumed and not o.force:
@@ -88,7 +94,8 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             check_writable(out)
         name, rows = open_data(data, o)
         problem = Problem(rows, loss=o.loss, fit_intercept=o.intercept, scale=o.scale)
-        is_shown = not o.quiet and sys.stdout.isatty()
+        is_printed = outcome.is_printed(o.quiet, o.json)
+        is_shown = is_printed and sys.stdout.isatty()
         if out is not None and o.force and not is_resumed:
             clear(out)
 
@@ -102,32 +109,49 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             warm = result = go("warm-up", first, any_of(first_steps), WARMUP, resume=warm)
             if warm.status is Status.DIVERGED:
                 raise ValueError(
-                    f"The warm-up {warm.algorithm} left the floating range after step {warm.t}. "
+                    f"The warm-up {warm.algorithm} overflowed after step {warm.t}. "
                     "Use a smaller --eta, or --scale max."
                 )
             if out is not None:
                 _write_warmup(out, warm)
-        if warm is None or warm.status is not Status.INTERRUPTED:
+        # Where no hyperplane separates, rescaling leads away from the minimiser of the loss, which is finite.
+        if warm is None or warm.status not in (Status.INTERRUPTED, Status.NOT_SEPARABLE):
             start = {"resume": earlier} if warm is None or earlier else {"w0": warm.w}
             result = go(algorithm, method, stop, RESULT, **start)
         seconds = time.perf_counter() - started
         title = f"{name}, {problem.n:,} x {problem.d:,}"
         written = [] if out is None else _write(out, warm, result, title)
-        if not o.quiet:
-            lines = [("data", f"{title}, {type(problem.rows).__name__}"), ("algorithm", repr(method))]
-            lines += _outcome(warm, result)
+        if is_printed:
+            lines = [("data", f"{title}, {type(problem.rows).__name__}"), ("problem", _problem(result))]
+            lines += [("algorithm", repr(method)), *_outcome(warm, result)]
             lines += [("passes over the data", f"{problem.passes:,}"), ("time", f"{seconds:.2f} s")]
             common.print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
+        outcome.write_json(o.json, _facts(name, warm, result, seconds, written))
         if result.status is Status.INTERRUPTED:
-            common.say(_how_to_go_on(warm, result, out))
-            raise typer.Exit(common.INTERRUPTED)
+            common.say(_how_to_go_on(o, warm, result))
+        if code := outcome.exit_code(result, is_certificate_asked=o.gap is not None):
+            raise typer.Exit(code)
 
 
-def _parse_warmup(text: str, given: Mapping[str, Given]) -> tuple[Any, int]:
-    """Return the algorithm of ``--warmup``, which takes the step size that was given, and its steps."""
+def _warm_up(o: RunOptions, method: Any, given: Mapping[str, Given]) -> tuple[Any, int]:
+    """Return the algorithm and the steps of the warm-up; None and 0 if there is none."""
+    needs_start = isinstance(method, prgd.PRGD)
+    text = o.warm_up or (WARM_UP if needs_start and o.resume is None else "0")
+    if text != "0":
+        return _parse_warm_up(text, given)
+    if needs_start and o.resume is None:
+        raise ValueError(
+            f"--algorithm {o.algorithm} rescales w, so it cannot start at w = 0. Leave --warm-up out, or "
+            f"give e.g. --warm-up {WARM_UP}."
+        )
+    return None, 0
+
+
+def _parse_warm_up(text: str, given: Mapping[str, Given]) -> tuple[Any, int]:
+    """Return the algorithm of ``--warm-up``, which takes the step size that was given, and its steps."""
     name, _, steps = text.partition(":")
     if not steps.isdecimal() or int(steps) < 1:
-        raise ValueError(f"--warmup expects NAME:STEPS, e.g. gd:1000; got {text!r}.")
+        raise ValueError(f"--warm-up expects NAME:STEPS, e.g. {WARM_UP}, or 0; got {text!r}.")
     eta = {field: option for field, option in given.items() if field == "eta"}
     return build_algorithm(name, eta), int(steps)
 
@@ -164,17 +188,38 @@ def _outcome(warm: Result | None, result: Result) -> list[tuple[str, str]]:
     """Return the lines of the table with the status, the steps and both bounds."""
     return [
         ("status", str(result.status)),
-        *([] if warm is None else [("warm-up", f"{warm.algorithm}, {warm.t:,} steps")]),
+        (
+            "warm-up",
+            "none, starts at w = 0" if warm is None else f"{warm.algorithm}, {warm.t:,} steps",
+        ),
         ("steps", f"{0 if result is warm else result.t:,}"),
-        *common.bounds(result.certificate, ("no w separates the data so far", "none yet")),
+        *outcome.bounds(result, "no iterate separates the classes so far"),
     ]
 
 
-def _how_to_go_on(warm: Result | None, result: Result, out: Path | None) -> str:
+def _problem(result: Result) -> str:
+    """Return the problem in words; the step sizes of a run have a unit of their own."""
+    unit = "1 / max ||x_i||^2" if result.scale == "max" else "1, as given"
+    return f"{result.problem_in_words}; {result.loss} loss, step sizes in units of {unit}"
+
+
+def _facts(
+    name: str, warm: Result | None, result: Result, seconds: float, written: list[Path]
+) -> dict[str, Any]:
+    """Return what ``--json`` writes."""
+    warm_up = None if warm is None else {"algorithm": warm.algorithm, "t": warm.t}
+    facts = outcome.facts_of(result) | {"t": 0 if result is warm else result.t, "loss": result.loss}
+    files = {"seconds": seconds, "files": [str(path) for path in written]}
+    return {"data": name, **facts, "classes": result.classes, "warm_up": warm_up, **files}
+
+
+def _how_to_go_on(o: RunOptions, warm: Result | None, result: Result) -> str:
+    out = o.out
     if out is None:
         return "Interrupted; nothing was saved. Give --out DIR to keep what there is."
     again = "To go on, repeat the command with"
     if result is warm:
-        return f"Interrupted in the warm-up, which was saved. {again} --resume {out / 'warmup-result.npz'}"
-    change = "--resume" if warm is None else "--warmup replaced by --resume"
+        same = "" if o.warm_up else f"--warm-up {WARM_UP} "
+        return f"Interrupted in the warm-up, which was saved. {again} {same}--resume {out / WARMUP}"
+    change = "--resume" if o.warm_up is None else "--warm-up replaced by --resume"
     return f"Interrupted; the partial result was saved. {again} {change} {out / 'result.npz'}"

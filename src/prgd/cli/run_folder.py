@@ -39,7 +39,7 @@ def load_start(at: Path, first: Any, first_steps: int, steps: int) -> tuple[Resu
     at : Path
         The folder of an earlier run, or a file: of the warm-up if ``first`` is an algorithm, else of the run.
     first : Algorithm or None
-        The algorithm of ``--warmup``.
+        The algorithm of ``--warm-up``.
     first_steps, steps : int
         Steps of the warm-up and of the run.
     """
@@ -69,9 +69,11 @@ def _load_folder(
         )
     if first is None:
         if result is None:
-            raise ValueError(f"{folder} holds a run that stopped in its warm-up: give the same --warmup too.")
+            raise ValueError(
+                f"{folder} holds a run that stopped in its warm-up: give the same --warm-up too."
+            )
     elif warm is None:
-        raise ValueError(f"{folder} holds a run without a warm-up: leave --warmup out.")
+        raise ValueError(f"{folder} holds a run without a warm-up: leave --warm-up out.")
     else:
         _check_warmup(folder / WARMUP, warm, first)
         if warm.t > first_steps or (result is not None and warm.t != first_steps):
@@ -85,5 +87,5 @@ def _check_warmup(file: Path, result: Result, first: Any) -> None:
     if result.algorithm != repr(first):
         raise ValueError(
             f"{file} holds a run of {result.algorithm}, not of the warm-up {first!r}. "
-            "If the warm-up is done, leave --warmup out."
+            "If the warm-up is done, leave --warm-up out."
         )

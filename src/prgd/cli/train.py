@@ -10,6 +10,7 @@ from typing import Any
 
 from prgd.cli.common import Debug, one_line_errors, with_options
 from prgd.deep.training.settings import Launch, Settings, Where
+from prgd.errors import missing_package
 from prgd.options import COMPUTING, DATA, METHOD, OUTPUT, options_of
 
 _PANELS = (DATA, METHOD, COMPUTING, OUTPUT)
@@ -31,7 +32,7 @@ def train_command(*, debug: Debug = False, **given: Any) -> None:
         except ModuleNotFoundError as error:
             if error.name != "torch":
                 raise
-            raise ImportError("prgd train needs PyTorch: pip install 'prgd[deep]'.") from error
+            raise missing_package("prgd train", "torch", "deep") from error
         for kind in WARNINGS:
             warnings.simplefilter("always", kind)
         train_with(given)

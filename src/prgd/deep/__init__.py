@@ -6,6 +6,8 @@ PyTorch and NumPy are enough. A name is imported at its first use, so that ``imp
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from prgd.errors import missing_package
+
 if TYPE_CHECKING:
     from prgd.deep.homogeneity import Homogeneity as Homogeneity
     from prgd.deep.homogeneity import NotHomogeneousWarning as NotHomogeneousWarning
@@ -58,9 +60,7 @@ if not TYPE_CHECKING:  # With a __getattr__, a type checker would take any name 
         except ModuleNotFoundError as error:
             if error.name != "torch":
                 raise
-            raise ModuleNotFoundError(
-                "prgd.deep needs PyTorch: pip install 'prgd[deep]'.", name="torch"
-            ) from error
+            raise missing_package("prgd.deep", "torch", "deep") from error
         return getattr(module, name)
 
 

@@ -18,7 +18,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from prgd._types import Array, Mask
+from prgd._types import Array, Indices, Mask
 from prgd.errors import NotSeparableWarning
 from prgd.history import Status
 from prgd.result import Result
@@ -79,11 +79,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         targets = [1] if classes.size == 2 else list(range(classes.size))
         starts = self._starts(len(targets), X.shape[1])
-        fits: list[Fit] = []
-        for target, start in zip(targets, starts, strict=True):
-            if fits and fits[-1][0].status is Status.INTERRUPTED:
-                raise KeyboardInterrupt  # Some classes have not been begun, and nothing stands for them.
-            fits.append(self._fit_one(X, codes == target, weights, start))
+        fits = self._fit_all(X, codes, targets, weights, starts)
         results, coefs, intercepts = zip(*fits, strict=True)
         self.classes_, self.coef_, self.intercept_ = classes, np.vstack(coefs), np.array(intercepts)
         self.margin_ = np.array([result.margin for result in results])
@@ -157,6 +153,17 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         last = getattr(self, "coef_", None) if self.warm_start else None
         return [None] * count if last is None or last.shape != (count, d) else list(last)
 
+    def _fit_all(
+        self, X: Any, codes: Indices, targets: list[int], weights: Array | None, starts: list[Array | None]
+    ) -> list[Fit]:
+        """Separate each of the classes from the others."""
+        fits: list[Fit] = []
+        for target, start in zip(targets, starts, strict=True):
+            if fits and fits[-1][0].status is Status.INTERRUPTED:
+                raise KeyboardInterrupt  # Some classes have not been begun, and nothing stands for them.
+            fits.append(self._fit_one(X, codes == target, weights, start))
+        return fits
+
     def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
         """Separate the rows in ``y`` from the others."""
         raise NotImplementedError  # pragma: no cover - both estimators have their own
@@ -172,13 +179,17 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             proven = np.array([self.margin_upper_bound_[i] <= 0.0 for i in errs])
             named = _listed(self.classes_, targets[errs])
             verdict = f"No hyperplane separates {named}."
+            advice = "prgd.separability explains why; the weights of this warning are the certificate."
             if not proven.all():
-                largest = self.margin_upper_bound_[errs].max()
-                verdict = f"Found no hyperplane that separates {named}: a margin is at most {largest:.3g}."
+                best, largest = self.margin_[errs].max(), self.margin_upper_bound_[errs].max()
+                verdict = (
+                    f"No hyperplane that was tried separates {named}: the best margin found is {best:.3g}. "
+                    f"Whether one does is not decided here; no margin is larger than {largest:.3g}."
+                )
+                advice = "prgd.separability decides it."
             warnings.warn(
                 NotSeparableWarning(
-                    f"{verdict} {self._fallback} prgd.separability explains why; the weights of this warning "
-                    "are the certificate.",
+                    f"{verdict} {self._fallback} {advice}",
                     classes=targets[errs].tolist(),
                     weights=self.dual_coef_[errs],
                     upper_bound=self.margin_upper_bound_[errs],

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from operator import index
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import MaxAbsScaler
 
-from prgd._types import Array, Mask
+from prgd._types import Array, Indices, Mask
+from prgd.certificate import Certificate
+from prgd.errors import NotSeparableError
+from prgd.estimators._choice import choose_C
 from prgd.estimators._common import Fit, LinearClassifier
-from prgd.maxmargin import max_margin
+from prgd.history import Status
+from prgd.maxmargin import Round, max_margin, soft_margin
+from prgd.norms import norm
+from prgd.progress import progress_line
 from prgd.result import Result
+
+_FEW_ENTRIES = 2**20  # numbers in X up to which a fit aims at a smaller gap than asked for
+_SMALL_GAP = 1e-10
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -26,47 +32,60 @@ class MaxMarginClassifier(LinearClassifier):
 
     .. math:: \max_{\|w\| = 1, b} \min_i y_i (\langle w, x_i \rangle + b)
 
-    It computes what ``SVC(kernel="linear", C=inf)`` stands for, with a proof. Several classes are separated
-    one against the rest, each with a certificate of its own.
+    It computes what ``SVC(kernel="linear", C=inf)`` stands for, with a proof. A finite C gives the soft margin
+    with squared slacks (`prgd.soft_margin`), and so does the default where classes do not separate. Several
+    classes are separated one against the rest, each with a certificate of its own.
 
     Parameters
     ----------
+    C : float
+        Price of the squared slacks, see `prgd.soft_margin`; by default infinite, the hard margin. That of
+        scikit-learn's ``LinearSVC`` is half as large.
+    fallback : {"soft", "raise"}
+        What to do with C = inf and classes that do not separate: take a soft margin and warn (Notes), or raise
+        `prgd.NotSeparableError`.
     fit_intercept : bool
         A true, unpenalised intercept, as SVC has; without it the hyperplane passes through the origin.
     tol : float
-        Relative gap to certify.
+        Relative gap to certify. If X has at most a million numbers, a gap of 1e-10 is aimed at, so that the same
+        rows in another order give the same hyperplane.
     max_passes : int
-        Passes over the data after which the best certified interval is taken, with a warning.
+        Passes over the data after which the best certified interval of a hard margin is taken, with a warning.
     polish : bool
         Solve exactly on the identified support if descent is slow.
     class_weight : dict, "balanced" or None
-        Multiplies ``sample_weight``. Positive weights do not move the solution: the margin is a smallest
-        one over the rows, whatever their weights. Rows of weight 0 do not count. Weights matter if the
-        classes are not separable, see Notes.
+        Multiplies ``sample_weight``. Both multiply C. Positive weights do not move a hard margin, which is a
+        smallest one over the rows, whatever their weights. Rows of weight 0 do not count.
     warm_start : bool
         Start from the last solution, if it has as many classes and features.
     n_threads : int, optional
         Default: PRGD_NUM_THREADS, else all cores.
     verbose : int
-        1 prints both bounds after each certifying pass.
+        1 shows a live line with both bounds while a fit takes long, on a terminal.
 
     Attributes
     ----------
     classes_ : ndarray of shape (c,)
+    C_ : float
+        The C of ``coef_``: infinite for hard margins, and that of the fallback if it was needed.
     coef_ : ndarray of shape (k, d)
-        One row for two classes, else one for each; scaled so that the smallest margin is 1, as SVC does.
+        One row for two classes, else one for each. Scores of all classes are on one scale (Notes).
     intercept_ : ndarray of shape (k,)
     margin_ : ndarray of shape (k,)
-        The smallest distance of a row from the hyperplane: a lower bound on the largest possible. Not
-        positive if no separator was found; then ``coef_`` is that of the fallback (Notes).
+        A lower bound on the largest margin: the smallest distance of a row from the hyperplane, of extended rows
+        for a finite C. With C = inf it is not positive if no separator was found; then ``coef_`` is that of the
+        fallback.
     margin_upper_bound_ : ndarray of shape (k,)
         No hyperplane has a larger margin: ``||sum_i p_i y_i x_i||`` with the weights of ``dual_coef_``.
     gap_ : ndarray of shape (k,)
         ``(margin_upper_bound_ - margin_) / margin_upper_bound_``; infinite if no separator was found.
     dual_coef_ : csr_array of shape (k, n)
-        Weights of the certificate: not negative, of sum 1 (1/2 on each side with an intercept).
+        Weights of the certificate: not negative, of sum 1 (1/2 on each side with an intercept). Where the classes
+        do not separate they prove it.
     support_ : ndarray of int
         The rows of positive weight in any certificate.
+    results_ : tuple of k `prgd.Result`
+        The results behind ``coef_``, with their certificates: those of the soft margins, if they are the fallback.
     n_iter_ : ndarray of shape (k,)
         Passes over the data, rounded up.
     status_ : tuple of k `prgd.Status`
@@ -75,12 +94,18 @@ class MaxMarginClassifier(LinearClassifier):
 
     Notes
     -----
-    If a class is not separable, no margin can be maximised. ``fit`` then warns
-    `prgd.NotSeparableWarning`, which carries the proof, and takes for that class scikit-learn's
-    ``LogisticRegression(C=10)`` on columns divided by their largest entry: like the margin it has an
-    unpenalised intercept, and unlike a soft-margin fit through LIBLINEAR it is deterministic, converges
-    on such data, obeys the weights and does not depend on the units of the columns. To choose the
-    regularisation yourself, use such a model directly.
+    If a class is not separable, ``fit`` warns `prgd.NotSeparableWarning`, which carries the proof, and **all**
+    classes get a soft margin of the same C, so that their scores can be compared. C is that of smallest error on 5
+    held-out folds, of 19 values from 0.01 to 1e7 (divided by the mean squared distance of the rows from their mean,
+    so that units do not matter), errors averaged with those of the neighbouring values. Folds depend on what rows
+    hold alone: nothing is random, copies of a row share a fold, and weights count as copies would. Of more than
+    20,000 distinct rows a part chooses C.
+
+    If all classes of several separate, rows of ``coef_`` have length 1 and scores are distances in the units of X:
+    that was more accurate in 4 of 7 trials, and less in one, than the scale of SVC (smallest margin 1), which two
+    classes have.
+
+    Scores are no probabilities: ``CalibratedClassifierCV(MaxMarginClassifier()).fit(X, y).predict_proba(X)``.
 
     Ctrl-C keeps the best certified interval so far (unless classes are left that were not begun).
 
@@ -95,39 +120,114 @@ class MaxMarginClassifier(LinearClassifier):
     ('CERTIFIED', 3)
     """
 
-    _fallback = "A logistic regression is the classifier instead."
+    _fallback = "A soft margin is the classifier instead (C_ is its C)."
 
+    C: float = math.inf
+    fallback: str = "soft"
     tol: float = 1e-6
     max_passes: int = 1000
     polish: bool = True
 
+    def _fit_all(
+        self, X: Any, codes: Indices, targets: list[int], weights: Array | None, starts: list[Array | None]
+    ) -> list[Fit]:
+        if self.fallback not in ("soft", "raise"):
+            raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
+        self.C_ = float(self.C)
+        if math.isfinite(self.C_):
+            fits = self._soft_fits(X, codes, targets, weights, starts)
+            self.results_ = tuple(result for result, _, _ in fits)
+            return fits
+        fits = super()._fit_all(X, codes, targets, weights, starts)
+        self.results_ = tuple(result for result, _, _ in fits)
+        if all(result.margin > 0.0 for result in self.results_):
+            return fits if len(fits) == 1 else [_unit_length(*fit) for fit in fits]
+        if self.fallback == "raise":
+            raise self._error(targets)
+        options = {"fit_intercept": self.fit_intercept, "n_threads": self.n_threads}
+        self.C_ = choose_C(X, codes, targets, weights, options)
+        soft = self._soft_fits(X, codes, targets, weights, [None] * len(targets))
+        self.results_ = tuple(result for result, _, _ in soft)
+        return [(hard, coef, b) for (hard, _, _), (_, coef, b) in zip(fits, soft, strict=True)]
+
     def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
-        result = max_margin(
-            X,
-            y,
-            fit_intercept=self.fit_intercept,
-            tol=float(self.tol),
-            max_passes=index(self.max_passes),
-            polish=self.polish,
-            n_threads=self.n_threads,
-            verbose=self.verbose,
-            w0=start,
+        with self._progress() as tell:
+            result = max_margin(
+                X,
+                y,
+                fit_intercept=self.fit_intercept,
+                tol=self._inner_tol(X),
+                max_passes=index(self.max_passes),
+                polish=self.polish,
+                n_threads=self.n_threads,
+                callback=tell,
+                w0=start,
+            )
+        return self._judged(result), result.coef, result.intercept
+
+    def _soft_fits(
+        self, X: Any, codes: Indices, targets: list[int], weights: Array | None, starts: list[Array | None]
+    ) -> list[Fit]:
+        """Fit the soft margin of each class against the rest, with one C."""
+        fits: list[Fit] = []
+        for target, start in zip(targets, starts, strict=True):
+            if fits and fits[-1][0].status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            with self._progress() as tell:
+                result = soft_margin(
+                    X,
+                    codes == target,
+                    C=self.C_,
+                    sample_weight=weights,
+                    fit_intercept=self.fit_intercept,
+                    tol=self._inner_tol(X),
+                    n_threads=self.n_threads,
+                    callback=tell,
+                    w0=start,
+                )
+            fits.append((self._judged(result), result.coef, result.intercept))
+        return fits
+
+    def _inner_tol(self, X: Any) -> float:
+        """Return the gap to aim at: smaller than ``tol`` for few numbers, which costs little.
+
+        The hyperplane moves with the square root of the gap, so that two fits of the same rows in another order
+        agree to about 1e-3 at a gap of 1e-6.
+        """
+        is_small = X.shape[0] * X.shape[1] <= _FEW_ENTRIES
+        return min(float(self.tol), _SMALL_GAP) if is_small else float(self.tol)
+
+    def _judged(self, result: Result) -> Result:
+        """Return the result, certified if its gap is that which was asked for."""
+        is_late = result.status in (Status.STALLED, Status.MAX_PASSES)
+        if is_late and result.margin > 0.0 and result.gap <= self.tol:
+            return replace(result, status=Status.CERTIFIED)
+        return result
+
+    @contextmanager
+    def _progress(self) -> Iterator[Callable[[Round], None]]:
+        """Yield a function that shows the bounds of a round in a live line, if ``verbose`` asks for it."""
+        with progress_line(type(self).__name__ if self.verbose else False) as show:
+            # Bounds between two proofs are plainly computed, and may cross by a rounding.
+            yield lambda now: show(
+                math.ceil(now.passes), Certificate(now.margin, max(now.margin, now.upper_bound))
+            )
+
+    def _error(self, targets: list[int]) -> NotSeparableError:
+        """Return the error that carries the proof for the first class that does not separate."""
+        k, result = next((k, r) for k, r in enumerate(self.results_) if not r.margin > 0.0)
+        which = "the two classes" if len(targets) == 1 else f"the class of index {targets[k]} from the rest"
+        found = "No hyperplane separates" if result.upper_bound <= 0.0 else "Found no hyperplane that separates"
+        return NotSeparableError(
+            f"{found} {which}, and fallback='raise'. Use fallback='soft', or choose a finite C.",
+            weights=result.dual_coef,
         )
-        if result.margin > 0.0:
-            return result, result.coef, result.intercept
-        return result, *_logistic_regression(X, y, weights, self.fit_intercept)
 
     def _keep(self, results: Sequence[Result]) -> None:
         self.n_iter_ = np.array([math.ceil(result.passes) for result in results])
 
 
-def _logistic_regression(X: Any, y: Mask, weights: Array | None, fit_intercept: bool) -> tuple[Array, float]:
-    """Return the hyperplane of the fallback in the units of X; its columns are scaled for the fit."""
-    scaler = MaxAbsScaler()
-    model = LogisticRegression(C=10.0, fit_intercept=fit_intercept, max_iter=1000)
-    with warnings.catch_warnings():
-        # The caller warns of more than that: the classes are not separable.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(scaler.fit_transform(X), y, weights)
-    coef = np.asarray(model.coef_[0] / scaler.scale_, dtype=np.float64)
-    return coef, float(model.intercept_[0]) if fit_intercept else 0.0
+def _unit_length(result: Result, coef: Array, intercept: float) -> Fit:
+    """Return the fit with coefficients of length 1, so that its scores are distances."""
+    length = norm(coef)
+    return result, coef / length, intercept / length

@@ -145,8 +145,7 @@ class PRGDClassifier(LinearClassifier):
             warm = self._run(problem, GD(eta=method.eta), None, any_of(steps))
             if warm.status is Status.DIVERGED:
                 raise ValueError(
-                    f"The warm-up {warm.algorithm} left the floating range after step {warm.t}. "
-                    "Use a smaller eta."
+                    f"The warm-up {warm.algorithm} overflowed after step {warm.t}. Use a smaller eta."
                 )
             runs, start = [warm], warm.w
         # R_0 = 0 means that the first gradient vanished, which proves that there is no separator.

@@ -83,6 +83,19 @@ def max_margin(
         w0 = np.array(w0, dtype=np.float64)
         if w0.shape != (problem.d,) or not np.isfinite(w0).all():
             raise ValueError(f"w0 must be a finite vector of shape ({problem.d},); got shape {w0.shape}.")
+    tell = teller(callback, verbose)
+    state = SolverState(problem, n_threads or default_threads(), tol, max_passes, polish, tell)
+    try:
+        status = state.run(w0)
+    except KeyboardInterrupt:
+        if state.certificate.w is None or state.certificate.dual_weights is None:
+            raise  # there is no interval to return
+        status = Status.INTERRUPTED
+    return finished(state, status)
+
+
+def teller(callback: Callable[[Round], None] | None, verbose: int) -> Callable[[Round], None]:
+    """Return a function that prints a round if ``verbose``, and hands it to the callback."""
 
     def tell(entry: Round) -> None:
         if verbose:
@@ -93,14 +106,7 @@ def max_margin(
         if callback is not None:
             callback(entry)
 
-    state = SolverState(problem, n_threads or default_threads(), tol, max_passes, polish, tell)
-    try:
-        status = state.run(w0)
-    except KeyboardInterrupt:
-        if state.certificate.w is None or state.certificate.dual_weights is None:
-            raise  # there is no interval to return
-        status = Status.INTERRUPTED
-    return finished(state, status)
+    return tell
 
 
 def finished(state: SolverState, status: Status) -> Result:

@@ -33,6 +33,13 @@ def proves_overlap(problem: Problem, weights: DualWeights) -> bool:
     return False
 
 
+def overlap_in_words(n_rows: int, fit_intercept: bool) -> str:
+    """Return in words how weights on some rows prove that no hyperplane separates the classes."""
+    balance = "give both classes the same weighted mean" if fit_intercept else "average y_i x_i to zero"
+    kind = "hyperplane" if fit_intercept else "hyperplane through the origin"
+    return f"positive weights on {n_rows} rows {balance}, so no {kind} lies between the classes"
+
+
 def _structure(rows: LiftedRows, inside: Indices) -> ColumnStructure | None:
     """Return how the columns of the rows that carry weight depend on each other; None if these are many."""
     return column_structure(rows, inside) if inside.size and rows.fits_dense(4 * inside.size) else None

@@ -14,7 +14,7 @@ from prgd.rows.dense import DenseRows
 from prgd.rows.fingerprint import Fingerprint
 from prgd.rows.labels import Labels
 from prgd.rows.out_of_core import ChunkedRows, open_rows
-from prgd.rows.queries import AccurateAt, Combine, MarginsAt, Measure, SmallestAt, TallyAt
+from prgd.rows.queries import AccurateAt, Combine, CurvatureAt, MarginsAt, Measure, SmallestAt, TallyAt
 from prgd.rows.sparse import SparseRows
 
 for _module in iter_modules(__path__):
@@ -26,6 +26,7 @@ __all__ = [
     "ChunkedRows",
     "ClusterRows",
     "Combine",
+    "CurvatureAt",
     "DenseRows",
     "Fingerprint",
     "Labels",

@@ -365,3 +365,36 @@ def weighted_sum(A: Any, c: Any, block: int, first: int, last: int, vector: Any)
                 chosen[count] = i
                 count += 1
         _add(A, start, chosen, count, factors, vector)
+
+
+@jit
+def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: int, vector: Any) -> float:
+    """Add ``sum_i c_i <w, x_i> x_i`` over rows ``first..last`` to ``vector``, and return ``sum_i c_i <w, x_i>``.
+
+    Sparse rows with c_i = 0 are not read.
+    """
+    kind, _, data, indices, indptr = A
+    total = 0.0
+    if kind != ROWS and kind != COLUMNS:
+        for i in range(first, last):
+            if c[i] != 0.0:
+                begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+                factor = c[i] * _csr_dot(data, indices, begin, end, w)
+                _csr_scatter(data, indices, begin, end, factor, vector)
+                total += factor
+        return total
+    chosen, factors = np.empty(block, np.int64), np.empty(block)
+    for start in range(first, last, block):
+        size, count = min(block, last - start), 0
+        for i in range(size):
+            if c[start + i] != 0.0:
+                chosen[count] = i
+                count += 1
+        if count == 0:
+            continue
+        _margins(A, y, w, start, size, factors)
+        for i in range(size):
+            factors[i] *= c[start + i] * y[start + i]
+            total += factors[i]
+        _add(A, start, chosen, count, factors, vector)
+    return total

@@ -14,7 +14,16 @@ from prgd.errors import NotFiniteError
 from prgd.rows.base import Block, LeafRows
 from prgd.rows.fingerprint import Fingerprint, Words, keys
 from prgd.rows.labels import Labels, frozen
-from prgd.rows.queries import Accurate, AccurateAt, MarginsAt, Measure, Measurement, SmallestAt, TallyAt
+from prgd.rows.queries import (
+    Accurate,
+    AccurateAt,
+    CurvatureAt,
+    MarginsAt,
+    Measure,
+    Measurement,
+    SmallestAt,
+    TallyAt,
+)
 from prgd.tally import Tally, merge_slices
 from prgd.threads import default_threads, each, physical_memory
 
@@ -147,8 +156,24 @@ class ArrayRows(LeafRows):
         self._each(work)
         return cast(Array, vectors.sum(axis=0))
 
+    def _curvature(self, query: CurvatureAt, labels: Labels) -> tuple[Array, float]:
+        from prgd.rows import _kernels
+
+        s, c, v = self._storage, np.zeros(self.n), frozen(query.v)
+        c[query.indices] = query.values
+        vectors, sums = np.zeros((s.bounds.size - 1, self.d)), np.zeros(s.bounds.size - 1)
+
+        def work(first: int, last: int) -> None:
+            for k in range(first, last):
+                at = s.bounds[k], s.bounds[k + 1]
+                sums[k] = _kernels.curvature_sum(s.A, labels.signs, c, v, s.block, *at, vectors[k])
+
+        self._each(work)
+        return cast(Array, vectors.sum(axis=0)), float(sums.sum())
+
     own_answers: ClassVar = {
         TallyAt: _tally,
+        CurvatureAt: _curvature,
         MarginsAt: _margins,
         AccurateAt: _accurate,
         SmallestAt: _smallest,

@@ -134,10 +134,10 @@ def check_two_classes(classes: list[Any], detail: str = "") -> None:
     """Raise ``ValueError`` unless there are two classes; ``detail`` says where a third one was found."""
     if len(classes) != 2:
         shown = ", ".join(repr(c) for c in classes[:5]) + (", ..." if len(classes) > 5 else "")
-        raise ValueError(
-            f"y must hold two classes; got {len(classes)} ({shown}). {detail}"
-            "Keep the rows of two classes, or solve one class against the rest."
-        )
+        advice = "Keep the rows of two classes, or separate one class from the rest."
+        if len(classes) < 2:
+            advice = "Is this the label column, and are all rows there?"
+        raise ValueError(f"y must hold two classes; got {len(classes)} ({shown}). {detail}{advice}")
 
 
 def read_weights(sample_weight: Any, n: int) -> Array:

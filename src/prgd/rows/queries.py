@@ -274,6 +274,37 @@ class Combine(Query[Array]):
 
 
 @dataclass(frozen=True, eq=False)
+class CurvatureAt(Query[tuple[Array, float]]):
+    """Return ``X^T (c * X v)`` and ``sum(c * X v)`` for weights c of rows; others are not needed."""
+
+    v: Array
+    indices: Indices  # ascending
+    values: Array
+
+    def part(self, at: slice) -> CurvatureAt:
+        """Keep the weights of these rows."""
+        mine = places_within(self.indices, at)
+        return CurvatureAt(self.v, self.indices[mine] - at.start, self.values[mine])
+
+    def wants(self, at: slice) -> bool:
+        """Return whether a row there carries weight."""
+        mine = places_within(self.indices, at)
+        return bool(mine.stop > mine.start)
+
+    def answer(self, rows: LeafRows, labels: Labels) -> tuple[Array, float]:
+        """Multiply the rows by v, and combine them."""
+        c = np.zeros(rows.n)
+        c[self.indices] = self.values
+        c *= rows.times(self.v)
+        return rows.combine(c), float(c.sum())
+
+    def merge(self, parts: Sequence[tuple[Array, float]]) -> tuple[Array, float]:
+        """Add the sums of the parts."""
+        vectors, sums = zip(*parts, strict=True)
+        return np.asarray(np.sum(vectors, axis=0)), float(sum(sums))
+
+
+@dataclass(frozen=True, eq=False)
 class Measure(Query[Measurement]):
     """Check that all entries are finite, and measure the row norms."""
 

@@ -62,10 +62,10 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     >>> X = [[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [0.0, 4.0], [1.0, 2.0]]
     >>> found = separability(X, ["no", "yes", "no", "yes", "yes"])
     >>> print(found)
-    quasi-separable: this hyperplane has no row on the wrong side, none has all strictly on their own.
-      1 rows lie on their own side (4), 4 on the hyperplane itself (0, 1, 2, 3).
-      it uses x0 (+1): unpenalised logistic regression sends these coefficients to infinity.
-      Found by an exact simplex method; proven: the weights, as integers, balance exactly.
+    quasi-separable: a hyperplane has no row on its wrong side, but each such one has rows on itself.
+      rows strictly on their correct side: 1 (number 4); on the hyperplane: 4 (numbers 0, 1, 2, 3).
+      it uses x0 (+1): in unpenalised logistic regression these coefficients diverge.
+      Found by an exact simplex method; proven in exact integer arithmetic.
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """
@@ -83,7 +83,7 @@ def decide(rows: LiftedRows) -> Separability:
     """Return the verdict on some rows."""
     search = Search(rows)
     try:
-        found = search.find_proof() or search.best_bounds("All proofs failed.")
+        found = search.find_proof() or search.best_bounds("No method found a proof.")
     except KeyboardInterrupt:
         found = search.best_bounds("Interrupted before a proof was found.")
     return search.result(found)

@@ -34,7 +34,8 @@ def find_cancelling_rows(rows: LiftedRows) -> Found | None:
         p[index] = 1.0 / index.size
         proof = Proof(weights=dict.fromkeys(index.tolist(), 1))
         if weights_prove(rows, index, p, proof):
-            how = f"Row {index[0]} is zero." if index.size == 1 else f"Rows {index[0]} and {index[1]} cancel."
+            pair = "are equal but for their labels" if rows.fit_intercept else "have opposite y_i x_i"
+            how = f"Row {index[0]} is zero." if index.size == 1 else f"Rows {index[0]} and {index[1]} {pair}."
             return Found(Verdict.UNDECIDED, how, p=p, proof=proof, boundary=index)
     return None
 

@@ -110,8 +110,10 @@ class Search:
             margin = margin_below(smallest.margin, w)
             self.certificate = self.certificate.with_lower(margin, w, intercept)
             if smallest.margin > 0.0:
-                exactly = f", {smallest.exact_rows} of them in fractions" if smallest.exact_rows else ""
-                how = f"{source}; proven: the margins exceed the bound on their rounding{exactly}."
+                exactly = (
+                    f", {smallest.exact_rows} of them computed in fractions" if smallest.exact_rows else ""
+                )
+                how = f"{source}; proven: every margin exceeds its rounding error{exactly}."
                 return Found(Verdict.SEPARABLE, how, v=v, proof=Proof(direction=direction))
         return None
 
@@ -358,8 +360,8 @@ def _coarse(v: Array, ranges: Array, bits: int) -> list[Fraction]:
 
 def _how(source: str, proof: Proof) -> str:
     if proof.weights is not None:
-        return f"{source}; proven: the weights, as integers, balance exactly."
+        return f"{source}; proven in exact integer arithmetic."
     count = len(proof.relations)
     plural = "" if count == 1 else "s"
     columns = f", with {count} exact relation{plural} between features" if count else ""
-    return f"{source}; proven: a correction smaller than the weights makes their residual zero{columns}."
+    return f"{source}; proven: positive weights nearby have no residual{columns}."

@@ -14,6 +14,7 @@ from prgd.arithmetic import error_bound, nearest_floats
 from prgd.problem import NO_ROWS
 from prgd.proofs.directions import exact_lower, margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
+from prgd.proofs.overlap import overlap_in_words
 from prgd.proofs.weights import Proof, weights_prove
 from prgd.rows.readers.columns import in_order
 
@@ -161,34 +162,39 @@ class Separability:
 def _explained(s: Separability) -> list[str]:
     n = s.separated_rows.size + s.boundary_rows.size
     kind = "hyperplane" if s.fit_intercept else "hyperplane through the origin"
-    support = 0 if s.dual_weights is None else np.count_nonzero(s.dual_weights)
-    balance = "give both classes the same mean" if s.fit_intercept else "balance at the origin"
-    weighted = f"  weights on {support} rows {balance} (to {s.residual:.1e})."
+    support = 0 if s.dual_weights is None else int(np.count_nonzero(s.dual_weights))
+    weighted = (
+        f"  proof: {overlap_in_words(support, s.fit_intercept)} "
+        f"(error {s.residual:.1e} in float64; none, in exact arithmetic, for weights nearby)."
+    )
     if s.verdict is Verdict.SEPARABLE:
         lines = [
-            f"separable: this {kind} has every one of the {n} rows on its own side.",
-            f"  its margin is {s.margin:.6g}; the largest is at most {s.upper:.6g}.",
+            f"separable: a {kind} has each of the {n} rows strictly on its correct side.",
+            f"  its margin is {s.margin:.6g}; the maximum margin is at most {s.upper:.6g}.",
             f"  it uses {_listed(s)}.",
         ]
     elif s.verdict is Verdict.QUASI_SEPARABLE:
         lines = [
-            f"quasi-separable: this {kind} has no row on the wrong side, none has all strictly on their own.",
-            f"  {s.separated_rows.size} rows lie on their own side ({_numbers(s.separated_rows)}), "
-            f"{s.boundary_rows.size} on the hyperplane itself ({_numbers(s.boundary_rows)}).",
-            f"  it uses {_listed(s)}: unpenalised logistic regression sends these coefficients to infinity.",
+            f"quasi-separable: a {kind} has no row on its wrong side, but each such one has rows on itself.",
+            f"  rows strictly on their correct side: {_numbers(s.separated_rows)}; "
+            f"on the hyperplane: {_numbers(s.boundary_rows)}.",
+            f"  it uses {_listed(s)}: in unpenalised logistic regression these coefficients diverge.",
         ]
     elif s.verdict is Verdict.NOT_SEPARABLE:
-        lines = [f"not separable: each {kind} has rows on its wrong side, or all rows on it.", weighted]
+        lines = [
+            f"not separable: every {kind} has rows on its wrong side, unless all rows lie on it.",
+            weighted,
+        ]
     elif s.dual_weights is not None:
         lines = [
-            f"undecided: no {kind} separates the classes strictly, that is proven; one that has no row on "
-            "the wrong side was neither found nor ruled out.",
+            f"undecided: no {kind} separates the classes strictly, which is proven; whether one has no row "
+            "on its wrong side (quasi-separable) is not known.",
             weighted,
         ]
     else:
         lines = [
-            f"undecided: neither a {kind} that separates nor a proof that there is none was found.",
-            f"  the largest margin lies between {s.lower:.3g} and {s.upper:.3g}.",
+            f"undecided: found neither a {kind} that separates the classes nor a proof that there is none.",
+            f"  the maximum margin lies between {s.lower:.3g} and {s.upper:.3g}.",
         ]
     return [*lines, f"  {s.how}"]
 
@@ -197,8 +203,10 @@ def _listed(s: Separability) -> str:
     """Return the names of the most important features with their coefficients."""
     coef = np.empty(0) if s.coef is None else s.coef
     shown = ", ".join(f"{s.name(j)} ({coef[j]:+.3g})" for j in s.features[:_SHOWN].tolist())
-    return shown if s.features.size <= _SHOWN else f"{s.features.size} features, most of all {shown}"
+    return shown if s.features.size <= _SHOWN else f"{s.features.size} features, mainly {shown}"
 
 
 def _numbers(rows: Indices) -> str:
-    return ", ".join(str(i) for i in rows[:_SHOWN].tolist()) + (", ..." if rows.size > _SHOWN else "")
+    """Return how many rows there are, and the numbers of the first ones, counting from 0."""
+    shown = ", ".join(str(i) for i in rows[:_SHOWN].tolist()) + (", ..." if rows.size > _SHOWN else "")
+    return f"{rows.size} (number{'s' * (rows.size != 1)} {shown})"

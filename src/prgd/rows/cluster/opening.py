@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd.checks import check_positive
+from prgd.errors import missing_package
 from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.cluster_rows import ClusterRows, naming_losses, start, wait_for
 from prgd.rows.cluster.partitions import Facts
@@ -128,7 +129,7 @@ def _connect(client: Any, timeout: float, owned: ExitStack) -> Any:
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
-        raise ImportError("Rows on a cluster need Dask: pip install 'prgd[cluster]'.") from error
+        raise missing_package("Reading rows on a cluster", "dask", "cluster") from error
     if client is None:
         # Errors are raised here; workers would write tracebacks too, e.g. of a heartbeat that is cut off.
         cluster = LocalCluster(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from prgd._types import Indices
 from prgd.checks import bad_cell
+from prgd.errors import missing_package
 from prgd.rows.exact import check_exact, in_column
 from prgd.rows.readers.columns import Columns
 from prgd.rows.readers.label_text import LabelArray, as_labels
@@ -164,7 +165,7 @@ def open_parquet(path: Path) -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError(f"Reading {path} needs pyarrow: pip install 'prgd[report]'.") from error
+        raise missing_package(f"Reading {path}", "pyarrow", "report") from error
     file = _decoded(path, lambda: pyarrow.parquet.ParquetFile(path, page_checksum_verification=True))
     facts = file.metadata
     counts = [facts.row_group(g).num_rows for g in range(facts.num_row_groups)]

@@ -1,0 +1,116 @@
+"""What a command says of its outcome: the lines of the table, the JSON object and the exit code."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from prgd.checks import check_writable
+from prgd.claims.registry import plain
+from prgd.files import atomic_write
+from prgd.history import Status
+from prgd.options import OUTPUT, option
+from prgd.result import Result
+
+# One meaning for each code in every command; docs/commands.md shows this table.
+NOT_CERTIFIED, ERROR, NOT_SEPARABLE, INTERRUPTED = 1, 2, 3, 130
+EXIT_CODES = {
+    0: "The command did what was asked, whatever the answer is.",
+    NOT_CERTIFIED: (
+        "Limits or rounding came first: fit did not certify --tol, run did not certify --gap or overflowed, "
+        "separability is undecided."
+    ),
+    ERROR: "An error: one line on standard error says what was expected, what came, and what to do.",
+    NOT_SEPARABLE: "No hyperplane separates the classes, which is proven (run; fit with --fallback raise).",
+    INTERRUPTED: "Ctrl-C; what was reached is kept if --out was given.",
+}
+
+
+def json_option() -> Any:
+    """Return the field of the option ``--json``."""
+    text = "Write the outcome as JSON to FILE; - is standard output, which then holds nothing else."
+    return option(None, text, panel=OUTPUT, metavar="FILE", shown_default="no JSON")
+
+
+def check_json(target: str | None, *others: Path | None) -> None:
+    """Check that the file of ``--json`` can be written, before long work starts."""
+    if target is None or target == "-":
+        return
+    path = Path(target)
+    if path.is_dir() or any(other is not None and path.resolve() == other.resolve() for other in others):
+        raise ValueError(f"--json expects - or a file of its own; got {target}. Name another file.")
+    check_writable(path.parent)
+
+
+def write_json(target: str | None, facts: Any) -> None:
+    """Write what ``--json`` asks for; numbers that are not finite become null."""
+    if target is None:
+        return
+    text = json.dumps(plain(facts, lambda x: x if math.isfinite(x) else None), indent=1, allow_nan=False)
+    if target == "-":
+        sys.stdout.write(text + "\n")
+    else:
+        with atomic_write(target, "w") as file:
+            file.write(text + "\n")
+
+
+def is_printed(quiet: bool, target: str | None) -> bool:
+    """Say whether the table is printed: not with ``--quiet``, nor if standard output holds JSON."""
+    return not quiet and target != "-"
+
+
+def facts_of(result: Result) -> dict[str, Any]:
+    """Return what a Result holds for ``--json``, by the names of its attributes."""
+    return {
+        "problem": result.problem_in_words,
+        "fit_intercept": result.fit_intercept,
+        "norm": result.norm,
+        "scale": result.scale,
+        "C": result.C,
+        "algorithm": result.algorithm,
+        "status": result.status.name,
+        "message": str(result.status),
+        "is_separable": result.is_separable,
+        "margin": result.margin,
+        "upper_bound": result.upper_bound,
+        "gap": result.gap,
+        "feature_names": result.feature_names,
+        "coef": result.coef,
+        "intercept": result.intercept,
+        "support": result.support,
+        "dual_weights": result.dual_weights,
+        "n": result.n,
+        "t": result.t,
+        "passes": result.passes,
+    }
+
+
+def proof_facts(result: Result) -> dict[str, Any]:
+    """Return what proves that a hyperplane separates the classes, or that none does."""
+    kept = ("status", "message", "is_separable", "margin", "upper_bound", "support", "dual_weights")
+    facts = facts_of(result)
+    return {name: facts[name] for name in kept}
+
+
+def exit_code(result: Result, is_certificate_asked: bool = True) -> int:
+    """Return the exit code that belongs to the status of a result."""
+    if result.status is Status.INTERRUPTED:
+        return INTERRUPTED
+    if result.is_separable is False:
+        return NOT_SEPARABLE
+    is_short = is_certificate_asked and result.status is not Status.CERTIFIED
+    return NOT_CERTIFIED if is_short or result.status is Status.DIVERGED else 0
+
+
+def bounds(result: Result, no_separator: str) -> list[tuple[str, str]]:
+    """Return the lines of the table with both bounds; ``no_separator`` says why there is no gap."""
+    lower, upper = result.margin, result.upper_bound
+    name = "margin" if math.isinf(result.C) else "soft margin"
+    return [
+        (f"{name}, lower bound", f"{lower:.9g}" if lower > 0.0 else f"{lower:.9g} ({no_separator})"),
+        (f"{name}, upper bound", f"{upper:.9g}"),
+        ("relative gap", f"{result.gap:.2e}" if lower > 0.0 else f"none ({no_separator})"),
+    ]

@@ -1,0 +1,113 @@
+"""The choice of C where classes do not separate: the smallest error on folds of the rows."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.maxmargin import soft_margin
+
+FOLDS = 5
+# C times the mean squared distance of the rows from their mean, which does not depend on units.
+GRID = tuple(10.0 ** (k / 2) for k in range(-4, 15))
+MAX_ROWS = 20_000  # distinct rows that choose C; of more, a part is taken
+_TOL = 1e-3  # relative gap of the fits that choose C
+
+
+def choose_C(X: Any, codes: Indices, targets: list[int], weights: Array | None, options: Any) -> float:
+    """Return the C of smallest error on held-out folds, for all problems of one class against the rest.
+
+    Rows that are equal lie in the same fold, and a fold depends on what rows hold, not on their order. So weights
+    and copies of rows lead to the same C, and nothing is random. Errors are averaged with those of the next C on
+    either side, since a single one is noisy; of equal ones that of the smallest C is taken.
+    """
+    s = np.ones(len(codes)) if weights is None else weights
+    hashes = row_hashes(X)
+    fold, counts = _folds(hashes, codes)
+    unit = 1.0 / _spread(X, s)
+    if counts < 2:
+        return unit
+    kept = fold >= 0
+    scale = float(s.sum() / s[kept].sum())  # of fewer rows each counts as much more
+    errors = np.zeros(len(GRID))
+    for k in range(min(FOLDS, counts)):
+        train, test = np.flatnonzero(kept & (fold != k)), np.flatnonzero(fold == k)
+        errors += _errors(X, codes, targets, s, (train, test), unit * scale, options)
+    ends = np.pad(errors, 1, mode="edge")
+    smooth = 0.25 * ends[:-2] + 0.5 * errors + 0.25 * ends[2:]
+    # Sums of weights are rounded: errors that differ by less are equal.
+    return float(unit * GRID[int(np.argmax(smooth <= smooth.min() + 1e-9 * float(s.sum())))])
+
+
+def _errors(
+    X: Any, codes: Indices, targets: list[int], s: Array, split: tuple[Indices, Indices], unit: float, options: Any
+) -> Array:
+    """Return the weight of the held-out rows that are taken for another class, for each C of the grid."""
+    train, test = split
+    scores = np.zeros((len(GRID), test.size, len(targets)))
+    rows, held = X[train], X[test]
+    for j, target in enumerate(targets):
+        w, b, y = None, 0.0, codes[train] == target
+        for i, factor in enumerate(GRID):
+            found = soft_margin(
+                rows, y, C=unit * factor, sample_weight=s[train], tol=_TOL, w0=w, intercept0=b, **options
+            )
+            w, b = found.coef, found.intercept
+            scores[i, :, j] = held @ w + b
+    if len(targets) == 1:
+        found_codes = (scores[:, :, 0] > 0.0).astype(int)
+    else:
+        found_codes = scores.argmax(axis=2)
+    return np.asarray(((found_codes != codes[test]) * s[test]).sum(axis=1))
+
+
+def row_hashes(X: Any) -> Indices:
+    """Return a number for each row that depends on its entries alone, sparse or dense."""
+    hashes = np.empty(X.shape[0], np.int64)
+    if hasattr(X, "indptr"):
+        for i in range(X.shape[0]):
+            part = slice(X.indptr[i], X.indptr[i + 1])
+            hashes[i] = _hash(X.indices[part], X.data[part])
+        return hashes
+    for i, row in enumerate(X):
+        columns = np.flatnonzero(row)
+        hashes[i] = _hash(columns, row[columns])
+    return hashes
+
+
+def _hash(columns: Any, values: Any) -> int:
+    filled = values != 0.0
+    columns, values = columns[filled], values[filled]
+    order = np.argsort(columns, kind="stable")
+    text = columns[order].astype(np.int64).tobytes() + values[order].astype(np.float64).tobytes()
+    return zlib.crc32(text)
+
+
+def _folds(hashes: Indices, codes: Indices) -> tuple[Indices, int]:
+    """Return the fold of each row, -1 for rows left out, and the distinct rows of the smallest class.
+
+    Distinct rows of a class are dealt out one after the other, in the order of their hashes.
+    """
+    fold, smallest = np.full(hashes.size, -1), hashes.size
+    total = sum(np.unique(hashes[codes == code]).size for code in np.unique(codes))
+    for code in np.unique(codes):
+        mine = np.flatnonzero(codes == code)
+        distinct, place = np.unique(hashes[mine], return_inverse=True)
+        count = distinct.size if total <= MAX_ROWS else max(2, distinct.size * MAX_ROWS // total)
+        smallest = min(smallest, count)
+        fold[mine] = np.where(place < count, place % FOLDS, -1)
+    if smallest < FOLDS:
+        fold[fold >= smallest] %= max(smallest, 1)
+    return fold, smallest
+
+
+def _spread(X: Any, s: Array) -> float:
+    """Return the mean squared distance of the rows from their mean."""
+    total = float(s.sum())
+    mean = (X.T @ s) / total
+    squares = X.multiply(X) if hasattr(X, "multiply") else X * X
+    spread = float((squares.T @ s).sum()) / total - float(mean @ mean)
+    return spread if spread > 0.0 else 1.0

@@ -1,0 +1,268 @@
+"""`soft_margin`: the certified soft margin with the squared hinge, for one C."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.certificate import Certificate, DualWeights
+from prgd.checks import check_integer, check_positive
+from prgd.errors import ZeroRowWarning
+from prgd.history import History, Status
+from prgd.maxmargin.moves import Round, SolverState
+from prgd.maxmargin.solver import max_margin, teller
+from prgd.norms import norm
+from prgd.problem import Problem
+from prgd.proofs.slacks import soft_lower, soft_upper, soft_weights
+from prgd.result import Result
+from prgd.rows import as_rows
+from prgd.rows.extended import ExtendedRows
+from prgd.solvers.primal_newton import Iterate, PrimalNewton
+from prgd.threads import default_threads
+
+_FEW_COLUMNS = 256  # Newton's matrix over so few columns is cheaper than any working set
+_MAX_ACTIVE_ROWS = 5000  # rows below margin 1 that a working set may have to hold
+_FIRST_STEPS = 6  # Newton steps before the extended rows are tried
+_HARD = 30.0  # above this, C ||x||^2 makes the problem nearly a hard margin, and Newton's steps many
+_MAX_STEPS = 500  # Newton steps between two proofs of the bounds
+_MAX_PROOFS = 6  # proofs of the bounds; each asks for a gap a quarter as large
+_MODERATE = 1e100  # norms of rows, and C ||x||^2, between 1/_MODERATE and _MODERATE keep squares finite
+
+
+def soft_margin(
+    X: Any,
+    y: Any = None,
+    *,
+    C: float,
+    sample_weight: Any = None,
+    fit_intercept: bool = True,
+    tol: float = 1e-6,
+    max_passes: int = 100_000,
+    callback: Callable[[Round], None] | None = None,
+    verbose: int = 0,
+    n_threads: int | None = None,
+    w0: Any = None,
+    intercept0: float = 0.0,
+) -> Result:
+    r"""Return the soft-margin hyperplane with a certified relative gap of at most ``tol``.
+
+    .. math:: \min_{w, b} \tfrac12 \|w\|^2 + \tfrac{C}{2} \sum_i \xi_i^2, \quad
+        y_i (\langle w, x_i \rangle + b) \ge 1 - \xi_i
+
+    This is the hard margin of the rows extended by :math:`e_i / \sqrt{C}`, and the certificate is an interval
+    for that margin, :math:`\gamma_C = 1 / \sqrt{\|w\|^2 + C \sum_i \xi_i^2}` at the optimum, proven on the data as
+    given: the objective lies between ``0.5 / upper_bound**2`` and ``0.5 / margin**2``. As C grows it nears that
+    of `max_margin`, if the classes separate.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or Rows
+        Dense, CSR, memory-mapped or chunked; float32 or float64.
+    y : array of shape (n,), optional
+        Labels of two classes; ``None`` if X holds an engine or rows z_i.
+    C : float
+        Price of the squared slacks; ``math.inf`` is `max_margin`. scikit-learn's
+        ``LinearSVC(loss="squared_hinge")`` has no factor 1/2: its C is half of this one. Its intercept is
+        penalised, too, which is none of the problem solved here.
+    sample_weight : array of shape (n,), optional
+        Weights of the rows, by which C is multiplied: weight 3 is the same as three copies.
+    fit_intercept : bool
+        Fit a true, unpenalised intercept.
+    tol : float
+        Relative gap ``(upper_bound - margin) / upper_bound`` to certify. The gap between the objective and its
+        lower bound is twice as large, relatively.
+    max_passes : int
+        Passes over the data after which the best certified interval is returned.
+    callback : callable, optional
+        Called with each `Round` of the history.
+    verbose : int
+        1 prints each round.
+    n_threads : int, optional
+    w0, intercept0 : array of shape (d,) and float, optional
+        A warm start, e.g. ``coef`` and ``intercept`` of the result for a smaller C.
+
+    Returns
+    -------
+    Result
+        ``coef`` and ``intercept`` are w and b themselves, not rescaled.
+
+    References
+    ----------
+    Keerthi and DeCoste (2005), A modified finite Newton method for fast solution of large scale linear SVMs.
+
+    Examples
+    --------
+    >>> import prgd
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]  # no threshold separates these
+    >>> result = prgd.soft_margin(X, y, C=1.0)
+    >>> result.status.name, result.coef.round(6), round(result.intercept, 6)
+    ('CERTIFIED', array([0.333333]), -0.5)
+    >>> result.check(X, y).is_valid
+    True
+    """
+    check_positive("tol", tol)
+    check_integer("max_passes", max_passes, minimum=1)
+    if not (isinstance(C, (int, float)) and C > 0.0):
+        raise ValueError(f"C must be a positive number, or math.inf for the hard margin; got {C!r}.")
+    rows = as_rows(X, y, sample_weight, n_threads)
+    tell = teller(callback, verbose)
+    if math.isinf(C):
+        return max_margin(
+            rows, fit_intercept=fit_intercept, tol=tol, max_passes=max_passes, callback=tell, w0=w0
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ZeroRowWarning)  # a row of zeros has a slack like others
+        problem = Problem(rows, fit_intercept=fit_intercept, scale="none")
+    if w0 is not None:
+        w0 = np.array(w0, dtype=np.float64)
+        if w0.shape != (problem.d,) or not np.isfinite(w0).all():
+            raise ValueError(f"w0 must be a finite vector of shape ({problem.d},); got shape {w0.shape}.")
+    state = SoftState(problem, float(C), tol, max_passes, n_threads or default_threads(), tell)
+    try:
+        status = state.run(w0, float(intercept0))
+    except KeyboardInterrupt:
+        if state.certificate.w is None:
+            raise  # there is no interval to return
+        status = Status.INTERRUPTED
+    return state.result(status)
+
+
+@dataclass(eq=False)
+class SoftState:
+    """The state of a solve: Newton's method, the working set of the extended rows, and proven bounds."""
+
+    problem: Problem
+    C: float
+    tol: float
+    max_passes: int
+    threads: int
+    tell: Callable[[Round], None]
+    certificate: Certificate = field(default_factory=Certificate)
+    rounds: list[Round] = field(default_factory=list)
+    extra_passes: float = 0.0  # those that Newton's method does not count
+    started: float = field(default_factory=time.perf_counter)
+    newton: PrimalNewton = field(init=False)
+
+    def __post_init__(self) -> None:
+        c, largest = soft_weights(self.problem, self.C), self.problem.max_norm
+        sizes = (largest, self.C, float(c.max()) * largest**2) if largest < _MODERATE else (largest,)
+        if any(size and not 1.0 / _MODERATE < size < _MODERATE for size in sizes):
+            raise ValueError(
+                f"The largest row norm is {largest:.3g} and C is {self.C:.3g}: squares leave the floating range. "
+                "Multiply X by a constant, and divide C by the square of it."
+            )
+        self.newton = PrimalNewton(self.problem, c)
+
+    @property
+    def passes(self) -> float:
+        """Passes over the rows so far, fractions for parts of them."""
+        return self.newton.passes + self.extra_passes
+
+    def run(self, w0: Array | None, intercept0: float) -> Status:
+        """Take Newton steps; if they are many, solve the extended rows; prove the bounds."""
+        at, aim = self.newton.start(w0, intercept0), 0.5 * self.tol
+        if self._suits_working_set(at):
+            is_hard = float(self.newton.c.max()) * self.problem.max_norm**2 > _HARD
+            at = self._newton(at, aim, 0 if is_hard else _FIRST_STEPS)
+            if at.gap > aim and self._suits_working_set(at):
+                at = self._solve_extended(at, aim)
+                if self.certificate.gap <= self.tol:
+                    return Status.CERTIFIED
+        for _ in range(_MAX_PROOFS):
+            before = at
+            at = self._newton(at, aim, _MAX_STEPS)
+            self.prove(at)
+            if self.certificate.gap <= self.tol:
+                return Status.CERTIFIED
+            if self.passes >= self.max_passes:
+                return Status.MAX_PASSES
+            if at is before and at.gap > aim:
+                break
+            aim *= 0.25
+        return Status.STALLED
+
+    def _suits_working_set(self, at: Iterate) -> bool:
+        """Say whether columns are many and the rows below margin 1 are few enough for a Gram matrix."""
+        n, d = self.problem.n, self.problem.d
+        return d > _FEW_COLUMNS and (not at.w.any() or np.count_nonzero(at.alpha) <= _MAX_ACTIVE_ROWS) and n > 1
+
+    def _newton(self, at: Iterate, aim: float, max_steps: int) -> Iterate:
+        def tell(now: Iterate) -> None:
+            self._record(now.lower, now.upper, now.gap, int(np.count_nonzero(now.alpha)))
+
+        return self.newton.minimise(at, aim, self.max_passes - self.extra_passes, max_steps, tell)
+
+    def _record(self, lower: float, upper: float, gap: float, rows: int) -> None:
+        seconds = time.perf_counter() - self.started
+        self.rounds.append(Round(self.passes, lower, upper, gap, rows, seconds))
+        self.tell(self.rounds[-1])
+
+    def _solve_extended(self, at: Iterate, aim: float) -> Iterate:
+        """Solve the extended rows as a hard margin, prove its bounds, and return the better iterate."""
+        problem, c = self.problem, self.newton.c
+        extended = Problem(
+            ExtendedRows(problem.rows, c), fit_intercept=problem.fit_intercept, scale="none"
+        )
+        passes = max(int(self.max_passes - self.passes), 1)
+
+        def tell(now: Round) -> None:
+            self._record(now.margin, now.upper_bound, now.gap, now.working_set)
+
+        state = SolverState(extended, self.threads, aim, min(passes, 1000), True, tell)
+        start = None
+        if at.w.any():
+            start = np.concatenate([at.w, np.sqrt(c) * np.maximum(1.0 - at.margins, 0.0)])
+        state.run(start)
+        self.extra_passes += 1.0 + state.passes
+        found = state.certificate
+        if found.w is None or not found.lower > 0.0:
+            return at
+        scale = 1.0 / (found.lower * norm(found.w))
+        w, b = found.w[: problem.d] * scale, found.intercept * scale
+        if found.dual_weights is not None:
+            # The weights of the set are more exact than C times the slacks, which amplifies their rounding.
+            self._prove(w, b, found.dual_weights.indices, found.dual_weights.values)
+            if self.certificate.gap <= self.tol:
+                return at
+        other = self.newton.start(w, b)
+        return other if other.objective < at.objective else at
+
+    def prove(self, at: Iterate) -> None:
+        """Prove both bounds of an iterate, and keep the better ones."""
+        indices = np.flatnonzero(at.alpha)
+        self._prove(at.w, at.b, indices, at.alpha[indices])
+
+    def _prove(self, w: Array, b: float, indices: Indices, p: Array) -> None:
+        problem = self.problem
+        self.extra_passes += 2.0
+        lower = soft_lower(problem, self.C, w, b, self.tol)
+        self.certificate = self.certificate.with_lower(lower, w, b)
+        signs = problem.labels.at(indices) if problem.fit_intercept else None
+        if indices.size and (signs is None or abs(int(signs.sum())) < signs.size):
+            weights = DualWeights.normalized(indices, p, signs)
+            upper = soft_upper(problem, self.C, weights, self.tol)
+            self.certificate = self.certificate.with_upper(upper, weights)
+        c = self.certificate
+        self._record(c.lower, c.upper, c.gap, indices.size)
+
+    def result(self, status: Status) -> Result:
+        """Return the outcome."""
+        c = self.certificate
+        return Result(
+            w=np.asarray(c.w),
+            status=status,
+            t=len(self.rounds),
+            certificate=c,
+            history=History(self.rounds, Round._fields),
+            passes=self.passes,
+            algorithm=f"soft_margin(C={self.C!r}, tol={self.tol!r})",
+            C=self.C,
+            **self.problem.facts,
+        )

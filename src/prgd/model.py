@@ -1,0 +1,124 @@
+"""Model: the classifier that ``prgd fit`` saves, of two or more classes, with the results that certify it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd._types import Array
+from prgd.files import atomic_write, read_npz
+from prgd.result import MODEL_FORMAT, Result, from_arrays, to_arrays
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A linear classifier, one hyperplane for two classes or one for each class against the rest.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (c,)
+    results : tuple of Result
+        One for two classes, whose scores are positive for ``classes[1]``; else one for each class, whose
+        scores are positive for the class and negative for the rest.
+    proofs : tuple of (Result or None)
+        For each of them the result of `prgd.max_margin`, if soft margins were fitted instead since it found
+        no separating hyperplane for one of the classes; else None.
+
+    Examples
+    --------
+    >>> import prgd
+    >>> result = prgd.max_margin([[0.0], [1.0], [3.0]], ["a", "a", "b"])
+    >>> Model(result.classes, (result,), (None,)).predict(np.array([[1.5], [9.0]])).tolist()
+    ['a', 'b']
+    """
+
+    classes: npt.NDArray[Any]
+    results: tuple[Result, ...]
+    proofs: tuple[Result | None, ...]
+
+    @property
+    def targets(self) -> list[Any]:
+        """The class of positive scores of each result."""
+        classes: list[Any] = self.classes.tolist()
+        return classes[1:] if len(self.results) == 1 else classes
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the features, in the order of the coefficients; None if the data had none."""
+        return self.results[0].feature_names
+
+    @property
+    def d(self) -> int:
+        """The number of features."""
+        return self.results[0].coef.size
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores of rows, of shape (n,), or (n, c) for more than two classes."""
+        scores = np.stack([X @ result.coef + result.intercept for result in self.results], axis=1)
+        return scores[:, 0] if len(self.results) == 1 else scores
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class of each row."""
+        return self.classify(self.decision_function(X))
+
+    def classify(self, scores: Array) -> npt.NDArray[Any]:
+        """Return the class of each row from its scores."""
+        codes = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        found: npt.NDArray[Any] = self.classes[codes]
+        return found
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to an ``.npz`` file without pickle; `Result.load` reads it for two classes."""
+        parts = [_nested(pair) for pair in zip(self.results, self.proofs, strict=True)]
+        if len(parts) == 1:
+            arrays = parts[0]
+        else:
+            meta = {"format": MODEL_FORMAT, "results": len(parts)}
+            arrays = {"meta": np.array(json.dumps(meta)), "classes": np.array(self.classes.tolist())}
+            arrays |= {f"{k}/{name}": array for k, part in enumerate(parts) for name, array in part.items()}
+        with atomic_write(path) as file:
+            np.savez(file, **arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Model:
+        """Read a file that `save`, or `Result.save`, wrote."""
+        try:
+            arrays = read_npz(path)
+            if not {"meta", "format"} & set(arrays):
+                raise ValueError("an archive of other arrays")
+            meta = json.loads(str(arrays["meta"][()])) if "meta" in arrays else {}
+            if meta.get("format") != MODEL_FORMAT:
+                result, proof = _pair(arrays)
+                classes = np.array([-1, 1]) if result.classes is None else result.classes
+                return cls(classes, (result,), (proof,))
+            pairs = [_pair(_under(f"{k}/", arrays)) for k in range(meta["results"])]
+            results, proofs = zip(*pairs, strict=True)
+            return cls(arrays["classes"], results, proofs)
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # a damaged zip raises many kinds of error
+            raise ValueError(
+                f"{path}: not a whole model file of prgd ({error}). Fit again, or take an older copy."
+            ) from error
+
+
+def _nested(pair: tuple[Result, Result | None]) -> dict[str, Any]:
+    """Return the arrays of a result, and those of its proof under ``proof/``."""
+    result, proof = pair
+    more = {} if proof is None else to_arrays(proof)
+    return to_arrays(result) | {f"proof/{name}": array for name, array in more.items()}
+
+
+def _pair(arrays: dict[str, Any]) -> tuple[Result, Result | None]:
+    proof = _under("proof/", arrays)
+    own = {name: array for name, array in arrays.items() if not name.startswith("proof/")}
+    return from_arrays(own), from_arrays(proof) if proof else None
+
+
+def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}

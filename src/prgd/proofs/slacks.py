@@ -1,0 +1,100 @@
+r"""Both ends of the soft margin's interval, proven on the data as given.
+
+The soft margin with the squared hinge is the hard margin of the rows extended by :math:`e_i / \sqrt{c_i}`, c_i
+being C times the sample weight. So for every w, b, and slacks :math:`\xi_i \ge 1 - y_i (\langle w, x_i \rangle + b)`
+that are not negative, and for all dual weights p (not negative, of sum 1, 1/2 in each class with an intercept),
+
+.. math::
+    \frac{1}{\sqrt{\|w\|^2 + \sum_i c_i \xi_i^2}} \le \gamma_C \le \sqrt{\|Z^\top p\|^2 + \sum_i p_i^2 / c_i}.
+
+Slacks are rounded upward, and so are all sums.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from prgd._types import Array
+from prgd.arithmetic import BOUND_FACTOR, SMALLEST, UNIT_ROUNDOFF, lowered, raised, rounding_factor, times_power
+from prgd.certificate import DualWeights, accurate_upper, margin_error
+from prgd.norms import norm
+from prgd.problem import Problem
+from prgd.rows import AccurateAt, Combine, MarginsAt
+
+_ROUNDING_FRACTION = 0.05  # rounding may take this fraction of the tolerance; beyond, products are compensated
+
+
+def soft_weights(problem: Problem, C: float) -> Array:
+    """Return ``c_i``, C times the sample weight of each row, rounded to float64."""
+    sample_weight = problem.labels.sample_weight
+    return C * sample_weight if sample_weight.size else np.full(problem.n, C)
+
+
+def slacks_above(margins: Array, errors: Array | float) -> Array:
+    """Return numbers that are at least ``max(0, 1 - m_i)``, where m_i is within ``errors`` of ``margins``."""
+    # Two roundings of numbers of size 1 + |m| + error; zero stays zero.
+    slack = (1.0 - margins) + errors
+    room = 4.0 * UNIT_ROUNDOFF * (1.0 + np.abs(margins) + errors)
+    return np.maximum(slack + BOUND_FACTOR * room, 0.0)
+
+
+def soft_lower(problem: Problem, C: float, w: Array, b: float, tol: float, accurate: bool = False) -> float:
+    """Return a lower bound of the soft margin, from the hyperplane ``(w, b)``, by one or two passes.
+
+    Plain products are enough unless their rounding could take more than a fraction of ``tol``; ``accurate``
+    asks for compensated ones at once.
+    """
+    c, b = soft_weights(problem, C), b if problem.fit_intercept else 0.0
+    if not accurate:
+        margins, error = problem.ask(MarginsAt(w)), margin_error(problem, norm(w))
+        if problem.fit_intercept:
+            error += 2.0 * UNIT_ROUNDOFF * (abs(b) + norm(w) * problem.max_norm)
+            margins = margins + b * problem.labels.signs
+        if error < 1.0:
+            slack = slacks_above(margins, error)
+            length = length_above(w, np.sqrt(c) * slack)
+            # The error moves the objective by about the sum of c_i slack_i error.
+            if float(c @ slack) * error <= _ROUNDING_FRACTION * tol * length**2:
+                return lowered(1.0 / length) if length > 0.0 else 0.0
+    found, counted = problem.ask(AccurateAt(w, b)), c > 0.0
+    slack = slacks_above(found.margins[counted], found.errors[counted])
+    length = length_above(w, np.sqrt(c[counted]) * slack)
+    return lowered(1.0 / length) if 0.0 < length < math.inf else 0.0
+
+
+def length_above(*parts: Array) -> float:
+    """Return a number that is at least the norm of all parts together.
+
+    Each entry may be the rounded result of three operations on exact numbers.
+    """
+    largest = max(float(np.abs(part).max(initial=0.0)) for part in parts)
+    if not 0.0 < largest < math.inf:
+        return largest
+    # Scaling by a power of two keeps the squares in the floating range.
+    exponent, terms = math.frexp(largest)[1], sum(part.size for part in parts)
+    scaled = [np.ldexp(part, -exponent) for part in parts]
+    square = sum(float(part @ part) for part in scaled)
+    square = square * (1.0 + BOUND_FACTOR * rounding_factor(terms + 16)) + 2 * terms * SMALLEST
+    return raised(times_power(raised(math.sqrt(square), 2), exponent), 2)
+
+
+def soft_upper(problem: Problem, C: float, weights: DualWeights, tol: float, accurate: bool = False) -> float:
+    """Return an upper bound of the soft margin, from dual weights divided by their exact sums."""
+    p, c = weights.values, soft_weights(problem, C)[weights.indices]
+    signs = problem.labels.at(weights.indices) if problem.fit_intercept else None
+    groups = [slice(None)] if signs is None else [signs > 0, signs < 0]
+    sums = [len(groups) * math.fsum(p[group]) for group in groups]
+    if not ((c > 0.0).all() and min(sums) > 0.0):
+        return math.inf
+    # Sums of 1 are those of weights that were divided by their sums, within a few roundings of each.
+    relative = BOUND_FACTOR * (rounding_factor(4 * p.size + problem.d + 32) + max(abs(s - 1.0) for s in sums))
+    own = raised(length_above(p / np.sqrt(c)) / lowered(min(sums), 2))
+    if not accurate:
+        vector = problem.rows.ask(Combine(weights.indices, p), problem.labels)
+        error, length = relative * problem.max_norm, length_above(vector)
+        bound = length_above(np.array([raised(length + error), own]))
+        if error * length <= _ROUNDING_FRACTION * tol * bound**2:
+            return bound
+    return length_above(np.array([accurate_upper(problem, weights), own]))

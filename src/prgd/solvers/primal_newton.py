@@ -1,0 +1,168 @@
+r"""The squared-hinge soft margin by Newton's method on its primal, which is piecewise quadratic.
+
+.. math:: F(w, b) = \tfrac12 \|w\|^2 + \tfrac12 \sum_i c_i \max(0, 1 - y_i (\langle w, x_i \rangle + b))^2
+
+On the set of rows with a margin below 1 (the active rows) F is a quadratic function, whose minimum a linear
+system gives. The step to it is followed by an exact line search, so F falls at every step; once the active rows
+are those of the solution, one step ends the search. The dual weights are ``c_i`` times the slacks.
+
+References
+----------
+Keerthi and DeCoste (2005), A modified finite Newton method for fast solution of large scale linear SVMs, JMLR 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from prgd._types import Array
+from prgd.problem import Problem
+from prgd.rows import MarginsAt
+from prgd.solvers.newton_systems import NewtonSystems
+
+_MAX_SEARCH = 60  # evaluations of the slope in a line search, which needs about five
+_STILL = 1e-15  # relative change of F below which rounding decides
+
+
+@dataclass(eq=False)
+class Iterate:
+    """A hyperplane, its margins and slacks, and what they say about F.
+
+    Attributes
+    ----------
+    margins : ndarray of shape (n,)
+        ``y_i (<w, x_i> + b)``, updated from step to step and so rounded: they steer, and prove nothing.
+    alpha : ndarray of shape (n,)
+        ``c_i`` times the slack: dual weights that balance the classes, if the problem has an intercept.
+    dual_vector : ndarray of shape (d,)
+        ``Z^T alpha``; the gradient of F is ``w - dual_vector``.
+    """
+
+    w: Array
+    b: float
+    margins: Array
+    alpha: Array = field(default_factory=lambda: np.empty(0))
+    dual_vector: Array = field(default_factory=lambda: np.empty(0))
+    objective: float = math.inf
+    lower: float = 0.0
+    upper: float = math.inf
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the margin of the extended rows and its bound, both plainly computed."""
+        return 1.0 - self.lower / self.upper if self.upper < math.inf else math.inf
+
+
+class PrimalNewton:
+    """Newton's method for one problem; solutions for several C may follow each other.
+
+    Parameters
+    ----------
+    problem : Problem
+    c : ndarray of shape (n,)
+        C times the sample weights, not negative.
+
+    Attributes
+    ----------
+    passes : float
+        Passes over the rows so far.
+    """
+
+    def __init__(self, problem: Problem, c: Array) -> None:
+        self.problem, self.c = problem, c
+        self.signs = problem.labels.signs.astype(np.float64)
+        self.systems = NewtonSystems(problem, c)
+
+    @property
+    def passes(self) -> float:
+        """Passes over the rows so far, fractions for parts of them."""
+        return self.systems.reads
+
+    def start(self, w: Array | None, b: float) -> Iterate:
+        """Return the iterate at ``w``, by default 0, at the best intercept near ``b``."""
+        if w is None or not w.any():
+            margins = np.zeros(self.problem.n) + b * self.signs
+            return self._completed(np.zeros(self.problem.d), b, margins)
+        return self._completed(w, b, self._times(w) + b * self.signs)
+
+    def _times(self, w: Array) -> Array:
+        self.systems.reads += 1.0
+        return self.problem.rows.ask(MarginsAt(w), self.problem.labels)
+
+    def _completed(self, w: Array, b: float, margins: Array) -> Iterate:
+        """Move b to its best place, and compute slacks, gradient and both bounds."""
+        c = self.c
+        if self.problem.fit_intercept:
+            shift = exact_step(margins, self.signs, c, 0.0, 0.0, 0.0)
+            b, margins = b + shift, margins + shift * self.signs
+        slack = np.maximum(1.0 - margins, 0.0)
+        alpha = c * slack
+        v = self.systems.combine(alpha)
+        squares, total = float(alpha @ slack), float(alpha.sum())
+        objective = 0.5 * (float(w @ w) + squares)
+        lower = 1.0 / math.sqrt(2.0 * objective) if objective > 0.0 else math.inf
+        # sum_i alpha_i^2 / c_i equals sum_i alpha_i slack_i.
+        upper = math.sqrt(float(v @ v) + squares) / total if total > 0.0 else math.inf
+        return Iterate(w, b, margins, alpha, v, objective, lower, upper)
+
+    def step(self, at: Iterate, forcing: float) -> Iterate:
+        """Return the iterate after a Newton step, solved to the relative residual ``forcing``."""
+        direction, shift = self.systems.solve(at.w - at.dual_vector, at.margins < 1.0, forcing)
+        slopes = self._times(direction) + shift * self.signs
+        linear, square = float(at.w @ direction), float(direction @ direction)
+        size = exact_step(at.margins, slopes, self.c, linear, square, 1.0)
+        return self._completed(at.w + size * direction, at.b + size * shift, at.margins + size * slopes)
+
+    def minimise(
+        self, at: Iterate, tol: float, max_passes: float, max_steps: int, tell: Callable[[Iterate], None]
+    ) -> Iterate:
+        """Take steps until the plain gap is at most ``tol``, F no longer falls, or the limits are reached."""
+        for _ in range(max_steps):
+            if at.gap <= tol or self.passes >= max_passes:
+                break
+            found = self.step(at, forcing=min(0.1, 0.3 * math.sqrt(max(at.gap, 0.0))))
+            is_still = not found.objective < at.objective * (1.0 - _STILL)
+            if found.objective <= at.objective or found.gap < at.gap:
+                at = found
+            tell(at)
+            if is_still:
+                break
+        return at
+
+
+def exact_step(margins: Array, slopes: Array, c: Array, linear: float, square: float, start: float) -> float:
+    r"""Return the t that minimises the squared-hinge loss along a line, whose slope is piecewise linear in t.
+
+    .. math:: t \, linear + \tfrac12 t^2 square + \tfrac12 \sum_i c_i \max(0, 1 - m_i - t s_i)^2
+
+    Newton's method on the slope, inside a bracket, ends on the right piece after a few evaluations.
+
+    Examples
+    --------
+    >>> exact_step(np.zeros(2), np.array([1.0, 2.0]), np.ones(2), 0.0, 0.0, 1.0)
+    0.6
+    """
+    room = 1.0 - margins
+    low, high, t = -math.inf, math.inf, start
+    weighted = c * slopes
+    for _ in range(_MAX_SEARCH):
+        slack = room - t * slopes
+        active = weighted * (slack > 0.0)
+        slope = linear + t * square - float(active @ slack)
+        curvature = square + float(active @ slopes)
+        if slope == 0.0 or curvature <= 0.0:
+            return t
+        low, high = (t, high) if slope < 0.0 else (low, t)
+        following = t - slope / curvature
+        if not low < following < high:
+            if following in (low, high) or math.isinf(low) or math.isinf(high):
+                return following
+            following = 0.5 * (low + high)
+        if abs(following - t) <= 1e-15 * abs(following):
+            return following
+        t = following
+    return t

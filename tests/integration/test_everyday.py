@@ -1,0 +1,358 @@
+"""The command line as new users try it: one problem, several and overlapping classes, JSON, exit codes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_cli import START, call, in_empty_folder, pipe, table  # noqa: F401 - a fixture too
+
+import prgd
+from prgd.cli.outcome import EXIT_CODES
+from prgd.model import Model
+
+DOCS = Path(__file__).parents[2] / "docs" / "commands.md"
+
+
+def write_iris() -> None:
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    with Path("iris.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["sepal length", "sepal width", "petal length", "petal width", "class"])
+        writer.writerows(
+            [*x, ("setosa", "versicolor", "virginica")[k]] for x, k in zip(X.tolist(), y, strict=True)
+        )
+
+
+def write_overlap() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(80) > 0.0, "yes", "no")
+    with Path("overlap.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["a", "b", "c", "y"])
+        writer.writerows([*x, k] for x, k in zip(X.tolist(), y, strict=True))
+
+
+def facts(*args: object, code: int = 0) -> dict:
+    """Return what ``--json -`` writes, which is all of standard output."""
+    return json.loads(call(*args, "--json", "-", code=code).stdout)
+
+
+# One meaning of the default
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("intercept", ["--intercept", "--no-intercept"])
+def test_run_and_fit_solve_the_same_problem(intercept):
+    given = [] if intercept == "--intercept" else [intercept]
+    fit = table(call("fit", "digits:0,1", *given).stdout)
+    run = table(call("run", "digits:0,1", *given).stdout)
+    assert run["problem"].startswith(fit["problem"])
+    assert ("with an unpenalised intercept" in fit["problem"]) == (intercept == "--intercept")
+    assert "l2 norm" in fit["problem"]
+    assert "not scaled" in fit["problem"]
+    bounds = [[float(rows[f"margin, {end} bound"]) for rows in (fit, run)] for end in ("lower", "upper")]
+    assert max(bounds[0]) <= min(bounds[1])
+    assert min(bounds[0]) > 0.5 * max(bounds[1])
+
+
+def test_every_output_names_the_problem():
+    for k, given in enumerate([[], ["--no-intercept"]]):
+        call("fit", "toy:0.3", *given, "--out", f"{k}.npz", "--json", f"{k}.json", "--quiet")
+        result = prgd.Result.load(f"{k}.npz")
+        words = "without an intercept" if given else "with an unpenalised intercept"
+        assert words in result.problem_in_words
+        assert words in str(result)
+        assert f"fit_intercept={not given}" in repr(result)
+        written = json.loads(Path(f"{k}.json").read_text())
+        assert written["problem"] == result.problem_in_words
+        assert (written["fit_intercept"], written["norm"], written["scale"]) == (not given, "l2", "none")
+    run = facts("run", "toy:0.3", "--algorithm", "ngd", "--steps", 5)
+    assert (run["fit_intercept"], run["norm"], run["scale"], run["loss"]) == (
+        True,
+        "l2",
+        "max",
+        "exponential",
+    )
+
+
+# Works out of the box
+
+
+def test_run_works_out_of_the_box():
+    rows = table(call("run", "toy:0.3").stdout)
+    assert rows["warm-up"] == "GD(eta=1.0), 1,000 steps"
+    assert rows["algorithm"].startswith("PRGD(")
+    assert float(rows["relative gap"]) < 0.01
+    assert "Appendix E.1" in " ".join(call("run", "--help").stdout.split())
+
+
+def test_the_warm_up_is_turned_off():
+    assert "--warm-up gd:1000" in call("run", "toy:0.3", "--warm-up", 0, code=2).stderr
+    given = ["run", "toy:0.3", "--algorithm", "ngd", "--steps", 3]
+    for off in ([], ["--warm-up", 0]):
+        assert table(call(*given, *off).stdout)["warm-up"] == "none, starts at w = 0"
+
+
+def test_a_run_that_stopped_says_how_to_go_on(monkeypatch):
+    call("run", "toy:0.3", "--steps", 40, "--out", "whole", "--quiet")
+    for algorithm, t in ((prgd.GD, 600), (prgd.PRGD, 17)):
+        step = algorithm.step
+
+        def interrupted(self, problem, state, step=step, t=t):
+            if state.t == t:
+                raise KeyboardInterrupt
+            return step(self, problem, state)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(algorithm, "step", interrupted)
+            out = f"parts-{t}"
+            said = call("run", "toy:0.3", "--steps", 40, "--out", out, code=130).stderr
+        again = said.split("repeat the command with ")[1].split()
+        assert again[-2] == "--resume"
+        assert again[:-2] == (["--warm-up", "gd:1000"] if algorithm is prgd.GD else [])
+        call("run", "toy:0.3", "--steps", 40, "--out", out, *again, "--quiet")
+        whole, parts = (prgd.Result.load(f"{folder}/result.npz") for folder in ("whole", out))
+        assert whole.w.tobytes() == parts.w.tobytes()
+
+
+@pytest.mark.slow
+def test_three_classes_are_fitted_and_predicted():
+    write_iris()
+    found = call("fit", "iris.csv", "--out", "model.npz")
+    rows = table(found.stdout)
+    assert rows["classes"] == "setosa, versicolor, virginica; each against the rest"
+    assert rows["setosa, separable"] == "yes, with a margin from 0.817555769 to 0.817555769"
+    assert rows["fitted instead"].startswith("a soft margin (squared hinge, C = ")
+    assert "give both classes the same weighted mean" in rows["versicolor, separable"]
+    call("predict", "model.npz", "iris.csv", "--scores", "--out", "p.csv")
+    with Path("p.csv").open(newline="") as file:
+        predictions = list(csv.DictReader(file))
+    assert {row["prediction"] for row in predictions} == {"setosa", "versicolor", "virginica"}
+    scores = np.array([[float(v) for v in list(row.values())[1:]] for row in predictions])
+    model = Model.load("model.npz")
+    names = model.classes[scores.argmax(axis=1)].tolist()
+    assert names == [row["prediction"] for row in predictions]
+    accuracy = facts("predict", "model.npz", "iris.csv")["accuracy"]
+    assert accuracy > 0.93
+    with pytest.raises(ValueError, match="several classes"):
+        prgd.Result.load("model.npz")
+    # The same data and options are not fitted again.
+    before = Path("model.npz").stat().st_mtime_ns
+    call("fit", "iris.csv", "--out", "model.npz", "--resume", "--quiet")
+    assert Path("model.npz").stat().st_mtime_ns == before
+    assert (
+        "other options"
+        in call("fit", "iris.csv", "--out", "model.npz", "--resume", "--tol", 0.1, code=2).stderr
+    )
+
+
+def test_labels_that_are_no_classes_are_refused():
+    Path("y.csv").write_text("a,y\n1,0.5\n2,0.25\n3,1.5\n4,0.5\n")
+    said = call("fit", "y.csv", code=2).stderr
+    assert said == (
+        "Error: The labels must be classes; got 3 values, numbers with fractions (0.25, 0.5, 1.5, ...). Name "
+        "the column of the classes with --label.\n"
+    )
+
+
+def test_overlapping_classes_are_proven_and_fitted_softly():
+    write_overlap()
+    rows = table(call("fit", "overlap.csv", "--out", "model.npz").stdout)
+    assert re.match(
+        r"no, proven: positive weights on \d+ rows give both classes the same weighted mean",
+        rows["separable"],
+    )
+    assert rows["fitted instead"].startswith("a soft margin")
+    found = facts("predict", "model.npz", "overlap.csv")
+    assert found["accuracy"] > 0.8
+    assert set(found["predictions"]) == {"yes", "no"}
+    (proof,) = Model.load("model.npz").proofs
+    data = prgd.datasets.load("overlap.csv")
+    assert proof.check(data.X, data.y).is_valid
+    assert proof.upper_bound == 0.0
+    # With --quiet the warning remains; with --fallback raise nothing is fitted.
+    said = call("fit", "overlap.csv", "--quiet").stderr
+    assert said.startswith("Warning: no hyperplane separates the classes: a soft margin (squared hinge, C = ")
+    assert call("fit", "overlap.csv", "--fallback", "raise", "--quiet", code=3).output == ""
+
+
+# JSON
+
+
+def test_json_agrees_with_the_table():
+    table_of = table(call("fit", "digits:0,1", "--json", "fit.json", "--out", "model.npz").stdout)
+    found = json.loads(Path("fit.json").read_text())
+    result = prgd.Result.load("model.npz")
+    assert f"{found['margin']:.9g}" == table_of["margin, lower bound"]
+    assert f"{found['upper_bound']:.9g}" == table_of["margin, upper bound"]
+    assert f"{found['gap']:.2e}" == table_of["relative gap"]
+    assert f"{len(found['support'])} of {found['n']} rows" == table_of["support vectors"]
+    assert found["coef"] == result.coef.tolist()
+    assert (found["status"], found["message"]) == ("CERTIFIED", table_of["status"])
+    rows = table(call("run", "toy:0.3", "--json", "run.json", "--steps", 30).stdout)
+    found = json.loads(Path("run.json").read_text())
+    assert f"{found['margin']:.9g}" == rows["margin, lower bound"]
+    assert found["warm_up"] == {"algorithm": "GD(eta=1.0)", "t": 1000}
+    assert (str(found["t"]), found["message"]) == (rows["steps"], rows["status"])
+
+
+def test_json_of_predictions():
+    Path("rows.csv").write_text("u,v,y\n1,2,a\n-1,0.5,b\n2,3,a\n")
+    call("fit", "rows.csv", "--out", "model.npz", "--quiet")
+    found = facts("predict", "model.npz", "rows.csv")
+    assert found["predictions"] == ["a", "b", "a"]
+    assert found["feature_names"] == ["u", "v"]
+    assert found["accuracy"] == 1.0
+    assert (np.array(found["decision_function"]) > 0.0).tolist() == [False, True, False]
+    assert facts("separability", "rows.csv")["feature_names"] == ["u", "v"]
+    assert facts("fit", "rows.csv")["feature_names"] == ["u", "v"]
+
+
+def test_json_of_claims_and_verdicts():
+    call("claims", "lemma-d.2", "--json", "claims.json")
+    found = call("claims", "lemma-d.2", "--json", "-")
+    (claim,), (same,) = json.loads(found.stdout), json.loads(Path("claims.json").read_text())
+    assert claim["verdict"] == same["verdict"] == "holds"
+    assert found.stderr.startswith("holds")
+    found = facts("separability", "toy:0.3")
+    assert f"its margin is {found['margin']:.6g};" in call("separability", "toy:0.3").stdout
+
+
+@pytest.mark.parametrize("command", ["fit", "run", "separability", "claims", "predict"])
+def test_the_documented_keys_are_those_of_the_json(command):
+    block = DOCS.read_text().split("<!-- json: begin -->")[1].split("<!-- json: end -->")[0]
+    documented = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", block, re.MULTILINE))[command]
+    call("fit", "toy:0.3", "--out", "model.npz", "--quiet")
+    args = {
+        "fit": ["toy:0.3"],
+        "run": ["toy:0.3", "--steps", 2],
+        "separability": ["toy:0.3"],
+        "claims": ["lemma-d.2"],
+        "predict": ["model.npz", "toy:0.3"],
+    }[command]
+    found = facts(command, *args)
+    written = found[0] if command == "claims" else found
+    assert re.findall(r"`(\w+)`", documented) == list(written)
+
+
+def test_json_files_are_checked_before_any_work():
+    assert "--json expects - or a file of its own" in call("fit", "toy:0.3", "--json", ".", code=2).stderr
+    said = call("fit", "toy:0.3", "--json", "x", "--out", "x", code=2).stderr
+    assert "--json expects - or a file of its own; got x" in said
+
+
+@pytest.mark.slow
+def test_standard_input_to_standard_output():
+    write_iris()
+    env = {**os.environ, "TERM": "dumb"}
+    done = subprocess.run(
+        [sys.executable, "-c", START, "fit", "-", "--json", "-"],
+        input=Path("iris.csv").read_bytes(),
+        capture_output=True,
+        env=env,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    assert found["classes"] == ["setosa", "versicolor", "virginica"]
+    assert found["results"][0]["feature_names"][0] == "sepal length"
+
+
+# Exit codes
+
+
+def test_the_table_of_exit_codes_is_that_of_the_code():
+    block = DOCS.read_text().split("<!-- exit codes: begin -->")[1].split("<!-- exit codes: end -->")[0]
+    assert dict(re.findall(r"^\| (\d+) \| (.*) \|$", block, re.MULTILINE)) == {
+        str(code): words for code, words in EXIT_CODES.items()
+    }
+
+
+def test_exit_codes():
+    write_overlap()
+    call("fit", "overlap.csv")
+    call("fit", "digits:0,1", "--tol", 1e-12, "--max-passes", 1, code=1)
+    call("run", "toy:0.3", "--gap", 1e-13, "--steps", 3, code=1)
+    call("run", "toy:0.3", "--steps", 3)
+    call("run", "overlap.csv", "--fallback", "raise", code=2)
+    call("fit", "overlap.csv", "--fallback", "raise", code=3)
+    Path("same.csv").write_text("a,y\n1,0\n1,1\n2,0\n2,1\n")
+    call("run", "same.csv", code=3)
+
+
+# Shell completion
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("prgd fi", {"fit"}),
+        ("prgd run syn", {"synthetic-one:", "synthetic-two:"}),
+        ("prgd run toy:0.3 --algorithm dual", {"dual-acceleration"}),
+        ("prgd claims lemma-d", {"lemma-d.1", "lemma-d.2", "lemma-d.3"}),
+        ("prgd predict mod", {"model.npz"}),
+        ("prgd fit fol", {"folder/"}),
+        ("prgd fit folder/", {"folder/rows.csv"}),
+    ],
+)
+def test_a_shell_completes(words, offered):
+    Path("model.npz").touch()
+    Path("folder").mkdir()
+    Path("folder/rows.csv").touch()
+    env = {**os.environ, "_PRGD_COMPLETE": "complete_bash", "COMP_WORDS": words}
+    env["COMP_CWORD"] = str(len(words.split()) - 1)
+    start = "import sys; sys.argv = ['prgd']; from prgd.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True, env=env)
+    assert set(done.stdout.split()) == offered
+
+
+# Messages
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ("run toy:0.3 --loss logistic", "--intercept needs --loss exponential"),
+        ("run toy:0.3 --loss logistic", "Use --no-intercept, or add a constant column to the data."),
+        ("run big.csv", "or use --scale none and choose --eta yourself."),
+        ("fit toy:0.3 --tol -1", "--tol must be a finite number above 0; got -1.0."),
+        ("fit toy:0.3 --C 0", "--C must be a number above 0; got 0. Leave it out for the hard margin."),
+        ("fit toy:0.3 --fallback hope", "--fallback must be soft or raise; got 'hope'."),
+        ("run toy:0.3 --save-every -1 --out o", "--save-every must be a number of seconds of at least 0"),
+        ("fi toy:0.3", "No such command 'fi'"),
+        ("run zero.svm", "expected an index of at least 0, got '-1:2'. None is negative."),
+        ("fit words.csv", "with --label"),
+        ("fit none.csv", "Pass --label with a name or an index."),
+    ],
+)
+def test_messages_name_options(args, said):
+    Path("big.csv").write_text("a,y\n1e200,0\n-1e200,1\n")
+    Path("zero.svm").write_text("1 0:1\n2 -1:2\n")
+    Path("words.csv").write_text("a,y\n1,0.5\n2,0.1\n3,0.7\n")
+    Path("none.csv").write_text("a,b\n1,0.5\n2,0.1\n")
+    found = call(*args.split(), code=2).stderr
+    assert said in found
+    assert "?." not in found
+    assert not re.search(r"\w=(True|False|'|\")", found)
+
+
+def test_install_hints_name_what_works(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    Path("rows.parquet").touch()
+    for args in (["fit", "rows.parquet"], ["fit", "rows.parquet", "--cluster", "local"]):
+        said = call(*args, code=2).stderr
+        assert re.search(r"needs \w+: pip install '\.\[\w+\]' in a checkout of prgd, or pip", said), said
+    source = Path(prgd.__file__).parent
+    assert not [path for path in source.rglob("*.py") if "pip install 'prgd[" in path.read_text()]
