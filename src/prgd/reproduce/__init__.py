@@ -120,8 +120,8 @@ def _publish(sections: Sequence[page.Section], asked: set[str], out: Path) -> No
     for table in (table for section in shown for table in section.tables if table.is_printed):
         print_table(table)
     print_verdicts([claim for claim, _ in page.judged(shown)], out / "index.html")
-    if len(shown) < len(sections):
-        print(f"{len(sections) - len(shown)} other experiments stay on the page, from their stored rows.")
+    if kept := [name for name in names if name not in asked]:
+        print(f"On the page too, from stored rows: {', '.join(kept)}.")
 
 
 def _others(names: set[str], out: Path) -> list[Store]:

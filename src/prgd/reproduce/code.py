@@ -1,4 +1,4 @@
-"""The code that computes the rows of an experiment, as hashes: stored rows are known to be of this code or not.
+"""The code that computes the rows of an experiment, as hashes: rows are known to be of this code, or not.
 
 Rows are worth minutes, so only definitions count that ``compute`` reaches by name: functions, classes and
 constants, in any module of prgd. Docstrings, comments, type hints of functions, drawing and sentences do not

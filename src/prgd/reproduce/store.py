@@ -92,7 +92,9 @@ class Store:
             if file != self.manifest_file:
                 record = self.manifest(file.parent)
                 settings = {k: v for k, v in record.get("settings", {}).items() if k != SEEDS}
-                is_same = record.get("experiment") == self.experiment.rows_name and defaults | settings == ours
+                is_same = (
+                    record.get("experiment") == self.experiment.rows_name and defaults | settings == ours
+                )
                 found += [(file.stat().st_mtime_ns, file.parent)] if is_same else []
         return [folder for _, folder in sorted(found, reverse=True)]
 
