@@ -342,7 +342,8 @@ def _ratio(e: dict[str, float]) -> float:
 
 def _setting(settings: Settings) -> str:
     return (
-        f"digit-01 and digit-04, the first 300 rows and all, eta = {settings.eta:g}, alpha = {settings.alpha:g}, beta = "
+        f"digit-01 and digit-04, the first 300 rows and all, eta = {settings.eta:g}, alpha = "
+        f"{settings.alpha:g}, beta = "
         f"{settings.beta:g}, T_0 = {settings.phase} and {settings.warm_up:,} GD steps of warm-up (both "
         "ours here), k + 1 in place of k."
     )

@@ -326,7 +326,8 @@ def reading(rows: Any, settings: Settings) -> str:
     )
     return (
         f"On raw features PRGD less NGD is {soon} and {points(difference(rows, settings, 'raw', 'NGD'))} at "
-        f"{settings.steps:,}; on standardised ones it is {points(difference(rows, settings, 'standardised', 'NGD'))} "
+        f"{settings.steps:,}; on standardised ones it is "
+        f"{points(difference(rows, settings, 'standardised', 'NGD'))} "
         "at the end. Where the interval holds 0 the splits do not tell the methods apart."
     )
 

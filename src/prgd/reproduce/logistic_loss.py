@@ -116,7 +116,8 @@ def logistic_loss_gives_the_same_picture(rows: Any, settings: Settings) -> Findi
         f"most ({method}, set {name}; geometric mean over steps), on an axis of 16 decades. At step "
         f"{settings.small_scale} of the logistic runs the larger error of the two kinds of PRGD is {leads} "
         "of the smaller one of GD and NGD.",
-        setting=f"Datasets I and II of Appendix E.1, seeds 0 to {settings.seeds - 1}, eta = {settings.eta:g}, the schedules "
+        setting=f"Datasets I and II of Appendix E.1, seeds 0 to {settings.seeds - 1}, eta = "
+        f"{settings.eta:g}, the schedules "
         f"of Section 7.1, {settings.warm_up:,} steps of GD with the same loss as warm-up, not counted.",
         would_change=f"A method whose median errors differ by a factor above {DECADE:.0f}; errors below "
         f"{ROUNDED:.0e} count as {ROUNDED:.0e}.",

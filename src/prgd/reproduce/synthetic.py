@@ -178,7 +178,8 @@ synthetic_claim = partial(claim, where=WHERE, experiment="figure-6")
 def _setting(rows: Any, settings: Settings) -> str:
     return (
         f"Datasets {' and '.join(rows['set'].unique())} of Appendix E.1, {rows.seed.nunique()} draws of "
-        f"each (seeds from 0, ours), eta = {settings.eta:g}, {settings.warm_up:,} GD steps of warm-up before PRGD, left "
+        f"each (seeds from 0, ours), eta = {settings.eta:g}, {settings.warm_up:,} GD steps of warm-up "
+        "before PRGD, left "
         "out of the count; PRGD(poly) has k + 1 in place of k, since R_0 k^1.2 is 0 at k = 0."
     )
 

@@ -291,7 +291,8 @@ def _judge(method: str, quantity: str, rows: Any, settings: Settings) -> Finding
         sentence,
         caveat,
         what="share of sets",
-        setting=f"The toy set with gamma_star = {settings.toy_gamma_star:g} and random sets of seeds 0 to {n - 2} that meet Table "
+        setting=f"The toy set with gamma_star = {settings.toy_gamma_star:g} and random sets of seeds 0 to "
+        f"{n - 2} that meet Table "
         f"1's conditions; {steps.get(method, f'{settings.dual_steps:,} steps')}.",
         not_given="the step from which on its asymptotic rate must show",
         would_change="Another rate, fitted on more than half of the sets, at ever longer horizons.",
@@ -340,7 +341,7 @@ def exp_freezes(rows: Any, settings: Settings) -> Finding:
     Count the sets on which the direction error stops falling.
     """
     random = rows[rows["set"] != "toy"]
-    n, frozen, c = _n(random), _frozen(random), count(random, "PRGD(exp)", "margin")
+    n, frozen, c = _n(random), _frozen(random, settings), count(random, "PRGD(exp)", "margin")
     low, high = share_interval(frozen, n)
     return Finding(
         ((low, high), ">", 0.5),
@@ -365,7 +366,8 @@ def reading(rows: Any, settings: Settings) -> str:
         f"The direction error is fitted as 1 / log t for GD on {gd.right} of {n} sets ({gd.undecided} "
         f"undecided) and as t^-a with a = {ngd.constants} for NGD on {ngd.right}. The proof's algorithm "
         f"falls like e^-ct on {proof.right}, with c = {proof.constants}. With Section 7's radii the same is "
-        f"fitted on {exp.right}, at best with c = {_best_rate(settings)}, and w freezes on {_frozen(rows, settings)}."
+        f"fitted on {exp.right}, at best with c = {_best_rate(settings)}, and w freezes on "
+        f"{_frozen(rows, settings)}."
     )
 
 
