@@ -30,6 +30,7 @@ FLOORS = [
     ["proofs"],
     ["solvers"],
     ["algorithms"],
+    ["plots"],  # draws a History, which draws itself by it
     ["history"],
     ["result"],
     ["stopping", "progress"],
@@ -42,7 +43,6 @@ FLOORS = [
     ["theory"],
     ["deep"],
     ["reproduce"],
-    ["plots"],
     ["cli"],
     ["__main__"],
 ]

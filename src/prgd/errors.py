@@ -99,3 +99,21 @@ class NotFiniteError(ValueError):
 
     def __reduce__(self) -> tuple[type[NotFiniteError], tuple[int, int]]:
         return NotFiniteError, (self.row, self.column)
+
+
+def missing_package(what: str, package: str, extra: str) -> ModuleNotFoundError:
+    """Return the error for a package that is not installed, with the commands that install it.
+
+    prgd is on no package index, so ``pip install 'prgd[...]'`` would not find it.
+
+    Examples
+    --------
+    >>> print(missing_package("The report", "plotly", "report"))
+    The report needs plotly: pip install '.[report]' in a checkout of prgd, or pip install \
+'FILE.whl[report]' with the wheel that prgd was installed from.
+    """
+    return ModuleNotFoundError(
+        f"{what} needs {package}: pip install '.[{extra}]' in a checkout of prgd, or pip install "
+        f"'FILE.whl[{extra}]' with the wheel that prgd was installed from.",
+        name=package,
+    )

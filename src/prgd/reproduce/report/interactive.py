@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from prgd.errors import missing_package
 from prgd.reproduce.figures import Arrows, Band, Figure, Heat, Line, Mark, Panel, Points, Space, plain, pretty
 
 GRID, INK = "#e3e3e3", "#333333"
@@ -26,7 +27,7 @@ def plotly_script() -> str:
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
-        raise ImportError("The report needs plotly: pip install 'prgd[report]'.") from error
+        raise missing_package("The report", "plotly", "report") from error
     return str(get_plotlyjs())
 
 
