@@ -43,6 +43,7 @@ FLOORS = [
     ["theory"],
     ["deep"],
     ["reproduce"],
+    ["race"],
     ["cli"],
     ["__main__"],
 ]
