@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 AS_ROWS, ENGINE = ("prgd.rows.base", "as_rows"), "prgd.rows.dense"
+DRAWING = "prgd.plots"  # reached from `History.plot`, which no experiment calls
 ROOT = Path(__file__).parents[2]
 
 
@@ -44,6 +45,14 @@ def code_of(compute: Callable[..., Any]) -> dict[str, str]:
 
 @cache
 def _code(module: str, function: str) -> Mapping[str, str]:
+    return {
+        home: hashlib.sha256("\n".join(_text(home, n) for n in sorted(names)).encode()).hexdigest()[:12]
+        for home, names in sorted(reached_by(module, function).items())
+    }
+
+
+def reached_by(module: str, function: str) -> dict[str, set[str]]:
+    """Return the names that a function reaches, directly or through others, in each module of prgd."""
     waiting, reached = [(module, function)], dict[str, set[str]]()
     while waiting:
         home, name = waiting.pop()
@@ -52,10 +61,7 @@ def _code(module: str, function: str) -> Mapping[str, str]:
             waiting += _references(home, name)
             if (home, name) == AS_ROWS:
                 waiting += [(ENGINE, each) for each in _source(ENGINE).definitions]
-    return {
-        home: hashlib.sha256("\n".join(_text(home, n) for n in sorted(names)).encode()).hexdigest()[:12]
-        for home, names in sorted(reached.items())
-    }
+    return reached
 
 
 def changed_modules(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -166,7 +172,7 @@ def _resolved(
         return
     home, inner = local.get(name) or source.imported.get(name) or (module, name)
     whole = f"{home}.{inner}" if inner else home
-    if home != module and home.split(".")[0] != "prgd":
+    if home == DRAWING or (home != module and home.split(".")[0] != "prgd"):
         return
     if inner and _file(whole) is None:
         if (home, inner) != (module, name):
