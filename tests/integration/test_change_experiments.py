@@ -51,8 +51,8 @@ def test_set_changes_rows_and_the_next_run_without_it_has_the_old_ones(copy):
     assert record(copy)["changed_settings"] == {"gamma_star": {"here": 0.5, "full run": 0.3}}
     assert verdicts(copy)["section-4-prgd"] == "not decided"
     assert verdicts(copy)["section-5-favorable"] == "holds"  # figure-2 is not concerned
-    assert "gamma_star = 0.5 (full run: 0.3)" in page(copy).replace("γ*", "gamma_star")
-    assert "--set figure-1.gamma_star=0.5" in page(copy).replace("γ*", "gamma_star")
+    assert "gamma_star = 0.5 (full run: 0.3)" in page(copy)
+    assert "--set figure-1.gamma_star=0.5" in page(copy)
     copy.prgd("reproduce", "--quick", "--only", "figure-1", "--jobs", 1)
     assert rows(copy) == before
     assert verdicts(copy)["section-4-prgd"] == "holds"

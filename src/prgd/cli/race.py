@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 import prgd
+from prgd.algorithms import ALGORITHMS
 from prgd.checks import check_writable
 from prgd.cli import common
 from prgd.cli.common import data_option, option, output_option, stop_option
@@ -47,7 +48,8 @@ class RaceOptions(common.SeparatorOptions):
 def race_command(
     data: Annotated[str, option(common.DATA, "As for prgd run: a file or a built-in set.", metavar="DATA")],
     algorithms: Annotated[
-        list[str] | None, typer.Argument(metavar="ALGORITHM...", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="ALGORITHM", show_default=False, help=f"{', '.join(ALGORITHMS)}."),
     ] = None,
     own: Annotated[
         list[str] | None,
@@ -64,8 +66,8 @@ def race_command(
 ) -> None:
     """Race algorithms on one data set for the largest margin, and draw both bounds against steps and time.
 
-    Each ALGORITHM is a name with options as prgd run takes them, in quotes, and a label if you like. prgd
-    starts from gd:1000 unless --warm-up says otherwise; steps of a warm-up count.
+    Each ALGORITHM is a name, or in quotes a name with options as prgd run takes them, after a label if you
+    like. prgd starts from gd:1000 unless its --warm-up says otherwise; the steps of a warm-up count.
 
     Example: prgd race ngd "poly=prgd --radius polynomial:0.6" --data digits:0,1 --no-intercept --out race
     """

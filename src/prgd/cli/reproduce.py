@@ -11,29 +11,36 @@ import typer
 from prgd.cli.common import Debug, one_line_errors, option
 from prgd.threads import cores
 
+Only = Annotated[
+    list[str] | None,
+    option(
+        None,
+        "These only, e.g. --only figure-3 table-2. The page keeps what it has of the others.",
+        metavar="NAME...",
+        show_default=False,
+    ),
+]
+Changes = Annotated[
+    list[str] | None,
+    option(
+        None,
+        "Change a setting, e.g. --set figure-4.alpha=0.9; may be repeated. Without --only the "
+        "experiments that it names are run.",
+        "--set",
+        metavar="NAME.SETTING=VALUE",
+        show_default=False,
+    ),
+]
+KeepRows = Annotated[
+    bool,
+    option(None, "Keep rows of these settings that other code computed; the page says so.", "--keep-rows"),
+]
+
 
 def reproduce_command(
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME", hidden=True)] = None,
-    only: Annotated[
-        list[str] | None,
-        option(
-            None,
-            "These only, e.g. --only figure-3 table-2. The page keeps what it has of the others.",
-            metavar="NAME...",
-            show_default=False,
-        ),
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        option(
-            None,
-            "Change a setting, e.g. --set figure-4.alpha=0.9; may be repeated. Without --only the "
-            "experiments that it names are run.",
-            "--set",
-            metavar="NAME.SETTING=VALUE",
-            show_default=False,
-        ),
-    ] = None,
+    only: Only = None,
+    changes: Changes = None,
     show_list: Annotated[
         bool, option(None, "List the experiments, with their settings if --only names some.", "--list")
     ] = False,
@@ -49,12 +56,7 @@ def reproduce_command(
     ] = None,
     out: Annotated[Path, option(None, "Folder of the report.", metavar="DIR")] = Path("report"),
     force: Annotated[bool, option(None, "Compute all rows again.", "--force")] = False,
-    keep_rows: Annotated[
-        bool,
-        option(
-            None, "Keep rows of these settings that other code computed; the page says so.", "--keep-rows"
-        ),
-    ] = False,
+    keep_rows: KeepRows = False,
     show_page: Annotated[bool, option(None, "Open the page in a browser at the end.", "--open")] = False,
     debug: Debug = False,
 ) -> None:
@@ -77,13 +79,12 @@ def reproduce_command(
         if show_list:
             (print_settings if wanted else print_list)(chosen)
             return
-        processes = cores() if jobs is None else jobs
         page = reproduce(
             chosen,
             quick=quick,
             seeds=seeds,
             changes=changed,
-            jobs=processes,
+            jobs=cores() if jobs is None else jobs,
             out=out,
             force=force,
             keep_rows=keep_rows,
