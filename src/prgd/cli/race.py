@@ -104,9 +104,7 @@ def race_command(
 
 
 def _print(found: Sequence[Any], known: tuple[float, float], title: str, written: list[Path]) -> None:
-    from prgd.reproduce.figures import Table
-    from prgd.reproduce.report.terminal import print_table
-
+    """Print the problem, a line for each algorithm, the best known margin, and what was written."""
     lines = [
         {
             "algorithm": f.name,
@@ -120,7 +118,15 @@ def _print(found: Sequence[Any], known: tuple[float, float], title: str, written
         }
         for f in found
     ]
-    print_table(Table.of(title, lines, numbers=tuple(lines[0])[2:]))
+    print(title)
+    # Plain columns fit into 80 characters if names are short, and no number is ever cut off.
+    widths = {head: max(len(head), *(len(line[head]) for line in lines)) for head in lines[0]}
+    for line in [{head: head for head in widths}, *lines]:
+        cells = [
+            text.ljust(widths[head]) if head in ("algorithm", "status") else text.rjust(widths[head])
+            for head, text in line.items()
+        ]
+        print("  ".join(cells))
     print(f"best known margin: {known[0]:.9g}, at most {known[1] - known[0]:.1e} below the largest one")
     if written:
         print(f"files: {', '.join(map(str, written))}")

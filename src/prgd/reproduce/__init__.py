@@ -110,8 +110,9 @@ def _publish(sections: Sequence[page.Section], asked: set[str], out: Path) -> No
     head = {"folder": out, "quick": quick, "left_out": len(left_out), "facts": facts()}
     names = [section.experiment.name for section in sections]
     only = f" --only {' '.join(names)}" if left_out else ""
-    same = len({section.options for section in sections if not section.changes}) == 1
-    head["command"] = f"prgd reproduce{only}{sections[0].options if same and not sections[0].changes else ''}"
+    # Sections that were made one by one, with several options, have their commands beside them.
+    options = {section.options for section in sections}
+    head["command"] = f"prgd reproduce{only}{options.pop()}" if len(options) == 1 else ""
     write_whole(out / "index.html", page.render(sections, **head).encode())
     claims = [claim for claim, _ in page.judged(sections)]
     verdicts = json.dumps([claim.to_dict() for claim in claims], indent=1)
