@@ -90,6 +90,7 @@ def draw_history(history: History, axes: Any = None) -> Any:
             f"{pair.size}."
         )
     _draw(history, *pair)
+    pair[1].set_xlim(pair[0].get_xlim())  # A short axis of its own would have ticks that overlap.
     pair[0].legend(frameon=False, fontsize=9)
     return pair
 

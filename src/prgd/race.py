@@ -100,7 +100,9 @@ def race(
     found: list[Finish] = []
     for entrant in entrants:
         # The first call of a kernel compiles it, which is no part of the race.
-        _follow(problem, replace(entrant, warm_up_steps=min(entrant.warm_up_steps, 2)), 4, None, False)
+        brief = replace(entrant, warm_up_steps=min(entrant.warm_up_steps, 2))
+        if _follow(problem, brief, 4, None, False).status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
         found.append(_follow(problem, entrant, steps, gap, progress))
         if found[-1].status is Status.INTERRUPTED:
             break

@@ -25,6 +25,7 @@ def test_new_axes_show_both_bounds_and_the_gap(history):
     assert lower[-1] <= 0.3 <= upper[-1] + 1e-12
     assert bounds.get_xlabel() == gap.get_xlabel() == "step t"
     assert gap.get_yscale() == "log"
+    assert gap.get_xlim() == bounds.get_xlim()
     assert bounds.figure.number in plt.get_fignums()  # pyplot shows it
 
 

@@ -18,6 +18,7 @@ from prgd.cli import common
 from prgd.cli.common import data_option, option, output_option, stop_option
 from prgd.cli.data import open_data
 from prgd.cli.entrants import read_entrants
+from prgd.errors import missing_package
 from prgd.history import Status
 from prgd.options import from_options, options_of
 from prgd.problem import Problem
@@ -86,6 +87,8 @@ def race_command(
         name, rows = open_data(data, o)
         problem = Problem(rows, loss=o.loss, fit_intercept=o.intercept, scale=o.scale)
         best = prgd.max_margin(rows, fit_intercept=o.intercept, tol=1e-9, n_threads=o.threads)
+        if best.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
         if not best.certificate.lower > 0.0:
             raise ValueError(f"{name}: there is no margin to race for. {best.status}")
         is_shown = not o.quiet and sys.stderr.isatty()
@@ -165,7 +168,7 @@ def _write(
     write_whole(out / FILES[1], f"{json.dumps(record, indent=1)}\n".encode())
     try:
         static.write(figure(found, known, title), out, is_titled=True)
-    except ImportError as error:
-        common.say(f"Warning: the figures are missing. {error}")
+    except ImportError:
+        common.say(f"Warning: {missing_package('The figure of a race', 'matplotlib', 'report')}")
         return [out / name for name in FILES[:2]]
     return [out / name for name in FILES]

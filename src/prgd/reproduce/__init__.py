@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,15 @@ def choose(names: Iterable[str] = ()) -> list[Experiment]:
 def stored_rows(name: str, out: Path) -> tuple[Any, Any] | None:
     """Return an experiment's rows and settings from the folder of a full report; None if rows are missing.
 
-    Rows are taken whatever code computed them: reading a report computes nothing.
+    Rows are taken whatever code computed them, since reading a report computes nothing; a note says so.
     """
     (e,) = choose([name])
     store = Store(out, e, e.settings, _say, keeps_rows=True)
-    return None if store.missing() else (store.rows(), store.settings)
+    if store.missing():
+        return None
+    if others := store.other_code():
+        _note(f"{name}: {out} has rows that other code computed: {others}.")
+    return store.rows(), store.settings
 
 
 def reproduce(
@@ -153,7 +158,7 @@ def _missing(stores: Sequence[Store], force: bool) -> list[tuple[Store, list[str
         tasks = [task for task in store.missing(force) if store.file(task) not in seen]
         seen.update(map(store.file, tasks))
         if tasks and not force and (why := store.why_again(tasks)):
-            print(f"Note: {why}", file=sys.stderr, flush=True)
+            _note(why)
         found.append((store, tasks))
     return found
 
@@ -172,6 +177,12 @@ def _section(store: Store) -> page.Section:
         commits=store.commits(),
         other_code=store.other_code(),
     )
+
+
+@cache
+def _note(sentence: str) -> None:
+    """Print a sentence on standard error, once: several claims read the same rows."""
+    print(f"Note: {sentence}", file=sys.stderr, flush=True)
 
 
 def _say(sentence: str) -> None:

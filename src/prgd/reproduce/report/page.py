@@ -73,10 +73,9 @@ def render(sections: Sequence[Section], **head: Any) -> str:
     ----------
     sections : sequence of Section
     **head
-        What the template knows as ``page``: the ``folder`` of the report, the ``command`` that made it (empty if there
-        were several), the
-        ``facts`` about versions and machine, the names of the ``quick`` experiments, and how many are
-        ``left_out``.
+        What the template knows as ``page``: the ``folder`` of the report, the ``command`` that made it
+        (empty if there were several), the ``facts`` about versions and machine, the names of the ``quick``
+        experiments, and how many are ``left_out``.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
