@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import readme_block as readme
+import write_verdicts
 from reproduce.tiny import tiny
 
 from prgd.claims import Claim, Finding, registry
@@ -161,49 +161,54 @@ def test_list_names_every_experiment(capsys):
         assert name in out
 
 
-# README
+# the verdicts in the documentation
 
 
-def test_readme_block_is_replaced(tmp_path):
+def test_verdicts_are_written(tmp_path):
     report = tmp_path / "report"
     (report / "figures").mkdir(parents=True)
-    for name in readme.FIGURES:
+    for name in write_verdicts.FIGURES:
         (report / "figures" / f"{name}.png").write_bytes(name.encode())
     found = Claim(
         "a", "Section 7", "gamma_star grows", lambda: Finding((1.0, ">", 2.0), "s.", what="growth")
     )()
     ours = replace(found, name="b", where="beyond the paper", statement="We say so.")
     quoted = replace(found, name="c", quote=r"$\gamma^\star$ is |large|")
-    (report / "claims.json").write_text(json.dumps([c.to_dict() for c in (found, ours, quoted)]))
-    (tmp_path / "theory.json").write_text(
-        json.dumps([replace(found, name="d", statement="A lemma.").to_dict()])
-    )
+    claims = tmp_path / "claims.json"
+    claims.write_text(json.dumps([c.to_dict() for c in (found, ours, quoted)]))
     file = tmp_path / "README.md"
-    file.write_text(f"# Title\n\n{readme.BEGIN}\nearlier\n{readme.END}\n\n## More\n")
-    readme.main(report, file, tmp_path / "theory.json")
+    file.write_text(f"# Title\n\n{write_verdicts.BEGIN}\nearlier\n{write_verdicts.END}\n\n## More\n")
+    write_verdicts.main(report, claims, tmp_path)
     once = file.read_text()
     assert once.startswith("# Title\n")
     assert once.endswith("\n## More\n")
-    assert "| γ\\* grows | Section 7 | ✗ does not hold |" in once
+    assert "Of 2 statements of the paper that were measured, 2 do not hold." in once
     assert "earlier" not in once
     assert (tmp_path / "docs" / "images" / "figure-3.png").read_bytes() == b"figure-3"
-    readme.main(report, file, tmp_path / "theory.json")
+    write_verdicts.main(report, claims, tmp_path)
     assert file.read_text() == once
-    papers, crosses, own = re.split(r"What does not hold|Statements of ours", once)
-    assert "The paper on its figures and tables: 2 do not hold." in papers
-    assert "| “γ\\* is \\|large\\|” | Section 7 | ✗ does not hold |" in papers
+    text = (tmp_path / "docs" / "verdicts.md").read_text()
+    crosses, papers, own = re.split(r"## Statements of the paper|## Statements of ours", text)
+    assert "| γ\\* grows | Section 7 | growth: 1; holds if more than 2 |" in crosses
+    assert "| “γ\\* is \\|large\\|”<br>γ\\* grows | Section 7 | `c` | ✗ does not hold |" in papers
     assert "We say so." not in papers + crosses
-    assert "| A lemma. | Section 7 | growth: 1; holds if more than 2 |" in crosses
-    assert "1 do not hold." in own
-    assert "| We say so. | beyond the paper | ✗ does not hold |" in own
+    assert "| We say so. | beyond the paper | `b` | ✗ does not hold |" in own
+
+
+def test_verdicts_that_are_missing_are_named(tmp_path):
+    (tmp_path / "README.md").write_text(f"{write_verdicts.BEGIN}\n{write_verdicts.END}\n")
+    missing = Claim("a", "Section 7", "s", lambda: Finding((1.0, ">", 2.0), "s."))
+    (tmp_path / "claims.json").write_text(json.dumps([missing.to_dict()]))
+    with pytest.raises(ValueError, match=r"lacks verdicts \(a\)"):
+        write_verdicts.main(tmp_path, tmp_path / "claims.json", tmp_path)
 
 
 def test_readme_without_marks_is_refused(tmp_path):
     (tmp_path / "README.md").write_text("# Title\n")
     with pytest.raises(ValueError, match="each once"):
-        readme.main(tmp_path, tmp_path / "README.md")
+        write_verdicts.main(tmp_path, tmp_path / "claims.json", tmp_path)
 
 
 def test_the_readme_has_its_block():
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    assert text.index(readme.BEGIN) < text.index(readme.END)
+    assert text.index(write_verdicts.BEGIN) < text.index(write_verdicts.END)

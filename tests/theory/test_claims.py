@@ -20,8 +20,8 @@ from prgd.theory.claims.toy import shrinking_factor
 HOLDS, CAVEAT, FAILS = Verdict.HOLDS, Verdict.CAVEAT, Verdict.FAILS
 # What a theorem says can be pinned; each failure here has its entry in docs/errata.md.
 VERDICTS = {
-    "proposition-4.1-ngd": CAVEAT,
-    "proposition-4.1-prgd": CAVEAT,
+    "proposition-4.1-ngd": HOLDS,
+    "proposition-4.1-prgd": HOLDS,
     "regularization-path-toy": HOLDS,
     "section-4-projection": HOLDS,
     "section-5-span": HOLDS,
@@ -54,7 +54,7 @@ VERDICTS = {
 def test_claim(name):
     found = measured(name)
     assert found.verdict is VERDICTS[name], found.sentence
-    assert math.isfinite(found.finding.decided_by[0])
+    assert np.isfinite(found.finding.decided_by[0]).all()
     assert len(found.sentence) > 40
     assert_evidence(found)
     json.dumps(found.to_dict(), allow_nan=False)
@@ -150,8 +150,7 @@ def test_figures_beside_the_deciding_one():
     assert figures["both parts positive"] is True
     assert figures["equation"] <= 1e-6
     figures = measured("lemma-c.4").finding.figures
-    assert figures["falls"] is True
-    assert 0.0 < figures["largest error left"] < 1.0
+    assert 0.0 < figures["largest error left"] < 1e-4
     figures = measured("lemma-d.3").finding.figures
     assert figures["other three"] >= 1.0 - 1e-9
     assert measured("lemma-c.2").finding.figures["upper"] <= 1.0 + 1e-9
@@ -179,7 +178,6 @@ def test_digit_figures():
         ("==", 1.0 + 1e-12, 1.0, True),
         ("==", 1.1, 1.0, False),
         ("==", 1e-12, 0.0, True),
-        ("<=", math.nan, 1.0, False),
     ],
 )
 def test_verdicts(relation, a, b, agrees):

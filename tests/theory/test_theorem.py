@@ -38,7 +38,7 @@ VERDICTS = {
     "theorem-6.1-s2": "does not hold",
     "theorem-6.1-s4-s5": "holds with a caveat",
     "theorem-6.1-s6": "holds with a caveat",
-    "theorem-6.1-s7": "holds with a caveat",
+    "theorem-6.1-s7": "holds",
 }
 
 

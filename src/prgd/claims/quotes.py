@@ -17,7 +17,7 @@ _SYMBOLS = (
     | dict.fromkeys(["ge", "geq"], " >= ")
     | dict.fromkeys(["ne", "neq"], " != ")
     | {"in": " in ", "to": " -> ", "times": " x ", "quad": " ", "forall": "for all ", "nabla": "grad "}
-    | {"infty": "infinity", "bzero": "0", "perp": "perp", "cdot": "."}
+    | {"infty": "∞", "bzero": "0", "perp": "perp", "cdot": "."}
 )
 # Applied in order. Words stay as the paper has them; only what TeX would set as a symbol or a font changes.
 _FIRST = (

@@ -241,8 +241,8 @@ class Claim:
 
     @property
     def source(self) -> str:
-        """Where the paper gives the setting that was run."""
-        return self.finding.given_in or self.where
+        """Where the paper gives the setting that was run, without a full stop."""
+        return (self.finding.given_in or self.where).removesuffix(".")
 
     @property
     def comparison(self) -> str:

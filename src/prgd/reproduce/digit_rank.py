@@ -77,12 +77,16 @@ def judge(whole: Ranks, first: Ranks) -> Finding:
     misses = [abs(found.near[t][1] - PRINTED[0]) for found in (whole, first) for t in TOLERANCES]
     off = min(misses) + abs(whole.data_rank - PRINTED[1])
     at = f"at tolerances from {agreeing[0]:.0e} to {agreeing[-1]:.0e}" if agreeing else "at no tolerance"
+    near = [first.near[t][1] for t in agreeing or TOLERANCES]
     spans = "do not span" if whole.support_rank < whole.data_rank else "span"
     return Finding(
         (float(off), "<=", 0.0),
-        f"By the paper's procedure, {NGD_STEPS:,} steps of NGD on all {whole.n} rows, the rank of the rows "
-        f"of smallest margin is {PRINTED[0]} {at}. The data have rank {whole.data_rank}.",
-        f"The exact support vectors have rank {whole.support_rank} on all {whole.n} rows and "
+        f"By a procedure like the paper's, {NGD_STEPS:,} steps of NGD on all {whole.n} rows, the rank of the "
+        f"rows of smallest margin is {PRINTED[0]} {at}. The data have rank {whole.data_rank}.",
+        f"On the first {first.n} rows it is {min(near)} to {max(near)} at these tolerances; which rows, "
+        "steps and tolerance the paper takes is not given. The exact support vectors have rank "
+        f"{whole.support_rank} "
+        f"on all {whole.n} rows and "
         f"{first.support_rank} on the first {first.n}: {NGD_STEPS:,} steps of NGD do not show them all yet. "
         f"The conclusion stands: they {spans} the data.",
         figures={

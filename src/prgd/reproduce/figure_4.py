@@ -345,7 +345,7 @@ def _setting(settings: Settings) -> str:
         f"digit-01 and digit-04, the first 300 rows and all, eta = {settings.eta:g}, alpha = "
         f"{settings.alpha:g}, beta = "
         f"{settings.beta:g}, T_0 = {settings.phase} and {settings.warm_up:,} GD steps of warm-up (both "
-        "ours here), k + 1 in place of k."
+        "ours here), k + 1 in place of k, R_0 = ||w|| at the end of the warm-up."
     )
 
 
@@ -354,8 +354,8 @@ def reading(rows: Any, settings: Settings) -> str:
     c, late = crossings(rows), errors(rows, settings.steps)
     ratio = [e["PRGD(poly)"] / e["NGD"] for e in late.values()]
     return (
-        f"With alpha = {settings.alpha:g} and beta = {settings.beta:g} (the paper: 0.6 both; T_0 = "
-        f"{settings.phase} is ours) PRGD(poly) leads NGD until step "
+        f"With alpha = {settings.alpha:g} and beta = {settings.beta:g} (the paper: 0.6 both; T_0, warm-up and "
+        "horizon are ours) PRGD(poly) leads NGD until step "
         f"{span(fact['leads NGD until'] for fact in c.values())}, depending on the set, and is "
         f"{span(ratio, '.1f')} times behind at step {settings.steps:,}. PRGD(exp) freezes, which is in line "
         "with Section 7.1's choice of PRGD(poly). The accelerated methods, which the paper does not draw, "

@@ -269,13 +269,14 @@ def cancer_is_not_separable(rows: Any, settings: Settings) -> Finding:
     apart = proven.chosen == "separable"
     groups = {"not separable": list(proven.scaling[~apart]), "separable": list(proven.scaling[apart])}
     groups["not decided"] = list(without.scaling[is_open])
-    if (where(some, name="with intercept").chosen == "separable").all():
-        groups["separable"].append("with an intercept")
     said = ", and ".join(f"{verdict} when {_either(names)}" for verdict, names in groups.items() if names)
+    apart = where(some, name="with intercept").chosen == "separable"
+    with_one = "all six are separable" if apart.all() else f"{apart.sum()} of {apart.size} are separable"
     return Finding(
         ((low, high), ">=", 1.0),
         "The paper's model has no intercept and gives no preprocessing. Without intercept the "
-        f"{without.t.iloc[0]:.0f} rows are {said} (exact verdicts). Figure 5a here uses raw and "
+        f"{without.t.iloc[0]:.0f} rows are {said}; with an intercept {with_one} (exact verdicts). Figure 5a "
+        "here uses raw and "
         "standardised rows, without intercept.",
         what="1 if not separable, 0 if separable, over six preprocessings",
         setting="All rows of scikit-learn's set, six preprocessings, float64; each verdict has a proof in "

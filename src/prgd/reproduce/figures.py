@@ -244,8 +244,8 @@ SYMBOLS = (
     ("O~(", "Õ("),
     ("log^2", "log²"),
     ("t^2", "t²"),
-    ("t_k^2", "t(k)²"),
-    ("t_k", "t(k)"),
+    ("t_k^2", "tₖ²"),
+    ("t_k", "tₖ"),
     ("R^3", "R³"),
     (" <= ", " ≤ "),
     ("gamma_star", "γ*"),
@@ -253,13 +253,14 @@ SYMBOLS = (
     ("gamma(", "γ("),
     ("w_star", "w*"),
     ("P_perp", "P⊥"),
-    ("T_{k+1} - T_k", "T(k+1) − T(k)"),
+    ("T_{k+1} - T_k", "Tₖ₊₁ − Tₖ"),
     *(
         (f"{letter}_{digit}", f"{letter}{sub}")
         for letter in "wxRT"
         for digit, sub in zip("0123", "₀₁₂₃", strict=True)
     ),
-    ("R_k", "R(k)"),
+    ("R_k", "Rₖ"),
+    ("T_k", "Tₖ"),
     ("+inf", "+∞"),
 )
 

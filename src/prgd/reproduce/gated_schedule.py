@@ -107,7 +107,7 @@ def _gaps(rows: Any) -> Any:
 
 @claim("ours-gated", where=OURS, experiment="gated-schedule")
 def gated_radii_go_on(rows: Any, settings: Settings) -> Finding:
-    """Radii that grow only when the direction has converged go on where the paper's schedules stall.
+    """Radii that grow only when the direction has converged certify smaller gaps than PRGD(poly).
 
     Compare the certified gaps of the gated methods with that of PRGD(poly).
     """
@@ -122,7 +122,7 @@ def gated_radii_go_on(rows: Any, settings: Settings) -> Finding:
         (max(last.gap[name, method] / last.gap[name, "PRGD(poly)"] for method, name in cells), "<", 1.0),
         f"Certified gaps: {words}. PRGD(poly) has {poly} after {settings.steps + settings.warm_up:,}.",
         setting=f"{' and '.join(settings.sets)}; at most {settings.steps:,} steps, warm-up counted in "
-        "passes.",
+        "passes; PRGD(poly) with T_0 and a warm-up of ours.",
         what="certified gap over that of PRGD(poly)",
         would_change="A set on which PRGD(poly) certifies a smaller gap with as many passes.",
     )

@@ -90,8 +90,8 @@ def _medians(rows: Any) -> Any:
 
 @claim("ours-growing-dimension", where=OURS, experiment="growing-dimension")
 def exp_falls_behind_ngd_in_high_dimension(rows: Any, settings: Settings) -> Finding:
-    """Beyond two dimensions, where support vectors need not span the data, PRGD(exp) with Section 7.1's radii
-    falls behind NGD.
+    """On Gaussian rows of many columns, where support vectors seldom span the data, PRGD(exp) with Section
+    7.1's radii falls behind NGD.
 
     Compare the errors of PRGD(exp) and NGD in the highest dimension, draw by draw.
     """

@@ -166,7 +166,8 @@ def reading(rows: Any, settings: Settings, sets: tuple[str, ...]) -> str:
     """Return what the figure shows, in figures."""
     return (
         f"{_medians(rows, settings, sets)} PRGD counts from the end of its {settings.warm_up:,} warm-up "
-        "steps, as Table 2 does; with these counted, dual acceleration, which needs none, is ahead (second "
+        "steps, which fits the counts of Table 2; with these counted, dual acceleration, which needs none, "
+        "is ahead (second "
         "figure)."
     )
 
@@ -179,8 +180,8 @@ def _setting(rows: Any, settings: Settings) -> str:
     return (
         f"Datasets {' and '.join(rows['set'].unique())} of Appendix E.1, {rows.seed.nunique()} draws of "
         f"each (seeds from 0, ours), eta = {settings.eta:g}, {settings.warm_up:,} GD steps of warm-up "
-        "before PRGD, left "
-        "out of the count; PRGD(poly) has k + 1 in place of k, since R_0 k^1.2 is 0 at k = 0."
+        "before PRGD, left out of the count; PRGD(poly) has k + 1 in place of k, since R_0 k^1.2 is 0 at "
+        "k = 0; R_0 is ||w|| at the end of the warm-up."
     )
 
 

@@ -49,7 +49,7 @@ def theorem_5_5() -> Finding:
         f"log n / rho, is {ratio:.3f} to {math.exp(max(sharp)):.3f} times mu = rho / 2, where at least 1 is "
         "claimed, and no cylinder has more than 2 (our proof, by convexity). The paper's own constants, "
         f"corrected, hold too, with a mu smaller than the infimum by e^{min(loose):.0f} or more: they "
-        "decide nothing.",
+        "suffice for existence and are too small to measure.",
         figures={
             "datasets": len(loose),
             "median looseness, corrected": float(np.median(loose)),
@@ -182,8 +182,11 @@ def theorem_5_5_step_3() -> Finding:
         f"with the 8. From the display before, which has e^(aD), the bound follows on {sum(earlier)} of "
         f"{len(earlier)} sets.",
         setting=f"The {len(shares)} sets with rows off the support of {DRAWN}, at D = 2 D_0 and h = H.",
-        given_in="Appendix B, Step III (D_0 and H). Readings that agree: every lambda_min and every scale of "
-        "alpha, which cancel; every D above 2 D_0 - log 2 leaves less than half.",
+        given_in="Appendix B, Step III (D_0 and H). Readings that agree: alpha of sum 1, as Step II says, "
+        "with "
+        "every lambda_min, which cancels; every D above 2 D_0 - log 2 leaves less than half. With alpha of "
+        "sum 1 / gamma_star the line fails wherever the second term of H is the larger; on sets of small "
+        "gamma_star the first may be, and then the bound of Step II fails instead.",
         would_change="A set with rows off the support on which H_0 is the larger term of H; with alpha of "
         "sum 1 there is none.",
         what="share that is left",

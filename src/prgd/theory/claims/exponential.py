@@ -201,7 +201,7 @@ def theorem_6_1_s2() -> Finding:
         figures={"corrected fails": corrected},
         setting=RAN,
         given_in="Appendix C.1, Phase II (eta, T_k, R_k). Every mu in (0, 1/2), D and H agree, since the two "
-        "printed bounds contradict each other for large k; for mu > 1/2 sqrt(1 - 2 mu) is not real.",
+        "printed bounds contradict each other for large k; for mu >= 1/2 they are not defined.",
         would_change="A mu in (0, 1/2) with 1 - 2 mu >= 1 - mu^2; there is none.",
         what="runs on which the printed bounds fail",
     )
@@ -265,16 +265,17 @@ def theorem_6_1_s6() -> Finding:
 def theorem_6_1_s7() -> Finding:
     """gamma_star - gamma(w(t)) = D / <w(1), w_star> e^-Theta(t).
 
-    Ask for the lower bound that the proof does not give: rho times the sine of the angle.
+    Ask for more on the lower side: rho times the sine of the angle.
     """
     _, failures = _failures("S7")
     shares = [p.margin_error / p.error for run in _runs() for p in run.phases]
     return Finding(
         (failures, "==", 0.0),
         f"The margin error leaves the range from rho sin(angle) to the direction error on {failures} of "
-        f"{len(_runs())} runs (its ratio to the direction error is {min(shares):.3f} to {max(shares):.3f}).",
-        caveat="Lemma A.1, which the proof cites, gives the upper bound only; the lower one follows from "
-        "Assumption 5.4 with the inradius rho.",
+        f"{len(_runs())} runs (its ratio to the direction error is {min(shares):.3f} to {max(shares):.3f}). "
+        "Lemma A.1, which the proof cites, gives the upper side; the lower one is Lemma C.2, since the "
+        "square "
+        "of e^-Theta(t) is e^-Theta(t).",
         setting=RAN,
         would_change="A run whose margin error leaves the range.",
         what="runs on which the margin error leaves its bounds",

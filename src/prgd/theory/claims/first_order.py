@@ -99,7 +99,7 @@ def _ngd_fits(error: Callable[[Trace], Array]) -> list[RateFit]:
 
 
 def _undecided(fits: list[RateFit]) -> str:
-    """Return a caveat if some set does not decide; P_perp(w) is far from v_star there."""
+    """Return in words how many sets do not decide; P_perp(w) is far from v_star on such sets."""
     open_sets = [k for k, fit in enumerate(fits) if fit.rate == "undecided"]
     far = sum(float(f.distance[-1]) > 0.01 * float(np.linalg.norm(f.target.v_star)) for f in ngd_runs())
     return (
@@ -125,8 +125,7 @@ def ngd_direction() -> Finding:
         ((right / n, (n - other) / n), ">=", 0.5),
         f"t^-a is fitted at t = {NGD_WINDOW[0]:,} to {NGD_WINDOW[1]:,} with a within {CLOSE:g} of 1 on "
         f"{right} of {n} sets; all exponents are {min(powers):.3f} to {max(powers):.3f}. No subsequence is "
-        "needed here: for eta <= 1 the whole sequence P_perp(w(t)) converges to v_star.",
-        caveat=_undecided(fits),
+        f"needed here: for eta <= 1 the whole sequence P_perp(w(t)) converges to v_star. {_undecided(fits)}",
         figures={"exponents": [round(a, 4) for a in powers]},
         what="share of sets",
         setting=NGD_SETTING,
@@ -150,8 +149,7 @@ def ngd_margin() -> Finding:
         f"The exponents are {min(powers):.3f} to {max(powers):.3f}, and within {CLOSE:g} of 1 on {near} of "
         f"{len(fits)} sets: the error is Theta(1/t) there, so the bound holds and is not tight. On "
         "non-degenerate data the margin error is at least a constant times the error of direction, since "
-        "the orthogonal parts of the support vectors surround 0.",
-        caveat=_undecided(fits),
+        f"the orthogonal parts of the support vectors surround 0. {_undecided(fits)}",
         figures={"exponents": [round(a, 4) for a in powers]},
         what="largest exponent",
         setting=NGD_SETTING,

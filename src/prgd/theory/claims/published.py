@@ -157,7 +157,8 @@ def gd_limit_as_printed() -> Finding:
         ((min(slopes), max(slopes)), "==", 1.0),
         f"<w(t), w_star> grows with slope {min(slopes):.2f} to {max(slopes):.2f} in log t, within "
         f"{worst:.0e} of 1 / gamma_star, and not with slope 1: w(t) - w_star log t diverges. With L a mean "
-        "and w_star of norm 1 it is w(t) - (w_star / gamma_star) log t that converges (the next claim); "
+        "and w_star of norm 1 it is w(t) - (w_star / gamma_star) log t that converges "
+        "(`theorem-c.7-corrected`); "
         "the proof of Theorem 6.4 uses only the orthogonal part, which is the same.",
         tolerance=0.05,
         figures={"slopes": [round(s, 3) for s in slopes]},
@@ -165,7 +166,8 @@ def gd_limit_as_printed() -> Finding:
         setting=GD_SETTING,
         given_in="Theorem C.7: L as in Section 3, a mean over the rows, and w_star of norm 1. With a sum in "
         "place of the mean the slope is the same",
-        would_change="A reading in which w_star has norm 1 / gamma_star: then the printed sentence is right.",
+        would_change="A reading in which w_star has norm 1 / gamma_star, as in the work that is quoted: then "
+        "w(t) - w_star log t converges. Section 3 defines w_star on the unit sphere.",
     )
 
 

@@ -78,7 +78,7 @@ def ngd_on_the_toy() -> Finding:
     return Finding(
         (worst, "<=", 0.02),
         f"Exponents fitted to t = 1000 to 10,000 at {len(MARGINS)} margins from {MARGINS[0]} to "
-        f"{MARGINS[-1]} differ from 1 by {worst:.1e} at most, for the direction and for the margin.",
+        f"{MARGINS[-1]} differ from 1 by {worst:.1e} at most, for the direction and for the margin. "
         "The proof as printed begins with x(1) in [-log 2 / 2, log 2 / 2], which holds for gamma_star <= "
         f"sqrt(1 - 3 log(2) / 4) = {math.sqrt(1 - 0.75 * math.log(2)):.6f} (found by bisection on NGD's "
         f"own first step: {printed:.6f}); above it NGD enters the attractor later, and the rate is the "
@@ -129,7 +129,7 @@ def prgd_on_the_toy() -> Finding:
     beyond, _ = _prgd_rate(0.97, 1.0)
     return Finding(
         (worst, "<=", 0.05),
-        f"At {len(MARGINS)} margins both errors fall like e^-ct with c within {worst:.1%} of -log(q) / 2.",
+        f"At {len(MARGINS)} margins both errors fall like e^-ct with c within {worst:.1%} of -log(q) / 2. "
         "The printed radius R_k = ||w|| / w_2 lifts w to w_2 = 1, and q is in (0, 1) only where that is "
         f"above the attractor's line, for gamma_star < sqrt(1 - (log(2) / 2)^2) = {range_of_q:.5f}. Beyond "
         f"it (gamma_star = 0.97: q = {shrinking_factor(0.97):.3f}) that choice does not converge; a higher "
