@@ -354,7 +354,8 @@ def reading(rows: Any, settings: Settings) -> str:
     c, late = crossings(rows), errors(rows, settings.steps)
     ratio = [e["PRGD(poly)"] / e["NGD"] for e in late.values()]
     return (
-        f"With alpha = {settings.alpha:g} and beta = {settings.beta:g} (the paper: 0.6 both; T_0, warm-up and "
+        f"With alpha = {settings.alpha:g} and beta = {settings.beta:g} (the paper: 0.6 both; T_0, warm-up "
+        "and "
         "horizon are ours) PRGD(poly) leads NGD until step "
         f"{span(fact['leads NGD until'] for fact in c.values())}, depending on the set, and is "
         f"{span(ratio, '.1f')} times behind at step {settings.steps:,}. PRGD(exp) freezes, which is in line "
