@@ -30,6 +30,7 @@ FLOORS = [
     ["proofs"],
     ["solvers"],
     ["algorithms"],
+    ["plots"],  # draws a History, which draws itself by it
     ["history"],
     ["result"],
     ["model"],
@@ -43,7 +44,7 @@ FLOORS = [
     ["theory"],
     ["deep"],
     ["reproduce"],
-    ["plots"],
+    ["race"],
     ["cli"],
     ["__main__"],
 ]

@@ -1,4 +1,4 @@
-"""Figures of a run, drawn without pyplot, so that no global state is touched."""
+"""Figures of a run; those for files are drawn without pyplot, so that no global state is touched."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import numpy as np
 from prgd._types import Array
 from prgd.errors import missing_package
 from prgd.files import atomic_write
-from prgd.history import History
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from prgd.history import History
 
 # Okabe and Ito's colours: readers of any colour vision can tell them apart.
 BLUE, VERMILLION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#808080"
@@ -54,24 +55,65 @@ def gap_figure(history: History, title: str) -> Figure:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise missing_package("A figure", "matplotlib", "report") from error
-    if not len(history):
-        raise ValueError("A figure needs at least one row of history; got none.")
+    _check_rows(history)
     figure = Figure(figsize=(10.0, 4.4), layout="constrained")
     lines = [part for line in title.splitlines() for part in textwrap.wrap(line, 110)]
     # A dollar sign in the name of a file is no formula.
     figure.suptitle("\n".join(lines[:3]) + " ..." * (len(lines) > 3), fontsize=10, parse_math=False)
     left, right = figure.subplots(1, 2, sharex=True)
-    is_log = bool(np.isnan(history["R_k"]).all()) and len(history) > FEW
-    kept = _kept(len(history), int(is_log and history.rows[0].t == 0))
+    _draw(history, left, right)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def draw_history(history: History, axes: Any = None) -> Any:
+    """Draw both bounds and the relative gap as `gap_figure` does, for a notebook; return the two axes.
+
+    Parameters
+    ----------
+    history : History
+        At least one row.
+    axes : pair of matplotlib axes, optional
+        Default: the axes of a new figure of pyplot.
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise missing_package("A figure", "matplotlib", "report") from error
+    _check_rows(history)
+    if axes is None:
+        axes = plt.subplots(1, 2, figsize=(10.0, 4.0), layout="constrained")[1]
+    pair = np.ravel(np.asarray(axes, dtype=object))
+    if pair.size != 2:
+        raise ValueError(
+            f"axes expects two axes, for the bounds and for their gap, as plt.subplots(1, 2) gives them; got "
+            f"{pair.size}."
+        )
+    _draw(history, *pair)
+    pair[1].set_xlim(pair[0].get_xlim())  # A short axis of its own would have ticks that overlap.
+    pair[0].legend(frameon=False, fontsize=9)
+    return pair
+
+
+def _check_rows(history: History) -> None:
+    if not len(history):
+        raise ValueError("A figure needs at least one row of history; got none.")
+
+
+def _draw(history: History, left: Any, right: Any) -> None:
+    """Draw the bounds on the left axes and the gap on the right ones."""
+    # The history of max_margin counts passes, and has neither radii nor phases.
+    x = "t" if "t" in history.columns else "passes"
+    has_radii = "R_k" in history.columns and not bool(np.isnan(history["R_k"]).all())
+    is_log = x == "t" and not has_radii and len(history) > FEW
+    kept = _kept(len(history), int(is_log and history[x][0] == 0))
     # w = 0 has margin NaN, which fmax ignores as soon as another iterate has a margin.
     lower = np.fmax.accumulate(history["margin"])[kept]
-    t, upper = history["t"][kept], np.fmin.accumulate(history["upper_bound"])[kept]
+    t, upper = history[x][kept], np.fmin.accumulate(history["upper_bound"])[kept]
     _draw_bounds(left, t, lower, upper)
     _draw_gap(right, t, history["gap"][kept], upper)
     for axes in (left, right):
-        _draw_steps(axes, history, is_log)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    return figure
+        _draw_steps(axes, history, x, is_log)
 
 
 def save_gap_png(history: History, path: str | Path, title: str) -> None:
@@ -124,14 +166,16 @@ def _draw_gap(axes: Any, t: Array, gap: Array, upper: Array) -> None:
         axes.set_ylim(10.0**bottom, 10.0 ** math.ceil(math.log10(top)))
 
 
-def _draw_steps(axes: Any, history: History, is_log: bool) -> None:
-    axes.set_xlabel("step t")
+def _draw_steps(axes: Any, history: History, x: str, is_log: bool) -> None:
+    axes.set_xlabel("step t" if x == "t" else "passes over the data")
     axes.spines[["top", "right"]].set_visible(False)
-    first, last = history.rows[0].t, history.rows[-1].t
+    first, last = int(history[x][0]), int(history[x][-1])
     if is_log:
         axes.set_xscale("log")
     elif last - first <= FEW // 2:  # On so short an axis matplotlib would put ticks between integers.
         axes.set_xticks(range(first, last + 1))
+    if "phase" not in history.columns:
+        return
     marks = history["t"][1:][np.diff(history["phase"]) > 0]
     if 0 < marks.size <= MAX_MARKS:
         style = {"color": GREY, "markersize": 6, "markeredgewidth": 0.6, "label": "rescaling to R_k"}

@@ -454,6 +454,7 @@ def test_reproduce_passes_its_options_on(monkeypatch):
     call("reproduce")
     assert given[0]["jobs"] >= 1
     plain = {"only": every, "quick": False, "seeds": None, "jobs": given[0]["jobs"], "force": False}
+    plain |= {"changes": {}, "keep_rows": False}
     assert given[0] == plain | {"out": Path("report")}
     call(
         "reproduce",
@@ -477,6 +478,10 @@ def test_reproduce_passes_its_options_on(monkeypatch):
     call("reproduce", "--quick", "--force", "--only", "figure-3,table-1", "--only", "table-2")
     assert given[2]["only"] == ["figure-3", "table-1", "table-2"]
     assert given[2]["quick"] is given[2]["force"] is True
+    call("reproduce", "--set", "figure-4.alpha=0.9", "--set", "table-2.eta=2", "--keep-rows")
+    assert given[3]["only"] == ["figure-4", "table-2"]
+    assert given[3]["changes"] == {"figure-4": {"alpha": "0.9"}, "table-2": {"eta": "2"}}
+    assert given[3]["keep_rows"] is True
     assert opened == [Path("index.html").resolve().as_uri()]
 
 

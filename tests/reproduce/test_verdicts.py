@@ -142,7 +142,7 @@ def test_figure_2(low, expected):
 
 
 def passages(steps: list[tuple[int, int, int, int]]) -> pd.DataFrame:
-    levels = synthetic.LEVELS
+    levels = synthetic.Settings().levels
     return pd.DataFrame(
         [
             {"kind": "passage", "set": "I", "seed": seed, "method": "PRGD(exp)", "x": x, "t": t}

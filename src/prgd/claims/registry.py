@@ -85,6 +85,8 @@ class Finding:
         What the measured number is, e.g. ``"share of draws"``.
     is_partial : bool
         Whether there are fewer rows than in the full run (--quick, fewer seeds). Such rows refute nothing.
+    changed : str
+        Empty, or the settings that a user changed, in words: rows of other settings decide nothing.
 
     Examples
     --------
@@ -107,6 +109,7 @@ class Finding:
     given_in: str = ""
     what: str = ""
     is_partial: bool = False
+    changed: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -115,10 +118,12 @@ class Finding:
         - HOLDS, or CAVEAT if a caveat is given: the comparison is true for both ends;
         - FAILS: it is false for both ends, and the paper gives the setting;
         - NOT_DECIDED: it is true for one end only, or false in a setting that the paper does not give, or
-          false on fewer rows than those of the full run; or a figure is NaN.
+          false on fewer rows than those of the full run; or a figure is NaN; or settings were changed.
         """
         if isinstance(self.decided_by, Verdict):
             return self.decided_by
+        if self.changed:
+            return Verdict.NOT_DECIDED
         agrees = self._agreement()
         if all(agrees):
             return Verdict.CAVEAT if self.caveat else Verdict.HOLDS
@@ -145,6 +150,8 @@ class Finding:
         """Why the figures do not decide, in words; empty if they do."""
         if self.verdict is not Verdict.NOT_DECIDED or isinstance(self.decided_by, Verdict):
             return ""
+        if self.changed:
+            return f"These rows have other settings, and decide nothing: {self.changed}."
         if self._is_nan():
             return "A figure is not a number: nothing can be compared."
         both = "The interval contains both answers." if any(self._agreement()) else ""
@@ -196,12 +203,14 @@ class Claim:
     finding: Finding = Finding(Verdict.NOT_RUN, "Not yet run.")
     seconds: float = field(default=0.0, compare=False)
 
-    def __call__(self, rows: Any = None, settings: Any = None, *, is_partial: bool = False) -> Claim:
+    def __call__(
+        self, rows: Any = None, settings: Any = None, *, is_partial: bool = False, changed: str = ""
+    ) -> Claim:
         """Return the claim with what its function finds, from the experiment's rows if it needs them."""
         start = time.perf_counter()
         finding = self.measure(rows, settings) if self.needs_rows else self.measure()
-        if self.needs_rows and is_partial:
-            finding = replace(finding, is_partial=True)
+        if self.needs_rows:
+            finding = replace(finding, is_partial=finding.is_partial or is_partial, changed=changed)
         return replace(self, finding=finding, seconds=time.perf_counter() - start)
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any
 
 from prgd.algorithms import ALGORITHMS, find_algorithm
@@ -34,7 +34,7 @@ def algorithm_options() -> list[Option]:
     """Return one option for each field of any algorithm."""
     owners: dict[str, dict[str, Option]] = {}
     for name, algorithm in ALGORITHMS.items():
-        for field, o in _options(algorithm).items():
+        for field, o in options_by_field(algorithm).items():
             owners.setdefault(field, {})[name] = o
     return [_shared(found) for found in owners.values()]
 
@@ -54,10 +54,10 @@ def given_options(settings: Mapping[str, Any], every: int | None) -> dict[str, G
     return given
 
 
-def build_algorithm(name: str, given: Mapping[str, Given]) -> Any:
-    """Return the algorithm of that name with the options that were given."""
-    algorithm = find_algorithm(name)
-    known = _options(algorithm)
+def build_algorithm(name: str, given: Mapping[str, Given], form: Any = None) -> Any:
+    """Return the algorithm of that name, or of the class ``form``, with the options that were given."""
+    algorithm = find_algorithm(name) if form is None else form
+    known = options_by_field(algorithm)
     for field, (flag, _) in given.items():
         if field not in known:
             flags = " and ".join(o.flags[0] for o in known.values())
@@ -71,8 +71,10 @@ def build_algorithm(name: str, given: Mapping[str, Given]) -> Any:
     return algorithm(**{field: _read(known[field].kind, *option) for field, option in given.items()})
 
 
-def _options(algorithm: Any) -> dict[str, Option]:
-    return {o.name: replace(o, flags=FLAGS.get(o.name, o.flags)) for o in options_of(algorithm)}
+def options_by_field(algorithm: Any) -> dict[str, Option]:
+    """Return the options of an algorithm by the names of their fields; none if it is no dataclass."""
+    options = options_of(algorithm) if is_dataclass(algorithm) and isinstance(algorithm, type) else []
+    return {o.name: replace(o, flags=FLAGS.get(o.name, o.flags)) for o in options}
 
 
 def _read(kind: type, flag: str, value: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from prgd.reproduce.provenance import facts
 from prgd.reproduce.report import page, static
 from prgd.reproduce.report.interactive import plotly_script
 from prgd.reproduce.report.terminal import print_table, print_verdicts
+from prgd.reproduce.settings import from_record
 from prgd.reproduce.store import Store, write_whole
 
 
@@ -37,10 +39,17 @@ def choose(names: Iterable[str] = ()) -> list[Experiment]:
 
 
 def stored_rows(name: str, out: Path) -> tuple[Any, Any] | None:
-    """Return an experiment's rows and settings from the folder of a full report; None if rows are missing."""
+    """Return an experiment's rows and settings from the folder of a full report; None if rows are missing.
+
+    Rows are taken whatever code computed them, since reading a report computes nothing; a note says so.
+    """
     (e,) = choose([name])
-    store = Store(out, e, e.settings, _say)
-    return None if store.missing() else (store.rows(), store.settings)
+    store = Store(out, e, e.settings, _say, keeps_rows=True)
+    if store.missing():
+        return None
+    if others := store.other_code():
+        _note(f"{name}: {out} has rows that other code computed: {others}.")
+    return store.rows(), store.settings
 
 
 def reproduce(
@@ -48,11 +57,15 @@ def reproduce(
     *,
     quick: bool = False,
     seeds: int | None = None,
+    changes: Mapping[str, Mapping[str, str]] | None = None,
     jobs: int = 1,
     out: Path = Path("report"),
     force: bool = False,
+    keep_rows: bool = False,
 ) -> Path:
     """Compute what is missing, draw, judge, and write the page; return its path.
+
+    The page keeps the sections of other experiments whose rows the folder has.
 
     Parameters
     ----------
@@ -62,38 +75,79 @@ def reproduce(
         Fewer draws and steps.
     seeds : int, optional
         Random draws, of every experiment that has some.
+    changes : mapping, optional
+        Texts by name of the setting, by name of the experiment: ``{"figure-4": {"alpha": "0.9"}}``.
     jobs : int
         Processes at a time; rows do not depend on it.
     out : Path
         Folder of the report.
     force : bool
         Compute everything again.
+    keep_rows : bool
+        Take stored rows that other code computed, and say so on the page.
     """
     check_integer("jobs", jobs, minimum=1)
     if seeds is not None:
         check_integer("seeds", seeds, minimum=1)
+    changes = changes or {}
+    for name in changes:
+        if name not in {e.name for e in chosen}:
+            raise unknown("experiment", name, [e.name for e in chosen])
+    settings = [e.chosen(quick, seeds, changes.get(e.name)) for e in chosen]
     for folder in (out, out / "rows", out / "figures"):
         check_writable(folder)
     plotly_script()  # A missing plotly is reported before the work, not after it.
-    stores = [Store(out, e, e.chosen(quick, seeds), _say) for e in chosen]
+    stores = [Store(out, e, s, _say, keeps_rows=keep_rows) for e, s in zip(chosen, settings, strict=True)]
     run_jobs([job for store, tasks in _missing(stores, force) for job in jobs_of(store, tasks)], jobs)
-    options = (" --quick" if quick else "") + (f" --seeds {seeds}" if seeds is not None else "")
-    sections = [_section(store, options) for store in stores]
+    others = _others({e.name for e in chosen}, out)
+    sections = [_section(store) for store in sorted(stores + others, key=lambda s: s.experiment.order)]
     figures = [figure for section in sections for figure in section.figures]
     stale = [figure for figure in figures if not static.is_current(figure, out / "figures")]
     run_jobs([Job("figures", f.name, static.save, (f, out / "figures"), lambda _: None) for f in stale], jobs)
-    left_out = {e.name for e in choose()} - {e.name for e in chosen}
-    names = f" --only {' '.join(e.name for e in chosen)}" if left_out else ""
-    head = {"folder": out, "command": f"prgd reproduce{names}{options}", "facts": facts()}
-    html = page.render(sections, **head, is_quick=quick, left_out=len(left_out))
-    write_whole(out / "index.html", html.encode())
+    _publish(sections, {e.name for e in chosen}, out)
+    return out / "index.html"
+
+
+def _publish(sections: Sequence[page.Section], asked: set[str], out: Path) -> None:
+    """Write the page and the verdicts, and print those of the experiments that were asked for."""
+    quick = [section.experiment.name for section in sections if section.is_quick]
+    left_out = {e.name for e in choose()} - {section.experiment.name for section in sections}
+    head = {"folder": out, "quick": quick, "left_out": len(left_out), "facts": facts()}
+    names = [section.experiment.name for section in sections]
+    only = f" --only {' '.join(names)}" if left_out else ""
+    # Sections that were made one by one, with several options, have their commands beside them.
+    options = {section.options for section in sections}
+    head["command"] = f"prgd reproduce{only}{options.pop()}" if len(options) == 1 else ""
+    write_whole(out / "index.html", page.render(sections, **head).encode())
     claims = [claim for claim, _ in page.judged(sections)]
     verdicts = json.dumps([claim.to_dict() for claim in claims], indent=1)
     write_whole(out / "claims.json", f"{verdicts}\n".encode())
-    for table in (table for section in sections for table in section.tables if table.is_printed):
+    shown = [section for section in sections if section.experiment.name in asked]
+    for table in (table for section in shown for table in section.tables if table.is_printed):
         print_table(table)
-    print_verdicts(claims, out / "index.html")
-    return out / "index.html"
+    print_verdicts([claim for claim, _ in page.judged(shown)], out / "index.html")
+    if kept := [name for name in names if name not in asked]:
+        print(f"On the page too, from stored rows: {', '.join(kept)}.")
+
+
+def _others(names: set[str], out: Path) -> list[Store]:
+    """Return the stores of the other experiments that the page of this folder shows already."""
+    found = []
+    for e in choose():
+        record = out / "rows" / f"{e.name}.json"
+        if e.name in names or not record.is_file():
+            continue
+        try:
+            settings = from_record(e.settings, json.loads(record.read_bytes())["settings"])
+            store = Store(out, e, settings, _say, keeps_rows=True)
+            is_whole = not store.missing()
+        except (ValueError, KeyError, TypeError, AttributeError):
+            is_whole = False
+        if is_whole:
+            found.append(store)
+        else:
+            _say(f"{e.name} is left out of the page: its stored rows are damaged or of an earlier version.")
+    return found
 
 
 def _missing(stores: Sequence[Store], force: bool) -> list[tuple[Store, list[str]]]:
@@ -103,23 +157,32 @@ def _missing(stores: Sequence[Store], force: bool) -> list[tuple[Store, list[str
     for store in sorted(stores, key=lambda store: bool(store.experiment.rows_of)):
         tasks = [task for task in store.missing(force) if store.file(task) not in seen]
         seen.update(map(store.file, tasks))
+        if tasks and not force and (why := store.why_again(tasks)):
+            _note(why)
         found.append((store, tasks))
     return found
 
 
-def _section(store: Store, options: str) -> page.Section:
+def _section(store: Store) -> page.Section:
     e, rows, settings = store.experiment, store.rows(), store.settings
     return page.Section(
         experiment=e,
         settings=settings,
-        command=f"prgd reproduce --only {e.name}{options}",
+        options=e.options(settings),
         reading=e.reading(rows, settings),
         figures=tuple(e.draw(rows, settings)),
         tables=tuple(e.tables(rows, settings)),
         claims=tuple(e.claims(rows, settings)),
         files=store.publish(),
         commits=store.commits(),
+        other_code=store.other_code(),
     )
+
+
+@cache
+def _note(sentence: str) -> None:
+    """Print a sentence on standard error, once: several claims read the same rows."""
+    print(f"Note: {sentence}", file=sys.stderr, flush=True)
 
 
 def _say(sentence: str) -> None:

@@ -39,7 +39,7 @@ class Schedules:
 
     PRGD(exp) has ``R_k = R_0 growth^k`` and phases of ``phase`` steps. PRGD(poly) has
     ``R_k = R_0 (k + 1)^alpha`` and ``T_{k+1} - T_k = phase (k + 1)^beta``. Both start from ``warm_up``
-    steps of GD.
+    steps of GD. Every method has the step size ``eta``.
     """
 
     growth: float = 1.2
@@ -47,19 +47,21 @@ class Schedules:
     alpha: float = 1.2
     beta: float = 0.0
     warm_up: int = 1_000
+    eta: float = 1.0
 
 
 def methods(settings: Schedules) -> tuple[Method, ...]:
     """Return the six methods that the experiments compare; PRGD has the schedules of the settings."""
-    exp = PRGD(Geometric(settings.growth), Every(settings.phase))
-    poly = PRGD(Polynomial(settings.alpha), PolynomialPhases(settings.phase, settings.beta))
+    eta = settings.eta
+    exp = PRGD(Geometric(settings.growth), Every(settings.phase), eta)
+    poly = PRGD(Polynomial(settings.alpha), PolynomialPhases(settings.phase, settings.beta), eta)
     return (
-        Method("GD", GD()),
-        Method("NGD", NGD()),
+        Method("GD", GD(eta)),
+        Method("NGD", NGD(eta)),
         Method("PRGD(exp)", exp, is_warm=True),
         Method("PRGD(poly)", poly, is_warm=True),
-        Method("dual acceleration", DualAcceleration()),
-        Method("game dynamics", GameDynamics()),
+        Method("dual acceleration", DualAcceleration(eta)),
+        Method("game dynamics", GameDynamics(eta)),
     )
 
 
@@ -90,7 +92,7 @@ def watch(problem: Problem, algorithm: Any, w0: Any, steps: int) -> Watched:
     return Watched(*seen)
 
 
-def warm_start(problem: Problem, steps: int, eta: float = 1.0) -> Array:
+def warm_start(problem: Problem, steps: int, eta: float) -> Array:
     """Return w after GD's warm-up from 0."""
     return run(problem, GD(eta), stop=steps, record=None).w
 

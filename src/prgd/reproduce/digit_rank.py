@@ -33,22 +33,22 @@ class Ranks(NamedTuple):
 
 
 @cache
-def ranks(n: int | None = None, steps: int = NGD_STEPS) -> Ranks:
+def ranks(n: int | None = None, steps: int = NGD_STEPS, tolerances: tuple[float, ...] = TOLERANCES) -> Ranks:
     """Return the ranks of digit-01, on its first n rows or on all."""
     data = digits(0, 1, n)
     problem = Problem(data.X, data.y, n_threads=1)
     margins = problem.margins(run(problem, NGD(), stop=steps, record=None).w)
     near = {}
-    for tolerance in TOLERANCES:
+    for tolerance in tolerances:
         rows = data.X[margins <= (1.0 + tolerance) * margins.min()]
         near[tolerance] = len(rows), int(np.linalg.matrix_rank(rows))
     exact = assumptions(data)
     return Ranks(near, exact.n, exact.n_support, exact.support_rank, exact.data_rank)
 
 
-def rank_rows(n: int | None, steps: int) -> list[Row]:
+def rank_rows(n: int | None, steps: int, tolerances: tuple[float, ...]) -> list[Row]:
     """Return the ranks of digit-01 by tolerance as rows, the exact one under the name "exact"."""
-    found = ranks(n, steps)
+    found = ranks(n, steps, tolerances)
     values = {f"{tolerance:.0e}": rank for tolerance, (_, rank) in found.near.items()}
     values["exact"] = found.support_rank
     return [{"kind": "rank", "name": name, "value": float(rank)} for name, rank in values.items()]

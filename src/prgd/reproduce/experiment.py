@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from prgd.claims import Claim, discover, registered
+from prgd.reproduce.code import code_of
 from prgd.reproduce.figures import Figure, Table
+from prgd.reproduce.settings import SEEDS, as_option, differing, plain_settings, to_text, with_changes
 
 # A row maps a column to text, an integer or a float; every row of an experiment has the same columns.
 Row = dict[str, Any]
@@ -108,34 +110,57 @@ class Experiment:
     def claims(self, rows: Any, settings: Any) -> list[Claim]:
         """Return the claims about the experiment, or about the rows that it shares, measured."""
         known = registered((self.name, self.rows_name)).values()
-        few = self.is_partial(settings)
+        few, changed = self.is_partial(settings), self.changes_in_words(settings)
         # A claim that belongs to the experiment with which rows are shared asks for more rows than these.
-        return [c(rows, settings, is_partial=few or c.experiment != self.name) for c in known]
+        return [
+            c(rows, settings, is_partial=few or c.experiment != self.name, changed=changed) for c in known
+        ]
 
     def is_partial(self, settings: Any) -> bool:
         """Whether the settings are smaller than those of the full run: --quick, or fewer seeds."""
-        fewer = getattr(settings, "seeds", 0) < getattr(self.settings, "seeds", 0)
-        return fewer or self.key(settings) != self.key(self.settings)
+        fewer = getattr(settings, SEEDS, 0) < getattr(self.settings, SEEDS, 0)
+        return fewer or bool(differing(settings, self.settings))
 
-    def chosen(self, quick: bool, seeds: int | None) -> Any:
-        """Return the settings that the command line asks for."""
+    def is_quick(self, settings: Any) -> bool:
+        """Whether the settings are nearer to those of --quick than to those of the full run."""
+        return len(differing(settings, self.quick)) < len(differing(settings, self.settings))
+
+    def changes(self, settings: Any) -> dict[str, Any]:
+        """Return the fields, with their values here, that neither the full run nor --quick has; not seeds."""
+        base = self.quick if self.is_quick(settings) else self.settings
+        return {name: getattr(settings, name) for name in differing(settings, base)}
+
+    def changes_in_words(self, settings: Any) -> str:
+        """Return the changed fields with their values here and in the full run; empty if there are none."""
+        return ", ".join(
+            f"{name} = {to_text(value)} (full run: {to_text(getattr(self.settings, name))})"
+            for name, value in self.changes(settings).items()
+        )
+
+    def chosen(self, quick: bool, seeds: int | None, changes: Mapping[str, str] | None = None) -> Any:
+        """Return the settings that the command line asks for; ``changes`` are texts by field."""
         settings = self.quick if quick else self.settings
-        if seeds is None or not hasattr(settings, "seeds"):
-            return settings
-        return replace(settings, seeds=seeds)
+        if seeds is not None and hasattr(settings, SEEDS):
+            settings = replace(settings, **{SEEDS: seeds})
+        return with_changes(self.name, settings, changes or {})
+
+    def options(self, settings: Any) -> str:
+        """Return the options of the command line, each after a space, that ask for these settings."""
+        is_quick = self.is_quick(settings)
+        seeds = getattr(settings, SEEDS, None)
+        is_own = seeds == getattr(self.quick if is_quick else self.settings, SEEDS, None)
+        changed = [as_option(self.name, name, value) for name, value in self.changes(settings).items()]
+        words = ["--quick"] * is_quick + ([] if is_own else [f"--seeds {seeds}"]) + changed
+        return "".join(f" {word}" for word in words)
+
+    def code(self) -> dict[str, str]:
+        """Return a hash of the code that computes the rows, module by module."""
+        return code_of(self.compute)
 
     def key(self, settings: Any) -> str:
-        """Return a hash of all that decides the rows of a task: the settings without ``seeds``."""
-        import prgd
-
-        values = {name: value for name, value in settings_of(settings).items() if name != "seeds"}
-        text = json.dumps([self.rows_name, prgd.__version__, values], sort_keys=True, default=repr)
+        """Return a hash of all that decides the rows of a task: the settings without seeds, and the code."""
+        text = json.dumps([self.rows_name, plain_settings(settings), self.code()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def settings_of(settings: Any) -> dict[str, Any]:
-    """Return the fields of a settings value; algorithms and schedules stay values, whose repr says all."""
-    return {field.name: getattr(settings, field.name) for field in fields(settings)}
 
 
 def experiments() -> dict[str, Experiment]:

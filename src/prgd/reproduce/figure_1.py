@@ -41,7 +41,9 @@ class Settings:
     phase: int = 2
     steps: int = 8
     long_steps: int = 60
+    eta: float = 1.0
     grid: tuple[int, int] = (27, 11)
+    grid_heights: tuple[float, float] = (-0.4, 1.3)  # the lowest and the highest w_2 of the grid
 
 
 def compute(settings: Settings, task: str) -> list[Row]:
@@ -54,19 +56,19 @@ def compute(settings: Settings, task: str) -> list[Row]:
     ]
     zone = toy_attractor(settings.gamma_star)
     rows.append({"kind": "attractor", "lower": zone.lower, "value": zone.line, "upper": zone.upper})
-    w_1 = run(problem, NGD(), stop=1).w  # Both paths start here: after one NGD step from 0.
-    prgd = PRGD(LiftTo(settings.height, np.array([1.0, 0.0])), Every(settings.phase))
-    rows += _path("path", "NGD", problem, NGD(), w_1, settings.steps, data.w_star)
+    w_1 = run(problem, NGD(settings.eta), stop=1).w  # Both paths start here: after one NGD step from 0.
+    prgd = PRGD(LiftTo(settings.height, np.array([1.0, 0.0])), Every(settings.phase), settings.eta)
+    rows += _path("path", "NGD", problem, NGD(settings.eta), w_1, settings.steps, data.w_star)
     rows += _path("path", "PRGD", problem, prgd, w_1, settings.steps, data.w_star)
     widest = max(row["x"] for row in rows if row["kind"] == "path")
     columns, lines = settings.grid
-    across, up = np.linspace(0.0, math.ceil(widest), columns), np.linspace(-0.4, 1.3, lines)
+    across, up = np.linspace(0.0, math.ceil(widest), columns), np.linspace(*settings.grid_heights, lines)
     field = velocity_field(data, data.w_star, across, up)
     for j, y in enumerate(field.y):
         for i, x in enumerate(field.x):
             u, v = field.direction[j, i]
             rows.append({"kind": "field", "x": x, "y": y, "u": u, "v": v, "value": field.velocity[j, i]})
-    others = [method for method in methods(Schedules()) if not method.is_warm]
+    others = [method for method in methods(Schedules(eta=settings.eta)) if not method.is_warm]
     for method in (*others, Method("PRGD", prgd, is_warm=True)):
         w0 = w_1 if method.is_warm else None
         rows += _path("curve", method.name, problem, method.algorithm, w0, settings.long_steps, data.w_star)
@@ -95,7 +97,8 @@ def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
     alt = (
         "Left, three unit vectors and the max-margin direction along the first axis. Middle, arrows of the "
         "normalized descent direction: above a green strip they point down, below it up. NGD creeps along "
-        "the green strip; PRGD jumps to the line w_2 = 1, steps down towards the strip, and moves ever "
+        f"the green strip; PRGD jumps to the line w_2 = {settings.height:g}, steps down towards the "
+        "strip, and moves ever "
         f"farther out. Right, errors against steps: after {settings.steps} steps the direction error is "
         f"{e['NGD']:.2g} for NGD and {e['PRGD']:.2g} for PRGD."
     )
@@ -106,7 +109,11 @@ def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
         _errors(curves, settings.gamma_star - curves.u, "Margin error", fig.MARGIN_ERROR),
         _errors(curves, curves.upper - settings.gamma_star, "Certified upper bound", fig.BOUND_ERROR),
     )
-    return [fig.Figure("figure-1", "The toy set, its vector field, and 8 steps", alt, panels, columns=2)]
+    return [
+        fig.Figure(
+            "figure-1", f"The toy set, its vector field, and {settings.steps} steps", alt, panels, columns=2
+        )
+    ]
 
 
 def _points(rows: Any, settings: Settings) -> fig.Panel:
@@ -183,12 +190,13 @@ def prgd_leaves_the_attractor(rows: Any, settings: Settings) -> Finding:
 
     Compare the direction errors of PRGD and NGD after as many steps.
     """
-    lifted = rows[(rows.kind == "path") & (rows.method == "PRGD") & (rows.t % 2 == 1)]
-    off_line = float((lifted.y - 1.0).abs().max())
+    lifted = rows[(rows.kind == "path") & (rows.method == "PRGD") & (rows.t % settings.phase == 1)]
+    off_line = float((lifted.y - settings.height).abs().max())
     e, late = _ends(rows), _ends(rows, "curve")
     return Finding(
         (e["PRGD"] / e["NGD"], "<", 1.0),
-        f"Rescaled iterates lie on w_2 = 1 to {fig.small(off_line)}. After {settings.steps} steps the "
+        f"Rescaled iterates lie on w_2 = {settings.height:g} to {fig.small(off_line)}. After "
+        f"{settings.steps} steps the "
         f"direction error is {e['PRGD']:.2g} against NGD's {e['NGD']:.2g}; after {settings.long_steps} steps "
         f"it is {late['PRGD']:.1e} against {late['NGD']:.1e}.",
         setting=_setting(settings),
@@ -200,7 +208,7 @@ def prgd_leaves_the_attractor(rows: Any, settings: Settings) -> Finding:
 def _setting(settings: Settings) -> str:
     return (
         f"Dataset 1 with gamma_star = {settings.gamma_star} (ours); {settings.steps} steps from w(1), eta = "
-        f"1, PRGD with phases of {settings.phase} steps."
+        f"{settings.eta:g}, PRGD with phases of {settings.phase} steps."
     )
 
 

@@ -34,16 +34,22 @@ class Settings:
     """A random set in three dimensions whose support vectors span it, and the points that are drawn."""
 
     seed: int = 16
+    support: int = 4
+    others: int = 6
     distance: float = 2.0
     height: float = 3.0
     angle: float = 0.663
     heights: tuple[float, ...] = (2.0, 8.0, 32.0)
+    distances: tuple[float, float] = (0.05, 30.0)  # of the innermost and of the outermost ring
+    rings: int = 60
     angles: int = 180
 
 
 def compute(settings: Settings, task: str) -> list[Row]:
     """Return the arrows of the picture, with w_star pointing up, and the velocity around the ray."""
-    data = random_nondegenerate(settings.seed, rank=3, support=4, others=6, dimension=3)
+    data = random_nondegenerate(
+        settings.seed, rank=3, support=settings.support, others=settings.others, dimension=3
+    )
     assert data.w_star is not None  # noqa: S101 - for the type checker: it is known by construction
     problem = Problem(data.X, data.y, scale="none", n_threads=1)
     frame, _ = np.linalg.qr(np.column_stack([data.w_star, np.eye(3)]))
@@ -64,7 +70,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     ]
     turns = np.linspace(0.0, 2.0 * np.pi, settings.angles, endpoint=False)
     for height in settings.heights:
-        for distance in np.geomspace(0.05, 30.0, 60):
+        for distance in np.geomspace(*settings.distances, settings.rings):
             W = np.array([_at(frame, distance, height, turn) for turn in turns])
             velocity = centripetal_velocities(data, W, data.w_star)
             ring = {"kind": "ring", "distance": distance, "height": height, "value": np.median(velocity)}

@@ -14,7 +14,7 @@ from prgd.problem import Problem
 from prgd.reproduce import curves as shared
 from prgd.reproduce import figures as fig
 from prgd.reproduce.curves import Method, error_lines, leads_until, span, where
-from prgd.reproduce.digit_rank import NGD_STEPS, rank_rows, rank_table
+from prgd.reproduce.digit_rank import NGD_STEPS, TOLERANCES, rank_rows, rank_table
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.reproduce.figures import Figure, Panel, Table, log_log
 from prgd.theory import assumptions
@@ -40,6 +40,7 @@ class Settings(shared.Schedules):
     steps: int = 20_000
     ngd_steps: int = 100_000
     rank_steps: int = NGD_STEPS
+    rank_tolerances: tuple[float, ...] = TOLERANCES
     pairs: tuple[tuple[int, int], ...] = ((0, 1), (0, 4))
     rows: tuple[int, ...] = (300, 0)  # the first so many rows of a pair; 0 stands for all
     loss: str = "exponential"  # Section 3; or "logistic"
@@ -48,7 +49,7 @@ class Settings(shared.Schedules):
 def methods(settings: Settings) -> tuple[Method, ...]:
     """Return the methods of every experiment, and NGD from PRGD's warm start."""
     gd, ngd, *others = shared.methods(settings)
-    return (gd, ngd, Method("NGD, warm start", NGD(), is_warm=True), *others)
+    return (gd, ngd, Method("NGD, warm start", NGD(settings.eta), is_warm=True), *others)
 
 
 def tasks(settings: Settings) -> list[str]:
@@ -63,7 +64,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     report = assumptions(data)
     gamma_star = report.separable.number
     problem = Problem(data.X, data.y, loss=settings.loss, scale="none", n_threads=1)
-    warm = shared.warm_start(problem, settings.warm_up)
+    warm = shared.warm_start(problem, settings.warm_up, settings.eta)
     base = {"set": f"digit-{pair}", "rows": n}
     rows: list[Row] = []
     error: dict[str, Any] = {}
@@ -89,7 +90,12 @@ def compute(settings: Settings, task: str) -> list[Row]:
     }
     rows += [base | {"kind": "fact", "name": name, "value": float(value)} for name, value in facts.items()]
     if pair == "01":
-        rows += [base | row for row in rank_rows(None if n == "all" else int(n), settings.rank_steps)]
+        rows += [
+            base | row
+            for row in rank_rows(
+                None if n == "all" else int(n), settings.rank_steps, settings.rank_tolerances
+            )
+        ]
     return shared.padded(rows, COLUMNS)
 
 
@@ -100,7 +106,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     return [
         Figure(
             "figure-4",
-            f"Digits, first 300 rows, the first {settings.early:,} steps",
+            f"Digits, the first {settings.early:,} steps",
             "Margin error against steps for two pairs of digits. PRGD(poly) lies below NGD on the whole "
             "range; GD stays near the top, and PRGD(exp) falls at first and then is flat.",
             tuple(_early(rows, settings, key) for key in sets if key[1] != "all"),
@@ -336,7 +342,8 @@ def _ratio(e: dict[str, float]) -> float:
 
 def _setting(settings: Settings) -> str:
     return (
-        f"digit-01 and digit-04, the first 300 rows and all, eta = 1, alpha = {settings.alpha:g}, beta = "
+        f"digit-01 and digit-04, the first 300 rows and all, eta = {settings.eta:g}, alpha = "
+        f"{settings.alpha:g}, beta = "
         f"{settings.beta:g}, T_0 = {settings.phase} and {settings.warm_up:,} GD steps of warm-up (both "
         "ours here), k + 1 in place of k, R_0 = ||w|| at the end of the warm-up."
     )
@@ -347,8 +354,9 @@ def reading(rows: Any, settings: Settings) -> str:
     c, late = crossings(rows), errors(rows, settings.steps)
     ratio = [e["PRGD(poly)"] / e["NGD"] for e in late.values()]
     return (
-        "With the paper's alpha = beta = 0.6 (T_0, warm-up and horizon are ours) PRGD(poly) leads NGD until "
-        "step "
+        f"With alpha = {settings.alpha:g} and beta = {settings.beta:g} (the paper: 0.6 both; T_0, warm-up "
+        "and "
+        "horizon are ours) PRGD(poly) leads NGD until step "
         f"{span(fact['leads NGD until'] for fact in c.values())}, depending on the set, and is "
         f"{span(ratio, '.1f')} times behind at step {settings.steps:,}. PRGD(exp) freezes, which is in line "
         "with Section 7.1's choice of PRGD(poly). The accelerated methods, which the paper does not draw, "

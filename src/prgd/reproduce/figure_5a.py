@@ -26,7 +26,7 @@ COLUMNS = ("kind", "scaling", "seed", "method", "t", "accuracy", "validation", "
 METHODS = ("GD", "NGD", "PRGD(poly)", "dual acceleration", "game dynamics")
 SCALINGS = ("raw", "standardised")
 DECIDED = ("separable", "quasi-separable", "not separable")
-TEST_SHARE = 114 / 341  # rows for testing over rows for training
+ROWS = 569  # of Cancer
 figure_5a_claim = partial(claim, where="Section 7.2, Figure 5a", experiment="figure-5a")
 
 
@@ -35,11 +35,14 @@ class Settings:
     """Grids of settings, from which validation accuracy at the end of the budget chooses.
 
     PRGD has every combination of its grids, and the other methods have as many step sizes, evenly spaced in
-    log eta. The warm-up of PRGD is part of its budget. Splits are 60 / 20 / 20 %. ``few`` are the ends of the
+    log eta. The warm-up of PRGD is part of its budget. Splits are 60 / 20 / 20 %: the first rows, in random
+    order, are for training, and the next ones for validation. ``few`` are the ends of the
     small budgets that are shown apart.
     """
 
     seeds: int = 30
+    training: int = 341
+    validation: int = 114
     steps: int = 1_000
     few: tuple[int, int] = (150, 300)
     times: tuple[int, ...] = (10, 20, 30, 50, 75, 100, 150, 200, 300, 400, 500, 600, 700, 800, 900, 1_000)
@@ -52,6 +55,11 @@ class Settings:
     betas: tuple[float, ...] = (0.0, 0.6)
     first_phases: tuple[int, ...] = (5, 20)  # T_0
     warm_ups: tuple[int, ...] = (20, 100)
+
+    @property
+    def test_share(self) -> float:
+        """Rows for testing over rows for training."""
+        return (ROWS - self.training - self.validation) / self.training
 
 
 def tasks(settings: Settings) -> list[str]:
@@ -120,7 +128,7 @@ def _candidates(settings: Settings, method: str) -> list[tuple[str, Any, float, 
 
 def _split(settings: Settings, data: Dataset, scaling: str, seed: int) -> list[Row]:
     order = np.random.default_rng(seed).permutation(len(data.y))
-    train, validate, test = np.split(order, [341, 455])
+    train, validate, test = np.split(order, [settings.training, settings.training + settings.validation])
     X: Any = data.X
     if scaling == "standardised":
         X = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
@@ -167,7 +175,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
             some = where(curves_of(rows, scaling), method=method)
             table = some.pivot(index="seed", columns="t", values="accuracy")
             t = table.columns.to_numpy(dtype=float)
-            spread = [mean_interval(table[column], TEST_SHARE) for column in table.columns]
+            spread = [mean_interval(table[column], settings.test_share) for column in table.columns]
             mean, low, high = (np.array(part) for part in zip(*spread, strict=True))
             if np.isfinite(low).all() and method in ("GD", "NGD", "PRGD(poly)"):
                 marks.append(Band(method, t, low, np.minimum(high, 1.0)))
@@ -177,8 +185,8 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
         panels.append(Panel(title, tuple(marks), COUNTED, "test accuracy", x_log=True, y_range=ends))
     alt = (
         "Mean test accuracy against steps, with intervals. At the end PRGD less NGD is "
-        f"{points(difference(rows, 'raw', 'NGD'))} on raw features and "
-        f"{points(difference(rows, 'standardised', 'NGD'))} on standardised ones."
+        f"{points(difference(rows, settings, 'raw', 'NGD'))} on raw features and "
+        f"{points(difference(rows, settings, 'standardised', 'NGD'))} on standardised ones."
     )
     return [Figure("figure-5a", f"Cancer: {splits(rows)} random splits", alt, tuple(panels), columns=2)]
 
@@ -193,12 +201,12 @@ def splits(rows: Any) -> int:
     return int(where(rows, kind="curve").seed.nunique())
 
 
-def difference(rows: Any, scaling: str, other: str, t: int | None = None) -> Interval:
+def difference(rows: Any, settings: Settings, scaling: str, other: str, t: int | None = None) -> Interval:
     """Return PRGD's mean accuracy less another method's at step t (default: the last), with its interval."""
     some = curves_of(rows, scaling)
     t = int(some.t.max()) if t is None else t
     table = some.pivot(index="seed", columns=["method", "t"], values="accuracy")
-    return mean_interval(table["PRGD(poly)", t] - table[other, t], TEST_SHARE)
+    return mean_interval(table["PRGD(poly)", t] - table[other, t], settings.test_share)
 
 
 def early(settings: Settings) -> list[int]:
@@ -218,7 +226,7 @@ def tables(rows: Any, settings: Settings) -> list[Table]:
                 line[f"at {t:,} steps"] = f"{100 * where(mine, t=t).accuracy.mean():.2f} %"
                 is_prgd = method == "PRGD(poly)"
                 line[f"PRGD less it, {t:,}"] = (
-                    "-" if is_prgd else points(difference(rows, scaling, method, t))
+                    "-" if is_prgd else points(difference(rows, settings, scaling, method, t))
                 )
             chosen = where(mine, t=mine.t.max()).chosen.mode().iloc[0]
             lines.append(line | {"most often chosen": chosen})
@@ -293,11 +301,11 @@ def prgd_generalizes_better(rows: Any, settings: Settings) -> Finding:
 
     Compare test accuracies at the end, paired by split, on both scalings.
     """
-    end = {s: {other: difference(rows, s, other) for other in ("NGD", "GD")} for s in SCALINGS}
+    end = {s: {other: difference(rows, settings, s, other) for other in ("NGD", "GD")} for s in SCALINGS}
     # PRGD must beat both: the smaller lead counts. The scalings are two readings: all their answers count.
     lows, highs = ([min(d[k] for d in found.values()) for found in end.values()] for k in (1, 2))
     raw, scaled = ({other: points(d) for other, d in end[s].items()} for s in SCALINGS)
-    soon = ", ".join(f"{points(difference(rows, 'raw', 'NGD', t))} at {t}" for t in early(settings))
+    soon = ", ".join(f"{points(difference(rows, settings, 'raw', 'NGD', t))} at {t}" for t in early(settings))
     return Finding(
         ((min(lows), max(highs)), ">", 0.0),
         f"Over {splits(rows)} splits the test accuracy of PRGD after {settings.steps:,} steps less NGD's is "
@@ -314,10 +322,13 @@ def prgd_generalizes_better(rows: Any, settings: Settings) -> Finding:
 
 def reading(rows: Any, settings: Settings) -> str:
     """Return what the figure shows, in figures."""
-    soon = ", ".join(f"{points(difference(rows, 'raw', 'NGD', t))} at {t} steps" for t in early(settings))
+    soon = ", ".join(
+        f"{points(difference(rows, settings, 'raw', 'NGD', t))} at {t} steps" for t in early(settings)
+    )
     return (
-        f"On raw features PRGD less NGD is {soon} and {points(difference(rows, 'raw', 'NGD'))} at "
-        f"{settings.steps:,}; on standardised ones it is {points(difference(rows, 'standardised', 'NGD'))} "
+        f"On raw features PRGD less NGD is {soon} and {points(difference(rows, settings, 'raw', 'NGD'))} at "
+        f"{settings.steps:,}; on standardised ones it is "
+        f"{points(difference(rows, settings, 'standardised', 'NGD'))} "
         "at the end. Where the interval holds 0 the splits do not tell the methods apart."
     )
 

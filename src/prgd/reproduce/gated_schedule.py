@@ -22,7 +22,6 @@ from prgd.stopping import any_of
 from prgd.theory import max_margin_reference
 
 GATED = (Method("gated PRGD", GatedPRGD()), Method("progressive-rescaling Newton", ProgressiveNewton()))
-CONVERGED = 1e-12  # a run ends when its certified gap is below this: double precision ends there
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,9 @@ class Settings(Schedules):
     steps: int = 2_000
     sets: tuple[str, ...] = ("digit-01", "gaussian-50")
     gaussian: tuple[int, int, float] = (100, 50, 0.5)  # rows, columns and shift of gaussian-50
+    gaussian_seed: int = 0
+    digit_rows: int = 300
+    converged: float = 1e-12  # a run ends when its certified gap is below this: double precision ends there
 
 
 def tasks(settings: Settings) -> Sequence[str]:
@@ -43,7 +45,12 @@ def tasks(settings: Settings) -> Sequence[str]:
 
 def compute(settings: Settings, task: str) -> list[Row]:
     """Return both bounds of every method on one set, against its passes over the rows."""
-    X, y = datasets.digits(0, 1, 300) if task == "digit-01" else gaussian(0, *settings.gaussian)
+    data = (
+        datasets.digits(0, 1, settings.digit_rows)
+        if task == "digit-01"
+        else gaussian(settings.gaussian_seed, *settings.gaussian)
+    )
+    X, y = data
     gamma_star = max_margin_reference((X, y)).gamma_star
     _, ngd, exp, poly, dual, _ = methods(settings)
     return [
@@ -65,9 +72,9 @@ def _follow(problem: Problem, method: Method, settings: Settings) -> list[Row]:
             rows.append({"t": s.t, "reads": reads, "margin": now.margin, "lower": c.lower, "upper": c.upper})
 
     def is_converged(now: Record, certificate: Certificate, history: History) -> Status | None:
-        return Status.CERTIFIED if now.t in times and certificate.gap < CONVERGED else None
+        return Status.CERTIFIED if now.t in times and certificate.gap < settings.converged else None
 
-    w0 = warm_start(problem, settings.warm_up) if method.is_warm else None
+    w0 = warm_start(problem, settings.warm_up, settings.eta) if method.is_warm else None
     stop = any_of(is_converged, settings.steps)
     run(problem, method.algorithm, w0, stop=stop, record=None, observe=keep)
     return rows

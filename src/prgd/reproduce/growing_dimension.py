@@ -54,7 +54,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     report = assumptions((X, y))
     gamma_star = report.separable.number
     problem = Problem(X, y, scale="none", n_threads=1)
-    warm = warm_start(problem, settings.warm_up)
+    warm = warm_start(problem, settings.warm_up, settings.eta)
     rows: list[Row] = []
     for method in methods(settings):
         seen = watch(problem, method.algorithm, warm if method.is_warm else None, settings.steps)

@@ -19,7 +19,7 @@ from prgd.reproduce import figures as fig
 from prgd.reproduce import synthetic
 from prgd.reproduce.curves import error_lines, where
 from prgd.reproduce.experiment import OURS, Experiment, Row
-from prgd.reproduce.synthetic import GAMMA_STAR, PAPER, SETS, errors_at
+from prgd.reproduce.synthetic import PAPER, SETS, errors_at
 
 ROUNDED = 1e-12  # errors below this count as this
 DECADE = 10.0  # the picture is the same if no method's median errors differ by more than this factor
@@ -53,7 +53,7 @@ def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
     for name in SETS:
         for loss in LOSSES:
             some = where(rows, set=name, loss=loss, seed=0)
-            marks = error_lines(some, GAMMA_STAR - some.margin, PAPER)
+            marks = error_lines(some, settings.gamma_star - some.margin, PAPER)
             title = f"Set {name}, {loss} loss"
             panels.append(fig.log_log(title, marks, fig.LEFT_OUT, fig.MARGIN_ERROR, 1e-16, is_ours=True))
     title = "Margin error with the exponential and the logistic loss"
@@ -61,17 +61,17 @@ def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
     return [fig.Figure("logistic-loss", title, alt, tuple(panels), columns=2)]
 
 
-def _medians(rows: Any, t: int) -> dict[tuple[str, str], dict[str, float]]:
+def _medians(rows: Any, settings: Settings, t: int) -> dict[tuple[str, str], dict[str, float]]:
     """Return for each set and method its median error with each loss at step t, the warm-up left out."""
     by_loss = {loss: where(rows, loss=loss) for loss in LOSSES}
-    at = {(loss, name): errors_at(by_loss[loss], name, t) for loss in LOSSES for name in SETS}
+    at = {(loss, name): errors_at(by_loss[loss], settings, name, t) for loss in LOSSES for name in SETS}
     return {(name, m): {loss: at[loss, name][m] for loss in LOSSES} for name in SETS for m in PAPER}
 
 
 def tables(rows: Any, settings: Settings) -> list[fig.Table]:
     """Return the median errors of every method with each loss."""
     times = (settings.small_scale // 3, settings.small_scale, settings.steps)
-    found = {t: _medians(rows, t) for t in times}
+    found = {t: _medians(rows, settings, t) for t in times}
     lines = [
         {"set": name, "method": method}
         | {f"{loss}, t = {t:,}": fig.small(found[t][name, method][loss]) for t in times for loss in LOSSES}
@@ -91,7 +91,7 @@ def _factors(rows: Any, settings: Settings) -> dict[tuple[str, str], float]:
     may pass through a dip.
     """
     some = rows[rows.t <= settings.small_scale]
-    error = (GAMMA_STAR - some.margin).clip(lower=ROUNDED)
+    error = (settings.gamma_star - some.margin).clip(lower=ROUNDED)
     medians = error.groupby([some["set"], some.method, some.t, some.loss]).median().unstack("loss")
     decades = np.log10(medians["logistic"] / medians["exponential"]).abs()
     return dict(10.0 ** decades.groupby(["set", "method"]).mean())
@@ -105,7 +105,7 @@ def logistic_loss_gives_the_same_picture(rows: Any, settings: Settings) -> Findi
     """
     factors = _factors(rows, settings)
     (name, method), most = max(factors.items(), key=lambda item: item[1])
-    e = {key: errors["logistic"] for key, errors in _medians(rows, settings.small_scale).items()}
+    e = {key: errors["logistic"] for key, errors in _medians(rows, settings, settings.small_scale).items()}
     leads = " and ".join(
         f"{max(max(e[s, m], 0.0) for m in PAPER[2:]) / min(e[s, m] for m in PAPER[:2]):.0e} on set {s}"
         for s in SETS
@@ -116,7 +116,8 @@ def logistic_loss_gives_the_same_picture(rows: Any, settings: Settings) -> Findi
         f"most ({method}, set {name}; geometric mean over steps), on an axis of 16 decades. At step "
         f"{settings.small_scale} of the logistic runs the larger error of the two kinds of PRGD is {leads} "
         "of the smaller one of GD and NGD.",
-        setting=f"Datasets I and II of Appendix E.1, seeds 0 to {settings.seeds - 1}, eta = 1, the schedules "
+        setting=f"Datasets I and II of Appendix E.1, seeds 0 to {settings.seeds - 1}, eta = "
+        f"{settings.eta:g}, the schedules "
         f"of Section 7.1, {settings.warm_up:,} steps of GD with the same loss as warm-up, not counted.",
         would_change=f"A method whose median errors differ by a factor above {DECADE:.0f}; errors below "
         f"{ROUNDED:.0e} count as {ROUNDED:.0e}.",

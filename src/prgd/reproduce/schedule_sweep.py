@@ -33,6 +33,9 @@ class Settings:
     tuned: tuple[float, float] = (0.6, 0.6)  # Section 7.1's alpha and beta
     times: tuple[int, ...] = (1_000, 10_000)
     warm_up: int = 1_000
+    eta: float = 1.0
+    seed: int = 0  # of synthetic-one
+    digit_rows: int = 300
 
 
 SETS = ("synthetic-one", "digit-01")
@@ -48,16 +51,20 @@ def tasks(settings: Settings) -> list[str]:
 def compute(settings: Settings, task: str) -> list[Row]:
     """Return the margin errors of one line of a heat map, relative to gamma_star."""
     name, family, value = task.rsplit("-", 2)
-    data = datasets.synthetic_one(0) if name == "synthetic-one" else datasets.digits(0, 1, 300)
+    data = (
+        datasets.synthetic_one(settings.seed)
+        if name == "synthetic-one"
+        else datasets.digits(0, 1, settings.digit_rows)
+    )
     gamma_star = data.gamma_star or max_margin_reference(data).gamma_star
     problem = Problem(data.X, data.y, scale="none", n_threads=1)
-    warm = warm_start(problem, settings.warm_up)
-    first, T_0 = float(value), settings.first_phase
-    grid: dict[float, Any] = {0.0: NGD()}
+    warm = warm_start(problem, settings.warm_up, settings.eta)
+    first, T_0, eta = float(value), settings.first_phase, settings.eta
+    grid: dict[float, Any] = {0.0: NGD(eta)}
     if family == "geometric":
-        grid = {float(T): PRGD(Geometric(first), Every(T)) for T in settings.phases}
+        grid = {float(T): PRGD(Geometric(first), Every(T), eta) for T in settings.phases}
     elif family == "polynomial":
-        grid = {b: PRGD(Polynomial(first), PolynomialPhases(T_0, b)) for b in settings.phase_powers}
+        grid = {b: PRGD(Polynomial(first), PolynomialPhases(T_0, b), eta) for b in settings.phase_powers}
     # Geometric radii freeze w early, so the long horizon would show the same errors.
     times = settings.times[:1] if family == "geometric" else settings.times
     rows: list[Row] = []
@@ -136,7 +143,8 @@ def paper_schedule_is_well_tuned(rows: Any, settings: Settings) -> Finding:
     n = len(settings.powers) * len(settings.phase_powers)
     return Finding(
         ((float(min(ranks)), float(max(ranks))), "<=", math.ceil(n / 4)),
-        f"On digit-01, first 300 rows, {'; '.join(words)}. Well tuned means the best quarter of the grid "
+        f"On digit-01, first {settings.digit_rows} rows, {'; '.join(words)}. Well tuned means the best "
+        "quarter of the grid "
         "here.",
         f"T_0 = {settings.first_phase} and the horizons are ours.",
         what="rank among the grid, at two horizons",

@@ -22,7 +22,6 @@ from prgd.theory import assumptions
 GAMMA_STAR = datasets.paper.PAPER_GAMMA_STAR  # the margin of both sets
 SETS = {"I": datasets.synthetic_one, "II": datasets.synthetic_two}
 PAPER = ("GD", "NGD", "PRGD(exp)", "PRGD(poly)")
-LEVELS = (1e-3, 1e-6, 1e-9, 1e-12)
 COLUMNS = ("kind", "set", "seed", "method", "t", "margin", "lower", "upper", "x", "y", "label")
 
 
@@ -39,15 +38,23 @@ class Settings(Schedules):
     accelerated: int = 5_000
     short: int = 2_000
     small_scale: int = 300
+    n: int = 100  # rows of each set
+    gamma_star: float = GAMMA_STAR
+    levels: tuple[float, float, float, float] = (
+        1e-3,
+        1e-6,
+        1e-9,
+        1e-12,
+    )  # of the error: when are they passed?
     loss: str = "exponential"
 
 
 def compute(settings: Settings, task: str) -> list[Row]:
     """Return every method's curve on one draw, its points, and when levels are passed for good."""
     name, _, seed = task.partition("-seed-")
-    data = SETS[name](int(seed))
+    data = SETS[name](int(seed), settings.n, settings.gamma_star)
     problem = Problem(data.X, data.y, loss=settings.loss, scale="none", n_threads=1)
-    warm = shared.warm_start(problem, settings.warm_up)
+    warm = shared.warm_start(problem, settings.warm_up, settings.eta)
     base = {"set": name, "seed": int(seed)}
     rows: list[Row] = [
         base | {"kind": "point", "x": x, "y": y, "label": int(label)}
@@ -60,21 +67,21 @@ def compute(settings: Settings, task: str) -> list[Row]:
         seen = shared.watch(problem, method.algorithm, warm if method.is_warm else None, steps)
         columns = base | {"kind": "curve", "method": method.name}
         rows += shared.curve_rows(seen, shared.record_times(steps), **columns)
-        error = GAMMA_STAR - seen.margin
+        error = settings.gamma_star - seen.margin
         # w = 0 has no margin, so the error at t = 0 is NaN: it counts as infinite.
         error[np.isnan(error)] = math.inf
-        passed = {level: shared.lasting_passage(error, level) for level in LEVELS}
+        passed = {level: shared.lasting_passage(error, level) for level in settings.levels}
         columns |= {"kind": "passage"}
         rows += [columns | {"x": level, "t": t} for level, t in passed.items()]
     return shared.padded(rows, COLUMNS)
 
 
-def _points(rows: Any, name: str) -> fig.Panel:
+def _points(rows: Any, settings: Settings, name: str) -> fig.Panel:
     marks = fig.two_classes(where(rows, kind="point", seed=0), size=5.0)
     wall, dots = "margin, x_1 = ±gamma_star", fig.Style("#555555", "dot")
     lines = [
         fig.Line(wall, [x, x], [-1.05, 1.05], 1.0, has_markers=False, style=dots)
-        for x in (-GAMMA_STAR, GAMMA_STAR)
+        for x in (-settings.gamma_star, settings.gamma_star)
     ]
     ends = (-1.1, 1.1)
     title = f"Dataset {name}, seed 0"
@@ -85,7 +92,7 @@ def _paper_scale(curves: Any, settings: Settings, name: str, scale: str) -> fig.
     """Draw seed 0 as the paper does: its four methods, the warm-up left out of the count."""
     last = settings.small_scale if scale == "small" else settings.steps
     some = curves[(curves.seed == 0) & (curves.t <= last)]
-    marks = error_lines(some, GAMMA_STAR - some.margin, PAPER)
+    marks = error_lines(some, settings.gamma_star - some.margin, PAPER)
     panel = fig.log_log(f"Set {name}: {scale} time scale", marks, fig.LEFT_OUT, fig.MARGIN_ERROR, 1e-16)
     return replace(panel, x_log=scale == "large")
 
@@ -93,16 +100,17 @@ def _paper_scale(curves: Any, settings: Settings, name: str, scale: str) -> fig.
 def _all_methods(curves: Any, settings: Settings, name: str) -> fig.Panel:
     """Draw the median over seeds and a band, the warm-up counted, with the two accelerated methods."""
     warm = {method.name: settings.warm_up * method.is_warm for method in methods(settings)}
-    counted = curves.assign(error=GAMMA_STAR - curves.margin, t=curves.t + curves.method.map(warm))
+    error = settings.gamma_star - curves.margin
+    counted = curves.assign(error=error, t=curves.t + curves.method.map(warm))
     title = f"Set {name}: median and 5 to 95 % of {curves.seed.nunique()} draws, warm-up counted"
     marks = error_bands(counted, "t")
     return fig.log_log(title, marks, fig.COUNTED, fig.MARGIN_ERROR, 1e-16, is_ours=True)
 
 
-def _bounds(curves: Any, name: str) -> fig.Panel:
+def _bounds(curves: Any, settings: Settings, name: str) -> fig.Panel:
     """Draw the other side of the certificate: how far the upper bound is from gamma_star."""
     some = where(curves, seed=0)
-    marks = error_lines(some, some.upper - GAMMA_STAR)
+    marks = error_lines(some, some.upper - settings.gamma_star)
     title = f"Set {name}, seed 0: certified upper bound"
     return fig.log_log(title, marks, fig.LEFT_OUT, fig.BOUND_ERROR, 1e-16, is_ours=True)
 
@@ -113,9 +121,9 @@ def draw(rows: Any, settings: Settings, figure: str, sets: tuple[str, ...]) -> l
     for name in sets:
         some = where(rows, set=name)
         curves = where(some, kind="curve")
-        paper.append(_points(some, name))
+        paper.append(_points(some, settings, name))
         paper += [_paper_scale(curves, settings, name, scale) for scale in ("small", "large")]
-        ours += [_all_methods(curves, settings, name), _bounds(curves, name)]
+        ours += [_all_methods(curves, settings, name), _bounds(curves, settings, name)]
     facts = _medians(rows, settings, sets)
     title = "set I" if len(sets) == 1 else "sets I and II"
     return [
@@ -138,17 +146,17 @@ def draw(rows: Any, settings: Settings, figure: str, sets: tuple[str, ...]) -> l
     ]
 
 
-def errors_at(rows: Any, name: str, t: int) -> dict[str, float]:
+def errors_at(rows: Any, settings: Settings, name: str, t: int) -> dict[str, float]:
     """Return each method's median margin error at step t, the warm-up left out."""
     curves = rows[(rows.kind == "curve") & (rows["set"] == name) & (rows.t <= t)]
     last = curves.groupby(["method", "seed"]).tail(1)
-    return dict((GAMMA_STAR - last.margin).groupby(last.method).median())
+    return dict((settings.gamma_star - last.margin).groupby(last.method).median())
 
 
 def _medians(rows: Any, settings: Settings, sets: tuple[str, ...]) -> str:
     sentences = []
     for name in sets:
-        e = errors_at(rows, name, settings.small_scale)
+        e = errors_at(rows, settings, name, settings.small_scale)
         errors = ", ".join(f"{fig.small(e[method])} ({method})" for method in PAPER)
         sentences.append(f"On set {name} the median errors after {settings.small_scale} steps are {errors}.")
     return " ".join(sentences)
@@ -171,9 +179,9 @@ synthetic_claim = partial(claim, where=WHERE, experiment="figure-6")
 def _setting(rows: Any, settings: Settings) -> str:
     return (
         f"Datasets {' and '.join(rows['set'].unique())} of Appendix E.1, {rows.seed.nunique()} draws of "
-        f"each (seeds from 0, ours), eta = 1, {settings.warm_up:,} GD steps of warm-up before PRGD, left "
-        "out of the count; PRGD(poly) has k + 1 in place of k, since R_0 k^1.2 is 0 at k = 0; R_0 is ||w|| "
-        "at the end of the warm-up."
+        f"each (seeds from 0, ours), eta = {settings.eta:g}, {settings.warm_up:,} GD steps of warm-up "
+        "before PRGD, left out of the count; PRGD(poly) has k + 1 in place of k, since R_0 k^1.2 is 0 at "
+        "k = 0; R_0 is ||w|| at the end of the warm-up."
     )
 
 
@@ -188,35 +196,39 @@ def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
     passages = where(rows, kind="passage", method="PRGD(exp)")
     steps = passages.pivot(index=["set", "seed"], columns="x", values="t")
     reached = steps[(steps >= 0).all(axis=1)]
-    spans = [(reached[b] - reached[a]).to_numpy() for a, b in pairwise(LEVELS)]
+    spans = [(reached[b] - reached[a]).to_numpy() for a, b in pairwise(settings.levels)]
     first, second, third = (f"{np.median(span):.0f}" if len(span) else "-" for span in spans)
     share = len(reached) / len(steps)
+    start, *ends, last = (f"{level:.0e}" for level in settings.levels)
+    levels = f"{start} to {', on to '.join(ends)} and to {last}"
     ratio = np.full(len(steps), math.inf)  # a draw that does not get there counts as infinitely slow
     ratio[: len(reached)] = spans[2] / np.maximum(spans[0], 1)
     low, high = median_interval(ratio)
     return Finding(
         ((low, high), "<=", 1.0),
-        f"From an error of 1e-3 to 1e-6, on to 1e-9 and to 1e-12 it takes {first}, {second} and {third} "
+        f"From an error of {levels} it takes {first}, {second} and {third} "
         "steps (medians): if each three decimals cost no more than the three before, the fall is "
         f"exponential or faster. The last three over the first have a median ratio of {low:.2f} to "
-        f"{high:.2f} (95 % interval). {len(reached)} of {len(steps)} draws reach 1e-12.",
+        f"{high:.2f} (95 % interval). {len(reached)} of {len(steps)} draws reach {last}.",
         ""
         if len(reached) == len(steps)
         else "Not every draw gets there: radii that grow geometrically freeze w.",
-        figures={"share of draws at 1e-12": share},
+        figures={f"share of draws at {last}": share},
         setting=_setting(rows, settings),
         what="steps for the last three decimals over those for the first, median",
         would_change="An interval of the median ratio above 1: decimals that cost ever more steps.",
     )
 
 
-def _ratios(rows: Any, t: int, over: tuple[str, ...], under: str) -> dict[str, tuple[float, float]]:
+def _ratios(
+    rows: Any, settings: Settings, over: tuple[str, ...], under: str
+) -> dict[str, tuple[float, float]]:
     """Return for each set the interval of the median over draws of the smallest error over another one."""
-    found = {}
+    t, found = settings.small_scale, {}
     for name in rows["set"].unique():
         curves = rows[(rows.kind == "curve") & (rows["set"] == name) & (rows.t <= t)]
         last = curves.groupby(["method", "seed"]).tail(1)
-        error = last.assign(error=np.maximum(GAMMA_STAR - last.margin, 1e-16))
+        error = last.assign(error=np.maximum(settings.gamma_star - last.margin, 1e-16))
         error = error.pivot(index="seed", columns="method", values="error")
         found[name] = median_interval(error[list(over)].min(axis=1) / error[under])
     return found
@@ -229,7 +241,7 @@ def poly_performs_well(rows: Any, settings: Settings) -> Finding:
     Compare the errors of PRGD(poly) and NGD at the end of the small time scale, draw by draw.
     """
     t = settings.small_scale
-    found = _ratios(rows, t, ("PRGD(poly)",), "NGD")
+    found = _ratios(rows, settings, ("PRGD(poly)",), "NGD")
     shares = " and ".join(f"{low:.1e} to {high:.1e} of NGD's on set {s}" for s, (low, high) in found.items())
     return Finding(
         ((max(low for low, _ in found.values()), max(high for _, high in found.values())), "<=", 0.1),
@@ -252,11 +264,11 @@ def gd_and_ngd_are_slow(rows: Any, settings: Settings) -> Finding:
     Compare the errors of GD and NGD with that of PRGD(exp), draw by draw, and ask the theorem's condition.
     """
     t = settings.small_scale
-    found = _ratios(rows, t, ("GD", "NGD"), "PRGD(exp)")
+    found = _ratios(rows, settings, ("GD", "NGD"), "PRGD(exp)")
     low, high = (min(ends) for ends in zip(*found.values(), strict=True))
     off = float(rows[rows.kind == "mean"].margin.max())
-    late = {name: errors_at(rows, name, settings.steps)["NGD"] for name in found}
-    half = {name: errors_at(rows, name, settings.steps // 2)["NGD"] for name in found}
+    late = {name: errors_at(rows, settings, name, settings.steps)["NGD"] for name in found}
+    half = {name: errors_at(rows, settings, name, settings.steps // 2)["NGD"] for name in found}
     left = " and ".join(f"{fig.small(late[name])} on set {name}" for name in found)
     falls = " and ".join(f"{half[name] / max(late[name], fig.FLOOR):.0f} on set {name}" for name in found)
     return Finding(

@@ -35,9 +35,7 @@ from prgd.theory.samples import random_nondegenerate
 from prgd.theory.velocity import direction_error
 
 PROOF = "PRGD(proof)"
-FLOOR = 1e-13  # a run ends when its direction error is below this: rounding shows there
 CLOSE = 0.1  # a fitted exponent agrees with the theorem's if it is this near
-STORED = 60  # points of each curve that are kept; the fits use all points
 QUANTITIES = ("direction", "margin")
 COLUMNS = ("kind", "set", "method", "t", "quantity", "value", "rate", "constant", "low", "high", "reason")
 
@@ -53,6 +51,8 @@ class Settings:
     """
 
     gd_eta: float = 0.5
+    eta: float = 1.0  # of the other methods, and of the warm-up
+    toy_gamma_star: float = 0.3
     growth: float = 1.2  # PRGD(exp) has R_k = R_0 growth^k and phases of ``phase`` steps, as in Section 7.1
     phase: int = 5
     warm_up: int = 1_000
@@ -65,6 +65,8 @@ class Settings:
     dual_from: int = 10_000
     prgd_steps: int = 500
     proof_steps: int = 20_000
+    floor: float = 1e-13  # a run ends when its direction error is below this: rounding shows there
+    stored: int = 60  # points of each curve that are kept; the fits use all points
     seeds: int = 20
 
 
@@ -98,13 +100,16 @@ def tasks(settings: Settings) -> Sequence[str]:
 
 def compute(settings: Settings, task: str) -> list[Row]:
     """Return the errors of every method on one set, and the rate fitted to each."""
-    data = toy(0.3) if task == "toy" else random_nondegenerate(int(task.removeprefix("random-")))
+    seed = task.removeprefix("random-")
+    data = toy(settings.toy_gamma_star) if task == "toy" else random_nondegenerate(int(seed))
     g = geometry(data)
     w_star = g.reference.w_star if data.w_star is None else data.w_star
     problem = Problem(data.X, data.y, scale="none", n_threads=1)
     rows: list[Row] = []
     for name, algorithm, w0, times in _runs(settings, g, w_star, problem):
-        W = iterates(problem, algorithm, times, w0, until=lambda w: direction_error(w, w_star) < FLOOR)
+        W = iterates(
+            problem, algorithm, times, w0, until=lambda w: direction_error(w, w_star) < settings.floor
+        )
         t = times[: len(W)].astype(float)
         if name == "GD":
             t, W, off = _farther(settings, data, t, W)
@@ -113,7 +118,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
             QUANTITIES, (direction_error(W, w_star), margin_errors(g, W)), strict=True
         ):
             base = {"set": task, "method": name, "quantity": quantity}
-            kept = np.unique(np.linspace(0, t.size - 1, STORED).round().astype(int))
+            kept = np.unique(np.linspace(0, t.size - 1, settings.stored).round().astype(int))
             rows += [base | {"kind": "curve", "t": float(t[k]), "value": float(error[k])} for k in kept]
             begins = {"NGD": settings.ngd_from, "dual acceleration": settings.dual_from}
             begins["game dynamics"] = settings.dual_from
@@ -132,17 +137,17 @@ def compute(settings: Settings, task: str) -> list[Row]:
 
 def _runs(settings: Settings, g: Any, w_star: Any, problem: Problem) -> list[tuple[str, Any, Any, Any]]:
     """Return each method's name, algorithm, start and recorded times."""
-    warm = warm_start(problem, settings.warm_up)
+    warm = warm_start(problem, settings.warm_up, settings.eta)
     c = numerical_constants(g)
-    exp = PRGD(Geometric(settings.growth), Every(settings.phase))
+    exp = PRGD(Geometric(settings.growth), Every(settings.phase), settings.eta)
     # PRGD(proof) is the algorithm of Theorem 6.1's proof, which knows w_star; D and mu are numerical.
     proof = PRGD(LiftTo(c.D, w_star), Every(2), eta=c.mu * c.D)
     dual_times = record_times(settings.dual_steps, first=2)
     return [
         ("GD", GD(settings.gd_eta), None, record_times(settings.gd_steps, first=2)),
-        ("NGD", NGD(), None, record_times(settings.ngd_steps, first=2)),
-        ("dual acceleration", DualAcceleration(), None, dual_times),
-        ("game dynamics", GameDynamics(), None, dual_times),
+        ("NGD", NGD(settings.eta), None, record_times(settings.ngd_steps, first=2)),
+        ("dual acceleration", DualAcceleration(settings.eta), None, dual_times),
+        ("game dynamics", GameDynamics(settings.eta), None, dual_times),
         ("PRGD(exp)", exp, warm, np.arange(settings.phase, settings.prgd_steps + 1, settings.phase)),
         (PROOF, proof, warm, np.arange(2, settings.proof_steps + 1, 2)),
     ]
@@ -258,12 +263,12 @@ def count(rows: Any, method: str, quantity: str, kind: str = "fit") -> Count:
     return Count(len(right), undecided, len(fits) - len(right) - undecided, constants)
 
 
-def _frozen(rows: Any) -> int:
+def _frozen(rows: Any, settings: Settings) -> int:
     """Return on how many sets PRGD(exp) stops early: its error falls by less than 1 % over its last half."""
     found = 0
     for _, curve in where(rows, kind="curve", method="PRGD(exp)", quantity="direction").groupby("set"):
         half = curve.value[curve.t <= 0.5 * curve.t.max()].iloc[-1]
-        found += bool(curve.value.iloc[-1] > max(0.99 * half, 1e3 * FLOOR))
+        found += bool(curve.value.iloc[-1] > max(0.99 * half, 1e3 * settings.floor))
     return found
 
 
@@ -282,7 +287,8 @@ def _judge(method: str, quantity: str, rows: Any, settings: Settings) -> Finding
         ((c.right / n, (n - c.other) / n), ">=", 0.5),
         sentence,
         what="share of sets",
-        setting=f"The toy set with gamma_star = 0.3 and random sets of seeds 0 to {n - 2} that meet Table "
+        setting=f"The toy set with gamma_star = {settings.toy_gamma_star:g} and random sets of seeds 0 to "
+        f"{n - 2} that meet Table "
         f"1's conditions; {steps.get(method, f'{settings.dual_steps:,} steps')}.",
         not_given="the step from which on its asymptotic rate must show",
         would_change="Another rate, fitted on more than half of the sets, at ever longer horizons.",
@@ -331,7 +337,7 @@ def exp_freezes(rows: Any, settings: Settings) -> Finding:
     Count the sets on which the direction error stops falling.
     """
     random = rows[rows["set"] != "toy"]
-    n, frozen, c = _n(random), _frozen(random), count(random, "PRGD(exp)", "margin")
+    n, frozen, c = _n(random), _frozen(random, settings), count(random, "PRGD(exp)", "margin")
     low, high = share_interval(frozen, n)
     return Finding(
         ((low, high), ">", 0.5),
@@ -356,7 +362,8 @@ def reading(rows: Any, settings: Settings) -> str:
         f"The direction error is fitted as 1 / log t for GD on {gd.right} of {n} sets ({gd.undecided} "
         f"undecided) and as t^-a with a = {ngd.constants} for NGD on {ngd.right}. The proof's algorithm "
         f"falls like e^-ct on {proof.right}, with c = {proof.constants}. With Section 7's radii the same is "
-        f"fitted on {exp.right}, at best with c = {_best_rate(settings)}, and w freezes on {_frozen(rows)}."
+        f"fitted on {exp.right}, at best with c = {_best_rate(settings)}, and w freezes on "
+        f"{_frozen(rows, settings)}."
     )
 
 

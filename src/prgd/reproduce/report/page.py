@@ -18,9 +18,10 @@ from typing import Any
 
 from prgd.claims import Claim, Verdict, apart, crosses, summary
 from prgd.claims.registry import place
-from prgd.reproduce.experiment import Experiment, settings_of
+from prgd.reproduce.experiment import Experiment
 from prgd.reproduce.figures import Figure, Table, pretty
 from prgd.reproduce.report.interactive import plotly_script, plots
+from prgd.reproduce.settings import settings_of
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,29 @@ class Section:
 
     experiment: Experiment
     settings: Any
-    command: str
+    options: str  # of the command line, that ask for these settings
     reading: str
     figures: tuple[Figure, ...]
     tables: tuple[Table, ...]
     claims: tuple[Claim, ...]
     files: tuple[Path, ...]  # the rows and their record
     commits: tuple[str, ...]
+    other_code: str = ""  # which tasks have rows that other code computed, in words
+
+    @property
+    def command(self) -> str:
+        """The command that makes the section."""
+        return f"prgd reproduce --only {self.experiment.name}{self.options}"
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the settings are those of --quick."""
+        return self.experiment.is_quick(self.settings)
+
+    @property
+    def changes(self) -> str:
+        """The settings that a user changed, in words; empty if there are none."""
+        return self.experiment.changes_in_words(self.settings)
 
     @property
     def short_title(self) -> str:
@@ -56,8 +73,9 @@ def render(sections: Sequence[Section], **head: Any) -> str:
     ----------
     sections : sequence of Section
     **head
-        What the template knows as ``page``: the ``folder`` of the report, the ``command`` that made it, the
-        ``facts`` about versions and machine, ``is_quick``, and how many experiments are ``left_out``.
+        What the template knows as ``page``: the ``folder`` of the report, the ``command`` that made it
+        (empty if there were several), the ``facts`` about versions and machine, the names of the ``quick``
+        experiments, and how many are ``left_out``.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup

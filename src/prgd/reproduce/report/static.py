@@ -47,11 +47,16 @@ FORMATS = ("png", "svg", "pdf")
 
 
 def save(figure: Figure, folder: Path) -> None:
-    """Draw a figure and write ``<name>.png``, ``.svg`` and ``.pdf``, then what they were drawn from."""
-    drawn = draw(figure)
+    """Draw a figure and write its files, then what they were drawn from."""
+    write(figure, folder)
+    write_whole(folder / f".{figure.name}.json", json.dumps(_record(figure, folder)).encode())
+
+
+def write(figure: Figure, folder: Path, *, is_titled: bool = False) -> None:
+    """Draw a figure and write ``<name>.png``, ``.svg`` and ``.pdf``; on a page its title is a caption."""
+    drawn = draw(figure, is_titled=is_titled)
     for format_ in FORMATS:
         write_whole(folder / f"{figure.name}.{format_}", _rendered(drawn, format_))
-    write_whole(folder / f".{figure.name}.json", json.dumps(_record(figure, folder)).encode())
 
 
 def is_current(figure: Figure, folder: Path) -> bool:
@@ -89,7 +94,7 @@ def _smaller(png: bytes) -> bytes:
     return out.getvalue()
 
 
-def draw(figure: Figure) -> Any:
+def draw(figure: Figure, *, is_titled: bool = False) -> Any:
     """Return the matplotlib figure."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Canvas
@@ -99,6 +104,8 @@ def draw(figure: Figure) -> Any:
     width = 4.1 if columns > 1 else 6.0
     with rc_context(SETTINGS):
         drawn = Canvas(figsize=(width * columns, 3.4 * lines + 0.5), layout="constrained")
+        if is_titled:
+            drawn.suptitle("\n".join(textwrap.wrap(figure.title, 60 * columns)), parse_math=False)
         handles: dict[int, Any] = {}  # by the identity of the mark
         for k, panel in enumerate(figure.panels):
             axes = drawn.add_subplot(lines, columns, k + 1, projection="3d" if panel.is_space else None)

@@ -12,6 +12,7 @@ from prgd.claims import Claim, apart, summary
 from prgd.claims.groups import OURS_HEAD
 from prgd.reproduce.experiment import Experiment
 from prgd.reproduce.figures import Table
+from prgd.reproduce.settings import as_option, settings_of
 
 
 def _console() -> Any:
@@ -60,3 +61,10 @@ def print_list(experiments: Iterable[Experiment]) -> None:
     for e, tasks in found:
         work = f"{tasks} task{'s' if tasks != 1 else ''}"
         print(f"{e.name.ljust(width)}  {e.title} ({e.where}; {work})")
+
+
+def print_settings(experiments: Iterable[Experiment]) -> None:
+    """Print the settings of each experiment as the options that set them."""
+    for e in experiments:
+        for name, value in settings_of(e.settings).items():
+            print(as_option(e.name, name, value))

@@ -1,0 +1,174 @@
+"""The command ``prgd race``. It holds no mathematics, and is quick to import."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import prgd
+from prgd.algorithms import ALGORITHMS
+from prgd.checks import check_writable
+from prgd.cli import common
+from prgd.cli.common import data_option, option, output_option, stop_option
+from prgd.cli.data import open_data
+from prgd.cli.entrants import read_entrants
+from prgd.errors import missing_package
+from prgd.history import Status
+from prgd.options import from_options, options_of
+from prgd.problem import Problem
+
+FILES = ("race.csv", "race.json", "race.png", "race.svg", "race.pdf")
+
+
+@dataclass(frozen=True)
+class RaceOptions(common.SeparatorOptions):
+    """Options of ``prgd race``."""
+
+    loss: str = data_option("exponential", "exponential or logistic.")
+    scale: str = data_option("max", "max: step sizes suit rows of any norm; none: eta is taken literally.")
+    steps: int = stop_option(5000, "Step limit of each algorithm, its warm-up counted.", minimum=1)
+    gap: float | None = stop_option(
+        None, "An algorithm ends at this certified relative gap.", metavar="TOL", shown_default="none"
+    )
+    out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
+        None,
+        "Folder for race.csv (both bounds of each algorithm), race.json, and the curves (png, svg, pdf).",
+        shown_default="nothing is written",
+    )
+    force: bool = output_option(False, "Replace the files of an earlier race in --out.")
+    quiet: bool = output_option(False, "Print errors and warnings only.")
+
+
+@common.with_options(options_of(RaceOptions))
+def race_command(
+    data: Annotated[str, option(common.DATA, "As for prgd run: a file or a built-in set.", metavar="DATA")],
+    algorithms: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ALGORITHM", show_default=False, help=f"{', '.join(ALGORITHMS)}."),
+    ] = None,
+    own: Annotated[
+        list[str] | None,
+        option(
+            common.METHOD,
+            "An algorithm of yours: a class or a value in a Python file; may be repeated.",
+            "--algorithm",
+            metavar="FILE.py:NAME",
+            show_default=False,
+        ),
+    ] = None,
+    debug: common.Debug = False,
+    **given: Any,
+) -> None:
+    """Race algorithms on one data set for the largest margin, and draw both bounds against steps and time.
+
+    Each ALGORITHM is a name, or in quotes a name with options as prgd run takes them, after a label if you
+    like. prgd starts from gd:1000 unless its --warm-up says otherwise; the steps of a warm-up count.
+
+    Example: prgd race ngd "poly=prgd --radius polynomial:0.6" --data digits:0,1 --no-intercept --out race
+    """
+    with common.one_line_errors(debug):
+        from prgd.race import race
+
+        o = from_options(RaceOptions, given)
+        entrants = read_entrants([*(algorithms or []), *(own or [])])
+        if o.out is not None:
+            if not o.force and (there := [name for name in FILES if (o.out / name).exists()]):
+                raise ValueError(
+                    f"{o.out} has the files of an earlier race ({', '.join(there)}). Give another --out, or "
+                    "--force to replace them."
+                )
+            check_writable(o.out)
+        name, rows = open_data(data, o)
+        problem = Problem(rows, loss=o.loss, fit_intercept=o.intercept, scale=o.scale)
+        best = prgd.max_margin(rows, fit_intercept=o.intercept, tol=1e-9, n_threads=o.threads)
+        if best.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if not best.certificate.lower > 0.0:
+            raise ValueError(f"{name}: there is no margin to race for. {best.status}")
+        is_shown = not o.quiet and sys.stderr.isatty()
+        found = race(problem, entrants, steps=o.steps, gap=o.gap, progress=is_shown)
+        known = (
+            max(best.certificate.lower, *(finish.certificate.lower for finish in found)),
+            min(best.certificate.upper, *(finish.certificate.upper for finish in found)),
+        )
+        intercept = "with an intercept" if o.intercept else "through the origin"
+        title = f"{name}, {problem.n:,} x {problem.d:,}, {intercept}, {o.loss} loss"
+        written = [] if o.out is None else _write(o.out, found, known, title, entrants)
+        if not o.quiet:
+            _print(found, known, title, written)
+        if found[-1].status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+
+
+def _print(found: Sequence[Any], known: tuple[float, float], title: str, written: list[Path]) -> None:
+    """Print the problem, a line for each algorithm, the best known margin, and what was written."""
+    lines = [
+        {
+            "algorithm": f.name,
+            "status": f.status.name.lower().replace("_", " "),
+            "margin": f"{f.certificate.lower:.9g}",
+            "upper bound": f"{f.certificate.upper:.9g}",
+            "gap": f"{f.certificate.gap:.1e}" if f.certificate.lower > 0.0 else "none yet",
+            "steps": f"{f.steps:,}",
+            "passes": f"{f.passes:,}",
+            "seconds": f"{f.seconds:.2f}",
+        }
+        for f in found
+    ]
+    print(title)
+    # Plain columns fit into 80 characters if names are short, and no number is ever cut off.
+    widths = {head: max(len(head), *(len(line[head]) for line in lines)) for head in lines[0]}
+    for line in [{head: head for head in widths}, *lines]:
+        cells = [
+            text.ljust(widths[head]) if head in ("algorithm", "status") else text.rjust(widths[head])
+            for head, text in line.items()
+        ]
+        print("  ".join(cells))
+    print(f"best known margin: {known[0]:.9g}, at most {known[1] - known[0]:.1e} below the largest one")
+    if written:
+        print(f"files: {', '.join(map(str, written))}")
+
+
+def _write(
+    out: Path, found: Sequence[Any], known: tuple[float, float], title: str, entrants: Sequence[Any]
+) -> list[Path]:
+    """Write rows, record and figures, and return their paths; without matplotlib the figures are missing."""
+    from prgd.race import figure
+    from prgd.reproduce.provenance import facts
+    from prgd.reproduce.report import static
+    from prgd.reproduce.store import to_csv, write_whole
+
+    write_whole(out / FILES[0], to_csv(row for finish in found for row in finish.rows))
+    record = facts() | {
+        "problem": title,
+        "best_known_margin": known[0],
+        "upper_bound": known[1],
+        "algorithms": [
+            {
+                "name": f.name,
+                "algorithm": repr(e.algorithm),
+                "warm_up": f"{e.warm_up!r}, {e.warm_up_steps} steps" if e.warm_up_steps else None,
+                "status": f.status.name,
+                "margin": f.certificate.lower,
+                "upper_bound": f.certificate.upper,
+                "gap": f.certificate.gap,
+                "steps": f.steps,
+                "passes": f.passes,
+                "seconds": f.seconds,
+            }
+            for f, e in zip(found, entrants, strict=False)
+        ],
+    }
+    write_whole(out / FILES[1], f"{json.dumps(record, indent=1)}\n".encode())
+    try:
+        static.write(figure(found, known, title), out, is_titled=True)
+    except ImportError:
+        common.say(f"Warning: {missing_package('The figure of a race', 'matplotlib', 'report')}")
+        return [out / name for name in FILES[:2]]
+    return [out / name for name in FILES]
