@@ -11,7 +11,9 @@ import numpy as np
 from prgd._types import Array, Indices
 from prgd.arithmetic import split
 from prgd.errors import NotFiniteError
-from prgd.rows.base import Block, LeafRows
+from prgd.lazy import lazy
+from prgd.rows.base import Block, LeafRows, M, Query
+from prgd.rows.blocks import block_combine, block_times
 from prgd.rows.fingerprint import Fingerprint, Words, keys
 from prgd.rows.labels import Labels, frozen
 from prgd.rows.queries import Accurate, AccurateAt, MarginsAt, Measure, Measurement, SmallestAt, TallyAt
@@ -22,6 +24,9 @@ from prgd.threads import default_threads, each, physical_memory
 # of threads, so that results are bit-identical on any machine with the same instruction set.
 SLICE_BYTES = 2**21
 MAX_SLICES = 64
+# Rows with at most so many entries answer queries that are not repeated by NumPy, as fast as by a kernel and without
+# compiling it. The rule looks at the data alone, so that results do not depend on what was compiled before.
+SMALL_ENTRIES = 2**17
 _VECTORS = 4  # vectors of d numbers that every method holds: w, a gradient, and the sums of a pass
 # The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR.
 ROWS, COLUMNS, CSR = range(3)
@@ -38,6 +43,8 @@ class Storage:
     bounds: Indices  # first row of each slice, and n
     locate: Callable[[int], int]  # row -> the first of its columns that is not finite
     gather: Callable[[Indices], Block]  # indices -> rows x_i as float64, dense or CSR
+    entries: int  # that are stored
+    whole: Callable[[], Block]  # all rows as float64, dense or CSR, without a copy if they are float64
     is_sparse: bool = False
 
 
@@ -51,6 +58,17 @@ class ArrayRows(LeafRows):
         self.is_sparse = storage.is_sparse
         self._storage = storage
         self._threads = min(n_threads or default_threads(), storage.bounds.size - 1)
+        self._is_small = max(storage.n, storage.entries) <= SMALL_ENTRIES
+
+    def ask(self, query: Query[M], labels: Labels | None = None) -> M:
+        """Answer a query by a kernel, or from the products of NumPy if the rows are small and it is not repeated."""
+        if self._is_small and not query.is_repeated:
+            return query.answer(self, self.labels if labels is None else labels)
+        return super().ask(query, labels)
+
+    @lazy
+    def _block(self) -> Block:
+        return self._storage.whole()
 
     def take(self, indices: Indices) -> Block:
         """Return the rows x_i of these ascending indices."""
@@ -131,10 +149,14 @@ class ArrayRows(LeafRows):
 
     def times(self, w: Array) -> Array:
         """Return ``<w, x_i>`` for every row."""
+        if self._is_small:
+            return block_times(self._block, w)
         return np.asarray(self._margins(MarginsAt(w), Labels.read(None, None, self.n)))
 
     def combine(self, c: Array) -> Array:
-        """Return ``X^T c``; rows with ``c_i = 0`` are not read."""
+        """Return ``X^T c``; rows with ``c_i = 0`` are not read, unless the rows are small."""
+        if self._is_small:
+            return block_combine(self._block, c)
         from prgd.rows import _kernels
 
         s = self._storage

@@ -25,6 +25,10 @@ class Query(ABC, Generic[M]):
     and no engine changes.
     """
 
+    # Algorithms ask a repeated query at every step, so that compiling a kernel for it always pays. The others
+    # are asked a few times, and small rows answer them by NumPy: a kernel would take longer to compile.
+    is_repeated: ClassVar[bool] = False
+
     def part(self, at: slice) -> Query[M]:
         """Return the query for the rows ``at`` of all; indices in its answer count from the first of all."""
         return self

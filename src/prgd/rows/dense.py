@@ -72,8 +72,11 @@ def dense_storage(X: npt.NDArray[Any]) -> Storage:
     def gather(indices: Indices) -> Array:
         return X[indices].astype(np.float64, copy=False)  # indexing has copied the rows already
 
+    def whole() -> Array:
+        return frozen(X).astype(np.float64, copy=False)
+
     A = (kind, stored, *(frozen(a) for a in NO_CSR))
-    return Storage(A, n, d, block, even_bounds(n, d * X.itemsize, block), locate, gather)
+    return Storage(A, n, d, block, even_bounds(n, d * X.itemsize, block), locate, gather, n * d, whole)
 
 
 register(lambda X: True, DenseRows, last=True)  # dense rows take whatever NumPy can read

@@ -116,6 +116,12 @@ def csr_storage(
         values = data[entries].astype(np.float64)
         return csr_array((values, indices[entries], starts), shape=(rows.size, d))
 
+    def whole() -> Any:
+        from scipy.sparse import csr_array
+
+        values = data[low:last].astype(np.float64, copy=False)
+        return csr_array((values, indices[low:last], pointers - low), shape=(n, d))
+
     A = (CSR, frozen(_NO_DENSE), frozen(data), frozen(indices), frozen(pointers))
     entries = last - low
     # A slice owns a dense vector of d numbers, which is zeroed and merged. So wide rows get few slices,
@@ -125,7 +131,7 @@ def csr_storage(
     cuts = np.linspace(low, last, max(slices, 1) + 1)[1:-1]
     bounds = np.unique(np.concatenate(([0], np.searchsorted(pointers, cuts), [n]))).astype(np.int64)
     block = min(max(_BLOCK_ENTRIES * n // max(entries, 1), 16), _MAX_BLOCK)
-    return Storage(A, n, d, block, bounds, locate, gather, is_sparse=True)
+    return Storage(A, n, d, block, bounds, locate, gather, entries, whole, is_sparse=True)
 
 
 register(lambda X: hasattr(X, "tocsr"), SparseRows)

@@ -27,9 +27,11 @@ def descend(G: Any, group: Any, p: Any, g: Any, tol: float, max_steps: int) -> t
     """Take the steps of `prgd.solvers.pairwise_descent.descend`."""
     m = p.size
     diagonal = np.empty(m)  # a copy: in G each entry of the diagonal lies in a cache line of its own
+    largest = MIN_CURVATURE  # found in the loop, since the method `max` of arrays takes half a second to compile
     for k in range(m):
         diagonal[k] = G[k, k]
-    unit = 1.0 / max(diagonal.max(), MIN_CURVATURE)  # keeps the product of two slopes from underflow
+        largest = max(largest, diagonal[k])
+    unit = 1.0 / largest  # keeps the product of two slopes from underflow
     violation, square = 0.0, 0.0
     for step in range(max_steps):
         if step % _EXACT_EVERY == 0:
