@@ -12,6 +12,7 @@ from prgd._types import Array, Indices
 from prgd.arithmetic import split
 from prgd.errors import NotFiniteError
 from prgd.lazy import lazy
+from prgd.losses import EXPONENTIAL
 from prgd.rows.base import Block, LeafRows, M, Query
 from prgd.rows.blocks import block_combine, block_times
 from prgd.rows.fingerprint import Fingerprint, Words, keys
@@ -24,17 +25,18 @@ from prgd.threads import default_threads, each, physical_memory
 # of threads, so that results are bit-identical on any machine with the same instruction set.
 SLICE_BYTES = 2**21
 MAX_SLICES = 64
-# Rows with at most so many entries answer queries that are not repeated by NumPy, as fast as by a kernel and without
-# compiling it. The rule looks at the data alone, so that results do not depend on what was compiled before.
+# Rows with at most so many entries answer queries that are not repeated by NumPy, as fast as by a kernel and
+# without compiling it. The rule sees the data alone, so results do not depend on what was compiled before.
 SMALL_ENTRIES = 2**17
 _VECTORS = 4  # vectors of d numbers that every method holds: w, a gradient, and the sums of a pass
-# The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR.
-ROWS, COLUMNS, CSR = range(3)
+# The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR. A kind
+# is the number of its arrays, by which the kernels tell them apart.
+ROWS, COLUMNS, CSR = 1, 2, 3
 
 
 @dataclass(frozen=True)
 class Storage:
-    """Arrays as the kernels take them: ``A = (kind, X, data, indices, indptr)``."""
+    """Arrays as the kernels take them: ``(X,)``, ``(X^T, X)`` or ``(data, indices, indptr)``."""
 
     A: tuple[Any, ...]
     n: int
@@ -61,7 +63,7 @@ class ArrayRows(LeafRows):
         self._is_small = max(storage.n, storage.entries) <= SMALL_ENTRIES
 
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
-        """Answer a query by a kernel, or from the products of NumPy if the rows are small and it is not repeated."""
+        """Answer a query by a kernel; if it is not repeated and the rows are small, by products of NumPy."""
         if self._is_small and not query.is_repeated:
             return query.answer(self, self.labels if labels is None else labels)
         return super().ask(query, labels)
@@ -94,10 +96,12 @@ class ArrayRows(LeafRows):
         slices, groups = s.bounds.size - 1, 2 if query.by_class else 1
         scalars, vectors = np.empty((slices, groups, 6)), np.empty((slices, groups, self.d))
         w = frozen(query.w)
+        is_plain = groups == 1 and query.loss == EXPONENTIAL and labels.sample_weight.size == 0
+        weights = () if is_plain else (labels.sample_weight,)
 
         def work(first: int, last: int) -> None:
             _kernels.tally_slices(
-                s.A, labels.signs, labels.sample_weight, w, query.loss.code, s.block,
+                s.A, labels.signs, weights, w, query.loss.code, s.block,
                 s.bounds, first, last, scalars, vectors,
             )  # fmt: skip
 

@@ -29,7 +29,7 @@ def times_signs(block: Any, signs: Signs) -> Any:
 
 
 def block_times(block: Any, w: Array) -> Array:
-    """Return ``<w, x_i>`` of gathered rows. Unlike BLAS, einsum gives the same bits with any number of threads."""
+    """Return ``<w, x_i>`` of gathered rows. Unlike BLAS, einsum gives equal bits on any number of threads."""
     return np.asarray(np.einsum("ij,j->i", block, w) if isinstance(block, np.ndarray) else block @ w)
 
 
@@ -39,7 +39,9 @@ def block_combine(block: Any, c: Array) -> Array:
 
 
 def row_norms(block: Any) -> Array:
-    """Return the norms of gathered rows, also if squares leave the floating range; infinite or NaN if an entry is.
+    """Return the norms of gathered rows, also if their squares leave the floating range.
+
+    The norm of a row with an entry that is infinite or NaN is one of these.
 
     Examples
     --------

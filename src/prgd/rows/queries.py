@@ -134,7 +134,7 @@ class AccurateAt(Query[Accurate]):
 
     w: Array
     intercept: float = 0.0
-    is_repeated: ClassVar[bool] = True  # in NumPy each column is a step of its own, which many columns make slow
+    is_repeated: ClassVar[bool] = True  # NumPy takes the columns one by one, which is slow if they are many
 
     def answer(self, rows: LeafRows, labels: Labels) -> Accurate:
         """Gather the rows part by part, and multiply them in NumPy."""

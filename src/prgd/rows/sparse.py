@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Indices
-from prgd.rows.arrays import CSR, MAX_SLICES, SLICE_BYTES, ArrayRows, Storage, check_shape
+from prgd.rows.arrays import MAX_SLICES, SLICE_BYTES, ArrayRows, Storage, check_shape
 from prgd.rows.base import register
 from prgd.rows.exact import check_exact
 from prgd.rows.labels import Labels, frozen
 
 # A block has so many entries because w and the sum compete for the second-level cache: they alternate seldom.
 _BLOCK_ENTRIES, _MAX_BLOCK = 2**17, 4096
-_NO_DENSE = np.empty((0, 0))
 
 
 class SparseRows(ArrayRows):
@@ -122,7 +121,7 @@ def csr_storage(
         values = data[low:last].astype(np.float64, copy=False)
         return csr_array((values, indices[low:last], pointers - low), shape=(n, d))
 
-    A = (CSR, frozen(_NO_DENSE), frozen(data), frozen(indices), frozen(pointers))
+    A = (frozen(data), frozen(indices), frozen(pointers))
     entries = last - low
     # A slice owns a dense vector of d numbers, which is zeroed and merged. So wide rows get few slices,
     # enough to give two or more threads work, and many slices need many entries for every column.
