@@ -307,8 +307,8 @@ def tally_slices(
             else:
                 _absorb(m, y, s[0], start, size, loss, sums, vectors_k, c)
             for g in range(groups if has_weight else 0):
-                # Rows of this block and group that carry weight; a literal 0 would compile `_dense_add` twice.
-                count = np.int64(0)
+                # Rows of the group that carry weight; with a literal 0, `_dense_add` would be compiled twice.
+                count: Any = np.int64(0)
                 for i in range(size):
                     if c[i] != 0.0 and (groups == 1 or (y[start + i] < 0) == (g == 1)):
                         chosen[count] = i
@@ -343,7 +343,7 @@ def weighted_sum(A: Any, c: Any, block: int, first: int, last: int, vector: Any)
     """Add ``sum_i c_i x_i`` over rows ``first..last`` to ``vector``; rows with c_i = 0 are not read."""
     chosen, factors = np.empty(block, np.int64), np.empty(block)
     for start in range(first, last, block):
-        count = np.int64(0)
+        count: Any = np.int64(0)
         for i in range(min(block, last - start)):
             factors[i] = c[start + i]
             if factors[i] != 0.0:

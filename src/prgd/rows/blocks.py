@@ -73,4 +73,5 @@ def row_squares(block: Any) -> Array:
     """Return the squared norms of gathered rows."""
     if isinstance(block, np.ndarray):
         return np.asarray(np.einsum("ij,ij->i", block, block))
-    return np.asarray(block.multiply(block).sum(axis=1)).ravel()
+    row_of_entry = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+    return np.asarray(np.bincount(row_of_entry, block.data**2, block.shape[0]))
