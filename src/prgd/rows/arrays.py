@@ -14,8 +14,8 @@ from prgd.errors import NotFiniteError
 from prgd.lazy import lazy
 from prgd.losses import EXPONENTIAL
 from prgd.rows.base import Block, LeafRows, M, Query
-from prgd.rows.blocks import block_combine, block_times
 from prgd.rows.fingerprint import Fingerprint, Words, keys
+from prgd.rows.gathered import GatheredRows
 from prgd.rows.labels import Labels, frozen
 from prgd.rows.queries import Accurate, AccurateAt, MarginsAt, Measure, Measurement, SmallestAt, TallyAt
 from prgd.tally import Tally, merge_slices
@@ -60,17 +60,17 @@ class ArrayRows(LeafRows):
         self.is_sparse = storage.is_sparse
         self._storage = storage
         self._threads = min(n_threads or default_threads(), storage.bounds.size - 1)
-        self._is_small = max(storage.n, storage.entries) <= SMALL_ENTRIES
+        self.is_small = max(storage.n, storage.entries) <= SMALL_ENTRIES
 
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
         """Answer a query by a kernel; if it is not repeated and the rows are small, by products of NumPy."""
-        if self._is_small and not query.is_repeated:
-            return query.answer(self, self.labels if labels is None else labels)
+        if self.is_small and not query.is_repeated:
+            return self._gathered.ask(query, self.labels if labels is None else labels)
         return super().ask(query, labels)
 
     @lazy
-    def _block(self) -> Block:
-        return self._storage.whole()
+    def _gathered(self) -> GatheredRows:
+        return GatheredRows(self._storage.whole(), self.labels)
 
     def take(self, indices: Indices) -> Block:
         """Return the rows x_i of these ascending indices."""
@@ -153,14 +153,10 @@ class ArrayRows(LeafRows):
 
     def times(self, w: Array) -> Array:
         """Return ``<w, x_i>`` for every row."""
-        if self._is_small:
-            return block_times(self._block, w)
         return np.asarray(self._margins(MarginsAt(w), Labels.read(None, None, self.n)))
 
     def combine(self, c: Array) -> Array:
-        """Return ``X^T c``; rows with ``c_i = 0`` are not read, unless the rows are small."""
-        if self._is_small:
-            return block_combine(self._block, c)
+        """Return ``X^T c``; rows with ``c_i = 0`` are not read."""
         from prgd.rows import _kernels
 
         s = self._storage

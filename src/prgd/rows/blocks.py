@@ -28,16 +28,6 @@ def times_signs(block: Any, signs: Signs) -> Any:
     return block
 
 
-def block_times(block: Any, w: Array) -> Array:
-    """Return ``<w, x_i>`` of gathered rows. Unlike BLAS, einsum gives equal bits on any number of threads."""
-    return np.asarray(np.einsum("ij,j->i", block, w) if isinstance(block, np.ndarray) else block @ w)
-
-
-def block_combine(block: Any, c: Array) -> Array:
-    """Return ``sum_i c_i x_i`` of gathered rows."""
-    return np.asarray(np.einsum("ij,i->j", block, c) if isinstance(block, np.ndarray) else block.T @ c)
-
-
 def row_norms(block: Any) -> Array:
     """Return the norms of gathered rows, also if their squares leave the floating range.
 
