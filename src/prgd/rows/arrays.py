@@ -13,7 +13,7 @@ from prgd.arithmetic import split
 from prgd.errors import NotFiniteError
 from prgd.lazy import lazy
 from prgd.losses import EXPONENTIAL
-from prgd.rows.base import Block, LeafRows, M, Query
+from prgd.rows.base import Block, LeafRows
 from prgd.rows.fingerprint import Fingerprint, Words, keys
 from prgd.rows.gathered import GatheredRows
 from prgd.rows.labels import Labels, frozen
@@ -62,15 +62,10 @@ class ArrayRows(LeafRows):
         self._threads = min(n_threads or default_threads(), storage.bounds.size - 1)
         self.is_small = max(storage.n, storage.entries) <= SMALL_ENTRIES
 
-    def ask(self, query: Query[M], labels: Labels | None = None) -> M:
-        """Answer a query by a kernel; if it is not repeated and the rows are small, by products of NumPy."""
-        if self.is_small and not query.is_repeated:
-            return self._gathered.ask(query, self.labels if labels is None else labels)
-        return super().ask(query, labels)
-
     @lazy
-    def _gathered(self) -> GatheredRows:
-        return GatheredRows(self._storage.whole(), self.labels)
+    def gathered(self) -> LeafRows | None:
+        """All rows in one block if they are small, else None."""
+        return GatheredRows(self._storage.whole(), self.labels) if self.is_small else None
 
     def take(self, indices: Indices) -> Block:
         """Return the rows x_i of these ascending indices."""

@@ -121,8 +121,15 @@ class LeafRows(Rows):
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
         """Answer a query by the engine's own method for its kind, else from the products."""
         labels = self.labels if labels is None else labels
+        if not query.is_repeated and (rows := self.gathered) is not None:
+            return query.answer(rows, labels)
         own = self.own_answers.get(type(query))
         return query.answer(self, labels) if own is None else cast(M, own(self, query, labels))
+
+    @property
+    def gathered(self) -> LeafRows | None:
+        """The same rows as an engine without compiled kernels, if it should answer queries that are not repeated."""
+        return None
 
     @abstractmethod
     def times(self, w: Array) -> Array:
