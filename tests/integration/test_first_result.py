@@ -15,7 +15,6 @@ from sklearn.datasets import load_breast_cancer, load_digits
 import prgd
 from prgd.errors import NotFiniteError
 from prgd.rows import DenseRows, MarginsAt, Measure
-from prgd.rows.arrays import SMALL_ENTRIES
 
 KERNELS = ("_kernels", "_norm_kernels", "_accurate_kernels")
 COMPILED = """
@@ -72,6 +71,8 @@ def test_small_rows_and_kernels_certify_the_same_margin(kind, fit_intercept, tmp
 
 
 def test_whatis_small_depends_on_the_number_of_entries_alone():
+    from prgd.rows.arrays import SMALL_ENTRIES
+
     row = np.ones((1, SMALL_ENTRIES))
     large = np.ones((2, SMALL_ENTRIES // 2 + 1))
     assert DenseRows(row).is_small

@@ -128,7 +128,7 @@ class LeafRows(Rows):
 
     @property
     def gathered(self) -> LeafRows | None:
-        """The same rows as an engine without compiled kernels, if it should answer queries that are not repeated."""
+        """The same rows without compiled kernels, if these should answer queries that are not repeated."""
         return None
 
     @abstractmethod
