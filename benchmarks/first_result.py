@@ -236,23 +236,27 @@ def main() -> None:
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
-    facts, record = machine_facts(), {}
+    facts, console = machine_facts(), Console(width=None if os.isatty(1) else 140)
+
+    def save(record: dict[str, object]) -> None:
+        if options.json:
+            options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         X, y = load_breast_cancer(return_X_y=True)
         np.savez(folder / "data.npz", X=(X - X.mean(axis=0)) / X.std(axis=0), y=y)
         against = options.against.resolve() if options.against else None
         rows = measure_all(folder / "data.npz", options.rounds, against, folder)
-        record = {"machine": facts, "rounds": options.rounds, "rows": [asdict(row) for row in rows]}
-        console = Console(width=None if os.isatty(1) else 140)
         print_table(rows, console)
+        console.print(", ".join(f"{key} {value}" for key, value in facts.items()))
+        record = {"machine": facts, "rounds": options.rounds, "rows": [asdict(row) for row in rows]}
+        save(record)  # an installation that fails must not cost the rest
         if options.install:
-            record["install_seconds"] = install(folder)
-            for what, seconds in record["install_seconds"].items():
-                console.print(f"pip install . into a new environment, {what}: {seconds:.1f} s")
-    console.print(", ".join(f"{key} {value}" for key, value in facts.items()))
-    if options.json:
-        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            seconds = install(folder)
+            for what, value in seconds.items():
+                console.print(f"pip install . into a new environment, {what}: {value:.1f} s")
+            save({**record, "install_seconds": seconds})
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def test_small_rows_and_kernels_certify_the_same_margin(kind, fit_intercept, tmp
     assert max(small.lower, compiled.lower) <= min(small.upper, compiled.upper)
 
 
-def test_whatis_small_depends_on_the_number_of_entries_alone():
+def test_what_is_small_depends_on_the_number_of_entries_alone():
     from prgd.rows.arrays import SMALL_ENTRIES
 
     row = np.ones((1, SMALL_ENTRIES))
