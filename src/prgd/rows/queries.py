@@ -127,8 +127,8 @@ class AccurateAt(Query[Accurate]):
     Examples
     --------
     >>> from prgd.rows.dense import DenseRows
-    >>> rows = DenseRows([[1e16, 1.0, -1e16]])
-    >>> rows.ask(MarginsAt(np.ones(3))), rows.ask(AccurateAt(np.ones(3))).margins
+    >>> rows = DenseRows([[1e16, 1.0]])
+    >>> rows.ask(MarginsAt(np.ones(2))) - 1e16, rows.ask(AccurateAt(np.ones(2), -1e16)).margins
     (array([0.]), array([1.]))
     """
 
