@@ -106,6 +106,12 @@ def _tensor_csr(X: Any, y: Any, s: Any, folder: Path) -> Rows:
         return TensorRows(torch.from_numpy(X).to_sparse_csr(), y, s)
 
 
+def _compiled(rows: DenseRows | SparseRows) -> DenseRows | SparseRows:
+    """Let kernels answer all queries, as they do for large rows, instead of NumPy."""
+    rows.is_small = False
+    return rows
+
+
 ENGINES: dict[str, Build] = {
     "dense": lambda X, y, s, folder: DenseRows(X, y, s),
     "fortran": lambda X, y, s, folder: DenseRows(np.asfortranarray(X), y, s),
@@ -113,6 +119,9 @@ ENGINES: dict[str, Build] = {
     "mapped": _mapped,
     "sparse": lambda X, y, s, folder: SparseRows(sp.csr_array(X), y, s),
     "sparse-wide-index": lambda X, y, s, folder: SparseRows(_wide(X), y, s),
+    "dense-compiled": lambda X, y, s, folder: _compiled(DenseRows(X, y, s)),
+    "fortran-compiled": lambda X, y, s, folder: _compiled(DenseRows(np.asfortranarray(X), y, s)),
+    "sparse-compiled": lambda X, y, s, folder: _compiled(SparseRows(sp.csr_array(X), y, s)),
     "chunks": _chunks,
     "npy": _npy,
     "libsvm": _libsvm,

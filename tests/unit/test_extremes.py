@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import grid
 import mpmath
 import numpy as np
 import pytest
 
 import prgd
 from prgd.norms import norm, project_ball, rescale
-from prgd.rows import DenseRows, Measure
+from prgd.rows import Measure
 
 MARGINS = np.concatenate([[-1e3, -30.0, -1e-12, 0.0], np.logspace(-12, 3, 31), [36.9, 37.1, 710.0, 760.0]])
+MEASURING = ["dense", "sparse", "dense-compiled", "fortran-compiled", "sparse-compiled"]  # engines
 NORMS = [1e-200, 1e-100, 1e-12, 1.0, 1e12, 1e100, 1e200]
 
 
@@ -106,16 +108,18 @@ def test_norm_of_zero_and_of_infinity():
 
 
 @pytest.mark.kernels
+@pytest.mark.parametrize("engine", MEASURING)
 @pytest.mark.parametrize("size", [1e-200, 1e-160, 1e200])
-def test_row_norms_do_not_overflow(size):
-    rows = DenseRows(np.array([[3.0, 4.0], [0.3, 0.4]]) * size)
+def test_row_norms_do_not_overflow(size, engine, tmp_path):
+    rows = grid.ENGINES[engine](np.array([[3.0, 4.0], [0.3, 0.4]]) * size, None, None, tmp_path)
     assert rows.ask(Measure()).max_norm == pytest.approx(5 * size, rel=1e-14)
 
 
 @pytest.mark.kernels
+@pytest.mark.parametrize("engine", MEASURING)
 @pytest.mark.parametrize("size", [5e-324, 1e-310, 1.7e308])
-def test_row_norms_at_the_ends_of_the_floating_range(size):
-    assert DenseRows(np.diag([size, size])).ask(Measure()) == (size, 0)
+def test_row_norms_at_the_ends_of_the_floating_range(size, engine, tmp_path):
+    assert grid.ENGINES[engine](np.diag([size, size]), None, None, tmp_path).ask(Measure()) == (size, 0)
 
 
 @pytest.mark.kernels

@@ -42,7 +42,7 @@ def test_single_precision_parquet_stays_single(tmp_path):
     frame.to_parquet(tmp_path / "x.parquet", index=False)
     rows = prgd.open_rows(tmp_path / "x.parquet", label="label")
     np.testing.assert_array_equal(rows.ask(MarginsAt(np.ones(2))), y * X.sum(axis=1))
-    (dtype,) = (part._storage.A[1].dtype for _, part in rows.pieces())
+    (dtype,) = (part._storage.A[0].dtype for _, part in rows.pieces())
     assert dtype == np.float32
 
 

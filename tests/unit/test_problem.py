@@ -110,12 +110,12 @@ def test_the_larger_class_is_plus_one(labels):
 )
 def test_data_are_not_copied(array):
     rows = DenseRows(array, y)
-    assert np.shares_memory(rows._storage.A[1], array)
+    assert np.shares_memory(rows._storage.A[0], array)
 
 
 def test_sparse_data_are_not_copied():
     matrix = sp.csr_array(X)
-    assert np.shares_memory(SparseRows(matrix, y)._storage.A[2], matrix.data)
+    assert np.shares_memory(SparseRows(matrix, y)._storage.A[0], matrix.data)
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_, np.float16, ">f8", object])

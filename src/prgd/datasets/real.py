@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import Path
+
 import numpy as np
 
+from prgd._types import Array
 from prgd.datasets.base import Dataset
 
 
@@ -39,11 +43,9 @@ def digits(a: int, b: int, n: int | None = None) -> Dataset:
     >>> digits(0, 1)
     Dataset('digit-01', 360 x 64, dense float64)
     """
-    from sklearn.datasets import load_digits
-
     if a == b or a not in range(10) or b not in range(10):
         raise ValueError(f"digits needs two different digits from 0 to 9; got {a!r} and {b!r}.")
-    X, target = load_digits(return_X_y=True)
+    X, target = _all_digits()
     selected = np.flatnonzero((target == a) | (target == b))
     if n is not None and not 2 <= n <= selected.size:
         raise ValueError(
@@ -54,6 +56,18 @@ def digits(a: int, b: int, n: int | None = None) -> Dataset:
     rows = X[selected]
     rows = rows / np.linalg.norm(rows, axis=1).max()
     return Dataset(rows, np.where(target[selected] == b, 1.0, -1.0), f"digit-{a}{b}")
+
+
+def _all_digits() -> tuple[Array, Array]:
+    """Return the rows and targets of scikit-learn's `load_digits`, from its file alone.
+
+    Importing scikit-learn would take longer than all else that a first `prgd fit digits:0,1` does.
+    """
+    package = find_spec("sklearn")
+    if package is None or package.origin is None:
+        raise ModuleNotFoundError("The digits come with scikit-learn: pip install scikit-learn.")
+    table = np.loadtxt(Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz", delimiter=",")
+    return table[:, :-1], table[:, -1]
 
 
 def cancer() -> Dataset:

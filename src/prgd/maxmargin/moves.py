@@ -35,7 +35,7 @@ from prgd.problem import Problem, balanced_intercept
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.result import Result
-from prgd.rows.queries import Smallest
+from prgd.rows.queries import Smallest, TallyAt
 from prgd.solvers import pairwise_descent
 from prgd.solvers.interior_point import interior_weights
 from prgd.solvers.polish import active_set_weights, polish_weights, primal_direction, vanishing_weights
@@ -366,7 +366,8 @@ def _center_and_exponent(problem: Problem, indices: Indices | None = None) -> tu
 
 def _mean(problem: Problem) -> Array:
     """Return the mean of the rows z_i; with an intercept, the sum of the means of both classes."""
-    return np.asarray(problem.at(np.zeros(problem.d)).tally.mean_rows.sum(axis=0))
+    tally = problem.ask(TallyAt(np.zeros(problem.d), problem.loss, problem.fit_intercept, is_repeated=False))
+    return np.asarray(tally.mean_rows.sum(axis=0))
 
 
 def _is_small(problem: Problem) -> bool:

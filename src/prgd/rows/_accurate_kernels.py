@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from prgd.rows._kernels import exact_jit
+from prgd.rows._kernels import exact_jit, inner_exact_jit
 from prgd.rows.arrays import COLUMNS, ROWS
 
 SPLITTER = 2.0**27 + 1.0  # the constant of `prgd.arithmetic.split`
 
 
-@exact_jit
+@inner_exact_jit
 def _add(total: float, low: float, size: float, x: float, w: Any) -> tuple[float, float, float]:
     """Add ``x w`` to the sum ``total + low``; ``size`` adds the absolute corrections, for the error bound.
 
@@ -43,20 +43,19 @@ def accurate_products(
     ``w`` is the vector with its high and low parts. A row is a loop of its own in every kind of storage, so
     that the numbers are the same for all of them, bit by bit.
     """
-    kind, X, data, indices, indptr = A
     v, high, low_part = w
     for i in range(first, last):
         total, low, size = intercept, 0.0, 0.0
-        if kind == ROWS:
+        if len(A) == ROWS:
             for j in range(v.size):
-                x = np.float64(X[i, j])
+                x = np.float64(A[0][i, j])
                 total, low, size = _add(total, low, size, x, (v[j], high[j], low_part[j]))
-        elif kind == COLUMNS:
+        elif len(A) == COLUMNS:
             for j in range(v.size):
-                x = np.float64(X[j, i])
+                x = np.float64(A[0][j, i])
                 total, low, size = _add(total, low, size, x, (v[j], high[j], low_part[j]))
         else:
-            for q in range(indptr[i], indptr[i + 1]):
-                j, x = indices[q], np.float64(data[q])
+            for q in range(A[2][i], A[2][i + 1]):
+                j, x = A[1][q], np.float64(A[0][q])
                 total, low, size = _add(total, low, size, x, (v[j], high[j], low_part[j]))
         products[i], corrections[i] = total + low, size

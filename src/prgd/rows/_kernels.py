@@ -6,6 +6,11 @@ they are still in cache. Rows whose weight is below e^-50 of the largest seen ar
 them together stay below rounding.
 
 ``fastmath`` names only flags that keep infinities and NaN alive (no ``nnan``, no ``ninf``).
+
+The storage ``A`` is a tuple whose length says its kind: ``(X,)`` for rows, ``(X^T, X)`` for columns and
+``(data, indices, indptr)`` for CSR. Numba takes the length of a tuple argument as a constant, so a kernel
+compiles the branch of its own kind alone. Functions that only kernels call are not cached on disk: the
+kernel's cache holds their code.
 """
 
 from __future__ import annotations
@@ -25,13 +30,16 @@ LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 EXPONENTIAL, LOGISTIC = 0, 1  # the codes of `prgd.losses`
 
-jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, boundscheck=False)
-inline_jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, boundscheck=False, inline="always")
-vector_jit = nb.njit(nogil=True, cache=True, fastmath={"contract"})
-exact_jit = nb.njit(nogil=True, cache=True)
+# Divisions are as in NumPy: Python's checks for zero would be compiled into every one of them.
+jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, error_model="numpy")
+exact_jit = nb.njit(nogil=True, cache=True, error_model="numpy")
+inner_jit = nb.njit(nogil=True, fastmath=SAFE, error_model="numpy")
+inline_jit = nb.njit(nogil=True, fastmath=SAFE, error_model="numpy", inline="always")
+inner_vector_jit = nb.njit(nogil=True, fastmath={"contract"}, error_model="numpy")
+inner_exact_jit = nb.njit(nogil=True, error_model="numpy")
 
 
-@exact_jit
+@inner_exact_jit
 def log_value(m: float) -> float:
     """Return log log(1 + e^-m) of the logistic loss, exact if the inner logarithm underflows."""
     if m > 37.0:
@@ -41,7 +49,7 @@ def log_value(m: float) -> float:
     return math.log(-m + math.log1p(math.exp(m)))
 
 
-@exact_jit
+@inner_exact_jit
 def log_slope(m: float) -> float:
     """Return the logarithm of -l'(m) = 1 / (1 + e^m) of the logistic loss."""
     if m > 0.0:
@@ -49,7 +57,7 @@ def log_slope(m: float) -> float:
     return -math.log1p(math.exp(m))
 
 
-@exact_jit
+@inner_exact_jit
 def _grow(out: Any, vector: Any, shift: float, slope_shift: float) -> None:
     """Move the sums of one group to larger shifts."""
     if shift > out[SHIFT]:
@@ -63,7 +71,7 @@ def _grow(out: Any, vector: Any, shift: float, slope_shift: float) -> None:
             vector[j] *= factor
 
 
-@vector_jit
+@inner_vector_jit
 def _exp(x: Any, size: int, bits: Any, scale: Any, out: Any) -> None:
     """Write e^x for x in [-700, 0], to 2 units in the last place, in a loop that compilers vectorise.
 
@@ -92,7 +100,7 @@ def _exp(x: Any, size: int, bits: Any, scale: Any, out: Any) -> None:
         out[i] *= scale[i]
 
 
-@vector_jit
+@inner_vector_jit
 def _absorb_plain(
     m: Any, y: Any, start: int, size: int, out: Any, vector: Any, c: Any, bits: Any, scale: Any
 ) -> bool:
@@ -121,7 +129,7 @@ def _absorb_plain(
     return True
 
 
-@exact_jit
+@inner_exact_jit
 def _absorb(
     m: Any, y: Any, s: Any, start: int, size: int, loss: int, scalars: Any, vectors: Any, c: Any
 ) -> None:
@@ -155,34 +163,7 @@ def _absorb(
                 c[i] = p * y[start + i]
 
 
-@exact_jit
-def _choose(c: Any, y: Any, start: int, size: int, group: int, groups: int, chosen: Any) -> int:
-    """List the rows of this block and group that carry weight; return how many."""
-    count = 0
-    for i in range(size):
-        if c[i] != 0.0 and (groups == 1 or (y[start + i] < 0) == (group == 1)):
-            chosen[count] = i
-            count += 1
-    return count
-
-
-@exact_jit
-def _begin(scalars: Any, vectors: Any) -> None:
-    for g in range(scalars.shape[0]):
-        scalars[g, SHIFT] = scalars[g, SLOPE_SHIFT] = -np.inf
-        scalars[g, MASS] = scalars[g, SLOPE_MASS] = scalars[g, COUNT] = 0.0
-        scalars[g, MARGIN] = np.inf
-    vectors[:] = 0.0
-
-
-@exact_jit
-def _end(scalars: Any, loss: int) -> None:
-    if loss == EXPONENTIAL:
-        for g in range(scalars.shape[0]):
-            scalars[g, MASS] = scalars[g, SLOPE_MASS]
-
-
-@jit
+@inner_jit
 def _dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     # One row is read at a time: several streams at once were slower if a row is a power of two long.
     for i in range(size):
@@ -192,7 +173,7 @@ def _dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> Non
         m[i] = y[start + i] * total
 
 
-@jit
+@inner_jit
 def _dense_add(X: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
     # Four rows are added at a time, which needs a quarter of the loads and stores of `vector`.
     k = 0
@@ -210,7 +191,7 @@ def _dense_add(X: Any, start: int, chosen: Any, count: int, c: Any, vector: Any)
         k += 1
 
 
-@jit
+@inner_jit
 def _columns_margins(XT: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     m[:size] = 0.0
     for j in range(w.size):
@@ -220,7 +201,7 @@ def _columns_margins(XT: Any, y: Any, w: Any, start: int, size: int, m: Any) -> 
         m[i] *= y[start + i]
 
 
-@jit
+@inner_jit
 def _columns_add(XT: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
     if count == 0:
         return
@@ -273,13 +254,13 @@ def _csr_scatter(data: Any, indices: Any, first: Any, last: Any, c: float, vecto
         vector[np.uint64(indices[rest])] += c * data[rest]
 
 
-@vector_jit
+@inner_vector_jit
 def _csr_margins(data: Any, indices: Any, indptr: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
     for i in range(start, start + size):
         m[i - start] = y[i] * _csr_dot(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
 
 
-@vector_jit
+@inner_vector_jit
 def _csr_add(
     data: Any, indices: Any, indptr: Any, start: int, chosen: Any, count: int, c: Any, vector: Any
 ) -> None:
@@ -288,61 +269,60 @@ def _csr_add(
         _csr_scatter(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), c[chosen[k]], vector)
 
 
-# This function is inlined: passing five arrays to a call costs as much as a short row.
-@inline_jit
-def _margins(A: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
-    kind, X, data, indices, indptr = A
-    if kind == ROWS:
-        _dense_margins(X, y, w, start, size, m)
-    elif kind == COLUMNS:
-        _columns_margins(X, y, w, start, size, m)
-    else:
-        _csr_margins(data, indices, indptr, y, w, start, size, m)
-
-
-@inline_jit
-def _add(A: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
-    kind, X, data, indices, indptr = A
-    if kind == ROWS:
-        _dense_add(X, start, chosen, count, c, vector)
-    elif kind == COLUMNS:
-        _columns_add(X, start, chosen, count, c, vector)
-    else:
-        _csr_add(data, indices, indptr, start, chosen, count, c, vector)
-
-
 @jit
 def tally_slices(
     A: Any, y: Any, s: Any, w: Any, loss: int, block: int,
     bounds: Any, first: int, last: int, scalars: Any, vectors: Any,
 ) -> None:  # fmt: skip
-    """Tally slices ``first..last`` of the storage ``A = (kind, X, data, indices, indptr)``.
+    """Tally slices ``first..last`` of the storage A.
 
     ``scalars`` has shape (slices, groups, 6) and ``vectors`` (slices, groups, d); with two groups,
-    rows of label +1 and -1 are summed apart. ``s`` is empty if all weights are 1.
+    rows of label +1 and -1 are summed apart. ``s`` is an empty tuple for one group, the exponential loss and
+    no weights; otherwise it holds the weights, an empty array if all are 1.
     """
     m, c, chosen = np.empty(block), np.empty(block), np.empty(block, np.int64)
     bits = np.empty(block, np.int64)
     scale = bits.view(np.float64)
-    groups = scalars.shape[1]
-    plain = groups == 1 and s.size == 0 and loss == EXPONENTIAL
+    groups, has_weight = scalars.shape[1], True
     for k in range(first, last):
-        _begin(scalars[k], vectors[k])
+        for g in range(groups):
+            scalars[k, g, SHIFT] = scalars[k, g, SLOPE_SHIFT] = -np.inf
+            scalars[k, g, MASS] = scalars[k, g, SLOPE_MASS] = scalars[k, g, COUNT] = 0.0
+            scalars[k, g, MARGIN] = np.inf
+            for j in range(w.size):
+                vectors[k, g, j] = 0.0
         # Views are made once: Numba counts references, which costs as much as a short row.
-        sums, sums_0, vectors_k, vector_0 = scalars[k], scalars[k, 0], vectors[k], vectors[k, 0]
+        sums, sums_0, vectors_k = scalars[k], scalars[k, 0], vectors[k]
+        vector_0, vector_1 = vectors[k, 0], vectors[k, groups - 1]
         for start in range(bounds[k], bounds[k + 1], block):
             size = min(block, bounds[k + 1] - start)
-            _margins(A, y, w, start, size, m)
-            if plain:
-                if _absorb_plain(m, y, start, size, sums_0, vector_0, c, bits, scale):
-                    count = _choose(c, y, start, size, 0, 1, chosen)
-                    _add(A, start, chosen, count, c, vector_0)
-                continue
-            _absorb(m, y, s, start, size, loss, sums, vectors_k, c)
+            if len(A) == ROWS:
+                _dense_margins(A[0], y, w, start, size, m)
+            elif len(A) == COLUMNS:
+                _columns_margins(A[0], y, w, start, size, m)
+            else:
+                _csr_margins(A[0], A[1], A[2], y, w, start, size, m)
+            if len(s) == 0:
+                has_weight = _absorb_plain(m, y, start, size, sums_0, vector_0, c, bits, scale)
+            else:
+                _absorb(m, y, s[0], start, size, loss, sums, vectors_k, c)
+            for g in range(groups if has_weight else 0):
+                # Rows of the group that carry weight; with a literal 0, `_dense_add` would be compiled twice.
+                count: Any = np.int64(0)
+                for i in range(size):
+                    if c[i] != 0.0 and (groups == 1 or (y[start + i] < 0) == (g == 1)):
+                        chosen[count] = i
+                        count += 1
+                vector = vector_0 if g == 0 else vector_1
+                if len(A) == ROWS:
+                    _dense_add(A[0], start, chosen, count, c, vector)
+                elif len(A) == COLUMNS:
+                    _columns_add(A[0], start, chosen, count, c, vector)
+                else:
+                    _csr_add(A[0], A[1], A[2], start, chosen, count, c, vector)
+        if loss == EXPONENTIAL:
             for g in range(groups):
-                count = _choose(c, y, start, size, g, groups, chosen)
-                _add(A, start, chosen, count, c, vectors_k[g])
-        _end(scalars[k], loss)
+                scalars[k, g, MASS] = scalars[k, g, SLOPE_MASS]
 
 
 @jit
@@ -350,7 +330,12 @@ def margins(A: Any, y: Any, w: Any, block: int, first: int, last: int, out: Any)
     """Write ``m_i = y_i <w, x_i>`` for rows ``first..last``."""
     for start in range(first, last, block):
         size = min(block, last - start)
-        _margins(A, y, w, start, size, out[start : start + size])
+        if len(A) == ROWS:
+            _dense_margins(A[0], y, w, start, size, out[start : start + size])
+        elif len(A) == COLUMNS:
+            _columns_margins(A[0], y, w, start, size, out[start : start + size])
+        else:
+            _csr_margins(A[0], A[1], A[2], y, w, start, size, out[start : start + size])
 
 
 @jit
@@ -358,29 +343,33 @@ def weighted_sum(A: Any, c: Any, block: int, first: int, last: int, vector: Any)
     """Add ``sum_i c_i x_i`` over rows ``first..last`` to ``vector``; rows with c_i = 0 are not read."""
     chosen, factors = np.empty(block, np.int64), np.empty(block)
     for start in range(first, last, block):
-        count = 0
+        count: Any = np.int64(0)
         for i in range(min(block, last - start)):
             factors[i] = c[start + i]
             if factors[i] != 0.0:
                 chosen[count] = i
                 count += 1
-        _add(A, start, chosen, count, factors, vector)
+        if len(A) == ROWS:
+            _dense_add(A[0], start, chosen, count, factors, vector)
+        elif len(A) == COLUMNS:
+            _columns_add(A[0], start, chosen, count, factors, vector)
+        else:
+            _csr_add(A[0], A[1], A[2], start, chosen, count, factors, vector)
 
 
 @jit
 def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: int, vector: Any) -> float:
-    """Add ``sum_i c_i <w, x_i> x_i`` over rows ``first..last`` to ``vector``, and return ``sum_i c_i <w, x_i>``.
+    """Add ``sum_i c_i <w, x_i> x_i`` over rows ``first..last`` to ``vector``, return ``sum_i c_i <w, x_i>``.
 
     Sparse rows with c_i = 0 are not read.
     """
-    kind, _, data, indices, indptr = A
     total = 0.0
-    if kind != ROWS and kind != COLUMNS:
+    if len(A) != ROWS and len(A) != COLUMNS:
         for i in range(first, last):
             if c[i] != 0.0:
-                begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-                factor = c[i] * _csr_dot(data, indices, begin, end, w)
-                _csr_scatter(data, indices, begin, end, factor, vector)
+                begin, end = np.uint64(A[2][i]), np.uint64(A[2][i + 1])
+                factor = c[i] * _csr_dot(A[0], A[1], begin, end, w)
+                _csr_scatter(A[0], A[1], begin, end, factor, vector)
                 total += factor
         return total
     chosen, factors = np.empty(block, np.int64), np.empty(block)
@@ -392,9 +381,15 @@ def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: 
                 count += 1
         if count == 0:
             continue
-        _margins(A, y, w, start, size, factors)
+        if len(A) == ROWS:
+            _dense_margins(A[0], y, w, start, size, factors)
+        elif len(A) == COLUMNS:
+            _columns_margins(A[0], y, w, start, size, factors)
         for i in range(size):
             factors[i] *= c[start + i] * y[start + i]
             total += factors[i]
-        _add(A, start, chosen, count, factors, vector)
+        if len(A) == ROWS:
+            _dense_add(A[0], start, chosen, count, factors, vector)
+        elif len(A) == COLUMNS:
+            _columns_add(A[0], start, chosen, count, factors, vector)
     return total

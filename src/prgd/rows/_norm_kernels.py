@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd.rows._kernels import exact_jit, jit
+from prgd.rows._kernels import exact_jit, inner_exact_jit, inner_jit
 from prgd.rows.arrays import CSR, ROWS
 
 MAX_FLOAT = 1.7976931348623157e308
@@ -33,16 +33,17 @@ def measure(A: Any, first: int, last: int, norms: Any) -> int:
     return -1
 
 
-@jit
+@inner_jit
 def _row_square(A: Any, i: int) -> float:
     """Return the sum of the squares of row i, as fast as it can be read."""
-    kind, X, data, _, indptr = A
-    if kind == CSR:
-        return _square(data[indptr[i] : indptr[i + 1]])
-    return _square(X[i]) if kind == ROWS else _square(X[:, i])
+    if len(A) == CSR:
+        return _square(A[0][A[2][i] : A[2][i + 1]])
+    if len(A) == ROWS:
+        return _square(A[0][i])
+    return _square(A[1][i])
 
 
-@jit
+@inner_jit
 def _square(values: Any) -> float:
     a, b, c, d = 0.0, 0.0, 0.0, 0.0  # four sums, since one would wait for each addition
     whole = values.size // 4 * 4
@@ -56,16 +57,17 @@ def _square(values: Any) -> float:
     return (a + b) + (c + d)
 
 
-@jit
+@inner_jit
 def _row_size(A: Any, i: int, factor: float) -> tuple[float, float]:
     """Return the largest absolute entry of row i, times ``factor``, and the sum of (entry * factor)^2."""
-    kind, X, data, _, indptr = A
-    if kind == CSR:
-        return _size(data[indptr[i] : indptr[i + 1]], factor)
-    return _size(X[i], factor) if kind == ROWS else _size(X[:, i], factor)
+    if len(A) == CSR:
+        return _size(A[0][A[2][i] : A[2][i + 1]], factor)
+    if len(A) == ROWS:
+        return _size(A[0][i], factor)
+    return _size(A[1][i], factor)
 
 
-@jit
+@inner_jit
 def _size(values: Any, factor: float) -> tuple[float, float]:
     largest, total = 0.0, 0.0
     for k in range(values.size):
@@ -82,21 +84,20 @@ def hash_rows(A: Any, low: Any, high: Any, zero: Any, first: int, last: int, ind
 
     ``low``, ``high`` are the keys of `prgd.rows.fingerprint`, and ``zero`` the products of a row of zeros.
     """
-    kind, X, data, indices, indptr = A
     total = np.uint64(0)
     for i in range(first, last):
-        if kind == CSR:
-            start, stop = indptr[i], indptr[i + 1]
-            h = _sparse_hash(data[start:stop], indices[start:stop], low, high)
-        elif kind == ROWS:
-            h = _dense_hash(X[i], low, high) - zero
+        if len(A) == CSR:
+            start, stop = A[2][i], A[2][i + 1]
+            h = _sparse_hash(A[0][start:stop], A[1][start:stop], low, high)
+        elif len(A) == ROWS:
+            h = _dense_hash(A[0][i], low, high) - zero
         else:
-            h = _dense_hash(X[:, i], low, high) - zero
+            h = _dense_hash(A[1][i], low, high) - zero
         total += _mix(h ^ _mix(np.uint64(i + index + 1)))
     return total
 
 
-@exact_jit
+@inner_exact_jit
 def _dense_hash(values: Any, low: Any, high: Any) -> Any:
     h = np.uint64(0)
     for k in range(values.size):
@@ -105,7 +106,7 @@ def _dense_hash(values: Any, low: Any, high: Any) -> Any:
     return h
 
 
-@exact_jit
+@inner_exact_jit
 def _sparse_hash(values: Any, columns: Any, low: Any, high: Any) -> Any:
     h = np.uint64(0)
     for k in range(values.size):
@@ -115,7 +116,7 @@ def _sparse_hash(values: Any, columns: Any, low: Any, high: Any) -> Any:
     return h
 
 
-@exact_jit
+@inner_exact_jit
 def _mix(x: Any) -> Any:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -11,8 +11,11 @@ import numpy as np
 from prgd._types import Array, Indices
 from prgd.arithmetic import split
 from prgd.errors import NotFiniteError
+from prgd.lazy import lazy
+from prgd.losses import EXPONENTIAL
 from prgd.rows.base import Block, LeafRows
 from prgd.rows.fingerprint import Fingerprint, Words, keys
+from prgd.rows.gathered import GatheredRows
 from prgd.rows.labels import Labels, frozen
 from prgd.rows.queries import (
     Accurate,
@@ -31,14 +34,18 @@ from prgd.threads import default_threads, each, physical_memory
 # of threads, so that results are bit-identical on any machine with the same instruction set.
 SLICE_BYTES = 2**21
 MAX_SLICES = 64
+# Rows with at most so many entries answer queries that are not repeated by NumPy, as fast as by a kernel and
+# without compiling it. The rule sees the data alone, so results do not depend on what was compiled before.
+SMALL_ENTRIES = 2**17
 _VECTORS = 4  # vectors of d numbers that every method holds: w, a gradient, and the sums of a pass
-# The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR.
-ROWS, COLUMNS, CSR = range(3)
+# The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR. A kind
+# is the number of its arrays, by which the kernels tell them apart.
+ROWS, COLUMNS, CSR = 1, 2, 3
 
 
 @dataclass(frozen=True)
 class Storage:
-    """Arrays as the kernels take them: ``A = (kind, X, data, indices, indptr)``."""
+    """Arrays as the kernels take them: ``(X,)``, ``(X^T, X)`` or ``(data, indices, indptr)``."""
 
     A: tuple[Any, ...]
     n: int
@@ -47,6 +54,8 @@ class Storage:
     bounds: Indices  # first row of each slice, and n
     locate: Callable[[int], int]  # row -> the first of its columns that is not finite
     gather: Callable[[Indices], Block]  # indices -> rows x_i as float64, dense or CSR
+    entries: int  # that are stored
+    whole: Callable[[], Block]  # all rows as float64, dense or CSR, without a copy if they are float64
     is_sparse: bool = False
 
 
@@ -60,6 +69,12 @@ class ArrayRows(LeafRows):
         self.is_sparse = storage.is_sparse
         self._storage = storage
         self._threads = min(n_threads or default_threads(), storage.bounds.size - 1)
+        self.is_small = max(storage.n, storage.entries) <= SMALL_ENTRIES
+
+    @lazy
+    def gathered(self) -> LeafRows | None:
+        """All rows in one block if they are small, else None."""
+        return GatheredRows(self._storage.whole(), self.labels) if self.is_small else None
 
     def take(self, indices: Indices) -> Block:
         """Return the rows x_i of these ascending indices."""
@@ -85,10 +100,12 @@ class ArrayRows(LeafRows):
         slices, groups = s.bounds.size - 1, 2 if query.by_class else 1
         scalars, vectors = np.empty((slices, groups, 6)), np.empty((slices, groups, self.d))
         w = frozen(query.w)
+        is_plain = groups == 1 and query.loss == EXPONENTIAL and labels.sample_weight.size == 0
+        weights = () if is_plain else (labels.sample_weight,)
 
         def work(first: int, last: int) -> None:
             _kernels.tally_slices(
-                s.A, labels.signs, labels.sample_weight, w, query.loss.code, s.block,
+                s.A, labels.signs, weights, w, query.loss.code, s.block,
                 s.bounds, first, last, scalars, vectors,
             )  # fmt: skip
 

@@ -26,6 +26,10 @@ class Query(ABC, Generic[M]):
     and no engine changes.
     """
 
+    # Algorithms ask a repeated query at every step, so that compiling a kernel for it always pays. The others
+    # are asked a few times, and small rows answer them by NumPy: a kernel would take longer to compile.
+    is_repeated: ClassVar[bool] = False
+
     def part(self, at: slice) -> Query[M]:
         """Return the query for the rows ``at`` of all; indices in its answer count from the first of all."""
         return self
@@ -121,8 +125,15 @@ class LeafRows(Rows):
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
         """Answer a query by the engine's own method for its kind, else from the products."""
         labels = self.labels if labels is None else labels
+        if not query.is_repeated and (rows := self.gathered) is not None:
+            return query.answer(rows, labels)
         own = self.own_answers.get(type(query))
         return query.answer(self, labels) if own is None else cast(M, own(self, query, labels))
+
+    @property
+    def gathered(self) -> LeafRows | None:
+        """The same rows without compiled kernels, if these should answer queries that are not repeated."""
+        return None
 
     @abstractmethod
     def times(self, w: Array) -> Array:

@@ -28,8 +28,40 @@ def times_signs(block: Any, signs: Signs) -> Any:
     return block
 
 
+def row_norms(block: Any) -> Array:
+    """Return the norms of gathered rows, also if their squares leave the floating range.
+
+    The norm of a row with an entry that is infinite or NaN is one of these.
+
+    Examples
+    --------
+    >>> row_norms(np.array([[3e-200, 4e-200], [3.0, 4.0], [3e300, 4e300]]))
+    array([5.e-200, 5.e+000, 5.e+300])
+    """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        squares = row_squares(block)
+        norms = np.sqrt(squares)
+        # Entries that count are scaled by a power of two so that their squares lie in the floating range.
+        for is_outside, factor in ((squares < 1e-280, 2.0**600), (~(squares < 1e300), 2.0**-600)):
+            if is_outside.any():
+                norms[is_outside] = np.sqrt(row_squares(block[is_outside] * factor)) / factor
+    return norms
+
+
+def non_finite_entry(block: Any) -> tuple[int, int] | None:
+    """Return the row and column of the first entry that is NaN or infinite, None if all are finite."""
+    at = np.flatnonzero(~np.isfinite(block if isinstance(block, np.ndarray) else block.data))[:1]
+    if at.size == 0:
+        return None
+    if isinstance(block, np.ndarray):
+        row, column = divmod(int(at[0]), block.shape[1])
+        return row, column
+    return int(np.searchsorted(block.indptr, at[0], side="right")) - 1, int(block.indices[at[0]])
+
+
 def row_squares(block: Any) -> Array:
     """Return the squared norms of gathered rows."""
     if isinstance(block, np.ndarray):
         return np.asarray(np.einsum("ij,ij->i", block, block))
-    return np.asarray(block.multiply(block).sum(axis=1)).ravel()
+    row_of_entry = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+    return np.asarray(np.bincount(row_of_entry, block.data**2, block.shape[0]))

@@ -8,16 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
-from prgd.rows.arrays import COLUMNS, ROWS, ArrayRows, Storage, check_shape, even_bounds
+from prgd.rows.arrays import ArrayRows, Storage, check_shape, even_bounds
 from prgd.rows.base import register
 from prgd.rows.exact import as_float
 from prgd.rows.labels import Labels, frozen
 
 _BLOCK = 16  # rows of a block: they are so few that the memory never waits for the exponentials
 _COLUMN_BLOCK_BYTES = 2**18  # a block of columns stays in the second-level cache between its two uses
-
-# Dense storage passes these empty arrays in the place of the CSR arrays.
-NO_CSR = (np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64))
 
 
 class DenseRows(ArrayRows):
@@ -59,12 +56,9 @@ class DenseRows(ArrayRows):
 def dense_storage(X: npt.NDArray[Any]) -> Storage:
     """Describe an array to the kernels."""
     n, d = X.shape
-    by_columns = X.flags.f_contiguous and not X.flags.c_contiguous
+    block, by_columns = _BLOCK, X.flags.f_contiguous and not X.flags.c_contiguous
     if by_columns:
         block = max(_BLOCK, min(_COLUMN_BLOCK_BYTES // (X.itemsize * d), 1024) // 8 * 8)
-        kind, stored = COLUMNS, frozen(X.T)
-    else:
-        block, kind, stored = _BLOCK, ROWS, frozen(X)
 
     def locate(row: int) -> int:
         return int(np.argmin(np.isfinite(X[row])))
@@ -72,8 +66,11 @@ def dense_storage(X: npt.NDArray[Any]) -> Storage:
     def gather(indices: Indices) -> Array:
         return X[indices].astype(np.float64, copy=False)  # indexing has copied the rows already
 
-    A = (kind, stored, *(frozen(a) for a in NO_CSR))
-    return Storage(A, n, d, block, even_bounds(n, d * X.itemsize, block), locate, gather)
+    def whole() -> Array:
+        return frozen(X).astype(np.float64, copy=False)
+
+    A = (frozen(X.T), frozen(X)) if by_columns else (frozen(X),)
+    return Storage(A, n, d, block, even_bounds(n, d * X.itemsize, block), locate, gather, n * d, whole)
 
 
 register(lambda X: True, DenseRows, last=True)  # dense rows take whatever NumPy can read

@@ -6,18 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.arithmetic import compensated_bound, two_product, two_sum
+from prgd.errors import NotFiniteError
 from prgd.losses import Loss
 from prgd.rows.base import LeafRows, Query, places_within
+from prgd.rows.blocks import non_finite_entry, row_norms
 from prgd.rows.labels import Labels
 from prgd.tally import Tally, merge
 
-_ACCURATE_ENTRIES = 2**20  # entries of the rows that `AccurateAt` gathers at a time
+_BLOCK_ENTRIES = 2**20  # entries of the rows that `AccurateAt` and `Measure` gather at a time
 _ACCURATE_ROWS = 2**12  # sparse rows that `AccurateAt` gathers at a time
 
 
@@ -61,6 +63,7 @@ class TallyAt(Query[Tally]):
     w: Array
     loss: Loss
     by_class: bool = False
+    is_repeated: bool = True  # type: ignore[misc]
 
     def answer(self, rows: LeafRows, labels: Labels) -> Tally:
         """Weigh the margins and combine the rows: two products instead of one pass."""
@@ -124,17 +127,18 @@ class AccurateAt(Query[Accurate]):
     Examples
     --------
     >>> from prgd.rows.dense import DenseRows
-    >>> rows = DenseRows([[1e16, 1.0, -1e16]])
-    >>> rows.ask(MarginsAt(np.ones(3))), rows.ask(AccurateAt(np.ones(3))).margins
+    >>> rows = DenseRows([[1e16, 1.0]])
+    >>> rows.ask(MarginsAt(np.ones(2))) - 1e16, rows.ask(AccurateAt(np.ones(2), -1e16)).margins
     (array([0.]), array([1.]))
     """
 
     w: Array
     intercept: float = 0.0
+    is_repeated: ClassVar[bool] = True  # NumPy takes the columns one by one, which is slow if they are many
 
     def answer(self, rows: LeafRows, labels: Labels) -> Accurate:
         """Gather the rows part by part, and multiply them in NumPy."""
-        step = _ACCURATE_ROWS if rows.is_sparse else max(1, _ACCURATE_ENTRIES // rows.d)
+        step = _ACCURATE_ROWS if rows.is_sparse else max(1, _BLOCK_ENTRIES // rows.d)
         cuts = [*range(0, rows.n, step), rows.n]
         parts = [self._products(rows.take(np.arange(i, j))) for i, j in pairwise(cuts)]
         products, corrections = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -309,8 +313,15 @@ class Measure(Query[Measurement]):
     """Check that all entries are finite, and measure the row norms."""
 
     def answer(self, rows: LeafRows, labels: Labels) -> Measurement:
-        """Leaf engines measure in a way of their own, since products do not show the norms."""
-        raise NotImplementedError(f"{type(rows).__name__} must measure its rows itself.")
+        """Gather the rows part by part, and measure them in NumPy."""
+        step, parts = max(1, _BLOCK_ENTRIES // rows.d), []
+        for start in range(0, rows.n, step):
+            block = rows.take(np.arange(start, min(start + step, rows.n)))
+            norms = row_norms(block)
+            if not np.isfinite(norms).all() and (at := non_finite_entry(block)):
+                raise NotFiniteError(start + at[0], at[1])
+            parts.append(Measurement(float(norms.max()), int(np.count_nonzero(norms == 0.0))))
+        return self.merge(parts)
 
     def merge(self, parts: Sequence[Measurement]) -> Measurement:
         """Take the largest norm, and add the zero rows."""

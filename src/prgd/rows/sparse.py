@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Indices
-from prgd.rows.arrays import CSR, MAX_SLICES, SLICE_BYTES, ArrayRows, Storage, check_shape
+from prgd.rows.arrays import MAX_SLICES, SLICE_BYTES, ArrayRows, Storage, check_shape
 from prgd.rows.base import register
 from prgd.rows.exact import check_exact
 from prgd.rows.labels import Labels, frozen
 
 # A block has so many entries because w and the sum compete for the second-level cache: they alternate seldom.
 _BLOCK_ENTRIES, _MAX_BLOCK = 2**17, 4096
-_NO_DENSE = np.empty((0, 0))
 
 
 class SparseRows(ArrayRows):
@@ -116,7 +115,13 @@ def csr_storage(
         values = data[entries].astype(np.float64)
         return csr_array((values, indices[entries], starts), shape=(rows.size, d))
 
-    A = (CSR, frozen(_NO_DENSE), frozen(data), frozen(indices), frozen(pointers))
+    def whole() -> Any:
+        from scipy.sparse import csr_array
+
+        values = data[low:last].astype(np.float64, copy=False)
+        return csr_array((values, indices[low:last], pointers - low), shape=(n, d))
+
+    A = (frozen(data), frozen(indices), frozen(pointers))
     entries = last - low
     # A slice owns a dense vector of d numbers, which is zeroed and merged. So wide rows get few slices,
     # enough to give two or more threads work, and many slices need many entries for every column.
@@ -125,7 +130,7 @@ def csr_storage(
     cuts = np.linspace(low, last, max(slices, 1) + 1)[1:-1]
     bounds = np.unique(np.concatenate(([0], np.searchsorted(pointers, cuts), [n]))).astype(np.int64)
     block = min(max(_BLOCK_ENTRIES * n // max(entries, 1), 16), _MAX_BLOCK)
-    return Storage(A, n, d, block, bounds, locate, gather, is_sparse=True)
+    return Storage(A, n, d, block, bounds, locate, gather, entries, whole, is_sparse=True)
 
 
 register(lambda X: hasattr(X, "tocsr"), SparseRows)

@@ -9,12 +9,10 @@ import numpy as np
 
 from prgd.solvers.minimal import MIN_CURVATURE
 
-_exact = nb.njit(nogil=True, cache=True, fastmath={"contract"})
-
 _EXACT_EVERY = 64  # steps after which p^T G p is summed again instead of updated
 
 
-@_exact
+@nb.njit(nogil=True, fastmath={"contract"}, error_model="numpy")
 def _product(p: Any, g: Any) -> float:
     total = 0.0
     for k in range(p.size):
@@ -22,14 +20,16 @@ def _product(p: Any, g: Any) -> float:
     return total
 
 
-@_exact
-def descend(G: Any, group: Any, p: Any, g: Any, tol: float, max_steps: int) -> tuple[int, float]:
-    """Take the steps of `prgd.solvers.pairwise_descent.descend`."""
+@nb.njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
+def descend(
+    G: Any, diagonal: Any, group: Any, p: Any, g: Any, tol: float, max_steps: int, unit: float
+) -> tuple[int, float]:
+    """Take the steps of `prgd.solvers.pairwise_descent.descend`.
+
+    ``unit`` keeps the product of two slopes from underflow. Arrays are made by the caller: compiling NumPy's
+    functions would take longer than the steps.
+    """
     m = p.size
-    diagonal = np.empty(m)  # a copy: in G each entry of the diagonal lies in a cache line of its own
-    for k in range(m):
-        diagonal[k] = G[k, k]
-    unit = 1.0 / max(diagonal.max(), MIN_CURVATURE)  # keeps the product of two slopes from underflow
     violation, square = 0.0, 0.0
     for step in range(max_steps):
         if step % _EXACT_EVERY == 0:

@@ -7,6 +7,8 @@ holds the margins ``<u, z_i>`` of the rows at ``u = Z^T p``, which are equal on 
 
 from __future__ import annotations
 
+import numpy as np
+
 from prgd._types import Array, Indices
 from prgd.solvers import minimal
 
@@ -22,5 +24,7 @@ def descend(G: Array, group: Indices, p: Array, g: Array, tol: float, max_steps:
         return minimal.descend(G, group, p, g, tol, max_steps)
     from prgd.solvers import _pairwise_kernel
 
-    steps, violation = _pairwise_kernel.descend(G, group, p, g, tol, max_steps)
+    diagonal = np.diag(G)[: p.size].copy()  # in G each entry lies in a cache line of its own
+    unit = 1.0 / max(float(diagonal.max()), minimal.MIN_CURVATURE)
+    steps, violation = _pairwise_kernel.descend(G, diagonal, group, p, g, tol, max_steps, unit)
     return int(steps), float(violation)

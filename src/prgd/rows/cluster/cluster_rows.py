@@ -7,7 +7,6 @@ partitions, never in the order in which they arrive.
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 import time
 from collections import Counter
@@ -136,6 +135,8 @@ def start(client: Any, task: Callable[..., Any], *own: Sequence[Any], **shared: 
 @contextmanager
 def naming_losses(client: Any, *kinds: type[Exception], w: Array | None = None) -> Iterator[None]:
     """Turn the errors of a cluster that lost rows, and errors of these ``kinds``, into `RowsLostError`."""
+    import asyncio
+
     from distributed import KilledWorker
     from distributed.comm.core import CommClosedError
 
@@ -159,6 +160,8 @@ def naming_losses(client: Any, *kinds: type[Exception], w: Array | None = None) 
 
 def wait_for(client: Any, answer: Any, timeout: float) -> Any:
     """Wait for a coroutine of the client as long as there are workers, or some come back in time."""
+    import asyncio
+
     future = asyncio.run_coroutine_threadsafe(answer, client.loop.asyncio_loop)
     seen = time.monotonic()
     try:
@@ -181,6 +184,8 @@ def wait_for(client: Any, answer: Any, timeout: float) -> Any:
 
 def _count_workers(client: Any) -> int:
     """Return how many workers the scheduler has; 0 if the scheduler does not answer."""
+    import asyncio
+
     future = asyncio.run_coroutine_threadsafe(client.scheduler.ncores(), client.loop.asyncio_loop)
     try:
         return len(future.result(_POLL_S))

@@ -88,7 +88,9 @@ class MemorySource(Source):
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return sum(int(array.nbytes) for array in self._storage(slice(0, self.n)).A[1:])
+        X = self.X
+        arrays = [X] if isinstance(X, np.ndarray) else [X.data, X.indices, X.indptr]
+        return sum(int(array.nbytes) for array in arrays)
 
     def parts(self) -> Iterable[slice]:
         """Return consecutive row ranges."""
