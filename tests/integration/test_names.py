@@ -116,7 +116,7 @@ def test_separability_shows_the_names():
     found = call("separability", "rows.csv").stdout
     assert "age (+" in found
     assert "x0" not in found
-    facts = json.loads(call("separability", "rows.csv", "--json").stdout)
+    facts = json.loads(call("separability", "rows.csv", "--json", "-").stdout)
     assert facts["feature_names"] == list(NAMES)
 
 

@@ -92,7 +92,7 @@ def print_claims(claims: Iterable[Claim], file: TextIO | None = None) -> list[Cl
     --------
     >>> _ = print_claims([all_claims()["lemma-d.2"]()])  # doctest: +ELLIPSIS
     holds                lemma-d.2 (Lemma D.2, Appendix D)
-        h(x) = ...
+        “For a fixed ...
     """
     out = sys.stdout if file is None else file
     found: list[Claim] = []
