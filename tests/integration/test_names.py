@@ -431,7 +431,7 @@ def piped(content: bytes, *args: object, code: int = 0) -> tuple[str, str]:
 def test_standard_input():
     data = frame()
     plain = data.to_csv(index=False).encode()
-    facts = json.loads(piped(plain, "separability", "-", "--json")[0])
+    facts = json.loads(piped(plain, "separability", "-", "--json", "-")[0])
     assert (facts["verdict"], facts["feature_names"]) == ("separable", list(NAMES))
     commas = data.to_csv(index=False, sep=";", decimal=",").encode()
     out, err = piped(commas, "fit", "-", "--decimal", ",", "--out", "m.npz")
