@@ -360,7 +360,7 @@ def test_separability_undecided(monkeypatch):
         ("predict model.npz none.csv", "Expected a data file at none.csv, found none"),
         ("predict model.npz digit:0,1", "Did you mean digits?"),
         ("predict model.npz toy:0.3 --label y", "--label is for files"),
-        ("predict model.npz rows.npz --label y", "label chooses a column of a CSV, TSV or Parquet file"),
+        ("predict model.npz rows.npz --label y", "chooses a column of a CSV, TSV or Parquet file"),
         ("predict model.npz rows.npz --out rows.csv/p.csv", "Cannot write to the output folder"),
     ],
 )

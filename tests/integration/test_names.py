@@ -297,6 +297,15 @@ def test_parts_of_a_table_are_joined_by_name(tmp_path):
         prgd.open_rows(["a.parquet", "b.parquet"])
 
 
+def test_blocks_of_frames_keep_their_names():
+    data = frame()
+    X, y = data[list(NAMES)], data.y.to_numpy()
+    rows = prgd.rows.ChunkedRows.from_blocks([(X[:20], y[:20]), (X[20:], y[20:])])
+    assert rows.feature_names == NAMES
+    with pytest.raises(ValueError, match="their names differ"):
+        prgd.rows.ChunkedRows.from_blocks([(X[:20], y[:20]), (X[20:][["age", "NV", "dose"]], y[20:])])
+
+
 @pytest.mark.slow
 def test_cluster_equals_the_plain_fit_without_tracebacks():
     pytest.importorskip("distributed")
@@ -306,6 +315,8 @@ def test_cluster_equals_the_plain_fit_without_tracebacks():
     write("rows.parquet", data)
     result, _ = fit("[ab].parquet", "--cluster", "local")
     same_fit(result, fit("rows.parquet")[0])
+    result, _ = fit("[ab].parquet", "--cluster", "local", "--out-of-core", "--drop", "dose", "--tol", 0.5)
+    assert result.feature_names == ("NV", "age")
     np.save("X.npy", data[list(NAMES)].to_numpy())
     np.savetxt("y.txt", data.y, fmt="%d")
     result, _ = fit("X.npy", "--labels", "y.txt", "--cluster", "local")

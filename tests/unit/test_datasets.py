@@ -163,7 +163,7 @@ def test_dtype_is_checked(tmp_path):
 @pytest.mark.parametrize("name", ["rows.svm", "rows.npz"])
 def test_label_is_not_ignored(tmp_path, name):
     (tmp_path / name).touch()
-    with pytest.raises(ValueError, match="label chooses a column of a CSV, TSV or Parquet file"):
+    with pytest.raises(ValueError, match="chooses a column of a CSV, TSV or Parquet file"):
         load(tmp_path / name, label="y")
 
 

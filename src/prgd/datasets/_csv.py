@@ -125,13 +125,13 @@ class _Numbers:
             return math.nan
         if ends_in_label and k == len(self.names) - 1 and self._wanted.columns.is_labelled:
             raise ValueError(
-                f"{file}: the last column, {name!r}, is not numeric. If it holds labels, pass"
-                " label= (on the command line: --label)."
+                f"{file}: the last column, {name!r}, is not numeric. If it holds labels, name"
+                " it with --label (label=)."
             )
         if re.fullmatch(r"[+-]?\d+,\d+([eE][+-]?\d+)?", text):
             raise ValueError(
                 f"{file}, line {line}, column {name!r}: expected a finite number, got {text!r}. If the comma"
-                " is its decimal mark, pass --decimal , on the command line (decimal=',')."
+                " is its decimal mark, pass --decimal , (decimal=',')."
             )
         raise bad_cell(f"{file}, line {line}", name, cell)
 

@@ -253,8 +253,8 @@ def _check_options(wanted: Wanted, kind: str, labels: Path | None) -> None:
     file, columns = wanted.file, wanted.columns
     if columns.label is not None and (kind not in ("csv", "tsv", "parquet") or labels is not None):
         raise ValueError(
-            f"label chooses a column of a CSV, TSV or Parquet file; got label={columns.label!r} for {file},"
-            " which stores its labels apart. Leave the label out."
+            f"--label (label=) chooses a column of a CSV, TSV or Parquet file; got {columns.label!r} for"
+            f" {file}, whose labels lie apart from its columns. Leave it out."
         )
     if kind == "libsvm" and not (columns.is_default and labels is None):
         raise ValueError(

@@ -131,7 +131,7 @@ def _connect(client: Any, timeout: float, owned: ExitStack) -> Any:
     except ImportError as error:
         raise missing_package("Reading rows on a cluster", "dask", "cluster") from error
     if client is None:
-        # Errors are raised here; workers would also write tracebacks, of a heartbeat that the end cuts off too.
+        # Errors are raised here; workers would write tracebacks too, e.g. of a heartbeat that is cut off.
         cluster = LocalCluster(
             threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL
         )

@@ -136,7 +136,7 @@ class Columns:
         if len(usual) != 1:
             raise ValueError(
                 f"{file}: expected one label column called {' or '.join(LABEL_NAMES)}, got {len(usual)}. "
-                f"{_listed(names)} Pass label= (on the command line: --label) with a name or an index."
+                f"{_listed(names)} Name the label column, or give its position, with --label (label=)."
             )
         return usual[0]
 
