@@ -333,7 +333,7 @@ def test_a_shell_completes(words, offered):
         ("fi toy:0.3", "No such command 'fi'"),
         ("run zero.svm", "expected an index of at least 0, got '-1:2'. None is negative."),
         ("fit words.csv", "with --label"),
-        ("fit none.csv", "Pass --label with a name or an index."),
+        ("fit none.csv", "Name the label column, or give its position, with --label."),
     ],
 )
 def test_messages_name_options(args, said):
