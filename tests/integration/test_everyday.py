@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -155,6 +156,25 @@ def test_three_classes_are_fitted_and_predicted():
         "other options"
         in call("fit", "iris.csv", "--out", "model.npz", "--resume", "--tol", 0.1, code=2).stderr
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", [0.5, 3.0])
+def test_the_command_and_the_estimator_agree_on_several_classes(spread):
+    rng = np.random.default_rng(3)
+    y = np.arange(120) % 4
+    X = rng.standard_normal((120, 3)) * spread + 8.0 * np.eye(4, 3)[y]
+    np.savez("rows.npz", X=X, y=y)
+    call("fit", "rows.npz", "--tol", 1e-10, "--out", "model.npz", "--quiet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", prgd.NotSeparableWarning)
+        estimator = prgd.MaxMarginClassifier(tol=1e-10).fit(X, y)
+    model = Model.load("model.npz")
+    assert (model.proofs[0] is None) == (spread < 1.0)
+    np.testing.assert_allclose(
+        model.decision_function(X), estimator.decision_function(X), rtol=1e-4, atol=1e-4
+    )
+    assert model.predict(X).tolist() == estimator.predict(X).tolist()
 
 
 def test_labels_that_are_no_classes_are_refused():
