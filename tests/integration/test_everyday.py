@@ -351,6 +351,7 @@ def test_a_shell_completes(words, offered):
         ("fit toy:0.3 --fallback hope", "--fallback must be soft or raise; got 'hope'."),
         ("run toy:0.3 --save-every -1 --out o", "--save-every must be a number of seconds of at least 0"),
         ("fi toy:0.3", "No such command 'fi'"),
+        ("separability three.csv", "Keep the rows of two classes, or use prgd fit"),
         ("run zero.svm", "expected an index of at least 0, got '-1:2'. None is negative."),
         ("fit words.csv", "with --label"),
         ("fit none.csv", "Name the label column, or give its position, with --label."),
@@ -358,6 +359,7 @@ def test_a_shell_completes(words, offered):
 )
 def test_messages_name_options(args, said):
     Path("big.csv").write_text("a,y\n1e200,0\n-1e200,1\n")
+    Path("three.csv").write_text("a,y\n1,a\n2,b\n3,c\n")
     Path("zero.svm").write_text("1 0:1\n2 -1:2\n")
     Path("words.csv").write_text("a,y\n1,0.5\n2,0.1\n3,0.7\n")
     Path("none.csv").write_text("a,b\n1,0.5\n2,0.1\n")
