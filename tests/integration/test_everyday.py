@@ -205,6 +205,8 @@ def test_overlapping_classes_are_proven_and_fitted_softly():
     said = call("fit", "overlap.csv", "--quiet").stderr
     assert said.startswith("Warning: no hyperplane separates the classes: a soft margin (squared hinge, C = ")
     assert call("fit", "overlap.csv", "--fallback", "raise", "--quiet", code=3).output == ""
+    given = ["fit", "overlap.csv", "--out", "model.npz", "--resume", "--fallback", "raise"]
+    assert "belongs to other options" in call(*given, code=2).stderr
 
 
 # JSON
@@ -351,6 +353,7 @@ def test_a_shell_completes(words, offered):
         ("fit toy:0.3 --fallback hope", "--fallback must be soft or raise; got 'hope'."),
         ("run toy:0.3 --save-every -1 --out o", "--save-every must be a number of seconds of at least 0"),
         ("fi toy:0.3", "No such command 'fi'"),
+        ("fit four.csv --start w.npy", "--start is for two classes; four has 3. Leave --start out."),
         ("separability three.csv", "Keep the rows of two classes, or use prgd fit"),
         ("run zero.svm", "expected an index of at least 0, got '-1:2'. None is negative."),
         ("fit words.csv", "with --label"),
@@ -360,6 +363,8 @@ def test_a_shell_completes(words, offered):
 def test_messages_name_options(args, said):
     Path("big.csv").write_text("a,y\n1e200,0\n-1e200,1\n")
     Path("three.csv").write_text("a,y\n1,a\n2,b\n3,c\n")
+    Path("four.csv").write_text("a,y\n1,a\n2,b\n3,c\n4,c\n")
+    np.save("w.npy", np.ones(1))
     Path("zero.svm").write_text("1 0:1\n2 -1:2\n")
     Path("words.csv").write_text("a,y\n1,0.5\n2,0.1\n3,0.7\n")
     Path("none.csv").write_text("a,b\n1,0.5\n2,0.1\n")

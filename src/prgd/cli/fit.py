@@ -112,7 +112,7 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             kept = "nothing was saved; give --out FILE" if o.out is None else f"{o.out} holds the best bounds"
             common.say(f"Interrupted; {kept}.")
         code = _exit_code(model)
-        if o.quiet and any(proof is not None for proof in model.proofs):
+        if any(model.proofs) and not outcome.is_printed(o.quiet, o.json):
             common.say(f"Warning: {_instead(model)}")
     raise typer.Exit(code)
 
@@ -139,6 +139,8 @@ def _model(problems: Problems, w0: Any, o: FitOptions) -> tuple[Model, bool]:
     if earlier is not None:
         return earlier, True
     every = list(zip(problems, problems.titles, strict=True))
+    if w0 is not None and len(every) > 1:
+        raise ValueError(f"--start is for two classes; {problems.name} has {len(every)}. Leave --start out.")
     results, proofs = _solve_all(every, o.C, w0, o), list[Result | None]()
     is_whole = results[-1].status is not Status.INTERRUPTED
     if o.fallback == "soft" and is_whole and not all(result.margin > 0.0 for result in results):
@@ -155,8 +157,9 @@ def _model(problems: Problems, w0: Any, o: FitOptions) -> tuple[Model, bool]:
 def _fingerprint(rows: Rows, w0: Any, o: FitOptions) -> str:
     """Return the hashes of the data and of the options that decide the model."""
     start = None if w0 is None else np.asarray(w0)
-    decisive = (start, o.tol, o.max_passes, o.intercept, *(() if math.inf == o.C else (o.C,)))
-    return f"{rows.ask(Fingerprint())}-{digest(decisive)}"
+    decisive: list[Any] = [start, o.tol, o.max_passes or 1000, o.intercept]
+    decisive += [o.C] * math.isfinite(o.C) + [o.fallback] * (o.fallback != "soft")
+    return f"{rows.ask(Fingerprint())}-{digest(tuple(decisive))}"
 
 
 def _earlier(o: FitOptions, problems: Problems, w0: Any) -> Model | None:
