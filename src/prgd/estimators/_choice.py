@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from typing import Any
 
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.maxmargin import soft_margin
+from prgd.errors import ZeroRowWarning
+from prgd.problem import Problem
+from prgd.solvers.primal_newton import soft_path
 
 FOLDS = 5
 # C times the mean squared distance of the rows from their mean, which does not depend on units.
@@ -50,12 +53,10 @@ def _errors(
     scores = np.zeros((len(GRID), test.size, len(targets)))
     rows, held = X[train], X[test]
     for j, target in enumerate(targets):
-        w, b, y = None, 0.0, codes[train] == target
-        for i, factor in enumerate(GRID):
-            found = soft_margin(
-                rows, y, C=unit * factor, sample_weight=s[train], tol=_TOL, w0=w, intercept0=b, **options
-            )
-            w, b = found.coef, found.intercept
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ZeroRowWarning)
+            problem = Problem(rows, codes[train] == target, scale="none", **options)
+        for i, (w, b) in enumerate(soft_path(problem, s[train], [unit * f for f in GRID], _TOL)):
             scores[i, :, j] = held @ w + b
     if len(targets) == 1:
         found_codes = (scores[:, :, 0] > 0.0).astype(int)

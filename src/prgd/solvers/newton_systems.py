@@ -53,6 +53,13 @@ class NewtonSystems:
         self.columns = _Columns(self)
         self.gram = _Gram(self)
 
+    def rescale(self, factor: float) -> None:
+        """Multiply all weights c by a factor; products of rows stay as they are."""
+        self.c = self.c * factor
+        if self.columns.matrix is not None:
+            self.columns.matrix *= factor
+            self.columns.h *= factor
+
     def combine(self, alpha: Array) -> Array:
         """Return ``Z^T alpha``."""
         self.reads += np.count_nonzero(alpha) / self.problem.n
@@ -118,6 +125,7 @@ class _Columns:
     def __init__(self, systems: NewtonSystems) -> None:
         self.systems, d = systems, systems.problem.d
         self.matrix: Array | None = None
+        self.h = np.zeros(d)  # sum_i c_i x_i
         self.members = np.zeros(systems.problem.n, bool)
         self.built = 0  # active rows when the matrix was last summed anew
         self._d = d
