@@ -206,7 +206,9 @@ class Result:
         """Prove both bounds of a soft margin again, with compensated products."""
         c, found = self.certificate, Certificate()
         if c.w is not None and c.w.shape == (problem.d,):
-            found = found.with_lower(soft_lower(problem, self.C, c.w, c.intercept, 0.0, True), c.w, c.intercept)
+            found = found.with_lower(
+                soft_lower(problem, self.C, c.w, c.intercept, 0.0, True), c.w, c.intercept
+            )
         if c.dual_weights is not None and is_on_simplex(problem, c.dual_weights):
             upper = soft_upper(problem, self.C, c.dual_weights, 0.0, accurate=True)
             found = found.with_upper(upper, c.dual_weights)
