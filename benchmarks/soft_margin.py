@@ -1,15 +1,17 @@
-"""Time of `prgd.soft_margin` to a certified gap of 1e-6, against both solvers of LIBLINEAR at the same suboptimality.
+"""Time of `prgd.soft_margin` to a certified gap of 1e-6, against LIBLINEAR at the same suboptimality.
 
-Six sets of the folder that PRGD_DATA names, C from 1e-2 to 1e6, no intercept (LIBLINEAR penalises its own, so that
-only without one both solve the same problem), one thread. The gap of `soft_margin` is that of the objective:
-(primal - dual) / primal <= 1e-6, proven. LIBLINEAR (scikit-learn's LinearSVC, squared hinge, C / 2, dual and
-primal) gets the loosest tolerance 1e-1, 1e-2, ... at which its objective is within 1e-6 of the optimum, found off the
-clock; where it reaches none within the limits, the tolerance that came nearest, and the table says so. Competitors are
-interleaved, and the median of the repeats counts. Calls are timed as a user makes them, checks of the data included.
+Six sets of the folder that PRGD_DATA names, C from 1e-2 to 1e6, no intercept (LIBLINEAR penalises its own,
+so that only without one both solve the same problem), one thread. The gap of `soft_margin` is that of the
+objective: (primal - dual) / primal <= 1e-6, proven. LIBLINEAR (scikit-learn's LinearSVC, squared hinge,
+C / 2, dual and primal) gets the loosest tolerance 1e-1, 1e-2, ... at which its objective is within 1e-6 of the
+optimum, found off the clock; where it reaches none within the limits, the tolerance that came nearest, and
+the table says so. Competitors are interleaved, and the median of the repeats counts. Calls are timed as a
+user makes them, checks of the data included.
 
     python benchmarks/soft_margin.py [--sets SET ...] [--repeats N] [--out FILE]
 """
 
+# ruff: noqa: E402 - libraries read the number of threads when they are imported
 from __future__ import annotations
 
 import os
@@ -124,7 +126,9 @@ def line(row: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=RECORD)
@@ -141,7 +145,10 @@ def main() -> None:
     ratios = [row["ratio"] for row in rows if row["ratio"] is not None]
     mean = float(np.exp(np.mean(np.log(ratios))))
     certified = sum(row["gap"] <= GAP for row in rows)
-    print(f"\nGeometric mean of the ratios: {mean:.2f} ({len(ratios)} cases); certified {certified} of {len(rows)}.")
+    print(
+        f"\nGeometric mean of the ratios: {mean:.2f} ({len(ratios)} cases); "
+        f"certified {certified} of {len(rows)}."
+    )
     facts = {"machine": platform.processor() or platform.machine(), "scikit-learn": sklearn.__version__}
     record = {**facts, "threads": 1, "repeats": options.repeats, "geometric_mean": mean, "rows": rows}
     options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -249,7 +249,7 @@ def test_fallback_raise_carries_the_proof():
     p = caught.value.weights.toarray()[0]
     assert np.linalg.norm(X.T @ (np.where(y == 2, 1.0, -1.0) * p)) <= 1e-12
     X, y = gaussian()
-    assert MaxMarginClassifier(fallback="raise").fit(X, y).C_ == math.inf
+    assert math.inf == MaxMarginClassifier(fallback="raise").fit(X, y).C_
 
 
 def test_a_finite_C_is_soft_margin_on_separable_classes_too():
@@ -267,7 +267,9 @@ def test_scores_of_separable_classes_are_distances():
     classifier = MaxMarginClassifier().fit(X, y)
     np.testing.assert_allclose(np.linalg.norm(classifier.coef_, axis=1), 1.0)
     signs = np.where(y[:, None] == classifier.classes_, 1.0, -1.0)
-    np.testing.assert_allclose((signs * classifier.decision_function(X)).min(axis=0), classifier.margin_, rtol=1e-6)
+    np.testing.assert_allclose(
+        (signs * classifier.decision_function(X)).min(axis=0), classifier.margin_, rtol=1e-6
+    )
 
 
 @pytest.mark.slow
@@ -300,7 +302,8 @@ def test_prgd_claims_nothing_about_separable_data():
 def test_prgd_says_when_it_has_no_proof():
     X, y = flipped_iris()
     with pytest.warns(
-        NotSeparableWarning, match="No hyperplane that was tried separates 1 from 2: the best margin found is -"
+        NotSeparableWarning,
+        match="No hyperplane that was tried separates 1 from 2: the best margin found is -",
     ) as caught:
         classifier = PRGDClassifier(warmup_steps=50, max_iter=20).fit(X, y)
     assert caught[0].message.is_proven.tolist() == [False]

@@ -1,4 +1,4 @@
-"""The soft margin: by hand, against a QP oracle in exact arithmetic, its limits, its engines and its certificate."""
+"""The soft margin: by hand, against optima in exact arithmetic, its limits, engines and certificate."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def solve_fractions(matrix, right):
 def exact_objective(X, y, c, fit_intercept):
     """The smallest ||w||^2 + sum_i c_i xi_i^2: all active sets are tried until the conditions of KKT hold."""
     n, d = X.shape
-    Z = [[Fraction(float(v)) * int(s) for v in row] + [Fraction(int(s))] * fit_intercept for row, s in zip(X, y, strict=True)]
+    Z = [
+        [Fraction(float(v)) * int(s) for v in row] + [Fraction(int(s))] * fit_intercept
+        for row, s in zip(X, y, strict=True)
+    ]
     c = [Fraction(float(v)) for v in c]
     width = d + fit_intercept
     for size in range(n, -1, -1):

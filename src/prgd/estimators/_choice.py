@@ -23,9 +23,9 @@ _TOL = 1e-3  # relative gap of the fits that choose C
 def choose_C(X: Any, codes: Indices, targets: list[int], weights: Array | None, options: Any) -> float:
     """Return the C of smallest error on held-out folds, for all problems of one class against the rest.
 
-    Rows that are equal lie in the same fold, and a fold depends on what rows hold, not on their order. So weights
-    and copies of rows lead to the same C, and nothing is random. Errors are averaged with those of the next C on
-    either side, since a single one is noisy; of equal ones that of the smallest C is taken.
+    Rows that are equal lie in the same fold, and a fold depends on what rows hold, not on their order. So
+    weights and copies of rows lead to the same C, and nothing is random. Errors are averaged with those of
+    the next C on either side, since a single one is noisy; of equal ones that of the smallest C is taken.
     """
     s = np.ones(len(codes)) if weights is None else weights
     hashes = row_hashes(X)
@@ -46,7 +46,13 @@ def choose_C(X: Any, codes: Indices, targets: list[int], weights: Array | None, 
 
 
 def _errors(
-    X: Any, codes: Indices, targets: list[int], s: Array, split: tuple[Indices, Indices], unit: float, options: Any
+    X: Any,
+    codes: Indices,
+    targets: list[int],
+    s: Array,
+    split: tuple[Indices, Indices],
+    unit: float,
+    options: Any,
 ) -> Array:
     """Return the weight of the held-out rows that are taken for another class, for each C of the grid."""
     train, test = split
@@ -58,11 +64,9 @@ def _errors(
             problem = Problem(rows, codes[train] == target, scale="none", **options)
         for i, (w, b) in enumerate(soft_path(problem, s[train], [unit * f for f in GRID], _TOL)):
             scores[i, :, j] = held @ w + b
-    if len(targets) == 1:
-        found_codes = (scores[:, :, 0] > 0.0).astype(int)
-    else:
-        found_codes = scores.argmax(axis=2)
-    return np.asarray(((found_codes != codes[test]) * s[test]).sum(axis=1))
+    is_one = len(targets) == 1
+    found = (scores[:, :, 0] > 0.0).astype(int) if is_one else scores.argmax(axis=2)
+    return np.asarray(((found != codes[test]) * s[test]).sum(axis=1))
 
 
 def row_hashes(X: Any) -> Indices:

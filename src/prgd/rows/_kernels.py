@@ -369,7 +369,7 @@ def weighted_sum(A: Any, c: Any, block: int, first: int, last: int, vector: Any)
 
 @jit
 def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: int, vector: Any) -> float:
-    """Add ``sum_i c_i <w, x_i> x_i`` over rows ``first..last`` to ``vector``, and return ``sum_i c_i <w, x_i>``.
+    """Add ``sum_i c_i <w, x_i> x_i`` over rows ``first..last`` to ``vector``; return ``sum_i c_i <w, x_i>``.
 
     Sparse rows with c_i = 0 are not read.
     """

@@ -3,12 +3,13 @@ r"""The squared-hinge soft margin by Newton's method on its primal, which is pie
 .. math:: F(w, b) = \tfrac12 \|w\|^2 + \tfrac12 \sum_i c_i \max(0, 1 - y_i (\langle w, x_i \rangle + b))^2
 
 On the set of rows with a margin below 1 (the active rows) F is a quadratic function, whose minimum a linear
-system gives. The step to it is followed by an exact line search, so F falls at every step; once the active rows
-are those of the solution, one step ends the search. The dual weights are ``c_i`` times the slacks.
+system gives. The step to it is followed by an exact line search, so F falls at every step; once the active
+rows are those of the solution, one step ends the search. The dual weights are ``c_i`` times the slacks.
 
 References
 ----------
-Keerthi and DeCoste (2005), A modified finite Newton method for fast solution of large scale linear SVMs, JMLR 6.
+Keerthi and DeCoste (2005), A modified finite Newton method for fast solution of large scale linear SVMs,
+JMLR 6.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from prgd._types import Array
+from prgd._types import Array, Mask
 from prgd.problem import Problem, balanced_intercept
 from prgd.rows import MarginsAt
 from prgd.solvers.newton_systems import NewtonSystems
@@ -162,7 +163,7 @@ def exact_step(margins: Array, slopes: Array, c: Array, linear: float, square: f
     """
     room, weighted = 1.0 - margins, c * slopes
     low, high, t = -math.inf, math.inf, start
-    piece: Array | None = None
+    piece: Mask | None = None
     for _ in range(_MAX_SEARCH):
         slack = room - t * slopes
         is_active = slack > 0.0
