@@ -174,8 +174,8 @@ def test_cancer_is_separable_or_not_by_its_preprocessing():
     assert (
         "The paper's model has no intercept and gives no preprocessing. Without intercept the 569 rows "
         "are not separable when standardised, min-max scaled or centred, and separable when raw, divided by "
-        "their deviations, scaled to norm 1 row by row or with an intercept (exact verdicts)."
-        in claim.sentence
+        "their deviations or scaled to norm 1 row by row; with an intercept all six are separable (exact "
+        "verdicts)." in claim.sentence
     )
 
 
