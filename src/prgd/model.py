@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from prgd._types import Array
 from prgd.files import atomic_write, read_npz
+from prgd.norms import norm
 from prgd.result import MODEL_FORMAT, Result, from_arrays, to_arrays
 
 
@@ -58,9 +60,12 @@ class Model:
         return self.results[0].coef.size
 
     def decision_function(self, X: Any) -> Array:
-        """Return the scores of rows, of shape (n,), or (n, c) for more than two classes."""
+        """Return scores as `prgd.MaxMarginClassifier` does: of shape (n,), or (n, c) for c > 2 classes."""
         scores = np.stack([X @ result.coef + result.intercept for result in self.results], axis=1)
-        return scores[:, 0] if len(self.results) == 1 else scores
+        if len(self.results) == 1:
+            return scores[:, 0]
+        # Scores of hard margins are compared as distances; those of soft margins have one scale, that of C.
+        return scores / [norm(r.coef) if math.isinf(r.C) else 1.0 for r in self.results]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of each row."""

@@ -193,8 +193,8 @@ class Problem:
         self.n, self.d, self.classes = self.rows.n, self.rows.d, self.labels.classes
         if self.fit_intercept and min(self.labels.class_weights) == 0.0:
             raise ValueError(
-                "fit_intercept=True needs rows of positive weight in both classes; got one class. Give y, or use "
-                "fit_intercept=False if the rows are y_i x_i already."
+                "fit_intercept=True needs rows of positive weight in both classes; got one class. Give y, or "
+                "use fit_intercept=False if the rows are y_i x_i already."
             )
         self.passes = 0
         self.max_norm, zero_rows = self.rows.ask(Measure(), self.labels)

@@ -197,15 +197,8 @@ class Result:
         matched by name.
         """
         X = in_order(X, self.feature_names)
-        problem = Problem(
-            X,
-            y,
-            sample_weight=sample_weight,
-            loss=self.loss,
-            norm=self.norm,
-            fit_intercept=self.fit_intercept,
-            scale="none",
-        )
+        options: Any = {name: getattr(self, name) for name in ("loss", "norm", "fit_intercept")}
+        problem = Problem(X, y, sample_weight=sample_weight, scale="none", **options)
         c, found = self.certificate, Certificate()
         if math.isfinite(self.C):
             return self._check_soft(problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import warnings
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -64,7 +66,7 @@ def test_two_classes_are_certified(fit_intercept, kind):
         X = X - X.mean(axis=0)
         y = np.where(X @ np.arange(1.0, 7.0) > 0, "yes", "no")
     classifier = MaxMarginClassifier(fit_intercept=fit_intercept).fit(kind(X), y)
-    expected = prgd.max_margin(X, y, fit_intercept=fit_intercept)
+    expected = prgd.max_margin(X, y, fit_intercept=fit_intercept, tol=1e-10)
     np.testing.assert_allclose(classifier.coef_[0], expected.coef, rtol=1e-6)
     assert classifier.classes_.tolist() == ["no", "yes"]
     assert classifier.status_ == (Status.CERTIFIED,)
@@ -151,9 +153,16 @@ def test_the_gap_that_is_not_reached_is_said():
     assert classifier.margin_[0] > 0
 
 
-def test_verbose_prints_bounds(capsys):
-    MaxMarginClassifier(verbose=1).fit(*gaussian())
-    assert "<= gamma_star <=" in capsys.readouterr().out
+@pytest.mark.parametrize("C", [math.inf, 1.0])
+def test_verbose_shows_bounds_on_a_terminal_alone(capsys, monkeypatch, C):
+    MaxMarginClassifier(C=C, verbose=1).fit(*gaussian())
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    MaxMarginClassifier(C=C, verbose=1).fit(*gaussian())
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "MaxMarginClassifier" in err
+    assert "<= gamma_star <=" in err
 
 
 # Data that are not separable
@@ -161,7 +170,7 @@ def test_verbose_prints_bounds(capsys):
 
 def test_the_warning_carries_the_proof():
     X, y = flipped_iris()
-    with pytest.warns(NotSeparableWarning, match="No hyperplane separates 1 from 2. .* logistic") as caught:
+    with pytest.warns(NotSeparableWarning, match="No hyperplane separates 1 from 2. A soft margin") as caught:
         classifier = MaxMarginClassifier().fit(X, y)
     warning = caught[0].message
     assert caught[0].filename == __file__
@@ -201,6 +210,7 @@ def test_the_fallback_is_about_as_accurate_as_logistic_regression(classifier, na
     assert found >= reference - 0.025
 
 
+@pytest.mark.slow
 def test_separable_classes_stay_certified_beside_others():
     X, y = load_digits(return_X_y=True)
     with pytest.warns(NotSeparableWarning, match="separates .* from the rest") as caught:
@@ -213,23 +223,87 @@ def test_separable_classes_stay_certified_beside_others():
     assert classifier.score(X, y) > 0.97
 
 
-def test_the_fallback_does_not_depend_on_units():
-    X, y = flipped_iris()
+def test_the_fallback_is_a_certified_soft_margin_with_one_C():
+    X, y = load_iris(return_X_y=True)
     with pytest.warns(NotSeparableWarning):
         a = MaxMarginClassifier().fit(X, y)
-    units = np.array([1e-3, 1.0, 1e4, 8.0])
-    with pytest.warns(NotSeparableWarning):
-        b = MaxMarginClassifier().fit(X * units, y)
+    assert math.isfinite(a.C_)
+    for k, result in enumerate(a.results_):
+        alone = prgd.soft_margin(X, y == k, C=a.C_)
+        assert result.status is Status.CERTIFIED
+        assert result.check(X, y == k).is_valid
+        np.testing.assert_allclose(a.coef_[k], alone.coef, rtol=1e-3)
     with pytest.warns(NotSeparableWarning):
         c = MaxMarginClassifier().fit(sp.csr_array(X), y)
-    np.testing.assert_allclose(a.coef_, b.coef_ * units, rtol=1e-3)
+    order = np.random.default_rng(0).permutation(len(y))
+    with pytest.warns(NotSeparableWarning):
+        d = MaxMarginClassifier().fit(X[order], y[order])
     np.testing.assert_allclose(a.coef_, c.coef_, rtol=1e-6)
+    np.testing.assert_allclose(a.coef_, d.coef_, rtol=1e-6)
+
+
+def test_fallback_raise_carries_the_proof():
+    X, y = flipped_iris()
+    with pytest.raises(prgd.NotSeparableError, match="No hyperplane separates the two classes") as caught:
+        MaxMarginClassifier(fallback="raise").fit(X, y)
+    p = caught.value.weights.toarray()[0]
+    assert np.linalg.norm(X.T @ (np.where(y == 2, 1.0, -1.0) * p)) <= 1e-12
+    X, y = gaussian()
+    assert math.inf == MaxMarginClassifier(fallback="raise").fit(X, y).C_
+
+
+def test_a_finite_C_is_soft_margin_on_separable_classes_too():
+    X, y = gaussian()
+    classifier = MaxMarginClassifier(C=0.1).fit(X, y)
+    result = prgd.soft_margin(X, y, C=0.1)
+    np.testing.assert_allclose(classifier.coef_[0], result.coef, rtol=1e-4)
+    assert classifier.margin_[0] <= result.upper_bound
+    assert classifier.status_ == (Status.CERTIFIED,)
+
+
+def test_scores_of_separable_classes_are_distances():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 60)), np.arange(30) % 3
+    classifier = MaxMarginClassifier().fit(X, y)
+    np.testing.assert_allclose(np.linalg.norm(classifier.coef_, axis=1), 1.0)
+    signs = np.where(y[:, None] == classifier.classes_, 1.0, -1.0)
+    np.testing.assert_allclose(
+        (signs * classifier.decision_function(X)).min(axis=0), classifier.margin_, rtol=1e-6
+    )
+
+
+@pytest.mark.slow
+@ignore_not_separable
+def test_calibration_is_one_line():
+    X, y = load_iris(return_X_y=True)
+    p = CalibratedClassifierCV(MaxMarginClassifier()).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert (p.argmax(axis=1) == y).mean() > 0.9
+
+
+@pytest.mark.slow
+@ignore_not_separable
+def test_issue_examples_are_as_accurate_as_logistic_regression():
+    X, y = make_blobs(600, 5, centers=4, cluster_std=4.0, random_state=0)
+    for data in ((X, y), load_iris(return_X_y=True)):
+        folds = StratifiedKFold(5, shuffle=True, random_state=1)
+        found = cross_val_score(MaxMarginClassifier(), *data, cv=folds).mean()
+        assert found >= cross_val_score(LogisticRegression(max_iter=2000), *data, cv=folds).mean() - 0.02
+
+
+def test_prgd_claims_nothing_about_separable_data():
+    X, y = load_breast_cancer(return_X_y=True)
+    with pytest.warns(NotSeparableWarning, match="Whether one does is not decided here") as caught:
+        PRGDClassifier().fit(X, y)
+    assert not caught[0].message.is_proven.any()
+    assert prgd.separability(X, y).verdict.name == "SEPARABLE"
 
 
 def test_prgd_says_when_it_has_no_proof():
     X, y = flipped_iris()
     with pytest.warns(
-        NotSeparableWarning, match="Found no hyperplane that separates 1 from 2: a margin is at most"
+        NotSeparableWarning,
+        match="No hyperplane that was tried separates 1 from 2: the best margin found is -",
     ) as caught:
         classifier = PRGDClassifier(warmup_steps=50, max_iter=20).fit(X, y)
     assert caught[0].message.is_proven.tolist() == [False]

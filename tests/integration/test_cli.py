@@ -147,7 +147,7 @@ def test_no_separator_is_an_outcome():
     given = ["run", "same.csv", "--no-intercept", "--algorithm", "gd", "--steps", 300]
     rows = table(call(*given, "--out", "out", code=3).stdout)
     assert rows["status"] == prgd.Status.NOT_SEPARABLE.value
-    assert rows["relative gap"] == "none (no iterate separates the classes so far)"
+    assert rows["relative gap"] == "none (no hyperplane separates the classes)"
 
 
 def test_prgd_goes_without_projection():

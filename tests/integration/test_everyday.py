@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -157,6 +158,25 @@ def test_three_classes_are_fitted_and_predicted():
     )
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", [0.5, 3.0])
+def test_the_command_and_the_estimator_agree_on_several_classes(spread):
+    rng = np.random.default_rng(3)
+    y = np.arange(120) % 4
+    X = rng.standard_normal((120, 3)) * spread + 8.0 * np.eye(4, 3)[y]
+    np.savez("rows.npz", X=X, y=y)
+    call("fit", "rows.npz", "--tol", 1e-10, "--out", "model.npz", "--quiet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", prgd.NotSeparableWarning)
+        estimator = prgd.MaxMarginClassifier(tol=1e-10).fit(X, y)
+    model = Model.load("model.npz")
+    assert (model.proofs[0] is None) == (spread < 1.0)
+    np.testing.assert_allclose(
+        model.decision_function(X), estimator.decision_function(X), rtol=1e-4, atol=1e-4
+    )
+    assert model.predict(X).tolist() == estimator.predict(X).tolist()
+
+
 def test_labels_that_are_no_classes_are_refused():
     Path("y.csv").write_text("a,y\n1,0.5\n2,0.25\n3,1.5\n4,0.5\n")
     said = call("fit", "y.csv", code=2).stderr
@@ -185,6 +205,8 @@ def test_overlapping_classes_are_proven_and_fitted_softly():
     said = call("fit", "overlap.csv", "--quiet").stderr
     assert said.startswith("Warning: no hyperplane separates the classes: a soft margin (squared hinge, C = ")
     assert call("fit", "overlap.csv", "--fallback", "raise", "--quiet", code=3).output == ""
+    given = ["fit", "overlap.csv", "--out", "model.npz", "--resume", "--fallback", "raise"]
+    assert "belongs to other options" in call(*given, code=2).stderr
 
 
 # JSON
@@ -331,13 +353,18 @@ def test_a_shell_completes(words, offered):
         ("fit toy:0.3 --fallback hope", "--fallback must be soft or raise; got 'hope'."),
         ("run toy:0.3 --save-every -1 --out o", "--save-every must be a number of seconds of at least 0"),
         ("fi toy:0.3", "No such command 'fi'"),
+        ("fit four.csv --start w.npy", "--start is for two classes; four has 3. Leave --start out."),
+        ("separability three.csv", "Keep the rows of two classes, or use prgd fit"),
         ("run zero.svm", "expected an index of at least 0, got '-1:2'. None is negative."),
         ("fit words.csv", "with --label"),
-        ("fit none.csv", "Pass --label with a name or an index."),
+        ("fit none.csv", "Name the label column, or give its position, with --label."),
     ],
 )
 def test_messages_name_options(args, said):
     Path("big.csv").write_text("a,y\n1e200,0\n-1e200,1\n")
+    Path("three.csv").write_text("a,y\n1,a\n2,b\n3,c\n")
+    Path("four.csv").write_text("a,y\n1,a\n2,b\n3,c\n4,c\n")
+    np.save("w.npy", np.ones(1))
     Path("zero.svm").write_text("1 0:1\n2 -1:2\n")
     Path("words.csv").write_text("a,y\n1,0.5\n2,0.1\n3,0.7\n")
     Path("none.csv").write_text("a,b\n1,0.5\n2,0.1\n")

@@ -116,7 +116,7 @@ def test_separability_shows_the_names():
     found = call("separability", "rows.csv").stdout
     assert "age (+" in found
     assert "x0" not in found
-    facts = json.loads(call("separability", "rows.csv", "--json").stdout)
+    facts = json.loads(call("separability", "rows.csv", "--json", "-").stdout)
     assert facts["feature_names"] == list(NAMES)
 
 
@@ -442,7 +442,7 @@ def piped(content: bytes, *args: object, code: int = 0) -> tuple[str, str]:
 def test_standard_input():
     data = frame()
     plain = data.to_csv(index=False).encode()
-    facts = json.loads(piped(plain, "separability", "-", "--json")[0])
+    facts = json.loads(piped(plain, "separability", "-", "--json", "-")[0])
     assert (facts["verdict"], facts["feature_names"]) == ("separable", list(NAMES))
     commas = data.to_csv(index=False, sep=";", decimal=",").encode()
     out, err = piped(commas, "fit", "-", "--decimal", ",", "--out", "m.npz")

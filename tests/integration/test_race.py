@@ -54,7 +54,7 @@ def test_every_peer_solves_the_same_problem(stem, shape, fit_intercept):
     load = part("load")
     solver = load.module(RACE / "solvers" / f"{stem}.py").Solver
     if lacking := load.missing(solver):
-        pytest.skip(f"{', '.join(lacking)} not installed: pip install 'prgd[bench]'")
+        pytest.skip(f"{', '.join(lacking)} not installed: pip install '.[bench]'")
     objective = objective_of(*tiny(*shape), fit_intercept)
     enough = 1e-5 if stem in EXACT else 0.5  # first-order methods and logistic regression come near, no more
     gap = math.inf
@@ -190,7 +190,7 @@ def test_a_hopeless_trace_is_given_up(monkeypatch):
 
 @pytest.mark.slow
 def test_the_race_runs_resumes_and_reports(tmp_path):
-    pytest.importorskip("piqp", reason="the bench extra is not installed: pip install 'prgd[bench]'")
+    pytest.importorskip("piqp", reason="the bench extra is not installed: pip install '.[bench]'")
     data, out = tmp_path / "data", tmp_path / "out"
     data.mkdir()
     X, y = tiny()

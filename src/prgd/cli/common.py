@@ -215,11 +215,12 @@ _OPTIONS = (
     (r"\bchoose eta yourself", "choose --eta yourself"),
     (r"\bstep size \(eta\)", "step size (--eta)"),
     (r"\bMultiply X\b", "Multiply the data"),
-    (r"\blabel= \(on the command line: --label\)", "--label"),
-    (r"^label chooses", "--label chooses"),
-    (r"\blabel='?([^' ]+)'?", r"--label \1"),
-    (r"Leave the label out", "Leave --label out"),
+    (r"(--\w[\w-]*(?: ,)?) \(\w+=[^)]*\)", r"\1"),  # an option, and after it the Python argument
     (r"^y must", "The labels must"),
+    (
+        r"Keep the rows of two classes, or separate one class from the rest\.",
+        "Keep the rows of two classes, or use prgd fit (without --out-of-core and --cluster).",
+    ),
     (r"^y (has|mixes)\b", r"The label column \1"),
     (r"\brows of X\b", "rows"),
     (r" \(astype\(float\)\)", ""),

@@ -112,7 +112,7 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             kept = "nothing was saved; give --out FILE" if o.out is None else f"{o.out} holds the best bounds"
             common.say(f"Interrupted; {kept}.")
         code = _exit_code(model)
-        if o.quiet and any(proof is not None for proof in model.proofs):
+        if any(model.proofs) and not outcome.is_printed(o.quiet, o.json):
             common.say(f"Warning: {_instead(model)}")
     raise typer.Exit(code)
 
@@ -139,6 +139,8 @@ def _model(problems: Problems, w0: Any, o: FitOptions) -> tuple[Model, bool]:
     if earlier is not None:
         return earlier, True
     every = list(zip(problems, problems.titles, strict=True))
+    if w0 is not None and len(every) > 1:
+        raise ValueError(f"--start is for two classes; {problems.name} has {len(every)}. Leave --start out.")
     results, proofs = _solve_all(every, o.C, w0, o), list[Result | None]()
     is_whole = results[-1].status is not Status.INTERRUPTED
     if o.fallback == "soft" and is_whole and not all(result.margin > 0.0 for result in results):
@@ -155,8 +157,9 @@ def _model(problems: Problems, w0: Any, o: FitOptions) -> tuple[Model, bool]:
 def _fingerprint(rows: Rows, w0: Any, o: FitOptions) -> str:
     """Return the hashes of the data and of the options that decide the model."""
     start = None if w0 is None else np.asarray(w0)
-    decisive = (start, o.tol, o.max_passes, o.intercept, *(() if math.inf == o.C else (o.C,)))
-    return f"{rows.ask(Fingerprint())}-{digest(decisive)}"
+    decisive: list[Any] = [start, o.tol, o.max_passes or 1000, o.intercept]
+    decisive += [o.C] * math.isfinite(o.C) + [o.fallback] * (o.fallback != "soft")
+    return f"{rows.ask(Fingerprint())}-{digest(tuple(decisive))}"
 
 
 def _earlier(o: FitOptions, problems: Problems, w0: Any) -> Model | None:
@@ -260,32 +263,29 @@ def _soft(result: Result) -> str:
 
 
 def _summary(problems: Problems, model: Model, seconds: float, o: FitOptions) -> list[tuple[str, str]]:
-    """Return the lines of the printed table."""
-    first = model.results[0]
-    classes = common.class_names(model)
-    size = f"{first.n:,} x {model.d:,}"
-    asked = model.proofs[0] or first
-    lines = [("data", f"{problems.name}, {size}, {problems.engine}"), ("problem", asked.problem_in_words)]
+    """Return the lines of the printed table; of several classes, each line about one begins with its name."""
+    first, names = model.results[0], common.class_names(model)
     is_binary = len(model.results) == 1
-    shown = f"{classes[0]} (score < 0), {classes[1]} (score > 0)" if is_binary else ", ".join(classes)
-    lines += [("classes", shown if is_binary else f"{shown}; each against the rest")]
+    heads = [""] if is_binary else [f"{name}, " for name in names]
+    classes = f"{names[0]} (score < 0), {names[1]} (score > 0)" if is_binary else ", ".join(names)
+    lines = [
+        ("data", f"{problems.name}, {first.n:,} x {model.d:,}, {problems.engine}"),
+        ("problem", (model.proofs[0] or first).problem_in_words),
+        ("classes", classes if is_binary else f"{classes}; each against the rest"),
+    ]
+    for head, result, proof in zip(heads, model.results, model.proofs, strict=True):
+        if proof or not result.margin > 0.0:
+            lines.append((f"{head}separable", _why(proof or result)))
     if any(model.proofs):
-        lines += [("fitted instead", f"{_soft(first)}; C has the smallest error on folds of the rows")]
-    for k, name in enumerate([""] if is_binary else classes):
-        lines += [(f"{name}, {label}" if name else label, words) for label, words in _lines(model, k)]
+        lines.append(("fitted instead", f"{_soft(first)}; C has the smallest error on folds of the rows"))
+    for head, result in zip(heads, model.results, strict=True):
+        about = [("status", str(result.status))]
+        about += outcome.bounds(result, "no hyperplane was found that separates the classes")
+        about += [("support vectors", f"{result.support.size:,} of {result.n:,} rows")]
+        lines += [(f"{head}{name}", words) for name, words in about]
     passes = sum(result.passes for result in [*model.results, *filter(None, model.proofs)])
     lines += [("passes over the data", f"{passes:.1f}"), ("time", f"{seconds:.2f} s")]
     return lines + ([] if o.out is None else [("model", str(o.out))])
-
-
-def _lines(model: Model, k: int) -> list[tuple[str, str]]:
-    """Return the lines of the table about one hyperplane."""
-    result, proof = model.results[k], model.proofs[k]
-    asked = result if proof is None else proof
-    lines = [("separable", _why(asked))] if proof or not asked.margin > 0.0 else []
-    lines += [("status", str(result.status))]
-    lines += outcome.bounds(result, "no hyperplane was found that separates the classes")
-    return [*lines, ("support vectors", f"{result.support.size:,} of {result.n:,} rows")]
 
 
 def _facts(name: str, model: Model, seconds: float, o: FitOptions) -> dict[str, Any]:

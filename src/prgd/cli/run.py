@@ -186,6 +186,8 @@ def _write(out: Path, warm: Result | None, result: Result, title: str) -> list[P
 
 def _outcome(warm: Result | None, result: Result) -> list[tuple[str, str]]:
     """Return the lines of the table with the status, the steps and both bounds."""
+    is_proven = result.is_separable is False
+    missing = "hyperplane separates the classes" if is_proven else "iterate separates the classes so far"
     return [
         ("status", str(result.status)),
         (
@@ -193,7 +195,7 @@ def _outcome(warm: Result | None, result: Result) -> list[tuple[str, str]]:
             "none, starts at w = 0" if warm is None else f"{warm.algorithm}, {warm.t:,} steps",
         ),
         ("steps", f"{0 if result is warm else result.t:,}"),
-        *outcome.bounds(result, "no iterate separates the classes so far"),
+        *outcome.bounds(result, f"no {missing}"),
     ]
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from typing import Any
 
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.maxmargin import soft_margin
+from prgd.errors import ZeroRowWarning
+from prgd.problem import Problem
+from prgd.solvers.primal_newton import soft_path
 
 FOLDS = 5
 # C times the mean squared distance of the rows from their mean, which does not depend on units.
@@ -20,9 +23,9 @@ _TOL = 1e-3  # relative gap of the fits that choose C
 def choose_C(X: Any, codes: Indices, targets: list[int], weights: Array | None, options: Any) -> float:
     """Return the C of smallest error on held-out folds, for all problems of one class against the rest.
 
-    Rows that are equal lie in the same fold, and a fold depends on what rows hold, not on their order. So weights
-    and copies of rows lead to the same C, and nothing is random. Errors are averaged with those of the next C on
-    either side, since a single one is noisy; of equal ones that of the smallest C is taken.
+    Rows that are equal lie in the same fold, and a fold depends on what rows hold, not on their order. So
+    weights and copies of rows lead to the same C, and nothing is random. Errors are averaged with those of
+    the next C on either side, since a single one is noisy; of equal ones that of the smallest C is taken.
     """
     s = np.ones(len(codes)) if weights is None else weights
     hashes = row_hashes(X)
@@ -43,25 +46,27 @@ def choose_C(X: Any, codes: Indices, targets: list[int], weights: Array | None, 
 
 
 def _errors(
-    X: Any, codes: Indices, targets: list[int], s: Array, split: tuple[Indices, Indices], unit: float, options: Any
+    X: Any,
+    codes: Indices,
+    targets: list[int],
+    s: Array,
+    split: tuple[Indices, Indices],
+    unit: float,
+    options: Any,
 ) -> Array:
     """Return the weight of the held-out rows that are taken for another class, for each C of the grid."""
     train, test = split
     scores = np.zeros((len(GRID), test.size, len(targets)))
     rows, held = X[train], X[test]
     for j, target in enumerate(targets):
-        w, b, y = None, 0.0, codes[train] == target
-        for i, factor in enumerate(GRID):
-            found = soft_margin(
-                rows, y, C=unit * factor, sample_weight=s[train], tol=_TOL, w0=w, intercept0=b, **options
-            )
-            w, b = found.coef, found.intercept
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ZeroRowWarning)
+            problem = Problem(rows, codes[train] == target, scale="none", **options)
+        for i, (w, b) in enumerate(soft_path(problem, s[train], [unit * f for f in GRID], _TOL)):
             scores[i, :, j] = held @ w + b
-    if len(targets) == 1:
-        found_codes = (scores[:, :, 0] > 0.0).astype(int)
-    else:
-        found_codes = scores.argmax(axis=2)
-    return np.asarray(((found_codes != codes[test]) * s[test]).sum(axis=1))
+    is_one = len(targets) == 1
+    found = (scores[:, :, 0] > 0.0).astype(int) if is_one else scores.argmax(axis=2)
+    return np.asarray(((found != codes[test]) * s[test]).sum(axis=1))
 
 
 def row_hashes(X: Any) -> Indices:

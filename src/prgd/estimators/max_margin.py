@@ -32,9 +32,9 @@ class MaxMarginClassifier(LinearClassifier):
 
     .. math:: \max_{\|w\| = 1, b} \min_i y_i (\langle w, x_i \rangle + b)
 
-    It computes what ``SVC(kernel="linear", C=inf)`` stands for, with a proof. A finite C gives the soft margin
-    with squared slacks (`prgd.soft_margin`), and so does the default where classes do not separate. Several
-    classes are separated one against the rest, each with a certificate of its own.
+    It computes what ``SVC(kernel="linear", C=inf)`` stands for, with a proof. A finite C gives the soft
+    margin with squared slacks (`prgd.soft_margin`), and so does the default where classes do not separate.
+    Several classes are separated one against the rest, each with a certificate of its own.
 
     Parameters
     ----------
@@ -42,15 +42,16 @@ class MaxMarginClassifier(LinearClassifier):
         Price of the squared slacks, see `prgd.soft_margin`; by default infinite, the hard margin. That of
         scikit-learn's ``LinearSVC`` is half as large.
     fallback : {"soft", "raise"}
-        What to do with C = inf and classes that do not separate: take a soft margin and warn (Notes), or raise
-        `prgd.NotSeparableError`.
+        What to do with C = inf and classes that do not separate: take a soft margin and warn (Notes), or
+        raise `prgd.NotSeparableError`.
     fit_intercept : bool
         A true, unpenalised intercept, as SVC has; without it the hyperplane passes through the origin.
     tol : float
-        Relative gap to certify. If X has at most a million numbers, a gap of 1e-10 is aimed at, so that the same
-        rows in another order give the same hyperplane.
+        Relative gap to certify. If X has at most a million numbers, a gap of 1e-10 is aimed at, so that the
+        same rows in another order give the same hyperplane.
     max_passes : int
-        Passes over the data after which the best certified interval of a hard margin is taken, with a warning.
+        Passes over the data after which the best certified interval of a hard margin is taken, with a
+        warning.
     polish : bool
         Solve exactly on the identified support if descent is slow.
     class_weight : dict, "balanced" or None
@@ -72,20 +73,21 @@ class MaxMarginClassifier(LinearClassifier):
         One row for two classes, else one for each. Scores of all classes are on one scale (Notes).
     intercept_ : ndarray of shape (k,)
     margin_ : ndarray of shape (k,)
-        A lower bound on the largest margin: the smallest distance of a row from the hyperplane, of extended rows
-        for a finite C. With C = inf it is not positive if no separator was found; then ``coef_`` is that of the
-        fallback.
+        A lower bound on the largest margin: the smallest distance of a row from the hyperplane, of extended
+        rows for a finite C. With C = inf it is not positive if no separator was found; then ``coef_`` is
+        that of the fallback.
     margin_upper_bound_ : ndarray of shape (k,)
         No hyperplane has a larger margin: ``||sum_i p_i y_i x_i||`` with the weights of ``dual_coef_``.
     gap_ : ndarray of shape (k,)
         ``(margin_upper_bound_ - margin_) / margin_upper_bound_``; infinite if no separator was found.
     dual_coef_ : csr_array of shape (k, n)
-        Weights of the certificate: not negative, of sum 1 (1/2 on each side with an intercept). Where the classes
-        do not separate they prove it.
+        Weights of the certificate: not negative, of sum 1 (1/2 on each side with an intercept). Where the
+        classes do not separate they prove it.
     support_ : ndarray of int
         The rows of positive weight in any certificate.
     results_ : tuple of k `prgd.Result`
-        The results behind ``coef_``, with their certificates: those of the soft margins, if they are the fallback.
+        The results behind ``coef_``, with their certificates: those of the soft margins, if they are the
+        fallback.
     n_iter_ : ndarray of shape (k,)
         Passes over the data, rounded up.
     status_ : tuple of k `prgd.Status`
@@ -94,16 +96,16 @@ class MaxMarginClassifier(LinearClassifier):
 
     Notes
     -----
-    If a class is not separable, ``fit`` warns `prgd.NotSeparableWarning`, which carries the proof, and **all**
-    classes get a soft margin of the same C, so that their scores can be compared. C is that of smallest error on 5
-    held-out folds, of 19 values from 0.01 to 1e7 (divided by the mean squared distance of the rows from their mean,
-    so that units do not matter), errors averaged with those of the neighbouring values. Folds depend on what rows
-    hold alone: nothing is random, copies of a row share a fold, and weights count as copies would. Of more than
-    20,000 distinct rows a part chooses C.
+    If a class is not separable, ``fit`` warns `prgd.NotSeparableWarning`, which carries the proof, and
+    **all** classes get a soft margin of the same C, so that their scores can be compared. C is that of
+    smallest error on 5 held-out folds, of 19 values from 0.01 to 1e7 (divided by the mean squared distance
+    of the rows from their mean, so that units do not matter), errors averaged with those of the
+    neighbouring values. Folds depend on what rows hold alone: nothing is random, copies of a row share a
+    fold, and weights count as copies would. Of more than 20,000 distinct rows a part chooses C.
 
-    If all classes of several separate, rows of ``coef_`` have length 1 and scores are distances in the units of X:
-    that was more accurate in 4 of 7 trials, and less in one, than the scale of SVC (smallest margin 1), which two
-    classes have.
+    If all classes of several separate, rows of ``coef_`` have length 1 and scores are distances in the
+    units of X: that was more accurate in 4 of 7 trials, and less in one, than the scale of SVC (smallest
+    margin 1), which two classes have.
 
     Scores are no probabilities: ``CalibratedClassifierCV(MaxMarginClassifier()).fit(X, y).predict_proba(X)``.
 
@@ -191,8 +193,8 @@ class MaxMarginClassifier(LinearClassifier):
     def _inner_tol(self, X: Any) -> float:
         """Return the gap to aim at: smaller than ``tol`` for few numbers, which costs little.
 
-        The hyperplane moves with the square root of the gap, so that two fits of the same rows in another order
-        agree to about 1e-3 at a gap of 1e-6.
+        The hyperplane moves with the square root of the gap, so that two fits of the same rows in another
+        order agree to about 1e-3 at a gap of 1e-6.
         """
         is_small = X.shape[0] * X.shape[1] <= _FEW_ENTRIES
         return min(float(self.tol), _SMALL_GAP) if is_small else float(self.tol)
@@ -217,7 +219,9 @@ class MaxMarginClassifier(LinearClassifier):
         """Return the error that carries the proof for the first class that does not separate."""
         k, result = next((k, r) for k, r in enumerate(self.results_) if not r.margin > 0.0)
         which = "the two classes" if len(targets) == 1 else f"the class of index {targets[k]} from the rest"
-        found = "No hyperplane separates" if result.upper_bound <= 0.0 else "Found no hyperplane that separates"
+        found = (
+            "No hyperplane separates" if result.upper_bound <= 0.0 else "Found no hyperplane that separates"
+        )
         return NotSeparableError(
             f"{found} {which}, and fallback='raise'. Use fallback='soft', or choose a finite C.",
             weights=result.dual_coef,

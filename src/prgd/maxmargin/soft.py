@@ -56,10 +56,10 @@ def soft_margin(
     .. math:: \min_{w, b} \tfrac12 \|w\|^2 + \tfrac{C}{2} \sum_i \xi_i^2, \quad
         y_i (\langle w, x_i \rangle + b) \ge 1 - \xi_i
 
-    This is the hard margin of the rows extended by :math:`e_i / \sqrt{C}`, and the certificate is an interval
-    for that margin, :math:`\gamma_C = 1 / \sqrt{\|w\|^2 + C \sum_i \xi_i^2}` at the optimum, proven on the data as
-    given: the objective lies between ``0.5 / upper_bound**2`` and ``0.5 / margin**2``. As C grows it nears that
-    of `max_margin`, if the classes separate.
+    This is the hard margin of the rows extended by :math:`e_i / \sqrt{C}`, and the certificate is an
+    interval for that margin, :math:`\gamma_C = 1 / \sqrt{\|w\|^2 + C \sum_i \xi_i^2}` at the optimum,
+    proven on the data as given: the objective lies between ``0.5 / upper_bound**2`` and ``0.5 /
+    margin**2``. As C grows it nears that of `max_margin`, if the classes separate.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ def soft_margin(
     fit_intercept : bool
         Fit a true, unpenalised intercept.
     tol : float
-        Relative gap ``(upper_bound - margin) / upper_bound`` to certify. The gap between the objective and its
-        lower bound is twice as large, relatively.
+        Relative gap ``(upper_bound - margin) / upper_bound`` to certify. The gap between the objective and
+        its lower bound is twice as large, relatively.
     max_passes : int
         Passes over the data after which the best certified interval is returned.
     callback : callable, optional
@@ -155,8 +155,8 @@ class SoftState:
         sizes = (largest, self.C, float(c.max()) * largest**2) if largest < _MODERATE else (largest,)
         if any(size and not 1.0 / _MODERATE < size < _MODERATE for size in sizes):
             raise ValueError(
-                f"The largest row norm is {largest:.3g} and C is {self.C:.3g}: squares leave the floating range. "
-                "Multiply X by a constant, and divide C by the square of it."
+                f"The largest row norm is {largest:.3g} and C is {self.C:.3g}: squares leave the floating "
+                "range. Multiply X by a constant, and divide C by the square of it."
             )
         self.newton = PrimalNewton(self.problem, c)
 
@@ -190,8 +190,8 @@ class SoftState:
 
     def _suits_working_set(self, at: Iterate) -> bool:
         """Say whether columns are many and the rows below margin 1 are few enough for a Gram matrix."""
-        n, d = self.problem.n, self.problem.d
-        return d > _FEW_COLUMNS and (not at.w.any() or np.count_nonzero(at.alpha) <= _MAX_ACTIVE_ROWS) and n > 1
+        is_small = not at.w.any() or int(np.count_nonzero(at.alpha)) <= _MAX_ACTIVE_ROWS
+        return self.problem.d > _FEW_COLUMNS and is_small
 
     def _newton(self, at: Iterate, aim: float, max_steps: int) -> Iterate:
         def tell(now: Iterate) -> None:
@@ -207,9 +207,7 @@ class SoftState:
     def _solve_extended(self, at: Iterate, aim: float) -> Iterate:
         """Solve the extended rows as a hard margin, prove its bounds, and return the better iterate."""
         problem, c = self.problem, self.newton.c
-        extended = Problem(
-            ExtendedRows(problem.rows, c), fit_intercept=problem.fit_intercept, scale="none"
-        )
+        extended = Problem(ExtendedRows(problem.rows, c), fit_intercept=problem.fit_intercept, scale="none")
         passes = max(int(self.max_passes - self.passes), 1)
 
         def tell(now: Round) -> None:

@@ -49,8 +49,8 @@ class LiftedRows:
         labels = self.rows.labels
         if fit_intercept and min(labels.class_weights) == 0.0:
             raise ValueError(
-                "fit_intercept=True needs rows of both classes; got one. Give y, or use fit_intercept=False if the rows "
-                "are y_i x_i already."
+                "fit_intercept=True needs rows of both classes; got one. Give y, or use fit_intercept=False "
+                "if the rows are y_i x_i already."
             )
         self.n, self.d = self.rows.n, self.rows.d
         self.fit_intercept = fit_intercept

@@ -1,8 +1,9 @@
 r"""Both ends of the soft margin's interval, proven on the data as given.
 
-The soft margin with the squared hinge is the hard margin of the rows extended by :math:`e_i / \sqrt{c_i}`, c_i
-being C times the sample weight. So for every w, b, and slacks :math:`\xi_i \ge 1 - y_i (\langle w, x_i \rangle + b)`
-that are not negative, and for all dual weights p (not negative, of sum 1, 1/2 in each class with an intercept),
+The soft margin with the squared hinge is the hard margin of the rows extended by :math:`e_i / \sqrt{c_i}`,
+c_i being C times the sample weight. So for every w, b, and slacks :math:`\xi_i \ge 1 - y_i (\langle w, x_i
+\rangle + b)` that are not negative, and for all dual weights p (not negative, of sum 1, 1/2 in each class
+with an intercept),
 
 .. math::
     \frac{1}{\sqrt{\|w\|^2 + \sum_i c_i \xi_i^2}} \le \gamma_C \le \sqrt{\|Z^\top p\|^2 + \sum_i p_i^2 / c_i}.
@@ -17,13 +18,23 @@ import math
 import numpy as np
 
 from prgd._types import Array
-from prgd.arithmetic import BOUND_FACTOR, SMALLEST, UNIT_ROUNDOFF, lowered, raised, rounding_factor, times_power
+from prgd.arithmetic import (
+    BOUND_FACTOR,
+    SMALLEST,
+    UNIT_ROUNDOFF,
+    lowered,
+    raised,
+    rounding_factor,
+    times_power,
+)
 from prgd.certificate import DualWeights, accurate_upper, margin_error
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows import AccurateAt, Combine, MarginsAt
 
-_ROUNDING_FRACTION = 0.05  # rounding may take this fraction of the tolerance; beyond, products are compensated
+_ROUNDING_FRACTION = (
+    0.05  # rounding may take this fraction of the tolerance; beyond, products are compensated
+)
 
 
 def soft_weights(problem: Problem, C: float) -> Array:

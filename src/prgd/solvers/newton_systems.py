@@ -2,10 +2,10 @@ r"""The linear systems of `prgd.solvers.primal_newton`, solved in the cheapest o
 
 .. math:: (I + Z^\top D Z) x + Z^\top D y \, x_b = -g, \qquad y^\top D (Z x + y x_b) = 0
 
-with D the diagonal matrix of the weights c_i of the active rows (the second equation only with an intercept).
-Few columns: Cholesky's factorisation of the matrix, which is updated by the rows that join and leave. Few active
-rows: that of their Gram matrix. Else conjugate gradients, one pass over the active rows for each product, until
-they have cost as much as the factorisation.
+with D the diagonal matrix of the weights c_i of the active rows (the second equation only with an
+intercept). Few columns: Cholesky's factorisation of the matrix, which is updated by the rows that join and
+leave. Few active rows: that of their Gram matrix. Else conjugate gradients, one pass over the active rows
+for each product, until they have cost as much as the factorisation.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from prgd.arithmetic import EPSILON
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows import CurvatureAt, MarginsAt
+from prgd.rows.base import Block
 from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.gram_matrix import extend_gram
 
@@ -53,12 +54,18 @@ class NewtonSystems:
         self.columns = _Columns(self)
         self.gram = _Gram(self)
 
+    def rescale(self, factor: float) -> None:
+        """Multiply all weights c by a factor; products of rows stay as they are."""
+        self.c = self.c * factor
+        self.columns.matrix *= factor
+        self.columns.h *= factor
+
     def combine(self, alpha: Array) -> Array:
         """Return ``Z^T alpha``."""
         self.reads += np.count_nonzero(alpha) / self.problem.n
         return self.problem.combine(alpha)
 
-    def take(self, indices: Indices) -> Array:
+    def take(self, indices: Indices) -> Block:
         """Return rows ``y_i (x_i - center)``; with an intercept the step does not depend on the centre."""
         problem = self.problem
         if self.center is None and problem.fit_intercept and not problem.rows.is_sparse:
@@ -70,15 +77,15 @@ class NewtonSystems:
         """Return the step ``(x, x_b)``."""
         indices = np.flatnonzero(active & (self.c > 0.0))
         product = _NS_PASS + 2.0 * _NS_ENTRY * self.row_entries * indices.size
-        direct = min((self.columns, self.gram), key=lambda way: way.cost(indices))
-        cost = direct.cost(indices)
+        by_columns, by_rows = self.columns.cost(indices), self.gram.cost(indices)
+        cost = min(by_columns, by_rows)
         if cost > product * self.products or not math.isfinite(cost):
             max_products = int(min(max(cost / product, self.products), 10.0 * self.problem.d + 100.0))
             x, shift, count, converged = self._conjugate_gradients(g, indices, forcing, max_products)
             self.products = count if converged else 4 * count
             return x, shift
         try:
-            return direct.solve(g, indices)
+            return (self.columns if by_columns <= by_rows else self.gram).solve(g, indices)
         except np.linalg.LinAlgError:
             return self._conjugate_gradients(g, indices, forcing, 10 * self.problem.d + 100)[:2]
 
@@ -117,7 +124,8 @@ class _Columns:
 
     def __init__(self, systems: NewtonSystems) -> None:
         self.systems, d = systems, systems.problem.d
-        self.matrix: Array | None = None
+        self.matrix = np.empty((0, 0))  # without rows, until it is first summed
+        self.h = np.zeros(d)  # sum_i c_i x_i
         self.members = np.zeros(systems.problem.n, bool)
         self.built = 0  # active rows when the matrix was last summed anew
         self._d = d
@@ -126,7 +134,7 @@ class _Columns:
         """Return rows that join and rows that leave; all join a new matrix if few of the old remain."""
         now = np.zeros(self.members.size, bool)
         now[indices] = True
-        if self.matrix is None or 2 * indices.size < self.built:
+        if not self.built or 2 * indices.size < self.built:
             return indices, np.empty(0, np.int64)
         return np.flatnonzero(now & ~self.members), np.flatnonzero(self.members & ~now)
 
@@ -142,7 +150,7 @@ class _Columns:
         """Return the step ``(x, x_b)``."""
         systems, d = self.systems, self._d
         joining, leaving = self._changes(indices)
-        if self.matrix is None or 2 * indices.size < self.built:
+        if not self.built or 2 * indices.size < self.built:
             self.matrix, self.h, self.built = np.zeros((d, d)), np.zeros(d), indices.size
             self.members[:] = False
         for rows, sign in ((joining, 1.0), (leaving, -1.0)):

@@ -3,28 +3,30 @@ r"""The squared-hinge soft margin by Newton's method on its primal, which is pie
 .. math:: F(w, b) = \tfrac12 \|w\|^2 + \tfrac12 \sum_i c_i \max(0, 1 - y_i (\langle w, x_i \rangle + b))^2
 
 On the set of rows with a margin below 1 (the active rows) F is a quadratic function, whose minimum a linear
-system gives. The step to it is followed by an exact line search, so F falls at every step; once the active rows
-are those of the solution, one step ends the search. The dual weights are ``c_i`` times the slacks.
+system gives. The step to it is followed by an exact line search, so F falls at every step; once the active
+rows are those of the solution, one step ends the search. The dual weights are ``c_i`` times the slacks.
 
 References
 ----------
-Keerthi and DeCoste (2005), A modified finite Newton method for fast solution of large scale linear SVMs, JMLR 6.
+Keerthi and DeCoste (2005), A modified finite Newton method for fast solution of large scale linear SVMs,
+JMLR 6.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from prgd._types import Array
-from prgd.problem import Problem
+from prgd._types import Array, Mask
+from prgd.problem import Problem, balanced_intercept
 from prgd.rows import MarginsAt
 from prgd.solvers.newton_systems import NewtonSystems
 
 _MAX_SEARCH = 60  # evaluations of the slope in a line search, which needs about five
+_MAX_PATH_STEPS = 50  # steps for each C of a path
 _STILL = 1e-15  # relative change of F below which rounding decides
 
 
@@ -99,6 +101,10 @@ class PrimalNewton:
         if self.problem.fit_intercept:
             shift = exact_step(margins, self.signs, c, 0.0, 0.0, 0.0)
             b, margins = b + shift, margins + shift * self.signs
+            smallest = self.problem.smallest_of(margins)
+            if min(smallest) >= 1.0:  # many intercepts are best, and the middle one leaves both classes room
+                shift = balanced_intercept(smallest)
+                b, margins = b + shift, margins + shift * self.signs
         slack = np.maximum(1.0 - margins, 0.0)
         alpha = c * slack
         v = self.systems.combine(alpha)
@@ -109,9 +115,18 @@ class PrimalNewton:
         upper = math.sqrt(float(v @ v) + squares) / total if total > 0.0 else math.inf
         return Iterate(w, b, margins, alpha, v, objective, lower, upper)
 
+    def rescale(self, at: Iterate, factor: float) -> Iterate:
+        """Multiply all weights c by a factor, and return the iterate of the same hyperplane."""
+        self.c = self.c * factor
+        self.systems.rescale(factor)
+        return self._completed(at.w, at.b, at.margins)
+
     def step(self, at: Iterate, forcing: float) -> Iterate:
         """Return the iterate after a Newton step, solved to the relative residual ``forcing``."""
-        direction, shift = self.systems.solve(at.w - at.dual_vector, at.margins < 1.0, forcing)
+        if at.alpha.any():
+            direction, shift = self.systems.solve(at.w - at.dual_vector, at.alpha > 0.0, forcing)
+        else:  # every margin is at least 1, and a shorter w has smaller ones
+            direction, shift = -at.w, -at.b
         slopes = self._times(direction) + shift * self.signs
         linear, square = float(at.w @ direction), float(direction @ direction)
         size = exact_step(at.margins, slopes, self.c, linear, square, 1.0)
@@ -146,23 +161,36 @@ def exact_step(margins: Array, slopes: Array, c: Array, linear: float, square: f
     >>> exact_step(np.zeros(2), np.array([1.0, 2.0]), np.ones(2), 0.0, 0.0, 1.0)
     0.6
     """
-    room = 1.0 - margins
+    room, weighted = 1.0 - margins, c * slopes
     low, high, t = -math.inf, math.inf, start
-    weighted = c * slopes
+    piece: Mask | None = None
     for _ in range(_MAX_SEARCH):
         slack = room - t * slopes
-        active = weighted * (slack > 0.0)
+        is_active = slack > 0.0
+        # Two evaluations on one piece, where the slope is linear: the last t is its root.
+        if piece is not None and np.array_equal(is_active, piece):
+            return t
+        active = weighted * is_active
         slope = linear + t * square - float(active @ slack)
         curvature = square + float(active @ slopes)
         if slope == 0.0 or curvature <= 0.0:
             return t
         low, high = (t, high) if slope < 0.0 else (low, t)
-        following = t - slope / curvature
+        following, piece = t - slope / curvature, is_active
         if not low < following < high:
             if following in (low, high) or math.isinf(low) or math.isinf(high):
                 return following
-            following = 0.5 * (low + high)
-        if abs(following - t) <= 1e-15 * abs(following):
-            return following
+            following, piece = 0.5 * (low + high), None  # the middle of the bracket is no root of a piece
         t = following
     return t
+
+
+def soft_path(problem: Problem, weights: Array, C: Sequence[float], tol: float) -> list[tuple[Array, float]]:
+    """Return the hyperplanes of ascending C, each started from the one before; nothing is proven of them."""
+    newton = PrimalNewton(problem, C[0] * weights)
+    at, found = newton.start(None, 0.0), []
+    for k, now in enumerate(C):
+        at = newton.rescale(at, now / C[k - 1]) if k else at
+        at = newton.minimise(at, tol, math.inf, _MAX_PATH_STEPS, lambda _: None)
+        found.append((at.w, at.b))
+    return found

@@ -1,0 +1,281 @@
+"""The soft margin: by hand, against optima in exact arithmetic, its limits, engines and certificate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import LinearSVC
+
+import prgd
+from prgd import Result, Status
+from prgd.certificate import DualWeights
+from prgd.proofs.slacks import soft_lower, soft_upper
+from prgd.rows.extended import ExtendedRows
+from prgd.solvers.primal_newton import exact_step, soft_path
+
+both = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "origin"])
+
+
+def overlapping(seed=0, n=80, d=5, distance=1.5):
+    rng = np.random.default_rng(seed)
+    y = np.where(np.arange(n) % 3 == 0, 1, -1)
+    return rng.standard_normal((n, d)) + np.outer(y, np.eye(d)[0]) * distance / 2, y
+
+
+def solve_fractions(matrix, right):
+    """The solution of a square system by Gauss and Jordan in fractions, or None if it is singular."""
+    n = len(matrix)
+    rows = [[*map(Fraction, row), Fraction(value)] for row, value in zip(matrix, right, strict=True)]
+    for k in range(n):
+        pivot = next((i for i in range(k, n) if rows[i][k] != 0), None)
+        if pivot is None:
+            return None
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        rows[k] = [value / rows[k][k] for value in rows[k]]
+        for i in range(n):
+            if i != k and rows[i][k] != 0:
+                factor = rows[i][k]
+                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[k], strict=True)]
+    return [row[n] for row in rows]
+
+
+def exact_objective(X, y, c, fit_intercept):
+    """The smallest ||w||^2 + sum_i c_i xi_i^2: all active sets are tried until the conditions of KKT hold."""
+    n, d = X.shape
+    Z = [
+        [Fraction(float(v)) * int(s) for v in row] + [Fraction(int(s))] * fit_intercept
+        for row, s in zip(X, y, strict=True)
+    ]
+    c = [Fraction(float(v)) for v in c]
+    width = d + fit_intercept
+    for size in range(n, -1, -1):
+        for active in combinations(range(n), size):
+            H = [[Fraction(int(i == j and i < d)) for j in range(width)] for i in range(width)]
+            g = [Fraction(0)] * width
+            for k in active:
+                for i in range(width):
+                    g[i] += c[k] * Z[k][i]
+                    for j in range(width):
+                        H[i][j] += c[k] * Z[k][i] * Z[k][j]
+            v = solve_fractions(H, g)
+            if v is None:
+                continue
+            slack = [1 - sum(a * b for a, b in zip(z, v, strict=True)) for z in Z]
+            if all((slack[k] >= 0) == (k in active) or slack[k] == 0 for k in range(n)):
+                return sum(x * x for x in v[:d]) + sum(c[k] * slack[k] ** 2 for k in active)
+    raise AssertionError("no active set is that of the solution")
+
+
+small = st.builds(
+    lambda seed, n, d: (np.random.default_rng(seed), n, d),
+    st.integers(0, 10**6), st.integers(3, 6), st.integers(1, 2),
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(small, st.booleans(), st.integers(-3, 6), st.sampled_from([0, 3, 1000]), st.booleans())
+def test_the_interval_holds_the_exact_optimum(problem, fit_intercept, exponent, offset, weighted):
+    rng, n, d = problem
+    X = np.round(rng.standard_normal((n, d)), 2) + offset
+    y = np.where(np.arange(n) < max(1, n // 2), 1, -1)
+    C, s = 10.0**exponent, rng.integers(1, 4, n).astype(float) if weighted else None
+    result = prgd.soft_margin(X, y, C=C, fit_intercept=fit_intercept, sample_weight=s, tol=1e-9)
+    exact = exact_objective(X, y, C * (np.ones(n) if s is None else s), fit_intercept)
+    lower, upper = Fraction(result.margin), Fraction(result.upper_bound)
+    assert lower**2 * exact <= 1 <= upper**2 * exact
+    assert result.status is Status.CERTIFIED
+    assert result.check(X, y, s).is_valid
+
+
+def test_one_row_of_each_class_by_hand():
+    # With x = 1 and -1, w minimises w^2 / 2 + C (1 - w)^2, so w = 2 C / (1 + 2 C).
+    result = prgd.soft_margin([[1.0], [-1.0]], [1, -1], C=2.0)
+    assert result.coef == pytest.approx([0.8])
+    assert result.intercept == pytest.approx(0.0, abs=1e-15)
+    assert 0.5 / result.margin**2 == pytest.approx(0.5 * 0.64 + 2 * 0.04)
+    assert result.is_separable is None
+
+
+def test_exact_step_ends_on_the_right_piece():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        m, s, c = rng.standard_normal(20), rng.standard_normal(20), rng.uniform(0, 3, 20)
+        t = exact_step(m, s, c, 0.3, 0.5, 1.0)
+        slope = 0.3 + 0.5 * t - (c * s * np.maximum(1 - m - t * s, 0)).sum()
+        assert abs(slope) <= 1e-12
+
+
+@both
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e5])
+def test_the_gradient_vanishes(fit_intercept, C):
+    X, y = overlapping()
+    result = prgd.soft_margin(X, y, C=C, fit_intercept=fit_intercept, tol=1e-12)
+    slack = np.maximum(1 - y * (X @ result.coef + result.intercept), 0)
+    gradient = result.coef - C * X.T @ (y * slack)
+    assert np.linalg.norm(gradient) <= 1e-7 * np.linalg.norm(C * X.T @ (y * slack))
+    assert not fit_intercept or abs((y * slack).sum()) <= 1e-9 * slack.sum()
+
+
+def test_liblinear_has_half_of_the_price():
+    X, y = overlapping()
+    for C in (0.1, 10.0):
+        result = prgd.soft_margin(X, y, C=C, fit_intercept=False)
+        model = LinearSVC(C=C / 2, dual=False, fit_intercept=False, tol=1e-10, max_iter=10**5).fit(X, y)
+        np.testing.assert_allclose(result.coef, model.coef_[0], rtol=1e-5, atol=1e-8)
+
+
+@both
+def test_the_limit_of_large_C_meets_max_margin(fit_intercept):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((40, 6))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    X[:, 0] += 0.3 * y
+    hard = prgd.max_margin(X, y, fit_intercept=fit_intercept, tol=1e-10)
+    margins = [prgd.soft_margin(X, y, C=C, fit_intercept=fit_intercept).margin for C in (1e2, 1e4, 1e6, 1e8)]
+    assert sorted(margins, reverse=True) == margins
+    assert margins[-1] == pytest.approx(hard.margin, rel=1e-5)
+    same = prgd.soft_margin(X, y, C=math.inf, fit_intercept=fit_intercept)
+    assert (same.C, same.status) == (math.inf, Status.CERTIFIED)
+    assert same.margin == pytest.approx(hard.margin, rel=1e-6)
+
+
+@both
+def test_weights_are_copies(fit_intercept):
+    X, y = overlapping(2)
+    counts = np.random.default_rng(0).integers(0, 4, len(y))
+    a = prgd.soft_margin(X, y, C=3.0, sample_weight=counts, fit_intercept=fit_intercept, tol=1e-10)
+    b = prgd.soft_margin(
+        np.repeat(X, counts, axis=0), np.repeat(y, counts), C=3.0, fit_intercept=fit_intercept, tol=1e-10
+    )
+    np.testing.assert_allclose(a.coef, b.coef, rtol=1e-9)
+    assert a.intercept == pytest.approx(b.intercept, rel=1e-9)
+    assert a.check(X, y, counts).is_valid
+    assert counts[a.support].all()
+
+
+@both
+@pytest.mark.parametrize("shape", [(60, 400), (300, 300)], ids=["wide", "square"])
+@pytest.mark.parametrize("C", [1e-2, 1.0, 1e6])
+def test_many_columns_sparse_and_dense(fit_intercept, shape, C):
+    """Conjugate gradients, Gram matrices and extended rows give what fractions of a small problem give."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal(shape) * (rng.random(shape) < 0.1)
+    y = np.where(rng.random(shape[0]) < 0.4, 1, -1)
+    dense = prgd.soft_margin(X, y, C=C, fit_intercept=fit_intercept, tol=1e-8)
+    sparse = prgd.soft_margin(sp.csr_array(X), y, C=C, fit_intercept=fit_intercept, tol=1e-8)
+    assert dense.status is sparse.status is Status.CERTIFIED
+    assert dense.margin <= sparse.upper_bound
+    assert sparse.margin <= dense.upper_bound
+    assert sparse.check(X, y).is_valid
+
+
+@both
+def test_chunks_of_rows_are_as_good(fit_intercept):
+    X, y = overlapping()
+    blocks = [(X[:30], y[:30]), (X[30:], y[30:])]
+    rows = prgd.rows.ChunkedRows.from_blocks(blocks)
+    a = prgd.soft_margin(rows, C=2.0, fit_intercept=fit_intercept)
+    b = prgd.soft_margin(X, y, C=2.0, fit_intercept=fit_intercept)
+    np.testing.assert_allclose(a.coef, b.coef, rtol=1e-8)
+
+
+def test_far_from_the_origin_the_interval_stays_true():
+    X, y = overlapping()
+    near = prgd.soft_margin(X, y, C=1.0)
+    far = prgd.soft_margin(X + 2.0**26, y, C=1.0)  # the sum rounds entries by 1e-8
+    assert far.status is Status.CERTIFIED
+    assert far.margin == pytest.approx(near.margin, rel=1e-4)
+    assert far.check(X + 2.0**26, y).is_valid
+
+
+def test_a_false_certificate_is_found():
+    X, y = overlapping()
+    result = prgd.soft_margin(X, y, C=1.0)
+    lower = result.margin * (1 + 1e-7)
+    raised = replace(result.certificate, lower=lower, upper=lower * (1 + 1e-7))
+    better = replace(result, certificate=raised)
+    assert result.check(X, y).is_valid
+    assert not better.check(X, y).is_valid
+    assert not replace(result, C=2.0).check(X, y).is_valid
+
+
+@both
+def test_both_bounds_hold_for_any_hyperplane_and_weights(fit_intercept):
+    X, y = overlapping()
+    problem = prgd.Problem(X, y, fit_intercept=fit_intercept, scale="none")
+    optimum = prgd.soft_margin(X, y, C=1.0, fit_intercept=fit_intercept, tol=1e-10)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        w, b, p = rng.standard_normal(5), float(rng.standard_normal()), rng.random(len(y))
+        weights = DualWeights.normalized(np.arange(len(y)), p, y if fit_intercept else None)
+        for accurate in (False, True):
+            assert soft_lower(problem, 1.0, w, b, 1e-6, accurate) <= optimum.upper_bound
+            assert soft_upper(problem, 1.0, weights, 1e-6, accurate) >= optimum.margin
+
+
+def test_save_and_load_keep_C(tmp_path):
+    X, y = overlapping()
+    result = prgd.soft_margin(X, y, C=0.5)
+    result.save(tmp_path / "soft.npz")
+    loaded = Result.load(tmp_path / "soft.npz")
+    assert loaded.C == 0.5
+    np.testing.assert_array_equal(loaded.coef, result.coef)
+    assert loaded.check(X, y).is_valid
+
+
+def test_a_path_of_C_ends_where_single_solves_do():
+    X, y = overlapping()
+    problem = prgd.Problem(X, y, fit_intercept=True, scale="none")
+    prices = [1e-2, 1.0, 1e2, 1e4]
+    for C, (w, b) in zip(prices, soft_path(problem, np.ones(len(y)), prices, 1e-9), strict=True):
+        alone = prgd.soft_margin(X, y, C=C, tol=1e-9)
+        np.testing.assert_allclose(w, alone.coef, rtol=1e-6)
+        assert b == pytest.approx(alone.intercept, rel=1e-6)
+        warm = prgd.soft_margin(X, y, C=C, tol=1e-9, w0=w, intercept0=b)
+        assert warm.passes <= alone.passes
+
+
+def test_extended_rows_are_the_rows_with_a_column_each():
+    X, y = overlapping(n=6, d=2)
+    c = np.array([1.0, 4.0, 0.25, 1.0, 1.0, 1.0])
+    rows = ExtendedRows(prgd.rows.DenseRows(X, y), c)
+    whole = np.hstack([X, np.diag(y / np.sqrt(c))])
+    np.testing.assert_allclose(rows.take(np.arange(6)).toarray(), whole)
+    rng = np.random.default_rng(0)
+    w, p = rng.standard_normal(8), rng.random(6)
+    np.testing.assert_allclose(rows.times(w), whole @ w)
+    np.testing.assert_allclose(rows.combine(p), whole.T @ p)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"C": 0.0}, "C must be a positive number"),
+        ({"C": math.nan}, "C must be a positive number"),
+        ({"C": 1.0, "w0": [1.0]}, "w0 must be a finite vector of shape"),
+        ({"C": 1e200}, "squares leave the floating range"),
+    ],
+)
+def test_bad_input_is_named(options, said):
+    with pytest.raises(ValueError, match=said):
+        prgd.soft_margin(*overlapping(), **options)
+
+
+def test_a_row_of_zeros_has_a_slack():
+    X, y = overlapping()
+    X[3] = 0.0
+    assert prgd.soft_margin(X, y, C=1.0, fit_intercept=False).status is Status.CERTIFIED
+
+
+def test_the_callback_sees_rounds():
+    seen = []
+    prgd.soft_margin(*overlapping(), C=1.0, callback=seen.append)
+    assert seen[-1].gap <= 1e-6
