@@ -280,6 +280,15 @@ def _csr_margins(data: Any, indices: Any, indptr: Any, y: Any, w: Any, start: in
 
 
 @vector_jit
+def _csr_products(
+    data: Any, indices: Any, indptr: Any, w: Any, start: int, chosen: Any, count: int, out: Any
+) -> None:
+    for k in range(count):
+        i = start + chosen[k]
+        out[chosen[k]] = _csr_dot(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
+
+
+@vector_jit
 def _csr_add(
     data: Any, indices: Any, indptr: Any, start: int, chosen: Any, count: int, c: Any, vector: Any
 ) -> None:
@@ -374,16 +383,8 @@ def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: 
     Sparse rows with c_i = 0 are not read.
     """
     kind, _, data, indices, indptr = A
-    total = 0.0
-    if kind != ROWS and kind != COLUMNS:
-        for i in range(first, last):
-            if c[i] != 0.0:
-                begin, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-                factor = c[i] * _csr_dot(data, indices, begin, end, w)
-                _csr_scatter(data, indices, begin, end, factor, vector)
-                total += factor
-        return total
-    chosen, factors = np.empty(block, np.int64), np.empty(block)
+    is_dense = kind == ROWS or kind == COLUMNS  # noqa: PLR1714 - compiled code compares integers
+    chosen, factors, total = np.empty(block, np.int64), np.empty(block), 0.0
     for start in range(first, last, block):
         size, count = min(block, last - start), 0
         for i in range(size):
@@ -392,9 +393,14 @@ def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: 
                 count += 1
         if count == 0:
             continue
-        _margins(A, y, w, start, size, factors)
-        for i in range(size):
-            factors[i] *= c[start + i] * y[start + i]
-            total += factors[i]
+        if is_dense:
+            _margins(A, y, w, start, size, factors)
+            for k in range(count):
+                factors[chosen[k]] *= y[start + chosen[k]]
+        else:
+            _csr_products(data, indices, indptr, w, start, chosen, count, factors)
+        for k in range(count):
+            factors[chosen[k]] *= c[start + chosen[k]]
+            total += factors[chosen[k]]
         _add(A, start, chosen, count, factors, vector)
     return total
