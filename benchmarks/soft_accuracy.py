@@ -3,7 +3,8 @@
 Sets of scikit-learn, generated ones whose classes overlap, and those of the folder that PRGD_DATA names
 whose classes do not separate (a set that is not there is left out, and said). Accuracy is the mean of 5
 stratified folds with a fixed seed, 5 times over for sets of at most 600 rows; columns are standardised,
-where the name says so, inside the folds. All have their defaults, but LogisticRegression gets 10,000 iterations, so that it converges.
+where the name says so, inside the folds. All have their defaults, but LogisticRegression gets 10,000
+iterations, so that it converges.
 
     python benchmarks/soft_accuracy.py [--sets SET ...] [--out FILE] [--write-docs]
 """
@@ -173,8 +174,8 @@ def table(rows: list[dict[str, Any]]) -> str:
     differences = [r["difference"] for r in rows]
     lines.append("")
     lines.append(
-        f"Against the better of the two: {np.mean(differences):+.2f} points on average over {len(rows)} sets, "
-        f"{min(differences):+.1f} at worst."
+        f"Against the better of the two: {np.mean(differences):+.2f} points on average over {len(rows)} "
+        f"sets, {min(differences):+.1f} at worst."
     )
     return "\n".join(lines)
 

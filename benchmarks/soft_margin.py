@@ -1,14 +1,14 @@
 """Time of `prgd.soft_margin` to a certified gap of 1e-6, against LIBLINEAR at the same suboptimality.
 
-Six sets of the folder that PRGD_DATA names, C from 1e-2 to 1e6, no intercept (LIBLINEAR penalises its own,
-so that only without one both solve the same problem), one thread. The gap of `soft_margin` is that of the
-objective: (primal - dual) / primal <= 1e-6, proven. LIBLINEAR (scikit-learn's LinearSVC, squared hinge,
-C / 2, dual and primal) gets the loosest tolerance 1e-1, 1e-2, ... at which its objective is within 1e-6 of the
-optimum, found off the clock; where it reaches none within the limits, the tolerance that came nearest, and
-the table says so. Competitors are interleaved, and the median of the repeats counts. Calls are timed as a
-user makes them, checks of the data included.
+Six sets of the folder that PRGD_DATA names, C from 1e-2 to 1e6, no intercept (LIBLINEAR penalises its
+own, so that only without one both solve the same problem), one thread. The gap of `soft_margin` is that
+of the objective: (primal - dual) / primal <= 1e-6, proven. LIBLINEAR (scikit-learn's LinearSVC, squared
+hinge, C/2, dual and primal) gets the loosest tolerance 1e-1, 1e-2, ... at which its objective is within
+1e-6 of the optimum, found off the clock; where it reaches none within the limits, the tolerance that came
+nearest, and the table says so. Competitors are interleaved, and the median of the repeats counts. Calls
+are timed as a user makes them, checks of the data included.
 
-    python benchmarks/soft_margin.py [--sets SET ...] [--repeats N] [--out FILE]
+    python benchmarks/soft_margin.py [--sets SET ...] [--repeats N] [--out FILE] [--write-docs]
 """
 
 # ruff: noqa: E402 - libraries read the number of threads when they are imported
@@ -36,6 +36,8 @@ from sklearn.svm import LinearSVC
 import prgd
 
 RECORD = Path(__file__).parent / "records/soft_margin.json"
+PAGE = Path(__file__).parents[1] / "docs/soft.md"
+MARKS = "<!-- soft_margin: begin -->", "<!-- soft_margin: end -->"
 SETS = {
     "rcv1_vw1500": "rcv1_vw1500.svm.bz2",
     "reuters_earn_acq": "reuters_earn_acq.svm.bz2",
@@ -132,23 +134,30 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=RECORD)
+    parser.add_argument("--write-docs", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # LIBLINEAR's limit is looked at above
-    print("| set | C | certified gap | soft_margin, ms | LIBLINEAR dual, ms | primal, ms | ratio |")
-    print("|---|---|---|---|---|---|---|")
-    rows = []
+    head = "| set | C | certified gap | soft_margin, ms | LIBLINEAR dual, ms | primal, ms | ratio |"
+    lines, rows = [head, "|---|---|---|---|---|---|---|"], []
     for name in options.sets:
         X, y = load(SETS[name])
         for C in C_VALUES:
             rows.append(case(name, X, y, C, options.repeats))
-            print(line(rows[-1]), flush=True)
+            lines.append(line(rows[-1]))
+            print(lines[-1], flush=True)
     ratios = [row["ratio"] for row in rows if row["ratio"] is not None]
     mean = float(np.exp(np.mean(np.log(ratios))))
     certified = sum(row["gap"] <= GAP for row in rows)
-    print(
-        f"\nGeometric mean of the ratios: {mean:.2f} ({len(ratios)} cases); "
-        f"certified {certified} of {len(rows)}."
-    )
+    lines += [
+        "",
+        f"Geometric mean of the ratios: {mean:.2f} ({len(ratios)} cases, of which LIBLINEAR's better ",
+    ]
+    lines[-1] += f"solver reached the gap); certified {certified} of {len(rows)}."
+    print(lines[-1])
+    if options.write_docs:
+        page, begin, end = PAGE.read_text(encoding="utf-8"), *MARKS
+        text = "\n".join([page.split(begin)[0] + begin, *lines, end + page.split(end)[1]])
+        PAGE.write_text(text, encoding="utf-8")
     facts = {"machine": platform.processor() or platform.machine(), "scikit-learn": sklearn.__version__}
     record = {**facts, "threads": 1, "repeats": options.repeats, "geometric_mean": mean, "rows": rows}
     options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

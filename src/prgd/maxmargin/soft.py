@@ -29,7 +29,7 @@ from prgd.threads import default_threads
 
 _FEW_COLUMNS = 256  # Newton's matrix over so few columns is cheaper than any working set
 _MAX_ACTIVE_ROWS = 5000  # rows below margin 1 that a working set may have to hold
-_FIRST_STEPS = 6  # Newton steps before the extended rows are tried
+_FIRST_STEPS = 12  # Newton steps before the extended rows are tried
 _HARD = 30.0  # above this, C ||x||^2 makes the problem nearly a hard margin, and Newton's steps many
 _MAX_STEPS = 500  # Newton steps between two proofs of the bounds
 _MAX_PROOFS = 6  # proofs of the bounds; each asks for a gap a quarter as large

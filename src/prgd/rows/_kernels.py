@@ -261,6 +261,15 @@ def _csr_margins(data: Any, indices: Any, indptr: Any, y: Any, w: Any, start: in
 
 
 @inner_vector_jit
+def _csr_products(
+    data: Any, indices: Any, indptr: Any, w: Any, start: int, chosen: Any, count: int, out: Any
+) -> None:
+    for k in range(count):
+        i = start + chosen[k]
+        out[chosen[k]] = _csr_dot(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
+
+
+@inner_vector_jit
 def _csr_add(
     data: Any, indices: Any, indptr: Any, start: int, chosen: Any, count: int, c: Any, vector: Any
 ) -> None:
@@ -363,16 +372,7 @@ def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: 
 
     Sparse rows with c_i = 0 are not read.
     """
-    total = 0.0
-    if len(A) != ROWS and len(A) != COLUMNS:
-        for i in range(first, last):
-            if c[i] != 0.0:
-                begin, end = np.uint64(A[2][i]), np.uint64(A[2][i + 1])
-                factor = c[i] * _csr_dot(A[0], A[1], begin, end, w)
-                _csr_scatter(A[0], A[1], begin, end, factor, vector)
-                total += factor
-        return total
-    chosen, factors = np.empty(block, np.int64), np.empty(block)
+    chosen, factors, total = np.empty(block, np.int64), np.empty(block), 0.0
     for start in range(first, last, block):
         size, count = min(block, last - start), 0
         for i in range(size):
@@ -385,11 +385,17 @@ def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: 
             _dense_margins(A[0], y, w, start, size, factors)
         elif len(A) == COLUMNS:
             _columns_margins(A[0], y, w, start, size, factors)
-        for i in range(size):
-            factors[i] *= c[start + i] * y[start + i]
+        else:
+            _csr_products(A[0], A[1], A[2], w, start, chosen, count, factors)
+        for k in range(count):
+            i = chosen[k]
+            sign = y[start + i] if len(A) == ROWS or len(A) == COLUMNS else 1.0  # signs that margins carry
+            factors[i] *= c[start + i] * sign
             total += factors[i]
         if len(A) == ROWS:
             _dense_add(A[0], start, chosen, count, factors, vector)
         elif len(A) == COLUMNS:
             _columns_add(A[0], start, chosen, count, factors, vector)
+        else:
+            _csr_add(A[0], A[1], A[2], start, chosen, count, factors, vector)
     return total

@@ -158,8 +158,8 @@ def exact_step(margins: Array, slopes: Array, c: Array, linear: float, square: f
 
     Examples
     --------
-    >>> exact_step(np.zeros(2), np.array([1.0, 2.0]), np.ones(2), 0.0, 0.0, 1.0)
-    0.6
+    >>> exact_step(np.zeros(2), np.array([1.0, 2.0]), np.ones(2), 0.0, 1.0, 1.0)
+    0.5
     """
     room, weighted = 1.0 - margins, c * slopes
     low, high, t = -math.inf, math.inf, start
