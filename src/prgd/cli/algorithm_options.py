@@ -27,6 +27,7 @@ SCHEDULES: dict[type, tuple[str, Mapping[str, Any]]] = {
     Radius: ("radii R_k", RADII),
     Times: ("steps T_k of the rescalings", TIMES),
 }
+WARM_UP = "gd:1000"  # what prgd starts with: Appendix E.1 of the paper
 Given = tuple[str, Any]  # an option as the user typed it, and its value
 
 
@@ -75,6 +76,15 @@ def options_by_field(algorithm: Any) -> dict[str, Option]:
     """Return the options of an algorithm by the names of their fields; none if it is no dataclass."""
     options = options_of(algorithm) if is_dataclass(algorithm) and isinstance(algorithm, type) else []
     return {o.name: replace(o, flags=FLAGS.get(o.name, o.flags)) for o in options}
+
+
+def parse_warm_up(text: str, given: Mapping[str, Given]) -> tuple[Any, int]:
+    """Return the algorithm of ``--warm-up``, which takes the step size that was given, and its steps."""
+    name, _, steps = text.partition(":")
+    if not steps.isdecimal() or int(steps) < 1:
+        raise ValueError(f"--warm-up expects NAME:STEPS, e.g. {WARM_UP}, or 0; got {text!r}.")
+    eta = {field: option for field, option in given.items() if field == "eta"}
+    return build_algorithm(name, eta), int(steps)
 
 
 def _read(kind: type, flag: str, value: Any) -> Any:

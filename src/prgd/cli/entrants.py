@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import prgd
 from prgd.algorithms import find_algorithm
-from prgd.cli.algorithm_options import Given, build_algorithm, options_by_field
+from prgd.cli.algorithm_options import WARM_UP, Given, build_algorithm, options_by_field, parse_warm_up
 from prgd.options import Option
 
 if TYPE_CHECKING:
     from prgd.race import Entrant
 
-WARM_UP = "gd:1000"  # Appendix E.1 of the paper
 LABEL = re.compile(r"([^\s=:-][^=:]*?)\s*=\s*(?=[^\s=])")
 
 
@@ -49,7 +48,8 @@ def read_entrant(text: str) -> Entrant:
     given, warm_up = _read_options(name, options_by_field(form), rest)
     method = build_algorithm(name, given, form) if isinstance(form, type) else form
     shown = label[1] if label else " ".join([name.rpartition(":")[2] if ".py:" in name else name, *rest])
-    first, steps = _warm_up(shown, method, warm_up, given)
+    warm_up = warm_up or (WARM_UP if isinstance(method, prgd.PRGD) else "0")
+    first, steps = (None, 0) if warm_up == "0" else parse_warm_up(warm_up, given)
     return Entrant(shown, method, first, steps)
 
 
@@ -79,18 +79,6 @@ def _read_options(name: str, known: dict[str, Option], words: list[str]) -> tupl
     found = vars(parser.parse_args(words))
     warm_up = found.pop("warm_up")
     return {f: (known[f].flags[0], v) for f, v in found.items() if v is not None}, warm_up
-
-
-def _warm_up(label: str, method: Any, text: str | None, given: dict[str, Given]) -> tuple[Any, int]:
-    """Return the algorithm and the steps of a warm-up, which takes the step size that was given."""
-    text = text or (WARM_UP if isinstance(method, prgd.PRGD) else "0")
-    if text == "0":
-        return None, 0
-    name, _, steps = text.partition(":")
-    if not steps.isdecimal() or int(steps) < 1:
-        raise ValueError(f"{label}: --warm-up expects NAME:STEPS, e.g. {WARM_UP}, or 0; got {text!r}.")
-    eta = {field: option for field, option in given.items() if field == "eta"}
-    return build_algorithm(name, eta), int(steps)
 
 
 def _from_file(text: str) -> Any:

@@ -14,7 +14,14 @@ import typer
 import prgd
 from prgd.checks import check_writable
 from prgd.cli import common, outcome
-from prgd.cli.algorithm_options import Given, algorithm_options, build_algorithm, given_options
+from prgd.cli.algorithm_options import (
+    WARM_UP,
+    Given,
+    algorithm_options,
+    build_algorithm,
+    given_options,
+    parse_warm_up,
+)
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.complete import complete_algorithm
 from prgd.cli.data import open_data
@@ -24,8 +31,6 @@ from prgd.options import from_options, option, options_of
 from prgd.problem import Problem
 from prgd.result import Result
 from prgd.stopping import Stop, any_of
-
-WARM_UP = "gd:1000"  # Appendix E.1 of the paper
 
 
 @dataclass(frozen=True)
@@ -138,22 +143,13 @@ def _warm_up(o: RunOptions, method: Any, given: Mapping[str, Given]) -> tuple[An
     needs_start = isinstance(method, prgd.PRGD)
     text = o.warm_up or (WARM_UP if needs_start and o.resume is None else "0")
     if text != "0":
-        return _parse_warm_up(text, given)
+        return parse_warm_up(text, given)
     if needs_start and o.resume is None:
         raise ValueError(
             f"--algorithm {o.algorithm} rescales w, so it cannot start at w = 0. Leave --warm-up out, or "
             f"give e.g. --warm-up {WARM_UP}."
         )
     return None, 0
-
-
-def _parse_warm_up(text: str, given: Mapping[str, Given]) -> tuple[Any, int]:
-    """Return the algorithm of ``--warm-up``, which takes the step size that was given, and its steps."""
-    name, _, steps = text.partition(":")
-    if not steps.isdecimal() or int(steps) < 1:
-        raise ValueError(f"--warm-up expects NAME:STEPS, e.g. {WARM_UP}, or 0; got {text!r}.")
-    eta = {field: option for field, option in given.items() if field == "eta"}
-    return build_algorithm(name, eta), int(steps)
 
 
 def _write_warmup(out: Path, warm: Result) -> None:

@@ -376,9 +376,8 @@ def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: 
     for start in range(first, last, block):
         size, count = min(block, last - start), 0
         for i in range(size):
-            if c[start + i] != 0.0:
-                chosen[count] = i
-                count += 1
+            chosen[count] = i
+            count += c[start + i] != 0.0
         if count == 0:
             continue
         if len(A) == ROWS:
@@ -388,10 +387,10 @@ def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: 
         else:
             _csr_products(A[0], A[1], A[2], w, start, chosen, count, factors)
         for k in range(count):
-            i = chosen[k]
-            sign = y[start + i] if len(A) == ROWS or len(A) == COLUMNS else 1.0  # signs that margins carry
-            factors[i] *= c[start + i] * sign
-            total += factors[i]
+            if len(A) == ROWS or len(A) == COLUMNS:
+                factors[chosen[k]] *= y[start + chosen[k]]
+            factors[chosen[k]] *= c[start + chosen[k]]
+            total += factors[chosen[k]]
         if len(A) == ROWS:
             _dense_add(A[0], start, chosen, count, factors, vector)
         elif len(A) == COLUMNS:
