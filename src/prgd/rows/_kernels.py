@@ -383,7 +383,7 @@ def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: 
     Sparse rows with c_i = 0 are not read.
     """
     kind, _, data, indices, indptr = A
-    is_dense = kind == ROWS or kind == COLUMNS  # noqa: PLR1714 - compiled code compares integers
+    is_dense = kind == ROWS or kind == COLUMNS
     chosen, factors, total = np.empty(block, np.int64), np.empty(block), 0.0
     for start in range(first, last, block):
         size, count = min(block, last - start), 0
