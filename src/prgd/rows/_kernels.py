@@ -16,7 +16,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from prgd.rows.arrays import COLUMNS, ROWS
+from prgd.rows.arrays import COLUMNS, CSR, ROWS
 from prgd.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 SAFE = {"reassoc", "contract", "nsz", "arcp"}
@@ -383,7 +383,7 @@ def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: 
     Sparse rows with c_i = 0 are not read.
     """
     kind, _, data, indices, indptr = A
-    is_dense = kind == ROWS or kind == COLUMNS
+    is_dense = kind != CSR
     chosen, factors, total = np.empty(block, np.int64), np.empty(block), 0.0
     for start in range(first, last, block):
         size, count = min(block, last - start), 0
