@@ -280,12 +280,11 @@ def _csr_margins(data: Any, indices: Any, indptr: Any, y: Any, w: Any, start: in
 
 
 @vector_jit
-def _csr_products(
-    data: Any, indices: Any, indptr: Any, w: Any, start: int, chosen: Any, count: int, out: Any
-) -> None:
+def _csr_some_margins(A: Any, y: Any, w: Any, start: int, chosen: Any, count: int, m: Any) -> None:
+    _, _, data, indices, indptr = A
     for k in range(count):
         i = start + chosen[k]
-        out[chosen[k]] = _csr_dot(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
+        m[chosen[k]] = y[i] * _csr_dot(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
 
 
 @vector_jit
@@ -378,12 +377,7 @@ def weighted_sum(A: Any, c: Any, block: int, first: int, last: int, vector: Any)
 
 @jit
 def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: int, vector: Any) -> float:
-    """Add ``sum_i c_i <w, x_i> x_i`` over rows ``first..last`` to ``vector``; return ``sum_i c_i <w, x_i>``.
-
-    Sparse rows with c_i = 0 are not read.
-    """
-    kind, _, data, indices, indptr = A
-    is_dense = kind != CSR
+    """Add ``sum_i c_i <w, x_i> x_i`` over rows ``first..last`` to ``vector``; return the sum of the factors."""
     chosen, factors, total = np.empty(block, np.int64), np.empty(block), 0.0
     for start in range(first, last, block):
         size, count = min(block, last - start), 0
@@ -391,16 +385,12 @@ def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: 
             if c[start + i] != 0.0:
                 chosen[count] = i
                 count += 1
-        if count == 0:
-            continue
-        if is_dense:
+        if A[0] == CSR:
+            _csr_some_margins(A, y, w, start, chosen, count, factors)
+        elif count > 0:
             _margins(A, y, w, start, size, factors)
-            for k in range(count):
-                factors[chosen[k]] *= y[start + chosen[k]]
-        else:
-            _csr_products(data, indices, indptr, w, start, chosen, count, factors)
         for k in range(count):
-            factors[chosen[k]] *= c[start + chosen[k]]
+            factors[chosen[k]] *= c[start + chosen[k]] * y[start + chosen[k]]
             total += factors[chosen[k]]
         _add(A, start, chosen, count, factors, vector)
     return total
