@@ -377,7 +377,7 @@ def weighted_sum(A: Any, c: Any, block: int, first: int, last: int, vector: Any)
 
 @jit
 def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: int, vector: Any) -> float:
-    """Add ``sum_i c_i <w, x_i> x_i`` over rows ``first..last`` to ``vector``; return the sum of the factors."""
+    """Add ``sum_i c_i <w, x_i> x_i`` over rows ``first..last`` to ``vector``; return the factors' sum."""
     chosen, factors, total = np.empty(block, np.int64), np.empty(block), 0.0
     for start in range(first, last, block):
         size, count = min(block, last - start), 0
