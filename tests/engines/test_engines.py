@@ -12,7 +12,7 @@ import torch
 import prgd
 from prgd.arithmetic import UNIT_ROUNDOFF, rounding_factor
 from prgd.losses import EXPONENTIAL
-from prgd.rows import AccurateAt, Combine, Labels, MarginsAt, Query, SmallestAt, TallyAt
+from prgd.rows import AccurateAt, Combine, CurvatureAt, Labels, MarginsAt, Query, SmallestAt, TallyAt
 
 LOSSES = ("exponential", "logistic")
 
@@ -71,6 +71,11 @@ def test_matches_the_textbook(engine, loss, weighted, data, tmp_path):
         assert p.sum() == pytest.approx(1.0)
         np.testing.assert_allclose(rows.ask(Combine.of(p)), expected["dual"], rtol=1e-11, atol=1e-13)
         np.testing.assert_allclose(rows.ask(MarginsAt(w)), y * (X @ w), rtol=1e-12, atol=1e-12)
+        some = np.flatnonzero(p)[::2]
+        vector, total = rows.ask(CurvatureAt(w, some, p[some]))
+        products = p[some] * (X[some] @ w)
+        np.testing.assert_allclose(vector, products @ X[some], rtol=1e-11, atol=1e-13)
+        assert total == pytest.approx(products.sum(), rel=1e-11, abs=1e-13)
     some = np.array([0, 3, 50, 51, 156])
     np.testing.assert_array_equal(rows.labels.at(some), y[some])
     taken = problem.take(some)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
+import grid
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -178,13 +179,30 @@ def test_many_columns_sparse_and_dense(fit_intercept, shape, C):
 
 
 @both
-def test_chunks_of_rows_are_as_good(fit_intercept):
+@pytest.mark.parametrize("engine", grid.ENGINES)
+def test_every_engine_gives_the_same(engine, fit_intercept, tmp_path):
     X, y = overlapping()
-    blocks = [(X[:30], y[:30]), (X[30:], y[30:])]
-    rows = prgd.rows.ChunkedRows.from_blocks(blocks)
+    s = np.arange(len(y)) % 4.0
+    rows = grid.ENGINES[engine](X, y, s, tmp_path)
     a = prgd.soft_margin(rows, C=2.0, fit_intercept=fit_intercept)
-    b = prgd.soft_margin(X, y, C=2.0, fit_intercept=fit_intercept)
-    np.testing.assert_allclose(a.coef, b.coef, rtol=1e-8)
+    b = prgd.soft_margin(X, y, C=2.0, sample_weight=s, fit_intercept=fit_intercept)
+    assert a.status is Status.CERTIFIED
+    np.testing.assert_allclose(a.coef, b.coef, rtol=1e-4)
+
+
+def test_ctrl_c_keeps_the_best_interval():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 20)), np.arange(200) % 2
+    rounds = []
+
+    def interrupt(entry):
+        rounds.append(entry)
+        if len(rounds) == 2:
+            raise KeyboardInterrupt
+
+    result = prgd.soft_margin(X, y, C=1e4, tol=1e-12, callback=interrupt)
+    assert result.status is Status.INTERRUPTED
+    assert result.margin <= prgd.soft_margin(X, y, C=1e4).upper_bound <= result.upper_bound * (1 + 1e-6)
 
 
 def test_far_from_the_origin_the_interval_stays_true():

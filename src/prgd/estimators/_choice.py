@@ -111,8 +111,11 @@ def _folds(hashes: Indices, codes: Indices) -> tuple[Indices, int]:
 
 def _spread(X: Any, s: Array) -> float:
     """Return the mean squared distance of the rows from their mean."""
-    total = float(s.sum())
-    mean = (X.T @ s) / total
+    largest = float(abs(X).max())
+    if largest == 0.0:
+        return 1.0
+    X = X.astype(np.float64) / largest  # squares stay in the floating range
+    mean = (X.T @ s) / float(s.sum())
     squares = X.multiply(X) if hasattr(X, "multiply") else X * X
-    spread = float((squares.T @ s).sum()) / total - float(mean @ mean)
-    return spread if spread > 0.0 else 1.0
+    spread = float((squares.T @ s).sum() / s.sum()) - float(mean @ mean)
+    return spread * largest**2 if spread > 0.0 else 1.0

@@ -144,6 +144,8 @@ class MaxMarginClassifier(LinearClassifier):
         self.results_ = tuple(result for result, _, _ in fits)
         if all(result.margin > 0.0 for result in self.results_):
             return fits if len(fits) == 1 else [_unit_length(*fit) for fit in fits]
+        if fits[-1][0].status is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # no hyperplane was found yet, and a fallback would take long
         if self.fallback == "raise":
             raise self._error(targets)
         options = {"fit_intercept": self.fit_intercept, "n_threads": self.n_threads}

@@ -81,7 +81,8 @@ def soft_margin(
     max_passes : int
         Passes over the data after which the best certified interval is returned.
     callback : callable, optional
-        Called with each `Round` of the history.
+        Called with each `Round` of the history, whose bounds are proven in the last one; those of the rounds
+        before steer the solve, and prove nothing.
     verbose : int
         1 prints each round.
     n_threads : int, optional
@@ -128,8 +129,9 @@ def soft_margin(
     try:
         status = state.run(w0, float(intercept0))
     except KeyboardInterrupt:
-        if state.certificate.w is None:
-            raise  # there is no interval to return
+        if state.last is None:
+            raise  # no step was taken
+        state.prove(state.last)
         status = Status.INTERRUPTED
     return state.result(status)
 
@@ -149,6 +151,7 @@ class SoftState:
     extra_passes: float = 0.0  # those that Newton's method does not count
     started: float = field(default_factory=time.perf_counter)
     newton: PrimalNewton = field(init=False)
+    last: Iterate | None = None  # the last whole step, which an interruption keeps
 
     def __post_init__(self) -> None:
         c, largest = soft_weights(self.problem, self.C), self.problem.max_norm
@@ -195,6 +198,7 @@ class SoftState:
 
     def _newton(self, at: Iterate, aim: float, max_steps: int) -> Iterate:
         def tell(now: Iterate) -> None:
+            self.last = now
             self._record(now.lower, now.upper, now.gap, int(np.count_nonzero(now.alpha)))
 
         return self.newton.minimise(at, aim, self.max_passes - self.extra_passes, max_steps, tell)

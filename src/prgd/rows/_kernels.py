@@ -21,7 +21,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from prgd.rows.arrays import COLUMNS, ROWS
+from prgd.rows.arrays import COLUMNS, CSR, ROWS
 from prgd.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 SAFE = {"reassoc", "contract", "nsz", "arcp"}
@@ -261,12 +261,12 @@ def _csr_margins(data: Any, indices: Any, indptr: Any, y: Any, w: Any, start: in
 
 
 @inner_vector_jit
-def _csr_products(
-    data: Any, indices: Any, indptr: Any, w: Any, start: int, chosen: Any, count: int, out: Any
+def _csr_some_margins(
+    data: Any, indices: Any, indptr: Any, y: Any, w: Any, start: int, chosen: Any, count: int, m: Any
 ) -> None:
     for k in range(count):
         i = start + chosen[k]
-        out[chosen[k]] = _csr_dot(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
+        m[chosen[k]] = y[i] * _csr_dot(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
 
 
 @inner_vector_jit
@@ -368,10 +368,7 @@ def weighted_sum(A: Any, c: Any, block: int, first: int, last: int, vector: Any)
 
 @jit
 def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: int, vector: Any) -> float:
-    """Add ``sum_i c_i <w, x_i> x_i`` over rows ``first..last`` to ``vector``, return ``sum_i c_i <w, x_i>``.
-
-    Sparse rows with c_i = 0 are not read.
-    """
+    """Add ``sum_i c_i <w, x_i> x_i`` over rows ``first..last`` to ``vector``; return the factors' sum."""
     chosen, factors, total = np.empty(block, np.int64), np.empty(block), 0.0
     for start in range(first, last, block):
         size, count = min(block, last - start), 0
@@ -385,11 +382,9 @@ def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: 
         elif len(A) == COLUMNS:
             _columns_margins(A[0], y, w, start, size, factors)
         else:
-            _csr_products(A[0], A[1], A[2], w, start, chosen, count, factors)
+            _csr_some_margins(A[0], A[1], A[2], y, w, start, chosen, count, factors)
         for k in range(count):
-            if len(A) == ROWS or len(A) == COLUMNS:
-                factors[chosen[k]] *= y[start + chosen[k]]
-            factors[chosen[k]] *= c[start + chosen[k]]
+            factors[chosen[k]] *= c[start + chosen[k]] * y[start + chosen[k]]
             total += factors[chosen[k]]
         if len(A) == ROWS:
             _dense_add(A[0], start, chosen, count, factors, vector)
