@@ -21,7 +21,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from prgd.rows.arrays import COLUMNS, CSR, ROWS
+from prgd.rows.arrays import COLUMNS, ROWS
 from prgd.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 SAFE = {"reassoc", "contract", "nsz", "arcp"}
