@@ -56,7 +56,7 @@ def test_one_class(fit_intercept):
 
 
 def test_more_than_two_classes():
-    with pytest.raises(ValueError, match=r"two classes; got 3 .* one class against the rest"):
+    with pytest.raises(ValueError, match=r"two classes; got 3 .* one class from the rest"):
         prgd.max_margin(np.eye(3), [1, 2, 3])
 
 
@@ -279,7 +279,7 @@ def test_squares_beyond_the_floating_range():
         assert result.check(X * scale, y).is_valid
         assert result.margin / scale == pytest.approx(margin, rel=1e-6)
         assert result.margin <= MaxMarginClassifier().fit(X * scale, y).margin_ <= result.upper_bound
-        with pytest.raises(ValueError, match=r"leaves the floating range\. Multiply X by a constant"):
+        with pytest.raises(ValueError, match=r"its square overflows or underflows\. Multiply X by a constant"):
             prgd.Problem(X * scale, y)
 
 

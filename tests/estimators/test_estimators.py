@@ -437,7 +437,7 @@ def test_ctrl_c_keeps_the_best_interval(monkeypatch):
     X, y = gaussian(n=400)
     exact = prgd.max_margin(X, y).margin
     interrupt_after(monkeypatch, 1)
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
         classifier = MaxMarginClassifier(tol=1e-12).fit(X, y)
     assert classifier.status_ == (Status.INTERRUPTED,)
     assert 0 < classifier.margin_[0] <= exact <= classifier.margin_upper_bound_[0]
@@ -466,7 +466,7 @@ def test_ctrl_c_keeps_what_prgd_has(monkeypatch, algorithm, steps):
         return step(self, problem, state)
 
     monkeypatch.setattr(algorithm, "step", interrupted)
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
         classifier = PRGDClassifier(warmup_steps=100, tol=1e-12).fit(*gaussian())
     assert classifier.status_ == (Status.INTERRUPTED,)
     assert classifier.n_iter_.tolist() == [steps]
