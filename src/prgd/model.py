@@ -30,6 +30,8 @@ class Model:
     proofs : tuple of (Result or None)
         For each of them the result of `prgd.max_margin`, if soft margins were fitted instead since it found
         no separating hyperplane for one of the classes; else None.
+    feature_means : ndarray of shape (d,), or None
+        The means of the features, which stand for missing values if the fit was asked for them.
 
     Examples
     --------
@@ -42,6 +44,7 @@ class Model:
     classes: npt.NDArray[Any]
     results: tuple[Result, ...]
     proofs: tuple[Result | None, ...]
+    feature_means: Array | None = None
 
     @property
     def targets(self) -> list[Any]:
@@ -86,6 +89,7 @@ class Model:
             meta = {"format": MODEL_FORMAT, "results": len(parts)}
             arrays = {"meta": np.array(json.dumps(meta)), "classes": np.array(self.classes.tolist())}
             arrays |= {f"{k}/{name}": array for k, part in enumerate(parts) for name, array in part.items()}
+        arrays |= {} if self.feature_means is None else {"feature_means": self.feature_means}
         with atomic_write(path) as file:
             np.savez(file, **arrays)
 
@@ -96,20 +100,28 @@ class Model:
             arrays = read_npz(path)
             if not {"meta", "format"} & set(arrays):
                 raise ValueError("an archive of other arrays")
+            means = arrays.pop("feature_means", None)
             meta = json.loads(str(arrays["meta"][()])) if "meta" in arrays else {}
             if meta.get("format") != MODEL_FORMAT:
                 result, proof = _pair(arrays)
                 classes = np.array([-1, 1]) if result.classes is None else result.classes
-                return cls(classes, (result,), (proof,))
+                return cls(classes, (result,), (proof,), _checked(means, result))
             pairs = [_pair(_under(f"{k}/", arrays)) for k in range(meta["results"])]
             results, proofs = zip(*pairs, strict=True)
-            return cls(arrays["classes"], results, proofs)
+            return cls(arrays["classes"], results, proofs, _checked(means, results[0]))
         except FileNotFoundError:
             raise
         except Exception as error:  # a damaged zip raises many kinds of error
             raise ValueError(
                 f"{path}: not a whole model file of prgd ({error}). Fit again, or take an older copy."
             ) from error
+
+
+def _checked(means: Array | None, result: Result) -> Array | None:
+    """Return the means if there is one for each feature."""
+    if means is not None and (means.shape != result.coef.shape or not np.isfinite(means).all()):
+        raise ValueError("means of other features")
+    return means
 
 
 def _nested(pair: tuple[Result, Result | None]) -> dict[str, Any]:

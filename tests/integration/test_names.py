@@ -13,6 +13,7 @@ from test_cli import call, in_empty_folder, start, table  # noqa: F401 - a fixtu
 
 import prgd
 from prgd.datasets import load
+from prgd.model import Model
 
 NAMES = ("NV", "age", "dose")
 N = 40
@@ -424,6 +425,58 @@ def test_missing_values_of_other_formats_and_of_labels():
         load("rows.csv", missing="drop")
     said = call("fit", "rows.parquet", "--out-of-core", "--missing", "drop", code=2).stderr
     assert "--missing is for files that are read whole" in said
+
+
+def test_predict_fills_in_the_means_of_the_fit():
+    Path("train.csv").write_text("a,b,y\n0,1,no\n1,2,no\n,9,yes\n10,,yes\n11,8,yes\n")
+    fitted, _ = fit("train.csv", "--missing", "mean")
+    assert fitted.feature_names == ("a", "b")
+    Path("rows.csv").write_text("b,a\n1,0\n5,\n")
+    found = call("predict", "fitted.npz", "rows.csv", "--missing", "mean", "--scores")
+    out, said = found.stdout, found.stderr
+    score = float(out.splitlines()[2].split(",")[1])
+    assert score == pytest.approx(fitted.coef @ [5.5, 5] + fitted.intercept)  # 5.5 is the mean of a in train
+    assert "the means of the rows that the model was fitted on were filled in" in said
+    # the neighbours of a row do not matter, nor that every value of a column is missing
+    Path("one.csv").write_text("b,a\n5,\n")
+    alone = call("predict", "fitted.npz", "one.csv", "--missing", "mean", "--scores").stdout
+    assert alone.splitlines()[1] == out.splitlines()[2]
+    # of several classes too, and the file of a model is kept by --resume
+    Path("three.csv").write_text("a,y\n0,u\n1,u\n5,v\n6,v\n,w\n20,w\n21,w\n")
+    call("fit", "three.csv", "--missing", "mean", "--out", "three.npz")
+    assert Model.load("three.npz").feature_means.tolist() == [53 / 6]
+    Path("wide.csv").write_text("1,,3,u\n1,2,3,v\n")
+    said = call("predict", "three.npz", "wide.csv", "--missing", "mean", code=2).stderr
+    assert "has 3 features, and the model was fitted on 1" in said
+
+
+def test_predict_refuses_means_that_the_model_lacks():
+    Path("train.csv").write_text("a,y\n0,no\n1,yes\n")
+    fit("train.csv")
+    Path("rows.csv").write_text("a\n1\n\n")
+    said = call("predict", "fitted.npz", "rows.csv", "--missing", "mean", code=2).stderr
+    assert "MODEL holds none: fit it with prgd fit --missing mean, or use --missing drop." in said
+    # a model made before is made again if it lacks the means
+    call("fit", "train.csv", "--missing", "mean", "--resume", "--out", "fitted.npz")
+    assert Model.load("fitted.npz").feature_means.tolist() == [0.5]
+
+
+@pytest.mark.parametrize("file", ["rows.csv", "rows.parquet"])
+def test_predictions_stay_beside_their_rows_when_some_are_dropped(file):
+    data = write(data=frame())
+    fit("rows.csv")
+    whole = call("predict", "fitted.npz", "rows.csv", "--scores").stdout.splitlines()
+    data = data.astype({"y": object})
+    data.loc[3, "age"], data.loc[5, "y"] = np.nan, None
+    write(file, data)
+    given = ["fitted.npz", file, "--missing", "drop"]
+    rows = table(call("predict", *given, "--scores", "--out", "p.csv").stdout)
+    assert (rows["rows"], rows["accuracy"]) == (str(N - 2), f"1 ({N - 2} of {N - 2})")
+    lines = Path("p.csv").read_text().splitlines()
+    assert lines == [*whole[:4], ",", whole[5], ",", *whole[7:]]
+    facts = json.loads(call("predict", *given, "--json", "-").stdout)
+    assert (facts["n"], facts["predictions"][3], facts["decision_function"][3]) == (N, None, None)
+    assert facts["predictions"][2] == whole[3].split(",")[0]
 
 
 # Standard input

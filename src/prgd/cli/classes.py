@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Indices
+from prgd._types import Array, Indices
 from prgd.cli.common import RowsOptions, class_text
 from prgd.cli.data import load_labelled, open_data
 from prgd.rows import Rows, as_rows
@@ -32,12 +32,15 @@ class Problems:
         Each returns the rows of a problem.
     some : callable
         Returns X and the codes of the classes of some rows, from which a C is chosen.
+    feature_means : ndarray or None
+        The means that stand for missing values, if ``--missing mean`` asked for them.
     """
 
     name: str
     classes: npt.NDArray[Any]
     makers: Sequence[Callable[[], Rows]]
     some: Callable[[], tuple[Any, Indices]]
+    feature_means: Array | None = None
 
     @classmethod
     def of(cls, name: str, rows: Rows) -> Problems:
@@ -55,11 +58,11 @@ class Problems:
         make = partial(as_rows, found.X, n_threads=options.threads, feature_names=found.feature_names)
         y = None if found.y is None else label_array(found.y)
         if y is None or np.unique(y).size <= 2:
-            return cls.of(found.name, make(y))
+            return replace(cls.of(found.name, make(y)), feature_means=found.feature_means)
         classes, codes = np.unique(y, return_inverse=True)
         _check_classes(classes, len(y))
         makers = [partial(make, codes == k) for k in range(classes.size)]
-        return cls(found.name, classes, makers, lambda: (found.X, codes))
+        return cls(found.name, classes, makers, lambda: (found.X, codes), found.feature_means)
 
     def __iter__(self) -> Iterator[Rows]:
         return (make() for make in self.makers)

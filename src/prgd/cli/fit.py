@@ -136,8 +136,9 @@ def _model(problems: Problems, w0: Any, o: FitOptions) -> tuple[Model, bool]:
     """Return the model, and whether the file of ``--out`` holds it already."""
     # A fit is deterministic: one that was killed is made again, and one that was not is kept.
     earlier = _earlier(o, problems, w0)
+    means = problems.feature_means
     if earlier is not None:
-        return earlier, True
+        return replace(earlier, feature_means=means), digest(means) == digest(earlier.feature_means)
     every = list(zip(problems, problems.titles, strict=True))
     if w0 is not None and len(every) > 1:
         raise ValueError(f"--start is for two classes; {problems.name} has {len(every)}. Leave --start out.")
@@ -151,7 +152,7 @@ def _model(problems: Problems, w0: Any, o: FitOptions) -> tuple[Model, bool]:
             replace(r, fingerprint=_fingerprint(rows, w0, o))
             for r, (rows, _) in zip(results, every, strict=True)
         ]
-    return Model(problems.classes, tuple(results), tuple(proofs or [None] * len(results))), False
+    return Model(problems.classes, tuple(results), tuple(proofs or [None] * len(results)), means), False
 
 
 def _fingerprint(rows: Rows, w0: Any, o: FitOptions) -> str:

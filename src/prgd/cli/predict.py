@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from prgd import datasets
+from prgd._types import Array
 from prgd.cli import common, outcome
 from prgd.cli.common import argument, output_option
 from prgd.cli.complete import complete_data, complete_file
@@ -57,6 +59,9 @@ def predict_command(
     Columns are matched by name if the model and DATA have names: their order does not matter, further
     columns are ignored with a note, and missing ones are an error. Else only their number is compared.
 
+    --missing mean takes the means that prgd fit --missing mean stored in MODEL; with --missing drop, a row
+    with a missing value has an empty prediction, so that predictions stay beside the rows of DATA.
+
     If DATA has labels, the share of them that is predicted right is printed too (on standard error when the
     predictions go to standard output).
 
@@ -68,22 +73,17 @@ def predict_command(
         common.check_file(out)
         outcome.check_json(options.json, out)
         fitted = common.load_model(model, "MODEL")
-        X, y = _load(data, options, fitted)
-        scores = fitted.decision_function(X)
+        dataset = _load(data, options, fitted)
+        y, scores = dataset.y, fitted.decision_function(dataset.X)
         classes = common.class_names(fitted)
         predictions = [common.class_text(c) for c in fitted.classify(scores).tolist()]
-        if out is not None or options.json != "-":
-            with nullcontext(sys.stdout) if out is None else atomic_write(out, "w") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                names = ["score"] if scores.ndim == 1 else [f"score {c}" for c in classes]
-                writer.writerow(["prediction", *names] if options.scores else ["prediction"])
-                columns = (
-                    [predictions, *np.atleast_2d(scores.T).tolist()] if options.scores else [predictions]
-                )
-                writer.writerows(zip(*columns, strict=True))
         found = (
             None if y is None else _Accuracy(classes, predictions, [common.class_text(c) for c in y.tolist()])
         )
+        placed, scores = _in_place(predictions, scores, dataset.is_kept)
+        if out is not None or options.json != "-":
+            names = ["score"] if scores.ndim == 1 else [f"score {c}" for c in classes]
+            _write(out, placed, scores, names if options.scores else [])
         if out is None and found is not None:
             common.say(f"accuracy: {found}")
         elif out is not None and options.json != "-":
@@ -94,19 +94,48 @@ def predict_command(
         facts = {
             "model": str(model),
             "data": data,
-            "n": len(predictions),
+            "n": len(placed),
             "classes": classes,
             "feature_names": fitted.feature_names,
         }
         share = None if found is None else found.share
-        facts |= {"predictions": predictions, "decision_function": scores, "accuracy": share}
+        facts |= {"predictions": placed, "decision_function": scores, "accuracy": share}
         outcome.write_json(options.json, facts)
+
+
+def _in_place(
+    predictions: list[str], scores: Array, is_kept: npt.NDArray[np.bool_] | None
+) -> tuple[list[str | None], Array]:
+    """Return one prediction and score for each row of the data: None and NaN for rows that were dropped."""
+    if is_kept is None:
+        return [*predictions], scores
+    rest = iter(predictions)
+    every = np.full((len(is_kept), *scores.shape[1:]), np.nan)
+    every[is_kept] = scores
+    return [next(rest) if kept else None for kept in is_kept.tolist()], every
+
+
+def _write(out: Path | None, placed: list[str | None], scores: Array, names: list[str]) -> None:
+    """Write the predictions as CSV, and the scores if they have names; a row that was dropped is empty."""
+    with nullcontext(sys.stdout) if out is None else atomic_write(out, "w") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["prediction", *names])
+        for prediction, row in zip(placed, np.atleast_2d(scores.T).T.tolist(), strict=True):
+            values = [prediction, *row][: 1 + len(names)]
+            writer.writerow(values if prediction is not None else [""] * len(values))
 
 
 def _load(data: str, options: PredictOptions, fitted: Model) -> datasets.Dataset:
     """Return the rows with the features of the model, and the labels or None."""
     d, names = fitted.d, fitted.feature_names
-    dataset = load_data(data, options, partial(load_features, n_features=d, feature_names=names))
+    means = fitted.feature_means
+    if options.missing == "mean" and means is None:
+        raise ValueError(
+            "--missing mean takes the means of the rows that the model was fitted on, and MODEL holds none: "
+            "fit it with prgd fit --missing mean, or use --missing drop."
+        )
+    read = partial(load_features, n_features=d, feature_names=names, feature_means=means)
+    dataset = load_data(data, options, read)
     if None not in (names, dataset.feature_names) and dataset.feature_names != names:  # a built-in set
         places = match_names(names or (), dataset.feature_names or (), data)
         return replace(dataset, X=dataset.X[:, places])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from prgd._types import Array
 from prgd.checks import bad_cell
 from prgd.rows.exact import as_float
 from prgd.rows.readers.columns import Columns
@@ -27,6 +28,7 @@ class Wanted(NamedTuple):
     separator: str | None = None
     decimal: str = "."
     missing: str = "refuse"
+    means: Array | None = None  # of the features of a model, which stand for missing values
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Found:
         Rows whose label is missing.
     columns : sequence of str, or None
         What errors call the columns; their positions in X by default.
+    is_kept : ndarray of bool, or None
+        For each row of the file whether X has it; None if X has all.
+    means : ndarray, or None
+        The means that were filled in, or would have been.
     """
 
     X: Any
@@ -56,6 +62,8 @@ class Found:
     notes: tuple[str, ...] = ()
     unlabelled: npt.NDArray[np.bool_] | None = None
     columns: Sequence[str] | None = None
+    is_kept: npt.NDArray[np.bool_] | None = None
+    means: Array | None = None
 
 
 def ignored_note(file: Path, ignored: Sequence[str]) -> tuple[str, ...]:
@@ -72,6 +80,8 @@ def ignored_note(file: Path, ignored: Sequence[str]) -> tuple[str, ...]:
 def treat_missing(found: Found, wanted: Wanted) -> Found:
     """Return the rows without missing values: these are refused, their rows dropped, or means filled in."""
     X, file = found.X, wanted.file
+    if wanted.missing == "mean" and isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
+        return _with_means(found, wanted)
     is_lost = np.zeros(X.shape[0], bool) if found.unlabelled is None else found.unlabelled
     if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not np.isfinite(X).all():
         holes = np.isnan(X)
@@ -83,21 +93,45 @@ def treat_missing(found: Found, wanted: Wanted) -> Found:
         row = int(np.argmax(is_lost))
         raise missing_cell(found.place(row), _name(found, int(np.argmax(holes[row]))), X[row][holes[row]][0])
     many = f"{count:,} of {len(is_lost):,} rows"
-    if wanted.missing == "drop":
-        if count == len(is_lost):
-            raise ValueError(f"{file}: every row has a missing value, so that none is left after dropping.")
-        kept = np.flatnonzero(~is_lost)
-        y = None if found.y is None else found.y[kept]
-        note = f"{file}: {many} have missing values and were dropped."
-        return replace(
-            found, X=X[kept], y=y, place=lambda row: found.place(int(kept[row])), notes=(*found.notes, note)
+    if count == len(is_lost):
+        raise ValueError(f"{file}: every row has a missing value, so that none is left after dropping.")
+    kept = np.flatnonzero(~is_lost)
+    y = None if found.y is None else found.y[kept]
+    is_kept = np.ones(len(is_lost), bool) if found.is_kept is None else found.is_kept.copy()
+    is_kept[is_kept] = ~is_lost
+    return replace(
+        found,
+        X=X[kept],
+        y=y,
+        place=lambda row: found.place(int(kept[row])),
+        notes=(*found.notes, f"{file}: {many} have missing values and were dropped."),
+        is_kept=is_kept,
+    )
+
+
+def _with_means(found: Found, wanted: Wanted) -> Found:
+    """Return the rows with means in place of missing values: those of a model, else those of the file."""
+    X, file, means = found.X, wanted.file, wanted.means
+    holes, source = np.isnan(X), "of the rows that the model was fitted on"
+    if means is None:
+        source = "of their columns in this file"
+        if (is_empty := holes.all(axis=0)).any():
+            name = _name(found, int(np.argmax(is_empty)))
+            raise ValueError(
+                f"{file}, column {name!r}: every value is missing, so there is no mean. Drop it."
+            )
+        with np.errstate(invalid="ignore"):  # Infinite values are refused later, by their place.
+            means = np.nanmean(X, axis=0, dtype=np.float64)
+    elif len(means) != X.shape[1]:
+        raise ValueError(
+            f"{file} has {X.shape[1]:,} features, and the model was fitted on {len(means):,}. "
+            "Give the same columns in the same order."
         )
-    if (is_empty := holes.all(axis=0)).any():
-        name = _name(found, int(np.argmax(is_empty)))
-        raise ValueError(f"{file}, column {name!r}: every value is missing, so there is no mean. Drop it.")
-    X = np.where(holes, np.nanmean(X, axis=0, dtype=np.float64).astype(X.dtype), X)
-    note = f"{file}: {many} have missing values; the means of their columns in this file were filled in."
-    return replace(found, X=X, notes=(*found.notes, note))
+    if not (count := int(np.count_nonzero(holes.any(axis=1)))):
+        return replace(found, means=means)
+    note = f"{file}: {count:,} of {len(X):,} rows have missing values; the means {source} were filled in."
+    X = np.where(holes, means.astype(X.dtype), X)
+    return replace(found, X=X, means=means, notes=(*found.notes, note))
 
 
 def missing_cell(place: str, column: str, value: object) -> ValueError:

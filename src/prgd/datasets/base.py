@@ -34,6 +34,10 @@ class Dataset:
     notes : tuple of str
         What the command line tells its user about the reading: which column of a file without a header was
         taken as the label, which rows were dropped, which columns a model does not use.
+    feature_means : ndarray of shape (d,), optional
+        The means that stand for missing values, if ``missing="mean"`` asked for them.
+    is_kept : ndarray of bool, optional
+        For each row of a file whether X has it, if rows were dropped.
 
     Examples
     --------
@@ -52,6 +56,8 @@ class Dataset:
     gamma_star: float | None = None
     feature_names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
+    feature_means: npt.NDArray[np.float64] | None = None
+    is_kept: npt.NDArray[np.bool_] | None = None
 
     def __iter__(self) -> Iterator[Any]:
         yield self.X

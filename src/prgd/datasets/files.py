@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from prgd._types import Array
 from prgd.checks import unknown
 from prgd.datasets import _csv, _npz, _parquet
 from prgd.datasets._cells import MISSING, Found, Wanted, as_floats, check_finite, treat_missing
@@ -142,6 +143,7 @@ def load_features(
     n_features: int,
     *,
     feature_names: Sequence[str] | None = None,
+    feature_means: Array | None = None,
     label: Column | None = None,
     labels: str | os.PathLike[str] | None = None,
     features: Sequence[Column] | None = None,
@@ -164,6 +166,8 @@ def load_features(
         The names of the features of the model. Columns of a file that has names too are matched by name:
         they are brought into this order, further ones are ignored with a note, and missing ones are an
         error that lists them.
+    feature_means : ndarray of shape (n_features,), optional
+        What ``missing="mean"`` fills in; by default the means of the file.
 
     Returns
     -------
@@ -183,7 +187,7 @@ def load_features(
         n_features,
         None if feature_names is None else tuple(feature_names),
     )
-    wanted = Wanted(Path(path).expanduser(), columns, None, separator, decimal, missing)
+    wanted = Wanted(Path(path).expanduser(), columns, None, separator, decimal, missing, feature_means)
     return _read(wanted, None if labels is None else Path(labels).expanduser(), format)
 
 
@@ -205,7 +209,15 @@ def _read(wanted: Wanted, labels: Path | None, format: str | None) -> Dataset:
     found = treat_missing(found, wanted)
     X: Any = as_floats(found.X, wanted) if isinstance(found.X, np.ndarray) else found.X
     check_finite(X, found.place, found.columns, found.X)
-    return Dataset(X, found.y, stem, feature_names=found.feature_names, notes=found.notes)
+    return Dataset(
+        X,
+        found.y,
+        stem,
+        feature_names=found.feature_names,
+        notes=found.notes,
+        feature_means=found.means,
+        is_kept=found.is_kept,
+    )
 
 
 def sniffed(content: bytes) -> str:
