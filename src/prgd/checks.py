@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -30,20 +31,49 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ValueError:
 
 def bad_cell(place: str, column: str, value: object) -> ValueError:
     """Return the error for a value in a file that is not a finite number."""
-    text = repr(value) if isinstance(value, str | None) else str(value)
-    return ValueError(
-        f"{place}, column {column!r}: expected a finite number that fits the dtype, got {text}."
-        " Fill in or drop missing values, and encode text as numbers."
-    )
+    text = repr(value) if isinstance(value, str) else str(value)
+    if value is None or value != value:
+        what = "the value is missing. Fill it in, or drop its row."
+    elif isinstance(value, str) and not _is_too_large(value):
+        what = f"text. Leave the column out (--drop {as_option([column])}), or encode it as numbers."
+    else:
+        what = (
+            "infinite, or too large for its type of floating-point number. Rescale the column, or leave it out "
+            f"(--drop {as_option([column])})."
+        )
+    return ValueError(f"{place}, column {column!r}: expected a finite number, got {text}: {what}")
 
 
-def not_exact(place: str, value: object) -> ValueError:
+def _is_too_large(text: str) -> bool:
+    try:
+        return math.isinf(float(text))
+    except ValueError:
+        return False
+
+
+def as_option(columns: Iterable[str]) -> str:
+    """Return names of columns as ``--drop`` takes them in a shell.
+
+    Examples
+    --------
+    >>> as_option(["id", "height, cm"])
+    '\'id,"height, cm"\''
+    """
+    return shlex.quote(",".join(f'"{name}"' if "," in name else name for name in columns))
+
+
+def not_exact(place: str, value: object, column: str | None = None) -> ValueError:
     """Return the error for a number that has no float64: certificates would be about rounded data."""
+    drop = (
+        ""
+        if column is None
+        else f" Leave the column out if it is an identifier (--drop {as_option([column])})."
+    )
     is_long = isinstance(value, int) and value.bit_length() > 300
     shown = "an integer of hundreds of digits" if is_long else str(value)  # digits of a long double included
     return ValueError(
         f"{place}: float64 cannot hold {shown} exactly, and bounds and verdicts would be about rounded data."
-        " Subtract a constant from such a column, rescale it, or round it yourself (astype(float))."
+        f"{drop} Subtract a constant from such a column, rescale it, or round it yourself (astype(float))."
     )
 
 

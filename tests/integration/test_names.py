@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import subprocess
 from pathlib import Path
 
@@ -365,13 +368,13 @@ def test_decimal_commas_are_named():
     write(sep=";", decimal=",")
     said = call("fit", "rows.csv", code=2).stderr
     assert "rows.csv, line 2, column 'NV': expected a finite number, got '" in said
-    assert "--decimal ," in said
+    assert said.endswith("If the comma is its decimal mark, pass --decimal ','.\n")
     Path("points.csv").write_text("a;y\n1.234;1\n2,5;0\n")
     assert "line 2, column 'a'" in call("fit", "points.csv", "--decimal", ",", code=2).stderr
     for option, value, said in [
-        ("--decimal", ";", "decimal must be . or ,"),
+        ("--decimal", ";", "Error: --decimal must be '.' or ','; got ';'."),
         ("--separator", "ab", "separator must be one character"),
-        ("--separator", "5", "separator must be one character"),
+        ("--separator", "5", "Error: --separator must be one character"),
         ("--format", "xls", "Unknown format 'xls'"),
         ("--missing", "zero", "Unknown treatment of missing values 'zero'"),
     ]:
@@ -479,6 +482,49 @@ def test_predictions_stay_beside_their_rows_when_some_are_dropped(file):
     assert facts["predictions"][2] == whole[3].split(",")[0]
 
 
+# Cells that are no numbers
+
+
+@pytest.mark.parametrize(
+    ("cells", "given", "said"),
+    [
+        ("p0", [], "got 'p0': text. Leave the column out (--drop 'the id'), or encode it as numbers."),
+        ("2024-05-01", [], "got '2024-05-01': text. Leave the column out (--drop 'the id')"),
+        ("$1", [], "got '$1': text."),
+        ("1e400", [], "got '1e400': infinite, or too large for its type of floating-point number."),
+        ("inf", [], "got 'inf': infinite"),
+        ("12345678901234567", [], "Leave the column out if it is an identifier (--drop 'the id'). Subtract"),
+        ("1.000,5", ["--decimal", ","], "got '1.000,5'. Points as thousands separators are not read: remove"),
+        ("01.02.2024", ["--decimal", ","], "got '01.02.2024'."),
+    ],
+)
+def test_a_cell_that_is_no_number_names_the_way_out(cells, given, said):
+    Path("rows.csv").write_text(f"the id;x;y\n0;1;a\n{cells};2;b\n")
+    found = call("fit", "rows.csv", *given, code=2).stderr
+    assert "rows.csv, line 3, column 'the id': " in found
+    assert said in found
+    assert "dtype" not in found
+    assert "missing" not in found
+    assert len(found.splitlines()) == 1
+
+
+def test_columns_of_parquet_that_are_no_numbers_name_the_way_out():
+    for ids in (["p", "q"], [12345678901234567, 1]):
+        write("rows.parquet", pd.DataFrame({"id": ids, "x": [0.0, 1.0], "y": [0, 1]}))
+        assert "(--drop id)" in call("fit", "rows.parquet", code=2).stderr
+
+
+def test_an_empty_file_and_other_encodings_are_named():
+    Path("rows.csv").write_text("\n")
+    assert "rows.csv: the file is empty." in call("fit", "rows.csv", code=2).stderr
+    Path("rows.csv").write_bytes("größe,y\n1,a\n".encode("latin1"))
+    said = call("fit", "rows.csv", code=2).stderr
+    assert "got the byte 0xf6" in said
+    assert "save it as UTF-8, e.g. with iconv -f latin1 -t utf8." in said
+    Path("rows.csv").write_bytes(gzip.compress(b"a,y\n1,a\n"))
+    assert "It is compressed: give it a name that ends in .gz." in call("fit", "rows.csv", code=2).stderr
+
+
 # Standard input
 
 
@@ -519,6 +565,13 @@ def test_standard_input_of_other_formats():
         found = CliRunner().invoke(app, ["separability", "-"], input=content)
         assert found.exit_code == 0
         assert found.output.startswith("separable")
+    for pack in (gzip.compress, bz2.compress, lzma.compress):
+        found = CliRunner().invoke(app, ["separability", "-"], input=pack(text.encode()))
+        assert found.exit_code == 0, found.output
+    broken = gzip.compress(text.encode())[:-20]
+    found = CliRunner().invoke(app, ["separability", "-"], input=broken)
+    assert found.exit_code == 2
+    assert "Expected a whole .gz file on standard input" in found.output
     for content, args, said in [
         (b"", [], "Expected data on standard input, got nothing"),
         (b"a,b,y\n1,,0\n", [], "Error: standard input, line 2, column 'b'"),

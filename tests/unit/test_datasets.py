@@ -232,7 +232,7 @@ def test_compressed_csv(tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("", {}, "at least two cells"),
+        ("", {}, "the file is empty"),
         ("1:2:3\n", {}, r"at least two cells .* got '1:2:3'.*--separator"),
         ("a,b,y\n", {}, "expected rows after the header in line 1"),
         ("a,b,y\n1,2,3\n1,2\n", {}, "line 3: expected 3 cells as in the first row, got 2"),

@@ -132,7 +132,9 @@ class FileOptions:
         metavar="CHARACTER",
         shown_default="tab, semicolon, comma, | or spaces, whichever the first line has",
     )
-    decimal: str = data_option(".", "Decimal mark of a text table: . or , as in 0,5.", metavar="CHARACTER")
+    decimal: str = data_option(
+        ".", "Decimal mark of a text table: '.' or ',' as in 0,5.", metavar="CHARACTER"
+    )
     missing: str = data_option(
         "refuse",
         "Empty cells, NA, NaN and ?: refuse them, drop their rows, or take the mean of their column.",
@@ -215,7 +217,7 @@ _OPTIONS = (
     (r"\bchoose eta yourself", "choose --eta yourself"),
     (r"\bstep size \(eta\)", "step size (--eta)"),
     (r"\bMultiply X\b", "Multiply the data"),
-    (r"(--\w[\w-]*(?: ,)?) \(\w+=[^)]*\)", r"\1"),  # an option, and after it the Python argument
+    (r"(--\w[\w-]*(?: ',')?) \(\w+=[^)]*\)", r"\1"),  # an option, and after it the Python argument
     (r"^y must", "The labels must"),
     (
         r"Keep the rows of two classes, or separate one class from the rest\.",

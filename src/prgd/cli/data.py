@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,12 +17,13 @@ import numpy as np
 
 import prgd
 from prgd import datasets
-from prgd.checks import unknown
+from prgd.checks import as_option, unknown
 from prgd.cli.common import FileOptions, RowsOptions, say
 from prgd.datasets.files import load_features, sniffed
 from prgd.rows import Rows, as_rows
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 from prgd.rows.readers.file_kinds import read_labels
+from prgd.rows.readers.streams import BROKEN_STREAM, compression, open_stream
 
 Load = Callable[..., datasets.Dataset]
 
@@ -211,10 +211,9 @@ def tell_ids(rows: Rows, options: FileOptions) -> None:
     ]
     if found:
         shown = ", ".join(repr(name) for name in found)
-        listed = ",".join(f'"{name}"' if "," in name else name for name in found)
         tell(
             f"column {shown} seems to number the rows, and is used as a feature. To leave it out: "
-            f"--drop {shlex.quote(listed)}",
+            f"--drop {as_option(found)}",
             options,
         )
 
@@ -225,6 +224,7 @@ def _standard_input(read: Load, options: FileOptions) -> datasets.Dataset:
     if not content.strip():
         raise ValueError("Expected data on standard input, got nothing. Pipe a file into the command.")
     with TemporaryDirectory(prefix="prgd-") as folder:
+        content = _unpacked(content, Path(folder))
         is_table = options.separator is not None or options.decimal != "."
         format = options.format or ("csv" if is_table else sniffed(content[: 2**16]))
         file = Path(folder) / f"stdin.{format}"
@@ -235,6 +235,23 @@ def _standard_input(read: Load, options: FileOptions) -> datasets.Dataset:
             raise ValueError(str(error).replace(str(file), "standard input")) from error
     notes = tuple(note.replace(str(file), "standard input") for note in found.notes)
     return replace(found, notes=notes)
+
+
+def _unpacked(content: bytes, folder: Path) -> bytes:
+    """Return the content of standard input, decompressed if its first bytes are those of gz, bz2 or xz."""
+    ending = compression(content)
+    if ending is None:
+        return content
+    file = folder / f"packed{ending}"
+    file.write_bytes(content)
+    try:
+        with open_stream(file) as stream:
+            found: bytes = stream.read()
+    except BROKEN_STREAM as error:
+        raise ValueError(
+            f"Expected a whole {ending} file on standard input, got an error ({error}). Fetch it again."
+        ) from error
+    return found
 
 
 @contextmanager

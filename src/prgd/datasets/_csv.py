@@ -22,7 +22,7 @@ from prgd.datasets._cells import Found, Wanted, ignored_note, missing_cell
 from prgd.rows.exact import MAX_INTEGER
 from prgd.rows.readers.columns import LABEL_NAMES, Choice
 from prgd.rows.readers.label_text import LabelArray, check_spelling, is_number, text_labels
-from prgd.rows.readers.streams import BROKEN_STREAM, open_stream
+from prgd.rows.readers.streams import BROKEN_STREAM, compression, open_stream
 
 Records = Iterator[tuple[int, list[str]]]  # The line number and the cells of each row.
 
@@ -98,6 +98,7 @@ class _Numbers:
 
     def add(self, line: int, cells: Sequence[str], *, ends_in_label: bool) -> None:
         """Add the cells of one line; most are plain numbers, which are converted at once."""
+        given = cells
         if self._wanted.decimal == ",":
             cells = [_with_point(cell) for cell in cells]
         if self._truths:
@@ -108,13 +109,15 @@ class _Numbers:
             check_spelling("".join(cells))
             numbers = [*map(float, cells)]
         except ValueError:
-            numbers = [self._number(line, k, cell, ends_in_label) for k, cell in enumerate(cells)]
+            numbers = [
+                float(cell) if is_number(cell) else self._number(line, k, given[k], ends_in_label)
+                for k, cell in enumerate(cells)
+            ]
         self._values.extend(numbers)
         self.lines.append(line)
 
     def _number(self, line: int, k: int, cell: str, ends_in_label: bool) -> float:
-        if is_number(cell):
-            return float(cell)
+        """Return the number that a cell means which has other text than Python's, or raise ``ValueError``."""
         file, name, text = self._wanted.file, self.names[k], cell.strip()
         if text.lower() in _TRUTH:
             self._truths.setdefault(k, line)
@@ -128,10 +131,16 @@ class _Numbers:
                 f"{file}: the last column, {name!r}, is not numeric. If it holds labels, name"
                 " it with --label (label=)."
             )
-        if re.fullmatch(r"[+-]?\d+,\d+([eE][+-]?\d+)?", text):
+        place = f"{file}, line {line}, column {name!r}"
+        if self._wanted.decimal == "," and re.fullmatch(r"[+-]?[\d.]+(,\d+)?", text):
             raise ValueError(
-                f"{file}, line {line}, column {name!r}: expected a finite number, got {text!r}. If the comma"
-                " is its decimal mark, pass --decimal , (decimal=',')."
+                f"{place}: expected a number with a decimal comma, got {text!r}. Points as thousands separators"
+                " are not read: remove them. If they are decimal marks, leave --decimal out."
+            )
+        if self._wanted.decimal == "." and re.fullmatch(r"[+-]?\d+,\d+([eE][+-]?\d+)?", text):
+            raise ValueError(
+                f"{place}: expected a finite number, got {text!r}. If the comma"
+                " is its decimal mark, pass --decimal ',' (decimal=',')."
             )
         raise bad_cell(f"{file}, line {line}", name, cell)
 
@@ -157,8 +166,8 @@ def _getter(features: Sequence[int]) -> Callable[[list[str]], Sequence[str]]:
 
 
 def _with_point(cell: str) -> str:
-    """Return a number with a decimal comma as Python has it; a point in it would mean thousands."""
-    return f"{cell} (a point)" if "." in cell else cell.replace(",", ".", 1)
+    """Return a number with a decimal comma as Python has it; one with a point, which is none, as text."""
+    return f"'{cell}'" if "." in cell else cell.replace(",", ".", 1)
 
 
 def _label_note(file: Path, at: int, labels: Sequence[str]) -> str:
@@ -186,7 +195,9 @@ def _check_integers(wanted: Wanted, raw: Array, lines: Sequence[int]) -> None:
         for j in places.get(line, ()):
             cell = _with_point(cells[j]) if wanted.decimal == "," else cells[j]
             if is_rounded_integer(cell, float(cell)):
-                raise not_exact(f"{wanted.file}, line {line}, column {names[j]!r}", cell.strip())
+                raise not_exact(f"{wanted.file}, line {line}, column {names[j]!r}", cell.strip(), names[j])
+            if math.isinf(float(cell)):
+                raise bad_cell(f"{wanted.file}, line {line}", names[j], cell.strip())
 
 
 def _open(wanted: Wanted) -> Table:
@@ -194,6 +205,8 @@ def _open(wanted: Wanted) -> Table:
     file, columns, separator = wanted.file, wanted.columns, _separator(wanted)
     records = _records(file, separator)
     line, first = next(records, (0, []))
+    if not first:
+        raise ValueError(f"{file}: the file is empty. Expected rows, with or without a header.")
     if len(first) < (2 if columns.is_labelled and columns.n_features is None else 1):
         shown = {"\t": "tabs", ",": "commas"}.get(separator, repr(separator))
         raise ValueError(
@@ -225,7 +238,7 @@ def _separator(wanted: Wanted) -> str:
     mark = _NAMED.get(asked, asked)
     if len(mark) != 1 or mark.isalnum() or mark in "+-.\"'\r\n" or mark == wanted.decimal:
         raise ValueError(
-            f"separator must be one character that no number has ({wanted.decimal} is the decimal mark), or"
+            f"--separator (separator=) must be one character that no number has ({wanted.decimal} is the decimal mark), or"
             f" tab, comma, semicolon or space; got {asked!r}."
         )
     return mark
@@ -241,7 +254,15 @@ def _records(file: Path, separator: str) -> Records:
             for cells in reader:
                 if len(cells) > 1 or (cells and cells[0].strip()):
                     yield reader.line_num, cells
-        except (csv.Error, UnicodeDecodeError, *BROKEN_STREAM) as error:
+        except UnicodeDecodeError as error:
+            advice = "If it has another encoding, save it as UTF-8, e.g. with iconv -f latin1 -t utf8."
+            if (ending := compression(error.object)) is not None:
+                advice = f"It is compressed: give it a name that ends in {ending}."
+            raise ValueError(
+                f"{file}: expected whole UTF-8 text, got the byte 0x{error.object[error.start]:02x} after line"
+                f" {reader.line_num}. {advice}"
+            ) from error
+        except (csv.Error, *BROKEN_STREAM) as error:
             raise ValueError(
                 f"{file}: expected whole UTF-8 text with cells separated by {separator!r}, got an"
                 f" error after line {reader.line_num} ({error}). Fetch or save the file again."

@@ -276,6 +276,6 @@ def _check_options(wanted: Wanted, kind: str, labels: Path | None) -> None:
     if kind not in ("csv", "tsv") and (wanted.separator is not None or wanted.decimal != "."):
         raise ValueError(f"{file}: --separator and --decimal are for CSV and TSV text. Leave them out.")
     if wanted.decimal not in (".", ","):
-        raise ValueError(f"decimal must be . or ,; got {wanted.decimal!r}.")
+        raise ValueError(f"--decimal (decimal=) must be '.' or ','; got {wanted.decimal!r}.")
     if wanted.missing not in MISSING:
         raise unknown("treatment of missing values", wanted.missing, MISSING)

@@ -59,12 +59,13 @@ def as_float(X: Any, name: str = "X") -> npt.NDArray[Any]:
     return np.asarray(found, dtype=native if native in _FLOATS else np.float64)
 
 
-def check_exact(X: Any, name: str = "X", place: Place | None = None) -> None:
+def check_exact(X: Any, name: str = "X", place: Place | None = None, column: str | None = None) -> None:
     """Raise ``ValueError`` if a number of X has no float64 or is text, ``TypeError`` for times.
 
     Other entries that are no numbers are left to the conversion.
 
     ``place`` names an entry by its index; by default its row and column are given, counting from 0.
+    ``column`` is the name of a column that the command line can leave out.
     """
     if _has_typed_columns(X):
         for label, column in _columns(X, name):
@@ -84,7 +85,7 @@ def check_exact(X: Any, name: str = "X", place: Place | None = None) -> None:
     bad = _rounded_objects(X, name) if X.dtype == object else _rounded(X)
     if bad is not None and bad.any():
         at = tuple(np.argwhere(bad)[0].tolist())
-        raise not_exact(place(at) if place else _row_and_column(name, at), X[at])
+        raise not_exact(place(at) if place else _row_and_column(name, at), X[at], column)
 
 
 def is_frame(X: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Indices
-from prgd.checks import bad_cell
+from prgd.checks import as_option, bad_cell
 from prgd.errors import missing_package
 from prgd.rows.exact import check_exact, in_column
 from prgd.rows.readers.columns import Columns
@@ -115,11 +115,11 @@ def fill_columns(
         numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
         if not any(is_kind(kind) for is_kind in numeric):
             raise ValueError(
-                f"{path}, column {name!r}: expected numbers, got {kind}. Encode the"
-                " column as numbers or leave it out of the file."
+                f"{path}, column {name!r}: expected numbers, got {kind}. Leave the column out"
+                f" (--drop {as_option([name])}), or encode it as numbers."
             )
         values = _decoded(path, partial(column.to_numpy, zero_copy_only=False))
-        check_exact(values, place=in_column(f"{path},", name, first_row))
+        check_exact(values, place=in_column(f"{path},", name, first_row), column=name)
         rows = slice(None) if missing is None else ~missing
         if len(values) != len(block[rows, j]):
             raise _not_whole(path, f"{len(values)} values of {name!r} for {len(block)} rows")

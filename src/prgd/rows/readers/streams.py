@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,18 @@ from typing import Any
 COMPRESSED = (".gz", ".bz2", ".xz")  # These may follow the ending of a text file.
 BROKEN_STREAM = (EOFError, OSError, zlib.error, lzma.LZMAError)
 _READ_BYTES = 2**17  # compressed bytes that are read at a time
+
+
+def compression(content: bytes) -> str | None:
+    """Return the ending of the compression that the first bytes show; None for other content.
+
+    Examples
+    --------
+    >>> compression(gzip.compress(b"1,2")), compression(b"1,2")
+    ('.gz', None)
+    """
+    starts = {".gz": rb"\x1f\x8b", ".bz2": rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", ".xz": rb"\xfd7zXZ\x00"}
+    return next((ending for ending, start in starts.items() if re.match(start, content)), None)
 
 
 def open_stream(path: Path) -> Any:
