@@ -38,8 +38,8 @@ def bad_cell(place: str, column: str, value: object) -> ValueError:
         what = f"text. Leave the column out (--drop {as_option([column])}), or encode it as numbers."
     else:
         what = (
-            "infinite, or too large for its type of floating-point number. Rescale the column, or leave it out "
-            f"(--drop {as_option([column])})."
+            "infinite, or too large for its type of floating-point number. Rescale the column, or leave it "
+            f"out (--drop {as_option([column])})."
         )
     return ValueError(f"{place}, column {column!r}: expected a finite number, got {text}: {what}")
 
@@ -52,7 +52,7 @@ def _is_too_large(text: str) -> bool:
 
 
 def as_option(columns: Iterable[str]) -> str:
-    """Return names of columns as ``--drop`` takes them in a shell.
+    r"""Return names of columns as ``--drop`` takes them in a shell.
 
     Examples
     --------

@@ -495,7 +495,7 @@ def test_predictions_stay_beside_their_rows_when_some_are_dropped(file):
         ("inf", [], "got 'inf': infinite"),
         ("12345678901234567", [], "Leave the column out if it is an identifier (--drop 'the id'). Subtract"),
         ("1.000,5", ["--decimal", ","], "got '1.000,5'. Points as thousands separators are not read: remove"),
-        ("01.02.2024", ["--decimal", ","], "got '01.02.2024'."),
+        ("01.02.2024", ["--decimal", ","], "got '01.02.2024': text."),
     ],
 )
 def test_a_cell_that_is_no_number_names_the_way_out(cells, given, said):

@@ -132,9 +132,7 @@ class FileOptions:
         metavar="CHARACTER",
         shown_default="tab, semicolon, comma, | or spaces, whichever the first line has",
     )
-    decimal: str = data_option(
-        ".", "Decimal mark of a text table: '.' or ',' as in 0,5.", metavar="CHARACTER"
-    )
+    decimal: str = data_option(".", "Decimal mark of a text table: . or ',' as in 0,5.", metavar="CHARACTER")
     missing: str = data_option(
         "refuse",
         "Empty cells, NA, NaN and ?: refuse them, drop their rows, or take the mean of their column.",

@@ -29,6 +29,7 @@ Records = Iterator[tuple[int, list[str]]]  # The line number and the cells of ea
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
 _NO_LABEL = _MISSING - {"null", "none"}  # which may be the name of a class
 _TRUTH = {"true": 1.0, "false": 0.0}
+_POINTED = r"[+-]?(\d{1,3}(\.\d{3})+(,\d+)?|\d+\.\d+)"  # thousands, or a decimal point
 _SEPARATORS = "\t;,| "  # in the order in which the first line is searched for them
 _NAMED = {"tab": "\t", r"\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 
@@ -132,10 +133,10 @@ class _Numbers:
                 " it with --label (label=)."
             )
         place = f"{file}, line {line}, column {name!r}"
-        if self._wanted.decimal == "," and re.fullmatch(r"[+-]?[\d.]+(,\d+)?", text):
+        if self._wanted.decimal == "," and re.fullmatch(_POINTED, text):
             raise ValueError(
-                f"{place}: expected a number with a decimal comma, got {text!r}. Points as thousands separators"
-                " are not read: remove them. If they are decimal marks, leave --decimal out."
+                f"{place}: expected a number with a decimal comma, got {text!r}. Points as thousands"
+                " separators are not read: remove them. If they are decimal marks, leave --decimal out."
             )
         if self._wanted.decimal == "." and re.fullmatch(r"[+-]?\d+,\d+([eE][+-]?\d+)?", text):
             raise ValueError(
@@ -238,8 +239,8 @@ def _separator(wanted: Wanted) -> str:
     mark = _NAMED.get(asked, asked)
     if len(mark) != 1 or mark.isalnum() or mark in "+-.\"'\r\n" or mark == wanted.decimal:
         raise ValueError(
-            f"--separator (separator=) must be one character that no number has ({wanted.decimal} is the decimal mark), or"
-            f" tab, comma, semicolon or space; got {asked!r}."
+            f"--separator (separator=) must be one character that no number has ({wanted.decimal} is the decimal"
+            f" mark), or tab, comma, semicolon or space; got {asked!r}."
         )
     return mark
 
@@ -259,8 +260,8 @@ def _records(file: Path, separator: str) -> Records:
             if (ending := compression(error.object)) is not None:
                 advice = f"It is compressed: give it a name that ends in {ending}."
             raise ValueError(
-                f"{file}: expected whole UTF-8 text, got the byte 0x{error.object[error.start]:02x} after line"
-                f" {reader.line_num}. {advice}"
+                f"{file}: expected whole UTF-8 text, got the byte 0x{error.object[error.start]:02x} after"
+                f" line {reader.line_num}. {advice}"
             ) from error
         except (csv.Error, *BROKEN_STREAM) as error:
             raise ValueError(
