@@ -97,3 +97,13 @@ def check_writable(folder: Path) -> Path:
             "Choose another folder or change its permissions."
         ) from error
     return folder
+
+
+def check_parent(path: Path, option: str) -> None:
+    """Check that a file can be written to its folder, which is not made: its name may be mistyped."""
+    if not path.parent.exists():
+        raise ValueError(
+            f"{option} expects a file in a folder that exists; there is none called {str(path.parent)!r}. "
+            "Make it first, or name another one."
+        )
+    check_writable(path.parent)

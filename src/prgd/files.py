@@ -18,6 +18,10 @@ import numpy.typing as npt
 _YOUNG = 60.0  # seconds without a write after which a temporary file of no running process is removed
 
 
+class OtherFileError(ValueError):
+    """A whole file of another kind than was expected: to fetch or make it again would not help."""
+
+
 @contextmanager
 def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     """Give a file to write to; it replaces ``path`` when the block ends without an error.

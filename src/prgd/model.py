@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array
-from prgd.files import atomic_write, read_npz
+from prgd.files import OtherFileError, atomic_write, read_npz
 from prgd.norms import norm
 from prgd.result import MODEL_FORMAT, Result, from_arrays, to_arrays
 
@@ -99,7 +99,7 @@ class Model:
         try:
             arrays = read_npz(path)
             if not {"meta", "format"} & set(arrays):
-                raise ValueError("an archive of other arrays")
+                raise OtherFileError(f"{path}: expected a model of prgd, got an archive of other arrays.")
             means = arrays.pop("feature_means", None)
             meta = json.loads(str(arrays["meta"][()])) if "meta" in arrays else {}
             if meta.get("format") != MODEL_FORMAT:
@@ -109,7 +109,7 @@ class Model:
             pairs = [_pair(_under(f"{k}/", arrays)) for k in range(meta["results"])]
             results, proofs = zip(*pairs, strict=True)
             return cls(arrays["classes"], results, proofs, _checked(means, results[0]))
-        except FileNotFoundError:
+        except (FileNotFoundError, OtherFileError):
             raise
         except Exception as error:  # a damaged zip raises many kinds of error
             raise ValueError(

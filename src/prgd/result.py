@@ -24,7 +24,7 @@ from prgd.certificate import (
     is_on_simplex,
     weights_at,
 )
-from prgd.files import atomic_write, read_npz
+from prgd.files import OtherFileError, atomic_write, read_npz
 from prgd.history import History, Record, Status
 from prgd.norms import norm
 from prgd.problem import Problem
@@ -266,6 +266,8 @@ class Result:
             return from_arrays(read_npz(path))
         except FileNotFoundError:
             raise
+        except OtherFileError as error:
+            raise OtherFileError(f"{path}: expected a result, got {error}") from None
         except Exception as error:  # a damaged zip raises many kinds of error
             raise ValueError(
                 f"{path}: not a whole prgd result file ({error}). Run again, or take an older copy."
@@ -315,7 +317,7 @@ def from_arrays(arrays: dict[str, Any]) -> Result:
     if meta["format"] == "prgd-result-1":
         _upgrade(meta, arrays)
     elif meta["format"] == MODEL_FORMAT:
-        raise ValueError("it holds a model of several classes, which prgd.model.Model.load reads")
+        raise OtherFileError("a model of several classes. Load it with prgd.model.Model.load.")
     elif meta["format"] != FORMAT:
         raise ValueError(f"format {meta['format']!r}, which this version of prgd does not know")
     lower, upper, intercept, passes = arrays["bounds"].tolist()

@@ -55,6 +55,7 @@ def change_model(file: str, format: str | None = None, **changes: np.ndarray) ->
 
 
 def test_fit_prints_a_table_and_writes_a_model():
+    Path("new").mkdir()
     rows = table(call("fit", "digits:0,1", "--tol", 1e-8, "--out", "new/model.npz").stdout)
     data = prgd.datasets.digits(0, 1)
     result = prgd.max_margin(data.X, data.y, tol=1e-8)
@@ -340,10 +341,10 @@ def test_separability_undecided(monkeypatch):
             "predict none.npz rows.npz",
             "a file that prgd fit --out wrote; found none at none.npz",
         ),
-        ("predict rows.csv rows.npz", "rows.csv: not a whole model file of prgd"),
+        ("predict rows.csv rows.npz", "wrote; rows.csv is none. MODEL comes first: prgd predict MODEL DATA."),
         (
             "predict rows.npz rows.npz",
-            "rows.npz: not a whole model file of prgd (an archive of other",
+            "rows.npz: expected a model of prgd, got an archive of other arrays. MODEL comes first",
         ),
         ("predict old.npz rows.npz", "old.npz: not a whole model file of prgd (format 'prgd-result-0'"),
         ("predict odd.npz rows.npz", "rows.npz has 2 features, and the model was fitted on 3."),

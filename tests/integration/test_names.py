@@ -177,7 +177,7 @@ def test_columns_by_name_or_position(file):
         assert fit(file, *choice)[0].feature_names == ("dose", "NV", "age")
     assert fit(file, "--features", "NV,age,dose", "--label", -1)[0].feature_names == NAMES
     for choice, said in [
-        (["--drop", "town"], "expected one column called town, got 0. Columns: city, dose, NV, age, y."),
+        (["--drop", "town"], "expected one column called town, found none. Columns: city, dose, NV, age, y."),
         (["--drop", "7"], "expected a column from 0 to 4, got 7"),
         (["--drop", "city", "--features", "NV"], "not both (--features, --drop)"),
         (["--features", "NV,y"], "column 'y' is the label"),
@@ -285,7 +285,7 @@ def test_out_of_core_equals_the_plain_fit(label):
     few, _ = fit("rows.parquet", "--out-of-core", *given, "--drop", "dose", "--tol", 0.5)
     assert few.feature_names == ("NV", "age")
     found = call("fit", "rows.parquet", "--out-of-core", "--label", "z", code=2).stderr
-    assert f"expected one label column called z, got 0. Columns: NV, age, dose, {label}." in found
+    assert f"expected one label column called z, found none. Columns: NV, age, dose, {label}." in found
     assert data.columns[-1] == label
 
 
@@ -327,7 +327,7 @@ def test_cluster_equals_the_plain_fit_without_tracebacks():
     same_fit(result, fit("X.npy", "--labels", "y.txt")[0])
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     for args, said in [
-        (["[ab].parquet", "--label", "z"], "expected one label column called z, got 0"),
+        (["[ab].parquet", "--label", "z"], "expected one label column called z, found none"),
         (["X.npy", "--labels", "X.npy"], "y must hold one label for each of the 40 rows"),
         (["X.npy", "--label", "y"], "the label column can be chosen in Parquet files only"),
     ]:
@@ -523,6 +523,59 @@ def test_an_empty_file_and_other_encodings_are_named():
     assert "save it as UTF-8, e.g. with iconv -f latin1 -t utf8." in said
     Path("rows.csv").write_bytes(gzip.compress(b"a,y\n1,a\n"))
     assert "It is compressed: give it a name that ends in .gz." in call("fit", "rows.csv", code=2).stderr
+
+
+# What was meant
+
+
+def test_labels_that_the_model_does_not_know_are_noted():
+    data = write()
+    fit("rows.csv")
+    data.loc[:2, "y"] = 7
+    write("other.csv", data)
+    note, accuracy = call("predict", "fitted.npz", "other.csv").stderr.splitlines()
+    assert note.startswith(f"Note: 3 of {N} rows have labels that the model does not know (7); they count")
+    assert accuracy.endswith(f"({N - 3} of {N})")
+
+
+def test_columns_of_one_name_are_noted_and_dropped_by_position():
+    write("rows.csv", frame().set_axis(["a", "a", "b", "y"], axis=1))
+    assert "Note: several columns are called 'a', and all are used as features." in fit("rows.csv")[1]
+    said = call("fit", "rows.csv", "--drop", "a", code=2).stderr
+    assert "expected one column called a, found 2. Give a position: 0 or 1." in said
+    assert "several" not in fit("rows.csv", "--drop", "0", "--tol", 0.5)[1]
+
+
+def test_a_column_nearly_of_the_name_is_offered():
+    write("rows.csv", frame().rename(columns={"y": "species"}))
+    for name in ("Species", "SPECIES", "specie"):
+        said = call("fit", "rows.csv", "--label", name, code=2).stderr
+        assert f"called {name}, found none. Did you mean species? Columns: NV" in said
+    assert "class, found none. Columns" in call("fit", "rows.csv", code=2).stderr
+
+
+def test_files_that_are_none_are_named():
+    said = call("fit", "iris", code=2).stderr
+    assert said.startswith(
+        "Error: Unknown file or data set 'iris'. Built-in sets: toy:MARGIN, synthetic-one:SEED"
+    )
+    assert "got the folder '.'. Name a file in it." in call("fit", ".", code=2).stderr
+    write()
+    for option in ("--out", "--json"):
+        said = call("fit", "rows.csv", option, "none/below/m.npz", code=2).stderr
+        assert f"{option} expects a file in a folder that exists; there is none called 'none/below'." in said
+    assert not Path("none").exists()
+
+
+def test_a_model_of_another_kind_is_named():
+    Path("three.csv").write_text("a,y\n0,u\n1,u\n5,v\n6,v\n20,w\n21,w\n")
+    call("fit", "three.csv", "--out", "three.npz")
+    with pytest.raises(
+        ValueError, match=r"three.npz: expected a result, got a model of several .*Model.load"
+    ):
+        prgd.Result.load("three.npz")
+    said = call("predict", "three.csv", "three.npz", code=2).stderr
+    assert said.endswith("three.csv is none. MODEL comes first: prgd predict MODEL DATA.\n")
 
 
 # Standard input

@@ -60,7 +60,7 @@ def test_errors_name_the_file(tmp_path):
         ("ok.npy", {"y": y[:3]}, ValueError, "each of the 6 rows; got 3"),
         ("ok.npy", {"max_memory": 0}, ValueError, "max_memory must be a positive"),
         ("bad.parquet", {}, ValueError, r"bad\.parquet: expected a whole Parquet file"),
-        ("null.parquet", {"label": "z"}, ValueError, "one label column called z, got 0. Columns: a, y"),
+        ("null.parquet", {"label": "z"}, ValueError, "one label column called z, found none. Columns: a, y"),
         ("x.xyz", {}, ValueError, r"unknown kind of file\. Out of core"),
         ("none.npy", {}, FileNotFoundError, "Check the path"),
     ]

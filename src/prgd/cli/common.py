@@ -21,9 +21,10 @@ import typer
 
 import prgd
 from prgd import options
-from prgd.checks import check_writable
+from prgd.checks import check_parent
 from prgd.cli import outcome
 from prgd.cli.complete import complete_data
+from prgd.files import OtherFileError
 from prgd.model import Model
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 
@@ -250,14 +251,22 @@ def check_file(path: Path | None) -> None:
     if path is not None:
         if path.is_dir():
             raise ValueError(f"--out expects a file; {path} is a folder. Name a file in it.")
-        check_writable(path.parent)
+        check_parent(path, "--out")
 
 
 def load_model(path: Path, argument: str) -> Model:
     """Return the model that ``prgd fit --out`` saved, or the result of ``prgd run --out``."""
     if not path.is_file():
         raise FileNotFoundError(f"{argument} expects a file that prgd fit --out wrote; found none at {path}.")
-    model = Model.load(path)
+    with path.open("rb") as file:
+        is_archive = file.read(2) == b"PK"
+    try:
+        if not is_archive:
+            raise OtherFileError(f"{path} is none.")
+        model = Model.load(path)
+    except OtherFileError as error:
+        order = " MODEL comes first: prgd predict MODEL DATA." if argument == "MODEL" else ""
+        raise ValueError(f"{argument} expects a file that prgd fit --out wrote; {error}{order}") from error
     # A hyperplane that is not of largest margin has a proof beside it.
     pairs = zip(model.results, model.proofs, strict=True)
     if bad := [result for result, proof in pairs if proof is None and not result.margin > 0.0]:

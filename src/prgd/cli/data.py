@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -66,7 +68,11 @@ def data_file(data: str) -> Path:
     """Return the path that DATA names, unless the text looks more like the name of a built-in set."""
     file = Path(data).expanduser()
     if not file.exists() and (":" in data or not file.suffix):
-        raise unknown("file or data set", data.partition(":")[0], BUILT_IN)
+        name = data.partition(":")[0]
+        if difflib.get_close_matches(name, BUILT_IN, cutoff=0.75):
+            raise unknown("file or data set", name, BUILT_IN)
+        forms = ", ".join(form.partition(", e.g.")[0] for form, *_ in BUILT_IN.values())
+        raise ValueError(f"Unknown file or data set {name!r}. Built-in sets: {forms}.")
     return file
 
 
@@ -197,8 +203,18 @@ _LOOKED_AT = 1000  # rows that tell whether a column numbers the rows
 
 
 def tell_ids(rows: Rows, options: FileOptions) -> None:
-    """Print a note on features that seem to number the rows: by their name, and by different integers."""
+    """Print notes on features of one name, and on those that seem to number the rows.
+
+    The latter have a telling name, and different integers.
+    """
     names = rows.feature_names or ()
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        shown = ", ".join(repr(name) for name in repeated)
+        tell(
+            f"several columns are called {shown}, and all are used as features. Rename them, or leave some "
+            "out by position (--drop).",
+            options,
+        )
     places = [j for j, name in enumerate(names) if _ID.fullmatch(name)]
     if not places or rows.n < 3:
         return

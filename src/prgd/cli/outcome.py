@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from prgd.checks import check_writable
+from prgd.checks import check_parent
 from prgd.claims.registry import plain
 from prgd.files import atomic_write
 from prgd.history import Status
@@ -42,7 +42,7 @@ def check_json(target: str | None, *others: Path | None) -> None:
     path = Path(target)
     if path.is_dir() or any(other is not None and path.resolve() == other.resolve() for other in others):
         raise ValueError(f"--json expects - or a file of its own; got {target}. Name another file.")
-    check_writable(path.parent)
+    check_parent(path, "--json")
 
 
 def write_json(target: str | None, facts: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +19,7 @@ from prgd._types import Array
 from prgd.cli import common, outcome
 from prgd.cli.common import argument, output_option
 from prgd.cli.complete import complete_data, complete_file
-from prgd.cli.data import load_data
+from prgd.cli.data import load_data, tell
 from prgd.datasets.files import load_features
 from prgd.files import atomic_write
 from prgd.model import Model
@@ -80,6 +81,8 @@ def predict_command(
         found = (
             None if y is None else _Accuracy(classes, predictions, [common.class_text(c) for c in y.tolist()])
         )
+        if found is not None and (unknown := found.unknown):
+            tell(unknown, options)
         placed, scores = _in_place(predictions, scores, dataset.is_kept)
         if out is not None or options.json != "-":
             names = ["score"] if scores.ndim == 1 else [f"score {c}" for c in classes]
@@ -162,6 +165,18 @@ class _Accuracy(NamedTuple):
     def share(self) -> float | None:
         """The accuracy, None if no label is a class of the model."""
         return None if set(self.classes).isdisjoint(self.truth) else self.right / len(self.truth)
+
+    @property
+    def unknown(self) -> str:
+        """A note on labels that are no class of the model, beside others that are; empty if there is none."""
+        others = Counter(label for label in self.truth if label not in self.classes)
+        if not others or self.share is None:
+            return ""
+        shown = ", ".join(list(others)[:10]) + ", ..." * (len(others) > 10)
+        return (
+            f"{others.total():,} of {len(self.truth):,} rows have labels that the model does not know "
+            f"({shown}); they count as wrong in the accuracy."
+        )
 
     def __str__(self) -> str:
         if self.share is None:

@@ -239,8 +239,8 @@ def _separator(wanted: Wanted) -> str:
     mark = _NAMED.get(asked, asked)
     if len(mark) != 1 or mark.isalnum() or mark in "+-.\"'\r\n" or mark == wanted.decimal:
         raise ValueError(
-            f"--separator (separator=) must be one character that no number has ({wanted.decimal} is the decimal"
-            f" mark), or tab, comma, semicolon or space; got {asked!r}."
+            f"--separator (separator=) must be one character that no number has ({wanted.decimal} is the"
+            f" decimal mark), or tab, comma, semicolon or space; got {asked!r}."
         )
     return mark
 

@@ -194,6 +194,8 @@ def load_features(
 def _read(wanted: Wanted, labels: Path | None, format: str | None) -> Dataset:
     """Return the data set of a file: rows, labels, names and notes, after missing values are treated."""
     file = wanted.file
+    if file.is_dir():
+        raise ValueError(f"Expected a data file, got the folder {str(file)!r}. Name a file in it.")
     stem, kind = _format(file, format)
     _check_options(wanted, kind, labels)
     if not file.is_file():

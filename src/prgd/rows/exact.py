@@ -68,8 +68,8 @@ def check_exact(X: Any, name: str = "X", place: Place | None = None, column: str
     ``column`` is the name of a column that the command line can leave out.
     """
     if _has_typed_columns(X):
-        for label, column in _columns(X, name):
-            check_exact(column, f"Column {label!r} of {name}", in_column(f"{name} at", label))
+        for label, values in _columns(X, name):
+            check_exact(values, f"Column {label!r} of {name}", in_column(f"{name} at", label))
         return
     if hasattr(X, "tocsr"):
         if X.dtype not in _FLOATS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -135,7 +136,8 @@ class Columns:
             return kept[-1]
         if len(usual) != 1:
             raise ValueError(
-                f"{file}: expected one label column called {' or '.join(LABEL_NAMES)}, got {len(usual)}. "
+                f"{file}: expected one label column called {' or '.join(LABEL_NAMES)}, found "
+                f"{len(usual) or 'none'}. "
                 f"{_listed(names)} Name the label column, or give its position, with --label (label=)."
             )
         return usual[0]
@@ -203,9 +205,8 @@ def _position(file: Path | str, names: Sequence[str], column: Column, what: str 
     if isinstance(column, str):
         found = [j for j, name in enumerate(names) if name == column]
         if len(found) != 1:
-            raise ValueError(
-                f"{file}: expected one {what} called {column}, got {len(found)}. {_listed(names)}"
-            )
+            instead = _instead(column, found, names)
+            raise ValueError(f"{file}: expected one {what} called {column}, {instead} {_listed(names)}")
         return found[0]
     if not -len(names) <= column < len(names):
         raise ValueError(
@@ -218,6 +219,15 @@ def _position(file: Path | str, names: Sequence[str], column: Column, what: str 
             "Give that column's name, or another position, counted from 0 or from the end (-1)."
         )
     return at
+
+
+def _instead(column: str, found: list[int], names: Sequence[str]) -> str:
+    """Return what there is instead of one column of a name: several, or others of nearly that name."""
+    if found:
+        return f"found {len(found)}. Give a position: {' or '.join(map(str, found))}."
+    folded = {name.lower(): name for name in names}
+    near = [folded[name] for name in difflib.get_close_matches(column.lower(), folded, cutoff=0.75)]
+    return f"found none. Did you mean {' or '.join(near)}?" if near else "found none."
 
 
 def _listed(names: Sequence[str]) -> str:
