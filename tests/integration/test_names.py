@@ -565,6 +565,11 @@ def test_files_that_are_none_are_named():
         said = call("fit", "rows.csv", option, "none/below/m.npz", code=2).stderr
         assert f"{option} expects a file in a folder that exists; there is none called 'none/below'." in said
     assert not Path("none").exists()
+    # the folder of a run is made
+    call(
+        "run", "toy:0.3", "--steps", 3, "--warm-up", 0, "--out", "new", "--json", "new/facts.json", "--quiet"
+    )
+    assert json.loads(Path("new/facts.json").read_text())["t"] == 3
 
 
 def test_a_model_of_another_kind_is_named():

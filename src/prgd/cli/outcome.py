@@ -35,14 +35,15 @@ def json_option() -> Any:
     return option(None, text, panel=OUTPUT, metavar="FILE", shown_default="no JSON")
 
 
-def check_json(target: str | None, *others: Path | None) -> None:
-    """Check that the file of ``--json`` can be written, before long work starts."""
+def check_json(target: str | None, *others: Path | None, folder: Path | None = None) -> None:
+    """Check that the file of ``--json`` can be written, before long work starts; ``folder`` will be made."""
     if target is None or target == "-":
         return
     path = Path(target)
     if path.is_dir() or any(other is not None and path.resolve() == other.resolve() for other in others):
         raise ValueError(f"--json expects - or a file of its own; got {target}. Name another file.")
-    check_parent(path, "--json")
+    if folder is None or path.parent.resolve() != folder.resolve():
+        check_parent(path, "--json")
 
 
 def write_json(target: str | None, facts: Any) -> None:

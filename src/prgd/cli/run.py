@@ -91,7 +91,7 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         warm, earlier = (
             (None, None) if o.resume is None else load_start(o.resume, first, first_steps, o.steps)
         )
-        outcome.check_json(o.json)
+        outcome.check_json(o.json, folder=out)
         if out is not None:
             is_resumed = o.resume is not None and is_of(out, o.resume)
             if not is_resumed and not o.force:
