@@ -474,7 +474,7 @@ def test_predictions_stay_beside_their_rows_when_some_are_dropped(file):
     write(file, data)
     given = ["fitted.npz", file, "--missing", "drop"]
     rows = table(call("predict", *given, "--scores", "--out", "p.csv").stdout)
-    assert (rows["rows"], rows["accuracy"]) == (str(N - 2), f"1 ({N - 2} of {N - 2})")
+    assert (rows["rows"], rows["accuracy"]) == (f"{N}, 2 of them dropped", f"1 ({N - 2} of {N - 2})")
     lines = Path("p.csv").read_text().splitlines()
     assert lines == [*whole[:4], ",", whole[5], ",", *whole[7:]]
     facts = json.loads(call("predict", *given, "--json", "-").stdout)
@@ -566,9 +566,7 @@ def test_files_that_are_none_are_named():
         assert f"{option} expects a file in a folder that exists; there is none called 'none/below'." in said
     assert not Path("none").exists()
     # the folder of a run is made
-    call(
-        "run", "toy:0.3", "--steps", 3, "--warm-up", 0, "--out", "new", "--json", "new/facts.json", "--quiet"
-    )
+    call("run", "toy:0.3", "--algorithm", "ngd", "--steps", 3, "--out", "new", "--json", "new/facts.json")
     assert json.loads(Path("new/facts.json").read_text())["t"] == 3
 
 

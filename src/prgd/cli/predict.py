@@ -91,7 +91,9 @@ def predict_command(
             common.say(f"accuracy: {found}")
         elif out is not None and options.json != "-":
             counts = ", ".join(f"{c}: {predictions.count(c):,}" for c in classes)
-            rows = [("rows", f"{len(predictions):,}"), ("predictions", counts)]
+            dropped = len(placed) - len(predictions)
+            total = f"{len(placed):,}" + f", {dropped:,} of them dropped" * (dropped > 0)
+            rows = [("rows", total), ("predictions", counts)]
             rows += [] if found is None else [("accuracy", str(found))]
             common.print_table([*rows, ("file", str(out))])
         facts = {
