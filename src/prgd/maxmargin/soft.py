@@ -125,6 +125,11 @@ def soft_margin(
         w0 = np.array(w0, dtype=np.float64)
         if w0.shape != (problem.d,) or not np.isfinite(w0).all():
             raise ValueError(f"w0 must be a finite vector of shape ({problem.d},); got shape {w0.shape}.")
+    if not math.isfinite(intercept0) or (intercept0 and not fit_intercept):
+        raise ValueError(
+            "intercept0 must be a finite number, and 0 with fit_intercept=False, where the hyperplane passes "
+            f"through the origin; got {intercept0!r}."
+        )
     state = SoftState(problem, float(C), tol, max_passes, n_threads or default_threads(), tell)
     try:
         status = state.run(w0, float(intercept0))
