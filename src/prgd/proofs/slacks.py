@@ -27,7 +27,7 @@ from prgd.arithmetic import (
     rounding_factor,
     times_power,
 )
-from prgd.certificate import DualWeights, accurate_upper, margin_error
+from prgd.certificate import Certificate, DualWeights, accurate_upper, is_on_simplex, margin_error
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows import AccurateAt, Combine, MarginsAt
@@ -49,7 +49,8 @@ def soft_weights(problem: Problem, C: float) -> Array:
         i = int(np.argmin(in_range | (s == 0.0)))
         raise ValueError(
             f"C = {C:.3g} times the sample weight {s[i]:.3g} of row {i} must lie between {_SMALLEST_C:g} and "
-            f"{1.0 / _SMALLEST_C:g}, where products keep their digits; leave out the row, or rescale the weights."
+            f"{1.0 / _SMALLEST_C:g}, where products keep their digits; leave out the row, or rescale "
+            "the weights."
         )
     return c
 
@@ -121,3 +122,15 @@ def soft_upper(problem: Problem, C: float, weights: DualWeights, tol: float, acc
         if error * (length + error) <= _ROUNDING_FRACTION * tol * bound * bound:
             return bound
     return length_above(np.array([accurate_upper(problem, weights), own]))
+
+
+def prove_again(problem: Problem, C: float, stated: Certificate) -> Certificate:
+    """Return the bounds that the witnesses of a certificate prove, with compensated products."""
+    found, w, p = Certificate(), stated.w, stated.dual_weights
+    if w is not None and w.shape == (problem.d,):
+        lower = soft_lower(problem, C, w, stated.intercept, 0.0, accurate=True)
+        found = found.with_lower(lower, w, stated.intercept)
+    # Integers would be other weights than the values, and only one part of the bound has them.
+    if p is not None and p.integers is None and is_on_simplex(problem, p):
+        found = found.with_upper(soft_upper(problem, C, p, 0.0, accurate=True), p)
+    return found
