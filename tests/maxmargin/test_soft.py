@@ -382,3 +382,51 @@ def test_check_says_nothing_of_rows_of_zeros():
     X, y = [[0.0], [1.0], [2.0]], [0, 1, 1]
     result = prgd.soft_margin(X, y, C=1.0, fit_intercept=False)
     assert result.check(X, y).is_valid  # a warning would be an error here
+
+
+@both
+@pytest.mark.parametrize(("unit", "C"), [(1.0, 1e14), (1.0, 1e16), (1.0, 1e60), (1e20, 1.0), (1e60, 1e-118)])
+def test_large_prices_of_few_columns_are_certified(fit_intercept, unit, C):
+    X, y = overlapping(n=12, d=2)
+    X = (X + 3.0 * np.outer(y, [1.0, 0.0])) * unit
+    result = prgd.soft_margin(X, y, C=C, fit_intercept=fit_intercept)
+    hard = prgd.max_margin(X, y, fit_intercept=fit_intercept)
+    assert result.status is Status.CERTIFIED
+    assert result.margin <= hard.upper_bound * (1 + 1e-2)
+    assert result.check(X, y).is_valid
+
+
+@both
+def test_a_start_far_off_leaves_no_rounding_behind(fit_intercept):
+    X, y = overlapping(d=2)
+    near = prgd.soft_margin(X, y, C=1.0, fit_intercept=fit_intercept)
+    far = prgd.soft_margin(X, y, C=1.0, fit_intercept=fit_intercept, w0=[1e20, 1.0])
+    assert far.status is Status.CERTIFIED
+    np.testing.assert_allclose(far.coef, near.coef, rtol=1e-3)
+
+
+@pytest.mark.parametrize("C", [np.int64(2), np.float32(2), Fraction(2), 2])
+def test_prices_of_all_number_types(C):
+    X, y = overlapping()
+    result = prgd.soft_margin(X, y, C=C)
+    assert (type(result.C), result.C) == (float, 2.0)
+    assert prgd.MaxMarginClassifier(C=C).fit(X, y).C_ == 2.0
+
+
+@pytest.mark.parametrize("C", [math.nan, -math.inf, -1.0, 0, "1", None, 10**400, True, [1.0]])
+def test_prices_that_are_none_are_refused(C):
+    X, y = overlapping()
+    with pytest.raises(ValueError, match=r"C must be a positive number, or .* for the hard margin; got"):
+        prgd.soft_margin(X, y, C=C)
+    with pytest.raises(ValueError, match=r"C must be a positive number, or .* for the hard margin; got"):
+        prgd.MaxMarginClassifier(C=C).fit(X, y)
+
+
+def test_the_advice_for_squares_out_of_range_can_help():
+    X, y = overlapping()
+    with pytest.raises(ValueError, match="Multiply X by a constant, and divide C by the square of it"):
+        prgd.soft_margin(X * 1e110, y, C=1e-220)
+    with pytest.raises(ValueError, match="Choose a smaller C"):
+        prgd.soft_margin(X, y, C=1e150)
+    with pytest.raises(ValueError, match="Choose a larger C"):
+        prgd.soft_margin(X, y, C=1e-150)

@@ -13,6 +13,7 @@ import numpy as np
 
 from prgd._types import Array, Indices, Mask
 from prgd.certificate import Certificate
+from prgd.checks import checked_price
 from prgd.errors import NotSeparableError
 from prgd.estimators._choice import choose_C
 from prgd.estimators._common import Fit, LinearClassifier
@@ -99,9 +100,10 @@ class MaxMarginClassifier(LinearClassifier):
     If a class is not separable, ``fit`` warns `prgd.NotSeparableWarning`, which carries the proof, and
     **all** classes get a soft margin of the same C, so that their scores can be compared. C is that of
     smallest error on 5 held-out folds, of 19 values from 0.01 to 1e7 (divided by the mean squared distance
-    of the rows from their mean, so that units do not matter), errors averaged with those of the
-    neighbouring values. Folds depend on what rows hold alone: nothing is random, copies of a row share a
-    fold, and weights count as copies would. Of more than 20,000 distinct rows a part chooses C.
+    of the rows from their mean, so that units do not matter, and by the mean weight if it is below 1),
+    errors averaged with those of the neighbouring values. Folds depend on what rows hold alone: nothing is
+    random, copies of a row share a fold, and weights count as copies would. Of more than 20,000 distinct
+    rows a part chooses C.
 
     If all classes of several separate, rows of ``coef_`` have length 1 and scores are distances in the
     units of X: that was more accurate in 4 of 7 trials, and less in one, than the scale of SVC (smallest
@@ -135,7 +137,7 @@ class MaxMarginClassifier(LinearClassifier):
     ) -> list[Fit]:
         if self.fallback not in ("soft", "raise"):
             raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
-        self.C_ = float(self.C)
+        self.C_ = checked_price(self.C)
         if math.isfinite(self.C_):
             fits = self._soft_fits(X, codes, targets, weights, starts)
             self.results_ = tuple(result for result, _, _ in fits)

@@ -13,7 +13,7 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.certificate import Certificate, DualWeights
-from prgd.checks import check_integer, check_positive
+from prgd.checks import check_integer, check_positive, checked_price
 from prgd.errors import ZeroRowWarning
 from prgd.history import History, Status
 from prgd.maxmargin.moves import Round, SolverState
@@ -110,8 +110,7 @@ def soft_margin(
     """
     check_positive("tol", tol)
     check_integer("max_passes", max_passes, minimum=1)
-    if not (isinstance(C, (int, float)) and C > 0.0):
-        raise ValueError(f"C must be a positive number, or math.inf for the hard margin; got {C!r}.")
+    C = checked_price(C)
     rows = as_rows(X, y, sample_weight, n_threads)
     tell = teller(callback, verbose)
     if math.isinf(C):
@@ -130,7 +129,7 @@ def soft_margin(
             "intercept0 must be a finite number, and 0 with fit_intercept=False, where the hyperplane passes "
             f"through the origin; got {intercept0!r}."
         )
-    state = SoftState(problem, float(C), tol, max_passes, n_threads or default_threads(), tell)
+    state = SoftState(problem, C, tol, max_passes, n_threads or default_threads(), tell)
     try:
         status = state.run(w0, float(intercept0))
     except KeyboardInterrupt:
@@ -160,11 +159,17 @@ class SoftState:
 
     def __post_init__(self) -> None:
         c, largest = soft_weights(self.problem, self.C), self.problem.max_norm
-        sizes = (largest, self.C, float(c.max()) * largest**2) if largest < _MODERATE else (largest,)
-        if any(size and not 1.0 / _MODERATE < size < _MODERATE for size in sizes):
+        if largest and not 1.0 / _MODERATE < largest < _MODERATE:
             raise ValueError(
-                f"The largest row norm is {largest:.3g} and C is {self.C:.3g}: squares leave the floating "
-                "range. Multiply X by a constant, and divide C by the square of it."
+                f"The largest row norm is {largest:.3g}, and squares leave the floating range. Multiply X by "
+                "a constant, and divide C by the square of it."
+            )
+        price = float(c.max()) * largest**2  # it does not depend on the units of X
+        if price and not 1.0 / _MODERATE < price < _MODERATE:
+            other = "smaller" if price > 1.0 else "larger"
+            raise ValueError(
+                f"C times the squared norm of the largest row is {price:.3g}: squares leave the floating "
+                f"range. Choose a {other} C (it is {self.C:.3g}), or {other} sample weights."
             )
         self.newton = PrimalNewton(self.problem, c)
 
@@ -193,8 +198,11 @@ class SoftState:
                 return Status.MAX_PASSES
             if at is before and at.gap > aim:
                 break
-            aim *= 0.25
-        return Status.STALLED
+            # Margins that are updated from step to step keep the rounding of the largest ones.
+            at, aim = self.newton.start(at.w, at.b), 0.25 * aim
+        if self.problem.n <= _MAX_ACTIVE_ROWS:  # a price so large that rounding hides the slacks from Newton
+            self._solve_extended(at, 0.5 * self.tol)
+        return Status.CERTIFIED if self.certificate.gap <= self.tol else Status.STALLED
 
     def _suits_working_set(self, at: Iterate) -> bool:
         """Say whether columns are many and the rows below margin 1 are few enough for a Gram matrix."""
