@@ -27,7 +27,7 @@ def checked_price(C: Any) -> float:
     """Return C, the price of squared slacks, as a float; it is positive, or infinite for a hard margin."""
     shown = "a number above the floating range"
     with suppress(OverflowError):
-        if isinstance(C, Real) and not isinstance(C, bool) and float(C) > 0.0:
+        if not isinstance(C, bool) and isinstance(C, Real) and float(C) > 0.0:
             return float(C)
         shown = repr(C)
     raise ValueError(f"C must be a positive number, or math.inf for the hard margin; got {shown}.")

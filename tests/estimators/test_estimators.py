@@ -624,3 +624,38 @@ def test_the_fallback_does_not_depend_on_the_unit_of_small_weights(factor):
     with pytest.warns(NotSeparableWarning):
         light = MaxMarginClassifier().fit(X, y, sample_weight=np.full(200, factor))
     np.testing.assert_allclose(light.coef_, plain.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("C", [math.inf, 1.0])
+def test_results_check_on_the_data_as_given(C):
+    X, y = noisy()
+    w = np.where(np.arange(200) % 3 == 0, 0.0, 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotSeparableWarning)
+        model = MaxMarginClassifier(C=C).fit(X, y, sample_weight=w)
+        hard = MaxMarginClassifier(C=C).fit(X[y == 1], X[y == 1][:, 1] > 0, sample_weight=w[y == 1])
+    assert model.results_[0].n == 200
+    assert w[model.results_[0].support].all()
+    assert model.results_[0].check(X, y, w).is_valid
+    assert hard.results_[0].check(X[y == 1], X[y == 1][:, 1] > 0, w[y == 1]).is_valid
+
+
+def test_the_error_without_a_fallback_is_about_the_data_as_given():
+    X, y = noisy()
+    w = np.where(np.arange(200) % 3 == 0, 0.0, 1.0)
+    with pytest.raises(prgd.NotSeparableError, match="the two classes") as caught:
+        MaxMarginClassifier(fallback="raise").fit(X, y, sample_weight=w)
+    assert caught.value.weights.shape == (1, 200)
+    assert w[caught.value.weights.indices].all()
+    names = np.array(["left", "right", "far"])[np.where(X[:, 1] > 2.0, 2, y)]
+    with pytest.raises(prgd.NotSeparableError, match="'left' from the rest"):
+        MaxMarginClassifier(fallback="raise").fit(X, names)
+
+
+def test_results_have_the_names_of_features():
+    pd = pytest.importorskip("pandas")
+    X, y = noisy()
+    frame = pd.DataFrame(X, columns=["width", "height"])
+    result = MaxMarginClassifier(C=1.0).fit(frame, y).results_[0]
+    assert result.feature_names == ("width", "height")
+    assert result.check(frame[["height", "width"]], y).is_valid

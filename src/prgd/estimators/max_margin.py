@@ -10,13 +10,14 @@ from operator import index
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from prgd._types import Array, Indices, Mask
 from prgd.certificate import Certificate
 from prgd.checks import checked_price
 from prgd.errors import NotSeparableError
 from prgd.estimators._choice import choose_C
-from prgd.estimators._common import Fit, LinearClassifier
+from prgd.estimators._common import Fit, Given, LinearClassifier
 from prgd.history import Status
 from prgd.maxmargin import Round, max_margin, soft_margin
 from prgd.norms import norm
@@ -133,26 +134,32 @@ class MaxMarginClassifier(LinearClassifier):
     polish: bool = True
 
     def _fit_all(
-        self, X: Any, codes: Indices, targets: list[int], weights: Array | None, starts: list[Array | None]
+        self,
+        X: Any,
+        codes: Indices,
+        targets: list[int],
+        weights: Array | None,
+        starts: list[Array | None],
+        given: Given,
     ) -> list[Fit]:
         if self.fallback not in ("soft", "raise"):
             raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
         self.C_ = checked_price(self.C)
         if math.isfinite(self.C_):
-            fits = self._soft_fits(X, codes, targets, weights, starts)
+            fits = self._soft_fits(X, codes, targets, weights, starts, given)
             self.results_ = tuple(result for result, _, _ in fits)
             return fits
-        fits = super()._fit_all(X, codes, targets, weights, starts)
+        fits = super()._fit_all(X, codes, targets, weights, starts, given)
         self.results_ = tuple(result for result, _, _ in fits)
         if all(result.margin > 0.0 for result in self.results_):
             return fits if len(fits) == 1 else [_unit_length(*fit) for fit in fits]
         if fits[-1][0].status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # no hyperplane was found yet, and a fallback would take long
         if self.fallback == "raise":
-            raise self._error(targets)
+            raise self._error(given.classes[targets])
         options = {"fit_intercept": self.fit_intercept, "n_threads": self.n_threads}
         self.C_ = choose_C(X, codes, targets, weights, options)
-        soft = self._soft_fits(X, codes, targets, weights, [None] * len(targets))
+        soft = self._soft_fits(X, codes, targets, weights, [None] * len(targets), given)
         self.results_ = tuple(result for result, _, _ in soft)
         return [(hard, coef, b) for (hard, _, _), (_, coef, b) in zip(fits, soft, strict=True)]
 
@@ -172,7 +179,13 @@ class MaxMarginClassifier(LinearClassifier):
         return self._judged(result), result.coef, result.intercept
 
     def _soft_fits(
-        self, X: Any, codes: Indices, targets: list[int], weights: Array | None, starts: list[Array | None]
+        self,
+        X: Any,
+        codes: Indices,
+        targets: list[int],
+        weights: Array | None,
+        starts: list[Array | None],
+        given: Given,
     ) -> list[Fit]:
         """Fit the soft margin of each class against the rest, with one C."""
         fits: list[Fit] = []
@@ -191,7 +204,7 @@ class MaxMarginClassifier(LinearClassifier):
                     callback=tell,
                     w0=start,
                 )
-            fits.append((self._judged(result), result.coef, result.intercept))
+            fits.append((given.place(self._judged(result)), result.coef, result.intercept))
         return fits
 
     def _inner_tol(self, X: Any) -> float:
@@ -219,10 +232,10 @@ class MaxMarginClassifier(LinearClassifier):
                 math.ceil(now.passes), Certificate(now.margin, max(now.margin, now.upper_bound))
             )
 
-    def _error(self, targets: list[int]) -> NotSeparableError:
+    def _error(self, targets: npt.NDArray[Any]) -> NotSeparableError:
         """Return the error that carries the proof for the first class that does not separate."""
         k, result = next((k, r) for k, r in enumerate(self.results_) if not r.margin > 0.0)
-        which = "the two classes" if len(targets) == 1 else f"the class of index {targets[k]} from the rest"
+        which = "the two classes" if len(targets) == 1 else f"{targets.tolist()[k]!r} from the rest"
         found = (
             "No hyperplane separates" if result.upper_bound <= 0.0 else "Found no hyperplane that separates"
         )
