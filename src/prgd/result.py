@@ -26,7 +26,7 @@ from prgd.certificate import (
     weights_at,
 )
 from prgd.errors import ZeroRowWarning
-from prgd.files import atomic_write, read_npz
+from prgd.files import UNREADABLE, atomic_write, read_npz
 from prgd.history import History, Record, Status
 from prgd.norms import norm
 from prgd.problem import Problem
@@ -260,7 +260,7 @@ class Result:
         """Read a file written by `save`, of this or an earlier version."""
         try:
             return from_arrays(read_npz(path))
-        except FileNotFoundError:
+        except UNREADABLE:
             raise
         except Exception as error:  # a damaged zip raises many kinds of error
             raise ValueError(
@@ -315,6 +315,9 @@ def from_arrays(arrays: dict[str, Any]) -> Result:
     elif meta["format"] != FORMAT:
         raise ValueError(f"format {meta['format']!r}, which this version of prgd does not know")
     lower, upper, intercept, passes = arrays["bounds"].tolist()
+    sizes = {name: arrays[name].shape for name in ("w", "w_lower", "w_upper") if name in arrays}
+    if len(set(sizes.values())) > 1:
+        raise ValueError(f"vectors of one space with different shapes, {sizes}")
     p = None
     if "support" in arrays:
         integers = tuple(int(k, 16) for k in arrays.get("dual_integers", np.empty(0)).tolist()) or None

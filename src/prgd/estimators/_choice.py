@@ -117,14 +117,14 @@ def _unit(X: Any, s: Array) -> float:
     It is divided by the mean weight if that is below 1. Larger weights are copies of rows, which the error on
     held-out rows weighs against the length of w.
     """
-    spread, exponent = _spread(X, s)
+    (spread, exponent), weight = _spread(X, s), float(s[s > 0.0].mean())
     # Powers of two are counted apart: squares of the rows may lie outside of the floating range.
-    (a, first), (b, second) = math.frexp(spread), math.frexp(min(1.0, float(s.mean())))
+    (a, first), (b, second) = math.frexp(spread), math.frexp(min(1.0, weight))
     power = -(first + second + 2 * exponent)
     if abs(power) > _MAX_EXPONENT:
         raise ValueError(
             f"Rows lie about {math.ldexp(math.sqrt(spread), exponent):.3g} from their mean, and the mean "
-            f"weight is {s.mean():.3g}: the C of a soft margin, which is divided by the square of the one "
+            f"weight is {weight:.3g}: the C of a soft margin, which is divided by the square of the one "
             "and by the other, leaves the floating range. Rescale X, e.g. by StandardScaler, or the weights."
         )
     return math.ldexp(1.0 / (a * b), power)
