@@ -18,6 +18,7 @@ from sklearn.svm import LinearSVC
 import prgd
 from prgd import Result, Status
 from prgd.certificate import DualWeights
+from prgd.maxmargin.soft import SoftState
 from prgd.proofs.slacks import soft_lower, soft_upper
 from prgd.rows.extended import ExtendedRows
 from prgd.solvers.primal_newton import exact_step, soft_path
@@ -430,3 +431,17 @@ def test_the_advice_for_squares_out_of_range_can_help():
         prgd.soft_margin(X, y, C=1e150)
     with pytest.raises(ValueError, match="Choose a larger C"):
         prgd.soft_margin(X, y, C=1e-150)
+
+
+def test_many_slacks_of_dense_rows_need_no_working_set(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((1500, 260)), rng.standard_normal(260)
+    y = np.where(X @ w + 10.0 * rng.standard_normal(1500) > 0.0, 1, -1)
+
+    def refuse(*_):
+        raise AssertionError("Newton's method takes a hundredth of the time here")
+
+    monkeypatch.setattr(SoftState, "_solve_extended", refuse)
+    result = prgd.soft_margin(X, y, C=1.0)
+    assert result.status is Status.CERTIFIED
+    assert len(result.support) > 520

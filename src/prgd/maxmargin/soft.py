@@ -28,6 +28,7 @@ from prgd.solvers.primal_newton import Iterate, PrimalNewton
 from prgd.threads import default_threads
 
 _FEW_COLUMNS = 256  # Newton's matrix over so few columns is cheaper than any working set
+_DENSE_COLUMNS = 2000  # the same for dense rows, if rows below margin 1 are many more than columns
 _MAX_ACTIVE_ROWS = 5000  # rows below margin 1 that a working set may have to hold
 _FIRST_STEPS = 12  # Newton steps before the extended rows are tried
 _HARD = 30.0  # above this, C ||x||^2 makes the problem nearly a hard margin, and Newton's steps many
@@ -183,7 +184,7 @@ class SoftState:
         at, aim = self.newton.start(w0, intercept0), 0.5 * self.tol
         if self._suits_working_set(at):
             is_hard = float(self.newton.c.max()) * self.problem.max_norm**2 > _HARD
-            at = self._newton(at, aim, 0 if is_hard else _FIRST_STEPS)
+            at = self._newton(at, aim, 0 if is_hard and not self._has_cheap_columns else _FIRST_STEPS)
             if at.gap > aim and self._suits_working_set(at):
                 at = self._solve_extended(at, aim)
                 if self.certificate.gap <= self.tol:
@@ -204,10 +205,18 @@ class SoftState:
             self._solve_extended(at, 0.5 * self.tol)
         return Status.CERTIFIED if self.certificate.gap <= self.tol else Status.STALLED
 
+    @property
+    def _has_cheap_columns(self) -> bool:
+        n, d = self.problem.n, self.problem.d
+        return not self.problem.rows.is_sparse and d <= _DENSE_COLUMNS and n > 2 * d
+
     def _suits_working_set(self, at: Iterate) -> bool:
         """Say whether columns are many and the rows below margin 1 are few enough for a Gram matrix."""
-        is_small = not at.w.any() or int(np.count_nonzero(at.alpha)) <= _MAX_ACTIVE_ROWS
-        return self.problem.d > _FEW_COLUMNS and is_small
+        d, count = self.problem.d, int(np.count_nonzero(at.alpha)) if at.w.any() else 0
+        # Rows of margin below 1 beyond the columns are slacks that no large price takes away: Newton's steps
+        # are few then.
+        limit = min(2 * d, _MAX_ACTIVE_ROWS) if self._has_cheap_columns else _MAX_ACTIVE_ROWS
+        return d > _FEW_COLUMNS and count <= limit
 
     def _newton(self, at: Iterate, aim: float, max_steps: int) -> Iterate:
         def tell(now: Iterate) -> None:
