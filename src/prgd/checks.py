@@ -6,7 +6,10 @@ import difflib
 import math
 import shlex
 from collections.abc import Iterable
+from contextlib import suppress
+from numbers import Real
 from pathlib import Path
+from typing import Any
 
 
 def check_positive(name: str, value: float, *, above: float = 0.0) -> None:
@@ -19,6 +22,16 @@ def check_integer(name: str, value: int, *, minimum: int) -> None:
     """Raise ``ValueError`` unless ``value`` is an integer of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise ValueError(f"{name} must be an integer of at least {minimum}; got {value!r}.")
+
+
+def checked_price(C: Any) -> float:
+    """Return C, the price of squared slacks, as a float; it is positive, or infinite for a hard margin."""
+    shown = "a number above the floating range"
+    with suppress(OverflowError):
+        if not isinstance(C, bool) and isinstance(C, Real) and float(C) > 0.0:
+            return float(C)
+        shown = repr(C)
+    raise ValueError(f"C must be a positive number, or math.inf for the hard margin; got {shown}.")
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ValueError:

@@ -15,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+UNREADABLE = (FileNotFoundError, IsADirectoryError, PermissionError)  # errors that say nothing of a content
 _YOUNG = 60.0  # seconds without a write after which a temporary file of no running process is removed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array
-from prgd.files import OtherFileError, atomic_write, read_npz
+from prgd.files import UNREADABLE, OtherFileError, atomic_write, read_npz
 from prgd.norms import norm
 from prgd.result import MODEL_FORMAT, Result, from_arrays, to_arrays
 
@@ -82,7 +82,12 @@ class Model:
 
     def save(self, path: str | Path) -> None:
         """Write everything to an ``.npz`` file without pickle; `Result.load` reads it for two classes."""
-        parts = [_nested(pair) for pair in zip(self.results, self.proofs, strict=True)]
+        results = self.results
+        if len(results) == 1 and _classes(results[0]).tolist() != self.classes.tolist():
+            results = (
+                replace(results[0], classes=self.classes),
+            )  # a file of two classes has their names there
+        parts = [_nested(pair) for pair in zip(results, self.proofs, strict=True)]
         if len(parts) == 1:
             arrays = parts[0]
         else:
@@ -104,12 +109,11 @@ class Model:
             meta = json.loads(str(arrays["meta"][()])) if "meta" in arrays else {}
             if meta.get("format") != MODEL_FORMAT:
                 result, proof = _pair(arrays)
-                classes = np.array([-1, 1]) if result.classes is None else result.classes
-                return cls(classes, (result,), (proof,), _checked(means, result))
+                return _checked(cls(_classes(result), (result,), (proof,), means))
             pairs = [_pair(_under(f"{k}/", arrays)) for k in range(meta["results"])]
             results, proofs = zip(*pairs, strict=True)
-            return cls(arrays["classes"], results, proofs, _checked(means, results[0]))
-        except (FileNotFoundError, OtherFileError):
+            return _checked(cls(arrays["classes"], results, proofs, means))
+        except (*UNREADABLE, OtherFileError):
             raise
         except Exception as error:  # a damaged zip raises many kinds of error
             raise ValueError(
@@ -117,11 +121,27 @@ class Model:
             ) from error
 
 
-def _checked(means: Array | None, result: Result) -> Array | None:
-    """Return the means if there is one for each feature."""
-    if means is not None and (means.shape != result.coef.shape or not np.isfinite(means).all()):
+def _classes(result: Result) -> npt.NDArray[Any]:
+    """Return the two classes of a result; -1 and 1 are those of rows y_i x_i."""
+    return np.array([-1, 1]) if result.classes is None else result.classes
+
+
+def _checked(model: Model) -> Model:
+    """Return the model; raise ``ValueError`` unless its classes, results and coefficients go together."""
+    count = len(model.results)
+    expected = 2 if count == 1 else count
+    if model.classes.shape != (expected,) or count == 2 or len(set(model.classes.tolist())) != expected:
+        raise ValueError(
+            f"{count} hyperplanes for the classes {model.classes.tolist()}, where one is expected for two "
+            "classes, else one for each"
+        )
+    sizes = sorted({result.coef.size for result in model.results})
+    if len(sizes) > 1:
+        raise ValueError(f"hyperplanes of different numbers of features, {sizes}")
+    means = model.feature_means
+    if means is not None and (means.shape != (sizes[0],) or not np.isfinite(means).all()):
         raise ValueError("means of other features")
-    return means
+    return model
 
 
 def _nested(pair: tuple[Result, Result | None]) -> dict[str, Any]:

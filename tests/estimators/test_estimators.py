@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 import prgd
 from prgd import MaxMarginClassifier, NotSeparableWarning, PRGDClassifier, Status
+from prgd.estimators._choice import _unit
 
 ignore_not_separable = pytest.mark.filterwarnings("ignore::prgd.NotSeparableWarning")
 ignore_convergence = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -577,3 +578,84 @@ def test_no_warning_where_all_is_well():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MaxMarginClassifier().fit(*gaussian())
+
+
+def noisy():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    return X, (X[:, 0] + 0.7 * rng.normal(size=200) > 0.8).astype(int)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_the_fallback_does_not_depend_on_units_or_offsets(kind):
+    X, y = noisy()
+    with pytest.warns(NotSeparableWarning):
+        plain = MaxMarginClassifier().fit(kind(X), y)
+    for unit in (2.0**-200, 2.0**200):
+        with pytest.warns(NotSeparableWarning):
+            other = MaxMarginClassifier().fit(kind(X * unit), y)
+        # Folds depend on the bits of rows, so that another C may be chosen, of much the same error.
+        assert _unit(kind(X * unit), np.ones(200)) * unit**2 == pytest.approx(_unit(X, np.ones(200)))
+        assert other.score(kind(X * unit), y) == pytest.approx(plain.score(kind(X), y), abs=0.02)
+        assert other.results_[0].check(kind(X * unit), y).is_valid
+    assert _unit(kind(X * 1e-5 + 1e8), np.ones(200)) == pytest.approx(1e10 * _unit(X, np.ones(200)), rel=1e-2)
+
+
+def test_the_fallback_far_from_the_origin():
+    X, y = noisy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the gap, too, which rounding keeps open there
+        near, far = MaxMarginClassifier().fit(X, y), MaxMarginClassifier().fit(X * 1e-5 + 1e8, y)
+    assert far.score(X * 1e-5 + 1e8, y) == pytest.approx(near.score(X, y), abs=0.02)
+
+
+@pytest.mark.parametrize("unit", [1e-170, 1e160])
+def test_a_fallback_out_of_the_floating_range_is_named(unit):
+    X, y = noisy()
+    with pytest.raises(ValueError, match=r"Rows lie about .* from their mean.*Rescale X"):
+        MaxMarginClassifier().fit(X * unit, y)
+
+
+@pytest.mark.parametrize("factor", [1e-150, 1e-12, 1e-3])
+def test_the_fallback_does_not_depend_on_the_unit_of_small_weights(factor):
+    X, y = noisy()
+    with pytest.warns(NotSeparableWarning):
+        plain = MaxMarginClassifier().fit(X, y)
+    with pytest.warns(NotSeparableWarning):
+        light = MaxMarginClassifier().fit(X, y, sample_weight=np.full(200, factor))
+    np.testing.assert_allclose(light.coef_, plain.coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("C", [math.inf, 1.0])
+def test_results_check_on_the_data_as_given(C):
+    X, y = noisy()
+    w = np.where(np.arange(200) % 3 == 0, 0.0, 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotSeparableWarning)
+        model = MaxMarginClassifier(C=C).fit(X, y, sample_weight=w)
+        hard = MaxMarginClassifier(C=C).fit(X[y == 1], X[y == 1][:, 1] > 0, sample_weight=w[y == 1])
+    assert model.results_[0].n == 200
+    assert w[model.results_[0].support].all()
+    assert model.results_[0].check(X, y, w).is_valid
+    assert hard.results_[0].check(X[y == 1], X[y == 1][:, 1] > 0, w[y == 1]).is_valid
+
+
+def test_the_error_without_a_fallback_is_about_the_data_as_given():
+    X, y = noisy()
+    w = np.where(np.arange(200) % 3 == 0, 0.0, 1.0)
+    with pytest.raises(prgd.NotSeparableError, match="the two classes") as caught:
+        MaxMarginClassifier(fallback="raise").fit(X, y, sample_weight=w)
+    assert caught.value.weights.shape == (1, 200)
+    assert w[caught.value.weights.indices].all()
+    names = np.array(["left", "right", "far"])[np.where(X[:, 1] > 2.0, 2, y)]
+    with pytest.raises(prgd.NotSeparableError, match="'left' from the rest"):
+        MaxMarginClassifier(fallback="raise").fit(X, names)
+
+
+def test_results_have_the_names_of_features():
+    pd = pytest.importorskip("pandas")
+    X, y = noisy()
+    frame = pd.DataFrame(X, columns=["width", "height"])
+    result = MaxMarginClassifier(C=1.0).fit(frame, y).results_[0]
+    assert result.feature_names == ("width", "height")
+    assert result.check(frame[["height", "width"]], y).is_valid

@@ -18,6 +18,7 @@ from sklearn.svm import LinearSVC
 import prgd
 from prgd import Result, Status
 from prgd.certificate import DualWeights
+from prgd.maxmargin.soft import SoftState
 from prgd.proofs.slacks import soft_lower, soft_upper
 from prgd.rows.extended import ExtendedRows
 from prgd.solvers.primal_newton import exact_step, soft_path
@@ -297,3 +298,150 @@ def test_the_callback_sees_rounds():
     seen = []
     prgd.soft_margin(*overlapping(), C=1.0, callback=seen.append)
     assert seen[-1].gap <= 1e-6
+
+
+def test_a_price_that_underflows_is_refused():
+    X, y = [[1.0], [2.0]], [0, 1]
+    for s in ([1e-300] * 2, [1.0, 1e-230]):
+        with pytest.raises(ValueError, match=r"C = 1e-90 times the sample weight 1e-\d+ of row [01]"):
+            prgd.soft_margin(X, y, C=1e-90, sample_weight=s, w0=[1e-200], max_passes=1)
+    result = prgd.soft_margin(X, y, C=1e-90, sample_weight=[1e90] * 2)
+    with pytest.raises(ValueError, match="of row 1 must lie between"):
+        result.check(X, y, [1e90, 1e-300])
+    problem = prgd.Problem(X, y, sample_weight=[1e-320] * 2, fit_intercept=True, scale="none")
+    with pytest.raises(ValueError, match="leave out the row"):
+        soft_lower(problem, 1.0, np.zeros(1), 0.0, 1e-6)
+    with pytest.raises(ValueError, match="leave out the row"):
+        soft_upper(problem, 1.0, DualWeights(np.arange(2), np.array([0.5, 0.5])), 1e-6)
+
+
+def test_equal_rows_of_both_classes_are_certified():
+    # Z^T p is 0, but its bound of rounding is not: compensated products are needed for a tight bound.
+    result = prgd.soft_margin([[1.0, 1.0], [1.0, 1.0]], [0, 1], C=1e25)
+    assert result.status is Status.CERTIFIED
+    assert result.upper_bound == pytest.approx(math.sqrt(0.5e-25))
+    assert result.margin <= math.sqrt(0.5e-25) <= result.upper_bound
+
+
+def test_small_prices_keep_squares_finite():
+    problem = prgd.Problem([[1e200], [-1e200]], [0, 1], fit_intercept=True, scale="none")
+    weights = DualWeights(np.arange(2), np.array([0.5, 0.5]))
+    assert soft_upper(problem, 1.0, weights, 1e-6) >= 1e200
+    assert soft_lower(problem, 1.0, np.array([1e-200]), 0.0, 1e-6) > 0.0
+
+
+@both
+@pytest.mark.parametrize("intercept0", [math.nan, math.inf, 0.5])
+def test_the_first_intercept_is_checked(fit_intercept, intercept0):
+    X, y = overlapping()
+    if fit_intercept and math.isfinite(intercept0):
+        result = prgd.soft_margin(X, y, C=1.0, intercept0=intercept0)
+        assert result.status is Status.CERTIFIED
+        return
+    with pytest.raises(ValueError, match="intercept0 must be a finite number"):
+        prgd.soft_margin(X, y, C=1.0, fit_intercept=fit_intercept, intercept0=intercept0)
+
+
+def test_sparse_rows_far_from_the_origin_do_not_divide_by_zero():
+    X = np.array(
+        [
+            [99999999999.46808, 100000000000.17941],
+            [99999999999.63527, 100000000001.00774],
+            [100000000000.08253, 99999999998.76639],
+        ]
+    )
+    y = [0, 1, 1]
+    result = prgd.soft_margin(sp.csr_array(X), y, C=1e9)
+    exact = exact_objective(X, np.array([-1, 1, 1]), np.full(3, 1e9), True)
+    assert Fraction(result.margin) ** 2 * exact <= 1
+    assert math.isinf(result.upper_bound) or Fraction(result.upper_bound) ** 2 * exact >= 1
+    assert result.check(X, y).is_valid
+
+
+@pytest.mark.parametrize("upper", [math.inf, 1e300])
+def test_check_measures_a_lower_bound_by_what_is_proven(upper):
+    X, y = overlapping()
+    for result in (prgd.soft_margin(X, y, C=1.0), prgd.max_margin(X + 3.0 * np.outer(y, np.eye(5)[0]), y)):
+        rows = X if result.C == 1.0 else X + 3.0 * np.outer(y, np.eye(5)[0])
+        assert result.check(rows, y).is_valid
+        for weights in (None, result.certificate.dual_weights):
+            forged = replace(result.certificate, lower=1e9, upper=upper, dual_weights=weights)
+            assert not replace(result, certificate=forged).check(rows, y).is_valid
+        no_witness = replace(result.certificate, dual_weights=None)
+        assert not replace(result, certificate=no_witness).check(rows, y).is_valid
+
+
+def test_check_measures_an_upper_bound_by_what_is_proven():
+    X, y = overlapping()
+    X = X + 3.0 * np.outer(y, np.eye(5)[0])
+    result = prgd.max_margin(X, y)
+    forged = replace(result.certificate, lower=-1e300, upper=1e-3)
+    assert not replace(result, certificate=forged).check(X, y).is_valid
+
+
+def test_check_says_nothing_of_rows_of_zeros():
+    X, y = [[0.0], [1.0], [2.0]], [0, 1, 1]
+    result = prgd.soft_margin(X, y, C=1.0, fit_intercept=False)
+    assert result.check(X, y).is_valid  # a warning would be an error here
+
+
+@both
+@pytest.mark.parametrize(("unit", "C"), [(1.0, 1e14), (1.0, 1e16), (1.0, 1e60), (1e20, 1.0), (1e60, 1e-118)])
+def test_large_prices_of_few_columns_are_certified(fit_intercept, unit, C):
+    X, y = overlapping(n=12, d=2)
+    X = (X + 3.0 * np.outer(y, [1.0, 0.0])) * unit
+    result = prgd.soft_margin(X, y, C=C, fit_intercept=fit_intercept)
+    hard = prgd.max_margin(X, y, fit_intercept=fit_intercept)
+    assert result.status is Status.CERTIFIED
+    assert result.margin <= hard.upper_bound * (1 + 1e-2)
+    assert result.check(X, y).is_valid
+
+
+@both
+def test_a_start_far_off_leaves_no_rounding_behind(fit_intercept):
+    X, y = overlapping(d=2)
+    near = prgd.soft_margin(X, y, C=1.0, fit_intercept=fit_intercept)
+    far = prgd.soft_margin(X, y, C=1.0, fit_intercept=fit_intercept, w0=[1e20, 1.0])
+    assert far.status is Status.CERTIFIED
+    np.testing.assert_allclose(far.coef, near.coef, rtol=1e-3)
+
+
+@pytest.mark.parametrize("C", [np.int64(2), np.float32(2), Fraction(2), 2])
+def test_prices_of_all_number_types(C):
+    X, y = overlapping()
+    result = prgd.soft_margin(X, y, C=C)
+    assert (type(result.C), result.C) == (float, 2.0)
+    assert prgd.MaxMarginClassifier(C=C).fit(X, y).C_ == 2.0
+
+
+@pytest.mark.parametrize("C", [math.nan, -math.inf, -1.0, 0, "1", None, 10**400, True, [1.0]])
+def test_prices_that_are_none_are_refused(C):
+    X, y = overlapping()
+    with pytest.raises(ValueError, match=r"C must be a positive number, or .* for the hard margin; got"):
+        prgd.soft_margin(X, y, C=C)
+    with pytest.raises(ValueError, match=r"C must be a positive number, or .* for the hard margin; got"):
+        prgd.MaxMarginClassifier(C=C).fit(X, y)
+
+
+def test_the_advice_for_squares_out_of_range_can_help():
+    X, y = overlapping()
+    with pytest.raises(ValueError, match="Multiply X by a constant, and divide C by the square of it"):
+        prgd.soft_margin(X * 1e110, y, C=1e-220)
+    with pytest.raises(ValueError, match="Choose a smaller C"):
+        prgd.soft_margin(X, y, C=1e150)
+    with pytest.raises(ValueError, match="Choose a larger C"):
+        prgd.soft_margin(X, y, C=1e-150)
+
+
+def test_many_slacks_of_dense_rows_need_no_working_set(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((1500, 260)), rng.standard_normal(260)
+    y = np.where(X @ w + 10.0 * rng.standard_normal(1500) > 0.0, 1, -1)
+
+    def refuse(*_):
+        raise AssertionError("Newton's method takes a hundredth of the time here")
+
+    monkeypatch.setattr(SoftState, "_solve_extended", refuse)
+    result = prgd.soft_margin(X, y, C=1.0)
+    assert result.status is Status.CERTIFIED
+    assert len(result.support) > 520

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 import zlib
 from typing import Any
@@ -17,6 +18,7 @@ FOLDS = 5
 # C times the mean squared distance of the rows from their mean, which does not depend on units.
 GRID = tuple(10.0 ** (k / 2) for k in range(-4, 15))
 MAX_ROWS = 20_000  # distinct rows that choose C; of more, a part is taken
+_MAX_EXPONENT = 560  # of two, in the C that are tried: their products with squares stay in the floating range
 _TOL = 1e-3  # relative gap of the fits that choose C
 
 
@@ -30,7 +32,7 @@ def choose_C(X: Any, codes: Indices, targets: list[int], weights: Array | None, 
     s = np.ones(len(codes)) if weights is None else weights
     hashes = row_hashes(X)
     fold, counts = _folds(hashes, codes)
-    unit = 1.0 / _spread(X, s)
+    unit = _unit(X, s)
     if counts < 2:
         return unit
     kept = fold >= 0
@@ -109,13 +111,43 @@ def _folds(hashes: Indices, codes: Indices) -> tuple[Indices, int]:
     return fold, smallest
 
 
-def _spread(X: Any, s: Array) -> float:
-    """Return the mean squared distance of the rows from their mean."""
+def _unit(X: Any, s: Array) -> float:
+    """Return the C that has no units: 1 by the mean squared distance of the rows from their mean.
+
+    It is divided by the mean weight if that is below 1. Larger weights are copies of rows, which the error on
+    held-out rows weighs against the length of w.
+    """
+    (spread, exponent), weight = _spread(X, s), float(s[s > 0.0].mean())
+    # Powers of two are counted apart: squares of the rows may lie outside of the floating range.
+    (a, first), (b, second) = math.frexp(spread), math.frexp(min(1.0, weight))
+    power = -(first + second + 2 * exponent)
+    if abs(power) > _MAX_EXPONENT:
+        raise ValueError(
+            f"Rows lie about {math.ldexp(math.sqrt(spread), exponent):.3g} from their mean, and the mean "
+            f"weight is {weight:.3g}: the C of a soft margin, which is divided by the square of the one "
+            "and by the other, leaves the floating range. Rescale X, e.g. by StandardScaler, or the weights."
+        )
+    return math.ldexp(1.0 / (a * b), power)
+
+
+def _spread(X: Any, s: Array) -> tuple[float, int]:
+    """Return the mean squared distance m of the rows from their mean, and e, as ``m * 4**e``.
+
+    The mean is subtracted before squares are taken, which would cancel far from the origin.
+    """
     largest = float(abs(X).max())
     if largest == 0.0:
-        return 1.0
-    X = X.astype(np.float64) / largest  # squares stay in the floating range
-    mean = (X.T @ s) / float(s.sum())
-    squares = X.multiply(X) if hasattr(X, "multiply") else X * X
-    spread = float((squares.T @ s).sum() / s.sum()) - float(mean @ mean)
-    return spread * largest**2 if spread > 0.0 else 1.0
+        return 1.0, 0
+    exponent, total = math.frexp(largest)[1], float(s.sum())
+    if hasattr(X, "indptr"):
+        values, columns = np.ldexp(X.data.astype(np.float64), -exponent), X.indices
+        weights = np.repeat(s, np.diff(X.indptr))
+        mean = np.bincount(columns, weights * values, X.shape[1]) / total
+        stored = np.bincount(columns, weights, X.shape[1])
+        is_full = np.bincount(columns, minlength=X.shape[1]) == X.shape[0]
+        zeros = np.where(is_full, 0.0, np.maximum(total - stored, 0.0))  # the weight of entries not stored
+        spread = float(weights @ (values - mean[columns]) ** 2 + zeros @ mean**2) / total
+    else:
+        X = np.ldexp(X.astype(np.float64), -exponent)
+        spread = float((s @ (X - (s @ X) / total) ** 2).sum()) / total
+    return (spread, exponent) if spread > 0.0 else (1.0, 0)

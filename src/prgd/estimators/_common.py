@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,23 @@ from prgd.rows.labels import label_array
 # fallback if the margin is not positive.
 Fit = tuple[Result, Array, float]
 _FLOATS = (np.float64, np.float32)
+
+
+class Given(NamedTuple):
+    """What the rows of a fit are among the data as given: rows of weight 0 are left out of them."""
+
+    kept: Indices
+    n: int
+    classes: npt.NDArray[Any]
+    feature_names: tuple[str, ...] | None
+
+    def place(self, result: Result) -> Result:
+        """Return the result with a certificate about the data as given, which it checks on."""
+        c = result.certificate
+        p = c.dual_weights
+        if p is not None:
+            c = replace(c, dual_weights=replace(p, indices=self.kept[p.indices]))
+        return replace(result, certificate=c, n=self.n, feature_names=self.feature_names)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -79,14 +96,15 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         targets = [1] if classes.size == 2 else list(range(classes.size))
         starts = self._starts(len(targets), X.shape[1])
-        fits = self._fit_all(X, codes, targets, weights, starts)
+        names = getattr(self, "feature_names_in_", None)
+        given = Given(kept, n, classes, None if names is None else tuple(names.tolist()))
+        fits = self._fit_all(X, codes, targets, weights, starts, given)
         results, coefs, intercepts = zip(*fits, strict=True)
         self.classes_, self.coef_, self.intercept_ = classes, np.vstack(coefs), np.array(intercepts)
         self.margin_ = np.array([result.margin for result in results])
         self.margin_upper_bound_ = np.array([result.upper_bound for result in results])
         self.gap_ = np.where(self.margin_ > 0.0, [result.gap for result in results], math.inf)
-        p = csr_array(vstack([result.dual_coef for result in results]))
-        self.dual_coef_ = csr_array((p.data, kept[p.indices], p.indptr), shape=(len(results), n))
+        self.dual_coef_ = csr_array(vstack([result.dual_coef for result in results]))
         self.support_ = np.unique(self.dual_coef_.indices).astype(np.int64)
         self.status_ = tuple(result.status for result in results)
         self._keep(results)
@@ -154,14 +172,21 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return [None] * count if last is None or last.shape != (count, d) else list(last)
 
     def _fit_all(
-        self, X: Any, codes: Indices, targets: list[int], weights: Array | None, starts: list[Array | None]
+        self,
+        X: Any,
+        codes: Indices,
+        targets: list[int],
+        weights: Array | None,
+        starts: list[Array | None],
+        given: Given,
     ) -> list[Fit]:
         """Separate each of the classes from the others."""
         fits: list[Fit] = []
         for target, start in zip(targets, starts, strict=True):
             if fits and fits[-1][0].status is Status.INTERRUPTED:
                 raise KeyboardInterrupt  # Some classes have not been begun, and nothing stands for them.
-            fits.append(self._fit_one(X, codes == target, weights, start))
+            result, coef, intercept = self._fit_one(X, codes == target, weights, start)
+            fits.append((given.place(result), coef, intercept))
         return fits
 
     def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:

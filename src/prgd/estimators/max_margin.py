@@ -10,12 +10,14 @@ from operator import index
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from prgd._types import Array, Indices, Mask
 from prgd.certificate import Certificate
+from prgd.checks import checked_price
 from prgd.errors import NotSeparableError
 from prgd.estimators._choice import choose_C
-from prgd.estimators._common import Fit, LinearClassifier
+from prgd.estimators._common import Fit, Given, LinearClassifier
 from prgd.history import Status
 from prgd.maxmargin import Round, max_margin, soft_margin
 from prgd.norms import norm
@@ -99,9 +101,10 @@ class MaxMarginClassifier(LinearClassifier):
     If a class is not separable, ``fit`` warns `prgd.NotSeparableWarning`, which carries the proof, and
     **all** classes get a soft margin of the same C, so that their scores can be compared. C is that of
     smallest error on 5 held-out folds, of 19 values from 0.01 to 1e7 (divided by the mean squared distance
-    of the rows from their mean, so that units do not matter), errors averaged with those of the
-    neighbouring values. Folds depend on what rows hold alone: nothing is random, copies of a row share a
-    fold, and weights count as copies would. Of more than 20,000 distinct rows a part chooses C.
+    of the rows from their mean, so that units do not matter, and by the mean weight if it is below 1),
+    errors averaged with those of the neighbouring values. Folds depend on what rows hold alone: nothing is
+    random, copies of a row share a fold, and weights count as copies would. Of more than 20,000 distinct
+    rows a part chooses C.
 
     If all classes of several separate, rows of ``coef_`` have length 1 and scores are distances in the
     units of X: that was more accurate in 4 of 7 trials, and less in one, than the scale of SVC (smallest
@@ -131,26 +134,32 @@ class MaxMarginClassifier(LinearClassifier):
     polish: bool = True
 
     def _fit_all(
-        self, X: Any, codes: Indices, targets: list[int], weights: Array | None, starts: list[Array | None]
+        self,
+        X: Any,
+        codes: Indices,
+        targets: list[int],
+        weights: Array | None,
+        starts: list[Array | None],
+        given: Given,
     ) -> list[Fit]:
         if self.fallback not in ("soft", "raise"):
             raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
-        self.C_ = float(self.C)
+        self.C_ = checked_price(self.C)
         if math.isfinite(self.C_):
-            fits = self._soft_fits(X, codes, targets, weights, starts)
+            fits = self._soft_fits(X, codes, targets, weights, starts, given)
             self.results_ = tuple(result for result, _, _ in fits)
             return fits
-        fits = super()._fit_all(X, codes, targets, weights, starts)
+        fits = super()._fit_all(X, codes, targets, weights, starts, given)
         self.results_ = tuple(result for result, _, _ in fits)
         if all(result.margin > 0.0 for result in self.results_):
             return fits if len(fits) == 1 else [_unit_length(*fit) for fit in fits]
         if fits[-1][0].status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # no hyperplane was found yet, and a fallback would take long
         if self.fallback == "raise":
-            raise self._error(targets)
+            raise self._error(given.classes[targets])
         options = {"fit_intercept": self.fit_intercept, "n_threads": self.n_threads}
         self.C_ = choose_C(X, codes, targets, weights, options)
-        soft = self._soft_fits(X, codes, targets, weights, [None] * len(targets))
+        soft = self._soft_fits(X, codes, targets, weights, [None] * len(targets), given)
         self.results_ = tuple(result for result, _, _ in soft)
         return [(hard, coef, b) for (hard, _, _), (_, coef, b) in zip(fits, soft, strict=True)]
 
@@ -170,7 +179,13 @@ class MaxMarginClassifier(LinearClassifier):
         return self._judged(result), result.coef, result.intercept
 
     def _soft_fits(
-        self, X: Any, codes: Indices, targets: list[int], weights: Array | None, starts: list[Array | None]
+        self,
+        X: Any,
+        codes: Indices,
+        targets: list[int],
+        weights: Array | None,
+        starts: list[Array | None],
+        given: Given,
     ) -> list[Fit]:
         """Fit the soft margin of each class against the rest, with one C."""
         fits: list[Fit] = []
@@ -189,7 +204,7 @@ class MaxMarginClassifier(LinearClassifier):
                     callback=tell,
                     w0=start,
                 )
-            fits.append((self._judged(result), result.coef, result.intercept))
+            fits.append((given.place(self._judged(result)), result.coef, result.intercept))
         return fits
 
     def _inner_tol(self, X: Any) -> float:
@@ -217,10 +232,10 @@ class MaxMarginClassifier(LinearClassifier):
                 math.ceil(now.passes), Certificate(now.margin, max(now.margin, now.upper_bound))
             )
 
-    def _error(self, targets: list[int]) -> NotSeparableError:
+    def _error(self, targets: npt.NDArray[Any]) -> NotSeparableError:
         """Return the error that carries the proof for the first class that does not separate."""
         k, result = next((k, r) for k, r in enumerate(self.results_) if not r.margin > 0.0)
-        which = "the two classes" if len(targets) == 1 else f"the class of index {targets[k]} from the rest"
+        which = "the two classes" if len(targets) == 1 else f"{targets.tolist()[k]!r} from the rest"
         found = (
             "No hyperplane separates" if result.upper_bound <= 0.0 else "Found no hyperplane that separates"
         )

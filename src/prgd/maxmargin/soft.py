@@ -13,7 +13,7 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.certificate import Certificate, DualWeights
-from prgd.checks import check_integer, check_positive
+from prgd.checks import check_integer, check_positive, checked_price
 from prgd.errors import ZeroRowWarning
 from prgd.history import History, Status
 from prgd.maxmargin.moves import Round, SolverState
@@ -28,6 +28,7 @@ from prgd.solvers.primal_newton import Iterate, PrimalNewton
 from prgd.threads import default_threads
 
 _FEW_COLUMNS = 256  # Newton's matrix over so few columns is cheaper than any working set
+_DENSE_COLUMNS = 2000  # the same for dense rows, if rows below margin 1 are many more than columns
 _MAX_ACTIVE_ROWS = 5000  # rows below margin 1 that a working set may have to hold
 _FIRST_STEPS = 12  # Newton steps before the extended rows are tried
 _HARD = 30.0  # above this, C ||x||^2 makes the problem nearly a hard margin, and Newton's steps many
@@ -110,8 +111,7 @@ def soft_margin(
     """
     check_positive("tol", tol)
     check_integer("max_passes", max_passes, minimum=1)
-    if not (isinstance(C, (int, float)) and C > 0.0):
-        raise ValueError(f"C must be a positive number, or math.inf for the hard margin; got {C!r}.")
+    C = checked_price(C)
     rows = as_rows(X, y, sample_weight, n_threads)
     tell = teller(callback, verbose)
     if math.isinf(C):
@@ -125,7 +125,12 @@ def soft_margin(
         w0 = np.array(w0, dtype=np.float64)
         if w0.shape != (problem.d,) or not np.isfinite(w0).all():
             raise ValueError(f"w0 must be a finite vector of shape ({problem.d},); got shape {w0.shape}.")
-    state = SoftState(problem, float(C), tol, max_passes, n_threads or default_threads(), tell)
+    if not math.isfinite(intercept0) or (intercept0 and not fit_intercept):
+        raise ValueError(
+            "intercept0 must be a finite number, and 0 with fit_intercept=False, where the hyperplane passes "
+            f"through the origin; got {intercept0!r}."
+        )
+    state = SoftState(problem, C, tol, max_passes, n_threads or default_threads(), tell)
     try:
         status = state.run(w0, float(intercept0))
     except KeyboardInterrupt:
@@ -155,11 +160,17 @@ class SoftState:
 
     def __post_init__(self) -> None:
         c, largest = soft_weights(self.problem, self.C), self.problem.max_norm
-        sizes = (largest, self.C, float(c.max()) * largest**2) if largest < _MODERATE else (largest,)
-        if any(size and not 1.0 / _MODERATE < size < _MODERATE for size in sizes):
+        if largest and not 1.0 / _MODERATE < largest < _MODERATE:
             raise ValueError(
-                f"The largest row norm is {largest:.3g} and C is {self.C:.3g}: squares leave the floating "
-                "range. Multiply X by a constant, and divide C by the square of it."
+                f"The largest row norm is {largest:.3g}, and squares leave the floating range. Multiply X by "
+                "a constant, and divide C by the square of it."
+            )
+        price = float(c.max()) * largest**2  # it does not depend on the units of X
+        if price and not 1.0 / _MODERATE < price < _MODERATE:
+            other = "smaller" if price > 1.0 else "larger"
+            raise ValueError(
+                f"C times the squared norm of the largest row is {price:.3g}: squares leave the floating "
+                f"range. Choose a {other} C (it is {self.C:.3g}), or {other} sample weights."
             )
         self.newton = PrimalNewton(self.problem, c)
 
@@ -173,7 +184,7 @@ class SoftState:
         at, aim = self.newton.start(w0, intercept0), 0.5 * self.tol
         if self._suits_working_set(at):
             is_hard = float(self.newton.c.max()) * self.problem.max_norm**2 > _HARD
-            at = self._newton(at, aim, 0 if is_hard else _FIRST_STEPS)
+            at = self._newton(at, aim, 0 if is_hard and not self._has_cheap_columns else _FIRST_STEPS)
             if at.gap > aim and self._suits_working_set(at):
                 at = self._solve_extended(at, aim)
                 if self.certificate.gap <= self.tol:
@@ -188,13 +199,24 @@ class SoftState:
                 return Status.MAX_PASSES
             if at is before and at.gap > aim:
                 break
-            aim *= 0.25
-        return Status.STALLED
+            # Margins that are updated from step to step keep the rounding of the largest ones.
+            at, aim = self.newton.start(at.w, at.b), 0.25 * aim
+        if self.problem.n <= _MAX_ACTIVE_ROWS:  # a price so large that rounding hides the slacks from Newton
+            self._solve_extended(at, 0.5 * self.tol)
+        return Status.CERTIFIED if self.certificate.gap <= self.tol else Status.STALLED
+
+    @property
+    def _has_cheap_columns(self) -> bool:
+        n, d = self.problem.n, self.problem.d
+        return not self.problem.rows.is_sparse and d <= _DENSE_COLUMNS and n > 2 * d
 
     def _suits_working_set(self, at: Iterate) -> bool:
         """Say whether columns are many and the rows below margin 1 are few enough for a Gram matrix."""
-        is_small = not at.w.any() or int(np.count_nonzero(at.alpha)) <= _MAX_ACTIVE_ROWS
-        return self.problem.d > _FEW_COLUMNS and is_small
+        d, count = self.problem.d, int(np.count_nonzero(at.alpha)) if at.w.any() else 0
+        # Rows of margin below 1 beyond the columns are slacks that no large price takes away: Newton's steps
+        # are few then.
+        limit = min(2 * d, _MAX_ACTIVE_ROWS) if self._has_cheap_columns else _MAX_ACTIVE_ROWS
+        return d > _FEW_COLUMNS and count <= limit
 
     def _newton(self, at: Iterate, aim: float, max_steps: int) -> Iterate:
         def tell(now: Iterate) -> None:

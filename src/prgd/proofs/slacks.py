@@ -27,7 +27,7 @@ from prgd.arithmetic import (
     rounding_factor,
     times_power,
 )
-from prgd.certificate import DualWeights, accurate_upper, margin_error
+from prgd.certificate import Certificate, DualWeights, accurate_upper, is_on_simplex, margin_error
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows import AccurateAt, Combine, MarginsAt
@@ -35,12 +35,24 @@ from prgd.rows import AccurateAt, Combine, MarginsAt
 _ROUNDING_FRACTION = (
     0.05  # rounding may take this fraction of the tolerance; beyond, products are compensated
 )
+_SMALLEST_C = 1e-290  # smaller c_i are rounded badly or to 0, and larger ones than the inverse to infinity
 
 
 def soft_weights(problem: Problem, C: float) -> Array:
-    """Return ``c_i``, C times the sample weight of each row, rounded to float64."""
+    """Return ``c_i``, C times the sample weight of each row, rounded to float64 with all its digits."""
     sample_weight = problem.labels.sample_weight
-    return C * sample_weight if sample_weight.size else np.full(problem.n, C)
+    s = sample_weight if sample_weight.size else np.ones(problem.n)
+    with np.errstate(over="ignore"):
+        c: Array = C * s
+    in_range = (c >= _SMALLEST_C) & (c <= 1.0 / _SMALLEST_C)
+    if not (in_range | (s == 0.0)).all():
+        i = int(np.argmin(in_range | (s == 0.0)))
+        raise ValueError(
+            f"C = {C:.3g} times the sample weight {s[i]:.3g} of row {i} must lie between {_SMALLEST_C:g} and "
+            f"{1.0 / _SMALLEST_C:g}, where products keep their digits; leave out the row, or rescale "
+            "the weights."
+        )
+    return c
 
 
 def slacks_above(margins: Array, errors: Array | float) -> Array:
@@ -67,7 +79,7 @@ def soft_lower(problem: Problem, C: float, w: Array, b: float, tol: float, accur
             slack = slacks_above(margins, error)
             length = length_above(w, np.sqrt(c) * slack)
             # The error moves the objective by about the sum of c_i slack_i error.
-            if float(c @ slack) * error <= _ROUNDING_FRACTION * tol * length**2:
+            if float(c @ slack) * error <= _ROUNDING_FRACTION * tol * length * length:
                 return lowered(1.0 / length) if length > 0.0 else 0.0
     found, counted = problem.ask(AccurateAt(w, b)), c > 0.0
     slack = slacks_above(found.margins[counted], found.errors[counted])
@@ -106,6 +118,19 @@ def soft_upper(problem: Problem, C: float, weights: DualWeights, tol: float, acc
         vector = problem.rows.ask(Combine(weights.indices, p), problem.labels)
         error, length = relative * problem.max_norm, length_above(vector)
         bound = length_above(np.array([raised(length + error), own]))
-        if error * length <= _ROUNDING_FRACTION * tol * bound**2:
+        # The square of the bound has grown by about twice this product.
+        if error * (length + error) <= _ROUNDING_FRACTION * tol * bound * bound:
             return bound
     return length_above(np.array([accurate_upper(problem, weights), own]))
+
+
+def prove_again(problem: Problem, C: float, stated: Certificate) -> Certificate:
+    """Return the bounds that the witnesses of a certificate prove, with compensated products."""
+    found, w, p = Certificate(), stated.w, stated.dual_weights
+    if w is not None and w.shape == (problem.d,):
+        lower = soft_lower(problem, C, w, stated.intercept, 0.0, accurate=True)
+        found = found.with_lower(lower, w, stated.intercept)
+    # Integers would be other weights than the values, and only one part of the bound has them.
+    if p is not None and p.integers is None and is_on_simplex(problem, p):
+        found = found.with_upper(soft_upper(problem, C, p, 0.0, accurate=True), p)
+    return found

@@ -112,7 +112,10 @@ class NewtonSystems:
                 image -= h * total
                 q_along = total / mass
             image += q
-            size = square / float(q @ image)
+            curvature = float(q @ image)
+            if not curvature > 0.0:  # rounding of products far from the origin; x is the best step so far
+                return x, -along, k + 1, False
+            size = square / curvature
             x, r, along = x + size * q, r - size * image, along + size * q_along
             square, last = float(r @ r), square
             q = r + (square / last) * q

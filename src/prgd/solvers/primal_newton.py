@@ -85,7 +85,8 @@ class PrimalNewton:
         return self.systems.reads
 
     def start(self, w: Array | None, b: float) -> Iterate:
-        """Return the iterate at ``w``, by default 0, at the best intercept near ``b``."""
+        """Return the iterate at ``w``, by default 0, at the best intercept near ``b``; at 0 without one."""
+        b = b if self.problem.fit_intercept else 0.0
         if w is None or not w.any():
             margins = np.zeros(self.problem.n) + b * self.signs
             return self._completed(np.zeros(self.problem.d), b, margins)

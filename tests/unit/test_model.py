@@ -1,0 +1,70 @@
+"""Model files: classes, hyperplanes and coefficients that do not go together are refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import prgd
+from prgd import Result
+from prgd.model import Model
+
+X = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 0.0], [4.0, 4.5]])
+
+
+def several():
+    results = tuple(prgd.soft_margin(X, np.arange(4) == k, C=1.0) for k in range(4))
+    return Model(np.array(list("abcd")), results, (None,) * 4)
+
+
+def changed(path, **arrays):
+    with np.load(path) as old:
+        np.savez(path, **({name: old[name] for name in old.files} | arrays))
+
+
+def test_a_model_of_several_classes_is_loaded_whole(tmp_path):
+    several().save(tmp_path / "m.npz")
+    model = Model.load(tmp_path / "m.npz")
+    assert model.classes.tolist() == list("abcd")
+    np.testing.assert_array_equal(model.decision_function(X), several().decision_function(X))
+
+
+@pytest.mark.parametrize(("count", "classes"), [(4, "abc"), (2, "abc"), (2, "ab"), (4, "abca"), (3, "abcd")])
+def test_classes_that_do_not_fit_the_hyperplanes(tmp_path, count, classes):
+    several().save(tmp_path / "m.npz")
+    meta = json.dumps({"format": "prgd-model-2", "results": count})
+    changed(tmp_path / "m.npz", meta=np.array(meta), classes=np.array(list(classes)))
+    with pytest.raises(ValueError, match=rf"not a whole model file .*{count} hyperplanes for the classes"):
+        Model.load(tmp_path / "m.npz")
+
+
+def test_vectors_of_other_sizes(tmp_path):
+    several().save(tmp_path / "m.npz")
+    changed(tmp_path / "m.npz", **{"1/w": np.ones(7), "1/w_lower": np.ones(7)})
+    with pytest.raises(ValueError, match=r"different numbers of features, \[2, 7\]"):
+        Model.load(tmp_path / "m.npz")
+    prgd.max_margin(X, [0, 0, 1, 1]).save(tmp_path / "r.npz")
+    changed(tmp_path / "r.npz", w_lower=np.ones(7))
+    for load in (Model.load, Result.load):
+        with pytest.raises(ValueError, match="different shapes"):
+            load(tmp_path / "r.npz")
+
+
+def test_two_classes_keep_their_names(tmp_path):
+    result = prgd.max_margin(X, [0, 0, 1, 1])
+    model = Model(np.array(["no", "yes"]), (result,), (None,))
+    model.save(tmp_path / "m.npz")
+    assert Model.load(tmp_path / "m.npz").predict(X).tolist() == ["no", "no", "yes", "yes"]
+    assert Result.load(tmp_path / "m.npz").check(X, ["no", "no", "yes", "yes"]).is_valid
+    signs = Model(np.array([-1, 1]), (replace(result, classes=None),), (None,))
+    signs.save(tmp_path / "z.npz")
+    assert Result.load(tmp_path / "z.npz").classes is None
+
+
+@pytest.mark.parametrize("load", [Model.load, Result.load])
+def test_a_folder_is_no_damaged_file(tmp_path, load):
+    with pytest.raises(IsADirectoryError):
+        load(tmp_path)
