@@ -279,7 +279,7 @@ def test_squares_beyond_the_floating_range():
         assert result.check(X * scale, y).is_valid
         assert result.margin / scale == pytest.approx(margin, rel=1e-6)
         assert result.margin <= MaxMarginClassifier().fit(X * scale, y).margin_ <= result.upper_bound
-        with pytest.raises(ValueError, match=r"its square overflows or underflows\. Multiply X by a constant"):
+        with pytest.raises(ValueError, match=r"square overflows or underflows\. Multiply X by a constant"):
             prgd.Problem(X * scale, y)
 
 
@@ -331,3 +331,30 @@ def test_a_warm_start_that_does_not_fit():
         result = prgd.max_margin(X, y, w0=w0)
         assert result.status is Status.CERTIFIED
         assert result.margin == pytest.approx(prgd.max_margin(X, y).margin, rel=2e-6)
+
+
+@pytest.mark.parametrize("estimator", [MaxMarginClassifier, prgd.PRGDClassifier])
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("fit_intercept", "no", "fit_intercept must be True or False; got 'no'"),
+        ("warm_start", 1, "warm_start must be True or False; got 1"),
+        ("tol", "a", "tol must be a finite number above 0; got 'a'"),
+        ("tol", -1.0, r"tol must be a finite number above 0; got -1\.0"),
+        ("n_threads", 0, "n_threads must be an integer of at least 1; got 0"),
+    ],
+)
+def test_parameters_of_another_kind(estimator, name, value, message):
+    with pytest.raises(ValueError, match=message):
+        estimator(**{name: value}).fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize(("name", "value"), [("polish", None), ("max_passes", 1.5), ("max_passes", True)])
+def test_parameters_of_the_solver_of_another_kind(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        MaxMarginClassifier(**{name: value}).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_numbers_of_numpy_are_parameters():
+    found = MaxMarginClassifier(tol=np.float32(1e-3), max_passes=np.int64(9), n_threads=np.int64(1))
+    assert found.fit([[0.0], [1.0]], [0, 1]).margin_ == pytest.approx(0.5)

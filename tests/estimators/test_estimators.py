@@ -501,12 +501,6 @@ def test_a_warm_up_that_diverges_is_named():
         PRGDClassifier(eta=1e306).fit(X, y)
 
 
-def test_numpy_numbers_are_numbers():
-    MaxMarginClassifier(tol=np.float32(1e-4), max_passes=np.int64(500)).fit(*gaussian())
-    with pytest.raises(TypeError):
-        MaxMarginClassifier(max_passes=2.5).fit(*gaussian())
-
-
 # Life inside scikit-learn
 
 

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from prgd._types import Array, Indices, Mask
+from prgd.checks import check_integer, check_positive
 from prgd.errors import NotSeparableWarning
 from prgd.history import Status
 from prgd.result import Result
@@ -64,6 +66,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_threads: int | None = None
     verbose: int = 0
 
+    _switches: ClassVar[tuple[str, ...]] = ()
+    _counts: ClassVar[tuple[str, ...]] = ()
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearClassifier:
         """Fit the classifier.
 
@@ -81,6 +86,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        self._check_parameters()
         check_exact(X)  # scikit-learn would round integers and long doubles without a word
         if y is not None:
             label_array(y)
@@ -166,6 +172,18 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X, y, weights = X[kept], y[kept], weights[kept]
         return X, y, weights, kept
 
+    def _check_parameters(self) -> None:
+        """Raise ``ValueError`` for a parameter that Python would take for another value, or not at all."""
+        for name in ("fit_intercept", "warm_start", *self._switches):
+            if not isinstance(value := getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name} must be True or False; got {value!r}.")
+        check_positive("tol", float(self.tol) if isinstance(self.tol, Real) else self.tol)
+        for name in ("n_threads", *self._counts):
+            value = getattr(self, name)
+            if not (name == "n_threads" and value is None):
+                is_count = isinstance(value, Integral) and not isinstance(value, bool)
+                check_integer(name, int(value) if is_count else value, minimum=1)
+
     def _starts(self, count: int, d: int) -> list[Array | None]:
         """Return the start of each problem: with ``warm_start`` the last solution, if it fits."""
         last = getattr(self, "coef_", None) if self.warm_start else None
@@ -204,14 +222,17 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             proven = np.array([self.margin_upper_bound_[i] <= 0.0 for i in errs])
             named = _listed(self.classes_, targets[errs])
             verdict = f"No hyperplane separates {named}."
-            advice = "prgd.separability explains why; the weights of this warning are the certificate."
+            call = "y" if self.classes_.size == 2 else f"y == {targets[errs].tolist()[0]!r}"
+            advice = (
+                f"prgd.separability(X, {call}) explains why; the weights of this warning are the certificate."
+            )
             if not proven.all():
                 best, largest = self.margin_[errs].max(), self.margin_upper_bound_[errs].max()
                 verdict = (
                     f"No hyperplane that was tried separates {named}: the best margin found is {best:.3g}. "
                     f"Whether one does is not decided here; no margin is larger than {largest:.3g}."
                 )
-                advice = "prgd.separability decides it."
+                advice = f"prgd.separability(X, {call}) decides it."
             warnings.warn(
                 NotSeparableWarning(
                     f"{verdict} {self._fallback} {advice}",

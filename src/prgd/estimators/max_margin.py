@@ -76,8 +76,8 @@ class MaxMarginClassifier(LinearClassifier):
     intercept_ : ndarray of shape (k,)
     margin_ : ndarray of shape (k,)
         A lower bound on the largest margin: the smallest distance of a row from the hyperplane, of extended
-        rows for a finite C. With C = inf it is not positive if no separator was found; then ``coef_`` is
-        that of the fallback.
+        rows for a finite C. With C = inf this and the next three, and ``status_``, are about the hard
+        margin, also where ``coef_`` is that of the fallback: see ``results_``.
     margin_upper_bound_ : ndarray of shape (k,)
         No hyperplane has a larger margin: ``||sum_i p_i y_i x_i||`` with the weights of ``dual_coef_``.
     gap_ : ndarray of shape (k,)
@@ -125,7 +125,9 @@ class MaxMarginClassifier(LinearClassifier):
     ('CERTIFIED', 3)
     """
 
-    _fallback = "A soft margin is the classifier instead (C_ is its C)."
+    _fallback = "A soft margin is the classifier instead; C_ is its C, and C=... saves the search for it."
+    _switches = ("polish",)
+    _counts = ("max_passes",)
 
     C: float = math.inf
     fallback: str = "soft"
