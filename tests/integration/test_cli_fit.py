@@ -347,6 +347,7 @@ def test_separability_undecided(monkeypatch):
             "rows.npz: expected a model of prgd, got an archive of other arrays. MODEL comes first",
         ),
         ("predict old.npz rows.npz", "old.npz: not a whole model file of prgd (format 'prgd-result-0'"),
+        ("predict mixed.npz rows.npz", "mixed.npz: not a whole model file of prgd (vectors of one space"),
         ("predict odd.npz rows.npz", "rows.npz has 2 features, and the model was fitted on 3."),
         ("predict model.npz digits:0,1", "digits:0,1 has 64 features, and the model was fitted on 2."),
         ("predict model.npz wide.csv", "wide.csv has 3 features, and the model was fitted on 2."),
@@ -382,7 +383,8 @@ def test_errors_are_one_line(args, said):
     if args.startswith("predict"):
         call("fit", "rows.npz", "--out", "model.npz", "--quiet")
         change_model("old.npz", format="prgd-result-0")
-        change_model("odd.npz", w_lower=np.ones(3))
+        change_model("mixed.npz", w_lower=np.ones(3))
+        change_model("odd.npz", w=np.ones(3), w_lower=np.ones(3))
     found = call(*args.split(), code=2)
     assert found.stdout == ""
     assert found.stderr.startswith("Error: ")

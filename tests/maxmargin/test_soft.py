@@ -354,7 +354,8 @@ def test_sparse_rows_far_from_the_origin_do_not_divide_by_zero():
     result = prgd.soft_margin(sp.csr_array(X), y, C=1e9)
     exact = exact_objective(X, np.array([-1, 1, 1]), np.full(3, 1e9), True)
     assert Fraction(result.margin) ** 2 * exact <= 1
-    assert math.isinf(result.upper_bound) or Fraction(result.upper_bound) ** 2 * exact >= 1
+    assert Fraction(result.upper_bound) ** 2 * exact >= 1
+    assert result.gap <= 1e-3  # few sparse columns are centred, as dense ones are
     assert result.check(X, y).is_valid
 
 

@@ -30,6 +30,7 @@ _NS_FLOP = 0.05  # for a multiplication and an addition in a dense product
 _NS_SPARSE_PAIR = 0.35  # for an entry of a sparse row and each row whose product with it is computed
 _MAX_ROWS = 6000  # rows of a Gram matrix
 _MAX_COLUMNS = 6000  # columns of a matrix over the columns
+_CENTRED_COLUMNS = 64  # columns up to which sparse rows are centred, and so no longer sparse
 _BLOCK_ENTRIES = 2**22  # entries of the rows that are added to the matrix at a time
 _SAMPLE_ROWS = 16  # rows that are gathered to estimate the number of stored entries
 _FIRST_PRODUCTS = 10  # products that the first conjugate gradients are expected to need
@@ -67,11 +68,14 @@ class NewtonSystems:
 
     def take(self, indices: Indices) -> Block:
         """Return rows ``y_i (x_i - center)``; with an intercept the step does not depend on the centre."""
-        problem = self.problem
-        if self.center is None and problem.fit_intercept and not problem.rows.is_sparse:
+        problem, is_sparse = self.problem, self.problem.rows.is_sparse
+        if self.center is None and problem.fit_intercept and not (is_sparse and problem.d > _CENTRED_COLUMNS):
             self.center = problem.combine(problem.labels.signs / problem.n)
         self.reads += indices.size / problem.n
-        return problem.take(indices, self.center)
+        block = problem.take(indices, None if is_sparse else self.center)
+        if is_sparse and self.center is not None:
+            block = block.toarray() - np.outer(problem.labels.at(indices), self.center)
+        return block
 
     def solve(self, g: Array, active: Mask, forcing: float) -> tuple[Array, float]:
         """Return the step ``(x, x_b)``."""
