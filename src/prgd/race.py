@@ -20,7 +20,7 @@ from prgd.problem import Problem
 from prgd.reproduce import figures as fig
 from prgd.reproduce.curves import record_times
 from prgd.result import Result
-from prgd.stopping import Gap, any_of
+from prgd.stopping import Gap, Stop, any_of
 
 # Styles of algorithms that have none of their own: of the user, or a second one of a kind.
 SPARE = (
@@ -42,6 +42,7 @@ class Entrant:
     algorithm: Any
     warm_up: Any = None
     warm_up_steps: int = 0
+    rules: tuple[Stop, ...] = ()  # that end its run, beside those of the race
 
 
 class Finish(NamedTuple):
@@ -126,7 +127,8 @@ def _follow(problem: Problem, entrant: Entrant, steps: int, gap: float | None, p
             rows.append(last)
 
     def go(algorithm: Any, limit: int, w0: Any) -> Result:
-        stop = any_of(limit) if gap is None else any_of(Gap(gap), limit)
+        goal = [] if gap is None else [Gap(gap)]
+        stop = any_of(*goal, *(entrant.rules if part == "run" else ()), limit)
         label = progress and f"{entrant.name}{', warm-up' * (part == 'warm-up')}"
         return run(problem, algorithm, w0, stop=stop, record=None, observe=keep, progress=label)
 

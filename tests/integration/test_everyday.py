@@ -127,6 +127,67 @@ def test_a_run_that_stopped_says_how_to_go_on(monkeypatch):
         assert whole.w.tobytes() == parts.w.tobytes()
 
 
+# A gap that stands still
+
+
+@pytest.mark.slow
+def test_a_run_says_since_when_its_gap_stands_still():
+    rows = table(call("run", "digits:0,1", "--json", "run.json", "--steps", 60_000, "--out", "out").stdout)
+    since = re.match(r"The gap has not changed since step (\d+), and more steps do not help", rows["status"])
+    assert since
+    assert "Use --radius polynomial:0.6 --phases polynomial:5,0.6, or --warm-up ngd:1000" in rows["status"]
+    assert int(rows["steps"]) == int(since[1]) + 190
+    found = json.loads(Path("run.json").read_text())
+    assert (found["status"], found["message"]) == ("STALLED", rows["status"])
+    history = prgd.Result.load("out/result.npz").history
+    then, last = history["gap"][[int(since[1]), -1]]
+    assert abs(then - last) <= 1e-6 * last
+    for advice in (
+        ["--radius", "polynomial:0.6", "--phases", "polynomial:5,0.6"],
+        ["--warm-up", "ngd:1000"],
+    ):
+        assert facts("run", "digits:0,1", *advice)["gap"] < 0.2 * found["gap"]
+    # What was asked for and not reached is no success; a run that was asked to go on does so.
+    call("run", "digits:0,1", "--gap", 0.01, "--quiet", code=1)
+    rows = table(call("run", "digits:0,1", "--patience", 0).stdout)
+    assert rows["steps"] == "1,000"
+    assert rows["status"].startswith(since[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [100, 450, 1000])
+def test_a_stalled_run_is_resumed_bit_by_bit(steps):
+    call("run", "digits:0,1", "--patience", 0, "--out", "whole", "--quiet")
+    call("run", "digits:0,1", "--out", "stalled", "--quiet")
+    call("run", "digits:0,1", "--steps", steps, "--record", 3, "--out", "parts", "--quiet")
+    again = ["--resume", "parts", "--out", "parts", "--quiet"]
+    call("run", "digits:0,1", *again)
+    stalled, parts = (prgd.Result.load(f"{folder}/result.npz") for folder in ("stalled", "parts"))
+    assert (parts.status.name, parts.t) == ("STALLED", stalled.t)
+    assert parts.w.tobytes() == stalled.w.tobytes()
+    call("run", "digits:0,1", *again, "--patience", 0)
+    whole, parts = (prgd.Result.load(f"{folder}/result.npz") for folder in ("whole", "parts"))
+    assert (parts.t, parts.w.tobytes()) == (1000, whole.w.tobytes())
+    assert parts.certificate.gap == whole.certificate.gap
+
+
+def test_algorithms_that_are_slow_do_not_stall():
+    for algorithm in ("gd", "loss-scaled-gd", "gated-prgd", "dual-acceleration"):
+        rows = table(call("run", "digits:3,8", "--algorithm", algorithm, "--no-intercept").stdout)
+        assert (rows["steps"], rows["status"]) == ("1,000", str(prgd.Status.MAX_STEPS))
+
+
+def test_a_race_says_why_an_algorithm_stalled():
+    lines = call("race", "ngd", "prgd", "--data", "digits:0,1").stdout.splitlines()
+    assert lines[3].split()[:2] == ["prgd", "stalled"]
+    assert lines[4].startswith("prgd: The gap has not changed since step 1,383, and more steps do not help")
+    given = ["--data", "digits:0,1", "--patience", 0, "--steps", 2000]
+    assert call("race", "prgd", *given).stdout.splitlines()[2].split()[6] == "2,000"
+
+
+# Several classes, and classes that overlap
+
+
 @pytest.mark.slow
 def test_three_classes_are_fitted_and_predicted():
     write_iris()

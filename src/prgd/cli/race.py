@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from prgd.cli import common
 from prgd.cli.common import data_option, option, output_option, stop_option
 from prgd.cli.data import open_data
 from prgd.cli.entrants import read_entrants
+from prgd.cli.standstill import patience_option, stall_rules, stalled_text
 from prgd.errors import missing_package
 from prgd.history import Status
 from prgd.options import from_options, options_of
@@ -36,6 +37,7 @@ class RaceOptions(common.SeparatorOptions):
     gap: float | None = stop_option(
         None, "An algorithm ends at this certified relative gap.", metavar="TOL", shown_default="none"
     )
+    patience: int | None = patience_option(common.STOP)
     out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
         None,
         "Folder for race.csv (both bounds of each algorithm), race.json, and the curves (png, svg, pdf).",
@@ -76,7 +78,10 @@ def race_command(
         from prgd.race import race
 
         o = from_options(RaceOptions, given)
-        entrants = read_entrants([*(algorithms or []), *(own or [])])
+        entrants = [
+            replace(e, rules=tuple(stall_rules(e.algorithm, o.patience)))
+            for e in read_entrants([*(algorithms or []), *(own or [])])
+        ]
         if o.out is not None:
             if not o.force and (there := [name for name in FILES if (o.out / name).exists()]):
                 raise ValueError(
@@ -101,13 +106,19 @@ def race_command(
         title = f"{name}, {problem.n:,} x {problem.d:,}, {intercept}, {o.loss} loss"
         written = [] if o.out is None else _write(o.out, found, known, title, entrants)
         if not o.quiet:
-            _print(found, known, title, written)
+            _print(found, known, title, entrants, written)
         if found[-1].status is Status.INTERRUPTED:
             raise KeyboardInterrupt
 
 
-def _print(found: Sequence[Any], known: tuple[float, float], title: str, written: list[Path]) -> None:
-    """Print the problem, a line for each algorithm, the best known margin, and what was written."""
+def _print(
+    found: Sequence[Any],
+    known: tuple[float, float],
+    title: str,
+    entrants: Sequence[Any],
+    written: list[Path],
+) -> None:
+    """Print the problem, a line for each algorithm, why some stalled, the best margin, what was written."""
     lines = [
         {
             "algorithm": f.name,
@@ -130,6 +141,9 @@ def _print(found: Sequence[Any], known: tuple[float, float], title: str, written
             for head, text in line.items()
         ]
         print("  ".join(cells))
+    for f, e in zip(found, entrants, strict=False):
+        if f.status is Status.STALLED:
+            print(f"{f.name}: {stalled_text(f.steps - e.rules[0].window, f.certificate.gap, e.algorithm)}")
     print(f"best known margin: {known[0]:.9g}, at most {known[1] - known[0]:.1e} below the largest one")
     if written:
         print(f"files: {', '.join(map(str, written))}")

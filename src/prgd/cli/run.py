@@ -26,6 +26,7 @@ from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.complete import complete_algorithm
 from prgd.cli.data import open_data
 from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, is_of, load_start
+from prgd.cli.standstill import patience_option, stall_rules, status_text
 from prgd.history import Status
 from prgd.options import from_options, option, options_of
 from prgd.problem import Problem
@@ -52,6 +53,7 @@ class RunOptions(common.SeparatorOptions):
     gap: float | None = stop_option(
         None, "Stop when the certified relative gap is at most TOL.", metavar="TOL", shown_default="none"
     )
+    patience: int | None = patience_option(common.STOP)
     resume: Path | None = stop_option(  # noqa: RUF009 - `option` returns a field
         None,
         "Go on from the folder of an earlier run, or from its result.npz or warmup-result.npz, bit for "
@@ -87,7 +89,8 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         settings = given_options({k: v for k, v in given.items() if not hasattr(o, k)}, o.every)
         method = build_algorithm(algorithm, settings)
         first, first_steps = _warm_up(o, method, settings)
-        stop = any_of(o.steps) if o.gap is None else any_of(prgd.Gap(o.gap), o.steps)
+        goal = [] if o.gap is None else [prgd.Gap(o.gap)]
+        stop = any_of(*goal, *stall_rules(method, o.patience), o.steps)
         warm, earlier = (
             (None, None) if o.resume is None else load_start(o.resume, first, first_steps, o.steps)
         )
@@ -126,12 +129,13 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         seconds = time.perf_counter() - started
         title = f"{name}, {problem.n:,} x {problem.d:,}"
         written = [] if out is None else _write(out, warm, result, title)
+        why = str(result.status) if result is warm else status_text(result, method)
         if is_printed:
             lines = [("data", f"{title}, {type(problem.rows).__name__}"), ("problem", _problem(result))]
-            lines += [("algorithm", repr(method)), *_outcome(warm, result)]
+            lines += [("algorithm", repr(method)), *_outcome(warm, result, why)]
             lines += [("passes over the data", f"{problem.passes:,}"), ("time", f"{seconds:.2f} s")]
             common.print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
-        outcome.write_json(o.json, _facts(name, warm, result, seconds, written))
+        outcome.write_json(o.json, _facts(name, warm, result, seconds, written) | {"message": why})
         if result.status is Status.INTERRUPTED:
             common.say(_how_to_go_on(o, warm, result))
         if code := outcome.exit_code(result, is_certificate_asked=o.gap is not None):
@@ -180,12 +184,12 @@ def _write(out: Path, warm: Result | None, result: Result, title: str) -> list[P
     return written
 
 
-def _outcome(warm: Result | None, result: Result) -> list[tuple[str, str]]:
+def _outcome(warm: Result | None, result: Result, why: str) -> list[tuple[str, str]]:
     """Return the lines of the table with the status, the steps and both bounds."""
     is_proven = result.is_separable is False
     missing = "hyperplane separates the classes" if is_proven else "iterate separates the classes so far"
     return [
-        ("status", str(result.status)),
+        ("status", why),
         (
             "warm-up",
             "none, starts at w = 0" if warm is None else f"{warm.algorithm}, {warm.t:,} steps",
