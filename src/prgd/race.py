@@ -81,8 +81,8 @@ def race(
     Returns
     -------
     list of Finish
-        Fewer than entrants if a run was interrupted, which is the last one then. Rows hold the algorithm, the
-        part (warm-up or run), step, seconds, passes, the margin of w, and the best bounds so far.
+        Fewer than entrants if Ctrl-C came before the next one; a run that it stopped is the last. Rows
+        hold the algorithm, the part (warm-up or run), step, seconds, passes, the margin of w, and the best bounds so far.
 
     Examples
     --------
@@ -102,9 +102,12 @@ def race(
     for entrant in entrants:
         # The first call of a kernel compiles it, which is no part of the race.
         brief = replace(entrant, warm_up_steps=min(entrant.warm_up_steps, 2))
-        if _follow(problem, brief, 4, None, False).status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        found.append(_follow(problem, entrant, steps, gap, progress))
+        try:
+            if _follow(problem, brief, 4, None, False).status is Status.INTERRUPTED:
+                break
+            found.append(_follow(problem, entrant, steps, gap, progress))
+        except KeyboardInterrupt:  # before its first step
+            break
         if found[-1].status is Status.INTERRUPTED:
             break
     return found

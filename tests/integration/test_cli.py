@@ -90,7 +90,7 @@ def test_run_prints_plain_lines_and_writes_nothing_by_default():
     found = call("run", "toy:0.3", "--radius", "geometric:1.2", "--every", 5, *WARM, "--steps", 40)
     assert found.stderr == ""
     rows = table(found.stdout)
-    assert rows["data"] == "toy, 3 x 2, DenseRows"
+    assert rows["data"] == "toy, 3 x 2, dense"
     assert rows["algorithm"] == "PRGD(R=Geometric(c=1.2), T=Every(steps=5), eta=1.0)"
     assert rows["status"] == prgd.Status.MAX_STEPS.value
     assert rows["warm-up"] == "GD(eta=1.0), 50 steps"
@@ -175,7 +175,7 @@ def test_every_algorithm_runs_by_name(name):
 )
 def test_built_in_data(data, name):
     rows = table(call("run", data, *NGD, "--steps", 2, "--threads", 1).stdout)
-    assert rows["data"] == f"{name}, DenseRows"
+    assert rows["data"] == f"{name}, dense"
 
 
 @pytest.mark.slow

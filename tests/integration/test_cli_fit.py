@@ -58,7 +58,7 @@ def test_fit_prints_a_table_and_writes_a_model():
     rows = table(call("fit", "digits:0,1", "--tol", 1e-8, "--out", "new/model.npz").stdout)
     data = prgd.datasets.digits(0, 1)
     result = prgd.max_margin(data.X, data.y, tol=1e-8)
-    assert rows["data"] == "digit-01, 360 x 64, DenseRows"
+    assert rows["data"] == "digit-01, 360 x 64, dense"
     assert rows["classes"] == "-1 (score < 0), 1 (score > 0)"
     assert rows["status"] == prgd.Status.CERTIFIED.value
     assert float(rows["margin, lower bound"]) == pytest.approx(result.margin, rel=1e-8)

@@ -185,6 +185,74 @@ def test_a_race_says_why_an_algorithm_stalled():
     assert call("race", "prgd", *given).stdout.splitlines()[2].split()[6] == "2,000"
 
 
+# Ctrl-C
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_separability_says_that_it_was_interrupted(monkeypatch):
+    monkeypatch.setattr("prgd.separation.search.Search.find_proof", interrupt)
+    found = call("separability", "toy:0.3", code=130)
+    assert found.stdout.startswith("undecided")
+    assert found.stderr == "Interrupted.\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("t", [0, 2, 9])
+def test_an_interrupted_race_shows_the_algorithms_that_ended(monkeypatch, t):
+    step = prgd.NGD.step
+    stop = lambda self, problem, s: interrupt() if s.t == t else step(self, problem, s)  # noqa: E731
+    monkeypatch.setattr(prgd.NGD, "step", stop)
+    given = ["race", "gd", "ngd", "gated-prgd", "--data", "toy:0.3", "--steps", 20]
+    found = call(*given, "--out", "out", code=130)
+    assert found.stderr == "Interrupted; 1 of 3 algorithms ended.\n"
+    assert re.search(r"^gd +max steps .* 20 ", found.stdout, re.MULTILINE)
+    names = [a["name"] for a in json.loads(Path("out/race.json").read_text())["algorithms"]]
+    assert names == ["gd", "ngd"][: 1 if t < 4 else 2]
+
+
+@pytest.mark.parametrize("module", ["typer", "prgd.cli.race"])
+def test_an_interrupt_while_the_command_line_is_imported_is_one_line(module):
+    start = (
+        "import sys\nclass Interrupt:\n    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\nfrom prgd.cli import main\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+
+
+# Going on, and own algorithms
+
+
+@pytest.mark.slow
+def test_a_resumed_run_goes_on_in_its_folder():
+    call("run", "toy:0.3", "--steps", 40, "--out", "whole", "--quiet")
+    for resumed in ("parts", "parts/result.npz"):
+        call("run", "toy:0.3", "--steps", 17, "--out", "parts", "--force", "--quiet")
+        rows = table(call("run", "toy:0.3", "--steps", 40, "--resume", resumed).stdout)
+        assert rows["steps"] == "40"
+        assert "parts/history.csv" in rows["files"]
+        for name in ("history.csv", "warmup.csv"):
+            assert Path("parts", name).read_bytes() == Path("whole", name).read_bytes()
+    # The steps and the passes of all parts are counted.
+    call("run", "toy:0.3", "--algorithm", "ngd", "--steps", 17, "--out", "ngd", "--quiet")
+    given = ["--algorithm", "ngd", "--steps", 40, "--resume", "ngd"]
+    assert table(call("run", "toy:0.3", *given).stdout)["passes over the data"] == "41"
+
+
+def test_an_algorithm_from_a_file_runs():
+    Path("mine.py").write_text("from prgd import NGD as Mine\nhalf = Mine(eta=0.5)\n")
+    run = ["run", "toy:0.3", "--steps", 9, "--algorithm"]
+    for name, settings in (("mine.py:half", []), ("mine.py:Mine", ["--eta", 0.5])):
+        assert table(call(*run, name, *settings).stdout)["algorithm"] == "NGD(eta=0.5)"
+    said = call(*run, "mine.py:half", "--eta", 2, code=2).stderr
+    assert said == "Error: --eta does not apply to mine.py:half, which has its settings. Leave --eta out.\n"
+    assert "found no file none.py" in call(*run, "none.py:A", code=2).stderr
+
+
 # Several classes, and classes that overlap
 
 
@@ -416,6 +484,10 @@ def test_a_shell_completes(words, offered):
         ("fi toy:0.3", "No such command 'fi'"),
         ("fit four.csv --start w.npy", "--start is for two classes; four has 3. Leave --start out."),
         ("separability three.csv", "Keep the rows of two classes, or use prgd fit"),
+        (
+            "fit three.svm --out-of-core",
+            "which takes several classes in memory, that is without",
+        ),
         ("run zero.svm", "expected an index of at least 0, got '-1:2'. None is negative."),
         ("fit words.csv", "with --label"),
         ("fit none.csv", "Name the label column, or give its position, with --label."),
@@ -425,6 +497,7 @@ def test_messages_name_options(args, said):
     Path("big.csv").write_text("a,y\n1e200,0\n-1e200,1\n")
     Path("three.csv").write_text("a,y\n1,a\n2,b\n3,c\n")
     Path("four.csv").write_text("a,y\n1,a\n2,b\n3,c\n4,c\n")
+    Path("three.svm").write_text("1 1:1\n2 1:2\n3 1:3\n")
     np.save("w.npy", np.ones(1))
     Path("zero.svm").write_text("1 0:1\n2 -1:2\n")
     Path("words.csv").write_text("a,y\n1,0.5\n2,0.1\n3,0.7\n")
@@ -433,6 +506,15 @@ def test_messages_name_options(args, said):
     assert said in found
     assert "?." not in found
     assert not re.search(r"\w=(True|False|'|\")", found)
+
+
+def test_the_table_says_in_words_how_rows_are_held():
+    Path("rows.svm").write_text("1 1:1\n2 1:-2\n")
+    for command in (["fit"], ["run", "--steps", 3]):
+        assert table(call(*command, "rows.svm").stdout)["data"] == "rows, 2 x 1, sparse"
+        assert table(call(*command, "toy:0.3").stdout)["data"] == "toy, 3 x 2, dense"
+        parts = table(call(*command, "rows.svm", "--out-of-core").stdout)["data"]
+        assert parts == "rows, 2 x 1, read in parts"
 
 
 def test_install_hints_name_what_works(monkeypatch):

@@ -219,7 +219,8 @@ _OPTIONS = (
     (r"^y must", "The labels must"),
     (
         r"Keep the rows of two classes, or separate one class from the rest\.",
-        "Keep the rows of two classes, or use prgd fit (without --out-of-core and --cluster).",
+        "Keep the rows of two classes, or use prgd fit, which takes several classes in memory, that is "
+        "without --out-of-core and --cluster.",
     ),
     (r"^y (has|mixes)\b", r"The label column \1"),
     (r"\brows of X\b", "rows"),
@@ -276,6 +277,21 @@ def class_names(model: Model) -> list[str]:
 def class_text(label: Any) -> str:
     """Return a class as its file had it: 1, not 1.0."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+_KINDS = {
+    "DenseRows": "dense",
+    "SparseRows": "sparse",
+    "ChunkedRows": "read in parts",
+    "ClusterRows": "on a cluster",
+    "TensorRows": "on a GPU",
+}
+
+
+def kind_of(rows: Any) -> str:
+    """Return in words how the rows are held; the name of its class for an engine of the user."""
+    name = type(rows).__name__
+    return _KINDS.get(name, name)
 
 
 def print_table(rows: list[tuple[str, str]]) -> None:

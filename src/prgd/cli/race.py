@@ -14,7 +14,7 @@ import typer
 import prgd
 from prgd.algorithms import ALGORITHMS
 from prgd.checks import check_writable
-from prgd.cli import common
+from prgd.cli import common, outcome
 from prgd.cli.common import data_option, option, output_option, stop_option
 from prgd.cli.data import open_data
 from prgd.cli.entrants import read_entrants
@@ -98,6 +98,8 @@ def race_command(
             raise ValueError(f"{name}: there is no margin to race for. {best.status}")
         is_shown = not o.quiet and sys.stderr.isatty()
         found = race(problem, entrants, steps=o.steps, gap=o.gap, progress=is_shown)
+        if not found:
+            raise KeyboardInterrupt
         known = (
             max(best.certificate.lower, *(finish.certificate.lower for finish in found)),
             min(best.certificate.upper, *(finish.certificate.upper for finish in found)),
@@ -107,8 +109,10 @@ def race_command(
         written = [] if o.out is None else _write(o.out, found, known, title, entrants)
         if not o.quiet:
             _print(found, known, title, entrants, written)
-        if found[-1].status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+        if found[-1].status is Status.INTERRUPTED or len(found) < len(entrants):
+            done = len(found) - (found[-1].status is Status.INTERRUPTED)
+            common.say(f"Interrupted; {done} of {len(entrants)} algorithms ended.")
+            raise typer.Exit(outcome.INTERRUPTED)
 
 
 def _print(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,14 @@ from prgd.cli.algorithm_options import (
     WARM_UP,
     Given,
     algorithm_options,
-    build_algorithm,
     given_options,
     parse_warm_up,
 )
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.complete import complete_algorithm
 from prgd.cli.data import open_data
-from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, is_of, load_start
+from prgd.cli.entrants import build_named
+from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, folder_of, is_of, load_start
 from prgd.cli.standstill import patience_option, stall_rules, status_text
 from prgd.history import Status
 from prgd.options import from_options, option, options_of
@@ -40,7 +40,12 @@ class RunOptions(common.SeparatorOptions):
 
     loss: str = data_option("exponential", "exponential or logistic.")
     scale: str = data_option("max", "max: step sizes suit rows of any norm; none: eta is taken literally.")
-    algorithm: str = option("prgd", f"{', '.join(prgd.algorithms.ALGORITHMS)}.", complete=complete_algorithm)
+    algorithm: str = option(
+        "prgd",
+        f"{', '.join(prgd.algorithms.ALGORITHMS)}, or one of yours: a class or a value in a Python file.",
+        metavar="NAME|FILE.py:NAME",
+        complete=complete_algorithm,
+    )
     warm_up: str | None = option(
         None,
         "Start where another algorithm ends; 0 starts at w = 0, which prgd, a rescaling of w, cannot.",
@@ -63,7 +68,7 @@ class RunOptions(common.SeparatorOptions):
     out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
         None,
         "Folder for history.csv, warmup.csv, result.npz and gap.png.",
-        shown_default="nothing is written",
+        shown_default="that of --resume; else nothing is written",
     )
     force: bool = output_option(False, "Replace the files of an earlier run in --out.")
     save_every: float = output_option(
@@ -85,9 +90,11 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
     """
     with common.one_line_errors(debug):
         o = from_options(RunOptions, given)
+        if o.resume is not None and o.out is None:
+            o = replace(o, out=folder_of(o.resume))
         out, algorithm = o.out, o.algorithm
         settings = given_options({k: v for k, v in given.items() if not hasattr(o, k)}, o.every)
-        method = build_algorithm(algorithm, settings)
+        method = build_named(algorithm, settings)
         first, first_steps = _warm_up(o, method, settings)
         goal = [] if o.gap is None else [prgd.Gap(o.gap)]
         stop = any_of(*goal, *stall_rules(method, o.patience), o.steps)
@@ -131,9 +138,9 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         written = [] if out is None else _write(out, warm, result, title)
         why = str(result.status) if result is warm else status_text(result, method)
         if is_printed:
-            lines = [("data", f"{title}, {type(problem.rows).__name__}"), ("problem", _problem(result))]
+            lines = [("data", f"{title}, {common.kind_of(problem.rows)}"), ("problem", _problem(result))]
             lines += [("algorithm", repr(method)), *_outcome(warm, result, why)]
-            lines += [("passes over the data", f"{problem.passes:,}"), ("time", f"{seconds:.2f} s")]
+            lines += [("passes over the data", f"{_passes(warm, result):,}"), ("time", f"{seconds:.2f} s")]
             common.print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
         outcome.write_json(o.json, _facts(name, warm, result, seconds, written) | {"message": why})
         if result.status is Status.INTERRUPTED:
@@ -197,6 +204,12 @@ def _outcome(warm: Result | None, result: Result, why: str) -> list[tuple[str, s
         ("steps", f"{0 if result is warm else result.t:,}"),
         *outcome.bounds(result, f"no {missing}"),
     ]
+
+
+def _passes(warm: Result | None, result: Result) -> int:
+    """Return the passes of warm-up and run, parts that were resumed included."""
+    parts = [result] if warm is None or warm is result else [warm, result]
+    return int(sum(part.passes for part in parts))
 
 
 def _problem(result: Result) -> str:

@@ -36,10 +36,12 @@ def patience_of(algorithm: Any) -> int:
     Geometric radii outgrow the step size, so that w stands still for ever. Others may only be slow, or wait
     for a gate.
     """
-    is_plain = type(algorithm) is PRGD and isinstance(algorithm.T, Every)
-    if not is_plain or not isinstance(algorithm.R, Geometric) or algorithm.R.c <= 1.0:
+    if type(algorithm) is not PRGD:
         return 0
-    return max(SHORTEST, math.ceil(math.log(GROWTH) / math.log(algorithm.R.c)) * algorithm.T.steps)
+    R, T = algorithm.R, algorithm.T
+    if not isinstance(R, Geometric) or not isinstance(T, Every) or R.c <= 1.0:
+        return 0
+    return max(SHORTEST, math.ceil(math.log(GROWTH) / math.log(R.c)) * T.steps)
 
 
 def stall_rules(algorithm: Any, patience: int | None) -> list[Stop]:
