@@ -82,7 +82,8 @@ def race(
     -------
     list of Finish
         Fewer than entrants if Ctrl-C came before the next one; a run that it stopped is the last. Rows
-        hold the algorithm, the part (warm-up or run), step, seconds, passes, the margin of w, and the best bounds so far.
+        hold the algorithm, the part (warm-up or run), step, seconds, passes, the margin of w, and the best
+        bounds so far.
 
     Examples
     --------

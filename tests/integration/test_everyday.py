@@ -403,6 +403,14 @@ def test_json_files_are_checked_before_any_work():
     assert "--json expects - or a file of its own; got x" in said
 
 
+@pytest.mark.parametrize("command", ["fit", "run", "separability", "predict none.npz", "claims"])
+def test_json_of_an_error(command):
+    found = call(*command.split(), "none.csv", "--json", "-", code=2)
+    assert found.stderr == f"Error: {json.loads(found.stdout)['error']}\n"
+    assert call(*command.split(), "none.csv", "--json", "x.json", code=2).stdout == ""
+    assert not Path("x.json").exists()
+
+
 @pytest.mark.slow
 def test_standard_input_to_standard_output():
     write_iris()
@@ -506,6 +514,40 @@ def test_messages_name_options(args, said):
     assert said in found
     assert "?." not in found
     assert not re.search(r"\w=(True|False|'|\")", found)
+
+
+def test_claims_that_were_not_run_say_how():
+    last = call("claims", "figure-1", "lemma-d.2").stdout.splitlines()[-2:]
+    assert "1 holds, 0 hold with a caveat, 0 do not hold" in last[0]
+    assert last[1] == "prgd reproduce --only figure-1 computes the rows of those not yet run."
+    assert "computes" not in call("claims", "lemma-d.2").stdout.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_changed_settings_say_why_nothing_is_decided():
+    given = ["--quick", "--only", "figure-1", "--set", "figure-1.gamma_star=0.5", "--jobs", 1]
+    said = " ".join(call("reproduce", *given, "--out", "report").stdout.split())
+    words = "Not decided: These rows have other settings, and decide nothing: "
+    assert said.count(words) == 1
+    assert "gamma_star" in said.split(words)[1]
+
+
+def test_results_are_printed_in_one_line():
+    X, y = prgd.datasets.toy(0.3)
+    result = prgd.max_margin(X, y)
+    check = result.check(X, y)
+    assert str(check) == f"confirmed: {check.certificate.lower:.9g} <= gamma_star <= 0.3"
+    assert repr(result.history).startswith(f"History({len(result.history)} rows of passes, ")
+
+
+def test_help_says_when_the_limit_on_passes_is_asked():
+    assert "asked between rounds" in " ".join(re.sub(r"[│|]", " ", call("fit", "--help").stdout).split())
+
+
+def test_a_proof_of_overlap_speaks_plainly():
+    write_overlap()
+    said = call("separability", "overlap.csv").stdout
+    assert re.search(r"\(but for rounding, \S+; exact weights next to these are proven to exist\)\.", said)
 
 
 def test_the_table_says_in_words_how_rows_are_held():

@@ -167,8 +167,11 @@ def say(line: str) -> None:
 
 
 @contextmanager
-def one_line_errors(debug: bool) -> Iterator[None]:
-    """Turn errors and warnings into one line each on standard error; an error exits with code 2."""
+def one_line_errors(debug: bool, json: str | None = None) -> Iterator[None]:
+    """Turn errors and warnings into one line each on standard error; an error exits with code 2.
+
+    If ``json``, the value of ``--json``, is - , the error goes to standard output too, as JSON.
+    """
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         say(f"Warning: {in_options(str(message))}")
@@ -187,16 +190,23 @@ def one_line_errors(debug: bool) -> Iterator[None]:
                 " Try --out-of-core: rows stay in their file then." if isinstance(error, MemoryError) else ""
             )
             say(f"Error: {_sentence(error)}{hint}")
+            if json == "-" and not _is_full(error):
+                outcome.write_json(json, {"error": f"{_sentence(error)}{hint}"})
             raise typer.Exit(outcome.ERROR) from None
         except KeyboardInterrupt:
             say("Interrupted.")
             raise typer.Exit(outcome.INTERRUPTED) from None
 
 
+def _is_full(error: Exception) -> bool:
+    """Return whether standard output is a file on a full disk: errors of other files have their names."""
+    return isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename
+
+
 def _sentence(error: Exception) -> str:
-    """Return the message of an error; a full disk is named by what was written, which only files know."""
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.strerror and not error.filename:
-        return f"Cannot write standard output: {error.strerror}. Make room, and run again."
+    """Return the message of an error."""
+    if _is_full(error) and (why := getattr(error, "strerror", "")):
+        return f"Cannot write standard output: {why}. Make room, and run again."
     return in_options(str(error))
 
 

@@ -88,7 +88,7 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
 
     Example: prgd run digits:0,1 --steps 500 --out results
     """
-    with common.one_line_errors(debug):
+    with common.one_line_errors(debug, given["json"]):
         o = from_options(RunOptions, given)
         if o.resume is not None and o.out is None:
             o = replace(o, out=folder_of(o.resume))

@@ -31,7 +31,7 @@ def separability_command(data: common.Data, debug: common.Debug = False, **given
 
     Example: prgd separability cancer --no-intercept
     """
-    with common.one_line_errors(debug):
+    with common.one_line_errors(debug, given["json"]):
         options = from_options(SeparabilityOptions, given)
         outcome.check_json(options.json)
         name, rows = open_data(data, options)
