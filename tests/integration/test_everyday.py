@@ -237,6 +237,9 @@ def test_a_resumed_run_goes_on_in_its_folder():
         assert "parts/history.csv" in rows["files"]
         for name in ("history.csv", "warmup.csv"):
             assert Path("parts", name).read_bytes() == Path("whole", name).read_bytes()
+    Path("parts/result.npz").rename("other.npz")
+    given = ["--steps", 50, "--resume", "other.npz", "--quiet"]
+    assert "are not saved. Give --out DIR" in call("run", "toy:0.3", *given).stderr
     # The steps and the passes of all parts are counted.
     call("run", "toy:0.3", "--algorithm", "ngd", "--steps", 17, "--out", "ngd", "--quiet")
     given = ["--algorithm", "ngd", "--steps", 40, "--resume", "ngd"]
@@ -517,9 +520,9 @@ def test_messages_name_options(args, said):
 
 
 def test_claims_that_were_not_run_say_how():
-    last = call("claims", "figure-1", "lemma-d.2").stdout.splitlines()[-2:]
+    last = call("claims", "table-2-gd", "lemma-d.2").stdout.splitlines()[-2:]
     assert "1 holds, 0 hold with a caveat, 0 do not hold" in last[0]
-    assert last[1] == "prgd reproduce --only figure-1 computes the rows of those not yet run."
+    assert last[1] == "prgd reproduce --only table-2 computes the rows of those not yet run."
     assert "computes" not in call("claims", "lemma-d.2").stdout.splitlines()[-1]
 
 

@@ -91,7 +91,7 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
     with common.one_line_errors(debug, given["json"]):
         o = from_options(RunOptions, given)
         if o.resume is not None and o.out is None:
-            o = replace(o, out=folder_of(o.resume))
+            o = replace(o, out=folder_of(o.resume, common.say))
         out, algorithm = o.out, o.algorithm
         settings = given_options({k: v for k, v in given.items() if not hasattr(o, k)}, o.every)
         method = build_named(algorithm, settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,14 @@ def is_of(folder: Path, resumed: Path) -> bool:
     return folder.resolve() in (resumed.resolve(), resumed.resolve().parent)
 
 
-def folder_of(resumed: Path) -> Path | None:
-    """Return the folder into which a resumed run goes on; None for a file of another name than ours."""
+def folder_of(resumed: Path, say: Callable[[str], None]) -> Path | None:
+    """Return the folder into which a resumed run goes on; None, and say so, for a file of another name."""
     if resumed.is_dir():
         return resumed
-    return resumed.parent if resumed.name in (RESULT, WARMUP) else None
+    if resumed.name in (RESULT, WARMUP):
+        return resumed.parent
+    say(f"Warning: the steps after {resumed} are not saved. Give --out DIR to keep them.")
+    return None
 
 
 def clear(folder: Path) -> None:
