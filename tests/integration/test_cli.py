@@ -205,7 +205,7 @@ def test_files_give_the_same_run_in_memory_and_out_of_core():
     for k, command in enumerate(commands):
         given = [*NGD, "--no-intercept", "--steps", 30, "--out", f"out{k}"]
         rows = table(call("run", *command, *given).stdout)
-        assert ("ChunkedRows" in rows["data"]) == ("--out-of-core" in command)
+        assert ("read in parts" in rows["data"]) == ("--out-of-core" in command)
         w.append(prgd.Result.load(f"out{k}/result.npz").w)
     np.testing.assert_allclose(w, [w[0]] * len(w), rtol=1e-12)
 

@@ -42,8 +42,8 @@ class RunOptions(common.SeparatorOptions):
     scale: str = data_option("max", "max: step sizes suit rows of any norm; none: eta is taken literally.")
     algorithm: str = option(
         "prgd",
-        f"{', '.join(prgd.algorithms.ALGORITHMS)}, or one of yours: a class or a value in a Python file.",
-        metavar="NAME|FILE.py:NAME",
+        f"{', '.join(prgd.algorithms.ALGORITHMS)}, or FILE.py:NAME, a class or a value of yours.",
+        metavar="NAME",
         complete=complete_algorithm,
     )
     warm_up: str | None = option(
@@ -91,7 +91,7 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
     with common.one_line_errors(debug, given["json"]):
         o = from_options(RunOptions, given)
         if o.resume is not None and o.out is None:
-            o = replace(o, out=folder_of(o.resume, common.say))
+            o = replace(o, out=folder_of(o.resume))
         out, algorithm = o.out, o.algorithm
         settings = given_options({k: v for k, v in given.items() if not hasattr(o, k)}, o.every)
         method = build_named(algorithm, settings)
@@ -102,6 +102,8 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             (None, None) if o.resume is None else load_start(o.resume, first, first_steps, o.steps)
         )
         outcome.check_json(o.json)
+        if out is None and o.resume is not None:
+            common.say(f"Warning: the steps after {o.resume} are not saved. Give --out DIR to keep them.")
         if out is not None:
             is_resumed = o.resume is not None and is_of(out, o.resume)
             if not is_resumed and not o.force:

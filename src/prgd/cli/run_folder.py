@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,11 @@ def is_of(folder: Path, resumed: Path) -> bool:
     return folder.resolve() in (resumed.resolve(), resumed.resolve().parent)
 
 
-def folder_of(resumed: Path, say: Callable[[str], None]) -> Path | None:
-    """Return the folder into which a resumed run goes on; None, and say so, for a file of another name."""
+def folder_of(resumed: Path) -> Path | None:
+    """Return the folder into which a resumed run goes on; None for a file of another name than ours."""
     if resumed.is_dir():
         return resumed
-    if resumed.name in (RESULT, WARMUP):
-        return resumed.parent
-    say(f"Warning: the steps after {resumed} are not saved. Give --out DIR to keep them.")
-    return None
+    return resumed.parent if resumed.name in (RESULT, WARMUP) else None
 
 
 def clear(folder: Path) -> None:
