@@ -90,8 +90,7 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
     """
     with common.one_line_errors(debug, given["json"]):
         o = from_options(RunOptions, given)
-        if o.resume is not None and o.out is None:
-            o = replace(o, out=folder_of(o.resume))
+        o = replace(o, out=folder_of(o.resume)) if o.resume is not None and o.out is None else o
         out, algorithm = o.out, o.algorithm
         settings = given_options({k: v for k, v in given.items() if not hasattr(o, k)}, o.every)
         method = build_named(algorithm, settings)
@@ -102,13 +101,13 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             (None, None) if o.resume is None else load_start(o.resume, first, first_steps, o.steps)
         )
         outcome.check_json(o.json)
-        if out is None and o.resume is not None:
-            common.say(f"Warning: the steps after {o.resume} are not saved. Give --out DIR to keep them.")
         if out is not None:
             is_resumed = o.resume is not None and is_of(out, o.resume)
             if not is_resumed and not o.force:
                 check_free(out)
             check_writable(out)
+        elif o.resume is not None:
+            common.say(f"Warning: the steps after {o.resume} are not saved. Give --out DIR to keep them.")
         name, rows = open_data(data, o)
         problem = Problem(rows, loss=o.loss, fit_intercept=o.intercept, scale=o.scale)
         is_printed = outcome.is_printed(o.quiet, o.json)
@@ -141,8 +140,7 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         why = str(result.status) if result is warm else status_text(result, method)
         if is_printed:
             lines = [("data", f"{title}, {common.kind_of(problem.rows)}"), ("problem", _problem(result))]
-            lines += [("algorithm", repr(method)), *_outcome(warm, result, why)]
-            lines += [("passes over the data", f"{_passes(warm, result):,}"), ("time", f"{seconds:.2f} s")]
+            lines += [("algorithm", repr(method)), *_outcome(warm, result, why), ("time", f"{seconds:.2f} s")]
             common.print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
         outcome.write_json(o.json, _facts(name, warm, result, seconds, written) | {"message": why})
         if result.status is Status.INTERRUPTED:
@@ -205,6 +203,7 @@ def _outcome(warm: Result | None, result: Result, why: str) -> list[tuple[str, s
         ),
         ("steps", f"{0 if result is warm else result.t:,}"),
         *outcome.bounds(result, f"no {missing}"),
+        ("passes over the data", f"{_passes(warm, result):,}"),
     ]
 
 
