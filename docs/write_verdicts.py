@@ -63,7 +63,7 @@ def summary(claims: list[dict[str, Any]]) -> str:
 
 def _counts(claims: list[dict[str, Any]]) -> str:
     found = [Verdict(c["verdict"]) for c in claims]
-    return ", ".join(f"{found.count(verdict)} {verdict.plural}" for verdict in Verdict if verdict in found)
+    return ", ".join(verdict.counted(found.count(verdict)) for verdict in Verdict if verdict in found)
 
 
 def _verdicts(head: str, claims: list[dict[str, Any]]) -> list[str]:

@@ -82,6 +82,9 @@ class History:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __repr__(self) -> str:
+        return f"History({len(self)} rows of {', '.join(self.columns)})"
+
     def __getitem__(self, column: str) -> Array:
         """Return one column as an array of floats."""
         k = self.columns.index(column)

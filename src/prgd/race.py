@@ -20,7 +20,7 @@ from prgd.problem import Problem
 from prgd.reproduce import figures as fig
 from prgd.reproduce.curves import record_times
 from prgd.result import Result
-from prgd.stopping import Gap, any_of
+from prgd.stopping import Gap, Stop, any_of
 
 # Styles of algorithms that have none of their own: of the user, or a second one of a kind.
 SPARE = (
@@ -42,6 +42,7 @@ class Entrant:
     algorithm: Any
     warm_up: Any = None
     warm_up_steps: int = 0
+    rules: tuple[Stop, ...] = ()  # that end its run, beside those of the race
 
 
 class Finish(NamedTuple):
@@ -80,8 +81,9 @@ def race(
     Returns
     -------
     list of Finish
-        Fewer than entrants if a run was interrupted, which is the last one then. Rows hold the algorithm, the
-        part (warm-up or run), step, seconds, passes, the margin of w, and the best bounds so far.
+        Fewer than entrants if Ctrl-C came before the next one; a run that it stopped is the last. Rows
+        hold the algorithm, the part (warm-up or run), step, seconds, passes, the margin of w, and the best
+        bounds so far.
 
     Examples
     --------
@@ -101,9 +103,12 @@ def race(
     for entrant in entrants:
         # The first call of a kernel compiles it, which is no part of the race.
         brief = replace(entrant, warm_up_steps=min(entrant.warm_up_steps, 2))
-        if _follow(problem, brief, 4, None, False).status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        found.append(_follow(problem, entrant, steps, gap, progress))
+        try:
+            if _follow(problem, brief, 4, None, False).status is Status.INTERRUPTED:
+                break
+            found.append(_follow(problem, entrant, steps, gap, progress))
+        except KeyboardInterrupt:  # before its first step
+            break
         if found[-1].status is Status.INTERRUPTED:
             break
     return found
@@ -126,7 +131,8 @@ def _follow(problem: Problem, entrant: Entrant, steps: int, gap: float | None, p
             rows.append(last)
 
     def go(algorithm: Any, limit: int, w0: Any) -> Result:
-        stop = any_of(limit) if gap is None else any_of(Gap(gap), limit)
+        goal = [] if gap is None else [Gap(gap)]
+        stop = any_of(*goal, *(entrant.rules if part == "run" else ()), limit)
         label = progress and f"{entrant.name}{', warm-up' * (part == 'warm-up')}"
         return run(problem, algorithm, w0, stop=stop, record=None, observe=keep, progress=label)
 

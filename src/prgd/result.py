@@ -48,6 +48,10 @@ class Check(NamedTuple):
     certificate: Certificate
     is_valid: bool
 
+    def __str__(self) -> str:
+        bounds = f"{self.certificate.lower:.9g} <= gamma_star <= {self.certificate.upper:.9g}"
+        return f"{'confirmed' if self.is_valid else 'not confirmed'}: {bounds}"
+
 
 @dataclass(frozen=True, eq=False)
 class Result:

@@ -66,7 +66,10 @@ class MarginError:
 
 @dataclass(frozen=True)
 class Stalled:
-    """Stop when the certified gap shrank by less than the fraction ``min_decrease`` over ``steps`` steps."""
+    """Stop when the certified gap changed by less than the fraction ``min_decrease`` over ``steps`` steps.
+
+    The gap grows as long as no iterate separates the classes and the upper bound falls: that is no stall.
+    """
 
     steps: int = 1000
     min_decrease: float = 1e-3
@@ -81,11 +84,12 @@ class Stalled:
         return self.steps
 
     def __call__(self, now: Record, certificate: Certificate, history: History) -> Status | None:
-        """Return STALLED when the gap no longer shrinks."""
+        """Return STALLED when the gap stands still."""
         gaps = history.recent_gaps
         if len(gaps) <= self.steps:
             return None
-        return Status.STALLED if now.gap > (1.0 - self.min_decrease) * gaps[-1 - self.steps] else None
+        then = gaps[-1 - self.steps]
+        return Status.STALLED if abs(now.gap - then) < self.min_decrease * then else None
 
 
 @dataclass(frozen=True)

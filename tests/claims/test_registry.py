@@ -122,8 +122,8 @@ def ours_and_papers() -> list[Claim]:
 def test_statements_of_ours_are_counted_apart():
     assert place(ours_and_papers()[1]) > place(ours_and_papers()[0])
     assert summary(ours_and_papers()) == (
-        "1 claim: 0 hold, 0 hold with a caveat, 1 do not hold; "
-        "1 statement of ours: 0 hold, 0 hold with a caveat, 1 do not hold"
+        "1 claim: 0 hold, 0 hold with a caveat, 1 does not hold; "
+        "1 statement of ours: 0 hold, 0 hold with a caveat, 1 does not hold"
     )
     assert [c.name for c in crosses(ours_and_papers())] == ["wrong"]
 

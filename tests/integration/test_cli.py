@@ -90,7 +90,7 @@ def test_run_prints_plain_lines_and_writes_nothing_by_default():
     found = call("run", "toy:0.3", "--radius", "geometric:1.2", "--every", 5, *WARM, "--steps", 40)
     assert found.stderr == ""
     rows = table(found.stdout)
-    assert rows["data"] == "toy, 3 x 2, DenseRows"
+    assert rows["data"] == "toy, 3 x 2, dense"
     assert rows["algorithm"] == "PRGD(R=Geometric(c=1.2), T=Every(steps=5), eta=1.0)"
     assert rows["status"] == prgd.Status.MAX_STEPS.value
     assert rows["warm-up"] == "GD(eta=1.0), 50 steps"
@@ -175,7 +175,7 @@ def test_every_algorithm_runs_by_name(name):
 )
 def test_built_in_data(data, name):
     rows = table(call("run", data, *NGD, "--steps", 2, "--threads", 1).stdout)
-    assert rows["data"] == f"{name}, DenseRows"
+    assert rows["data"] == f"{name}, dense"
 
 
 @pytest.mark.slow
@@ -205,7 +205,7 @@ def test_files_give_the_same_run_in_memory_and_out_of_core():
     for k, command in enumerate(commands):
         given = [*NGD, "--no-intercept", "--steps", 30, "--out", f"out{k}"]
         rows = table(call("run", *command, *given).stdout)
-        assert ("ChunkedRows" in rows["data"]) == ("--out-of-core" in command)
+        assert ("read in parts" in rows["data"]) == ("--out-of-core" in command)
         w.append(prgd.Result.load(f"out{k}/result.npz").w)
     np.testing.assert_allclose(w, [w[0]] * len(w), rtol=1e-12)
 

@@ -328,7 +328,7 @@ def test_fit_on_a_cluster_by_command(workers, tmp_path):
         files = ["part-*.parquet", "--label", "kind", "--out", "m.npz", "--force"]
         found = call("fit", *files, "--cluster", where, *more)
         rows = table(found.stdout)
-        assert rows["data"] == "part-*.parquet, 90 x 4, ClusterRows"
+        assert rows["data"] == "part-*.parquet, 90 x 4, on a cluster"
         assert found.stderr.startswith("dashboard: http://")
         # each is certified for itself; small entries agree as parts of the whole
         accuracy = 1e-5 * np.linalg.norm(expected.coef)

@@ -127,6 +127,138 @@ def test_a_run_that_stopped_says_how_to_go_on(monkeypatch):
         assert whole.w.tobytes() == parts.w.tobytes()
 
 
+# A gap that stands still
+
+
+@pytest.mark.slow
+def test_a_run_says_since_when_its_gap_stands_still():
+    rows = table(call("run", "digits:0,1", "--json", "run.json", "--steps", 60_000, "--out", "out").stdout)
+    since = re.match(r"The gap has not changed since step (\d+), and more steps do not help", rows["status"])
+    assert since
+    assert "Use --radius polynomial:0.6 --phases polynomial:5,0.6, or --warm-up ngd:1000" in rows["status"]
+    assert int(rows["steps"]) == int(since[1]) + 190
+    found = json.loads(Path("run.json").read_text())
+    assert (found["status"], found["message"]) == ("STALLED", rows["status"])
+    history = prgd.Result.load("out/result.npz").history
+    then, last = history["gap"][[int(since[1]), -1]]
+    assert abs(then - last) <= 1e-6 * last
+    for advice in (
+        ["--radius", "polynomial:0.6", "--phases", "polynomial:5,0.6"],
+        ["--warm-up", "ngd:1000"],
+    ):
+        assert facts("run", "digits:0,1", *advice)["gap"] < 0.2 * found["gap"]
+    # What was asked for and not reached is no success; a run that was asked to go on does so.
+    call("run", "digits:0,1", "--gap", 0.01, "--quiet", code=1)
+    rows = table(call("run", "digits:0,1", "--patience", 0).stdout)
+    assert rows["steps"] == "1,000"
+    assert rows["status"].startswith(since[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [100, 450, 1000])
+def test_a_stalled_run_is_resumed_bit_by_bit(steps):
+    call("run", "digits:0,1", "--patience", 0, "--out", "whole", "--quiet")
+    call("run", "digits:0,1", "--out", "stalled", "--quiet")
+    call("run", "digits:0,1", "--steps", steps, "--record", 3, "--out", "parts", "--quiet")
+    again = ["--resume", "parts", "--out", "parts", "--quiet"]
+    call("run", "digits:0,1", *again)
+    stalled, parts = (prgd.Result.load(f"{folder}/result.npz") for folder in ("stalled", "parts"))
+    assert (parts.status.name, parts.t) == ("STALLED", stalled.t)
+    assert parts.w.tobytes() == stalled.w.tobytes()
+    call("run", "digits:0,1", *again, "--patience", 0)
+    whole, parts = (prgd.Result.load(f"{folder}/result.npz") for folder in ("whole", "parts"))
+    assert (parts.t, parts.w.tobytes()) == (1000, whole.w.tobytes())
+    assert parts.certificate.gap == whole.certificate.gap
+
+
+def test_algorithms_that_are_slow_do_not_stall():
+    for algorithm in ("gd", "loss-scaled-gd", "gated-prgd", "dual-acceleration"):
+        rows = table(call("run", "digits:3,8", "--algorithm", algorithm, "--no-intercept").stdout)
+        assert (rows["steps"], rows["status"]) == ("1,000", str(prgd.Status.MAX_STEPS))
+
+
+def test_a_race_says_why_an_algorithm_stalled():
+    lines = call("race", "ngd", "prgd", "--data", "digits:0,1").stdout.splitlines()
+    assert lines[3].split()[:2] == ["prgd", "stalled"]
+    assert lines[4].startswith("prgd: The gap has not changed since step 1,383, and more steps do not help")
+    given = ["--data", "digits:0,1", "--patience", 0, "--steps", 2000]
+    assert call("race", "prgd", *given).stdout.splitlines()[2].split()[6] == "2,000"
+
+
+# Ctrl-C
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_separability_says_that_it_was_interrupted(monkeypatch):
+    monkeypatch.setattr("prgd.separation.search.Search.find_proof", interrupt)
+    found = call("separability", "toy:0.3", code=130)
+    assert found.stdout.startswith("undecided")
+    assert found.stderr == "Interrupted.\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("t", [0, 2, 9])
+def test_an_interrupted_race_shows_the_algorithms_that_ended(monkeypatch, t):
+    step = prgd.NGD.step
+    stop = lambda self, problem, s: interrupt() if s.t == t else step(self, problem, s)  # noqa: E731
+    monkeypatch.setattr(prgd.NGD, "step", stop)
+    given = ["race", "gd", "ngd", "gated-prgd", "--data", "toy:0.3", "--steps", 20]
+    found = call(*given, "--out", "out", code=130)
+    assert found.stderr == "Interrupted; 1 of 3 algorithms ended.\n"
+    assert re.search(r"^gd +max steps .* 20 ", found.stdout, re.MULTILINE)
+    names = [a["name"] for a in json.loads(Path("out/race.json").read_text())["algorithms"]]
+    assert names == ["gd", "ngd"][: 1 if t < 4 else 2]
+
+
+@pytest.mark.parametrize("module", ["typer", "prgd.cli.race"])
+def test_an_interrupt_while_the_command_line_is_imported_is_one_line(module):
+    start = (
+        "import sys\nclass Interrupt:\n    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\nfrom prgd.cli import main\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+
+
+# Going on, and own algorithms
+
+
+@pytest.mark.slow
+def test_a_resumed_run_goes_on_in_its_folder():
+    call("run", "toy:0.3", "--steps", 40, "--out", "whole", "--quiet")
+    for resumed in ("parts", "parts/result.npz"):
+        call("run", "toy:0.3", "--steps", 17, "--out", "parts", "--force", "--quiet")
+        rows = table(call("run", "toy:0.3", "--steps", 40, "--resume", resumed).stdout)
+        assert rows["steps"] == "40"
+        assert "parts/history.csv" in rows["files"]
+        for name in ("history.csv", "warmup.csv"):
+            assert Path("parts", name).read_bytes() == Path("whole", name).read_bytes()
+    Path("parts/result.npz").rename("other.npz")
+    given = ["--steps", 50, "--resume", "other.npz", "--quiet"]
+    assert "are not saved. Give --out DIR" in call("run", "toy:0.3", *given).stderr
+    # The steps and the passes of all parts are counted.
+    call("run", "toy:0.3", "--algorithm", "ngd", "--steps", 17, "--out", "ngd", "--quiet")
+    given = ["--algorithm", "ngd", "--steps", 40, "--resume", "ngd"]
+    assert table(call("run", "toy:0.3", *given).stdout)["passes over the data"] == "41"
+
+
+def test_an_algorithm_from_a_file_runs():
+    Path("mine.py").write_text("from prgd import NGD as Mine\nhalf = Mine(eta=0.5)\n")
+    run = ["run", "toy:0.3", "--steps", 9, "--algorithm"]
+    for name, settings in (("mine.py:half", []), ("mine.py:Mine", ["--eta", 0.5])):
+        assert table(call(*run, name, *settings).stdout)["algorithm"] == "NGD(eta=0.5)"
+    said = call(*run, "mine.py:half", "--eta", 2, code=2).stderr
+    assert said == "Error: --eta does not apply to mine.py:half, which has its settings. Leave --eta out.\n"
+    assert "found no file none.py" in call(*run, "none.py:A", code=2).stderr
+
+
+# Several classes, and classes that overlap
+
+
 @pytest.mark.slow
 def test_three_classes_are_fitted_and_predicted():
     write_iris()
@@ -274,6 +406,14 @@ def test_json_files_are_checked_before_any_work():
     assert "--json expects - or a file of its own; got x" in said
 
 
+@pytest.mark.parametrize("command", ["fit", "run", "separability", "predict none.npz", "claims"])
+def test_json_of_an_error(command):
+    found = call(*command.split(), "none.csv", "--json", "-", code=2)
+    assert found.stderr == f"Error: {json.loads(found.stdout)['error']}\n"
+    assert call(*command.split(), "none.csv", "--json", "x.json", code=2).stdout == ""
+    assert not Path("x.json").exists()
+
+
 @pytest.mark.slow
 def test_standard_input_to_standard_output():
     write_iris()
@@ -355,6 +495,10 @@ def test_a_shell_completes(words, offered):
         ("fi toy:0.3", "No such command 'fi'"),
         ("fit four.csv --start w.npy", "--start is for two classes; four has 3. Leave --start out."),
         ("separability three.csv", "Keep the rows of two classes, or use prgd fit"),
+        (
+            "fit three.svm --out-of-core",
+            "which takes several classes in memory, that is without",
+        ),
         ("run zero.svm", "expected an index of at least 0, got '-1:2'. None is negative."),
         ("fit words.csv", "with --label"),
         ("fit none.csv", "Name the label column, or give its position, with --label."),
@@ -364,6 +508,7 @@ def test_messages_name_options(args, said):
     Path("big.csv").write_text("a,y\n1e200,0\n-1e200,1\n")
     Path("three.csv").write_text("a,y\n1,a\n2,b\n3,c\n")
     Path("four.csv").write_text("a,y\n1,a\n2,b\n3,c\n4,c\n")
+    Path("three.svm").write_text("1 1:1\n2 1:2\n3 1:3\n")
     np.save("w.npy", np.ones(1))
     Path("zero.svm").write_text("1 0:1\n2 -1:2\n")
     Path("words.csv").write_text("a,y\n1,0.5\n2,0.1\n3,0.7\n")
@@ -372,6 +517,49 @@ def test_messages_name_options(args, said):
     assert said in found
     assert "?." not in found
     assert not re.search(r"\w=(True|False|'|\")", found)
+
+
+def test_claims_that_were_not_run_say_how():
+    last = call("claims", "table-2-gd", "lemma-d.2").stdout.splitlines()[-2:]
+    assert "1 holds, 0 hold with a caveat, 0 do not hold" in last[0]
+    assert last[1] == "prgd reproduce --only table-2 computes the rows of those not yet run."
+    assert "computes" not in call("claims", "lemma-d.2").stdout.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_changed_settings_say_why_nothing_is_decided():
+    given = ["--quick", "--only", "figure-1", "--set", "figure-1.gamma_star=0.5", "--jobs", 1]
+    said = " ".join(call("reproduce", *given, "--out", "report").stdout.split())
+    words = "Not decided: These rows have other settings, and decide nothing: "
+    assert said.count(words) == 1
+    assert "gamma_star" in said.split(words)[1]
+
+
+def test_results_are_printed_in_one_line():
+    X, y = prgd.datasets.toy(0.3)
+    result = prgd.max_margin(X, y)
+    check = result.check(X, y)
+    assert str(check) == f"confirmed: {check.certificate.lower:.9g} <= gamma_star <= 0.3"
+    assert repr(result.history).startswith(f"History({len(result.history)} rows of passes, ")
+
+
+def test_help_says_when_the_limit_on_passes_is_asked():
+    assert "asked between rounds" in " ".join(re.sub(r"[│|]", " ", call("fit", "--help").stdout).split())
+
+
+def test_a_proof_of_overlap_speaks_plainly():
+    write_overlap()
+    said = call("separability", "overlap.csv").stdout
+    assert re.search(r"\(but for rounding, \S+; exact weights next to these are proven to exist\)\.", said)
+
+
+def test_the_table_says_in_words_how_rows_are_held():
+    Path("rows.svm").write_text("1 1:1\n2 1:-2\n")
+    for command in (["fit"], ["run", "--steps", 3]):
+        assert table(call(*command, "rows.svm").stdout)["data"] == "rows, 2 x 1, sparse"
+        assert table(call(*command, "toy:0.3").stdout)["data"] == "toy, 3 x 2, dense"
+        parts = table(call(*command, "rows.svm", "--out-of-core").stdout)["data"]
+        assert parts == "rows, 2 x 1, read in parts"
 
 
 def test_install_hints_name_what_works(monkeypatch):

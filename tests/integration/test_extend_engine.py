@@ -93,4 +93,4 @@ def test_a_new_engine_serves_run_and_max_margin(copy):
 @pytest.mark.slow
 def test_other_input_keeps_its_engine(copy):
     out, _ = copy.prgd("run", "toy:0.3", "--algorithm", "ngd", "--steps", 3)
-    assert "data: toy, 3 x 2, DenseRows\n" in out
+    assert "data: toy, 3 x 2, dense\n" in out

@@ -601,7 +601,7 @@ def test_standard_input():
     assert (facts["verdict"], facts["feature_names"]) == ("separable", list(NAMES))
     commas = data.to_csv(index=False, sep=";", decimal=",").encode()
     out, err = piped(commas, "fit", "-", "--decimal", ",", "--out", "m.npz")
-    assert (table(out)["data"], err) == (f"stdin, {N} x 3, DenseRows", "")
+    assert (table(out)["data"], err) == (f"stdin, {N} x 3, dense", "")
     backwards = data[["dose", "age", "NV"]].to_csv(index=False, sep="\t").encode()
     predictions, err = piped(backwards, "predict", "m.npz", "-")
     assert predictions.split()[1:] == [str(label) for label in data.y]

@@ -122,7 +122,7 @@ def section(page: str, name: str) -> str:
 
 def test_the_page_says_all_of_each_claim(four):
     claims = section(four, "claims")
-    assert "5 claims: 1 hold, 1 hold with a caveat, 1 do not hold, 2 not decided." in claims
+    assert "5 claims: 1 holds, 1 holds with a caveat, 1 does not hold, 2 not decided." in claims
     assert "“γ* is large &amp; &lt;1” Section 4 In our words: Statement disagrees." in claims
     assert "Statement agrees. Section 4, in our words" in claims
     assert (
@@ -146,4 +146,4 @@ def test_statements_of_ours_stand_apart(four):
     assert "Statement own." not in section(four, "claims")
     ours = section(four, "ours")
     assert "Statement own. beyond the paper ✗ does not hold" in ours
-    assert "1 statement of ours: 0 hold, 0 hold with a caveat, 1 do not hold." in ours
+    assert "1 statement of ours: 0 hold, 0 hold with a caveat, 1 does not hold." in ours

@@ -204,7 +204,7 @@ def test_main_prints_plain_lines_when_piped(capsys, tmp_path):
     out = capsys.readouterr().out
     assert "does not hold        lemma-d.3" in out
     assert "\x1b" not in out
-    assert "3 claims: 2 hold, 0 hold with a caveat, 1 do not hold" in out
+    assert "3 claims: 2 hold, 0 hold with a caveat, 1 does not hold" in out
     found = json.loads(path.read_text())
     assert [c["verdict"] for c in found] == ["holds", "holds", "does not hold"]
     assert found[2]["figures"]["with the square"] == pytest.approx(1.0)

@@ -31,7 +31,7 @@ def summary(claims: Iterable[Claim]) -> str:
     for noun, more, group in (("claim", "", papers), ("statement", " of ours", ours)):
         found = [c.verdict for c in group]
         shown = [verdict for verdict in Verdict if verdict in always or verdict in found]
-        counts = ", ".join(f"{found.count(verdict)} {verdict.plural}" for verdict in shown)
+        counts = ", ".join(verdict.counted(found.count(verdict)) for verdict in shown)
         if found or not (ours or more):
             parts.append(f"{len(found)} {noun}{'s' if len(found) != 1 else ''}{more}: {counts}")
     return "; ".join(parts)

@@ -57,6 +57,10 @@ class Verdict(StrEnum):
     colour: str
     meaning: str
 
+    def counted(self, count: int) -> str:
+        """Return the words with a number before them: 1 does not hold, 2 do not hold."""
+        return f"{count} {self.value if count == 1 else self.plural}"
+
     def __new__(cls, words: str, plural: str, sign: str, colour: str, meaning: str) -> Verdict:
         """Make a member whose value is its words."""
         member = str.__new__(cls, words)

@@ -1,5 +1,17 @@
 """The command line: one file per command, found by its presence in this folder."""
 
-from prgd.cli.app import main
+import sys
+
+
+def main() -> None:
+    """Run the command line (the entry point ``prgd``); Ctrl-C may come while it is imported."""
+    try:
+        from prgd.cli.app import main as start
+
+        start()
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted.\n")
+        sys.exit(130)
+
 
 __all__ = ["main"]

@@ -25,6 +25,8 @@ class OneLineErrors(TyperGroup):
         try:
             code = super().main(*args, **extra)
         except Exception as error:
+            if type(error).__name__ == "Abort":  # what typer makes of Ctrl-C outside of the commands
+                raise KeyboardInterrupt from None
             # The class of usage errors moved from click to typer between versions, so its parts are tested.
             if not (hasattr(error, "format_message") and hasattr(error, "exit_code")):
                 raise

@@ -46,7 +46,7 @@ def claims_command(
     Lemmas and theorems are measured on the spot. What the paper says about its figures and tables is read
     from the rows that prgd reproduce left in the folder of the report.
     """
-    with one_line_errors(debug):
+    with one_line_errors(debug, json):
         chosen = choose(all_claims(), names or ())
         if list_only:
             width = max(len(claim.name) for claim in chosen)
@@ -111,6 +111,9 @@ def print_claims(claims: Iterable[Claim], file: TextIO | None = None) -> list[Cl
         print("What does not hold, and why we say so:\n", file=out)
         print("\n".join(map(_cross, failing)), file=out)
     print(f"{summary(found)}; {sum(c.seconds for c in found):.0f} s.", file=out)
+    if missing := sorted({c.experiment for c in found if c.verdict is Verdict.NOT_RUN}):
+        only = f" --only {missing[0]}" if len(missing) == 1 else ""
+        print(f"prgd reproduce{only} computes the rows of those not yet run.", file=out)
     return found
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
-from prgd.cli.common import RowsOptions, class_text
+from prgd.cli.common import RowsOptions, class_text, kind_of
 from prgd.cli.data import load_labelled, open_data
 from prgd.rows import Rows, as_rows
 from prgd.rows.labels import label_array
@@ -69,8 +69,8 @@ class Problems:
 
     @property
     def engine(self) -> str:
-        """The name of the engine that holds the rows."""
-        return type(self.makers[0]()).__name__
+        """How the rows are held, in words."""
+        return kind_of(self.makers[0]())
 
     @property
     def titles(self) -> list[str]:

@@ -168,8 +168,11 @@ def say(line: str) -> None:
 
 
 @contextmanager
-def one_line_errors(debug: bool) -> Iterator[None]:
-    """Turn errors and warnings into one line each on standard error; an error exits with code 2."""
+def one_line_errors(debug: bool, json: str | None = None) -> Iterator[None]:
+    """Turn errors and warnings into one line each on standard error; an error exits with code 2.
+
+    If ``json``, the value of ``--json``, is - , the error goes to standard output too, as JSON.
+    """
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         say(f"Warning: {in_options(str(message))}")
@@ -188,16 +191,23 @@ def one_line_errors(debug: bool) -> Iterator[None]:
                 " Try --out-of-core: rows stay in their file then." if isinstance(error, MemoryError) else ""
             )
             say(f"Error: {_sentence(error)}{hint}")
+            if json == "-" and not _is_full(error):
+                outcome.write_json(json, {"error": f"{_sentence(error)}{hint}"})
             raise typer.Exit(outcome.ERROR) from None
         except KeyboardInterrupt:
             say("Interrupted.")
             raise typer.Exit(outcome.INTERRUPTED) from None
 
 
+def _is_full(error: Exception) -> bool:
+    """Return whether standard output is a file on a full disk: errors of other files have their names."""
+    return isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename
+
+
 def _sentence(error: Exception) -> str:
-    """Return the message of an error; a full disk is named by what was written, which only files know."""
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.strerror and not error.filename:
-        return f"Cannot write standard output: {error.strerror}. Make room, and run again."
+    """Return the message of an error."""
+    if _is_full(error) and (why := getattr(error, "strerror", "")):
+        return f"Cannot write standard output: {why}. Make room, and run again."
     return in_options(str(error))
 
 
@@ -220,7 +230,8 @@ _OPTIONS = (
     (r"^y must", "The labels must"),
     (
         r"Keep the rows of two classes, or separate one class from the rest\.",
-        "Keep the rows of two classes, or use prgd fit (without --out-of-core and --cluster).",
+        "Keep the rows of two classes, or use prgd fit, which takes several classes in memory, that is "
+        "without --out-of-core and --cluster.",
     ),
     (r"^y (has|mixes)\b", r"The label column \1"),
     (r"\brows of X\b", "rows"),
@@ -285,6 +296,21 @@ def class_names(model: Model) -> list[str]:
 def class_text(label: Any) -> str:
     """Return a class as its file had it: 1, not 1.0."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+_KINDS = {
+    "DenseRows": "dense",
+    "SparseRows": "sparse",
+    "ChunkedRows": "read in parts",
+    "ClusterRows": "on a cluster",
+    "TensorRows": "on a GPU",
+}
+
+
+def kind_of(rows: Any) -> str:
+    """Return in words how the rows are held; the name of its class for an engine of the user."""
+    name = type(rows).__name__
+    return _KINDS.get(name, name)
 
 
 def print_table(rows: list[tuple[str, str]]) -> None:

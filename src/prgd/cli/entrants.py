@@ -1,4 +1,4 @@
-"""The algorithms that ``prgd race`` names: with options as ``prgd run`` takes them, or from a file."""
+"""The algorithms that ``prgd run`` and ``race`` name: with options as ``run`` takes them, or from a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 import sys
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -44,13 +44,29 @@ def read_entrant(text: str) -> Entrant:
     if not words:
         raise ValueError(f"Expected the name of an algorithm; got {text!r}.")
     name, *rest = words
-    form = _from_file(name) if ".py:" in name else find_algorithm(name)
+    form = find_form(name)
     given, warm_up = _read_options(name, options_by_field(form), rest)
-    method = build_algorithm(name, given, form) if isinstance(form, type) else form
+    method = build_named(name, given, form)
     shown = label[1] if label else " ".join([name.rpartition(":")[2] if ".py:" in name else name, *rest])
     warm_up = warm_up or (WARM_UP if isinstance(method, prgd.PRGD) else "0")
     first, steps = (None, 0) if warm_up == "0" else parse_warm_up(warm_up, given)
     return Entrant(shown, method, first, steps)
+
+
+def find_form(name: str) -> Any:
+    """Return the class of an algorithm of that name, or the class or value that ``FILE.py:NAME`` names."""
+    return _from_file(name) if ".py:" in name else find_algorithm(name)
+
+
+def build_named(name: str, given: Mapping[str, Given], form: Any = None) -> Any:
+    """Return the algorithm that a name means, with the options that were given."""
+    form = find_form(name) if form is None else form
+    if isinstance(form, type):
+        return build_algorithm(name, given, form)
+    if given:
+        flag = next(iter(given.values()))[0]
+        raise ValueError(f"{flag} does not apply to {name}, which has its settings. Leave {flag} out.")
+    return form
 
 
 class _Parser(ArgumentParser):

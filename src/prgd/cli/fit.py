@@ -62,7 +62,10 @@ class FitOptions(common.SeparatorOptions):
     )
     tol: float = stop_option(1e-6, "Relative gap to certify.", metavar="TOL")
     max_passes: int | None = stop_option(
-        None, "Limit on passes over the data.", minimum=1, shown_default="1000; of a soft margin 100000"
+        None,
+        "Limit on passes over the data, asked between rounds: the last round may exceed it by a few.",
+        minimum=1,
+        shown_default="1000; of a soft margin 100000",
     )
     out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
         None,
@@ -91,7 +94,7 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
 
     Example: prgd fit digits:0,1 --tol 1e-8 --out model.npz
     """
-    with common.one_line_errors(debug), ExitStack() as stack:
+    with common.one_line_errors(debug, given["json"]), ExitStack() as stack:
         o = from_options(FitOptions, given)
         _check(o)
         w0 = None if o.start is None else _load_start(o.start)

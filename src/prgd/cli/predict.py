@@ -68,7 +68,7 @@ def predict_command(
 
     Example: prgd predict model.npz digits:0,1 --scores --out predictions.csv
     """
-    with common.one_line_errors(debug):
+    with common.one_line_errors(debug, given["json"]):
         options = from_options(PredictOptions, given)
         out = options.out
         common.check_file(out)

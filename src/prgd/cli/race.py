@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,10 +14,11 @@ import typer
 import prgd
 from prgd.algorithms import ALGORITHMS
 from prgd.checks import check_writable
-from prgd.cli import common
+from prgd.cli import common, outcome
 from prgd.cli.common import data_option, option, output_option, stop_option
 from prgd.cli.data import open_data
 from prgd.cli.entrants import read_entrants
+from prgd.cli.standstill import patience_option, stall_rules, stalled_text
 from prgd.errors import missing_package
 from prgd.history import Status
 from prgd.options import from_options, options_of
@@ -36,6 +37,7 @@ class RaceOptions(common.SeparatorOptions):
     gap: float | None = stop_option(
         None, "An algorithm ends at this certified relative gap.", metavar="TOL", shown_default="none"
     )
+    patience: int | None = patience_option(common.STOP)
     out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
         None,
         "Folder for race.csv (both bounds of each algorithm), race.json, and the curves (png, svg, pdf).",
@@ -76,7 +78,10 @@ def race_command(
         from prgd.race import race
 
         o = from_options(RaceOptions, given)
-        entrants = read_entrants([*(algorithms or []), *(own or [])])
+        entrants = [
+            replace(e, rules=tuple(stall_rules(e.algorithm, o.patience)))
+            for e in read_entrants([*(algorithms or []), *(own or [])])
+        ]
         if o.out is not None:
             if not o.force and (there := [name for name in FILES if (o.out / name).exists()]):
                 raise ValueError(
@@ -93,6 +98,8 @@ def race_command(
             raise ValueError(f"{name}: there is no margin to race for. {best.status}")
         is_shown = not o.quiet and sys.stderr.isatty()
         found = race(problem, entrants, steps=o.steps, gap=o.gap, progress=is_shown)
+        if not found:
+            raise KeyboardInterrupt
         known = (
             max(best.certificate.lower, *(finish.certificate.lower for finish in found)),
             min(best.certificate.upper, *(finish.certificate.upper for finish in found)),
@@ -101,13 +108,21 @@ def race_command(
         title = f"{name}, {problem.n:,} x {problem.d:,}, {intercept}, {o.loss} loss"
         written = [] if o.out is None else _write(o.out, found, known, title, entrants)
         if not o.quiet:
-            _print(found, known, title, written)
-        if found[-1].status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+            _print(found, known, title, entrants, written)
+        if found[-1].status is Status.INTERRUPTED or len(found) < len(entrants):
+            done = len(found) - (found[-1].status is Status.INTERRUPTED)
+            common.say(f"Interrupted; {done} of {len(entrants)} algorithms ended.")
+            raise typer.Exit(outcome.INTERRUPTED)
 
 
-def _print(found: Sequence[Any], known: tuple[float, float], title: str, written: list[Path]) -> None:
-    """Print the problem, a line for each algorithm, the best known margin, and what was written."""
+def _print(
+    found: Sequence[Any],
+    known: tuple[float, float],
+    title: str,
+    entrants: Sequence[Any],
+    written: list[Path],
+) -> None:
+    """Print the problem, a line for each algorithm, why some stalled, the best margin, what was written."""
     lines = [
         {
             "algorithm": f.name,
@@ -130,6 +145,9 @@ def _print(found: Sequence[Any], known: tuple[float, float], title: str, written
             for head, text in line.items()
         ]
         print("  ".join(cells))
+    for f, e in zip(found, entrants, strict=False):
+        if f.status is Status.STALLED:
+            print(f"{f.name}: {stalled_text(f.steps - e.rules[0].window, f.certificate.gap, e.algorithm)}")
     print(f"best known margin: {known[0]:.9g}, at most {known[1] - known[0]:.1e} below the largest one")
     if written:
         print(f"files: {', '.join(map(str, written))}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,15 @@ from prgd.cli.algorithm_options import (
     WARM_UP,
     Given,
     algorithm_options,
-    build_algorithm,
     given_options,
     parse_warm_up,
 )
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.complete import complete_algorithm
 from prgd.cli.data import open_data
-from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, is_of, load_start
+from prgd.cli.entrants import build_named
+from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, folder_of, is_of, load_start
+from prgd.cli.standstill import patience_option, stall_rules, status_text
 from prgd.history import Status
 from prgd.options import from_options, option, options_of
 from prgd.problem import Problem
@@ -39,7 +40,12 @@ class RunOptions(common.SeparatorOptions):
 
     loss: str = data_option("exponential", "exponential or logistic.")
     scale: str = data_option("max", "max: step sizes suit rows of any norm; none: eta is taken literally.")
-    algorithm: str = option("prgd", f"{', '.join(prgd.algorithms.ALGORITHMS)}.", complete=complete_algorithm)
+    algorithm: str = option(
+        "prgd",
+        f"{', '.join(prgd.algorithms.ALGORITHMS)}, or FILE.py:NAME, a class or a value of yours.",
+        metavar="NAME",
+        complete=complete_algorithm,
+    )
     warm_up: str | None = option(
         None,
         "Start where another algorithm ends; 0 starts at w = 0, which prgd, a rescaling of w, cannot.",
@@ -52,6 +58,7 @@ class RunOptions(common.SeparatorOptions):
     gap: float | None = stop_option(
         None, "Stop when the certified relative gap is at most TOL.", metavar="TOL", shown_default="none"
     )
+    patience: int | None = patience_option(common.STOP)
     resume: Path | None = stop_option(  # noqa: RUF009 - `option` returns a field
         None,
         "Go on from the folder of an earlier run, or from its result.npz or warmup-result.npz, bit for "
@@ -61,7 +68,7 @@ class RunOptions(common.SeparatorOptions):
     out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
         None,
         "Folder for history.csv, warmup.csv, result.npz and gap.png.",
-        shown_default="nothing is written",
+        shown_default="that of --resume; else nothing is written",
     )
     force: bool = output_option(False, "Replace the files of an earlier run in --out.")
     save_every: float = output_option(
@@ -81,13 +88,15 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
 
     Example: prgd run digits:0,1 --steps 500 --out results
     """
-    with common.one_line_errors(debug):
+    with common.one_line_errors(debug, given["json"]):
         o = from_options(RunOptions, given)
+        o = replace(o, out=folder_of(o.resume)) if o.resume is not None and o.out is None else o
         out, algorithm = o.out, o.algorithm
         settings = given_options({k: v for k, v in given.items() if not hasattr(o, k)}, o.every)
-        method = build_algorithm(algorithm, settings)
+        method = build_named(algorithm, settings)
         first, first_steps = _warm_up(o, method, settings)
-        stop = any_of(o.steps) if o.gap is None else any_of(prgd.Gap(o.gap), o.steps)
+        goal = [] if o.gap is None else [prgd.Gap(o.gap)]
+        stop = any_of(*goal, *stall_rules(method, o.patience), o.steps)
         warm, earlier = (
             (None, None) if o.resume is None else load_start(o.resume, first, first_steps, o.steps)
         )
@@ -97,6 +106,8 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             if not is_resumed and not o.force:
                 check_free(out)
             check_writable(out)
+        elif o.resume is not None:
+            common.say(f"Warning: the steps after {o.resume} are not saved. Give --out DIR to keep them.")
         name, rows = open_data(data, o)
         problem = Problem(rows, loss=o.loss, fit_intercept=o.intercept, scale=o.scale)
         is_printed = outcome.is_printed(o.quiet, o.json)
@@ -126,12 +137,12 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         seconds = time.perf_counter() - started
         title = f"{name}, {problem.n:,} x {problem.d:,}"
         written = [] if out is None else _write(out, warm, result, title)
+        why = str(result.status) if result is warm else status_text(result, method)
         if is_printed:
-            lines = [("data", f"{title}, {type(problem.rows).__name__}"), ("problem", _problem(result))]
-            lines += [("algorithm", repr(method)), *_outcome(warm, result)]
-            lines += [("passes over the data", f"{problem.passes:,}"), ("time", f"{seconds:.2f} s")]
+            lines = [("data", f"{title}, {common.kind_of(problem.rows)}"), ("problem", _problem(result))]
+            lines += [("algorithm", repr(method)), *_outcome(warm, result, why), ("time", f"{seconds:.2f} s")]
             common.print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
-        outcome.write_json(o.json, _facts(name, warm, result, seconds, written))
+        outcome.write_json(o.json, _facts(name, warm, result, seconds, written) | {"message": why})
         if result.status is Status.INTERRUPTED:
             common.say(_how_to_go_on(o, warm, result))
         if code := outcome.exit_code(result, is_certificate_asked=o.gap is not None):
@@ -180,19 +191,26 @@ def _write(out: Path, warm: Result | None, result: Result, title: str) -> list[P
     return written
 
 
-def _outcome(warm: Result | None, result: Result) -> list[tuple[str, str]]:
+def _outcome(warm: Result | None, result: Result, why: str) -> list[tuple[str, str]]:
     """Return the lines of the table with the status, the steps and both bounds."""
     is_proven = result.is_separable is False
     missing = "hyperplane separates the classes" if is_proven else "iterate separates the classes so far"
     return [
-        ("status", str(result.status)),
+        ("status", why),
         (
             "warm-up",
             "none, starts at w = 0" if warm is None else f"{warm.algorithm}, {warm.t:,} steps",
         ),
         ("steps", f"{0 if result is warm else result.t:,}"),
         *outcome.bounds(result, f"no {missing}"),
+        ("passes over the data", f"{_passes(warm, result):,}"),
     ]
+
+
+def _passes(warm: Result | None, result: Result) -> int:
+    """Return the passes of warm-up and run, parts that were resumed included."""
+    parts = [result] if warm is None or warm is result else [warm, result]
+    return int(sum(part.passes for part in parts))
 
 
 def _problem(result: Result) -> str:

@@ -25,6 +25,13 @@ def is_of(folder: Path, resumed: Path) -> bool:
     return folder.resolve() in (resumed.resolve(), resumed.resolve().parent)
 
 
+def folder_of(resumed: Path) -> Path | None:
+    """Return the folder into which a resumed run goes on; None for a file of another name than ours."""
+    if resumed.is_dir():
+        return resumed
+    return resumed.parent if resumed.name in (RESULT, WARMUP) else None
+
+
 def clear(folder: Path) -> None:
     """Remove the files of an earlier run, so that none of them is taken for one of the run that begins."""
     for name in FILES:

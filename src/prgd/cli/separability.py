@@ -27,11 +27,11 @@ class SeparabilityOptions(common.SeparatorOptions):
 def separability_command(data: common.Data, debug: common.Debug = False, **given: Any) -> None:
     """Say whether a hyperplane separates the classes of DATA, and prove it.
 
-    Exit code 0: decided, whatever the answer. 1: undecided. 2: an error.
+    Exit code 0: decided, whatever the answer. 1: undecided. 2: an error. 130: Ctrl-C.
 
     Example: prgd separability cancer --no-intercept
     """
-    with common.one_line_errors(debug):
+    with common.one_line_errors(debug, given["json"]):
         options = from_options(SeparabilityOptions, given)
         outcome.check_json(options.json)
         name, rows = open_data(data, options)
@@ -41,6 +41,8 @@ def separability_command(data: common.Data, debug: common.Debug = False, **given
         if outcome.is_printed(False, options.json):
             print(found)
         outcome.write_json(options.json, {"data": name, "n": rows.n, **_facts(found)})
+        if found.is_interrupted:
+            raise KeyboardInterrupt
         if found.verdict is Verdict.UNDECIDED:
             raise typer.Exit(outcome.NOT_CERTIFIED)
 

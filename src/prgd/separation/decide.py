@@ -11,7 +11,7 @@ from typing import Any
 from prgd.certificate import DualWeights
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.separation.search import Search
-from prgd.separation.verdict import Separability
+from prgd.separation.verdict import INTERRUPTED, Separability
 
 
 def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separability:
@@ -85,5 +85,7 @@ def decide(rows: LiftedRows) -> Separability:
     try:
         found = search.find_proof() or search.best_bounds("No method found a proof.")
     except KeyboardInterrupt:
-        found = search.best_bounds("Interrupted before a proof was found.")
+        found = search.best_bounds(INTERRUPTED)
+        if found.how != INTERRUPTED:  # That no hyperplane separates strictly is proven already.
+            found = found._replace(how=f"{found.how} {INTERRUPTED}")
     return search.result(found)

@@ -19,6 +19,7 @@ from prgd.proofs.weights import Proof, weights_prove
 from prgd.rows.readers.columns import in_order
 
 _MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
+INTERRUPTED = "Interrupted before a proof was found."
 _SHOWN = 5  # features or rows that the explanation lists
 
 
@@ -108,6 +109,11 @@ class Separability:
             return True
         return None if self.dual_weights is None else False
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search."""
+        return self.how.endswith(INTERRUPTED)
+
     def check(self, X: Any, y: Any = None) -> bool:
         """Prove the verdict once more, from the stored objects and the data alone.
 
@@ -165,7 +171,7 @@ def _explained(s: Separability) -> list[str]:
     support = 0 if s.dual_weights is None else int(np.count_nonzero(s.dual_weights))
     weighted = (
         f"  proof: {overlap_in_words(support, s.fit_intercept)} "
-        f"(error {s.residual:.1e} in float64; none, in exact arithmetic, for weights nearby)."
+        f"(but for rounding, {s.residual:.1e}; exact weights next to these are proven to exist)."
     )
     if s.verdict is Verdict.SEPARABLE:
         lines = [

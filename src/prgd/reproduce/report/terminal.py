@@ -51,6 +51,9 @@ def print_verdicts(claims: Sequence[Claim], page: Path) -> None:
         line.append(claim.statement, style="default")
         console.print(line, highlight=False, soft_wrap=not sys.stdout.isatty())
     console.print(f"{summary(claims)}.", highlight=False)
+    for reason in dict.fromkeys(c.finding.reason for c in claims):  # those of several claims once
+        if reason:
+            console.print(f"Not decided: {reason}", highlight=False, soft_wrap=not sys.stdout.isatty())
     console.print(f"Report: {page}", highlight=False, soft_wrap=True)
 
 

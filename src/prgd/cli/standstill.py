@@ -1,0 +1,80 @@
+"""When ``prgd run`` and ``prgd race`` give up on a gap that stands still, and what they say then."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from prgd.algorithms.prgd import PRGD
+from prgd.history import History, Status
+from prgd.options import option
+from prgd.result import Result
+from prgd.schedules import Every, Geometric
+from prgd.stopping import Stalled, Stop
+
+STILL = 1e-6  # A gap that changed by a smaller fraction stands still.
+GROWTH = 1e3  # After radii grew so much, steps turn w by as much less.
+SHORTEST, ROUNDING = 100, 1e-9
+INSTEAD = "prgd fit finds the largest margin itself"
+
+
+def patience_option(panel: str) -> Any:
+    """Return the field of the option ``--patience``."""
+    return option(
+        None,
+        "Stop when the certified gap has stood still for so many steps; 0: never.",
+        panel=panel,
+        metavar="STEPS",
+        minimum=0,
+        shown_default="190 for prgd, whose geometric radii grow a thousandfold meanwhile; else 0",
+    )
+
+
+def patience_of(algorithm: Any) -> int:
+    """Return for how many steps an algorithm may stand still by default; 0: for any number.
+
+    Geometric radii outgrow the step size, so that w stands still for ever. Others may only be slow, or wait
+    for a gate.
+    """
+    if type(algorithm) is not PRGD:
+        return 0
+    R, T = algorithm.R, algorithm.T
+    if not isinstance(R, Geometric) or not isinstance(T, Every) or R.c <= 1.0:
+        return 0
+    return max(SHORTEST, math.ceil(math.log(GROWTH) / math.log(R.c)) * T.steps)
+
+
+def stall_rules(algorithm: Any, patience: int | None) -> list[Stop]:
+    """Return the rule of ``--patience``, if there is one; None stands for the default of the algorithm."""
+    steps = patience_of(algorithm) if patience is None else patience
+    return [Stalled(steps, STILL)] if steps else []
+
+
+def still_since(history: History) -> int:
+    """Return the first recorded step whose gap is that of the last one."""
+    gaps, last = history["gap"], float(history["gap"][-1])
+    moved = [k for k, gap in enumerate(gaps) if not abs(gap - last) <= STILL * last]
+    return int(history["t"][moved[-1] + 1 if moved else 0])
+
+
+def status_text(result: Result, algorithm: Any) -> str:
+    """Return why a run ended; if its gap has stood still, since which step and what to do."""
+    if result.status not in (Status.STALLED, Status.MAX_STEPS) or not result.margin > 0.0:
+        return str(result.status)
+    since = still_since(result.history)
+    if result.status is Status.MAX_STEPS and (result.t < 2 * SHORTEST or 2 * since > result.t):
+        return str(result.status)
+    return f"{stalled_text(since, result.gap, algorithm)} Both bounds hold."
+
+
+def stalled_text(since: int, gap: float, algorithm: Any) -> str:
+    """Return the sentences about a gap that stands still."""
+    if gap <= ROUNDING:
+        return f"The gap has not changed since step {since:,}: more steps hardly help."
+    if not patience_of(algorithm):
+        return f"The gap has not changed since step {since:,}; {INSTEAD}."
+    return (
+        f"The gap has not changed since step {since:,}, and more steps do not help: the radii outgrew the "
+        "step size. Use --radius polynomial:0.6 --phases polynomial:5,0.6, or --warm-up ngd:1000; "
+        f"{INSTEAD}."
+    )
