@@ -34,7 +34,8 @@ _FIRST_STEPS = 12  # Newton steps before the extended rows are tried
 _HARD = 30.0  # above this, C ||x||^2 makes the problem nearly a hard margin, and Newton's steps many
 _MAX_STEPS = 500  # Newton steps between two proofs of the bounds
 _MAX_PROOFS = 6  # proofs of the bounds; each asks for a gap a quarter as large
-_MODERATE = 1e100  # norms of rows, and C ||x||^2, between 1/_MODERATE and _MODERATE keep squares finite
+_MODERATE = 1e100  # C ||x||^2 between 1/_MODERATE and _MODERATE keeps squares finite
+_LARGEST = 1e140  # norms of rows between 1/_LARGEST and _LARGEST have squares with all their digits
 
 
 def soft_margin(
@@ -160,7 +161,7 @@ class SoftState:
 
     def __post_init__(self) -> None:
         c, largest = soft_weights(self.problem, self.C), self.problem.max_norm
-        if largest and not 1.0 / _MODERATE < largest < _MODERATE:
+        if largest and not 1.0 / _LARGEST < largest < _LARGEST:
             raise ValueError(
                 f"The largest row norm is {largest:.3g}, and squares leave the floating range. Multiply X by "
                 "a constant, and divide C by the square of it."
