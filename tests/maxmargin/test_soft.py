@@ -427,7 +427,7 @@ def test_prices_that_are_none_are_refused(C):
 def test_the_advice_for_squares_out_of_range_can_help():
     X, y = overlapping()
     with pytest.raises(ValueError, match="Multiply X by a constant, and divide C by the square of it"):
-        prgd.soft_margin(X * 1e110, y, C=1e-220)
+        prgd.soft_margin(X * 1e142, y, C=1e-284)
     with pytest.raises(ValueError, match="Choose a smaller C"):
         prgd.soft_margin(X, y, C=1e150)
     with pytest.raises(ValueError, match="Choose a larger C"):

@@ -199,7 +199,7 @@ def test_a_name_is_registered_once():
 
 
 def test_main_prints_plain_lines_when_piped(capsys, tmp_path):
-    path = tmp_path / "new" / "claims.json"
+    path = tmp_path / "claims.json"
     claims_command(["lemma-d"], json=path)
     out = capsys.readouterr().out
     assert "does not hold        lemma-d.3" in out
