@@ -38,7 +38,13 @@ from prgd.result import Result
 from prgd.rows.queries import Smallest, TallyAt
 from prgd.solvers import pairwise_descent
 from prgd.solvers.interior_point import interior_weights
-from prgd.solvers.polish import active_set_weights, polish_weights, primal_direction, vanishing_weights
+from prgd.solvers.polish import (
+    active_set_weights,
+    pivot_weights,
+    polish_weights,
+    primal_direction,
+    vanishing_weights,
+)
 from prgd.solvers.working_set import WorkingSet, row_to_subtract, whole_set
 
 # A problem with at most so many rows starts with all of them, if their entries and products are not too many.
@@ -58,6 +64,8 @@ _SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact a
 _MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exact arithmetic anyway
 _MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact arithmetic
 _MIN_PROGRESS = 1e-3  # relative decrease of the gap that counts as progress
+_FIRST_STEPS = 500  # steps of descent before the first pivots, beside two for each row of the set
+_NEAR = 0.1  # relative violation below which the support of descent is nearly that of the solution
 _FIRST_TOLERANCE = 0.1  # relative violation at which the first solve of a growing set stops
 _ROUNDING_FRACTION = (
     0.05  # rounding may take this fraction of the tolerance; beyond, products are compensated
@@ -178,24 +186,36 @@ class SolverState:
         self.set_tol = self.final_tol if is_whole else _FIRST_TOLERANCE
 
     def solve_working_set(self) -> None:
-        """Find the shortest vector of the hull of the set by pairwise descent, as far as it gets."""
+        """Find the shortest vector of the hull of the set: by descent, and by pivots once descent is near."""
         working, self.violation, self.interior_w = self.working, np.inf, None
-        if not self.skips_descent:
-            max_steps = 2000 + 20 * working.size
+        steps, left = _FIRST_STEPS + 2 * working.size, 2000 + 20 * working.size
+        while not self.skips_descent and left > 0:
             _, self.violation = pairwise_descent.descend(
-                working.gram_buffer, working.group, self.p, self.g, self.set_tol, max_steps
+                working.gram_buffer, working.group, self.p, self.g, self.set_tol, min(steps, left)
             )
+            if self.violation <= self.set_tol or (self.use_polish and self._pivot()):
+                break
+            steps, left = 2 * steps, left - steps
         self.u = working.combine(self.p) / working.groups
 
+    def _pivot(self) -> bool:
+        """Try to end the solve of the set on the support that descent has identified."""
+        if self.violation > _NEAR:
+            return False
+        p = pivot_weights(self.working, self.p, self.set_tol)
+        if p is not None:
+            self.p, self.violation = p, self.set_tol
+        return p is not None
+
     def polish(self) -> None:
-        """Finish what descent left: on the rows, by interior point, or on the face of the support."""
-        working = self.working
+        """Finish what descent left: by interior point, on the face of the support, or on the rows."""
+        working, is_small = self.working, norm(self.u) <= _SMALL_MARGIN * self.working.max_norm
         try:
-            if norm(self.u) <= _SMALL_MARGIN * working.max_norm:
-                self.p, self.violation = active_set_weights(working, self.p, self.set_tol), self.set_tol
-            elif working.is_low_dimensional and (found := interior_weights(working, self.u, self.set_tol)):
+            if working.is_low_dimensional and (found := interior_weights(working, self.u, self.set_tol)):
                 self.p, self.interior_w = found
                 self.violation, self.skips_descent = self.set_tol, True
+            elif is_small:
+                self.p, self.violation = active_set_weights(working, self.p, self.set_tol), self.set_tol
             else:
                 self.p = polish_weights(working, self.p)
         except np.linalg.LinAlgError:  # a factorisation did not converge, and what descent found stands

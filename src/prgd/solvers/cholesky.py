@@ -28,7 +28,8 @@ def definite_solver(H: Array) -> Callable[[Array], Array]:
     # LAPACK is called directly: the checks of SciPy's functions cost more than a small system.
     from scipy.linalg.lapack import dpotrf, dpotrs
 
-    factor, failure = dpotrf(H, lower=True, clean=False)
+    # H is symmetric, and its transpose has the order of entries that LAPACK takes without a copy by SciPy.
+    factor, failure = dpotrf(H.T, lower=True, clean=False)
     if failure:
         raise np.linalg.LinAlgError(f"The leading minor of order {failure} is not positive definite.")
     return lambda b: np.asarray(dpotrs(factor, b, lower=True)[0])

@@ -1,7 +1,14 @@
-"""Exact weights on the identified support: one factorisation of its Gram matrix, or of its rows.
+"""Exact weights on the identified support: a few factorisations of its Gram matrix, or of its rows.
 
 On a face of the simplex the optimality conditions are linear: ``G x = E mu``, ``E^T x = s``, with one column
-of E for each group. A step that would leave the face stops at its boundary, so that the norm never grows.
+of E for each group. `pivot_weights` lets all rows at once leave the face whose weight is negative, and all join
+whose margin is too small; from a good guess of the support three to five rounds end at the optimum. The other
+methods take steps that stop at the boundary of the face, so that the norm never grows.
+
+References
+----------
+J. Judice and F. Pires (1994). A block principal pivoting algorithm for large-scale strictly monotone linear
+complementarity problems. Computers & Operations Research 21(5).
 """
 
 from __future__ import annotations
@@ -19,6 +26,11 @@ _RIDGE = 1e-13  # proximal term for each row, as a fraction of the mean squared 
 _RANK_TOLERANCE = 1e-15  # singular values below this fraction of the largest count as zero
 _ROUNDING_FACTOR = 4.0  # a sum below so many EPSILON of the norms of its terms is zero to rounding
 _JOINING_FRACTION = 1e-3  # fraction of the heaviest weight that a joining row starts with
+_REFINEMENTS = 3  # times that a correction of weights is corrected
+_HEAVY_ROWS = 2  # rows for each dimension that are tried alone as a proof that no margin is left
+_MAX_PIVOTS = 16  # rounds of block pivoting
+_PIVOT_PATIENCE = 3  # rounds that may leave as many rows on the wrong side as the best round before
+_MAX_WRONG = 0.4  # fraction of the face: if more rows are on the wrong side, the support is not identified
 
 
 def face_minimum(G: Array, E: Array, sums: Array, start: Array) -> Array:
@@ -56,6 +68,43 @@ def _face_minimum_by_rows(Z: Array, E: Array, start: Array) -> Array:
     x[moving] += move
     np.subtract.at(x, first[moving], move)
     return x
+
+
+def pivot_weights(working: WorkingSet, p: Array, tol: float) -> Array | None:
+    """Return the weights of the shortest vector over the set, from a guess p of their support.
+
+    Each round solves on the face, and exchanges all rows that are on the wrong side: negative weights, and
+    margins more than ``tol`` (relative to the squared length of the vector) below those of the face.
+
+    Returns
+    -------
+    ndarray of shape (m,), or None if the rounds do not converge: the guess is poor, or the face is degenerate.
+    """
+    is_face, fewest, patience = p > 0.0, p.size, _PIVOT_PATIENCE
+    for _ in range(_MAX_PIVOTS):
+        face = np.flatnonzero(is_face)
+        E = working.membership(face)
+        if face.size > working.dimensions + working.groups or not E.any(axis=0).all():
+            return None
+        try:
+            x = face_minimum(working.gram_of(face), E, np.ones(working.groups), p[face])
+        except np.linalg.LinAlgError:  # the system is not definite to rounding
+            return None
+        p = np.zeros(p.size)
+        p[face] = x
+        g = working.margins(working.combine(p))
+        allowed, level = tol * float(p @ g), E.T @ (x * g[face])
+        excess = g - level[working.group]
+        wrong = np.where(is_face, p < 0.0, excess < -allowed)
+        count = int(np.count_nonzero(wrong))
+        if count == 0:
+            return p if np.abs(excess[face]).max() <= allowed else None
+        patience = _PIVOT_PATIENCE if count < fewest else patience - 1
+        if patience == 0 or count > _MAX_WRONG * face.size + 4:
+            return None
+        fewest = min(fewest, count)
+        is_face ^= wrong
+    return None
 
 
 def polish_weights(working: WorkingSet, p: Array, *, by_rows: bool = False, rounds: int = 8) -> Array:
@@ -137,23 +186,53 @@ def active_set_weights(working: WorkingSet, p: Array, tol: float, max_rounds: in
 
 
 def vanishing_weights(working: WorkingSet, p: Array) -> Array | None:
-    """Move ``p`` by the smallest correction to weights with ``Z^T p = 0`` to rounding.
+    """Move ``p`` by a small correction to weights with ``Z^T p = 0`` to rounding.
 
     Sums of groups are kept if the rows allow it. The answer is None if a weight would be negative, or if the
     sum stays larger than its rounding: a margin of 1e-13 is a margin, and so is one of 1e-9 beside rows of
     norm 1e9 that carry hardly any weight.
     """
-    face = np.flatnonzero(p > 0.0)
-    Z = working.rows_of(face)
-    E, size = working.membership(face), np.abs(Z).max()
-    A = np.vstack([Z.T, E.T * size])
-    x = p[face].copy()
-    target = np.concatenate([np.zeros(Z.shape[1]), (E.T @ x) * size])
-    for _ in range(3):
-        x += np.linalg.lstsq(A, target - A @ x, rcond=None)[0]
-    if x.min() < 0.0:
+    support = np.flatnonzero(p > 0.0)
+    # If the heaviest rows balance alone, their proof is shorter than that of all rows of an interior point.
+    count = _HEAVY_ROWS * (working.dimensions + working.groups)
+    heaviest = np.sort(support[np.argsort(-p[support], kind="stable")[:count]])
+    lengths = np.sqrt(row_squares(working.Z))
+    attempts = ((heaviest, _relative_correction), (support, _relative_correction), (support, _smallest_correction))
+    for face, correct in attempts[heaviest.size == support.size :]:
+        Z, E = working.rows_of(face), working.membership(face)
+        if not E.any(axis=0).all():
+            continue
+        size = np.abs(Z).max()
+        target = np.concatenate([np.zeros(Z.shape[1]), np.full(working.groups, size)])
+        x = correct(np.vstack([Z.T, E.T * size]), target, p[face])
+        if x is None or x.min() < 0.0:
+            continue
+        found = np.zeros_like(p)
+        found[face] = x
+        if norm(working.combine(found)) <= _ROUNDING_FACTOR * EPSILON * float(found @ lengths):
+            return found
+    return None
+
+
+def _relative_correction(A: Array, target: Array, start: Array) -> Array | None:
+    """Return the solution of ``A x = target`` whose entries change least, each relative to its start."""
+    B, x = A * start, start
+    scale = np.sqrt(row_squares(B))
+    scale[scale == 0.0] = 1.0
+    B /= scale[:, None]
+    H = B @ B.T
+    H[np.diag_indices_from(H)] += _RIDGE * len(H)
+    try:
+        solve = definite_solver(H)
+    except np.linalg.LinAlgError:
         return None
-    found = np.zeros_like(p)
-    found[face] = x
-    rounding = _ROUNDING_FACTOR * EPSILON * float(found @ np.sqrt(row_squares(working.Z)))
-    return found if norm(working.combine(found)) <= rounding else None
+    for _ in range(_REFINEMENTS):
+        x = x + start * (B.T @ solve((target - A @ x) / scale))
+    return x
+
+
+def _smallest_correction(A: Array, target: Array, x: Array) -> Array:
+    """Return the solution of ``A x = target`` that is nearest to the start x, by singular values."""
+    for _ in range(_REFINEMENTS):
+        x = x + np.linalg.lstsq(A, target - A @ x, rcond=None)[0]
+    return x
