@@ -58,7 +58,7 @@ _MAX_ROWS = 5000
 _MAX_ROWS_WITHOUT_GRAM = 20_000  # the same limit if the interior point needs no Gram matrix
 _MAX_GRAM_ROWS = 20_000  # rows of the largest Gram matrix, 3.2 GB; a larger support ends the solve
 _SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices lose half of the digits
-_ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the bound may vanish altogether
+ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the bound may vanish altogether
 _PATIENCE = 25  # rounds without progress that end a solve: rounding limits the gap of a tiny margin
 _SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact arithmetic
 _MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exact arithmetic anyway
@@ -224,7 +224,7 @@ class SolverState:
 
     def has_vanished(self, upper: float) -> bool:
         """Say whether the upper bound is zero to rounding: then no margin may be left to find."""
-        if upper > _ZERO_MARGIN * self.working.max_norm:
+        if upper > ZERO_MARGIN * self.working.max_norm:
             return False
         p = vanishing_weights(self.working, self.p)
         if p is None:

@@ -25,6 +25,7 @@ Move = Callable[[float, Array], tuple[Array, Array, Array]]
 
 _MAX_STEPS = 80
 _STEP_FRACTION = 0.99  # fraction of the step to the boundary that is taken
+_START_FRACTION = 0.1  # smallest margin g to aim at, in units of the mean size of the margins at the start
 _MIN_TARGET = 1e-12  # smallest margin g to aim at, in units of the largest row norm
 # If no w separates the rows, the multipliers diverge and p comes close to Gordan's weights: an upper bound
 # below this, in units of the largest row norm, counts as zero.
@@ -94,7 +95,7 @@ def maximise_margin(Z: Array, signs: Array, fit_intercept: bool, start: Array, t
     if fit_intercept:
         x[d] = 0.5 * (margins[groups[1]].min() - margins[groups[0]].min())
         margins += x[d] * signs
-    g = max(float(np.median(margins)), _MIN_TARGET)
+    g = max(float(np.median(margins)), _START_FRACTION * float(np.abs(margins).mean()), _MIN_TARGET)
     s = np.maximum(margins - g, 0.5 * g)
     lam = 1.0 / (s * g * (1.0 / s).sum())
     best = _measure(A, groups, x, s, lam, d)
