@@ -37,14 +37,9 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.result import Result
 from prgd.rows.queries import Smallest, TallyAt
 from prgd.solvers import pairwise_descent
+from prgd.solvers.balancing import balancing_weights
 from prgd.solvers.interior_point import interior_weights
-from prgd.solvers.polish import (
-    active_set_weights,
-    pivot_weights,
-    polish_weights,
-    primal_direction,
-    vanishing_weights,
-)
+from prgd.solvers.polish import active_set_weights, pivot_weights, polish_weights, primal_direction
 from prgd.solvers.working_set import WorkingSet, row_to_subtract, whole_set
 
 # A problem with at most so many rows starts with all of them, if their entries and products are not too many.
@@ -64,7 +59,9 @@ _SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact a
 _MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exact arithmetic anyway
 _MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact arithmetic
 _MIN_PROGRESS = 1e-3  # relative decrease of the gap that counts as progress
-_FIRST_STEPS = 500  # steps of descent before the first pivots, beside two for each row of the set
+_FIRST_STEPS = 500  # steps of descent before the support is looked at
+# Nanoseconds of a pivot (its factorisation, its copies and products, its calls) and of a step of descent.
+_NS_CUBE, _NS_SQUARE, _NS_CALL, _NS_STEP, _PIVOT_ROUNDS = 0.012, 3.0, 2e5, 3.0, 3
 _NEAR = 0.1  # relative violation below which the support of descent is nearly that of the solution
 _FIRST_TOLERANCE = 0.1  # relative violation at which the first solve of a growing set stops
 _ROUNDING_FRACTION = (
@@ -186,17 +183,27 @@ class SolverState:
         self.set_tol = self.final_tol if is_whole else _FIRST_TOLERANCE
 
     def solve_working_set(self) -> None:
-        """Find the shortest vector of the hull of the set: by descent, and by pivots once descent is near."""
+        """Find the shortest vector of the hull of the set: by descent, and by pivots once these cost less."""
         working, self.violation, self.interior_w = self.working, np.inf, None
-        steps, left = _FIRST_STEPS + 2 * working.size, 2000 + 20 * working.size
-        while not self.skips_descent and left > 0:
+        steps, taken, max_steps = _FIRST_STEPS, 0, 2000 + 20 * working.size
+        while not self.skips_descent and taken < max_steps:
             _, self.violation = pairwise_descent.descend(
-                working.gram_buffer, working.group, self.p, self.g, self.set_tol, min(steps, left)
+                working.gram_buffer, working.group, self.p, self.g, self.set_tol, steps
             )
-            if self.violation <= self.set_tol or (self.use_polish and self._pivot()):
+            taken += steps
+            if self.violation <= self.set_tol:
                 break
-            steps, left = 2 * steps, left - steps
+            worth = min(self._steps_worth_a_pivot(), max_steps)
+            if taken >= worth and self.use_polish and self._pivot():
+                break
+            steps = min(max(taken, worth - taken), max_steps - taken)
         self.u = working.combine(self.p) / working.groups
+
+    def _steps_worth_a_pivot(self) -> int:
+        """Return how many steps of descent take about as long as pivots on the support."""
+        support, m = int(np.count_nonzero(self.p)), self.working.size
+        pivot = _NS_CUBE * support**3 + _NS_SQUARE * (support**2 + m**2) + _NS_CALL
+        return int(_PIVOT_ROUNDS * pivot / (_NS_STEP * m))
 
     def _pivot(self) -> bool:
         """Try to end the solve of the set on the support that descent has identified."""
@@ -226,7 +233,7 @@ class SolverState:
         """Say whether the upper bound is zero to rounding: then no margin may be left to find."""
         if upper > ZERO_MARGIN * self.working.max_norm:
             return False
-        p = vanishing_weights(self.working, self.p)
+        p = balancing_weights(self.working, self.p)
         if p is None:
             return False
         self.p = p

@@ -16,18 +16,14 @@ from __future__ import annotations
 import numpy as np
 
 from prgd._types import Array
-from prgd.arithmetic import EPSILON
 from prgd.norms import norm
-from prgd.rows.blocks import row_squares
 from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.working_set import WorkingSet
 
 _RIDGE = 1e-13  # proximal term for each row, as a fraction of the mean squared row norm
 _RANK_TOLERANCE = 1e-15  # singular values below this fraction of the largest count as zero
-_ROUNDING_FACTOR = 4.0  # a sum below so many EPSILON of the norms of its terms is zero to rounding
 _JOINING_FRACTION = 1e-3  # fraction of the heaviest weight that a joining row starts with
-_REFINEMENTS = 3  # times that a correction of weights is corrected
-_HEAVY_ROWS = 2  # rows for each dimension that are tried alone as a proof that no margin is left
+_MIN_FACES, _MAX_FACES, _MAX_FACE_WORK = 20, 1000, 2e9  # faces of Wolfe's method, and their d^3 together
 _MAX_PIVOTS = 16  # rounds of block pivoting
 _PIVOT_PATIENCE = 3  # rounds that may leave as many rows on the wrong side as the best round before
 _MAX_WRONG = 0.4  # fraction of the face: if more rows are on the wrong side, the support is not identified
@@ -92,7 +88,7 @@ def pivot_weights(working: WorkingSet, p: Array, tol: float) -> Array | None:
             return None
         p = np.zeros(p.size)
         p[face] = x
-        g = working.margins(working.combine(p))
+        g = working.products(p)
         allowed, level = tol * float(p @ g), E.T @ (x * g[face])
         excess = g - level[working.group]
         wrong = np.where(is_face, p < 0.0, excess < -allowed)
@@ -157,15 +153,18 @@ def primal_direction(working: WorkingSet, p: Array) -> Array:
     return np.asarray(w + np.linalg.lstsq(A, target - A @ w, rcond=_RANK_TOLERANCE)[0])
 
 
-def active_set_weights(working: WorkingSet, p: Array, tol: float, max_rounds: int = 1000) -> Array:
+def active_set_weights(working: WorkingSet, p: Array, tol: float) -> Array:
     """Return the weights of the shortest vector over the set, by Wolfe's method on the rows.
 
     The method solves on the face, lets the row of smallest margin join, and solves again, until no margin
     lies more than ``tol`` below the margins of the face.
     """
-    length = np.inf
+    length, d = np.inf, working.dimensions
+    p = _heaviest(working, p, d + working.groups)
+    # Singular values of the face cost about d^3 in each round.
+    max_rounds = int(np.clip(_MAX_FACE_WORK / d**3, _MIN_FACES, _MAX_FACES))
     for _ in range(max_rounds):
-        p = polish_weights(working, p, by_rows=True, rounds=len(p))
+        p = polish_weights(working, p, by_rows=True, rounds=min(len(p), max_rounds))
         # Each round shortens the vector; if it does not, rounding decides and the faces would cycle.
         before, length = length, norm(working.combine(p))
         if not length < before:
@@ -185,54 +184,13 @@ def active_set_weights(working: WorkingSet, p: Array, tol: float, max_rounds: in
     return p
 
 
-def vanishing_weights(working: WorkingSet, p: Array) -> Array | None:
-    """Move ``p`` by a small correction to weights with ``Z^T p = 0`` to rounding.
-
-    Sums of groups are kept if the rows allow it. The answer is None if a weight would be negative, or if the
-    sum stays larger than its rounding: a margin of 1e-13 is a margin, and so is one of 1e-9 beside rows of
-    norm 1e9 that carry hardly any weight.
-    """
-    support = np.flatnonzero(p > 0.0)
-    # If the heaviest rows balance alone, their proof is shorter than that of all rows of an interior point.
-    count = _HEAVY_ROWS * (working.dimensions + working.groups)
-    heaviest = np.sort(support[np.argsort(-p[support], kind="stable")[:count]])
-    lengths = np.sqrt(row_squares(working.Z))
-    attempts = ((heaviest, _relative_correction), (support, _relative_correction), (support, _smallest_correction))
-    for face, correct in attempts[heaviest.size == support.size :]:
-        Z, E = working.rows_of(face), working.membership(face)
-        if not E.any(axis=0).all():
-            continue
-        size = np.abs(Z).max()
-        target = np.concatenate([np.zeros(Z.shape[1]), np.full(working.groups, size)])
-        x = correct(np.vstack([Z.T, E.T * size]), target, p[face])
-        if x is None or x.min() < 0.0:
-            continue
-        found = np.zeros_like(p)
-        found[face] = x
-        if norm(working.combine(found)) <= _ROUNDING_FACTOR * EPSILON * float(found @ lengths):
-            return found
-    return None
-
-
-def _relative_correction(A: Array, target: Array, start: Array) -> Array | None:
-    """Return the solution of ``A x = target`` whose entries change least, each relative to its start."""
-    B, x = A * start, start
-    scale = np.sqrt(row_squares(B))
-    scale[scale == 0.0] = 1.0
-    B /= scale[:, None]
-    H = B @ B.T
-    H[np.diag_indices_from(H)] += _RIDGE * len(H)
-    try:
-        solve = definite_solver(H)
-    except np.linalg.LinAlgError:
-        return None
-    for _ in range(_REFINEMENTS):
-        x = x + start * (B.T @ solve((target - A @ x) / scale))
-    return x
-
-
-def _smallest_correction(A: Array, target: Array, x: Array) -> Array:
-    """Return the solution of ``A x = target`` that is nearest to the start x, by singular values."""
-    for _ in range(_REFINEMENTS):
-        x = x + np.linalg.lstsq(A, target - A @ x, rcond=None)[0]
-    return x
+def _heaviest(working: WorkingSet, p: Array, count: int) -> Array:
+    """Return p without all but the heaviest weights, of sum 1 in each group: a face has so many rows at most."""
+    if np.count_nonzero(p) <= count:
+        return p
+    kept = np.zeros(p.size)
+    for q in range(working.groups):
+        members = np.flatnonzero(working.group == q)
+        first = members[np.argsort(-p[members], kind="stable")[: count // working.groups]]
+        kept[first] = p[first] / p[first].sum()
+    return kept

@@ -145,6 +145,10 @@ class WorkingSet:
         """Return ``<w, z_i>`` for the rows of the set."""
         return np.asarray(self.Z @ w)
 
+    def products(self, p: Array) -> Array:
+        """Return ``<Z^T p, z_i>`` for the rows of the set: from the Gram matrix, if all of it is computed."""
+        return self.G @ p if self._known == self.size else self.margins(self.combine(p))
+
     def membership(self, places: Indices) -> Array:
         """Return a column for each group, 1.0 if the row at a place belongs to the group, else 0.0."""
         return np.asarray(self.group[places, None] == np.arange(self.groups), dtype=np.float64)
