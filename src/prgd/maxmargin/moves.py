@@ -61,8 +61,9 @@ _MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact a
 _MIN_PROGRESS = 1e-3  # relative decrease of the gap that counts as progress
 _FIRST_STEPS = 500  # steps of descent before the support is looked at
 # Nanoseconds of a pivot (its factorisation, its copies and products, its calls) and of a step of descent.
-_NS_CUBE, _NS_SQUARE, _NS_CALL, _NS_STEP, _PIVOT_ROUNDS = 0.012, 3.0, 2e5, 3.0, 3
-_NEAR = 0.1  # relative violation below which the support of descent is nearly that of the solution
+_NS_CUBE, _NS_SQUARE, _NS_CALL, _NS_STEP = 0.012, 3.0, 1e5, 2.0
+_PIVOT_ROUNDS, _INTERIOR_STEPS = 3, 20  # how many factorisations the two usually take
+_NEAR = 0.5  # relative violation below which the support of descent is nearly that of the solution
 _FIRST_TOLERANCE = 0.1  # relative violation at which the first solve of a growing set stops
 _ROUNDING_FRACTION = (
     0.05  # rounding may take this fraction of the tolerance; beyond, products are compensated
@@ -105,6 +106,8 @@ class SolverState:
         The direction of the interior point, if it has solved the set.
     skips_descent : bool
         Pairwise descent was slow and the interior point has taken over.
+    is_exact : bool
+        The last set was solved by pivots or by the interior point, so that few pivots solve a larger one.
     """
 
     problem: Problem
@@ -126,6 +129,7 @@ class SolverState:
     final_tol: float = 0.0
     interior_w: Array | None = None
     skips_descent: bool = False
+    is_exact: bool = False
 
     def __post_init__(self) -> None:
         self.bounds = Bounds(self.problem, self.tol)
@@ -177,7 +181,6 @@ class SolverState:
         for group in range(working.groups):
             members = np.flatnonzero(working.group == group)
             self.p[members[np.argmin(squares[members])]] = 1.0
-        self.g = working.G @ self.p
         # Rows outside the set, if there are any, may fall short of its margin by half of the tolerance.
         self.final_tol = (0.9 if is_whole else 0.4) * self.tol
         self.set_tol = self.final_tol if is_whole else _FIRST_TOLERANCE
@@ -185,8 +188,19 @@ class SolverState:
     def solve_working_set(self) -> None:
         """Find the shortest vector of the hull of the set: by descent, and by pivots once these cost less."""
         working, self.violation, self.interior_w = self.working, np.inf, None
-        steps, taken, max_steps = _FIRST_STEPS, 0, 2000 + 20 * working.size
-        while not self.skips_descent and taken < max_steps:
+        # Few rows have joined a set that was solved exactly, so its support is a good guess.
+        if not (self.is_exact and self._pivot()):
+            self.is_exact = False
+            if not self.skips_descent:
+                self._descend()
+        self.u = working.combine(self.p) / working.groups
+
+    def _descend(self) -> None:
+        """Descend until the violation is small enough, or until pivots or the interior point would cost less."""
+        working = self.working
+        self.g = working.products(self.p)
+        steps, taken, max_steps = _FIRST_STEPS, 0, self._max_steps()
+        while taken < max_steps:
             _, self.violation = pairwise_descent.descend(
                 working.gram_buffer, working.group, self.p, self.g, self.set_tol, steps
             )
@@ -194,10 +208,9 @@ class SolverState:
             if self.violation <= self.set_tol:
                 break
             worth = min(self._steps_worth_a_pivot(), max_steps)
-            if taken >= worth and self.use_polish and self._pivot():
+            if taken >= worth and self.violation <= _NEAR and self._pivot():
                 break
             steps = min(max(taken, worth - taken), max_steps - taken)
-        self.u = working.combine(self.p) / working.groups
 
     def _steps_worth_a_pivot(self) -> int:
         """Return how many steps of descent take about as long as pivots on the support."""
@@ -205,13 +218,20 @@ class SolverState:
         pivot = _NS_CUBE * support**3 + _NS_SQUARE * (support**2 + m**2) + _NS_CALL
         return int(_PIVOT_ROUNDS * pivot / (_NS_STEP * m))
 
+    def _max_steps(self) -> int:
+        """Return how many steps of descent a set is worth: few if an interior point takes over at low cost."""
+        m, d = self.working.size, self.working.dimensions
+        max_steps = 2000 + 20 * m
+        if not (self.use_polish and self.working.is_low_dimensional):
+            return max_steps
+        interior = _INTERIOR_STEPS * (_NS_CUBE * (3 * m + d) * d**2 + _NS_CALL)
+        return min(max_steps, _FIRST_STEPS + int(0.5 * interior / (_NS_STEP * m)))
+
     def _pivot(self) -> bool:
-        """Try to end the solve of the set on the support that descent has identified."""
-        if self.violation > _NEAR:
-            return False
-        p = pivot_weights(self.working, self.p, self.set_tol)
+        """Try to solve the set exactly from the support of p."""
+        p = pivot_weights(self.working, self.p, self.set_tol) if self.use_polish else None
         if p is not None:
-            self.p, self.violation = p, self.set_tol
+            self.p, self.violation, self.is_exact = p, self.set_tol, True
         return p is not None
 
     def polish(self) -> None:
@@ -220,7 +240,7 @@ class SolverState:
         try:
             if working.is_low_dimensional and (found := interior_weights(working, self.u, self.set_tol)):
                 self.p, self.interior_w = found
-                self.violation, self.skips_descent = self.set_tol, True
+                self.violation, self.skips_descent, self.is_exact = self.set_tol, True, True
             elif is_small:
                 self.p, self.violation = active_set_weights(working, self.p, self.set_tol), self.set_tol
             else:
@@ -308,8 +328,6 @@ class SolverState:
         else:
             # The final tolerance was not enough to certify the gap.
             self.set_tol *= 0.25
-        if not self.skips_descent:
-            self.g = working.margins(working.combine(self.p))
         return None
 
     def _drop_idle_rows(self, upper: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from prgd._types import Array
+from prgd._types import Array, Indices
 from prgd.arithmetic import EPSILON
 from prgd.norms import norm
 from prgd.problem import Problem
@@ -20,6 +20,7 @@ from prgd.solvers.working_set import WorkingSet, whole_set
 _ROUNDING_FACTOR = 4.0  # a sum below so many EPSILON of the norms of its terms is zero to rounding
 _REFINEMENTS = 3  # times that a correction of weights is corrected
 _HEAVY_ROWS = 2  # rows for each dimension that are tried alone as a proof that no margin is left
+_MIN_SHARE = 0.1  # fraction of the weighted entries of each column that the heaviest rows must have
 _RIDGE = 1e-13  # added to the diagonal of a scaled system, for dependent columns
 _SCALED_TOLERANCE = 1e-2  # gap of scaled rows at which the interior point has found a separator of them
 
@@ -60,9 +61,7 @@ def vanishing_weights(working: WorkingSet, p: Array) -> Array | None:
     norm 1e9 that carry hardly any weight.
     """
     support = np.flatnonzero(p > 0.0)
-    # If the heaviest rows balance alone, their proof is shorter than that of all rows of an interior point.
-    count = _HEAVY_ROWS * (working.dimensions + working.groups)
-    heaviest = np.sort(support[np.argsort(-p[support], kind="stable")[:count]])
+    heaviest = _heaviest(working, p, support)
     lengths = np.sqrt(row_squares(working.Z))
     attempts = ((heaviest, _relative_correction), (support, _relative_correction), (support, _smallest_correction))
     for face, correct in attempts[heaviest.size == support.size :]:
@@ -79,6 +78,19 @@ def vanishing_weights(working: WorkingSet, p: Array) -> Array | None:
         if norm(working.combine(found)) <= _ROUNDING_FACTOR * EPSILON * float(found @ lengths):
             return found
     return None
+
+
+def _heaviest(working: WorkingSet, p: Array, support: Indices) -> Indices:
+    """Return the heaviest rows: if they balance alone, their proof is shorter than that of all rows.
+
+    All rows are returned if a column nearly vanishes on the heaviest: these would not span what the others do.
+    """
+    count = _HEAVY_ROWS * (working.dimensions + working.groups)
+    if support.size <= count:
+        return support
+    heaviest = np.sort(support[np.argsort(-p[support], kind="stable")[:count]])
+    sizes = [np.abs(working.rows_of(rows)).T @ p[rows] for rows in (support, heaviest)]
+    return heaviest if (sizes[1] >= _MIN_SHARE * sizes[0]).all() else support
 
 
 def _relative_correction(A: Array, target: Array, start: Array) -> Array | None:
