@@ -4,11 +4,12 @@
    the working set. A problem with few rows, or with so many columns that most rows will carry weight,
    starts with all rows instead.
 2. `solve_working_set`: pairwise descent on the Gram matrix of the set finds the shortest vector u of the hull
-   of its rows (between the two hulls, with an intercept), more exactly as the gap closes. If descent is slow,
-   `polish` takes over: an interior point solves a set of few dimensions, or the weights are solved for
-   exactly on the identified support.
+   of its rows (between the two hulls, with an intercept), more exactly as the gap closes. Once descent has
+   cost as much as pivots would, these solve for the weights exactly, from the support that it has identified.
+   If both fail, `polish` takes over: an interior point solves a set of few dimensions.
 3. `certify`: one pass over all rows measures the margin of u, and ``gamma(u) <= gamma_star <= ||u||``. Both
-   ends are rounded outward; where rounding would matter, products are compensated.
+   ends are rounded outward; where rounding would matter, products are compensated. If u is nearly zero,
+   `has_vanished` looks for weights that balance the rows, which prove that no hyperplane separates them.
 4. `grow`: the rows that violate the margin of u most join the set, and step 2 follows, until the gap is
    certified.
 5. `solve_exactly`: a small problem that rounding keeps from being certified is solved in integers.
@@ -29,6 +30,7 @@ from prgd.arithmetic import EPSILON, LARGEST, times_power
 from prgd.certificate import Certificate, margin_error
 from prgd.history import History, Status
 from prgd.maxmargin.bounds import Bounds
+from prgd.maxmargin.costs import FIRST_STEPS, is_small, max_steps_of_descent, steps_worth_a_pivot
 from prgd.maxmargin.exactly import exact_optimum, is_exactly_solvable
 from prgd.norms import moderate, norm
 from prgd.problem import Problem, balanced_intercept
@@ -42,10 +44,6 @@ from prgd.solvers.interior_point import interior_weights
 from prgd.solvers.polish import active_set_weights, pivot_weights, polish_weights, primal_direction
 from prgd.solvers.working_set import WorkingSet, row_to_subtract, whole_set
 
-# A problem with at most so many rows starts with all of them, if their entries and products are not too many.
-_FEW_ROWS, _FEW_ENTRIES, _FEW_PRODUCTS = 256, 2**23, 10**9
-# With so many columns for each row most rows will carry weight, so more rows are taken at once.
-_MANY_COLUMNS, _MAX_ROWS_AT_ONCE = 10, 2048
 _MIN_FIRST_ROWS, _MAX_FIRST_ROWS = 64, 256  # rows that start the working set
 _MIN_NEW_ROWS = 64  # rows that join the working set in a round, at least
 # Above so many rows, rows that carry no weight and have large margins leave: a Gram matrix of 200 MB.
@@ -59,16 +57,9 @@ _SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact a
 _MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exact arithmetic anyway
 _MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact arithmetic
 _MIN_PROGRESS = 1e-3  # relative decrease of the gap that counts as progress
-_FIRST_STEPS = 500  # steps of descent before the support is looked at
-# Nanoseconds of a pivot (its factorisation, its copies and products, its calls) and of a step of descent.
-_NS_CUBE, _NS_SQUARE, _NS_CALL, _NS_STEP = 0.012, 3.0, 1e5, 2.0
-_PIVOT_ROUNDS, _INTERIOR_STEPS = 3, 20  # how many factorisations the two usually take
+_INTERIOR_TOLERANCE = 1e-4  # gap at which the interior point has identified the support
 _NEAR = 0.5  # relative violation below which the support of descent is nearly that of the solution
 _FIRST_TOLERANCE = 0.1  # relative violation at which the first solve of a growing set stops
-_ROUNDING_FRACTION = (
-    0.05  # rounding may take this fraction of the tolerance; beyond, products are compensated
-)
-_FAR_FROM_ORIGIN = 16.0  # rows whose distance from the origin exceeds their spread so many times are centred
 _MODERATE = 1e100  # row norms between 1/_MODERATE and _MODERATE have products in the floating range
 
 
@@ -158,7 +149,7 @@ class SolverState:
     def choose_rows(self, w: Array | None) -> None:
         """Start the working set with all rows, or with those of smallest margin along w or their mean."""
         problem, threads = self.problem, self.threads
-        if _is_small(problem):
+        if is_small(problem):
             self.working = whole_set(problem, threads, *_center_and_exponent(problem))
             return
         if w is None:
@@ -196,10 +187,10 @@ class SolverState:
         self.u = working.combine(self.p) / working.groups
 
     def _descend(self) -> None:
-        """Descend until the violation is small enough, or until pivots or the interior point would cost less."""
+        """Descend until the violation is small enough, or pivots or the interior point would cost less."""
         working = self.working
         self.g = working.products(self.p)
-        steps, taken, max_steps = _FIRST_STEPS, 0, self._max_steps()
+        steps, taken, max_steps = FIRST_STEPS, 0, max_steps_of_descent(working, self.use_polish)
         while taken < max_steps:
             _, self.violation = pairwise_descent.descend(
                 working.gram_buffer, working.group, self.p, self.g, self.set_tol, steps
@@ -207,41 +198,28 @@ class SolverState:
             taken += steps
             if self.violation <= self.set_tol:
                 break
-            worth = min(self._steps_worth_a_pivot(), max_steps)
+            worth = min(steps_worth_a_pivot(int(np.count_nonzero(self.p)), working.size), max_steps)
             if taken >= worth and self.violation <= _NEAR and self._pivot():
                 break
             steps = min(max(taken, worth - taken), max_steps - taken)
-
-    def _steps_worth_a_pivot(self) -> int:
-        """Return how many steps of descent take about as long as pivots on the support."""
-        support, m = int(np.count_nonzero(self.p)), self.working.size
-        pivot = _NS_CUBE * support**3 + _NS_SQUARE * (support**2 + m**2) + _NS_CALL
-        return int(_PIVOT_ROUNDS * pivot / (_NS_STEP * m))
-
-    def _max_steps(self) -> int:
-        """Return how many steps of descent a set is worth: few if an interior point takes over at low cost."""
-        m, d = self.working.size, self.working.dimensions
-        max_steps = 2000 + 20 * m
-        if not (self.use_polish and self.working.is_low_dimensional):
-            return max_steps
-        interior = _INTERIOR_STEPS * (_NS_CUBE * (3 * m + d) * d**2 + _NS_CALL)
-        return min(max_steps, _FIRST_STEPS + int(0.5 * interior / (_NS_STEP * m)))
 
     def _pivot(self) -> bool:
         """Try to solve the set exactly from the support of p."""
         p = pivot_weights(self.working, self.p, self.set_tol) if self.use_polish else None
         if p is not None:
-            self.p, self.violation, self.is_exact = p, self.set_tol, True
+            self.p, self.violation, self.is_exact, self.interior_w = p, self.set_tol, True, None
         return p is not None
 
     def polish(self) -> None:
         """Finish what descent left: by interior point, on the face of the support, or on the rows."""
-        working, is_small = self.working, norm(self.u) <= _SMALL_MARGIN * self.working.max_norm
+        working, is_tiny = self.working, norm(self.u) <= _SMALL_MARGIN * self.working.max_norm
         try:
-            if working.is_low_dimensional and (found := interior_weights(working, self.u, self.set_tol)):
+            tol = min(self.set_tol, _INTERIOR_TOLERANCE)
+            if working.is_low_dimensional and (found := interior_weights(working, self.u, tol)):
                 self.p, self.interior_w = found
-                self.violation, self.skips_descent, self.is_exact = self.set_tol, True, True
-            elif is_small:
+                self.violation, self.skips_descent = self.set_tol, True
+                self._pivot()
+            elif is_tiny:
                 self.p, self.violation = active_set_weights(working, self.p, self.set_tol), self.set_tol
             else:
                 self.p = polish_weights(working, self.p)
@@ -383,7 +361,9 @@ class SolverState:
             w = moderate(w) if norm(w) > 0.0 else np.eye(1, self.problem.d)[0]
             self.measure(w, self.certificate.upper)
             self.passes += 2
-        problem, c = self.problem, self.bounds.final(self.working)
+        # An interior point leaves some weight on every row, unless pivots have solved the set after it.
+        has_idle_weights = status is Status.CERTIFIED and self.skips_descent and not self.is_exact
+        problem, c = self.problem, self.bounds.final(self.working, has_idle_weights)
         if status is Status.CERTIFIED and c.gap > self.tol:
             status = Status.STALLED  # at the rounding floor the returned weights prove a little less
         return Result(
@@ -413,13 +393,3 @@ def _mean(problem: Problem) -> Array:
     """Return the mean of the rows z_i; with an intercept, the sum of the means of both classes."""
     tally = problem.ask(TallyAt(np.zeros(problem.d), problem.loss, problem.fit_intercept, is_repeated=False))
     return np.asarray(tally.mean_rows.sum(axis=0))
-
-
-def _is_small(problem: Problem) -> bool:
-    """Say whether the products of all rows cost less than the passes that find the rows that matter."""
-    n, d = problem.n, problem.d
-    if n > (_FEW_ROWS if d < _MANY_COLUMNS * n else _MAX_ROWS_AT_ONCE):
-        return False
-    if problem.rows.is_sparse:
-        return True
-    return problem.rows.is_in_arrays and n * d <= _FEW_ENTRIES and n * n * d <= _FEW_PRODUCTS

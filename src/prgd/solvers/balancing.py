@@ -20,7 +20,9 @@ from prgd.solvers.working_set import WorkingSet, whole_set
 _ROUNDING_FACTOR = 4.0  # a sum below so many EPSILON of the norms of its terms is zero to rounding
 _REFINEMENTS = 3  # times that a correction of weights is corrected
 _HEAVY_ROWS = 2  # rows for each dimension that are tried alone as a proof that no margin is left
-_MIN_SHARE = 0.1  # fraction of the weighted entries of each column that the heaviest rows must have
+_DEPENDENT = (
+    1e-6  # a column whose distance from those before it is a smaller fraction of its norm depends on them
+)
 _RIDGE = 1e-13  # added to the diagonal of a scaled system, for dependent columns
 _SCALED_TOLERANCE = 1e-2  # gap of scaled rows at which the interior point has found a separator of them
 
@@ -61,10 +63,9 @@ def vanishing_weights(working: WorkingSet, p: Array) -> Array | None:
     norm 1e9 that carry hardly any weight.
     """
     support = np.flatnonzero(p > 0.0)
-    heaviest = _heaviest(working, p, support)
     lengths = np.sqrt(row_squares(working.Z))
-    attempts = ((heaviest, _relative_correction), (support, _relative_correction), (support, _smallest_correction))
-    for face, correct in attempts[heaviest.size == support.size :]:
+    attempts = [(face, _relative_correction) for face in _faces(working, p, support)]
+    for face, correct in [*attempts, (support, _smallest_correction)]:
         Z, E = working.rows_of(face), working.membership(face)
         if not E.any(axis=0).all():
             continue
@@ -80,17 +81,25 @@ def vanishing_weights(working: WorkingSet, p: Array) -> Array | None:
     return None
 
 
-def _heaviest(working: WorkingSet, p: Array, support: Indices) -> Indices:
-    """Return the heaviest rows: if they balance alone, their proof is shorter than that of all rows.
+def _faces(working: WorkingSet, p: Array, support: Indices) -> list[Indices]:
+    """Return the rows that carry weight, and the heaviest of them: first those that make the better proof.
 
-    All rows are returned if a column nearly vanishes on the heaviest: these would not span what the others do.
+    The heaviest make a shorter proof, but only if they span what all rows do. If they do not, all come first;
+    they do not balance if some of them can be separated, and then the heaviest may.
     """
     count = _HEAVY_ROWS * (working.dimensions + working.groups)
     if support.size <= count:
-        return support
+        return [support]
     heaviest = np.sort(support[np.argsort(-p[support], kind="stable")[:count]])
-    sizes = [np.abs(working.rows_of(rows)).T @ p[rows] for rows in (support, heaviest)]
-    return heaviest if (sizes[1] >= _MIN_SHARE * sizes[0]).all() else support
+    faces = [heaviest, support]
+    ranks = [_rank(working.rows_of(face) * np.sqrt(p[face, None])) for face in faces]
+    return faces if ranks[0] == ranks[1] else faces[::-1]
+
+
+def _rank(Z: Array) -> int:
+    """Return the number of columns of Z that do not depend on those before them, up to rounding."""
+    Z = Z / _or_one(np.sqrt(row_squares(Z.T)))
+    return int(np.count_nonzero(np.abs(np.diag(np.linalg.qr(Z, mode="r"))) > _DEPENDENT))
 
 
 def _relative_correction(A: Array, target: Array, start: Array) -> Array | None:

@@ -1,9 +1,9 @@
 """Exact weights on the identified support: a few factorisations of its Gram matrix, or of its rows.
 
 On a face of the simplex the optimality conditions are linear: ``G x = E mu``, ``E^T x = s``, with one column
-of E for each group. `pivot_weights` lets all rows at once leave the face whose weight is negative, and all join
-whose margin is too small; from a good guess of the support three to five rounds end at the optimum. The other
-methods take steps that stop at the boundary of the face, so that the norm never grows.
+of E for each group. In `pivot_weights` all rows of negative weight leave the face at once, and all that violate
+its margin join it; from a good guess of the support three to five rounds end at the optimum. The other methods
+take steps that stop at the boundary of the face, so that the norm never grows.
 
 References
 ----------
@@ -24,6 +24,7 @@ _RIDGE = 1e-13  # proximal term for each row, as a fraction of the mean squared 
 _RANK_TOLERANCE = 1e-15  # singular values below this fraction of the largest count as zero
 _JOINING_FRACTION = 1e-3  # fraction of the heaviest weight that a joining row starts with
 _MIN_FACES, _MAX_FACES, _MAX_FACE_WORK = 20, 1000, 2e9  # faces of Wolfe's method, and their d^3 together
+_NEGLIGIBLE = 1e-4  # weights below this fraction of the heaviest are left out of too large a face first
 _MAX_PIVOTS = 16  # rounds of block pivoting
 _PIVOT_PATIENCE = 3  # rounds that may leave as many rows on the wrong side as the best round before
 _MAX_WRONG = 0.4  # fraction of the face: if more rows are on the wrong side, the support is not identified
@@ -74,13 +75,14 @@ def pivot_weights(working: WorkingSet, p: Array, tol: float) -> Array | None:
 
     Returns
     -------
-    ndarray of shape (m,), or None if the rounds do not converge: the guess is poor, or the face is degenerate.
+    ndarray of shape (m,), or None if the rounds do not converge: the guess is poor, or the face degenerate.
     """
-    is_face, fewest, patience = p > 0.0, p.size, _PIVOT_PATIENCE
+    max_face = working.dimensions + working.groups  # a larger face has dependent rows
+    is_face, fewest, patience = heaviest_weights(working, p, max_face) > 0.0, p.size, _PIVOT_PATIENCE
     for _ in range(_MAX_PIVOTS):
         face = np.flatnonzero(is_face)
         E = working.membership(face)
-        if face.size > working.dimensions + working.groups or not E.any(axis=0).all():
+        if face.size > max_face or not E.any(axis=0).all():
             return None
         try:
             x = face_minimum(working.gram_of(face), E, np.ones(working.groups), p[face])
@@ -160,7 +162,7 @@ def active_set_weights(working: WorkingSet, p: Array, tol: float) -> Array:
     lies more than ``tol`` below the margins of the face.
     """
     length, d = np.inf, working.dimensions
-    p = _heaviest(working, p, d + working.groups)
+    p = heaviest_weights(working, p, d + working.groups)
     # Singular values of the face cost about d^3 in each round.
     max_rounds = int(np.clip(_MAX_FACE_WORK / d**3, _MIN_FACES, _MAX_FACES))
     for _ in range(max_rounds):
@@ -184,13 +186,14 @@ def active_set_weights(working: WorkingSet, p: Array, tol: float) -> Array:
     return p
 
 
-def _heaviest(working: WorkingSet, p: Array, count: int) -> Array:
-    """Return p without all but the heaviest weights, of sum 1 in each group: a face has so many rows at most."""
+def heaviest_weights(working: WorkingSet, p: Array, count: int) -> Array:
+    """Return p with the heaviest weights alone, of sum 1 in each group: a face has at most so many rows."""
     if np.count_nonzero(p) <= count:
         return p
     kept = np.zeros(p.size)
     for q in range(working.groups):
         members = np.flatnonzero(working.group == q)
         first = members[np.argsort(-p[members], kind="stable")[: count // working.groups]]
+        first = first[p[first] > _NEGLIGIBLE * p[first[0]]]
         kept[first] = p[first] / p[first].sum()
     return kept
