@@ -20,6 +20,7 @@ from prgd.solvers.working_set import WorkingSet, whole_set
 _ROUNDING_FACTOR = 4.0  # a sum below so many EPSILON of the norms of its terms is zero to rounding
 _REFINEMENTS = 3  # times that a correction of weights is corrected
 _HEAVY_ROWS = 2  # rows for each dimension that are tried alone as a proof that no margin is left
+_NEGLIGIBLE = 1e-4  # weights below this fraction of the heaviest are tried as zeros
 _DEPENDENT = (
     1e-6  # a column whose distance from those before it is a smaller fraction of its norm depends on them
 )
@@ -87,13 +88,14 @@ def _faces(working: WorkingSet, p: Array, support: Indices) -> list[Indices]:
     The heaviest make a shorter proof, but only if they span what all rows do. If they do not, all come first;
     they do not balance if some of them can be separated, and then the heaviest may.
     """
-    count = _HEAVY_ROWS * (working.dimensions + working.groups)
-    if support.size <= count:
+    few = _HEAVY_ROWS * (working.dimensions + working.groups)
+    heavy = int(np.count_nonzero(p > _NEGLIGIBLE * p.max()))
+    order = support[np.argsort(-p[support], kind="stable")]
+    faces = [np.sort(order[:count]) for count in sorted({few, heavy}) if few <= count < support.size]
+    if not faces:
         return [support]
-    heaviest = np.sort(support[np.argsort(-p[support], kind="stable")[:count]])
-    faces = [heaviest, support]
-    ranks = [_rank(working.rows_of(face) * np.sqrt(p[face, None])) for face in faces]
-    return faces if ranks[0] == ranks[1] else faces[::-1]
+    ranks = [_rank(working.rows_of(face) * np.sqrt(p[face, None])) for face in (faces[0], support)]
+    return [*faces, support] if ranks[0] == ranks[1] else [support, *faces]
 
 
 def _rank(Z: Array) -> int:

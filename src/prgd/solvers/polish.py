@@ -1,9 +1,9 @@
 """Exact weights on the identified support: a few factorisations of its Gram matrix, or of its rows.
 
 On a face of the simplex the optimality conditions are linear: ``G x = E mu``, ``E^T x = s``, with one column
-of E for each group. In `pivot_weights` all rows of negative weight leave the face at once, and all that violate
-its margin join it; from a good guess of the support three to five rounds end at the optimum. The other methods
-take steps that stop at the boundary of the face, so that the norm never grows.
+of E for each group. In `pivot_weights` all rows of negative weight leave the face at once, and all rows that
+violate its margin join it; from a good guess of the support three to five rounds end at the optimum. The
+other methods take steps that stop at the boundary of the face, so that the norm never grows.
 
 References
 ----------
