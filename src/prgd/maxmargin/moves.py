@@ -50,6 +50,7 @@ _MIN_NEW_ROWS = 64  # rows that join the working set in a round, at least
 _MAX_ROWS = 5000
 _MAX_ROWS_WITHOUT_GRAM = 20_000  # the same limit if the interior point needs no Gram matrix
 _MAX_GRAM_ROWS = 20_000  # rows of the largest Gram matrix, 3.2 GB; a larger support ends the solve
+_HARDLY_FEWER = 0.9  # if this fraction of the rows would stay, all stay
 _SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices lose half of the digits
 ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the bound may vanish altogether
 _PATIENCE = 25  # rounds without progress that end a solve: rounding limits the gap of a tiny margin
@@ -313,6 +314,8 @@ class SolverState:
         mask = self.working.margins(self.u) < 2.0 * upper * norm(self.u)
         if not self.skips_descent:
             mask |= self.p > 0.0  # pairwise descent starts from p, so rows that carry weight must stay
+        if np.count_nonzero(mask) > _HARDLY_FEWER * mask.size and mask.size < _HARDLY_FEWER * _MAX_GRAM_ROWS:
+            return  # a copy of the Gram matrix without a few rows costs more than it saves
         self.p = self.p[mask]
         self.working.keep(mask)
 
