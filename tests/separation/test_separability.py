@@ -580,7 +580,7 @@ def test_a_copy_that_is_too_large_is_not_made(monkeypatch):
     assert separability(X, y).verdict is Verdict.UNDECIDED
 
 
-@pytest.mark.parametrize("where", ["Search._by_one_feature", "Search._by_steps", "LinearProgram.propose"])
+@pytest.mark.parametrize("where", ["Search._by_one_feature", "Search._by_plain_steps", "Search._early"])
 def test_ctrl_c_returns_what_there_is(where, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt

@@ -57,7 +57,7 @@ def balance_dense(Z: Array) -> tuple[Array, Indices, Indices]:
     Examples
     --------
     >>> balance_dense(np.array([[4.0, 0.0], [8.0, 1e-3]]))[1:]
-    (array([ 1,  0]), array([-3,  9]))
+    (array([ 1, -1]), array([-3, 10]))
     """
     columns = _powers_to_unit(Z, 0, np.count_nonzero(Z, axis=0))
     scaled = np.ldexp(Z, columns)

@@ -25,7 +25,7 @@ PROGRAM_SECONDS = 60.0  # seconds for one linear program
 _TOLERANCES = (1e-7, 1e-5)
 INTERIOR_WIDTH = 3000  # columns up to which the interior point factorises matrices of their size
 INTERIOR_WORK = 3e10  # rows times squared columns that a step of the interior point may cost
-_CLEAR = 1e-2  # a row is clear if the smaller of its weight and its slack is below this fraction of the other
+CLEAR = 1e-2  # a row is clear if the smaller of its weight and its slack is below this fraction of the other
 _SMALLEST_SINGULAR_VALUE = 1e-15  # smaller ones, as fractions of the largest, are replaced by this
 
 
@@ -58,10 +58,20 @@ def fits_interior_point(rows: LiftedRows, count: int) -> bool:
     return is_cheap and count * rows.width <= MAX_COPY_ENTRIES
 
 
-def propose_by_interior_point(rows: LiftedRows, index: Indices) -> Proposal | None:
-    """Propose the partition of some rows as soon as a point of the self-dual path shows it clearly.
+def propose_by_interior_point(rows: LiftedRows, index: Indices, clear: float) -> Proposal | None:
+    """Propose the partition of some rows as soon as a point of the self-dual path shows it.
 
-    The answer is None if the copy is too large or too expensive, or if the path breaks down at once.
+    Parameters
+    ----------
+    rows : LiftedRows
+    index : ndarray of int
+    clear : float
+        The path ends if for every row the smaller of its weight and its slack is below this fraction of the
+        other. Rows of tiny margins seem to lie on the boundary at first; 0 follows the path to its end.
+
+    Returns
+    -------
+    Proposal, or None if the copy is too large or too expensive, or if the path breaks down at once.
     """
     if not fits_interior_point(rows, index.size):
         return None
@@ -74,7 +84,7 @@ def propose_by_interior_point(rows: LiftedRows, index: Indices) -> Proposal | No
         if point.margins.min() > rounding_factor(rows.width + 4) * norm(point.v):
             nowhere = np.zeros(index.size, np.bool_)
             return Proposal(index, nowhere, point.p, direction, source, hardness=point.margins)
-        if (np.minimum(point.p, point.s) < _CLEAR * np.maximum(point.p, point.s)).all():
+        if (np.minimum(point.p, point.s) < clear * np.maximum(point.p, point.s)).all():
             break
     if point is None:
         return None

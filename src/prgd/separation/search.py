@@ -34,6 +34,7 @@ from prgd.proofs.weights import Proof, prove_integer_weights, prove_weights, wei
 from prgd.separation import proposals
 from prgd.separation.first_checks import find_cancelling_rows, scan_features
 from prgd.separation.proposals import (
+    CLEAR,
     LinearProgram,
     Proposal,
     fits_interior_point,
@@ -49,6 +50,7 @@ MAX_ROUNDS = 30  # times that linear programming may ask for more rows
 MAX_ZOOMS = 3  # times that linear programming may zoom in on the boundary
 PLAIN_STEPS, MAX_STEPS = 150, 3000  # steps of dual acceleration on the rows as given, and on scaled rows
 STEP_ENTRIES = 2e10  # entries that dual acceleration may read on scaled rows
+FEW_STEPS = 32  # steps of dual acceleration on the rows as given, if the interior point may take all rows
 TRIAL_STEPS = (32, 128)  # steps after which an interior point may be tried on a few of the rows
 _DENSE_FRACTION = 0.3  # a scaled copy with a larger fraction of non-zeros is stored as a dense array
 _MODERATE = 1e150  # row norms between 1/_MODERATE and _MODERATE have squares in the floating range
@@ -77,11 +79,13 @@ class Search:
             return found
         fits = fits_interior_point(rows, everything.size)
         # A few steps separate easy rows; for the others an interior point is quicker than many steps.
-        plain_steps = TRIAL_STEPS[0] if fits else PLAIN_STEPS
+        plain_steps = FEW_STEPS if fits else PLAIN_STEPS
         if self.not_strict is None and (found := self._by_plain_steps(plain_steps)) is not None:
             return found
-        if (found := self._grow(self._by_interior, everything if fits else self._hard_rows(6))) is not None:
-            return found
+        start = everything if fits else self._hard_rows(6)
+        for propose in (self._early, self._late):
+            if (found := self._grow(propose, start)) is not None:
+                return found
         if self.not_strict is None and (found := self._by_scaled_steps()) is not None:
             return found
         start = everything if rows.n * rows.width <= PROGRAM_ENTRIES else self._hard_rows(6)
@@ -103,8 +107,11 @@ class Search:
         )
         return outcome if isinstance(outcome, Found) else None
 
-    def _by_interior(self, index: Indices) -> Proposal | None:
-        return propose_by_interior_point(self.rows, index)
+    def _early(self, index: Indices) -> Proposal | None:
+        return propose_by_interior_point(self.rows, index, CLEAR)
+
+    def _late(self, index: Indices) -> Proposal | None:
+        return propose_by_interior_point(self.rows, index, 0.0)
 
     def _exactly(self, index: Indices) -> Proposal | None:
         return propose_exactly(self.rows, index, self.hardness)
@@ -194,7 +201,7 @@ class Search:
             self.hardness = problem.margins(state.w)
             # If many rows are on the wrong side, some of them and of the others may show the overlap.
             if np.count_nonzero(self.hardness[rows.counted] < 0.0) > 2 * rows.width:
-                return self._grow(self._by_interior, self._hard_rows(5), rounds=2)
+                return self._grow(self._early, self._hard_rows(5), rounds=2)
         return None
 
     def _bound(self, upper: float) -> None:

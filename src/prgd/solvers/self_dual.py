@@ -69,29 +69,36 @@ def self_dual_path(Z: Array) -> Iterator[PathPoint]:
     array([ True,  True, False])
     """
     n, d = Z.shape
-    v, s, p = np.zeros(d), np.ones(n), np.ones(n)
-    margins = np.zeros(n)
+    point: PathPoint | None = PathPoint(np.zeros(d), np.zeros(n), np.ones(n), np.ones(n))
     for _ in range(_MAX_STEPS):
-        mu = float(p @ s) / n
-        if mu <= _LAST_COMPLEMENTARITY:
+        if point is None or float(point.p @ point.s) <= n * _LAST_COMPLEMENTARITY:
             return
-        move = _linearised_conditions(Z, margins, s, p, mu)
-        if move is None:
-            return
-        # The predictor aims at mu = 0; how far its step reaches says how much of mu the corrector keeps.
-        _, ds, dp = move(0.0, np.zeros(n))
-        centering = max((1.0 - min(_reach(s, ds), _reach(p, dp))) ** 3, _MIN_CENTERING)
-        dv, ds, dp = move(centering, ds * dp)
-        step = _STEP_FRACTION * min(_reach(s, ds), _reach(p, dp))
-        v, s, p = v + step * dv, s + step * ds, p + step * dp
-        margins = Z @ v
-        if step < _MIN_STEP or not (np.isfinite(margins).all() and np.isfinite(p).all()):
-            return
-        yield PathPoint(v, margins, s, p)
+        # Rounding may end in numbers beyond the floating range, after which there is no next point.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            point = _next_point(Z, point)
+        if point is not None:
+            yield point
+
+
+def _next_point(Z: Array, point: PathPoint) -> PathPoint | None:
+    """Take one step of Mehrotra's predictor and corrector; None if rounding does not allow one."""
+    v, margins, s, p = point
+    move = _linearised_conditions(Z, margins, s, p)
+    if move is None:
+        return None
+    # The predictor aims at p s = 0; how far its step reaches says how much of p s the corrector keeps.
+    _, ds, dp = move(0.0, np.zeros(s.size))
+    centering = max((1.0 - min(_reach(s, ds), _reach(p, dp))) ** 3, _MIN_CENTERING)
+    dv, ds, dp = move(centering, ds * dp)
+    step = _STEP_FRACTION * min(_reach(s, ds), _reach(p, dp))
+    v, s, p = v + step * dv, s + step * ds, p + step * dp
+    margins = Z @ v
+    is_finite = np.isfinite(margins).all() and np.isfinite(p).all() and np.isfinite(s).all()
+    return PathPoint(v, margins, s, p) if step >= _MIN_STEP and is_finite else None
 
 
 def _linearised_conditions(
-    Z: Array, margins: Array, s: Array, p: Array, mu: float
+    Z: Array, margins: Array, s: Array, p: Array
 ) -> Callable[[float, Array], tuple[Array, Array, Array]] | None:
     """Linearise the three conditions of the path at a point; None if no shift makes the system definite.
 
@@ -101,7 +108,7 @@ def _linearised_conditions(
         ``move(centering, second_order)`` returns the changes of v, s and p that reduce ``p s`` and both
         residuals to the same fraction ``centering``, if the second-order terms are as given.
     """
-    ratio = p / s
+    ratio, mu = p / s, float(p @ s) / s.size
     H = _weighted_gram(Z, ratio)
     diagonal = H.diagonal().copy()
     diagonal[diagonal == 0.0] = 1.0
