@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
@@ -86,8 +87,7 @@ def column_structure(rows: LiftedRows, index: Indices) -> ColumnStructure | None
     The answer is None if even those few rows are too large to copy.
     """
     order, sizes, empty = _column_order(rows, index)
-    if sizes.size == len(order) and sizes[-1:].sum() > _INDEPENDENT * sizes[:1].sum():
-        # Whoever uses this proves that the columns are independent, or fails.
+    if sizes.size == len(order) and sizes.min(initial=math.inf) > _INDEPENDENT * sizes.max(initial=0.0):
         return ColumnStructure(order, empty, [], np.empty((0, rows.width)), [{j: Fraction(1)} for j in empty])
     few = 4 * rows.width
     used = index if index.size <= few else index[np.linspace(0, index.size - 1, few).astype(np.int64)]
@@ -103,9 +103,9 @@ def column_structure(rows: LiftedRows, index: Indices) -> ColumnStructure | None
 
 
 def _column_order(rows: LiftedRows, index: Indices) -> tuple[list[int], Array, list[int]]:
-    """Return the non-zero columns of some rows, the most independent first, the diagonal of R that ranks them.
+    """Return the columns of some rows, the most independent first, and the diagonal of R that ranks them.
 
-    The third part of the answer is the columns that are zero on all of these rows.
+    Columns that are zero on all of these rows are not among them; they are the third part of the answer.
     """
     from scipy.linalg import qr
 
@@ -117,9 +117,10 @@ def _column_order(rows: LiftedRows, index: Indices) -> tuple[list[int], Array, l
     for _, Z in rows.blocks(index):
         Z = np.ldexp(Z[:, filled], powers[filled])
         Z = np.ldexp(Z, -np.frexp(np.abs(Z).max(axis=1, initial=0.0))[1][:, None])
-        R = np.linalg.qr(np.vstack([R, Z]), mode="r")
-    R, order = qr(R, mode="r", pivoting=True, check_finite=False)
-    return filled[order].tolist(), np.abs(np.diag(R)), np.flatnonzero(largest == 0.0).tolist()
+        (R,) = qr(np.vstack([R, Z]), mode="r", check_finite=False)
+        R = R[: filled.size]
+    ranked, order = qr(R, mode="r", pivoting=True, check_finite=False)
+    return filled[order].tolist(), np.abs(np.diag(ranked)), np.flatnonzero(largest == 0.0).tolist()
 
 
 def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices) -> Indices:

@@ -137,7 +137,9 @@ def _product(A: Indices, B: Indices, prime: int) -> Indices:
 
     Factors of 16 and 31 bits and 64 terms make sums below 2**53, which products in float64 leave exact.
     """
-    high, low = ((half.astype(np.float64) @ B.astype(np.float64)).astype(np.int64) for half in divmod(A, 2**16))
+    high, low = (
+        (half.astype(np.float64) @ B.astype(np.float64)).astype(np.int64) for half in divmod(A, 2**16)
+    )
     return np.asarray((high % prime * 2**16 + low) % prime)
 
 

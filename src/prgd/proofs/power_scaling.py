@@ -68,7 +68,9 @@ def balance_dense(Z: Array) -> tuple[Array, Indices, Indices]:
 def _powers_to_unit(Z: Array, axis: int, counts: Any) -> Indices:
     """Return the powers of two that bring sums of squares along an axis, over ``counts``, near 1."""
     # The largest entry goes to [1/2, 1) first, so that no square leaves the floating range.
-    powers = -np.frexp(np.maximum(Z.max(axis=axis, initial=0.0), -Z.min(axis=axis, initial=0.0)))[1]
+    largest = np.maximum(Z.max(axis=axis, initial=0.0), -Z.min(axis=axis, initial=0.0))
+    powers: Indices = -np.frexp(largest)[1].astype(np.int64)
     scaled = np.ldexp(Z, np.expand_dims(powers, axis))
     squares = np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", scaled, scaled) / np.maximum(counts, 1)
-    return powers - np.round(0.5 * np.log2(np.where(squares > 0.0, squares, 1.0))).astype(np.int64)
+    powers -= np.round(0.5 * np.log2(np.where(squares > 0.0, squares, 1.0))).astype(np.int64)
+    return powers

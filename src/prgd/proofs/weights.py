@@ -20,7 +20,6 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import null_vector, rank_at_least, vanishes
 from prgd.proofs.power_scaling import balance_weighted
 
-
 _ROUNDED = 1e-15  # residuals below this fraction of the sum of their terms are those of rounded weights
 
 

@@ -51,7 +51,7 @@ MAX_ZOOMS = 3  # times that linear programming may zoom in on the boundary
 PLAIN_STEPS, MAX_STEPS = 150, 3000  # steps of dual acceleration on the rows as given, and on scaled rows
 STEP_ENTRIES = 2e10  # entries that dual acceleration may read on scaled rows
 FEW_STEPS = 32  # steps of dual acceleration on the rows as given, if the interior point may take all rows
-TRIAL_STEPS = (32, 128)  # steps after which an interior point may be tried on a few of the rows
+TRIAL_STEPS = (32, 128)  # steps after which a partition may be sought on a few of the rows
 _DENSE_FRACTION = 0.3  # a scaled copy with a larger fraction of non-zeros is stored as a dense array
 _MODERATE = 1e150  # row norms between 1/_MODERATE and _MODERATE have squares in the floating range
 
@@ -201,7 +201,9 @@ class Search:
             self.hardness = problem.margins(state.w)
             # If many rows are on the wrong side, some of them and of the others may show the overlap.
             if np.count_nonzero(self.hardness[rows.counted] < 0.0) > 2 * rows.width:
-                return self._grow(self._early, self._hard_rows(5), rounds=2)
+                hard = self._hard_rows(5)
+                propose = self._early if fits_interior_point(rows, hard.size) else self.program.propose
+                return self._grow(propose, hard, rounds=2)
         return None
 
     def _bound(self, upper: float) -> None:
