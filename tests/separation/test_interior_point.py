@@ -29,7 +29,7 @@ def alone(monkeypatch):
 
 
 def flipped(n, d, flips, seed=0, rare=0):
-    """Return rows separated but for some labels, with rare features, each non-zero in one row or two of a class."""
+    """Return rows separated but for some labels, and rare features of one or two rows of a class."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     y = np.where(X @ rng.standard_normal(d) > 0.0, 1, -1)

@@ -1,13 +1,13 @@
 r"""Interior point of the self-dual problem whose solutions split rows into separated and boundary ones.
 
-Goldman and Tucker: some ``p >= 0`` and v satisfy ``Z^T p = 0``, ``s = Z v >= 0``, ``p s = 0`` and ``p + s > 0``.
-So every row has either a positive weight or a positive margin. For each theta in (0, 1] there is one point with
+Some ``p >= 0`` and v satisfy ``Z^T p = 0``, ``s = Z v >= 0``, ``p s = 0`` and ``p + s > 0`` (Goldman and
+Tucker): every row has either a positive weight or a positive margin. For each theta in (0, 1] the conditions
 
 .. math:: s = Z v + \theta 1, \qquad Z^\top p = \theta Z^\top 1, \qquad p_i s_i = \theta,
 
-its weights and slacks are bounded, ``sum(p + s) = n (1 + theta)``, and they converge to such a solution as
-theta goes to 0. At theta = 1 it is ``v = 0``, ``p = s = 1``. Mehrotra's predictor and corrector follow this
-path in 5 to 30 steps, each a product ``Z^T D Z`` and a factorisation in d dimensions.
+have one solution with p and s positive. It is bounded, ``sum(p + s) = n (1 + theta)``, converges to such a
+p and v as theta goes to 0, and is ``v = 0``, ``p = s = 1`` at theta = 1. Mehrotra's predictor and corrector
+follow this path in 5 to 30 steps, each a product ``Z^T D Z`` and a factorisation in d dimensions.
 
 References
 ----------
