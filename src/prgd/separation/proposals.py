@@ -75,22 +75,23 @@ def propose_by_interior_point(rows: LiftedRows, index: Indices, clear: float) ->
     """
     if not fits_interior_point(rows, index.size):
         return None
-    Z, row_powers, columns = balance_dense(rows.take(index))
+    Z = rows.take(index)
+    filled = np.flatnonzero(Z.any(axis=0))
+    Z, row_powers, column_powers = balance_dense(Z[:, filled])
     if not np.isfinite(Z).all():  # scaling left the floating range
         return None
-    point, source = None, "Found by interior point"
+    is_separated, point = False, None
     for point in self_dual_path(Z):
-        direction = np.ldexp(point.v, columns)
-        if point.margins.min() > rounding_factor(rows.width + 4) * norm(point.v):
-            nowhere = np.zeros(index.size, np.bool_)
-            return Proposal(index, nowhere, point.p, direction, source, hardness=point.margins)
-        if (np.minimum(point.p, point.s) < clear * np.maximum(point.p, point.s)).all():
+        is_separated = point.margins.min() > rounding_factor(rows.width + 4) * norm(point.v)
+        if is_separated or (np.minimum(point.p, point.s) < clear * np.maximum(point.p, point.s)).all():
             break
     if point is None:
         return None
-    boundary = point.p > point.s
+    boundary = np.zeros(index.size, np.bool_) if is_separated else point.p > point.s
+    direction = np.zeros(rows.width)
+    direction[filled] = np.ldexp(point.v, column_powers)
     weights, hardness = np.ldexp(point.p, row_powers), np.where(boundary, -point.p, point.s)
-    return Proposal(index, boundary, weights, np.ldexp(point.v, columns), source, hardness=hardness)
+    return Proposal(index, boundary, weights, direction, "Found by interior point", hardness=hardness)
 
 
 class LinearProgram:
