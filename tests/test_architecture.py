@@ -20,7 +20,7 @@ SOURCE = Path(prgd.__file__).parent
 # line do not import each other.
 FLOORS = [
     ["_types", "checks", "errors", "files", "lazy", "threads"],
-    ["arithmetic", "options", "values"],
+    ["arithmetic", "namespace", "options", "values"],
     ["losses", "norms"],
     ["schedules"],  # radii that read the iterate name Evaluation, for the type checker alone
     ["tally"],

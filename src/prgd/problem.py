@@ -13,6 +13,7 @@ from prgd._types import Array, Indices
 from prgd.errors import ZeroRowWarning
 from prgd.lazy import lazy
 from prgd.losses import EXPONENTIAL, Loss, as_loss
+from prgd.namespace import like
 from prgd.norms import Norm, as_norm
 from prgd.rows import Combine, Fingerprint, MarginsAt, Measure, Query, Rows, SmallestAt, TallyAt, as_rows
 from prgd.rows.base import Block, M
@@ -315,7 +316,13 @@ class Problem:
 
     def take(self, indices: Indices, center: Array | None = None) -> Block:
         """Return the rows ``y_i (x_i - center)`` of these ascending indices, as a float64 or CSR array."""
-        block = self.rows.take(indices)
+        return self._signed(self.rows.take(indices), indices, center)
+
+    def gather(self, indices: Indices, center: Array | None = None) -> Block:
+        """Return the same rows where the solver computes with them: on a GPU if all rows lie there."""
+        return self._signed(self.rows.gather(indices), indices, center)
+
+    def _signed(self, block: Block, indices: Indices, center: Array | None) -> Block:
         if center is not None:
-            block -= center
+            block -= like(block, center)
         return times_signs(block, self.labels.at(indices))

@@ -193,7 +193,9 @@ class SolverState:
         try:
             if norm(self.u) <= _SMALL_MARGIN * working.max_norm:
                 self.p, self.violation = active_set_weights(working, self.p, self.set_tol), self.set_tol
-            elif working.is_low_dimensional and (found := interior_weights(working, self.u, self.set_tol)):
+            elif working.is_low_dimensional and (
+                found := interior_weights(working, self.u, self.set_tol, self.p)
+            ):
                 self.p, self.interior_w = found
                 self.violation, self.skips_descent = self.set_tol, True
             else:

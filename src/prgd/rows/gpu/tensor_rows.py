@@ -74,6 +74,7 @@ class TensorRows(LeafRows):
             self._X = X
             self.labels: DeviceLabels = DeviceLabels.read(y, sample_weight, self.n, device=self.device)
         self.is_sparse = self._sparse is not None
+        self.is_on_device = X.is_cuda and not self.is_sparse
         self._step = max(1, _CHUNK_BYTES // (8 * self.d))  # rows that torch holds in float64 at a time
         # A problem asks with the same labels all the time, so what was made for the last ones is kept.
         self._kernels_of = lru_cache(maxsize=1)(self._make_kernels)
@@ -239,6 +240,13 @@ class TensorRows(LeafRows):
             if self._sparse is not None:
                 return self._sparse.take(indices)
             return np.asarray(self._X[self._send(indices)].double().cpu().numpy())
+
+    def gather(self, indices: Indices) -> Block:
+        """Return the rows x_i of these ascending indices, as a float64 tensor if they lie on a GPU."""
+        if not self.is_on_device:
+            return self.take(indices)
+        with room(self._X):
+            return self._X[self._send(indices)].double()
 
     own_answers: ClassVar = {
         TallyAt: _tally,
