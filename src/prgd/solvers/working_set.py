@@ -245,6 +245,8 @@ def row_to_subtract(problem: Problem, indices: Indices | None = None) -> tuple[A
     X = problem.rows.plain_array if indices is None else None
     if X is None:
         X = problem.rows.gather(np.arange(problem.n) if indices is None else indices)
+    if is_sparse(X):  # some of its parts are
+        return None, problem.max_norm
     first, xp = to_host(X[0]), namespace(X)
     with np.errstate(over="ignore", invalid="ignore"):
         far = norm(first) / _FAR_FROM_ORIGIN
