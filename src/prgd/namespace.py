@@ -37,3 +37,8 @@ def add_to_diagonal(matrix: Any, value: Any) -> None:
     """Add a number, or one for each row, to the diagonals of contiguous square matrices, in place."""
     m = matrix.shape[-1]
     matrix.reshape(*matrix.shape[:-2], m * m)[..., :: m + 1] += value
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Say whether an error means that a device has no room left."""
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
