@@ -111,7 +111,7 @@ def solve(X, y, engine: str, fit_intercept: bool, tol: float, target: float, ver
         "support": len(result.support),
         "working_set": result.history.rows[-1].working_set,
         "peak_bytes": torch.cuda.max_memory_allocated() if X.is_cuda else None,
-        "history": result.history,
+        "history": result.history.rows,
     }
     good = facts["gap_rechecked"] <= tol and facts["seconds"] <= target
     print(
