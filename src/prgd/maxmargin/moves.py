@@ -157,7 +157,7 @@ class SolverState:
         """Start the working set with all rows, or with those of smallest margin along w or their mean."""
         problem, threads = self.problem, self.threads
         if _is_small(problem, self.on_device):
-            self.working = whole_set(problem, threads, *_center_and_exponent(problem), self.on_device)
+            self.working = whole_set(problem, threads, *center_and_exponent(problem), self.on_device)
             return
         if w is None:
             w = _mean(problem)
@@ -170,7 +170,7 @@ class SolverState:
         self.passes += 1
         self.bounds.below(w, smallest, None)
         first = np.concatenate([group.indices for group in smallest])
-        units = _center_and_exponent(problem, np.sort(first))
+        units = center_and_exponent(problem, np.sort(first))
         self.working = WorkingSet(problem, threads, *units, self.on_device)
         self.working.add(first)
 
@@ -379,7 +379,7 @@ def _intercept(smallest: tuple[Smallest, ...]) -> float:
     return balanced_intercept([group.smallest for group in smallest])
 
 
-def _center_and_exponent(problem: Problem, indices: Indices | None = None) -> tuple[Array | None, int]:
+def center_and_exponent(problem: Problem, indices: Indices | None = None) -> tuple[Array | None, int]:
     """Return what is subtracted from the rows of the set, and the power of two that divides them."""
     center, size = row_to_subtract(problem, indices)
     is_moderate = 1.0 / _MODERATE < size < _MODERATE or size == 0.0
