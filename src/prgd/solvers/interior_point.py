@@ -371,7 +371,9 @@ def interior_weights(
     sums = np.bincount(working.group, active, minlength=working.groups)
     if sums.min() > 0.0:
         active = polish_weights(working, active / sums[working.group])
-        if norm(working.combine(active)) <= norm(working.combine(p)):
+        upper = norm(working.combine(p))
+        lower = upper * (1.0 - float(found.gap[0]))
+        if norm(working.combine(active)) <= max(upper, lower / (1.0 - tol)):
             return active, w
     return p, w
 

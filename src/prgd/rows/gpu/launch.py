@@ -36,7 +36,8 @@ class Plan:
     width: int
     warps: int
     programs: int  # number for each multiprocessor
-    stages: int = 1  # number of tiles whose loads are under way at once
+    stages: int = 1  # number of tiles whose loads are under way at once, in shared memory
+    is_ahead: bool = False  # the next tile is loaded into registers while this one is summed
 
 
 def choose_plan(d: int, load_bytes: int, vector_bytes: int, *, in_pairs: bool = False) -> Plan:
@@ -61,7 +62,7 @@ def choose_plan(d: int, load_bytes: int, vector_bytes: int, *, in_pairs: bool = 
     Examples
     --------
     >>> choose_plan(64, 4, 16)
-    Plan(steps=4, slots=32, width=16, warps=4, programs=4, stages=1)
+    Plan(steps=4, slots=32, width=16, warps=4, programs=4, stages=1, is_ahead=False)
     """
     is_wide = in_pairs and d > 512
     numbers = 32 if is_wide else 16
@@ -121,24 +122,45 @@ class Kernels:
         from prgd.rows.gpu import _triton
 
         plan = plan or self.plan
-        if by_class or loss == LOGISTIC:  # two groups, or two masses, take more registers
+        if loss == LOGISTIC:  # two masses take more registers
             plan = replace(plan, steps=min(plan.steps, 2))
         groups, columns, device = 2 if by_class else 1, self.d + _triton.SCALARS.value, self.loads.device
-        programs = self._programs(plan)
-        parts = torch.empty((programs, groups, columns), dtype=torch.float64, device=device)
+        plus_programs, programs = self._shares(plan, by_class)
+        parts = torch.empty((programs, columns), dtype=torch.float64, device=device)
         out = torch.empty((groups, columns), dtype=torch.float64, device=device)
         weights = self._weights
+        listed, n_plus = self._by_class if by_class else (self._words, 0)
         _triton.tally_kernel[(programs,)](
-            self.loads, self._words, w if weights is None else weights, w, parts, self.n,
-            **self._layout(plan), WEIGHTED=weights is not None, BY_CLASS=by_class,
+            self.loads, self._words, listed, w if weights is None else weights, w, parts, self.n, n_plus,
+            plus_programs, **self._layout(plan), LISTED=by_class, WEIGHTED=weights is not None,
             LOGISTIC=loss == LOGISTIC, DOT=tl.float64 if wide or self.is_double else tl.float32,
-            SUM=tl.float64 if self.is_double else tl.float32, STAGES=plan.stages, num_warps=plan.warps,
+            SUM=tl.float64 if self.is_double else tl.float32, STAGES=plan.stages, AHEAD=plan.is_ahead,
+            num_warps=plan.warps,
         )  # fmt: skip
         rows = triton.next_power_of_2(programs)
         _triton.merge_kernel[(-(-self.d // _MERGE_WIDTH), groups)](
-            parts, out, programs, D=self.d, ROWS=rows, BLOCK=min(1024, rows), WIDTH=_MERGE_WIDTH, num_warps=8
-        )
+            parts, out, programs, plus_programs, D=self.d, ROWS=rows, BLOCK=min(1024, rows),
+            WIDTH=_MERGE_WIDTH, num_warps=8,
+        )  # fmt: skip
         return out
+
+    @cached_property
+    def _by_class(self) -> tuple[Tensor, int]:
+        """The rows labelled +1, then those labelled -1, and the number of the former."""
+        signs = self._signs
+        if signs is None:
+            signs = torch.ones(self.n, dtype=torch.int8, device=self.loads.device)
+        plus, minus = (signs > 0).nonzero().ravel(), (signs < 0).nonzero().ravel()
+        return torch.cat([plus, minus]).to(torch.int32 if self.n < 2**31 else torch.int64), plus.numel()
+
+    def _shares(self, plan: Plan, by_class: bool) -> tuple[int, int]:
+        """Return the number of programs for the rows labelled +1, and for all rows."""
+        programs = self._programs(plan)
+        if not by_class:
+            return 0, programs
+        n_plus = self._by_class[1]
+        plus = min(max(round(programs * n_plus / self.n), 1), max(programs - 1, 1))
+        return plus, max(programs, 2)
 
     def margins(self, w: Tensor) -> Tensor:
         """Enqueue all margins ``<w, z_i>``, in float64."""
@@ -159,8 +181,8 @@ class Kernels:
         plan = self.plan
         programs = self._programs(plan)
         # A slot adds each of its rows and is rescaled once a tile; then the slots meet. Programs meet in
-        # float64: that is fewer than one rounding in float32.
-        rows = int(self.n) // (plan.slots * programs) + 2 * plan.steps + 1
+        # float64: that is fewer than one rounding in float32. By class a program may have twice its share.
+        rows = 2 * int(self.n) // (plan.slots * programs) + 2 * plan.steps + 2
         return 2 * rows + plan.slots + 8 + (programs if self.is_double else 1)
 
     def _programs(self, plan: Plan) -> int:
