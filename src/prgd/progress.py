@@ -14,7 +14,7 @@ from prgd.certificate import Certificate
 def live_line(progress: bool | str) -> Iterator[Callable[[Callable[[str], str]], None]]:
     """Yield a function that draws the line, at most ten times a second.
 
-    The function takes another one, from the label of the line to its text, which is called if the line is due.
+    The function takes another one, from the label of the line to its text, called if the line is due.
     ``progress`` is the label; True stands for "prgd", and False for no line.
     """
     if not progress or not sys.stderr.isatty():

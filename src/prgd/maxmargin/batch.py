@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from prgd.problem import Problem
 from prgd.progress import live_line
 from prgd.result import Result
 from prgd.rows import Rows
-from prgd.threads import default_threads, each
+from prgd.threads import default_threads, each, single_blas
 
 # One Gram matrix serves all label sets if it has at most so many rows, and if the rows are not many more than
 # the columns: few columns have few support vectors, which a working set finds by cheap passes.
@@ -64,8 +65,8 @@ def max_margin_batch(
     Returns
     -------
     BatchResult
-        ``coef``, ``intercept``, ``margin``, ``upper_bound``, ``gap``, ``cosine`` and ``status`` as arrays, with
-        a `Result` for each problem. Label sets that do not separate have the status NOT_SEPARABLE or
+        ``coef``, ``intercept``, ``margin``, ``upper_bound``, ``gap``, ``cosine`` and ``status`` as arrays,
+        and a `Result` for each problem. Label sets that do not separate have the status NOT_SEPARABLE or
         QUASI_SEPARABLE and weights that prove it, as `prgd.max_margin` returns them.
 
     Raises
@@ -155,5 +156,7 @@ def _spread(
                 return
             tell(k + 1)
 
-    each(work, min(threads, count))
+    threads = min(threads, count)
+    with single_blas() if threads > 1 else nullcontext():
+        each(work, threads)
     return results

@@ -1,8 +1,8 @@
-"""Many label sets over rows on a device: one interior point for all, and its bounds by products on the device.
+"""Many label sets over rows on a device: one interior point for all, and bounds by products on the device.
 
 The interior point works on the Gram matrix, with a system for each label set (`Products`). Its directions and
-weights are then measured on the rows as given, in float64, by a product for all label sets: the sums are those
-of a pass, in another order, so that the bounds on their rounding are the same. What these bounds do not
+weights are then measured on the rows as given, in float64, by a product for all label sets: the sums are
+those of a pass, in another order, so that the bounds on their rounding are the same. What these bounds do not
 certify is left to `prgd.max_margin`.
 """
 
@@ -28,6 +28,7 @@ _MATRICES = 6  # matrices of the size of the Gram matrix that a label set takes 
 _MEMORY_FRACTION = 0.5  # fraction of the free memory of the device that is used
 _DEFAULT_MEMORY = 2**30  # bytes that are used where the device does not tell
 _INNER_TOLERANCE = 0.3  # fraction of the tolerance to which the interior point goes
+_WHOLE_TOLERANCE = 0.9  # fraction of the tolerance that bounds may take before they are rounded outward
 
 
 def solve_on_device(
@@ -63,40 +64,55 @@ def _solve_part(
     G, xp, groups = shared.G, namespace(shared.G), 2 if problem.fit_intercept else 1
     signs = like(G, block.Y[part].astype(np.float64))
     size = float(xp.sqrt(G.diagonal().max())) or 1.0
-    is_plus = signs > 0
-    counts = [side.sum(-1, keepdims=True) for side in (is_plus, signs < 0)]
-    if groups == 1:
-        counts = [counts[0] + counts[1]] * 2
-    start = xp.where(is_plus, 1.0 / counts[0], 1.0 / counts[1]) * signs.abs()
-    at = Products(G, size, signs)
+    start, at = _normalized(signs.abs(), signs, groups), Products(G, size, signs)
     best = maximise_margin(at, signs, problem.fit_intercept, start, _INNER_TOLERANCE * tol)
     # Rows outside the support have weights that are tiny, and not zero.
     active = _normalized(xp.where(best.is_active, best.p, 0.0), signs, groups)
-    weights = [_normalized(best.p, signs, groups), active]
-    X = (
-        shared.X
-        if shared.center is None and not shared.exponent
-        else problem.rows.gather(np.arange(problem.n))
-    )
-    directions = [(signs * best.x) @ shared.X, (signs * weights[0]) @ shared.X]
-    smallest = [_smallest(v @ X.T, signs, groups) for v in directions]
-    lengths = [xp.linalg.vector_norm(v, dim=1) for v in directions]
-    margins = [s.sum(-1) / length for s, length in zip(smallest, lengths, strict=True)]
-    uppers = [xp.linalg.vector_norm((signs * p) @ X, dim=1) / groups for p in weights]
-    is_dual = margins[1] > margins[0]
-    lower = xp.where(is_dual, margins[1], margins[0]) / groups
-    is_sparse = (uppers[1] - lower) <= 0.9 * tol * uppers[1]
-    w, low = (to_host(xp.where(is_dual[:, None], b, a)) for a, b in (directions, smallest))
-    p = to_host(xp.where(is_sparse[:, None], weights[1], weights[0]))
-    plain = to_host(xp.where(is_sparse, uppers[1], uppers[0]))
+    proposals = _measured(problem, shared, signs, tol, best.x, _normalized(best.p, signs, groups), active)
     found = {}
     for i, k in enumerate(part.tolist()):
-        result = _certified(
-            problem.with_labels(block.labels(k)), shared, tol, w[i], low[i], p[i], float(plain[i])
-        )
+        w, low, p, plain = (v[i] for v in proposals)
+        result = _certified(problem.with_labels(block.labels(k)), shared, tol, w, low, p, float(plain))
         if result is not None:
             found[k] = result
     return found
+
+
+def _measured(
+    problem: Problem, shared: SharedProducts, signs: Any, tol: float, x: Any, p: Any, active: Any
+) -> tuple[Array, ...]:
+    """Measure directions and weights of all label sets, and choose the better ones.
+
+    Margins are those of the rows as given, dual vectors those of the rows that the solver works on, as in
+    `prgd.maxmargin.moves`.
+
+    Returns
+    -------
+    w : ndarray of shape (label sets, d)
+        ``Z^T x`` or ``Z^T p``, whichever has the larger margin.
+    low : ndarray of shape (label sets, groups)
+        Its smallest margins.
+    weights : ndarray of shape (label sets, n)
+        The ``active`` weights if they prove the tolerance, else p.
+    plain : ndarray of shape (label sets,)
+        The norm ``||Z^T p||`` of these weights, divided by the number of groups, in units of the solver.
+    """
+    xp, X, groups = namespace(signs), shared.X, 2 if problem.fit_intercept else 1
+    directions = [(signs * x) @ X, (signs * p) @ X]
+    uppers = [xp.linalg.vector_norm((signs * weights) @ X, dim=1) / groups for weights in (p, active)]
+    if shared.center is not None or shared.exponent:
+        X = problem.rows.gather(np.arange(problem.n))
+    smallest = [_smallest(w @ X.T, signs, groups) for w in directions]
+    margins = [
+        low.mean(-1) / xp.linalg.vector_norm(w, dim=1) for w, low in zip(directions, smallest, strict=True)
+    ]
+    is_dual = margins[1] > margins[0]
+    lower = xp.where(is_dual, margins[1], margins[0])
+    level = 2.0**shared.exponent * uppers[1]
+    is_enough = level - lower <= _WHOLE_TOLERANCE * tol * level
+    choices = (is_dual, directions), (is_dual, smallest), (is_enough, (p, active))
+    chosen = [xp.where(choice[:, None], after, before) for choice, (before, after) in choices]
+    return (*map(to_host, chosen), to_host(xp.where(is_enough, uppers[1], uppers[0])))
 
 
 def _normalized(p: Any, signs: Any, groups: int) -> Any:

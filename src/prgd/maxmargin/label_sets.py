@@ -55,7 +55,8 @@ def read_blocks(X: Any, Y: Any) -> list[Block]:
     is_shared = not _is_list(Y)
     if not is_shared and len(X) != len(Y):
         raise ValueError(
-            f"X has {len(X)} blocks of rows and Y has {len(Y)}. Give one Y for each X, or one array Y for all."
+            f"X has {len(X)} blocks of rows and Y has {len(Y)} of label sets. Give one Y for each X, or one "
+            "array Y for all."
         )
     names = ["Y" if is_shared else f"Y[{b}]" for b in range(len(X))]
     given = [Y] * len(X) if is_shared else Y
@@ -97,8 +98,8 @@ def read_label_sets(Y: Any, n: int, name: str = "Y", rows_name: str = "X") -> np
     if values.ndim != 2 or values.shape[0] != n or not values.shape[1]:
         hint = f" Use {name}[:, None] for one label set." if values.shape == (n,) else ""
         raise ValueError(
-            f"{name} must hold a row for each of the {n} rows of {rows_name} and a column for each label set; "
-            f"got shape {values.shape}.{hint}"
+            f"{name} must hold a row for each of the {n} rows of {rows_name} and a column for each label "
+            f"set; got shape {values.shape}.{hint}"
         )
     if values.dtype == np.bool_:
         signs = np.where(values.T, 1, -1).astype(np.int8)
@@ -120,8 +121,8 @@ def read_label_sets(Y: Any, n: int, name: str = "Y", rows_name: str = "X") -> np
             if not signs[column].any():
                 only = "0"
             raise ValueError(
-                f"Column {column} of {name} must hold both classes, 1 and -1; it has {only} alone. 0 leaves a "
-                "row out: labels of 0 and 1 are given as booleans, or as 2 * Y - 1."
+                f"Column {column} of {name} must hold both classes, 1 and -1; it has {only} alone. 0 leaves "
+                "a row out: labels of 0 and 1 are given as booleans, or as 2 * Y - 1."
             )
     return signs
 

@@ -117,8 +117,8 @@ class ClusterRows(Rows):
     def with_labels(self, labels: Labels) -> ClusterRows:
         """Refuse: the labels lie in the partitions."""
         raise TypeError(
-            "The labels of rows on a cluster lie in its partitions, and cannot be replaced. Open the rows once "
-            "for each label set, or load them into memory."
+            "The labels of rows on a cluster lie in its partitions, and cannot be replaced. Open the rows "
+            "once for each label set, or load them into memory."
         )
 
     def take(self, indices: Indices) -> Block:
