@@ -17,7 +17,6 @@ from prgd.maxmargin.solver import finished, max_margin
 from prgd.problem import Problem
 from prgd.progress import live_line
 from prgd.result import Result
-from prgd.rows import Rows
 from prgd.threads import default_threads, each, single_blas
 
 # One Gram matrix serves all label sets if it has at most so many rows, and if the rows are not many more than
@@ -87,7 +86,6 @@ def max_margin_batch(
     """
     check_positive("tol", tol)
     check_integer("max_passes", max_passes, minimum=1)
-    threads = n_threads or default_threads()
     blocks = read_blocks(X, Y)
     sizes = [len(block.Y) for block in blocks]
     results: list[Result] = []
@@ -97,25 +95,22 @@ def max_margin_batch(
             count = len(results) + done
             show(lambda label: f"{label}  {count:,} of {sum(sizes):,} label sets")
 
-        for given, block in zip(X if len(blocks) > 1 else [X], blocks, strict=True):
-            options = {"fit_intercept": fit_intercept, "tol": tol, "max_passes": max_passes}
-            workers = 1 if isinstance(given, Rows) else threads
-            results += _solve_block(block, workers, tell, **options)
+        for block in blocks:
+            threads = n_threads or default_threads() if block.takes_threads else 1
+            results += _solve_block(block, fit_intercept, tol, max_passes, threads, tell)
     column = np.concatenate([np.arange(size) for size in sizes])
     return BatchResult(tuple(results), np.repeat(np.arange(len(sizes)), sizes), column)
 
 
 def _solve_block(
-    block: Block, threads: int, tell: Callable[[int], None], *, fit_intercept: bool, **options: Any
+    block: Block, fit_intercept: bool, tol: float, max_passes: int, threads: int, tell: Callable[[int], None]
 ) -> list[Result]:
-    """Solve all label sets of a block: on the device of the rows, or one by one in threads."""
+    """Solve all label sets of a block: together on the device of the rows, or one by one in threads."""
     problem = Problem(block.rows.with_labels(block.labels(0)), fit_intercept=fit_intercept, scale="none")
-    found: dict[int, Result] = {}
-    if block.rows.is_on_device:
-        found, threads = solve_on_device(problem, block, options["tol"], tell), 1
-    n, d = problem.n, problem.d
+    on_device = block.rows.is_on_device
+    found = solve_on_device(problem, block, tol, tell) if on_device else {}
     shared = None
-    if not block.rows.is_on_device and n <= min(_MAX_ROWS, _MAX_ROWS_PER_COLUMN * d):
+    if not on_device and problem.n <= min(_MAX_ROWS, _MAX_ROWS_PER_COLUMN * problem.d):
         shared = SharedProducts.of(problem, threads)
 
     def solve(k: int) -> Result:
@@ -123,8 +118,8 @@ def _solve_block(
             return found[k]
         own = problem.with_labels(block.labels(k))
         if shared is None:
-            return max_margin(own.rows, fit_intercept=fit_intercept, **options)
-        state = _SharedState(own, 1, options["tol"], options["max_passes"], True, lambda entry: None)
+            return max_margin(own.rows, fit_intercept=fit_intercept, tol=tol, max_passes=max_passes)
+        state = _SharedState(own, 1, tol, max_passes, True, lambda entry: None)
         state.working = LabelSet(own, shared)
         return finished(state, state.run(None))
 

@@ -31,13 +31,13 @@ class Block:
     rows : Rows
     Y : ndarray of int8 of shape (label sets, n)
         +1 and -1, and 0 for the rows that a label set leaves out.
-    name : str
-        What errors call the labels: ``"Y"``, or ``"Y[2]"``.
+    takes_threads : bool
+        Label sets may be solved in threads, since no pass over the rows uses threads of its own.
     """
 
     rows: Rows
     Y: npt.NDArray[np.int8]
-    name: str
+    takes_threads: bool
 
     def labels(self, k: int) -> Labels:
         """Return label set k; rows that it leaves out have the sample weight 0."""
@@ -71,9 +71,8 @@ def _is_list(X: Any) -> bool:
 
 
 def _read_block(X: Any, Y: Any, rows_name: str, name: str) -> Block:
-    is_tensor = type(X).__module__.partition(".")[0] == "torch"
-    # Label sets are spread over threads, so that the passes of each take one thread.
-    rows = as_rows(X, n_threads=None if is_tensor or isinstance(X, Rows) else 1)
+    is_engine, is_tensor = isinstance(X, Rows), type(X).__module__.partition(".")[0] == "torch"
+    rows = as_rows(X, n_threads=None if is_engine or is_tensor else 1)
     if hasattr(Y, "device") and hasattr(Y, "cpu"):
         device = getattr(rows, "device", None)
         if device is not None and Y.device != device:
@@ -82,7 +81,8 @@ def _read_block(X: Any, Y: Any, rows_name: str, name: str) -> Block:
                 f"Use {name}.to({str(device)!r})."
             )
         Y = Y.cpu().numpy()
-    return Block(rows, read_label_sets(Y, rows.n, name, rows_name), name)
+    takes_threads = not (is_engine or rows.is_on_device)
+    return Block(rows, read_label_sets(Y, rows.n, name, rows_name), takes_threads)
 
 
 def read_label_sets(Y: Any, n: int, name: str = "Y", rows_name: str = "X") -> npt.NDArray[np.int8]:
