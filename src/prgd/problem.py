@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from prgd.norms import Norm, as_norm
 from prgd.rows import Combine, Fingerprint, MarginsAt, Measure, Query, Rows, SmallestAt, TallyAt, as_rows
 from prgd.rows.base import Block, M
 from prgd.rows.blocks import times_signs
+from prgd.rows.labels import Labels
 from prgd.rows.queries import Smallest
 from prgd.tally import Tally
 
@@ -236,6 +238,14 @@ class Problem:
         Rows of the same numbers have the same fingerprint on every engine.
         """
         return str(self.rows.ask(Fingerprint(), self.labels))
+
+    def with_labels(self, labels: Labels) -> Problem:
+        """Return the problem of other labels, of both classes, over the same rows, not measured again."""
+        other = copy(self)
+        other.__dict__.pop("fingerprint", None)
+        other.rows = self.rows.with_labels(labels)
+        other.labels, other.classes, other.passes = other.rows.labels, labels.classes, 0
+        return other
 
     def ask(self, query: Query[M]) -> M:
         """Answer a query by one pass over the rows, with the labels of this problem."""

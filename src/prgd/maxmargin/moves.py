@@ -160,7 +160,9 @@ class SolverState:
         """Start the working set with all rows, or with those of smallest margin along w or their mean."""
         problem, threads = self.problem, self.threads
         if _is_small(problem, self.on_device):
-            self.working = whole_set(problem, threads, *self._center_and_exponent(), self.on_device)
+            self.working = whole_set(
+                problem, threads, *center_and_exponent(problem, None, self.on_device), self.on_device
+            )
             return
         if w is None:
             w = _mean(problem)
@@ -173,15 +175,9 @@ class SolverState:
         self.passes += 1
         self.bounds.below(w, smallest, None)
         first = np.concatenate([group.indices for group in smallest])
-        units = self._center_and_exponent(np.sort(first))
+        units = center_and_exponent(problem, np.sort(first), self.on_device)
         self.working = WorkingSet(problem, threads, *units, self.on_device)
         self.working.add(first)
-
-    def _center_and_exponent(self, indices: Indices | None = None) -> tuple[Array | None, int]:
-        """Return what is subtracted from the rows of the set, and the power of two that divides them."""
-        center, size = row_to_subtract(self.problem, indices, self.on_device)
-        is_moderate = 1.0 / _MODERATE < size < _MODERATE or size == 0.0
-        return center, 0 if is_moderate else math.frexp(min(size, LARGEST))[1]
 
     def start(self) -> None:
         """Put all weight on the shortest row of each group, and choose the tolerances.
@@ -392,6 +388,15 @@ class SolverState:
 
 def _intercept(smallest: tuple[Smallest, ...]) -> float:
     return balanced_intercept([group.smallest for group in smallest])
+
+
+def center_and_exponent(
+    problem: Problem, indices: Indices | None = None, on_device: bool = False
+) -> tuple[Array | None, int]:
+    """Return what is subtracted from the rows of the set, and the power of two that divides them."""
+    center, size = row_to_subtract(problem, indices, on_device)
+    is_moderate = 1.0 / _MODERATE < size < _MODERATE or size == 0.0
+    return center, 0 if is_moderate else math.frexp(min(size, LARGEST))[1]
 
 
 def _mean(problem: Problem) -> Array:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from copy import copy
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
 
@@ -79,6 +80,12 @@ class Rows(ABC):
     def gather(self, indices: Indices) -> Block:
         """Return the same rows as a copy in the array namespace in which a solver computes with them."""
         return self.take(indices)
+
+    def with_labels(self, labels: Labels) -> Self:
+        """Return an engine of the same rows, which are not copied, with other labels."""
+        other = copy(self)
+        other.labels = labels
+        return other
 
     def pieces(self) -> Iterator[tuple[int, Rows]]:
         """Yield the first row and the engine of each part that is in memory together, one after the other."""

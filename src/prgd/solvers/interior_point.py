@@ -16,8 +16,8 @@ S. Mehrotra (1992). On the implementation of a primal-dual interior point method
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -136,7 +136,8 @@ class Products:
         xp = namespace(D)
         S = xp.sqrt(D)
         T = (S if self.signs is None else S * self.signs) / self.size
-        K = (T[..., :, None] * self.G) * T[..., None, :]
+        K = T[..., :, None] * self.G
+        K *= T[..., None, :]
         add_to_diagonal(K, 1.0)
         solve = definite_solver(K) if K.ndim == 2 else definite_solvers(K)
         inverse = 1.0 / xp.where(S > 0.0, S, 1.0)
@@ -150,10 +151,8 @@ class InteriorPoint(NamedTuple):
 
     Attributes
     ----------
-    x : array
-        The direction, in its coordinates.
-    p : array of shape (m,)
-        Positive weights, of sum 1 (in each class, with an intercept).
+    x : array, the direction in its coordinates
+    p : array of shape (m,), positive weights of sum 1 (in each class, with an intercept)
     is_active : array of bool, shape (m,)
         Rows whose weight is larger than their slack: the support, once the gap is small.
     upper, gap : array of shape (1,)
@@ -206,6 +205,12 @@ class _Path:
         inverse = 1.0 / s if left_out is None else xp.where(left_out, 0.0, 1.0 / s)
         lam = inverse / (g * inverse.sum(-1, keepdims=True))
         return cls(at, signs, groups, left_out, g, x, b, s, lam, margins)
+
+    def keep(self, some: Any) -> _Path:
+        """Return the path of some problems of a batch."""
+        at, groups = replace(cast(Products, self.at), signs=self.signs[some]), [g[some] for g in self.groups]
+        numbers = (v[some] for v in (self.g, self.x, self.b, self.s, self.lam, self.margins))
+        return _Path(at, self.signs[some], groups, self.left_out[some], *numbers)
 
     def _counted(self, v: Any) -> Any:
         """Return v, zero in the places of rows that are left out."""
@@ -310,12 +315,22 @@ def maximise_margin(
     >>> maximise_margin(Products(Z @ Z.T, 5.0), np.ones(3), False, np.ones(3), 1e-9).p.round(6)
     array([0.2, 0.8, 0. ])
     """
-    xp = namespace(signs)
     path = _Path.start(at, signs, fit_intercept, start)
     best = path.measure()
-    ended = best.gap <= tol
-    for _ in range(_MAX_STEPS):
+    return _follow(path, best, best.gap <= tol, tol, _MAX_STEPS)
+
+
+def _follow(path: _Path, best: InteriorPoint, ended: Any, tol: float, max_steps: int) -> InteriorPoint:
+    """Take steps until all problems have ended; if half of a batch have, the others go on without them."""
+    xp = namespace(path.s)
+    for step in range(max_steps):
         if bool(ended.all()):
+            break
+        if path.left_out is not None and 2 * int(ended.sum()) >= len(ended) > 1:
+            rest = ~ended[:, 0]
+            own = path.keep(rest), InteriorPoint(*(v[rest] for v in best)), ended[rest]
+            for whole, part in zip(best, _follow(*own, tol, max_steps - step), strict=True):
+                whole[rest] = part
             break
         try:
             is_finite = path.step()
@@ -324,9 +339,7 @@ def maximise_margin(
         now = path.measure()
         has_vanished = now.upper <= at.vanished
         better = ~ended & is_finite & (has_vanished | (now.gap < best.gap))
-        if bool(better.all()):
-            best = now
-        elif bool(better.any()):
+        if bool(better.any()):
             best = InteriorPoint(*(xp.where(better, a, b) for a, b in zip(now, best, strict=True)))
         ended = ended | ~is_finite | has_vanished | (best.gap <= tol)
     return best

@@ -80,6 +80,10 @@ class TensorRows(LeafRows):
         self._kernels_of = lru_cache(maxsize=1)(self._make_kernels)
         self._on_device = lru_cache(maxsize=1)(lambda labels: DeviceLabels.of(labels, self.device))
 
+    def with_labels(self, labels: Labels) -> TensorRows:
+        """Return an engine of the same rows, which stay where they are, with other labels."""
+        return super().with_labels(DeviceLabels.of(labels, self.device))
+
     @property
     def unit_roundoff(self) -> float:
         """2^-24 where the kernels sum in float32, which they do for smaller types than float64."""
