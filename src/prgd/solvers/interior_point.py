@@ -337,7 +337,7 @@ def _follow(path: _Path, best: InteriorPoint, ended: Any, tol: float, max_steps:
         except np.linalg.LinAlgError:  # the system is not definite to rounding
             break
         now = path.measure()
-        has_vanished = now.upper <= at.vanished
+        has_vanished = now.upper <= path.at.vanished
         better = ~ended & is_finite & (has_vanished | (now.gap < best.gap))
         if bool(better.any()):
             best = InteriorPoint(*(xp.where(better, a, b) for a, b in zip(now, best, strict=True)))
