@@ -82,6 +82,9 @@ class MaxMarginClassifier(LinearClassifier):
         No hyperplane has a larger margin: ``||sum_i p_i y_i x_i||`` with the weights of ``dual_coef_``.
     gap_ : ndarray of shape (k,)
         ``(margin_upper_bound_ - margin_) / margin_upper_bound_``; infinite if no separator was found.
+    cosine_ : ndarray of shape (k,)
+        A lower bound on the cosine between a row of ``coef_`` and that of the exact solution for ``C_``: the
+        largest margin, or the soft margin that is the fallback. -1 if nothing is proven.
     dual_coef_ : csr_array of shape (k, n)
         Weights of the certificate: not negative, of sum 1 (1/2 on each side with an intercept). Where the
         classes do not separate they prove it.
@@ -248,6 +251,7 @@ class MaxMarginClassifier(LinearClassifier):
 
     def _keep(self, results: Sequence[Result]) -> None:
         self.n_iter_ = np.array([math.ceil(result.passes) for result in results])
+        self.cosine_ = np.array([result.cosine for result in self.results_])  # those behind coef_
 
 
 def _unit_length(result: Result, coef: Array, intercept: float) -> Fit:
