@@ -343,7 +343,7 @@ class Exact:
         vector = [Fraction(value) if isinstance(value, Fraction) else Fraction(float(value)) for value in w]
         along = sum((a * b for a, b in zip(vector, self.direction, strict=True)), Fraction(0))
         lengths = sum(a * a for a in vector) * dot(self.direction, self.direction)
-        return bound <= -1.0 or _signed_square(bound) * lengths <= along * abs(along)
+        return _signed_square(bound) * lengths <= along * abs(along)
 
     def weights_square(self, indices, weights) -> Fraction:
         """Return ``||Z^T p||^2`` for weights p, divided by their exact sums (1/2 in each class).

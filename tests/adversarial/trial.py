@@ -93,7 +93,7 @@ def judge(case: Case, extra: str = "") -> Outcome:
         if isinstance(ran, prgd.Result):
             _judge_bounds(exact, outcome, "run", ran.margin, ran.upper_bound, ran.certificate.w)
             _judge_witnesses(exact, outcome, "run", ran.certificate)
-            _judge_cosine(exact, outcome, "run", ran.cosine, ran.certificate.w, ran.margin)
+            _judge_cosine(exact, outcome, "run", ran.cosine, ran.coef, ran.margin)
     if extra == "estimator":
         fitted = _guarded(case, outcome, "estimator", _fit)
         if not isinstance(fitted, str):
