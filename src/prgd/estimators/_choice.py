@@ -12,6 +12,7 @@ import numpy as np
 from prgd._types import Array, Indices
 from prgd.errors import ZeroRowWarning
 from prgd.problem import Problem
+from prgd.solvers.newton_systems import WholeSums
 from prgd.solvers.primal_newton import soft_path
 
 FOLDS = 5
@@ -58,13 +59,14 @@ def _errors(
 ) -> Array:
     """Return the weight of the held-out rows that are taken for another class, for each C of the grid."""
     train, test = split
+    prices = [unit * f for f in GRID]
     scores = np.zeros((len(GRID), test.size, len(targets)))
-    rows, held = X[train], X[test]
+    rows, held, whole = X[train], X[test], WholeSums()
     for j, target in enumerate(targets):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ZeroRowWarning)
             problem = Problem(rows, codes[train] == target, scale="none", **options)
-        for i, (w, b) in enumerate(soft_path(problem, s[train], [unit * f for f in GRID], _TOL)):
+        for i, (w, b) in enumerate(soft_path(problem, s[train], prices, _TOL, whole)):
             scores[i, :, j] = held @ w + b
     is_one = len(targets) == 1
     found = (scores[:, :, 0] > 0.0).astype(int) if is_one else scores.argmax(axis=2)
