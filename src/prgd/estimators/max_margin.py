@@ -23,6 +23,7 @@ from prgd.maxmargin import Round, max_margin, soft_margin
 from prgd.norms import norm
 from prgd.progress import progress_line
 from prgd.result import Result
+from prgd.threads import one_blas_thread
 
 _FEW_ENTRIES = 2**20  # numbers in X up to which a fit aims at a smaller gap than asked for
 _SMALL_GAP = 1e-10
@@ -150,6 +151,19 @@ class MaxMarginClassifier(LinearClassifier):
         if self.fallback not in ("soft", "raise"):
             raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
         self.C_ = checked_price(self.C)
+        with one_blas_thread(float(X.shape[0] * X.shape[1] * min(X.shape))):
+            return self._hard_or_soft(X, codes, targets, weights, starts, given)
+
+    def _hard_or_soft(
+        self,
+        X: Any,
+        codes: Indices,
+        targets: list[int],
+        weights: Array | None,
+        starts: list[Array | None],
+        given: Given,
+    ) -> list[Fit]:
+        """Separate each class from the rest, or fit soft margins if C asks for them or one does not separate."""
         if math.isfinite(self.C_):
             fits = self._soft_fits(X, codes, targets, weights, starts, given)
             self.results_ = tuple(result for result, _, _ in fits)
