@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
-from threading import Lock
 from typing import Any
-
-_holders, _holders_lock = list[Any](), Lock()  # those who hold BLAS to one thread, and the limit of the first
 
 
 def default_threads() -> int:
@@ -57,6 +54,7 @@ def each(work: Callable[[int], Any], threads: int) -> list[Any]:
 def _blas(pid: int) -> Any:
     """Return the handle of the BLAS libraries of a process; None without threadpoolctl."""
     try:
+        import scipy.linalg  # noqa: F401 - a BLAS of its own, which must be there to be found
         from threadpoolctl import ThreadpoolController
     except ImportError:  # pragma: no cover - scikit-learn brings it along
         return None
@@ -70,20 +68,8 @@ def one_blas_thread(flops: float, max_flops: float = 2.0**25) -> Iterator[None]:
     The threads of BLAS wait for each other by spinning, many times in one least-squares solution: on small
     matrices, and cores that others use too, that took ten times as long as the solution itself.
 
-    The limit holds for the whole process. If several threads ask for it, the last one to leave lifts it.
+    The limit holds for the whole process; of several threads that ask for it, threadpoolctl lets one set it.
     """
     blas = _blas(os.getpid()) if flops <= max_flops else None
-    if blas is None:
+    with nullcontext() if blas is None else blas.limit(limits=1):
         yield
-        return
-    with _holders_lock:
-        _holders.append(None if _holders else blas.limit(limits=1))
-    try:
-        yield
-    finally:
-        with _holders_lock:
-            if len(_holders) == 1:
-                _holders[0].restore_original_limits()
-                _holders.clear()
-            else:
-                _holders.pop()

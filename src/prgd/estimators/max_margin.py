@@ -163,7 +163,7 @@ class MaxMarginClassifier(LinearClassifier):
         starts: list[Array | None],
         given: Given,
     ) -> list[Fit]:
-        """Separate each class from the rest, or fit soft margins if C asks for them or one does not separate."""
+        """Separate each class from the rest; fit soft margins if C is finite, or one does not separate."""
         if math.isfinite(self.C_):
             fits = self._soft_fits(X, codes, targets, weights, starts, given)
             self.results_ = tuple(result for result, _, _ in fits)
