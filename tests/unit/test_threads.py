@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401 - its BLAS must be there before the limits are set
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import prgd
