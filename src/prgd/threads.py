@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
+
+SMALL_FLOPS = 2.0**25  # multiplications of a matrix product that one thread does in about 2 ms
 
 
 def default_threads() -> int:
@@ -61,15 +63,14 @@ def _blas(pid: int) -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
-@contextmanager
-def one_blas_thread(flops: float, max_flops: float = 2.0**25) -> Iterator[None]:
-    """Let BLAS use one thread if its largest product takes at most ``max_flops`` multiplications.
+def single_blas(flops: float = 0.0) -> AbstractContextManager[Any]:
+    """Let BLAS use one thread while Python's threads call it, or while its products are small.
 
     The threads of BLAS wait for each other by spinning, many times in one least-squares solution: on small
-    matrices, and cores that others use too, that took ten times as long as the solution itself.
-
-    The limit holds for the whole process; of several threads that ask for it, threadpoolctl lets one set it.
+    matrices, and cores that others use too, that took ten times as long as the solution itself. If the
+    largest product takes more than `SMALL_FLOPS` multiplications, nothing is changed.
     """
-    blas = _blas(os.getpid()) if flops <= max_flops else None
-    with nullcontext() if blas is None else blas.limit(limits=1):
-        yield
+    blas = _blas(os.getpid()) if flops <= SMALL_FLOPS else None
+    # The limit is the process's; of several threads that ask for it, threadpoolctl lets one set it.
+    limit: AbstractContextManager[Any] = nullcontext() if blas is None else blas.limit(limits=1)
+    return limit

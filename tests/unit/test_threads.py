@@ -10,7 +10,7 @@ import scipy.linalg  # noqa: F401 - its BLAS must be there before the limits are
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import prgd
-from prgd.threads import one_blas_thread
+from prgd.threads import single_blas
 
 
 def blas_threads() -> set[int]:
@@ -24,18 +24,18 @@ def two_threads():
 
 
 def test_small_work_has_one_thread_and_large_work_all():
-    with one_blas_thread(1e3):
+    with single_blas(1e3):
         assert blas_threads() == {1}
-        with one_blas_thread(1e3):  # the outer limit holds until its own end
+        with single_blas(1e3):  # the outer limit holds until its own end
             assert blas_threads() == {1}
         assert blas_threads() == {1}
     assert blas_threads() == {2}
-    with one_blas_thread(math.inf):
+    with single_blas(math.inf):
         assert blas_threads() == {2}
 
 
 def test_the_limit_is_lifted_after_an_error():
-    with pytest.raises(ZeroDivisionError), one_blas_thread(1.0):
+    with pytest.raises(ZeroDivisionError), single_blas(1.0):
         raise ZeroDivisionError
     assert blas_threads() == {2}
 

@@ -23,7 +23,7 @@ from prgd.maxmargin import Round, max_margin, soft_margin
 from prgd.norms import norm
 from prgd.progress import progress_line
 from prgd.result import Result
-from prgd.threads import one_blas_thread
+from prgd.threads import single_blas
 
 _FEW_ENTRIES = 2**20  # numbers in X up to which a fit aims at a smaller gap than asked for
 _SMALL_GAP = 1e-10
@@ -151,7 +151,7 @@ class MaxMarginClassifier(LinearClassifier):
         if self.fallback not in ("soft", "raise"):
             raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
         self.C_ = checked_price(self.C)
-        with one_blas_thread(float(X.shape[0] * X.shape[1] * min(X.shape))):
+        with single_blas(float(X.shape[0] * X.shape[1] * min(X.shape))):
             return self._hard_or_soft(X, codes, targets, weights, starts, given)
 
     def _hard_or_soft(
