@@ -66,8 +66,8 @@ def _errors(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ZeroRowWarning)
             problem = Problem(rows, codes[train] == target, scale="none", **options)
-        for i, (w, b) in enumerate(soft_path(problem, s[train], prices, _TOL, whole)):
-            scores[i, :, j] = held @ w + b
+        ws, bs = zip(*soft_path(problem, s[train], prices, _TOL, whole), strict=True)
+        scores[:, :, j] = (held @ np.stack(ws, axis=1) + np.array(bs)).T
     is_one = len(targets) == 1
     found = (scores[:, :, 0] > 0.0).astype(int) if is_one else scores.argmax(axis=2)
     return np.asarray(((found != codes[test]) * s[test]).sum(axis=1))
@@ -81,9 +81,14 @@ def row_hashes(X: Any) -> Indices:
             part = slice(X.indptr[i], X.indptr[i + 1])
             hashes[i] = _hash(X.indices[part], X.data[part])
         return hashes
+    everywhere = zlib.crc32(np.arange(X.shape[1], dtype=np.int64).tobytes())
     for i, row in enumerate(X):
-        columns = np.flatnonzero(row)
-        hashes[i] = _hash(columns, row[columns])
+        (columns,) = row.nonzero()
+        # The sum of two texts one after the other goes on from that of the first.
+        is_full = columns.size == row.size
+        start = everywhere if is_full else zlib.crc32(columns.astype(np.int64).tobytes())
+        values = row if is_full else row[columns]
+        hashes[i] = zlib.crc32(values.astype(np.float64).tobytes(), start)
     return hashes
 
 
