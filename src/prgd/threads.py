@@ -7,7 +7,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 
@@ -53,9 +52,10 @@ def each(work: Callable[[int], Any], threads: int) -> list[Any]:
 
 def single_blas() -> AbstractContextManager[Any]:
     """Let BLAS use one thread while Python's threads call it: its own threads would wait for each other."""
-    if find_spec("threadpoolctl") is None:  # it comes with scikit-learn
+    try:
+        import scipy.linalg  # noqa: F401 - its BLAS is a library of its own, and is limited if it is loaded
+        from threadpoolctl import threadpool_limits
+    except ImportError:  # threadpoolctl comes with scikit-learn
         return nullcontext()
-    from threadpoolctl import threadpool_limits
-
     limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
     return limits
