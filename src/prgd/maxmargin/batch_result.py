@@ -54,7 +54,7 @@ class BatchResult(Sequence[Result]):
     >>> X = [[0.0, 1.0], [1.0, 3.0], [4.0, 1.0], [5.0, 2.0]]
     >>> batch = prgd.max_margin_batch(X, [[-1, -1], [-1, 1], [1, -1], [1, 0]])
     >>> batch.margin.round(6), [status.name for status in batch.status]
-    (array([1.5, 1. ]), ['CERTIFIED', 'CERTIFIED'])
+    (array([1.788854, 1.      ]), ['CERTIFIED', 'CERTIFIED'])
     >>> batch[1].support, bool(batch.check(X, [[-1, -1], [-1, 1], [1, -1], [1, 0]]).is_valid.all())
     (array([0, 1, 2]), True)
     """

@@ -94,7 +94,9 @@ def read_label_sets(Y: Any, n: int, name: str = "Y", rows_name: str = "X") -> np
     array([[ 1, -1,  1],
            [ 0,  1, -1]], dtype=int8)
     """
-    values = as_float(Y.toarray() if hasattr(Y, "toarray") else Y, name) if not _is_boolean(Y) else np.asarray(Y)
+    values = (
+        as_float(Y.toarray() if hasattr(Y, "toarray") else Y, name) if not _is_boolean(Y) else np.asarray(Y)
+    )
     if values.ndim != 2 or values.shape[0] != n or not values.shape[1]:
         hint = f" Use {name}[:, None] for one label set." if values.shape == (n,) else ""
         raise ValueError(
