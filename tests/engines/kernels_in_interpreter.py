@@ -35,7 +35,7 @@ def largest_error(X, y=None, s=None, *, loss="exponential", by_class=False, scal
     kernels = rows._kernels_of(rows.labels)
     if "count" in plan:  # more programs than there are tiles: some have no rows
         count = plan.pop("count")
-        kernels._programs = lambda _: count
+        kernels.programs = lambda _: count
     kernels.plan = replace(kernels.plan, **plan)
     w = scale * np.random.default_rng(d).standard_normal(d) / np.sqrt(d)
     size = np.linalg.norm(w) * np.linalg.norm(Z, axis=1).max()
@@ -73,9 +73,8 @@ def main():
         "by class, few rows of one": largest_error(
             draw(150, 5), np.where(np.arange(150) < 3, 1, -1), by_class=True
         ),
-        "next tile ahead": largest_error(draw(700, 5), labels(700), is_ahead=True, slots=8),
-        "next tile ahead, by class": largest_error(
-            draw(700, 6), labels(700), np.tile(weights, 5)[:700], by_class=True, is_ahead=True, slots=8
+        "many tiles, weighted by class": largest_error(
+            draw(700, 6), labels(700), np.tile(weights, 5)[:700], by_class=True, slots=8
         ),
         "bfloat16 in pairs": largest_error(draw(150, 10, torch.bfloat16), labels(150)),
         "bfloat16, odd columns": largest_error(draw(40, 9, torch.bfloat16), labels(40)),

@@ -158,7 +158,7 @@ class SharedProducts:
     @classmethod
     def of(cls, problem: Problem, threads: int = 1) -> SharedProducts:
         """Gather the rows of a problem, and multiply them."""
-        center, exponent = center_and_exponent(problem)
+        center, exponent = center_and_exponent(problem, None, problem.rows.is_on_device)
         X = problem.rows.gather(np.arange(problem.n))
         if center is not None:
             X -= like(X, center)

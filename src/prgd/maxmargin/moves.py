@@ -61,6 +61,9 @@ _MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exac
 _MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact arithmetic
 _MIN_PROGRESS = 1e-3  # relative decrease of the gap that counts as progress
 _FIRST_TOLERANCE = 0.1  # relative violation at which the first solve of a growing set stops
+_DEVICE_TOLERANCE = 0.02  # the same on a device, where a step costs less than another round
+_FEW_JOINING = 0.02  # fraction of the set, on a device, of rows that join before its last solve
+_NEARLY_VIOLATED = 1.25  # on a device, rows whose margin is below so many times that of the set join
 _ROUNDING_FRACTION = (
     0.05  # rounding may take this fraction of the tolerance; beyond, products are compensated
 )
@@ -157,7 +160,9 @@ class SolverState:
         """Start the working set with all rows, or with those of smallest margin along w or their mean."""
         problem, threads = self.problem, self.threads
         if _is_small(problem, self.on_device):
-            self.working = whole_set(problem, threads, *center_and_exponent(problem), self.on_device)
+            self.working = whole_set(
+                problem, threads, *center_and_exponent(problem, None, self.on_device), self.on_device
+            )
             return
         if w is None:
             w = _mean(problem)
@@ -170,7 +175,7 @@ class SolverState:
         self.passes += 1
         self.bounds.below(w, smallest, None)
         first = np.concatenate([group.indices for group in smallest])
-        units = center_and_exponent(problem, np.sort(first))
+        units = center_and_exponent(problem, np.sort(first), self.on_device)
         self.working = WorkingSet(problem, threads, *units, self.on_device)
         self.working.add(first)
 
@@ -284,6 +289,8 @@ class SolverState:
         working = self.working
         level = (1.0 - 0.5 * self.tol) * norm(self.u) * times_power(upper, working.exponent)
         joining = self._violators(smallest, level)
+        if joining.size and self.on_device:  # rows that are nearly violated will be, and a round is expensive
+            joining = self._violators(smallest, _NEARLY_VIOLATED * level)
         if joining.size:
             max_rows = _MAX_ROWS_WITHOUT_GRAM if self.skips_descent else _MAX_ROWS
             if self.on_device:
@@ -294,7 +301,11 @@ class SolverState:
                 return Status.STALLED
             working.add(joining)
             self.p = np.concatenate([self.p, np.zeros(joining.size)])
-            self.set_tol = max(self.final_tol, min(_FIRST_TOLERANCE, 0.1 * self.bounds.plain_gap))
+            fraction = _DEVICE_TOLERANCE if self.on_device else _FIRST_TOLERANCE
+            # The last few rows do not change the set much, so that it may be solved for good.
+            is_last = self.on_device and joining.size < _FEW_JOINING * working.size
+            loose = fraction * min(1.0, self.bounds.plain_gap)
+            self.set_tol = self.final_tol if is_last else max(self.final_tol, loose)
         elif self.set_tol > self.final_tol:
             # No row outside the set violates the margin, so the set must be solved more exactly.
             self.set_tol = self.final_tol
@@ -314,9 +325,9 @@ class SolverState:
         self.working.keep(mask)
 
     def _max_new_rows(self) -> int:
-        """Return how many rows may join: about as many as carry weight, on a device half of the set."""
+        """Return how many rows may join: about as many as carry weight, on a device as the set has."""
         if self.on_device:
-            return max(_MAX_ROWS_AT_ONCE, self.working.size // 2)
+            return max(_MAX_ROWS_AT_ONCE, self.working.size)
         return max(_MIN_NEW_ROWS, int(np.count_nonzero(self.p)))
 
     def _violators(self, smallest: tuple[Smallest, ...], level: float) -> Indices:
@@ -379,9 +390,11 @@ def _intercept(smallest: tuple[Smallest, ...]) -> float:
     return balanced_intercept([group.smallest for group in smallest])
 
 
-def center_and_exponent(problem: Problem, indices: Indices | None = None) -> tuple[Array | None, int]:
+def center_and_exponent(
+    problem: Problem, indices: Indices | None = None, on_device: bool = False
+) -> tuple[Array | None, int]:
     """Return what is subtracted from the rows of the set, and the power of two that divides them."""
-    center, size = row_to_subtract(problem, indices)
+    center, size = row_to_subtract(problem, indices, on_device)
     is_moderate = 1.0 / _MODERATE < size < _MODERATE or size == 0.0
     return center, 0 if is_moderate else math.frexp(min(size, LARGEST))[1]
 

@@ -35,13 +35,19 @@ _NEGLIGIBLE = 1e-13  # rows whose entry of D is below this fraction of the large
 # A system over the rows is as expensive as one over the columns if the rows are about twice as many.
 _MAX_ROWS_PER_COLUMN = 1.5
 _FEW_KEPT = 0.7  # if more rows count, a copy of those that do costs more than it saves
-# If no w separates the rows, the multipliers diverge and p comes close to Gordan's weights: an upper bound
-# below this, in units of the largest row norm, counts as zero.
-VANISHED = 1e-9
 
 
 class Coordinates(Protocol):
-    """How directions w are held; rows are divided by their largest norm."""
+    """How directions w are held; rows are divided by their largest norm.
+
+    Attributes
+    ----------
+    vanished : float
+        If no w separates the rows, the multipliers diverge and p comes close to Gordan's weights. An upper
+        bound below this counts as zero.
+    """
+
+    vanished: float
 
     def margins(self, x: Any) -> Any:
         """Return ``<w, z_i>`` for every row."""
@@ -62,6 +68,7 @@ class Columns:
 
     Z: Any
     size: float  # the largest row norm
+    vanished: float = 1e-9
 
     def margins(self, x: Any) -> Any:
         """Return ``<w, z_i>`` for every row."""
@@ -104,6 +111,7 @@ class Products:
     G: Any
     size: float
     signs: Any = None
+    vanished: float = 2e-7  # squares of norms are rounded, so that norms have half of the digits
 
     def margins(self, x: Any) -> Any:
         """Return ``G c``."""
@@ -329,7 +337,7 @@ def _follow(path: _Path, best: InteriorPoint, ended: Any, tol: float, max_steps:
         except np.linalg.LinAlgError:  # the system is not definite to rounding
             break
         now = path.measure()
-        has_vanished = now.upper <= VANISHED
+        has_vanished = now.upper <= path.at.vanished
         better = ~ended & is_finite & (has_vanished | (now.gap < best.gap))
         if bool(better.any()):
             best = InteriorPoint(*(xp.where(better, a, b) for a, b in zip(now, best, strict=True)))
@@ -376,7 +384,7 @@ def interior_weights(
     p, w = to_host(found.p), to_host(found.x)
     if isinstance(at, Products):
         w = working.combine(w)
-    if float(found.upper[0]) <= VANISHED:
+    if float(found.upper[0]) <= at.vanished:
         return p, w
     if float(found.gap[0]) > tol:
         return None

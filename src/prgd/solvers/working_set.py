@@ -235,7 +235,9 @@ def whole_set(
     return working
 
 
-def row_to_subtract(problem: Problem, indices: Indices | None = None) -> tuple[Array | None, float]:
+def row_to_subtract(
+    problem: Problem, indices: Indices | None = None, on_device: bool = False
+) -> tuple[Array | None, float]:
     """Return a row to subtract from all if the rows lie far from the origin, else None; and their size after.
 
     The rows of these indices stand for all; by default all are looked at.
@@ -244,7 +246,8 @@ def row_to_subtract(problem: Problem, indices: Indices | None = None) -> tuple[A
         return None, problem.max_norm
     X = problem.rows.plain_array if indices is None else None
     if X is None:
-        X = problem.rows.gather(np.arange(problem.n) if indices is None else indices)
+        take = problem.rows.gather if on_device else problem.rows.take
+        X = take(np.arange(problem.n) if indices is None else indices)
     if is_sparse(X):  # some of its parts are
         return None, problem.max_norm
     first, xp = to_host(X[0]), namespace(X)

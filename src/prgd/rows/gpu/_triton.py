@@ -267,12 +267,12 @@ def tally_kernel(
     X, Y, I, S, W, out, n, n_plus, plus_programs, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr,
     SLOTS: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
     LABELLED: tl.constexpr, LISTED: tl.constexpr, WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr,
-    DOT: tl.constexpr, SUM: tl.constexpr, STAGES: tl.constexpr, AHEAD: tl.constexpr,
+    DOT: tl.constexpr, SUM: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write the Tally of every P-th tile, P programs in all: ``out`` has shape (P, SCALARS + D).
 
     If rows are ``LISTED``, the first ``plus_programs`` share the first ``n_plus`` rows of the list, and the
-    others the rest. With ``AHEAD`` the next tile is loaded before this one is summed.
+    others the rest.
     """
     TILE: tl.constexpr = STEPS * SLOTS
     program, programs, minus = tl.program_id(0), tl.num_programs(0), 0
@@ -288,31 +288,14 @@ def tally_kernel(
     for _ in tl.static_range(CHUNKS * PARTS):
         sums = sums + (tl.zeros((SLOTS, WIDTH), SUM),)
     whole = n // TILE
-    if AHEAD:
-        if program < whole:
-            rows = _load_rows(
-                X, I, program * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
-            )
-            for t in range(program, whole, programs):
-                # The last tile of a program is loaded twice: a branch would end the overlap.
-                following = tl.minimum(t + programs, whole - 1)
-                coming = _load_rows(
-                    X, I, following * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
-                )
-                sums = _sum_tile(
-                    sums, rows, I, Y, S, w, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS, LABELLED,
-                    LISTED, WEIGHTED, LOGISTIC, DOT, SUM, True,
-                )  # fmt: skip
-                rows = coming
-    else:
-        for t in tl.range(program, whole, programs, num_stages=STAGES):
-            rows = _load_rows(
-                X, I, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
-            )
-            sums = _sum_tile(
-                sums, rows, I, Y, S, w, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS, LABELLED, LISTED,
-                WEIGHTED, LOGISTIC, DOT, SUM, True,
-            )  # fmt: skip
+    for t in tl.range(program, whole, programs, num_stages=STAGES):
+        rows = _load_rows(
+            X, I, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
+        )  # fmt: skip
+        sums = _sum_tile(
+            sums, rows, I, Y, S, w, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS, LABELLED, LISTED,
+            WEIGHTED, LOGISTIC, DOT, SUM, True,
+        )  # fmt: skip
     if whole % programs == program and whole * TILE < n:
         left = n - whole * TILE
         rows = _load_rows(

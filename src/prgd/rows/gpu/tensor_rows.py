@@ -158,7 +158,8 @@ class TensorRows(LeafRows):
         length = norm(query.w)
         # w must lie in the range of float32, too.
         wide = length * self._measured.max_norm > _WIDE or not (length == 0.0 or 1e-30 < length < 1e30)
-        found = kernels.tally(self._send(query.w), query.loss, query.by_class, wide=wide).cpu().numpy()
+        w = torch.from_numpy(np.array(query.w))
+        found = kernels.tally(w, query.loss, query.by_class, wide=wide).cpu().numpy()
         counts = labels.class_weights if query.by_class else (sum(labels.class_weights),)
         return Tally(np.column_stack([found[:, :5], counts]), found[:, 5:])
 
