@@ -55,6 +55,7 @@ def draw(batch, cosine, path):
 
 
 def main(path):
+    """Generate the layers, fit all probes, and print and draw what they show."""
     rng = np.random.default_rng(0)
     Y = np.where(rng.random((ROWS, CONCEPTS)) < 0.5, 1, -1)
     layers = [activations(rng, Y, strength) for strength in np.linspace(0.0, 0.5, LAYERS)]
