@@ -73,7 +73,15 @@ def plain_read(X: torch.Tensor) -> Callable[[], object]:
     ways: dict[str, Callable[[], object]] = {str(way): reader(*way) for way in READERS}
     ways["torch.sum"] = flat.sum
     times = in_turns(ways, 5)
-    return ways[min(times, key=lambda name: times[name])]
+    return replayed(ways[min(times, key=lambda name: times[name])])
+
+
+def replayed(work: Callable[[], object]) -> Callable[[], object]:
+    """Return the work as a graph, since passes are launched so: the host takes as little part in either."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph.replay
 
 
 def two_products(X: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> torch.Tensor:

@@ -92,17 +92,19 @@ def _load_w(
 
 @triton.jit
 def _load_rows(
-    X, I, first, left, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr, SLOTS: tl.constexpr,
+    X, listed, first, left, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr, SLOTS: tl.constexpr,
     WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, LISTED: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """Load a tile: a tuple over steps and chunks. ``left`` rows of it exist unless it is ``WHOLE``."""
+    """Load a tile: a tuple over steps and chunks. ``left`` rows of it exist unless it is ``WHOLE``.
+
+    ``listed`` are its rows if they are ``LISTED``, else it begins with row ``first``.
+    """
     slot, column = tl.arange(0, SLOTS)[:, None], tl.arange(0, WIDTH)[None, :]
     tile = X + first * tl.full((), STRIDE, tl.int64)  # 64 bits, since there may be more than 2^31 entries
     rows = ()
     for k in tl.static_range(STEPS):
         if LISTED:
-            row = _load_listed(I, first + k * SLOTS, left - k * SLOTS, SLOTS, WHOLE)
-            start = X + row.to(tl.int64)[:, None] * STRIDE
+            start = X + listed[k].to(tl.int64)[:, None] * STRIDE
         else:
             start = tile + (k * SLOTS * STRIDE) + slot * STRIDE
         for c in tl.static_range(CHUNKS):
@@ -118,12 +120,17 @@ def _load_rows(
 
 
 @triton.jit
-def _load_listed(I, first, left, SLOTS: tl.constexpr, WHOLE: tl.constexpr):
-    """Return the rows of one step that the list names."""
+def _load_list(I, first, n, STEPS: tl.constexpr, SLOTS: tl.constexpr, LISTED: tl.constexpr):
+    """Return by step the rows of a tile that the list of n rows names, row 0 where it ends."""
     slot = tl.arange(0, SLOTS)
-    if WHOLE:
-        return tl.load(I + first + slot)
-    return tl.load(I + first + slot, mask=slot < left, other=0)
+    listed = ()
+    for k in tl.static_range(STEPS):
+        if LISTED:
+            at = first + k * SLOTS + slot
+            listed = listed + (tl.load(I + at, mask=at < n, other=0),)
+        else:
+            listed = listed + (slot,)
+    return listed
 
 
 @triton.jit
@@ -237,7 +244,7 @@ def _write(
 
 @triton.jit
 def _sum_tile(
-    sums, rows, I, Y, S, w, first, left, minus, STEPS: tl.constexpr, SLOTS: tl.constexpr,
+    sums, rows, listed, Y, S, w, first, left, minus, STEPS: tl.constexpr, SLOTS: tl.constexpr,
     CHUNKS: tl.constexpr, PARTS: tl.constexpr, LABELLED: tl.constexpr, LISTED: tl.constexpr,
     WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
@@ -250,9 +257,7 @@ def _sum_tile(
         if not WHOLE:
             margin = tl.where(k * SLOTS + slot < left, margin, float("inf"))
         if WEIGHTED:
-            row = first + k * SLOTS + slot
-            if LISTED:
-                row = _load_listed(I, first + k * SLOTS, left - k * SLOTS, SLOTS, WHOLE)
+            row = listed[k] if LISTED else first + k * SLOTS + slot
             weight = tl.load(S + row, mask=k * SLOTS + slot < left, other=0.0)
             margin = tl.where(weight > 0.0, margin, float("inf"))
             weights = weights + (weight.to(SUM),)
@@ -288,22 +293,27 @@ def tally_kernel(
     for _ in tl.static_range(CHUNKS * PARTS):
         sums = sums + (tl.zeros((SLOTS, WIDTH), SUM),)
     whole = n // TILE
+    # The list of the next tile is loaded while this one is summed: rows cannot be loaded before it is there.
+    listed = _load_list(I, program * TILE, n, STEPS, SLOTS, LISTED)
     for t in tl.range(program, whole, programs, num_stages=STAGES):
+        coming = _load_list(I, (t + programs) * TILE, n, STEPS, SLOTS, LISTED)
         rows = _load_rows(
-            X, I, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
+            X, listed, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
         )  # fmt: skip
         sums = _sum_tile(
-            sums, rows, I, Y, S, w, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS, LABELLED, LISTED,
+            sums, rows, listed, Y, S, w, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS, LABELLED, LISTED,
             WEIGHTED, LOGISTIC, DOT, SUM, True,
         )  # fmt: skip
+        listed = coming
     if whole % programs == program and whole * TILE < n:
         left = n - whole * TILE
+        listed = _load_list(I, whole * TILE, n, STEPS, SLOTS, LISTED)
         rows = _load_rows(
-            X, I, whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, False
-        )
+            X, listed, whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, False
+        )  # fmt: skip
         sums = _sum_tile(
-            sums, rows, I, Y, S, w, whole * TILE, left, minus, STEPS, SLOTS, CHUNKS, PARTS, LABELLED, LISTED,
-            WEIGHTED, LOGISTIC, DOT, SUM, False,
+            sums, rows, listed, Y, S, w, whole * TILE, left, minus, STEPS, SLOTS, CHUNKS, PARTS, LABELLED,
+            LISTED, WEIGHTED, LOGISTIC, DOT, SUM, False,
         )  # fmt: skip
     _write(sums, out, D, WIDTH, CHUNKS, PARTS, LOGISTIC, SUM)
 
@@ -362,7 +372,7 @@ def margins_kernel(
     w = _load_w(W, D, WIDTH, CHUNKS, PARTS, DOT)
     whole = n // TILE
     for t in range(tl.program_id(0), whole, tl.num_programs(0)):
-        rows = _load_rows(X, Y, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, True)
+        rows = _load_rows(X, (), t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, True)
         signs = _load_signs(Y, t * TILE, 0, STEPS, SLOTS, LABELLED, False)
         for k in tl.static_range(STEPS):
             margin = _margin(rows, w, signs[k], k, CHUNKS, PARTS, LABELLED, DOT)
@@ -370,7 +380,7 @@ def margins_kernel(
     if whole % tl.num_programs(0) == tl.program_id(0) and whole * TILE < n:
         left = n - whole * TILE
         rows = _load_rows(
-            X, Y, whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, False
+            X, (), whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, False
         )
         signs = _load_signs(Y, whole * TILE, 0, STEPS, SLOTS, LABELLED, False)
         for k in tl.static_range(STEPS):
