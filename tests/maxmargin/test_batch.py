@@ -15,6 +15,8 @@ from prgd.maxmargin import batch as batch_module
 from prgd.maxmargin import batch_on_device
 from prgd.rows import ChunkedRows
 from prgd.rows.dense import DenseRows
+from prgd.solvers.coordinates import Products
+from prgd.solvers.interior_point import maximise_margin
 
 torch = pytest.importorskip("torch")
 
@@ -159,6 +161,9 @@ def test_booleans_are_classes_and_leave_no_row_out():
     X, Y = label_sets(1, 50, 60, 3, left_out=0.0)
     batch = prgd.max_margin_batch(X, Y > 0)
     np.testing.assert_array_equal(batch.margin, prgd.max_margin_batch(X, Y).margin)
+    pandas = pytest.importorskip("pandas")
+    for given in ((Y > 0).tolist(), pandas.DataFrame(Y > 0), sp.csr_array(Y > 0)):
+        np.testing.assert_array_equal(prgd.max_margin_batch(X, given).margin, batch.margin)
     tensors = prgd.max_margin_batch(torch.from_numpy(X), torch.from_numpy(Y > 0))
     np.testing.assert_allclose(tensors.margin, batch.margin, rtol=2e-6)
 
@@ -270,8 +275,6 @@ def test_rows_far_from_the_origin_and_of_extreme_units(engine, offset, scale):
 
 
 def test_ended_problems_leave_the_batch_of_the_interior_point():
-    from prgd.solvers.interior_point import Products, maximise_margin
-
     X, Y = label_sets(10, 50, 80, 9)
     G, signs = torch.from_numpy(X @ X.T), torch.from_numpy(Y.T.copy())
     start, size = signs.abs(), float(G.diagonal().max()) ** 0.5

@@ -21,7 +21,8 @@ from prgd.namespace import is_out_of_memory, like, namespace, to_host
 from prgd.problem import NO_ROWS, Problem
 from prgd.result import Result
 from prgd.rows.queries import Smallest
-from prgd.solvers.interior_point import Products, maximise_margin
+from prgd.solvers.coordinates import Products
+from prgd.solvers.interior_point import maximise_margin
 
 _MAX_ROWS = 8192  # rows of the largest Gram matrix that is factorised for each label set
 _MATRICES = 6  # matrices of the size of the Gram matrix that a label set takes in a step
