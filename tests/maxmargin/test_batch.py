@@ -162,8 +162,8 @@ def test_booleans_are_classes_and_leave_no_row_out():
     batch = prgd.max_margin_batch(X, Y > 0)
     np.testing.assert_array_equal(batch.margin, prgd.max_margin_batch(X, Y).margin)
     pandas = pytest.importorskip("pandas")
-    for given in ((Y > 0).tolist(), pandas.DataFrame(Y > 0), sp.csr_array(Y > 0)):
-        np.testing.assert_array_equal(prgd.max_margin_batch(X, given).margin, batch.margin)
+    for booleans in ((Y > 0).tolist(), pandas.DataFrame(Y > 0), sp.csr_array(Y > 0)):
+        np.testing.assert_array_equal(prgd.max_margin_batch(X, booleans).margin, batch.margin)
     tensors = prgd.max_margin_batch(torch.from_numpy(X), torch.from_numpy(Y > 0))
     np.testing.assert_allclose(tensors.margin, batch.margin, rtol=2e-6)
 
@@ -180,6 +180,33 @@ def test_arrays_are_those_of_the_results():
     assert batch[-1] is batch.results[3]
     assert batch[1:3].column.tolist() == [1, 2]
     assert "3 CERTIFIED" in repr(batch)
+
+
+def test_one_result_is_checked_with_weights_of_zero_for_rows_that_are_left_out():
+    X, Y = label_sets(4, 60, 20, 2)
+    y, result = Y[:, 1], prgd.max_margin_batch(X, Y)[1]
+    assert result.check(X, y > 0, sample_weight=abs(y)).is_valid
+
+
+def test_one_against_the_rest_is_a_batch(monkeypatch):
+    from prgd.estimators import max_margin
+
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 20)), np.repeat(["a", "b", "c"], 20)
+    X[:, :3] += 4.0 * (y[:, None] == ["a", "b", "c"])
+    one_by_one = prgd.MaxMarginClassifier(polish=False).fit(X, y)
+    calls = []
+
+    def count(*args, **options):
+        calls.append(args)
+        return prgd.max_margin_batch(*args, **options)
+
+    monkeypatch.setattr(max_margin, "max_margin_batch", count)
+    together = prgd.MaxMarginClassifier().fit(X, y)
+    assert len(calls) == 1
+    np.testing.assert_allclose(together.margin_, one_by_one.margin_, rtol=1e-8)
+    np.testing.assert_allclose(together.coef_, one_by_one.coef_, atol=1e-4)
+    assert all(result.check(X, y == c).is_valid for c, result in zip("abc", together.results_, strict=True))
 
 
 def test_a_check_finds_other_data():

@@ -54,7 +54,9 @@ def _parts(count: int, n: int, G: Any) -> list[Indices]:
     """Cut the label sets so that the systems of a part fit into the memory of the device."""
     free = _DEFAULT_MEMORY
     if G.is_cuda:
-        free = namespace(G).cuda.mem_get_info(G.device)[0]
+        cuda, at = namespace(G).cuda, G.device
+        # Memory that torch has reserved and does not use is not free for other programs, but for torch.
+        free = cuda.mem_get_info(at)[0] + cuda.memory_reserved(at) - cuda.memory_allocated(at)
     size = max(1, int(_MEMORY_FRACTION * free) // (_MATRICES * 8 * n * n))
     return np.array_split(np.arange(count), -(-count // size))
 

@@ -38,7 +38,8 @@ class BatchResult(Sequence[Result]):
     """The results of `prgd.max_margin_batch`: a `Result` for each problem, and their numbers as arrays.
 
     ``len``, indices and iteration are those of a sequence of Results, in the order of the blocks X and in
-    each block in that of the columns of Y.
+    each block in that of the columns of Y. Rows that a label set leaves out have the sample weight 0 in its
+    Result: ``batch[k].check(X, y > 0, sample_weight=abs(y))`` proves one of them again, with ``y = Y[:, k]``.
 
     Attributes
     ----------
