@@ -27,6 +27,8 @@ SLOPE_MASS = tl.constexpr(3)
 MARGIN = tl.constexpr(4)
 SCALARS = tl.constexpr(5)
 
+RUN = tl.constexpr(128)  # entries of a list of rows that are counted from the same row; no tile is larger
+
 
 @triton.jit
 def _log1p(t):
@@ -120,14 +122,19 @@ def _load_rows(
 
 
 @triton.jit
-def _load_list(I, first, n, STEPS: tl.constexpr, SLOTS: tl.constexpr, LISTED: tl.constexpr):
-    """Return by step the rows of a tile that the list of n rows names, row 0 where it ends."""
+def _load_list(I, B, first, n, STEPS: tl.constexpr, SLOTS: tl.constexpr, LISTED: tl.constexpr):
+    """Return by step the rows of a tile that the list of n rows names, a row that exists where it ends.
+
+    An entry is the distance from the first row of its run of ``RUN`` entries, so that it may be short.
+    """
     slot = tl.arange(0, SLOTS)
     listed = ()
+    if LISTED:
+        start = tl.load(B + tl.minimum(first, n - 1) // RUN)
     for k in tl.static_range(STEPS):
         if LISTED:
             at = first + k * SLOTS + slot
-            listed = listed + (tl.load(I + at, mask=at < n, other=0),)
+            listed = listed + (start + tl.load(I + at, mask=at < n, other=0),)
         else:
             listed = listed + (slot,)
     return listed
@@ -269,8 +276,8 @@ def _sum_tile(
 
 @triton.jit(do_not_specialize=["n", "n_plus", "plus_programs"])
 def tally_kernel(
-    X, Y, I, S, W, out, n, n_plus, plus_programs, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr,
-    SLOTS: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
+    X, Y, I, B, S, W, out, n, n_plus, plus_programs, STRIDE: tl.constexpr, D: tl.constexpr,
+    STEPS: tl.constexpr, SLOTS: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
     LABELLED: tl.constexpr, LISTED: tl.constexpr, WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr,
     DOT: tl.constexpr, SUM: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -286,7 +293,9 @@ def tally_kernel(
         minus = (program >= plus_programs).to(tl.int32)
         program -= minus * plus_programs
         programs = tl.where(minus > 0, programs - plus_programs, plus_programs)
-        I += minus * n_plus
+        runs = (n_plus + RUN - 1) // RUN  # the rows of the other class begin with a run of their own
+        I += minus * runs * RUN
+        B += minus * runs
         n = tl.where(minus > 0, n - n_plus, n_plus)
     w = _load_w(W, D, WIDTH, CHUNKS, PARTS, DOT)
     sums = (tl.full((SLOTS,), float("inf"), DOT), tl.zeros((SLOTS,), SUM), tl.zeros((SLOTS,), SUM))
@@ -294,9 +303,9 @@ def tally_kernel(
         sums = sums + (tl.zeros((SLOTS, WIDTH), SUM),)
     whole = n // TILE
     # The list of the next tile is loaded while this one is summed: rows cannot be loaded before it is there.
-    listed = _load_list(I, program * TILE, n, STEPS, SLOTS, LISTED)
+    listed = _load_list(I, B, program * TILE, n, STEPS, SLOTS, LISTED)
     for t in tl.range(program, whole, programs, num_stages=STAGES):
-        coming = _load_list(I, (t + programs) * TILE, n, STEPS, SLOTS, LISTED)
+        coming = _load_list(I, B, (t + programs) * TILE, n, STEPS, SLOTS, LISTED)
         rows = _load_rows(
             X, listed, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
         )  # fmt: skip
@@ -307,7 +316,7 @@ def tally_kernel(
         listed = coming
     if whole % programs == program and whole * TILE < n:
         left = n - whole * TILE
-        listed = _load_list(I, whole * TILE, n, STEPS, SLOTS, LISTED)
+        listed = _load_list(I, B, whole * TILE, n, STEPS, SLOTS, LISTED)
         rows = _load_rows(
             X, listed, whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, False
         )  # fmt: skip

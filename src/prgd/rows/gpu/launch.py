@@ -111,13 +111,14 @@ class Kernels:
         return torch.where(words >= 2**31, words - 2**32, words).to(torch.int32)
 
     def tally(
-        self, w: Tensor, loss: Loss, by_class: bool, *, wide: bool = False, plan: Plan | None = None
+        self, w: Tensor | None, loss: Loss, by_class: bool, *, wide: bool = False, plan: Plan | None = None
     ) -> Tensor:
         """Enqueue a pass; the answer has shape (groups, 5 + d), each row as `_triton` lays it out.
 
-        ``wide`` takes the products with w in float64. The next pass of the kind writes to the same tensor. On
-        a GPU a pass is launched as one graph: its two kernels, launched one by one, would wait for the host
-        for about 65 microseconds, a tenth of a pass over 2 GB.
+        Without w the last one of such a pass is taken again. ``wide`` takes the products with w in float64.
+        The next pass of the kind writes to the same tensor. On a GPU a pass is launched as one graph: its two
+        kernels, launched one by one, would wait for the host for about 65 microseconds, a tenth of a pass
+        over 2 GB.
         """
         plan = plan or self.plan
         if loss == LOGISTIC:  # two masses take more registers
@@ -128,20 +129,31 @@ class Kernels:
         return self._passes[key](w)
 
     @cached_property
-    def by_class(self) -> tuple[Tensor, int]:
-        """The rows labelled +1, then those labelled -1, and the number of the former."""
-        signs = self._signs
+    def by_class(self) -> tuple[Tensor, Tensor, int]:
+        """The rows labelled +1, then those labelled -1, as distances in runs; the first rows of runs.
+
+        The last number is how many are labelled +1. Distances of 16 bits are a smaller part of what a pass
+        reads than indices would be.
+        """
+        from prgd.rows.gpu import _triton
+
+        signs, run = self._signs, _triton.RUN.value
         if signs is None:
             signs = torch.ones(self.n, dtype=torch.int8, device=self.loads.device)
-        plus, minus = (signs > 0).nonzero().ravel(), (signs < 0).nonzero().ravel()
-        return torch.cat([plus, minus]).to(torch.int32 if self.n < 2**31 else torch.int64), plus.numel()
+        sides = [(signs > 0).nonzero().ravel(), (signs < 0).nonzero().ravel()]
+        runs = torch.cat([_in_runs(side, run) for side in sides])
+        distances = (runs - runs[:, :1]).ravel()
+        is_short = not distances.numel() or int(distances.max()) < 2**15
+        starts = runs[:, 0].to(torch.int32 if self.n < 2**31 else torch.int64)
+        starts = torch.cat([starts, starts.new_zeros(1)])  # what a class without rows begins with
+        return distances.to(torch.int16 if is_short else starts.dtype), starts, sides[0].numel()
 
     def shares(self, plan: Plan, by_class: bool) -> tuple[int, int]:
         """Return the number of programs for the rows labelled +1, and for all rows."""
         programs = self.programs(plan)
         if not by_class:
             return 0, programs
-        n_plus = self.by_class[1]
+        n_plus = self.by_class[2]
         plus = min(max(round(programs * n_plus / self.n), 1), max(programs - 1, 1))
         return plus, max(programs, 2)
 
@@ -189,6 +201,12 @@ class Kernels:
         }
 
 
+def _in_runs(rows: Tensor, run: int) -> Tensor:
+    """Return ascending rows as a matrix of runs, the last one filled up with its last row."""
+    missing = -rows.numel() % run
+    return torch.cat([rows, rows[-1:].expand(missing)]).view(-1, run)
+
+
 class _Pass:
     """One kind of pass, with the tensors that its kernels read and write."""
 
@@ -199,14 +217,17 @@ class _Pass:
         self.kernels, self.plan, self.is_logistic, self.by_class = kernels, plan, loss == LOGISTIC, by_class
         self.is_wide = wide or kernels.is_double
         self.plus_programs, self.programs = kernels.shares(plan, by_class)
-        self.listed, self.n_plus = kernels.by_class if by_class else (kernels.words, 0)
+        self.list, self.starts, self.n_plus = (
+            kernels.by_class if by_class else (kernels.words, kernels.words, 0)
+        )
         self.w = torch.empty(kernels.d, dtype=torch.float64, device=device)
         self.parts = torch.empty((self.programs, columns), dtype=torch.float64, device=device)
         self.out = torch.empty((2 if by_class else 1, columns), dtype=torch.float64, device=device)
         self.replay = Replay()
 
-    def __call__(self, w: Tensor) -> Tensor:
-        self.w.copy_(w)
+    def __call__(self, w: Tensor | None) -> Tensor:
+        if w is not None:
+            self.w.copy_(w)
         self.replay(self._launch, [self.w])
         return self.out
 
@@ -218,8 +239,8 @@ class _Pass:
 
         kernels, plan, weights = self.kernels, self.plan, self.kernels.weights
         _triton.tally_kernel[(self.programs,)](
-            kernels.loads, kernels.words, self.listed, self.w if weights is None else weights, self.w,
-            self.parts, kernels.n, self.n_plus, self.plus_programs, **kernels.layout(plan),
+            kernels.loads, kernels.words, self.list, self.starts, self.w if weights is None else weights,
+            self.w, self.parts, kernels.n, self.n_plus, self.plus_programs, **kernels.layout(plan),
             LISTED=self.by_class, WEIGHTED=weights is not None, LOGISTIC=self.is_logistic,
             DOT=tl.float64 if self.is_wide else tl.float32,
             SUM=tl.float64 if kernels.is_double else tl.float32, STAGES=plan.stages,
