@@ -81,8 +81,7 @@ def _read_block(X: Any, Y: Any, rows_name: str, name: str) -> Block:
                 f"Use {name}.to({str(device)!r})."
             )
         Y = Y.cpu().numpy()
-    takes_threads = not (is_engine or rows.is_on_device)
-    return Block(rows, read_label_sets(Y, rows.n, name, rows_name), takes_threads)
+    return Block(rows, read_label_sets(Y, rows.n, name, rows_name), rows.is_on_device or not is_engine)
 
 
 def read_label_sets(Y: Any, n: int, name: str = "Y", rows_name: str = "X") -> npt.NDArray[np.int8]:
