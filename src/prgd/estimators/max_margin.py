@@ -19,7 +19,7 @@ from prgd.errors import NotSeparableError
 from prgd.estimators._choice import choose_C
 from prgd.estimators._common import Fit, Given, LinearClassifier
 from prgd.history import Status
-from prgd.maxmargin import Round, max_margin, soft_margin
+from prgd.maxmargin import Round, max_margin, max_margin_batch, soft_margin
 from prgd.norms import norm
 from prgd.progress import progress_line
 from prgd.result import Result
@@ -168,7 +168,7 @@ class MaxMarginClassifier(LinearClassifier):
             fits = self._soft_fits(X, codes, targets, weights, starts, given)
             self.results_ = tuple(result for result, _, _ in fits)
             return fits
-        fits = super()._fit_all(X, codes, targets, weights, starts, given)
+        fits = self._hard_fits(X, codes, targets, weights, starts, given)
         self.results_ = tuple(result for result, _, _ in fits)
         if all(result.margin > 0.0 for result in self.results_):
             return fits if len(fits) == 1 else [_unit_length(*fit) for fit in fits]
@@ -181,6 +181,30 @@ class MaxMarginClassifier(LinearClassifier):
         soft = self._soft_fits(X, codes, targets, weights, [None] * len(targets), given)
         self.results_ = tuple(result for result, _, _ in soft)
         return [(hard, coef, b) for (hard, _, _), (_, coef, b) in zip(fits, soft, strict=True)]
+
+    def _hard_fits(
+        self,
+        X: Any,
+        codes: Indices,
+        targets: list[int],
+        weights: Array | None,
+        starts: list[Array | None],
+        given: Given,
+    ) -> list[Fit]:
+        """Separate each class from the rest: several of them together, unless they have a start."""
+        if len(targets) == 1 or not self.polish or starts[0] is not None:
+            return super()._fit_all(X, codes, targets, weights, starts, given)
+        batch = max_margin_batch(
+            X,
+            codes[:, None] == targets,
+            fit_intercept=self.fit_intercept,
+            tol=self._inner_tol(X),
+            max_passes=index(self.max_passes),
+            n_threads=self.n_threads,
+            progress=type(self).__name__ if self.verbose else False,
+        )
+        results = [replace(result, classes=np.array([False, True])) for result in batch]
+        return [(given.place(self._judged(result)), result.coef, result.intercept) for result in results]
 
     def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
         with self._progress() as tell:
