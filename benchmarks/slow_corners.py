@@ -3,7 +3,7 @@
 Overlapping classes (Gaussian rows with 5 % of the labels flipped, standardised digits, columns that repeat)
 must be proven not separable; the peers, which prove nothing, are LogisticRegression and LinearSVC at their
 defaults. Separable Gaussian rows with hundreds to thousands of support vectors are solved to 1e-4 and 1e-6;
-the peers are LinearSVC at C = 1e6 and PIQP through qpsolvers (the primal if there are fewer columns than rows,
+the peers are LinearSVC at C = 1e6 and PIQP through qpsolvers (the primal if columns are fewer than rows,
 else the dual with its Gram matrix on the clock), if it is installed and has at most 3,000 unknowns. Calls are
 timed as a user makes them, the competitors in turns, and the median of the repeats counts. Bounds are those
 that were set for two cores.

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
+
+SMALL_FLOPS = 2.0**25  # multiplications of a matrix product that one thread does in about 2 ms
 
 
 def default_threads() -> int:
@@ -47,3 +50,27 @@ def each(work: Callable[[int], Any], threads: int) -> list[Any]:
     others = [pool(threads - 1, os.getpid()).submit(work, k) for k in range(threads - 1)]
     mine = work(threads - 1)
     return [*(other.result() for other in others), mine]
+
+
+@cache
+def _blas(pid: int) -> Any:
+    """Return the handle of the BLAS libraries of a process; None without threadpoolctl."""
+    try:
+        import scipy.linalg  # noqa: F401 - a BLAS of its own, which must be there to be found
+        from threadpoolctl import ThreadpoolController
+    except ImportError:  # pragma: no cover - scikit-learn brings it along
+        return None
+    return ThreadpoolController().select(user_api="blas")
+
+
+def single_blas(flops: float = 0.0) -> AbstractContextManager[Any]:
+    """Let BLAS use one thread while Python's threads call it, or while its products are small.
+
+    The threads of BLAS wait for each other by spinning, many times in one least-squares solution: on small
+    matrices, and cores that others use too, that took ten times as long as the solution itself. If the
+    largest product takes more than `SMALL_FLOPS` multiplications, nothing is changed.
+    """
+    blas = _blas(os.getpid()) if flops <= SMALL_FLOPS else None
+    # The limit is the process's; of several threads that ask for it, threadpoolctl lets one set it.
+    limit: AbstractContextManager[Any] = nullcontext() if blas is None else blas.limit(limits=1)
+    return limit

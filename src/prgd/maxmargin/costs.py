@@ -8,7 +8,9 @@ from prgd.solvers.working_set import WorkingSet
 # A problem with at most so many rows starts with all of them, if their entries and products are not too many.
 _FEW_ROWS, _FEW_ENTRIES, _FEW_PRODUCTS = 256, 2**23, 10**9
 # With so many columns for each row most rows will carry weight, so more rows are taken at once.
-_MANY_COLUMNS, _MAX_ROWS_AT_ONCE = 10, 2048
+_MANY_COLUMNS, MAX_ROWS_AT_ONCE = 10, 2048
+# On a device the interior point takes all rows at once if they are not many more than columns.
+_MAX_ROWS_PER_COLUMN, MAX_DEVICE_ENTRIES = 8, 2**28
 FIRST_STEPS = 500  # steps of descent before the support is looked at
 # Nanoseconds of a pivot (factorisation, copies and products, calls), and of a step of descent for each row of
 # the set and each one that carries weight.
@@ -16,10 +18,12 @@ _NS_CUBE, _NS_SQUARE, _NS_CALL, _NS_STEP, _NS_WEIGHT = 0.012, 3.0, 1e5, 1.5, 5.0
 _PIVOT_ROUNDS, _INTERIOR_STEPS = 3, 20  # how many factorisations the two usually take
 
 
-def is_small(problem: Problem) -> bool:
+def is_small(problem: Problem, on_device: bool) -> bool:
     """Say whether the products of all rows cost less than the passes that find the rows that matter."""
     n, d = problem.n, problem.d
-    if n > (_FEW_ROWS if d < _MANY_COLUMNS * n else _MAX_ROWS_AT_ONCE):
+    if on_device:
+        return n <= max(MAX_ROWS_AT_ONCE, _MAX_ROWS_PER_COLUMN * d) and n * d <= MAX_DEVICE_ENTRIES
+    if n > (_FEW_ROWS if d < _MANY_COLUMNS * n else MAX_ROWS_AT_ONCE):
         return False
     if problem.rows.is_sparse:
         return True

@@ -14,7 +14,7 @@ from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows.blocks import row_squares
 from prgd.solvers.cholesky import definite_solver
-from prgd.solvers.interior_point import interior_weights
+from prgd.solvers.interior_point import MAX_ROWS_PER_COLUMN, interior_weights
 from prgd.solvers.working_set import WorkingSet, whole_set
 
 _ROUNDING_FACTOR = 4.0  # a sum below so many EPSILON of the norms of its terms is zero to rounding
@@ -35,7 +35,8 @@ def balancing_weights(working: WorkingSet, p: Array) -> Array | None:
     corrected, the interior point starts again on scaled columns and rows, which balance if these do.
     """
     found = vanishing_weights(working, p)
-    if found is not None or not working.is_low_dimensional:
+    is_tall = working.size > MAX_ROWS_PER_COLUMN * (working.dimensions + 1)
+    if found is not None or not (working.is_low_dimensional and is_tall):
         return found
     Z = working.rows_of(np.arange(working.size))
     if working.groups == 2:
@@ -43,7 +44,9 @@ def balancing_weights(working: WorkingSet, p: Array) -> Array | None:
     Z = Z / _or_one(np.abs(Z).max(axis=0))
     lengths = _or_one(np.sqrt(row_squares(Z)))
     scaled = whole_set(Problem(Z / lengths[:, None], scale="none", fit_intercept=False))
-    solved = interior_weights(scaled, scaled.combine(np.full(len(Z), 1.0 / len(Z))), _SCALED_TOLERANCE)
+    mean = scaled.combine(np.full(len(Z), 1.0 / len(Z)))
+    start = mean if norm(mean) > EPSILON else scaled.rows_of(np.arange(1))[0]
+    solved = interior_weights(scaled, start, _SCALED_TOLERANCE) if norm(start) > 0.0 else None
     if solved is None:
         return None
     p = solved[0] / lengths
