@@ -160,9 +160,8 @@ class SolverState:
         """Start the working set with all rows, or with those of smallest margin along w or their mean."""
         problem, threads = self.problem, self.threads
         if is_small(problem, self.on_device):
-            self.working = whole_set(
-                problem, threads, *center_and_exponent(problem, None, self.on_device), self.on_device
-            )
+            units = center_and_exponent(problem, None, self.on_device)
+            self.working = whole_set(problem, threads, *units, self.on_device)
             return
         if w is None:
             w = _mean(problem)
@@ -233,7 +232,10 @@ class SolverState:
 
     def polish(self) -> None:
         """Finish what descent left: by interior point, on the face of the support, or on the rows."""
-        working, is_tiny = self.working, norm(self.u) <= _SMALL_MARGIN * self.working.max_norm
+        working, length = self.working, norm(self.u)
+        if length <= EPSILON * working.max_norm:
+            return  # the vector is zero to rounding
+        is_tiny = length <= _SMALL_MARGIN * working.max_norm
         # The Gram matrix, which the interior point needs for few rows, hides a tiny margin.
         is_seen = not is_tiny or working.size > MAX_ROWS_PER_COLUMN * working.dimensions
         has_interior = working.is_low_dimensional and (is_seen or self.on_device)
@@ -360,7 +362,7 @@ class SolverState:
 
     def violators(self, smallest: tuple[Smallest, ...], level: float) -> Indices:
         """Return the rows of smallest margin, at the best intercept, whose margin is below the level."""
-        b, signs = _intercept(smallest), (1.0, -1.0)[: len(smallest)]
+        b, signs = balanced_intercept([group.smallest for group in smallest]), (1.0, -1.0)[: len(smallest)]
         margins = np.concatenate([q.margins + b * sign for q, sign in zip(smallest, signs, strict=True)])
         indices = np.concatenate([group.indices for group in smallest])
         order = np.argsort(margins, kind="stable")[: self.max_new_rows()]
@@ -388,10 +390,6 @@ class SolverState:
             algorithm=f"max_margin(tol={self.tol!r})",
             **problem.facts,
         )
-
-
-def _intercept(smallest: tuple[Smallest, ...]) -> float:
-    return balanced_intercept([group.smallest for group in smallest])
 
 
 def _mean(problem: Problem) -> Array:

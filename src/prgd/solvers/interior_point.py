@@ -94,7 +94,8 @@ class _Path:
         reached = margins + b * signs
         # A start that separates few rows has a median near zero; slacks as small would leave no room to move.
         sizes = xp.abs(reached) if left_out is None else xp.where(left_out, 0.0, xp.abs(reached))
-        least = _START_FRACTION * sizes.sum(-1, keepdims=True) / (sizes > 0.0).sum(-1, keepdims=True)
+        count = xp.clip((sizes > 0.0).sum(-1, keepdims=True), 1, None)
+        least = _START_FRACTION * sizes.sum(-1, keepdims=True) / count
         median = _median(reached, left_out)
         g = xp.clip(xp.where(median > least, median, least), _MIN_TARGET, None)
         s = xp.where(reached > 1.5 * g, reached - g, 0.5 * g)
