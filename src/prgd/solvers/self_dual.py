@@ -135,7 +135,7 @@ def _linearised_conditions(
 def _weighted_gram(Z: Array, weights: Array) -> Array:
     """Return ``Z^T diag(weights) Z``, summed over blocks of rows."""
     n, d = Z.shape
-    step = max(1, _BLOCK_ENTRIES // d)
+    step = max(1, _BLOCK_ENTRIES // max(d, 1))
     H, roots = np.zeros((d, d)), np.sqrt(weights)
     for k in range(0, n, step):
         block = Z[k : k + step] * roots[k : k + step, None]
