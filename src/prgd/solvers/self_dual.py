@@ -69,6 +69,9 @@ def self_dual_path(Z: Array) -> Iterator[PathPoint]:
     array([ True,  True, False])
     """
     n, d = Z.shape
+    if d == 0:  # rows of zeros: all balance, and none is separated
+        yield PathPoint(np.zeros(0), np.zeros(n), np.full(n, _LAST_COMPLEMENTARITY), np.ones(n))
+        return
     point: PathPoint | None = PathPoint(np.zeros(d), np.zeros(n), np.ones(n), np.ones(n))
     for _ in range(_MAX_STEPS):
         if point is None or float(point.p @ point.s) <= n * _LAST_COMPLEMENTARITY:
@@ -135,7 +138,7 @@ def _linearised_conditions(
 def _weighted_gram(Z: Array, weights: Array) -> Array:
     """Return ``Z^T diag(weights) Z``, summed over blocks of rows."""
     n, d = Z.shape
-    step = max(1, _BLOCK_ENTRIES // max(d, 1))
+    step = max(1, _BLOCK_ENTRIES // d)
     H, roots = np.zeros((d, d)), np.sqrt(weights)
     for k in range(0, n, step):
         block = Z[k : k + step] * roots[k : k + step, None]
