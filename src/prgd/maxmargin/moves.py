@@ -36,7 +36,7 @@ from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.result import Result
 from prgd.rows.queries import Smallest, TallyAt
-from prgd.solvers import pairwise_descent
+from prgd.solvers import coordinate_descent, pairwise_descent
 from prgd.solvers.interior_point import interior_weights
 from prgd.solvers.polish import active_set_weights, polish_weights, primal_direction, vanishing_weights
 from prgd.solvers.working_set import WorkingSet, row_to_subtract, whole_set
@@ -132,6 +132,10 @@ class SolverState:
 
     def run(self, w0: Array | None) -> Status:
         """Make the moves until one of them ends the solve."""
+        if w0 is None and self.use_polish and coordinate_descent.suits(self.problem):
+            if (status := self.descend_on_rows()) is not None:
+                return status
+            w0 = self.certificate.w if self.certificate.lower > 0.0 else None
         self.choose_rows(w0)
         self.start()
         while True:
@@ -145,6 +149,22 @@ class SolverState:
             smallest = self.certify(upper)
             if (status := self.end_of_solve() or self.grow(smallest, upper)) is not None:
                 return status
+
+    def descend_on_rows(self) -> Status | None:
+        """Solve for all sparse rows by coordinate descent; the rows that carry weight are the working set."""
+        found = coordinate_descent.row_weights(self.problem, self.tol, self.max_passes)
+        if found is None:
+            return None
+        self.passes += found.passes
+        self.working, self.p = WorkingSet(self.problem, self.threads), found.p
+        self.working.add(found.indices)
+        self.u = self.working.combine(self.p) / self.working.groups
+        upper = norm(self.u)
+        self.bounds.above(self.working, self.p, upper)
+        if not upper > 0.0:
+            return None
+        self.certify(upper)
+        return self.end_of_solve()
 
     def choose_rows(self, w: Array | None) -> None:
         """Start the working set with all rows, or with those of smallest margin along w or their mean."""
