@@ -12,13 +12,13 @@ import time
 
 import torch
 
-from prgd.deep.optim.replay import recordings_within
 from prgd.deep.training.command import prepare_device
 from prgd.deep.training.evaluation import evaluate
 from prgd.deep.training.images import synthetic
 from prgd.deep.training.settings import Settings, Where
 from prgd.deep.training.steps import batches, own_stream
 from prgd.deep.training.train_loop import Run
+from prgd.replay import recordings_within
 from prgd.reproduce.vgg.turns import Turns
 
 

@@ -12,7 +12,7 @@ from prgd.certificate import Certificate
 from prgd.errors import NotSeparableError, NotSeparableWarning, RowsLostError, ZeroRowWarning
 from prgd.history import History, Status
 from prgd.loop import run
-from prgd.maxmargin import max_margin, soft_margin
+from prgd.maxmargin import BatchResult, max_margin, max_margin_batch, soft_margin
 from prgd.problem import Problem
 from prgd.result import Result
 from prgd.rows import open_cluster, open_rows
@@ -28,6 +28,7 @@ __all__ = [
     "GD",
     "NGD",
     "PRGD",
+    "BatchResult",
     "Certificate",
     "Gap",
     "History",
@@ -49,6 +50,7 @@ __all__ = [
     "datasets",
     "losses",
     "max_margin",
+    "max_margin_batch",
     "norms",
     "open_cluster",
     "open_rows",

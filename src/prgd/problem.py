@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ from prgd._types import Array, Indices
 from prgd.errors import ZeroRowWarning
 from prgd.lazy import lazy
 from prgd.losses import EXPONENTIAL, Loss, as_loss
+from prgd.namespace import like
 from prgd.norms import Norm, as_norm
 from prgd.rows import Combine, Fingerprint, MarginsAt, Measure, Query, Rows, SmallestAt, TallyAt, as_rows
 from prgd.rows.base import Block, M
 from prgd.rows.blocks import times_signs
+from prgd.rows.labels import Labels
 from prgd.rows.queries import Smallest
 from prgd.tally import Tally
 
@@ -236,6 +239,14 @@ class Problem:
         """
         return str(self.rows.ask(Fingerprint(), self.labels))
 
+    def with_labels(self, labels: Labels) -> Problem:
+        """Return the problem of other labels, of both classes, over the same rows, not measured again."""
+        other = copy(self)
+        other.__dict__.pop("fingerprint", None)
+        other.rows = self.rows.with_labels(labels)
+        other.labels, other.classes, other.passes = other.rows.labels, labels.classes, 0
+        return other
+
     def ask(self, query: Query[M]) -> M:
         """Answer a query by one pass over the rows, with the labels of this problem."""
         self.passes += 1
@@ -315,7 +326,13 @@ class Problem:
 
     def take(self, indices: Indices, center: Array | None = None) -> Block:
         """Return the rows ``y_i (x_i - center)`` of these ascending indices, as a float64 or CSR array."""
-        block = self.rows.take(indices)
+        return self._signed(self.rows.take(indices), indices, center)
+
+    def gather(self, indices: Indices, center: Array | None = None) -> Block:
+        """Return the same rows where the solver computes with them: on a GPU if all rows lie there."""
+        return self._signed(self.rows.gather(indices), indices, center)
+
+    def _signed(self, block: Block, indices: Indices, center: Array | None) -> Block:
         if center is not None:
-            block -= center
+            block -= like(block, center)
         return times_signs(block, self.labels.at(indices))

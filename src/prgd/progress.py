@@ -1,4 +1,4 @@
-"""A live line with both bounds, on a terminal only: nothing is shown if output is piped."""
+"""A live line on a terminal while long work goes on: nothing is shown if output is piped."""
 
 from __future__ import annotations
 
@@ -11,29 +11,40 @@ from prgd.certificate import Certificate
 
 
 @contextmanager
-def progress_line(progress: bool | str) -> Iterator[Callable[[int, Certificate], None]]:
-    """Yield a function of the step and the certificate that draws the line, at most ten times a second.
+def live_line(progress: bool | str) -> Iterator[Callable[[Callable[[str], str]], None]]:
+    """Yield a function that draws the line, at most ten times a second.
 
-    ``progress`` is the label of the line; True stands for "prgd", and False for no line.
+    The function takes another one, from the label of the line to its text, called if the line is due.
+    ``progress`` is the label; True stands for "prgd", and False for no line.
     """
     if not progress or not sys.stderr.isatty():
-        yield lambda t, certificate: None
-    else:
-        from rich.console import Console
-        from rich.live import Live
-        from rich.text import Text
+        yield lambda text: None
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
 
-        label = progress if isinstance(progress, str) else "prgd"
-        with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
-            last = 0.0
+    label = progress if isinstance(progress, str) else "prgd"
+    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
+        last = 0.0
 
-            def show(t: int, certificate: Certificate) -> None:
-                nonlocal last
-                if time.monotonic() - last > 0.1:
-                    last = time.monotonic()
-                    # The line is short enough for 80 columns.
-                    bounds = f"{certificate.lower:.6g} <= gamma_star <= {certificate.upper:.6g}"
-                    line = f"{label}  step {t:,}  {bounds}  gap {certificate.gap:.1e}"
-                    live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
+        def show(text: Callable[[str], str]) -> None:
+            nonlocal last
+            if time.monotonic() - last > 0.1:
+                last = time.monotonic()
+                live.update(Text(text(label), no_wrap=True, overflow="ellipsis"), refresh=True)
 
-            yield show
+        yield show
+
+
+@contextmanager
+def progress_line(progress: bool | str) -> Iterator[Callable[[int, Certificate], None]]:
+    """Yield a function of the step and the certificate that draws the line of `live_line`."""
+    with live_line(progress) as show:
+
+        def tell(t: int, certificate: Certificate) -> None:
+            # The line is short enough for 80 columns.
+            bounds = f"{certificate.lower:.6g} <= gamma_star <= {certificate.upper:.6g}"
+            show(lambda label: f"{label}  step {t:,}  {bounds}  gap {certificate.gap:.1e}")
+
+        yield tell

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -47,3 +49,13 @@ def each(work: Callable[[int], Any], threads: int) -> list[Any]:
     others = [pool(threads - 1, os.getpid()).submit(work, k) for k in range(threads - 1)]
     mine = work(threads - 1)
     return [*(other.result() for other in others), mine]
+
+
+def single_blas() -> AbstractContextManager[Any]:
+    """Let BLAS use one thread while Python's threads call it: its own threads would wait for each other."""
+    if find_spec("threadpoolctl") is None:  # it comes with scikit-learn
+        return nullcontext()
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
+    return limits

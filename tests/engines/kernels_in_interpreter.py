@@ -5,6 +5,8 @@ Prints one line a case: its name and the largest relative error of a pass and of
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -24,14 +26,17 @@ def oracle(Z, s, w, loss):
     return float(np.log((s * np.exp(log_value - top)).sum()) + top), p @ Z / p.sum(), m[used].min()
 
 
-def largest_error(X, y=None, s=None, *, loss="exponential", by_class=False, scale=1.0, programs=None):
+def largest_error(X, y=None, s=None, *, loss="exponential", by_class=False, scale=1.0, **plan):
     """Return the largest error of all numbers of a pass; NaN where one is."""
     n, d = X.shape
     signs = np.ones(n) if y is None else y
     Z = X.double().numpy() * signs[:, None]
     rows = TensorRows(X, y, s)
-    if programs is not None:  # more than there are tiles: some have no rows
-        rows._kernels_of(rows.labels)._programs = lambda plan: programs
+    kernels = rows._kernels_of(rows.labels)
+    if "count" in plan:  # more programs than there are tiles: some have no rows
+        count = plan.pop("count")
+        kernels.programs = lambda _: count
+    kernels.plan = replace(kernels.plan, **plan)
     w = scale * np.random.default_rng(d).standard_normal(d) / np.sqrt(d)
     size = np.linalg.norm(w) * np.linalg.norm(Z, axis=1).max()
     groups = [signs > 0, signs < 0] if by_class else [signs != 0]
@@ -58,13 +63,19 @@ def main():
     cases = {
         "below one tile": largest_error(draw(5, 3), labels(5)),
         "one row z": largest_error(draw(1, 3)),
-        "empty programs": largest_error(draw(150, 5), labels(150), programs=7),
+        "empty programs": largest_error(draw(150, 5), labels(150), count=7),
         "weights that underflow": largest_error(draw(150, 5), labels(150), scale=1e4),
         "weighted logistic by class": largest_error(
             draw(150, 6), labels(150), weights, loss="logistic", by_class=True
         ),
         "logistic that underflows": largest_error(draw(150, 6), labels(150), loss="logistic", scale=1e4),
         "double by class": largest_error(draw(70, 9, torch.float64), labels(70), by_class=True),
+        "by class, few rows of one": largest_error(
+            draw(150, 5), np.where(np.arange(150) < 3, 1, -1), by_class=True
+        ),
+        "many tiles, weighted by class": largest_error(
+            draw(700, 6), labels(700), np.tile(weights, 5)[:700], by_class=True, slots=8
+        ),
         "bfloat16 in pairs": largest_error(draw(150, 10, torch.bfloat16), labels(150)),
         "bfloat16, odd columns": largest_error(draw(40, 9, torch.bfloat16), labels(40)),
         "bfloat16, wide": largest_error(draw(9, 520, torch.bfloat16), labels(9)),

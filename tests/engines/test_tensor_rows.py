@@ -35,7 +35,7 @@ def test_kernels_in_the_interpreter():
     )
     assert out.returncode == 0, out.stderr
     cases = dict(line.rsplit(": ", 1) for line in out.stdout.splitlines())
-    assert len(cases) == 13
+    assert len(cases) == 15
     for name, error in cases.items():
         assert float(error) <= (1e-14 if name.startswith("double") else 1e-6), name
 

@@ -1,7 +1,9 @@
 """The certified maximum-margin solver."""
 
+from prgd.maxmargin.batch import max_margin_batch
+from prgd.maxmargin.batch_result import BatchResult
 from prgd.maxmargin.moves import Round
 from prgd.maxmargin.soft import soft_margin
 from prgd.maxmargin.solver import max_margin
 
-__all__ = ["Round", "max_margin", "soft_margin"]
+__all__ = ["BatchResult", "Round", "max_margin", "max_margin_batch", "soft_margin"]

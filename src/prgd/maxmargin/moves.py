@@ -45,6 +45,8 @@ from prgd.solvers.working_set import WorkingSet, row_to_subtract, whole_set
 _FEW_ROWS, _FEW_ENTRIES, _FEW_PRODUCTS = 256, 2**23, 10**9
 # With so many columns for each row most rows will carry weight, so more rows are taken at once.
 _MANY_COLUMNS, _MAX_ROWS_AT_ONCE = 10, 2048
+# On a device the interior point takes all rows at once if they are not many more than columns.
+_MAX_ROWS_PER_COLUMN, _MAX_DEVICE_ENTRIES = 8, 2**28
 _MIN_FIRST_ROWS, _MAX_FIRST_ROWS = 64, 256  # rows that start the working set
 _MIN_NEW_ROWS = 64  # rows that join the working set in a round, at least
 # Above so many rows, rows that carry no weight and have large margins leave: a Gram matrix of 200 MB.
@@ -59,6 +61,9 @@ _MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exac
 _MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact arithmetic
 _MIN_PROGRESS = 1e-3  # relative decrease of the gap that counts as progress
 _FIRST_TOLERANCE = 0.1  # relative violation at which the first solve of a growing set stops
+_DEVICE_TOLERANCE = 0.02  # the same on a device, where a step costs less than another round
+_FEW_JOINING = 0.02  # fraction of the set, on a device, of rows that join before its last solve
+_NEARLY_VIOLATED = 1.25  # on a device, rows whose margin is below so many times that of the set join
 _ROUNDING_FRACTION = (
     0.05  # rounding may take this fraction of the tolerance; beyond, products are compensated
 )
@@ -100,6 +105,9 @@ class SolverState:
         The direction of the interior point, if it has solved the set.
     skips_descent : bool
         Pairwise descent was slow and the interior point has taken over.
+    on_device : bool
+        The working set is a tensor on the device of the rows. Steps of descent are too small for a device:
+        the interior point solves the set from the start, and the set grows in larger parts.
     """
 
     problem: Problem
@@ -121,9 +129,11 @@ class SolverState:
     final_tol: float = 0.0
     interior_w: Array | None = None
     skips_descent: bool = False
+    on_device: bool = False
 
     def __post_init__(self) -> None:
         self.bounds = Bounds(self.problem, self.tol)
+        self.skips_descent = self.on_device
 
     @property
     def certificate(self) -> Certificate:
@@ -169,30 +179,40 @@ class SolverState:
     def choose_rows(self, w: Array | None) -> None:
         """Start the working set with all rows, or with those of smallest margin along w or their mean."""
         problem, threads = self.problem, self.threads
-        if _is_small(problem):
-            self.working = whole_set(problem, threads, *_center_and_exponent(problem))
+        if _is_small(problem, self.on_device):
+            self.working = whole_set(
+                problem, threads, *center_and_exponent(problem, None, self.on_device), self.on_device
+            )
             return
         if w is None:
             w = _mean(problem)
             self.passes += 1
         groups = 2 if problem.fit_intercept else 1
         w = moderate(w)
-        count = min(max(_MIN_FIRST_ROWS, 2 * problem.d), _MAX_FIRST_ROWS) // groups
+        max_rows = _MAX_ROWS_AT_ONCE if self.on_device else _MAX_FIRST_ROWS
+        count = min(max(_MIN_FIRST_ROWS, 2 * problem.d), max_rows) // groups
         smallest = problem.smallest(w, count)
         self.passes += 1
         self.bounds.below(w, smallest, None)
         first = np.concatenate([group.indices for group in smallest])
-        self.working = WorkingSet(problem, threads, *_center_and_exponent(problem, np.sort(first)))
+        units = center_and_exponent(problem, np.sort(first), self.on_device)
+        self.working = WorkingSet(problem, threads, *units, self.on_device)
         self.working.add(first)
 
     def start(self) -> None:
-        """Put all weight on the shortest row of each group, and choose the tolerances."""
+        """Put all weight on the shortest row of each group, and choose the tolerances.
+
+        The interior point of a device starts with equal weights instead.
+        """
         working, is_whole = self.working, self.working.size == self.problem.n
-        self.p, squares = np.zeros(working.size), np.diag(working.G)
-        for group in range(working.groups):
-            members = np.flatnonzero(working.group == group)
-            self.p[members[np.argmin(squares[members])]] = 1.0
-        self.g = working.G @ self.p
+        if self.on_device:
+            self.p = 1.0 / np.bincount(working.group)[working.group]
+        else:
+            self.p, squares = np.zeros(working.size), np.diag(working.G)
+            for group in range(working.groups):
+                members = np.flatnonzero(working.group == group)
+                self.p[members[np.argmin(squares[members])]] = 1.0
+            self.g = working.G @ self.p
         # Rows outside the set, if there are any, may fall short of its margin by half of the tolerance.
         self.final_tol = (0.9 if is_whole else 0.4) * self.tol
         self.set_tol = self.final_tol if is_whole else _FIRST_TOLERANCE
@@ -211,9 +231,11 @@ class SolverState:
         """Finish what descent left: on the rows, by interior point, or on the face of the support."""
         working = self.working
         try:
-            if norm(self.u) <= _SMALL_MARGIN * working.max_norm:
+            if norm(self.u) <= _SMALL_MARGIN * working.max_norm and not self.on_device:
                 self.p, self.violation = active_set_weights(working, self.p, self.set_tol), self.set_tol
-            elif working.is_low_dimensional and (found := interior_weights(working, self.u, self.set_tol)):
+            elif working.is_low_dimensional and (
+                found := interior_weights(working, self.u, self.set_tol, self.p)
+            ):
                 self.p, self.interior_w = found
                 self.violation, self.skips_descent = self.set_tol, True
             else:
@@ -238,7 +260,8 @@ class SolverState:
         problem, working = self.problem, self.working
         # The margins of Z^T p have errors of EPSILON max||z||^2, which must be small against tol ||u||^2.
         is_inaccurate = EPSILON * working.max_norm**2 > 0.1 * self.tol * upper**2
-        if self.use_polish and is_inaccurate and self.violation <= _FIRST_TOLERANCE:
+        has_direction = self.on_device and self.interior_w is not None
+        if self.use_polish and is_inaccurate and self.violation <= _FIRST_TOLERANCE and not has_direction:
             self.u = self._primal_direction(upper)
         elif self.interior_w is not None:
             self.u = self.interior_w * (upper / norm(self.interior_w))
@@ -286,15 +309,23 @@ class SolverState:
         working = self.working
         level = (1.0 - 0.5 * self.tol) * norm(self.u) * times_power(upper, working.exponent)
         joining = self._violators(smallest, level)
+        if joining.size and self.on_device:  # rows that are nearly violated will be, and a round is expensive
+            joining = self._violators(smallest, _NEARLY_VIOLATED * level)
         if joining.size:
             max_rows = _MAX_ROWS_WITHOUT_GRAM if self.skips_descent else _MAX_ROWS
+            if self.on_device:
+                max_rows = max(max_rows, _MAX_DEVICE_ENTRIES // self.problem.d)
             if working.size + joining.size > max_rows:
                 self._drop_idle_rows(upper)
             if not self.skips_descent and working.size + joining.size > _MAX_GRAM_ROWS:
                 return Status.STALLED
             working.add(joining)
             self.p = np.concatenate([self.p, np.zeros(joining.size)])
-            self.set_tol = max(self.final_tol, min(_FIRST_TOLERANCE, 0.1 * self.bounds.plain_gap))
+            fraction = _DEVICE_TOLERANCE if self.on_device else _FIRST_TOLERANCE
+            # The last few rows do not change the set much, so that it may be solved for good.
+            is_last = self.on_device and joining.size < _FEW_JOINING * working.size
+            loose = fraction * min(1.0, self.bounds.plain_gap)
+            self.set_tol = self.final_tol if is_last else max(self.final_tol, loose)
         elif self.set_tol > self.final_tol:
             # No row outside the set violates the margin, so the set must be solved more exactly.
             self.set_tol = self.final_tol
@@ -314,7 +345,9 @@ class SolverState:
         self.working.keep(mask)
 
     def _max_new_rows(self) -> int:
-        """Return how many rows may join: about as many as carry weight."""
+        """Return how many rows may join: about as many as carry weight, on a device as the set has."""
+        if self.on_device:
+            return max(_MAX_ROWS_AT_ONCE, self.working.size)
         return max(_MIN_NEW_ROWS, int(np.count_nonzero(self.p)))
 
     def _violators(self, smallest: tuple[Smallest, ...], level: float) -> Indices:
@@ -377,9 +410,11 @@ def _intercept(smallest: tuple[Smallest, ...]) -> float:
     return balanced_intercept([group.smallest for group in smallest])
 
 
-def _center_and_exponent(problem: Problem, indices: Indices | None = None) -> tuple[Array | None, int]:
+def center_and_exponent(
+    problem: Problem, indices: Indices | None = None, on_device: bool = False
+) -> tuple[Array | None, int]:
     """Return what is subtracted from the rows of the set, and the power of two that divides them."""
-    center, size = row_to_subtract(problem, indices)
+    center, size = row_to_subtract(problem, indices, on_device)
     is_moderate = 1.0 / _MODERATE < size < _MODERATE or size == 0.0
     return center, 0 if is_moderate else math.frexp(min(size, LARGEST))[1]
 
@@ -390,9 +425,11 @@ def _mean(problem: Problem) -> Array:
     return np.asarray(tally.mean_rows.sum(axis=0))
 
 
-def _is_small(problem: Problem) -> bool:
+def _is_small(problem: Problem, on_device: bool) -> bool:
     """Say whether the products of all rows cost less than the passes that find the rows that matter."""
     n, d = problem.n, problem.d
+    if on_device:
+        return n <= max(_MAX_ROWS_AT_ONCE, _MAX_ROWS_PER_COLUMN * d) and n * d <= _MAX_DEVICE_ENTRIES
     if n > (_FEW_ROWS if d < _MANY_COLUMNS * n else _MAX_ROWS_AT_ONCE):
         return False
     if problem.rows.is_sparse:

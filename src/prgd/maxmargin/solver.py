@@ -13,6 +13,7 @@ from prgd.certificate import DualWeights
 from prgd.checks import check_integer, check_positive
 from prgd.history import Status
 from prgd.maxmargin.moves import Round, SolverState
+from prgd.namespace import is_out_of_memory
 from prgd.problem import Problem
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.result import Result
@@ -83,15 +84,34 @@ def max_margin(
         w0 = np.array(w0, dtype=np.float64)
         if w0.shape != (problem.d,) or not np.isfinite(w0).all():
             raise ValueError(f"w0 must be a finite vector of shape ({problem.d},); got shape {w0.shape}.")
-    tell = teller(callback, verbose)
-    state = SolverState(problem, n_threads or default_threads(), tol, max_passes, polish, tell)
+    threads = n_threads or default_threads()
+    settings = problem, threads, tol, max_passes, polish, teller(callback, verbose)
+    state = SolverState(*settings, on_device=problem.rows.is_on_device)
+    status = _run(state, w0)
+    if status is None:  # the device has no room, or its steps ended early: the same moves on the host
+        known = state.bounds, state.passes, state.rounds
+        state = SolverState(*settings)
+        state.bounds, state.passes, state.rounds = known
+        status = _run(state, w0)
+    return finished(state, status or Status.STALLED)
+
+
+def _run(state: SolverState, w0: Any) -> Status | None:
+    """Make the moves; None if they are to be made on the host instead of the device."""
     try:
         status = state.run(w0)
     except KeyboardInterrupt:
         if state.certificate.w is None or state.certificate.dual_weights is None:
             raise  # there is no interval to return
-        status = Status.INTERRUPTED
-    return finished(state, status)
+        return Status.INTERRUPTED
+    except (MemoryError, RuntimeError) as error:
+        if state.on_device and is_out_of_memory(error):
+            return None
+        raise
+    is_short = (
+        status is Status.STALLED and state.certificate.lower > 0.0 and state.certificate.gap > state.tol
+    )
+    return None if state.on_device and is_short else status
 
 
 def teller(callback: Callable[[Round], None] | None, verbose: int) -> Callable[[Round], None]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from copy import copy
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
 
@@ -65,6 +66,7 @@ class Rows(ABC):
     labels: Labels
     feature_names: tuple[str, ...] | None = None
     is_sparse: bool = False
+    is_on_device: bool = False  # solvers compute on the device of the rows, in float64 tensors
     is_in_arrays: bool = False  # the rows lie in arrays of this process, so that gathering them is cheap
 
     @abstractmethod
@@ -73,7 +75,17 @@ class Rows(ABC):
 
     @abstractmethod
     def take(self, indices: Indices) -> Block:
-        """Return the rows x_i of these ascending indices."""
+        """Return the rows x_i of these ascending indices, in the memory of this process."""
+
+    def gather(self, indices: Indices) -> Block:
+        """Return the same rows as a copy in the array namespace in which a solver computes with them."""
+        return self.take(indices)
+
+    def with_labels(self, labels: Labels) -> Self:
+        """Return an engine of the same rows, which are not copied, with other labels."""
+        other = copy(self)
+        other.labels = labels
+        return other
 
     def pieces(self) -> Iterator[tuple[int, Rows]]:
         """Yield the first row and the engine of each part that is in memory together, one after the other."""

@@ -1,4 +1,4 @@
-"""Gathered rows: dense float64 arrays or SciPy CSR arrays."""
+"""Gathered rows: dense float64 arrays, SciPy CSR arrays, or float64 tensors on the device of the rows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Array, Signs
+from prgd.namespace import like, namespace, to_host
+
+
+def is_sparse(block: Any) -> bool:
+    """Say whether gathered rows are CSR."""
+    return hasattr(block, "indptr")
 
 
 def stack_blocks(blocks: Sequence[Any]) -> Any:
     """Put gathered rows below each other: dense if all are, else CSR."""
-    if all(isinstance(block, np.ndarray) for block in blocks):
-        return np.vstack(blocks)
+    if not any(is_sparse(block) for block in blocks):
+        return namespace(blocks[0]).vstack(list(blocks))
     from scipy.sparse import csr_array, vstack
 
     return csr_array(vstack([csr_array(block) for block in blocks]))
@@ -21,8 +27,8 @@ def stack_blocks(blocks: Sequence[Any]) -> Any:
 
 def times_signs(block: Any, signs: Signs) -> Any:
     """Turn gathered rows x_i into z_i = y_i x_i, in place."""
-    if isinstance(block, np.ndarray):
-        block *= signs[:, None]
+    if not is_sparse(block):
+        block *= like(block, signs)[:, None]
     else:
         block.data *= np.repeat(signs, np.diff(block.indptr))
     return block
@@ -63,5 +69,7 @@ def row_squares(block: Any) -> Array:
     """Return the squared norms of gathered rows."""
     if isinstance(block, np.ndarray):
         return np.asarray(np.einsum("ij,ij->i", block, block))
+    if not is_sparse(block):
+        return to_host(namespace(block).linalg.vector_norm(block, dim=1) ** 2)
     row_of_entry = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
     return np.asarray(np.bincount(row_of_entry, block.data**2, block.shape[0]))

@@ -1,7 +1,12 @@
-"""Interior point: the maximum margin over a working set of few dimensions.
+r"""Interior point: the maximum margin over a set of rows, in as many dimensions as it has columns or rows.
 
 Pairwise descent needs ever more steps as the margin shrinks against the row norms. Mehrotra's predictor and
-corrector take 10 to 40 steps for any margin, each a product ``Z^T D Z`` and a factorisation in d dimensions.
+corrector take 10 to 40 steps for any margin. Each step solves systems in :math:`I + Z^\top D Z`, with a
+positive diagonal D: over the columns (`Columns`) if the rows are many, else over the rows (`Products`), where
+``w = Z^T c`` is held by its coefficients c and the Gram matrix is all that is needed of Z.
+
+Arrays are those of NumPy or torch. Products also take a batch: many label sets over one Gram matrix, all
+arrays with one more axis in front, of which each problem ends on its own.
 
 References
 ----------
@@ -11,63 +16,289 @@ S. Mehrotra (1992). On the implementation of a primal-dual interior point method
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from prgd._types import Array, Mask
+from prgd._types import Array
+from prgd.namespace import add_to_diagonal, like, namespace, to_host
 from prgd.norms import norm
-from prgd.solvers.cholesky import definite_solver
+from prgd.solvers.cholesky import definite_solver, definite_solvers
 from prgd.solvers.polish import polish_weights
 from prgd.solvers.working_set import WorkingSet
-
-Move = Callable[[float, Array], tuple[Array, Array, Array]]
 
 _MAX_STEPS = 80
 _STEP_FRACTION = 0.99  # fraction of the step to the boundary that is taken
 _MIN_TARGET = 1e-12  # smallest margin g to aim at, in units of the largest row norm
-# If no w separates the rows, the multipliers diverge and p comes close to Gordan's weights: an upper bound
-# below this, in units of the largest row norm, counts as zero.
-_VANISHED = 1e-9
+_NEGLIGIBLE = 1e-13  # rows whose entry of D is below this fraction of the largest do not change Z^T D Z
+# A system over the rows is as expensive as one over the columns if the rows are about twice as many.
+_MAX_ROWS_PER_COLUMN = 1.5
+_FEW_KEPT = 0.7  # if more rows count, a copy of those that do costs more than it saves
 
 
-class InteriorPoint(NamedTuple):
-    """A point of the interior-point method, and the bounds that it gives over the rows of the set.
+class Coordinates(Protocol):
+    """How directions w are held; rows are divided by their largest norm.
 
     Attributes
     ----------
-    w : ndarray of shape (d,)
-        The direction.
-    p : ndarray of shape (m,)
-        Positive weights, of sum 1 (in each class, with an intercept).
-    is_active : ndarray of bool, shape (m,)
+    vanished : float
+        If no w separates the rows, the multipliers diverge and p comes close to Gordan's weights. An upper
+        bound below this counts as zero.
+    """
+
+    vanished: float
+
+    def margins(self, x: Any) -> Any:
+        """Return ``<w, z_i>`` for every row."""
+
+    def combine(self, v: Any) -> Any:
+        """Return ``Z^T v`` in these coordinates."""
+
+    def length(self, x: Any) -> Any:
+        """Return ``||w||``, with an axis of length 1 in the place of the coordinates."""
+
+    def solver(self, D: Any) -> Callable[[Any], Any]:
+        """Return ``r -> (I + Z^T D Z)^-1 r``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Directions held as they are: systems in d dimensions."""
+
+    Z: Any
+    size: float  # the largest row norm
+    vanished: float = 1e-9
+
+    def margins(self, x: Any) -> Any:
+        """Return ``<w, z_i>`` for every row."""
+        return self.Z @ (x / self.size)
+
+    def combine(self, v: Any) -> Any:
+        """Return ``Z^T v``."""
+        return self.Z.T @ (v / self.size)
+
+    def length(self, x: Any) -> Any:
+        """Return ``||w||``."""
+        return namespace(x).sqrt((x * x).sum(-1, keepdims=True))
+
+    def solver(self, D: Any) -> Callable[[Any], Any]:
+        """Factorise ``I + Z^T D Z`` over the rows that count in it."""
+        xp, Z = namespace(D), self.Z
+        counts = _NEGLIGIBLE * xp.amax(D) < D
+        if int(xp.count_nonzero(counts)) < _FEW_KEPT * len(Z):
+            Z, D = Z[counts], D[counts]
+        A = Z * (xp.sqrt(D) / self.size)[:, None]
+        H = A.T @ A
+        add_to_diagonal(H, 1.0)
+        return definite_solver(H)
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Directions held as ``w = Z^T c``: systems in the Gram matrix ``G_ij = y_i <x_i, x_j> y_j``.
+
+    Attributes
+    ----------
+    G : array of shape (m, m)
+        The products ``<z_i, z_j>``, or ``<x_i, x_j>`` if there are signs.
+    size : float
+        The largest row norm.
+    signs : array of shape (m,) or (batch, m), or None
+        The labels y_i; with a batch, those of every problem, 0 for a row that a problem leaves out.
+    """
+
+    G: Any
+    size: float
+    signs: Any = None
+    vanished: float = 2e-7  # squares of norms are rounded, so that norms have half of the digits
+
+    def margins(self, x: Any) -> Any:
+        """Return ``G c``."""
+        if self.signs is None:
+            return self.G @ (x / self.size**2)
+        return self.signs * ((self.signs * x / self.size**2) @ self.G)
+
+    def combine(self, v: Any) -> Any:
+        """Return v: the coefficients of ``Z^T v``, in units in which rows are divided by their size."""
+        return v
+
+    def length(self, x: Any) -> Any:
+        """Return ``sqrt(c^T G c)``, which rounding may make zero."""
+        xp = namespace(x)
+        return xp.sqrt(xp.clip((x * self.margins(x)).sum(-1, keepdims=True), 0.0, None))
+
+    def solver(self, D: Any) -> Callable[[Any], Any]:
+        r"""Factorise :math:`I + S G S` with :math:`S^2 = D`: then c is :math:`S (I + S G S)^{-1} S^{-1} r`.
+
+        Near the path S^-1 r has entries of one size, however far those of D lie apart.
+        """
+        xp = namespace(D)
+        S = xp.sqrt(D)
+        T = (S if self.signs is None else S * self.signs) / self.size
+        K = T[..., :, None] * self.G
+        K *= T[..., None, :]
+        add_to_diagonal(K, 1.0)
+        solve = definite_solver(K) if K.ndim == 2 else definite_solvers(K)
+        inverse = 1.0 / xp.where(S > 0.0, S, 1.0)
+        return lambda r: S * solve(r * inverse)
+
+
+class InteriorPoint(NamedTuple):
+    """A point of the interior-point method, and the bounds that it gives over the rows.
+
+    With a batch, all have one more axis in front.
+
+    Attributes
+    ----------
+    x : array, the direction in its coordinates
+    p : array of shape (m,), positive weights of sum 1 (in each class, with an intercept)
+    is_active : array of bool, shape (m,)
         Rows whose weight is larger than their slack: the support, once the gap is small.
-    upper, gap : float
+    upper, gap : array of shape (1,)
         The norm ``||Z^T p||`` in units of the largest row norm, and its relative distance to the margin of w.
         Both are rounded like any float64 sum: they steer, and prove nothing.
     """
 
-    w: Array
-    p: Array
-    is_active: Mask
-    upper: float
-    gap: float
+    x: Any
+    p: Any
+    is_active: Any
+    upper: Any
+    gap: Any
 
 
-def maximise_margin(Z: Array, signs: Array, fit_intercept: bool, start: Array, tol: float) -> InteriorPoint:
-    r"""Maximise the margin of m rows until the relative gap over them is at most ``tol``.
+@dataclass(eq=False)
+class _Path:
+    r"""The iterates ``x, b, s, lam`` towards the solution, and one step of the method.
 
     .. math:: \min \tfrac12 \|w\|^2 \quad \text{subject to} \quad \langle w, z_i \rangle + b y_i \ge g
 
-    with g near the margin, so that ``||w||`` ends near 1; p are the multipliers, scaled.
+    with g near the margin, so that ``||w||`` ends near 1; s are the slacks and lam the multipliers.
+    """
+
+    at: Coordinates
+    signs: Any
+    groups: list[Any]
+    left_out: Any  # which rows a problem of a batch leaves out, or None if every problem has all rows
+    g: Any
+    x: Any
+    b: Any
+    s: Any
+    lam: Any
+    margins: Any
+
+    @classmethod
+    def start(cls, at: Coordinates, signs: Any, fit_intercept: bool, x: Any) -> _Path:
+        """Begin with the direction x and slacks of half of its median margin at least."""
+        xp = namespace(signs)
+        left_out = signs == 0 if signs.ndim > 1 else None
+        groups = [signs > 0, signs < 0] if fit_intercept else [signs != 0]
+        x = x / at.length(x)
+        margins = at.margins(x)
+        b = 0.0 * x[..., :1]
+        if fit_intercept:
+            plus, minus = (_smallest(margins, group) for group in groups)
+            b = 0.5 * (minus - plus)
+        reached = margins + b * signs
+        g = xp.clip(_median(reached, left_out), _MIN_TARGET, None)
+        s = xp.where(reached > 1.5 * g, reached - g, 0.5 * g)
+        inverse = 1.0 / s if left_out is None else xp.where(left_out, 0.0, 1.0 / s)
+        lam = inverse / (g * inverse.sum(-1, keepdims=True))
+        return cls(at, signs, groups, left_out, g, x, b, s, lam, margins)
+
+    def keep(self, some: Any) -> _Path:
+        """Return the path of some problems of a batch."""
+        at, groups = replace(cast(Products, self.at), signs=self.signs[some]), [g[some] for g in self.groups]
+        numbers = (v[some] for v in (self.g, self.x, self.b, self.s, self.lam, self.margins))
+        return _Path(at, self.signs[some], groups, self.left_out[some], *numbers)
+
+    def _counted(self, v: Any) -> Any:
+        """Return v, zero in the places of rows that are left out."""
+        return v if self.left_out is None else namespace(v).where(self.left_out, 0.0, v)
+
+    def measure(self) -> InteriorPoint:
+        """Return the bounds of the point, from its weights and its direction."""
+        xp, groups = namespace(self.lam), self.groups
+        p = self.lam / _total(self.lam, groups[0])
+        if len(groups) == 2:
+            p = xp.where(groups[0], p, self.lam / _total(self.lam, groups[1]))
+        length = self.at.length(self.x)
+        upper = self.at.length(self.at.combine(p)) / len(groups)
+        lower = sum(_smallest(self.margins, group) for group in groups) / (len(groups) * length)
+        positive = xp.where(upper > 0.0, upper, 1.0)
+        gap = xp.where(upper > 0.0, xp.clip((upper - lower) / positive, 0.0, None), xp.inf)
+        # Weights and slacks in units of the margin have no unit, so they can be compared.
+        return InteriorPoint(self.x, p, p * (positive * length) > self.s, upper, gap)
+
+    def _moves(self) -> Callable[[Any, Any], tuple[Any, Any, Any, Any]]:
+        """Linearise the KKT conditions: stationarity, primal feasibility, complementarity.
+
+        Returns
+        -------
+        callable
+            ``move(target, second_order)`` returns the changes of x, b, s and lam that bring ``s lam`` to the
+            target if the second-order terms are as given.
+        """
+        at, signs, s, lam = self.at, self.signs, self.s, self.lam
+        ratio = lam / s
+        solve, dual = at.solver(ratio), at.combine(lam) - self.x
+        primal = self._counted(self.margins + self.b * signs - s - self.g)
+        # The intercept borders the system by one row and column, and is eliminated.
+        q = mq = curvature = None
+        if len(self.groups) == 2:
+            q = solve(at.combine(ratio * signs))
+            mq = at.margins(q)
+            curvature = (ratio * signs * (signs - mq)).sum(-1, keepdims=True)
+
+        def move(target: Any, second_order: Any) -> tuple[Any, Any, Any, Any]:
+            right = self._counted((target - second_order) / s - lam)
+            v = right - ratio * primal
+            dx = solve(dual + at.combine(v))
+            dm, db = at.margins(dx), 0.0 * self.b
+            if q is not None:
+                db = (signs * (lam + v - ratio * dm)).sum(-1, keepdims=True) / curvature
+                dx, dm = dx - db * q, dm - db * mq
+            ds = dm + db * signs + primal
+            return dx, db, ds, right - ratio * ds
+
+        return move
+
+    def step(self) -> Any:
+        """Take a step; return, for each problem, whether its numbers stayed finite."""
+        xp, s, lam = namespace(self.s), self.s, self.lam
+        count = len(s) if self.left_out is None else (~self.left_out).sum(-1, keepdims=True)
+        mu, move = (s * lam).sum(-1, keepdims=True) / count, self._moves()
+        # The predictor aims at mu = 0; how far its step reaches says how much of mu the corrector keeps.
+        _, _, ds, dlam = move(0.0, 0.0)
+        ends = (s + _reach(s, ds) * ds) * (lam + _reach(lam, dlam) * dlam)
+        reached = ends.sum(-1, keepdims=True) / count
+        dx, db, ds, dlam = move(mu * (reached / mu) ** 3, ds * dlam)
+        ends_at = _reach(s, ds), _reach(lam, dlam)
+        size = _STEP_FRACTION * xp.where(ends_at[0] < ends_at[1], *ends_at)
+        is_finite = xp.isfinite(size * (dx.sum(-1, keepdims=True) + dlam.sum(-1, keepdims=True)))
+        if bool(is_finite.all()):
+            self.x, self.b = self.x + size * dx, self.b + size * db
+            self.s, self.lam = s + size * ds, lam + size * dlam
+        else:  # problems whose numbers left the floating range stay where they were
+            changes = ((self.x, dx), (self.b, db), (s, ds), (lam, dlam))
+            self.x, self.b, self.s, self.lam = (xp.where(is_finite, v + size * dv, v) for v, dv in changes)
+        self.margins = self.at.margins(self.x)
+        return is_finite
+
+
+def maximise_margin(
+    at: Coordinates, signs: Any, fit_intercept: bool, start: Any, tol: float
+) -> InteriorPoint:
+    r"""Maximise the margin of m rows until the relative gap over them is at most ``tol``.
 
     Parameters
     ----------
-    Z : ndarray of shape (m, d)
-    signs : ndarray of shape (m,), the labels as +1 and -1
+    at : Columns or Products
+        The rows, and the coordinates of w.
+    signs : array of shape (m,), the labels as +1 and -1
     fit_intercept : bool
-    start : ndarray of shape (d,), non-zero
-        A direction, e.g. the answer for a smaller set.
+    start : array
+        A direction in these coordinates, not zero, e.g. the answer for a smaller set.
     tol : float
 
     Returns
@@ -78,106 +309,100 @@ def maximise_margin(Z: Array, signs: Array, fit_intercept: bool, start: Array, t
     Examples
     --------
     >>> Z = np.array([[2.0, 0.0], [0.0, 1.0], [3.0, 3.0]])
-    >>> found = maximise_margin(Z, np.ones(3), False, np.ones(2), 1e-9)
+    >>> found = maximise_margin(Columns(Z, 5.0), np.ones(3), False, np.ones(2), 1e-9)
     >>> found.p.round(6), found.is_active
     (array([0.2, 0.8, 0. ]), array([ True,  True, False]))
+    >>> maximise_margin(Products(Z @ Z.T, 5.0), np.ones(3), False, np.ones(3), 1e-9).p.round(6)
+    array([0.2, 0.8, 0. ])
     """
-    m, d = Z.shape
-    A = Z / np.sqrt(np.einsum("ij,ij->i", Z, Z).max())
-    if fit_intercept:
-        A = np.column_stack([A, signs])
-    groups = [signs > 0, signs < 0] if fit_intercept else [np.ones(m, bool)]
-    quadratic = np.where(np.arange(A.shape[1]) < d, 1.0, 0.0)
-    x = np.zeros(A.shape[1])
-    x[:d] = start / norm(start)
-    margins = A @ x
-    if fit_intercept:
-        x[d] = 0.5 * (margins[groups[1]].min() - margins[groups[0]].min())
-        margins += x[d] * signs
-    g = max(float(np.median(margins)), _MIN_TARGET)
-    s = np.maximum(margins - g, 0.5 * g)
-    lam = 1.0 / (s * g * (1.0 / s).sum())
-    best = _measure(A, groups, x, s, lam, d)
-    for _ in range(_MAX_STEPS):
-        if best.gap <= tol:
+    path = _Path.start(at, signs, fit_intercept, start)
+    best = path.measure()
+    return _follow(path, best, best.gap <= tol, tol, _MAX_STEPS)
+
+
+def _follow(path: _Path, best: InteriorPoint, ended: Any, tol: float, max_steps: int) -> InteriorPoint:
+    """Take steps until all problems have ended; if half of a batch have, the others go on without them."""
+    xp = namespace(path.s)
+    for step in range(max_steps):
+        if bool(ended.all()):
+            break
+        if path.left_out is not None and 2 * int(ended.sum()) >= len(ended) > 1:
+            rest = ~ended[:, 0]
+            own = path.keep(rest), InteriorPoint(*(v[rest] for v in best)), ended[rest]
+            for whole, part in zip(best, _follow(*own, tol, max_steps - step), strict=True):
+                whole[rest] = part
             break
         try:
-            move = _linearised_conditions(A, quadratic, g, x, s, lam)
+            is_finite = path.step()
         except np.linalg.LinAlgError:  # the system is not definite to rounding
             break
-        mu = float(s @ lam) / m
-        # The predictor aims at mu = 0; how far its step reaches says how much of mu the corrector keeps.
-        _, ds, dlam = move(0.0, np.zeros(m))
-        reached = float((s + _reach(s, ds) * ds) @ (lam + _reach(lam, dlam) * dlam)) / m
-        dx, ds, dlam = move(mu * (reached / mu) ** 3, ds * dlam)
-        step = _STEP_FRACTION * min(_reach(s, ds), _reach(lam, dlam))
-        x, s, lam = x + step * dx, s + step * ds, lam + step * dlam
-        if not np.isfinite(lam).all():
-            break
-        now = _measure(A, groups, x, s, lam, d)
-        if now.upper <= _VANISHED:
-            return now
-        best = now if now.gap < best.gap else best
+        now = path.measure()
+        has_vanished = now.upper <= path.at.vanished
+        better = ~ended & is_finite & (has_vanished | (now.gap < best.gap))
+        if bool(better.any()):
+            best = InteriorPoint(*(xp.where(better, a, b) for a, b in zip(now, best, strict=True)))
+        ended = ended | ~is_finite | has_vanished | (best.gap <= tol)
     return best
 
 
-def _linearised_conditions(A: Array, quadratic: Array, g: float, x: Array, s: Array, lam: Array) -> Move:
-    """Linearise the KKT conditions at (x, s, lam): stationarity, primal feasibility, complementarity.
-
-    Returns
-    -------
-    callable
-        ``move(target, second_order)`` returns the changes of x, s and lam that bring ``s lam`` to the target
-        if the second-order terms are as given.
-    """
-    ratio = lam / s
-    H = A.T @ (ratio[:, None] * A)
-    H[np.diag_indices_from(H)] += quadratic
-    solve, dual_residual, primal_residual = definite_solver(H), A.T @ lam - quadratic * x, A @ x - s - g
-
-    def move(target: float, second_order: Array) -> tuple[Array, Array, Array]:
-        right = (target - second_order) / s - lam
-        dx = solve(dual_residual + A.T @ (right - ratio * primal_residual))
-        ds = A @ dx + primal_residual
-        return dx, ds, right - ratio * ds
-
-    return move
+def _smallest(v: Any, group: Any) -> Any:
+    xp = namespace(v)
+    return xp.amin(xp.where(group, v, xp.inf), -1, keepdims=True)
 
 
-def _reach(v: Array, change: Array) -> float:
+def _total(v: Any, group: Any) -> Any:
+    return namespace(v).where(group, v, 0.0).sum(-1, keepdims=True)
+
+
+def _median(v: Any, left_out: Any) -> Any:
+    """Return the median along the last axis, without the entries that are left out."""
+    xp = namespace(v)
+    if xp is np:
+        return np.median(v, -1, keepdims=True)
+    return xp.nanmedian(v if left_out is None else xp.where(left_out, xp.nan, v), -1, keepdim=True).values
+
+
+def _reach(v: Any, change: Any) -> Any:
     """Return the largest step, at most 1, that keeps the positive vector v from turning negative."""
-    steepest = float((change / v).min())
-    return -1.0 / steepest if steepest < -1.0 else 1.0
+    xp = namespace(v)
+    quotients = change / v if v.ndim == 1 else change / xp.where(v > 0.0, v, 1.0)
+    return 1.0 / xp.clip(-xp.amin(quotients, -1, keepdims=True), 1.0, None)
 
 
-def _measure(A: Array, groups: list[Mask], x: Array, s: Array, lam: Array, d: int) -> InteriorPoint:
-    p = lam.copy()
-    for group in groups:
-        p[group] /= p[group].sum()
-    w, Z = x[:d], A[:, :d]
-    margins, length = Z @ w, norm(w)
-    upper = norm(Z.T @ p) / len(groups)
-    lower = sum(float(margins[group].min()) for group in groups) / (len(groups) * length)
-    gap = max((upper - lower) / upper, 0.0) if upper > 0.0 else np.inf
-    # Weights and slacks in units of the margin have no unit, so they can be compared.
-    return InteriorPoint(w, p, p > s / (upper * length), upper, gap)
-
-
-def interior_weights(working: WorkingSet, start: Array, tol: float) -> tuple[Array, Array] | None:
+def interior_weights(
+    working: WorkingSet, start: Array, tol: float, p: Array | None = None
+) -> tuple[Array, Array] | None:
     """Return weights and direction of a working set by interior point, or None if its gap stays above tol.
 
-    Once the support is identified, `polish_weights` makes its weights exact and all others zero.
+    The method starts with the direction ``start``, or with ``Z^T p`` if it works in row space (with equal
+    weights unless p is given). Once the support is identified, `polish_weights` makes its weights exact and
+    all others zero.
     """
-    signs = np.where(working.group == 0, 1.0, -1.0)
-    found = maximise_margin(working.Z, signs, working.groups == 2, start, tol)
-    if found.upper <= _VANISHED:
-        return found.p, found.w
-    if found.gap > tol:
+    at, begin = _coordinates(working, start, p)
+    signs = like(begin, np.where(working.group == 0, 1.0, -1.0))
+    found = maximise_margin(at, signs, working.groups == 2, begin, tol)
+    p, w = to_host(found.p), to_host(found.x)
+    if isinstance(at, Products):
+        w = working.combine(w)
+    if float(found.upper[0]) <= at.vanished:
+        return p, w
+    if float(found.gap[0]) > tol:
         return None
-    p = np.where(found.is_active, found.p, 0.0)
-    sums = np.bincount(working.group, p, minlength=working.groups)
+    active = np.where(to_host(found.is_active), p, 0.0)
+    sums = np.bincount(working.group, active, minlength=working.groups)
     if sums.min() > 0.0:
-        p = polish_weights(working, p / sums[working.group])
-        if norm(working.combine(p)) <= norm(working.combine(found.p)):
-            return p, found.w
-    return found.p, found.w
+        active = polish_weights(working, active / sums[working.group])
+        upper = norm(working.combine(p))
+        lower = upper * (1.0 - float(found.gap[0]))
+        if norm(working.combine(active)) <= max(upper, lower / (1.0 - tol)):
+            return active, w
+    return p, w
+
+
+def _coordinates(working: WorkingSet, start: Array, p: Array | None) -> tuple[Coordinates, Any]:
+    """Choose between systems over the rows and over the columns; return where the path starts, too."""
+    if working.size > _MAX_ROWS_PER_COLUMN * working.dimensions:
+        return Columns(working.Z, working.largest_norm), like(working.Z, start)
+    G = working.gram_of(np.arange(working.size))
+    c = np.full(working.size, 1.0 / working.size) if p is None else p
+    return Products(G, working.largest_norm), like(G, c)

@@ -6,10 +6,13 @@ of E for each group. A step that would leave the face stops at its boundary, so 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from prgd._types import Array
 from prgd.arithmetic import EPSILON
+from prgd.namespace import add_to_diagonal, like, to_host
 from prgd.norms import norm
 from prgd.rows.blocks import row_squares
 from prgd.solvers.cholesky import definite_solver
@@ -21,19 +24,22 @@ _ROUNDING_FACTOR = 4.0  # a sum below so many EPSILON of the norms of its terms 
 _JOINING_FRACTION = 1e-3  # fraction of the heaviest weight that a joining row starts with
 
 
-def face_minimum(G: Array, E: Array, sums: Array, start: Array) -> Array:
-    """Return the minimiser of ``x^T G x`` on the affine hull of the face that is nearest to ``start``."""
+def face_minimum(G: Any, E: Array, sums: Array, start: Array) -> Array:
+    """Return the minimiser of ``x^T G x`` on the affine hull of the face that is nearest to ``start``.
+
+    The Gram matrix may be a tensor on a device; the other arrays, and the answer, are NumPy's.
+    """
     # E E^T is constant on the feasible set; with it G is definite if the rows are affinely independent.
     # The small proximal term covers dependent rows (repeated rows, or more rows than dimensions).
-    size = float(np.diag(G).mean()) or 1.0
-    H = G + size * (E @ E.T)
+    size = float(G.diagonal().mean()) or 1.0
+    columns = like(G, E)
+    H = G + size * (columns @ columns.T)
     ridge = _RIDGE * size * len(G)
-    H[np.diag_indices_from(H)] += ridge
+    add_to_diagonal(H, ridge)
     solve = definite_solver(H)
-    Y = solve(E)
-    x = start
+    Y, x = to_host(solve(columns)), start
     for _ in range(3):
-        free = ridge * solve(x)
+        free = ridge * to_host(solve(like(G, x)))
         mu = np.linalg.solve(E.T @ Y, sums - E.T @ free)
         x = Y @ mu + free
     return x

@@ -9,9 +9,10 @@ import numpy as np
 
 from prgd._types import Array, Indices, Mask
 from prgd.arithmetic import times_power
+from prgd.namespace import like, namespace, to_host
 from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem
-from prgd.rows.blocks import row_squares, stack_blocks
+from prgd.rows.blocks import is_sparse, row_squares, stack_blocks
 from prgd.solvers.gram_matrix import DENSE_FRACTION, dense_products, extend_gram
 
 _FEW_DIMENSIONS = 1024  # systems in so many dimensions are cheap to factorise
@@ -38,12 +39,20 @@ class WorkingSet:
         The rows are divided by ``2**exponent``, if their squares would leave the floating range.
     max_norm : float
         The largest norm of a row: of the data if there is no center, else of the set.
+    on_device : bool
+        The rows of the set are a tensor on the device of the data, and all products are computed there.
+        Weights and directions come and go as NumPy arrays.
     """
 
     def __init__(
-        self, problem: Problem, threads: int = 1, center: Array | None = None, exponent: int = 0
+        self,
+        problem: Problem,
+        threads: int = 1,
+        center: Array | None = None,
+        exponent: int = 0,
+        on_device: bool = False,
     ) -> None:
-        self._problem, self._threads = problem, threads
+        self._problem, self._threads, self.on_device = problem, threads, on_device
         self.center, self.exponent = center, exponent
         self.max_norm = times_power(problem.max_norm, -exponent) if center is None else 0.0
         self.groups = 2 if problem.fit_intercept else 1
@@ -69,7 +78,15 @@ class WorkingSet:
     @property
     def is_low_dimensional(self) -> bool:
         """Whether the rows are dense, with so few columns that systems in them are cheap."""
+        if self.on_device:
+            return True
         return isinstance(self._Z, np.ndarray | None) and self._problem.d <= _FEW_DIMENSIONS
+
+    @property
+    def largest_norm(self) -> float:
+        """The largest norm of a row of the set."""
+        squares = np.diag(self._buffer)[: self._known] if self._known == self.size else row_squares(self.Z)
+        return math.sqrt(float(squares.max()))
 
     @property
     def G(self) -> Array:
@@ -94,8 +111,11 @@ class WorkingSet:
     def _extend(self, old: int) -> None:
         extend_gram(self._buffer, self._Z, old, self._threads)
 
-    def gram_of(self, places: Indices) -> Array:
-        """Return the Gram matrix of the rows at these places of the set."""
+    def gram_of(self, places: Indices) -> Any:
+        """Return the Gram matrix of the rows at these places of the set, in the namespace of the rows."""
+        if self.on_device:
+            Z = self.Z if places.size == self.size else self.Z[_index(self.Z, places)]
+            return Z @ Z.T
         if self._known == self.size:
             return np.asarray(self._buffer[np.ix_(places, places)])
         G = np.empty((places.size, places.size))
@@ -105,13 +125,17 @@ class WorkingSet:
     def add(self, indices: Indices) -> None:
         """Gather these rows."""
         indices = np.sort(indices)
-        block = self._problem.take(indices, self.center)
+        block = (self._problem.gather if self.on_device else self._problem.take)(indices, self.center)
         if self.exponent:
-            values = block if isinstance(block, np.ndarray) else block.data
-            np.ldexp(values, -self.exponent, out=values)
+            values = block.data if is_sparse(block) else block
+            for part in (
+                self.exponent // 2,
+                self.exponent - self.exponent // 2,
+            ):  # each is in the floating range
+                values *= 2.0**-part
         if self.center is not None:
             self.max_norm = max(self.max_norm, math.sqrt(float(row_squares(block).max())))
-        if not isinstance(block, np.ndarray) and self._prefers_dense(block):
+        if is_sparse(block) and self._prefers_dense(block):
             block = block.toarray()
         self._Z = block if self._Z is None else stack_blocks([self._Z, block])
         self._register(indices)
@@ -130,20 +154,22 @@ class WorkingSet:
     def keep(self, mask: Mask) -> None:
         """Remove the rows outside the mask from the set."""
         known = np.flatnonzero(mask[: self._known])
-        self._Z, self._buffer = self._Z[mask], self._buffer[np.ix_(known, known)]
+        self._Z, self._buffer = self._Z[_index(self._Z, mask)], self._buffer[np.ix_(known, known)]
         self._known = known.size
         self.indices, self.group = self.indices[mask], self.group[mask]
 
     def combine(self, p: Array) -> Array:
         """Return ``Z^T p`` over the set."""
         support = np.flatnonzero(p)
+        if self.on_device:
+            return to_host(like(self.Z, p) @ self.Z)
         if support.size > _DENSE_SUPPORT * p.size:
             return np.asarray(self.Z.T @ p)
         return np.asarray(self.Z[support].T @ p[support])
 
     def margins(self, w: Array) -> Array:
         """Return ``<w, z_i>`` for the rows of the set."""
-        return np.asarray(self.Z @ w)
+        return to_host(self.Z @ like(self.Z, w)) if self.on_device else np.asarray(self.Z @ w)
 
     def membership(self, places: Indices) -> Array:
         """Return a column for each group, 1.0 if the row at a place belongs to the group, else 0.0."""
@@ -151,8 +177,15 @@ class WorkingSet:
 
     def rows_of(self, places: Indices) -> Array:
         """Return the rows z_i at these places of the set, as a dense array."""
-        found = self.Z[places]
-        return np.asarray(found if isinstance(found, np.ndarray) else found.toarray())
+        found = self.Z[_index(self.Z, places)]
+        return np.asarray(found.toarray()) if is_sparse(found) else to_host(found)
+
+
+def _index(Z: Any, places: Any) -> Any:
+    """Return places, or a mask, as what rows of this namespace are indexed by."""
+    if isinstance(Z, np.ndarray) or is_sparse(Z):
+        return places
+    return namespace(Z).from_numpy(places).to(Z.device)
 
 
 class WholeArray(WorkingSet):
@@ -185,7 +218,11 @@ class WholeArray(WorkingSet):
 
 
 def whole_set(
-    problem: Problem, threads: int = 1, center: Array | None = None, exponent: int = 0
+    problem: Problem,
+    threads: int = 1,
+    center: Array | None = None,
+    exponent: int = 0,
+    on_device: bool = False,
 ) -> WorkingSet:
     """Return the working set of all rows of positive weight."""
     weight = problem.labels.sample_weight
@@ -193,12 +230,14 @@ def whole_set(
     is_as_given = center is None and exponent == 0 and indices.size == problem.n
     if is_as_given and (X := problem.rows.plain_array) is not None:
         return WholeArray(problem, X)
-    working = WorkingSet(problem, threads, center, exponent)
+    working = WorkingSet(problem, threads, center, exponent, on_device)
     working.add(indices)
     return working
 
 
-def row_to_subtract(problem: Problem, indices: Indices | None = None) -> tuple[Array | None, float]:
+def row_to_subtract(
+    problem: Problem, indices: Indices | None = None, on_device: bool = False
+) -> tuple[Array | None, float]:
     """Return a row to subtract from all if the rows lie far from the origin, else None; and their size after.
 
     The rows of these indices stand for all; by default all are looked at.
@@ -207,10 +246,16 @@ def row_to_subtract(problem: Problem, indices: Indices | None = None) -> tuple[A
         return None, problem.max_norm
     X = problem.rows.plain_array if indices is None else None
     if X is None:
-        X = problem.rows.take(np.arange(problem.n) if indices is None else indices)
+        take = problem.rows.gather if on_device else problem.rows.take
+        X = take(np.arange(problem.n) if indices is None else indices)
+    if is_sparse(X):  # some of its parts are
+        return None, problem.max_norm
+    first, xp = to_host(X[0]), namespace(X)
     with np.errstate(over="ignore", invalid="ignore"):
-        far = norm(X[0]) / _FAR_FROM_ORIGIN
+        far = norm(first) / _FAR_FROM_ORIGIN
         # The first difference decides most cases without reading all rows.
-        if not far > norm(X[0] - X[-1]) or not far > (spread := norm(np.ptp(X, axis=0))):
+        if not far > norm(first - to_host(X[-1])):
             return None, problem.max_norm
-    return np.array(X[0], dtype=np.float64), spread
+        if not far > (spread := norm(to_host(xp.amax(X, 0) - xp.amin(X, 0)))):
+            return None, problem.max_norm
+    return np.array(first, dtype=np.float64), spread

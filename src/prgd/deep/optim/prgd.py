@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from prgd.deep.optim.replay import Replay
 from prgd.deep.optim.tensors import Group, Grouping, grouped, local, norm, scale_
 from prgd.deep.optim.wrapper import Closure, Loss, Params, Wrapper
+from prgd.replay import Replay
 from prgd.schedules import Radius, StateRadius, Times, as_radius, as_times
 
 OnRescale = Literal["reset", "scale", "keep"]

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from prgd.deep.optim.loss import log_cross_entropy
-from prgd.deep.optim.replay import Work, record
 from prgd.deep.optim.tensors import processes
 from prgd.deep.optim.wrapper import Wrapper
 from prgd.deep.training.images import Array, Statistics
 from prgd.deep.training.models import Dropout
+from prgd.replay import Work, record
 
 Objective = Callable[[Tensor], Tensor]  # maps the log of the batch's loss to the objective
 PAD = 4  # width in pixels of the border around an image, for random crops

@@ -22,13 +22,13 @@ import torch
 
 import prgd
 from prgd.checks import check_writable
-from prgd.deep.optim.replay import recordings_within
 from prgd.deep.training.checkpoint import NEWEST
 from prgd.deep.training.command import open_images, prepare_device
 from prgd.deep.training.images import Images
 from prgd.deep.training.settings import DEFAULT_FOLDER, Where
 from prgd.deep.training.train_loop import Run
 from prgd.options import add_arguments, from_options
+from prgd.replay import recordings_within
 from prgd.reproduce.vgg.jobs import Job, Plan, Results
 from prgd.reproduce.vgg.turns import Turns
 

@@ -114,6 +114,13 @@ class ClusterRows(Rows):
         self._w = np.array(query.w) if hasattr(query, "w") else self._w
         return query.merge(found)
 
+    def with_labels(self, labels: Labels) -> ClusterRows:
+        """Refuse: the labels lie in the partitions."""
+        raise TypeError(
+            "The labels of rows on a cluster lie in its partitions, and cannot be replaced. Open the rows "
+            "once for each label set, or load them into memory."
+        )
+
     def take(self, indices: Indices) -> Block:
         """Return the rows x_i of these ascending indices."""
         held, mine = self.split(indices)

@@ -5,11 +5,13 @@ A program takes tiles of ``STEPS x SLOTS`` rows. A step is a row for each slot, 
 that the rows are read once and used twice. Each slot runs an online softmax of its own: within the loop the
 threads meet only in the product of a row with w. Slots meet once, after the loop; programs in `merge_kernel`.
 
-The sign of row i is bit ``i % 32`` of word ``i // 32`` of ``Y``. Packed rows are pairs of bfloat16 loaded as
+The sign of row i is bit ``i % 32`` of word ``i // 32`` of ``Y``. If the sums of two
+classes are apart, ``I`` lists the rows of one class after those of the other, and each program takes rows of
+one class: with sums of both it would need twice the registers. Packed rows are pairs of bfloat16 loaded as
 one 32-bit integer: a shift or a mask makes a float32 of either.
 """
 
-# ruff: noqa: ANN001, ANN202, RUF005 - the compiler reads these as code, and has types of its own
+# ruff: noqa: ANN001, ANN202, E741, RUF005 - the compiler reads these as code, and has types of its own
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ SLOPE_SHIFT = tl.constexpr(2)
 SLOPE_MASS = tl.constexpr(3)
 MARGIN = tl.constexpr(4)
 SCALARS = tl.constexpr(5)
+
+RUN = tl.constexpr(128)  # entries of a list of rows that are counted from the same row; no tile is larger
 
 
 @triton.jit
@@ -90,16 +94,23 @@ def _load_w(
 
 @triton.jit
 def _load_rows(
-    X, first, left, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr, SLOTS: tl.constexpr,
-    WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, WHOLE: tl.constexpr,
+    X, listed, first, left, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr, SLOTS: tl.constexpr,
+    WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, LISTED: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """Load a tile: a tuple over steps and chunks. ``left`` rows of it exist unless it is ``WHOLE``."""
+    """Load a tile: a tuple over steps and chunks. ``left`` rows of it exist unless it is ``WHOLE``.
+
+    ``listed`` are its rows if they are ``LISTED``, else it begins with row ``first``.
+    """
     slot, column = tl.arange(0, SLOTS)[:, None], tl.arange(0, WIDTH)[None, :]
     tile = X + first * tl.full((), STRIDE, tl.int64)  # 64 bits, since there may be more than 2^31 entries
     rows = ()
     for k in tl.static_range(STEPS):
+        if LISTED:
+            start = X + listed[k].to(tl.int64)[:, None] * STRIDE
+        else:
+            start = tile + (k * SLOTS * STRIDE) + slot * STRIDE
         for c in tl.static_range(CHUNKS):
-            at = tile + (k * SLOTS * STRIDE + c * WIDTH) + (slot * STRIDE + column)
+            at = start + (c * WIDTH + column)
             inside = PARTS * (c * WIDTH + column) < D
             if not WHOLE:
                 rows = rows + (tl.load(at, mask=inside & (k * SLOTS + slot < left), other=0),)
@@ -111,11 +122,35 @@ def _load_rows(
 
 
 @triton.jit
-def _load_signs(Y, first, STEPS: tl.constexpr, SLOTS: tl.constexpr, LABELLED: tl.constexpr):
-    """Return by step and slot an integer that is negative where the label is."""
+def _load_list(I, B, first, n, STEPS: tl.constexpr, SLOTS: tl.constexpr, LISTED: tl.constexpr):
+    """Return by step the rows of a tile that the list of n rows names, a row that exists where it ends.
+
+    An entry is the distance from the first row of its run of ``RUN`` entries, so that it may be short.
+    """
+    slot = tl.arange(0, SLOTS)
+    listed = ()
+    if LISTED:
+        start = tl.load(B + tl.minimum(first, n - 1) // RUN)
+    for k in tl.static_range(STEPS):
+        if LISTED:
+            at = first + k * SLOTS + slot
+            listed = listed + (start + tl.load(I + at, mask=at < n, other=0),)
+        else:
+            listed = listed + (slot,)
+    return listed
+
+
+@triton.jit
+def _load_signs(
+    Y, first, minus, STEPS: tl.constexpr, SLOTS: tl.constexpr, LABELLED: tl.constexpr, LISTED: tl.constexpr
+):
+    """Return by step and slot an integer that is negative where the label is; ``minus`` in a list of rows."""
     slot = tl.arange(0, SLOTS)
     signs = ()
-    if LABELLED:
+    if LISTED:
+        for _ in tl.static_range(STEPS):
+            signs = signs + (slot * 0 - minus,)
+    elif LABELLED:
         for k in tl.static_range(STEPS):
             if (k * SLOTS) % 32 == 0:
                 # A tile is an aligned power of two of rows, so it fills whole words or lies in one.
@@ -215,81 +250,97 @@ def _write(
 
 
 @triton.jit
-def _tile(
-    plus, minus, X, Y, S, w, first, left, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr,
-    SLOTS: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
-    LABELLED: tl.constexpr, WEIGHTED: tl.constexpr, BY_CLASS: tl.constexpr, LOGISTIC: tl.constexpr,
-    DOT: tl.constexpr, SUM: tl.constexpr, WHOLE: tl.constexpr,
+def _sum_tile(
+    sums, rows, listed, Y, S, w, first, left, minus, STEPS: tl.constexpr, SLOTS: tl.constexpr,
+    CHUNKS: tl.constexpr, PARTS: tl.constexpr, LABELLED: tl.constexpr, LISTED: tl.constexpr,
+    WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """Read a tile and add it to the sums, apart for the two labels if asked."""
-    rows = _load_rows(X, first, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, WHOLE)
+    """Add a tile that was loaded to the sums."""
     slot = tl.arange(0, SLOTS)
-    signs = _load_signs(Y, first, STEPS, SLOTS, LABELLED)
-    margins, margins_minus, weights = (), (), ()
+    signs = _load_signs(Y, first, minus, STEPS, SLOTS, LABELLED, LISTED)
+    margins, weights = (), ()
     for k in tl.static_range(STEPS):
         margin = _margin(rows, w, signs[k], k, CHUNKS, PARTS, LABELLED, DOT)
         if not WHOLE:
             margin = tl.where(k * SLOTS + slot < left, margin, float("inf"))
         if WEIGHTED:
-            weight = tl.load(S + first + k * SLOTS + slot, mask=k * SLOTS + slot < left, other=0.0)
+            row = listed[k] if LISTED else first + k * SLOTS + slot
+            weight = tl.load(S + row, mask=k * SLOTS + slot < left, other=0.0)
             margin = tl.where(weight > 0.0, margin, float("inf"))
             weights = weights + (weight.to(SUM),)
-        if BY_CLASS:
-            margins_minus = margins_minus + (tl.where(signs[k] < 0, margin, float("inf")),)
-            margin = tl.where(signs[k] < 0, float("inf"), margin)
         margins = margins + (margin,)
-    plus = _add(
-        plus, rows, margins, signs, weights, STEPS, CHUNKS, PARTS, LABELLED, WEIGHTED, LOGISTIC, SUM
+    return _add(
+        sums, rows, margins, signs, weights, STEPS, CHUNKS, PARTS, LABELLED, WEIGHTED, LOGISTIC, SUM
     )  # fmt: skip
-    if BY_CLASS:
-        minus = _add(
-            minus, rows, margins_minus, signs, weights, STEPS, CHUNKS, PARTS, LABELLED, WEIGHTED,
-            LOGISTIC, SUM,
-        )  # fmt: skip
-    return plus, minus
 
 
-@triton.jit(do_not_specialize=["n"])
+@triton.jit(do_not_specialize=["n", "n_plus", "plus_programs"])
 def tally_kernel(
-    X, Y, S, W, out, n, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr, SLOTS: tl.constexpr,
-    WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, LABELLED: tl.constexpr,
-    WEIGHTED: tl.constexpr, BY_CLASS: tl.constexpr, LOGISTIC: tl.constexpr, DOT: tl.constexpr,
-    SUM: tl.constexpr, STAGES: tl.constexpr,
+    X, Y, I, B, S, W, out, n, n_plus, plus_programs, STRIDE: tl.constexpr, D: tl.constexpr,
+    STEPS: tl.constexpr, SLOTS: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
+    LABELLED: tl.constexpr, LISTED: tl.constexpr, WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr,
+    DOT: tl.constexpr, SUM: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write the Tally of every P-th tile, P programs in all: ``out`` has shape (P, groups, SCALARS + D)."""
+    """Write the Tally of every P-th tile, P programs in all: ``out`` has shape (P, SCALARS + D).
+
+    If rows are ``LISTED``, the first ``plus_programs`` share the first ``n_plus`` rows of the list, and the
+    others the rest.
+    """
     TILE: tl.constexpr = STEPS * SLOTS
-    program, programs = tl.program_id(0), tl.num_programs(0)
+    program, programs, minus = tl.program_id(0), tl.num_programs(0), 0
+    out += program * (SCALARS + D)
+    if LISTED:
+        minus = (program >= plus_programs).to(tl.int32)
+        program -= minus * plus_programs
+        programs = tl.where(minus > 0, programs - plus_programs, plus_programs)
+        runs = (n_plus + RUN - 1) // RUN  # the rows of the other class begin with a run of their own
+        I += minus * runs * RUN
+        B += minus * runs
+        n = tl.where(minus > 0, n - n_plus, n_plus)
     w = _load_w(W, D, WIDTH, CHUNKS, PARTS, DOT)
-    plus = (tl.full((SLOTS,), float("inf"), DOT), tl.zeros((SLOTS,), SUM), tl.zeros((SLOTS,), SUM))
+    sums = (tl.full((SLOTS,), float("inf"), DOT), tl.zeros((SLOTS,), SUM), tl.zeros((SLOTS,), SUM))
     for _ in tl.static_range(CHUNKS * PARTS):
-        plus = plus + (tl.zeros((SLOTS, WIDTH), SUM),)
-    minus = plus if BY_CLASS else ()
+        sums = sums + (tl.zeros((SLOTS, WIDTH), SUM),)
     whole = n // TILE
+    # The list of the next tile is loaded while this one is summed: rows cannot be loaded before it is there.
+    listed = _load_list(I, B, program * TILE, n, STEPS, SLOTS, LISTED)
     for t in tl.range(program, whole, programs, num_stages=STAGES):
-        plus, minus = _tile(
-            plus, minus, X, Y, S, w, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS,
-            LABELLED, WEIGHTED, BY_CLASS, LOGISTIC, DOT, SUM, True,
+        coming = _load_list(I, B, (t + programs) * TILE, n, STEPS, SLOTS, LISTED)
+        rows = _load_rows(
+            X, listed, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
         )  # fmt: skip
+        sums = _sum_tile(
+            sums, rows, listed, Y, S, w, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS, LABELLED, LISTED,
+            WEIGHTED, LOGISTIC, DOT, SUM, True,
+        )  # fmt: skip
+        listed = coming
     if whole % programs == program and whole * TILE < n:
-        plus, minus = _tile(
-            plus, minus, X, Y, S, w, whole * TILE, n - whole * TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS,
-            PARTS, LABELLED, WEIGHTED, BY_CLASS, LOGISTIC, DOT, SUM, False,
+        left = n - whole * TILE
+        listed = _load_list(I, B, whole * TILE, n, STEPS, SLOTS, LISTED)
+        rows = _load_rows(
+            X, listed, whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, False
         )  # fmt: skip
-    GROUPS: tl.constexpr = 2 if BY_CLASS else 1
-    out += program * (GROUPS * (SCALARS + D))
-    _write(plus, out, D, WIDTH, CHUNKS, PARTS, LOGISTIC, SUM)
-    if BY_CLASS:
-        _write(minus, out + (SCALARS + D), D, WIDTH, CHUNKS, PARTS, LOGISTIC, SUM)
+        sums = _sum_tile(
+            sums, rows, listed, Y, S, w, whole * TILE, left, minus, STEPS, SLOTS, CHUNKS, PARTS, LABELLED,
+            LISTED, WEIGHTED, LOGISTIC, DOT, SUM, False,
+        )  # fmt: skip
+    _write(sums, out, D, WIDTH, CHUNKS, PARTS, LOGISTIC, SUM)
 
 
-@triton.jit(do_not_specialize=["count"])
+@triton.jit(do_not_specialize=["count", "plus_count"])
 def merge_kernel(
-    parts, out, count, D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr
-):
-    """Merge the ``count <= ROWS`` Tallies of all programs: (b, g) sums columns of block b for group g."""
-    group, groups = tl.program_id(1), tl.num_programs(1)
-    parts += group * (SCALARS + D)
-    step = groups * (SCALARS + D)
+    parts, out, count, plus_count, D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    WIDTH: tl.constexpr,
+):  # fmt: skip
+    """Merge the ``count <= ROWS`` Tallies of all programs: (b, g) sums columns of block b for group g.
+
+    Of two groups the first has the first ``plus_count`` programs.
+    """
+    group = tl.program_id(1)
+    step = SCALARS + D
+    if tl.num_programs(1) == 2:
+        parts += group * plus_count * step
+        count = tl.where(group > 0, count - plus_count, plus_count)
     i = tl.arange(0, ROWS)
     shifts = tl.load(parts + i * step + SLOPE_SHIFT, mask=i < count, other=-float("inf"))
     slope_shift = tl.max(shifts, axis=0)
@@ -330,15 +381,17 @@ def margins_kernel(
     w = _load_w(W, D, WIDTH, CHUNKS, PARTS, DOT)
     whole = n // TILE
     for t in range(tl.program_id(0), whole, tl.num_programs(0)):
-        rows = _load_rows(X, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, True)
-        signs = _load_signs(Y, t * TILE, STEPS, SLOTS, LABELLED)
+        rows = _load_rows(X, (), t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, True)
+        signs = _load_signs(Y, t * TILE, 0, STEPS, SLOTS, LABELLED, False)
         for k in tl.static_range(STEPS):
             margin = _margin(rows, w, signs[k], k, CHUNKS, PARTS, LABELLED, DOT)
             tl.store(out + t * TILE + k * SLOTS + slot, margin)
     if whole % tl.num_programs(0) == tl.program_id(0) and whole * TILE < n:
         left = n - whole * TILE
-        rows = _load_rows(X, whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False)
-        signs = _load_signs(Y, whole * TILE, STEPS, SLOTS, LABELLED)
+        rows = _load_rows(
+            X, (), whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, False
+        )
+        signs = _load_signs(Y, whole * TILE, 0, STEPS, SLOTS, LABELLED, False)
         for k in tl.static_range(STEPS):
             margin = _margin(rows, w, signs[k], k, CHUNKS, PARTS, LABELLED, DOT)
             tl.store(out + whole * TILE + k * SLOTS + slot, margin, mask=k * SLOTS + slot < left)

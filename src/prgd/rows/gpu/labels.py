@@ -58,7 +58,9 @@ class DeviceLabels(Labels):
         if isinstance(labels, DeviceLabels) and labels.on_device.device == device:
             return labels
         signs = torch.from_numpy(np.array(labels.signs)).to(device)
-        return cls(signs, np.array(labels.sample_weight), labels.classes)
+        found = cls(signs, np.array(labels.sample_weight), labels.classes)
+        found.__dict__["signs"] = labels.signs  # they are on the host already
+        return found
 
     @cached_property
     def signs(self) -> Signs:  # type: ignore[override]

@@ -74,10 +74,15 @@ class TensorRows(LeafRows):
             self._X = X
             self.labels: DeviceLabels = DeviceLabels.read(y, sample_weight, self.n, device=self.device)
         self.is_sparse = self._sparse is not None
+        self.is_on_device = X.is_cuda and not self.is_sparse
         self._step = max(1, _CHUNK_BYTES // (8 * self.d))  # rows that torch holds in float64 at a time
         # A problem asks with the same labels all the time, so what was made for the last ones is kept.
         self._kernels_of = lru_cache(maxsize=1)(self._make_kernels)
         self._on_device = lru_cache(maxsize=1)(lambda labels: DeviceLabels.of(labels, self.device))
+
+    def with_labels(self, labels: Labels) -> TensorRows:
+        """Return an engine of the same rows, which stay where they are, with other labels."""
+        return super().with_labels(DeviceLabels.of(labels, self.device))
 
     @property
     def unit_roundoff(self) -> float:
@@ -153,7 +158,8 @@ class TensorRows(LeafRows):
         length = norm(query.w)
         # w must lie in the range of float32, too.
         wide = length * self._measured.max_norm > _WIDE or not (length == 0.0 or 1e-30 < length < 1e30)
-        found = kernels.tally(self._send(query.w), query.loss, query.by_class, wide=wide).cpu().numpy()
+        w = torch.from_numpy(np.array(query.w))
+        found = kernels.tally(w, query.loss, query.by_class, wide=wide).cpu().numpy()
         counts = labels.class_weights if query.by_class else (sum(labels.class_weights),)
         return Tally(np.column_stack([found[:, :5], counts]), found[:, 5:])
 
@@ -239,6 +245,13 @@ class TensorRows(LeafRows):
             if self._sparse is not None:
                 return self._sparse.take(indices)
             return np.asarray(self._X[self._send(indices)].double().cpu().numpy())
+
+    def gather(self, indices: Indices) -> Block:
+        """Return the rows x_i of these ascending indices, as a float64 tensor if they lie on a GPU."""
+        if not self.is_on_device:
+            return self.take(indices)
+        with room(self._X):
+            return self._X[self._send(indices)].double()
 
     own_answers: ClassVar = {
         TallyAt: _tally,

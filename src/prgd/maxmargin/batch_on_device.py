@@ -1,0 +1,149 @@
+"""Many label sets over rows on a device: one interior point for all, and bounds by products on the device.
+
+The interior point works on the Gram matrix, with a system for each label set (`Products`). Its directions and
+weights are then measured on the rows as given, in float64, by a product for all label sets: the sums are
+those of a pass, in another order, so that the bounds on their rounding are the same. What these bounds do not
+certify is left to `prgd.max_margin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.history import Status
+from prgd.maxmargin.label_sets import Block, LabelSet, SharedProducts
+from prgd.maxmargin.moves import Round, SolverState
+from prgd.namespace import is_out_of_memory, like, namespace, to_host
+from prgd.problem import NO_ROWS, Problem
+from prgd.result import Result
+from prgd.rows.queries import Smallest
+from prgd.solvers.interior_point import Products, maximise_margin
+
+_MAX_ROWS = 8192  # rows of the largest Gram matrix that is factorised for each label set
+_MATRICES = 6  # matrices of the size of the Gram matrix that a label set takes in a step
+_MEMORY_FRACTION = 0.5  # fraction of the free memory of the device that is used
+_DEFAULT_MEMORY = 2**30  # bytes that are used where the device does not tell
+_INNER_TOLERANCE = 0.3  # fraction of the tolerance to which the interior point goes
+_WHOLE_TOLERANCE = 0.9  # fraction of the tolerance that bounds may take before they are rounded outward
+
+
+def solve_on_device(
+    problem: Problem, block: Block, tol: float, tell: Callable[[int], None]
+) -> dict[int, Result]:
+    """Return the results of the label sets that one interior point certifies to ``tol``."""
+    found: dict[int, Result] = {}
+    if problem.n > _MAX_ROWS:
+        return found
+    try:
+        shared = SharedProducts.of(problem)
+        for part in _parts(len(block.Y), problem.n, shared.G):
+            found |= _solve_part(problem, block, shared, part, tol)
+            tell(int(part[-1]) + 1)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+    return found
+
+
+def _parts(count: int, n: int, G: Any) -> list[Indices]:
+    """Cut the label sets so that the systems of a part fit into the memory of the device."""
+    free = _DEFAULT_MEMORY
+    if G.is_cuda:
+        free = namespace(G).cuda.mem_get_info(G.device)[0]
+    size = max(1, int(_MEMORY_FRACTION * free) // (_MATRICES * 8 * n * n))
+    return np.array_split(np.arange(count), -(-count // size))
+
+
+def _solve_part(
+    problem: Problem, block: Block, shared: SharedProducts, part: Indices, tol: float
+) -> dict[int, Result]:
+    G, xp, groups = shared.G, namespace(shared.G), 2 if problem.fit_intercept else 1
+    signs = like(G, block.Y[part].astype(np.float64))
+    size = float(xp.sqrt(G.diagonal().max())) or 1.0
+    start, at = _normalized(signs.abs(), signs, groups), Products(G, size, signs)
+    best = maximise_margin(at, signs, problem.fit_intercept, start, _INNER_TOLERANCE * tol)
+    # Rows outside the support have weights that are tiny, and not zero.
+    active = _normalized(xp.where(best.is_active, best.p, 0.0), signs, groups)
+    proposals = _measured(problem, shared, signs, tol, best.x, _normalized(best.p, signs, groups), active)
+    found = {}
+    for i, k in enumerate(part.tolist()):
+        w, low, p, plain = (v[i] for v in proposals)
+        result = _certified(problem.with_labels(block.labels(k)), shared, tol, w, low, p, float(plain))
+        if result is not None:
+            found[k] = result
+    return found
+
+
+def _measured(
+    problem: Problem, shared: SharedProducts, signs: Any, tol: float, x: Any, p: Any, active: Any
+) -> tuple[Array, ...]:
+    """Measure directions and weights of all label sets, and choose the better ones.
+
+    Margins are those of the rows as given, dual vectors those of the rows that the solver works on, as in
+    `prgd.maxmargin.moves`.
+
+    Returns
+    -------
+    w : ndarray of shape (label sets, d)
+        ``Z^T x`` or ``Z^T p``, whichever has the larger margin.
+    low : ndarray of shape (label sets, groups)
+        Its smallest margins.
+    weights : ndarray of shape (label sets, n)
+        The ``active`` weights if they prove the tolerance, else p.
+    plain : ndarray of shape (label sets,)
+        The norm ``||Z^T p||`` of these weights, divided by the number of groups, in units of the solver.
+    """
+    xp, X, groups = namespace(signs), shared.X, 2 if problem.fit_intercept else 1
+    directions = [(signs * x) @ X, (signs * p) @ X]
+    uppers = [xp.linalg.vector_norm((signs * weights) @ X, dim=1) / groups for weights in (p, active)]
+    if shared.center is not None or shared.exponent:
+        X = problem.rows.gather(np.arange(problem.n))
+    smallest = [_smallest(w @ X.T, signs, groups) for w in directions]
+    margins = [
+        low.mean(-1) / xp.linalg.vector_norm(w, dim=1) for w, low in zip(directions, smallest, strict=True)
+    ]
+    is_dual = margins[1] > margins[0]
+    lower = xp.where(is_dual, margins[1], margins[0])
+    level = 2.0**shared.exponent * uppers[1]
+    is_enough = level - lower <= _WHOLE_TOLERANCE * tol * level
+    choices = (is_dual, directions), (is_dual, smallest), (is_enough, (p, active))
+    chosen = [xp.where(choice[:, None], after, before) for choice, (before, after) in choices]
+    return (*map(to_host, chosen), to_host(xp.where(is_enough, uppers[1], uppers[0])))
+
+
+def _normalized(p: Any, signs: Any, groups: int) -> Any:
+    """Return weights of sum 1 (in each class, with an intercept)."""
+    xp = namespace(p)
+    if groups == 1:
+        return p / p.sum(-1, keepdims=True)
+    plus = xp.where(signs > 0, p, 0.0).sum(-1, keepdims=True)
+    minus = xp.where(signs < 0, p, 0.0).sum(-1, keepdims=True)
+    return p / xp.where(signs > 0, plus, minus)
+
+
+def _smallest(products: Any, signs: Any, groups: int) -> Any:
+    """Return the smallest margin (of each class, with an intercept) of every label set."""
+    xp, margins = namespace(products), products * signs
+    sides = [signs > 0, signs < 0] if groups == 2 else [signs != 0]
+    return xp.stack([xp.where(side, margins, xp.inf).amin(-1) for side in sides], -1)
+
+
+def _certified(
+    problem: Problem, shared: SharedProducts, tol: float, w: Array, low: Array, p: Array, plain: float
+) -> Result | None:
+    """Return the result that a direction and weights prove, or None if its gap is above ``tol``."""
+    state = SolverState(problem, 1, tol, 1, True, lambda entry: None)
+    state.working, state.passes = LabelSet(problem, shared), 1.0
+    smallest = tuple(Smallest(float(value), np.empty(0), NO_ROWS) for value in low)
+    state.bounds.below(w, smallest, None)
+    state.bounds.above(state.working, p[state.working.indices], plain)
+    c = state.certificate
+    state.rounds.append(Round(1.0, c.lower, c.upper, c.gap, state.working.size, 0.0))
+    if not (c.lower > 0.0 and c.gap <= tol):
+        return None
+    result = state.result(Status.CERTIFIED)
+    return result if result.status is Status.CERTIFIED else None

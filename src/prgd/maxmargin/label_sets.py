@@ -1,0 +1,211 @@
+"""Label sets: the columns of Y, checked, and the rows that all label sets of a block share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd._types import Array
+from prgd.maxmargin.moves import center_and_exponent
+from prgd.namespace import like
+from prgd.problem import Problem
+from prgd.rows.base import Rows, as_rows
+from prgd.rows.blocks import is_sparse, row_squares, times_signs
+from prgd.rows.exact import as_float
+from prgd.rows.labels import Labels
+from prgd.solvers.gram_matrix import extend_gram
+from prgd.solvers.working_set import WorkingSet
+
+CLASSES = np.array([-1, 1])
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows, and the label sets over them.
+
+    Attributes
+    ----------
+    rows : Rows
+    Y : ndarray of int8 of shape (label sets, n)
+        +1 and -1, and 0 for the rows that a label set leaves out.
+    takes_threads : bool
+        Label sets may be solved in threads, since no pass over the rows uses threads of its own.
+    """
+
+    rows: Rows
+    Y: npt.NDArray[np.int8]
+    takes_threads: bool
+
+    def labels(self, k: int) -> Labels:
+        """Return label set k; rows that it leaves out have the sample weight 0."""
+        y = self.Y[k]
+        weight = np.empty(0) if y.all() else (y != 0).astype(np.float64)
+        return Labels(np.where(y < 0, -1, 1).astype(np.int8), weight, CLASSES)
+
+
+def read_blocks(X: Any, Y: Any) -> list[Block]:
+    """Return the rows and label sets of one X, or of each of a list, after checking that they fit."""
+    if not _is_list(X):
+        return [_read_block(X, Y, "X", "Y")]
+    if not len(X):
+        raise ValueError("X is an empty list. Give at least one block of rows.")
+    is_shared = not _is_list(Y)
+    if not is_shared and len(X) != len(Y):
+        raise ValueError(
+            f"X has {len(X)} blocks of rows and Y has {len(Y)} of label sets. Give one Y for each X, or one "
+            "array Y for all."
+        )
+    names = ["Y" if is_shared else f"Y[{b}]" for b in range(len(X))]
+    given = [Y] * len(X) if is_shared else Y
+    return [_read_block(x, y, f"X[{b}]", names[b]) for b, (x, y) in enumerate(zip(X, given, strict=True))]
+
+
+def _is_list(X: Any) -> bool:
+    """Say whether this is a list of matrices, not a matrix written as a list of lists of numbers."""
+    if not isinstance(X, (list, tuple)):
+        return False
+    return all(isinstance(x, Rows) or len(getattr(x, "shape", ())) == 2 for x in X)
+
+
+def _read_block(X: Any, Y: Any, rows_name: str, name: str) -> Block:
+    is_engine, is_tensor = isinstance(X, Rows), type(X).__module__.partition(".")[0] == "torch"
+    rows = as_rows(X, n_threads=None if is_engine or is_tensor else 1)
+    if hasattr(Y, "device") and hasattr(Y, "cpu"):
+        device = getattr(rows, "device", None)
+        if device is not None and Y.device != device:
+            raise ValueError(
+                f"{name} must be on the device of {rows_name}, {device}; it is on {Y.device}. "
+                f"Use {name}.to({str(device)!r})."
+            )
+        Y = Y.cpu().numpy()
+    takes_threads = not (is_engine or rows.is_on_device)
+    return Block(rows, read_label_sets(Y, rows.n, name, rows_name), takes_threads)
+
+
+def read_label_sets(Y: Any, n: int, name: str = "Y", rows_name: str = "X") -> npt.NDArray[np.int8]:
+    """Return label sets as one row of +1, -1 and 0 for each, after checking every column.
+
+    Examples
+    --------
+    >>> read_label_sets([[1, 0], [-1, 1], [1, -1]], 3)
+    array([[ 1, -1,  1],
+           [ 0,  1, -1]], dtype=int8)
+    """
+    values = as_float(Y.toarray() if is_sparse(Y) else Y, name) if not _is_boolean(Y) else np.asarray(Y)
+    if values.ndim != 2 or values.shape[0] != n or not values.shape[1]:
+        hint = f" Use {name}[:, None] for one label set." if values.shape == (n,) else ""
+        raise ValueError(
+            f"{name} must hold a row for each of the {n} rows of {rows_name} and a column for each label "
+            f"set; got shape {values.shape}.{hint}"
+        )
+    if values.dtype == np.bool_:
+        signs = np.where(values.T, 1, -1).astype(np.int8)
+    else:
+        is_sign = (values == 1.0) | (values == -1.0) | (values == 0.0)
+        if not is_sign.all():
+            column = int(np.argmin(is_sign.all(axis=0)))
+            row = int(np.argmin(is_sign[:, column]))
+            raise ValueError(
+                f"{name} must hold 1, -1, and 0 for rows that are left out, or booleans; column {column} has "
+                f"{values[row, column].item()!r} at row {row}."
+            )
+        signs = np.ascontiguousarray(values.T, dtype=np.int8)
+    for sign, other in ((1, -1), (-1, 1)):
+        lacks = ~(signs == sign).any(axis=1)
+        if lacks.any():
+            column = int(np.argmax(lacks))
+            only = f"{other} and 0" if (signs[column] == 0).any() else f"{other}"
+            if not signs[column].any():
+                only = "0"
+            raise ValueError(
+                f"Column {column} of {name} must hold both classes, 1 and -1; it has {only} alone. 0 leaves "
+                "a row out: labels of 0 and 1 are given as booleans, or as 2 * Y - 1."
+            )
+    return signs
+
+
+def _is_boolean(Y: Any) -> bool:
+    return isinstance(Y, np.ndarray) and Y.dtype == np.bool_
+
+
+@dataclass(frozen=True, eq=False)
+class SharedProducts:
+    """The rows of a block as the solver works on them, and their Gram matrix, which serves all label sets.
+
+    Attributes
+    ----------
+    X : array of shape (n, d), CSR array or tensor
+        The rows ``(x_i - center) / 2^exponent``.
+    G : array of shape (n, n)
+        ``X X^T``.
+    center : ndarray of shape (d,) or None
+    exponent : int
+    max_norm : float
+        At least the largest norm of a row of X.
+    """
+
+    X: Any
+    G: Any
+    center: Array | None
+    exponent: int
+    max_norm: float
+
+    @classmethod
+    def of(cls, problem: Problem, threads: int = 1) -> SharedProducts:
+        """Gather the rows of a problem, and multiply them."""
+        center, exponent = center_and_exponent(problem, None, problem.rows.is_on_device)
+        X = problem.rows.gather(np.arange(problem.n))
+        if center is not None:
+            X -= like(X, center)
+        if exponent:
+            values = X.data if is_sparse(X) else X
+            for part in (exponent // 2, exponent - exponent // 2):  # each is in the floating range
+                values *= 2.0**-part
+        if isinstance(X, np.ndarray) or is_sparse(X):
+            G = np.empty((problem.n, problem.n))
+            extend_gram(G, X, 0, threads)
+        else:
+            G = X @ X.T
+        return cls(X, G, center, exponent, float(row_squares(X).max()) ** 0.5)
+
+
+class LabelSet(WorkingSet):
+    """All rows that a label set keeps, with products that it shares with other label sets."""
+
+    def __init__(self, problem: Problem, shared: SharedProducts) -> None:
+        super().__init__(problem, 1, shared.center, shared.exponent)
+        if shared.center is not None:
+            self.max_norm = shared.max_norm
+        weight = problem.labels.sample_weight
+        self._register(np.flatnonzero(weight) if weight.size else np.arange(problem.n))
+        self._shared, self._y = shared, problem.labels.at(self.indices).astype(np.float64)
+
+    @property
+    def is_low_dimensional(self) -> bool:
+        """Whether the rows are dense, with so few columns that systems in them are cheap."""
+        return not is_sparse(self._shared.X) and super().is_low_dimensional
+
+    @property
+    def Z(self) -> Any:
+        """The rows z_i: a copy, made when it is first needed."""
+        if self._Z is None:
+            self._Z = times_signs(self._shared.X[self.indices], self._problem.labels.at(self.indices))
+        return self._Z
+
+    def _extend(self, old: int) -> None:
+        G, kept = self._shared.G, self.indices
+        np.multiply(G if kept.size == len(G) else G[np.ix_(kept, kept)], self._y, out=self._buffer)
+        self._buffer *= self._y[:, None]
+
+    def combine(self, p: Array) -> Array:
+        """Return ``Z^T p``."""
+        c = np.zeros(self._problem.n)
+        c[self.indices] = self._y * p
+        return np.asarray(self._shared.X.T @ c)
+
+    def margins(self, w: Array) -> Array:
+        """Return ``<w, z_i>``."""
+        return np.asarray(self._y * (self._shared.X @ w)[self.indices])
