@@ -12,6 +12,8 @@
 4. `grow`: the rows that violate the margin of u most join the set, and step 2 follows, until the gap is
    certified.
 5. `solve_exactly`: a small problem that rounding keeps from being certified is solved in integers.
+
+Sparse rows of many columns are solved without a working set first (`prgd.maxmargin.sparse`).
 """
 
 from __future__ import annotations
@@ -30,13 +32,15 @@ from prgd.certificate import Certificate, margin_error
 from prgd.history import History, Status
 from prgd.maxmargin.bounds import Bounds
 from prgd.maxmargin.exactly import exact_optimum, is_exactly_solvable
+from prgd.maxmargin.sparse import solve_by_rows
 from prgd.norms import moderate, norm
 from prgd.problem import Problem, balanced_intercept
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.result import Result
 from prgd.rows.queries import Smallest, TallyAt
-from prgd.solvers import coordinate_descent, pairwise_descent
+from prgd.solvers import pairwise_descent
+from prgd.solvers.coordinate_descent import suits
 from prgd.solvers.interior_point import interior_weights
 from prgd.solvers.polish import active_set_weights, polish_weights, primal_direction, vanishing_weights
 from prgd.solvers.working_set import WorkingSet, row_to_subtract, whole_set
@@ -142,8 +146,8 @@ class SolverState:
 
     def run(self, w0: Array | None) -> Status:
         """Make the moves until one of them ends the solve."""
-        if w0 is None and self.use_polish and coordinate_descent.suits(self.problem):
-            if (status := self.descend_on_rows()) is not None:
+        if w0 is None and self.use_polish and suits(self.problem):
+            if (status := solve_by_rows(self)) is not None:
                 return status
             w0 = self.certificate.w if self.certificate.lower > 0.0 else None
         self.choose_rows(w0)
@@ -159,22 +163,6 @@ class SolverState:
             smallest = self.certify(upper)
             if (status := self.end_of_solve() or self.grow(smallest, upper)) is not None:
                 return status
-
-    def descend_on_rows(self) -> Status | None:
-        """Solve for all sparse rows by coordinate descent; the rows that carry weight are the working set."""
-        found = coordinate_descent.row_weights(self.problem, self.tol, self.max_passes)
-        if found is None:
-            return None
-        self.passes += found.passes
-        self.working, self.p = WorkingSet(self.problem, self.threads), found.p
-        self.working.add(found.indices)
-        self.u = self.working.combine(self.p) / self.working.groups
-        upper = norm(self.u)
-        self.bounds.above(self.working, self.p, upper)
-        if not upper > 0.0:
-            return None
-        self.certify(upper)
-        return self.end_of_solve()
 
     def choose_rows(self, w: Array | None) -> None:
         """Start the working set with all rows, or with those of smallest margin along w or their mean."""
