@@ -202,7 +202,8 @@ def test_which_rows_suit(monkeypatch):
     assert suits(Problem(X, y))
     assert not suits(Problem(X.toarray(), y))
     assert not suits(Problem(X[:200], y[:200]))  # few rows
-    assert not suits(Problem(X[:, :10], y, scale="none"))  # few columns
+    assert not suits(Problem(X[:, 400:410], y, fit_intercept=True))  # few columns
+    assert not suits(Problem(X[:, :20], y, fit_intercept=True))  # entries in most columns
     assert not suits(Problem(X * 1e60, y))
     assert row_weights(Problem(X.toarray(), y), 1e-6, 10) is None
     monkeypatch.setattr(minimal, "HAS_NUMBA", False)

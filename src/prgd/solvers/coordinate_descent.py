@@ -32,6 +32,7 @@ from prgd._types import Array, Indices
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.solvers import minimal
+from prgd.solvers.gram_matrix import DENSE_FRACTION
 
 _FEW_ROWS = 256  # so few rows are solved faster by their Gram matrix, and without compiling these kernels
 _ROWS_FOR_EACH_COLUMN = 25  # with more rows few of them carry weight, and a working set finds these faster
@@ -81,7 +82,9 @@ def suits(problem: Problem) -> bool:
     n, d = problem.n, problem.d
     if not minimal.HAS_NUMBA or not _FEW_ROWS < n <= _ROWS_FOR_EACH_COLUMN * d:
         return False
-    if (A := problem.rows.csr_arrays) is None or d > _COLUMNS_FOR_EACH_ENTRY * A[1].size:
+    if (A := problem.rows.csr_arrays) is None or A[1].size > DENSE_FRACTION * n * d:
+        return False  # a working set would store the rows of images as dense ones
+    if d > _COLUMNS_FOR_EACH_ENTRY * A[1].size:
         return False
     return 1.0 / _MODERATE < problem.max_norm < _MODERATE
 
