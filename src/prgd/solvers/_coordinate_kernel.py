@@ -61,6 +61,15 @@ def squares(A: Any, out: Any) -> None:
 
 
 @_jit
+def square(v: Any) -> float:
+    """Return ``v.v`` on one thread: BLAS wakes others for it, and waits for them if they are busy."""
+    total = 0.0
+    for j in range(v.size):
+        total += v[j] * v[j]
+    return total
+
+
+@_jit
 def margins(A: Any, y: Any, w: Any, out: Any) -> None:
     """Write ``<w, z_i>`` for all rows."""
     for i in range(out.size):
@@ -149,12 +158,12 @@ def _centre(y: Any, diagonal: Any, r: Any, has_intercept: bool) -> tuple[float, 
             along += y[k] * r[k] / diagonal[k]
             size += 1.0 / diagonal[k]
         b = along / size
-    square, largest = 0.0, 0.0
+    rest, largest = 0.0, 0.0
     for k in range(r.size):
         r[k] -= b * y[k]
-        square += r[k] * r[k] / diagonal[k]
+        rest += r[k] * r[k] / diagonal[k]
         largest = max(largest, abs(r[k]))
-    return b, square, largest
+    return b, rest, largest
 
 
 @_jit
@@ -176,28 +185,26 @@ def equal_margins(
     r, q = work[0], work[1]
     for k in range(x.size):
         r[k] = 1.0 - y[k] * _dot(A, k, w)
-    b, square, largest = _centre(y, diagonal, r, has_intercept)
-    square_goal = reduction * reduction * square
+    b, rest, largest = _centre(y, diagonal, r, has_intercept)
+    rest_goal = reduction * reduction * rest
     for k in range(x.size):
         q[k] = r[k] / diagonal[k]
     for t in range(max_steps):
-        if largest <= goal or square <= square_goal:
+        if largest <= goal or rest <= rest_goal:
             return t, b
         combine(A, y, q, step)
-        curvature = 0.0
-        for j in range(step.size):
-            curvature += step[j] * step[j]
+        curvature = square(step)
         if not curvature > 0.0:
             return t, b
-        size = square / curvature
+        size = rest / curvature
         for j in range(step.size):
             w[j] += size * step[j]
         for k in range(x.size):
             x[k] += size * q[k]
             r[k] -= size * y[k] * _dot(A, k, step)
-        last = square
-        change, square, largest = _centre(y, diagonal, r, has_intercept)
+        last = rest
+        change, rest, largest = _centre(y, diagonal, r, has_intercept)
         b += change
         for k in range(x.size):
-            q[k] = r[k] / diagonal[k] + square / last * q[k]
+            q[k] = r[k] / diagonal[k] + rest / last * q[k]
     return max_steps, b

@@ -24,12 +24,12 @@ SIAM J. Optim. 1(1).
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.solvers import minimal
 from prgd.solvers.gram_matrix import DENSE_FRACTION
@@ -185,7 +185,7 @@ class CoordinateDescent:
         if start is None:  # sweeps must give weight to both classes first
             return False
         self._combine(A, y, start)
-        max_upper, x = max(max_upper, norm(self.w) / float(start.sum())), start.copy()
+        max_upper, x = max(max_upper, self._length() / float(start.sum())), start.copy()
         work, step = np.empty((2, face.size)), np.empty(self.w.size)
         reduction, max_steps = (0.0, _MAX_STEPS) if is_face_known else (_REDUCTION, _FEW_STEPS)
         steps, self.state[0] = self.kernel.equal_margins(
@@ -196,7 +196,7 @@ class CoordinateDescent:
         if not is_positive:
             x = self._projected(A, y, start, x - start, max_upper)
         # The best multiple of the weights makes the margins of the support 1 on average.
-        square = float(self.w @ self.w)
+        square = self.kernel.square(self.w)
         size = float(x.sum()) / square if square > 0.0 else 1.0
         self.a[face] = size * x
         self.w *= size
@@ -209,7 +209,7 @@ class CoordinateDescent:
             x = self._balanced(np.maximum(start + _SHORTER**trial * change, 0.0), y)
             if x is not None:
                 self._combine(A, y, x)
-                if norm(self.w) <= max_upper * float(x.sum()):
+                if self._length() <= max_upper * float(x.sum()):
                     self.is_whole_step = trial == 0
                     return x
         self._combine(A, y, start)
@@ -223,6 +223,9 @@ class CoordinateDescent:
         if not min(plus, minus) > 0.0:
             return None
         return np.asarray(x * np.where(y > 0, 0.5 + 0.5 * minus / plus, 0.5 + 0.5 * plus / minus))
+
+    def _length(self) -> float:
+        return math.sqrt(self.kernel.square(self.w))
 
     def _combine(self, A: Any, y: Any, x: Array) -> None:
         self.kernel.combine(A, y, x, self.w)
@@ -244,7 +247,7 @@ class CoordinateDescent:
         self.kernel.margins(self.A, self.y, self.w, self.margins)
         self.reads += self.entries
         self.work += self.entries
-        length, sums = norm(self.w), [float(self.a[group].sum()) for group in self.groups]
+        length, sums = self._length(), [float(self.a[group].sum()) for group in self.groups]
         smallest = [float(self.margins[group].min()) for group in self.groups]
         lower = sum(smallest) / (len(smallest) * length) if length > 0.0 else -np.inf
         return lower, length / sum(sums) if min(sums) > 0.0 else np.inf
