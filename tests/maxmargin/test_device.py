@@ -12,7 +12,8 @@ from prgd.maxmargin import moves  # noqa: E402
 from prgd.namespace import add_to_diagonal, like, namespace, to_host  # noqa: E402
 from prgd.rows.gpu.tensor_rows import TensorRows  # noqa: E402
 from prgd.solvers.cholesky import definite_solver, definite_solvers  # noqa: E402
-from prgd.solvers.interior_point import Columns, Products, maximise_margin  # noqa: E402
+from prgd.solvers.coordinates import Columns, Products  # noqa: E402
+from prgd.solvers.interior_point import maximise_margin  # noqa: E402
 
 
 def on_device(X, y, sample_weight=None) -> TensorRows:

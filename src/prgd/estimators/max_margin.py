@@ -19,10 +19,11 @@ from prgd.errors import NotSeparableError
 from prgd.estimators._choice import choose_C
 from prgd.estimators._common import Fit, Given, LinearClassifier
 from prgd.history import Status
-from prgd.maxmargin import Round, max_margin, soft_margin
+from prgd.maxmargin import Round, max_margin, max_margin_batch, soft_margin
 from prgd.norms import norm
 from prgd.progress import progress_line
 from prgd.result import Result
+from prgd.threads import single_blas
 
 _FEW_ENTRIES = 2**20  # numbers in X up to which a fit aims at a smaller gap than asked for
 _SMALL_GAP = 1e-10
@@ -82,6 +83,9 @@ class MaxMarginClassifier(LinearClassifier):
         No hyperplane has a larger margin: ``||sum_i p_i y_i x_i||`` with the weights of ``dual_coef_``.
     gap_ : ndarray of shape (k,)
         ``(margin_upper_bound_ - margin_) / margin_upper_bound_``; infinite if no separator was found.
+    cosine_ : ndarray of shape (k,)
+        A lower bound on the cosine between a row of ``coef_`` and that of the exact solution for ``C_``: the
+        largest margin, or the soft margin that is the fallback. -1 if nothing is proven.
     dual_coef_ : csr_array of shape (k, n)
         Weights of the certificate: not negative, of sum 1 (1/2 on each side with an intercept). Where the
         classes do not separate they prove it.
@@ -147,11 +151,24 @@ class MaxMarginClassifier(LinearClassifier):
         if self.fallback not in ("soft", "raise"):
             raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
         self.C_ = checked_price(self.C)
+        with single_blas(float(X.shape[0] * X.shape[1] * min(X.shape))):
+            return self._hard_or_soft(X, codes, targets, weights, starts, given)
+
+    def _hard_or_soft(
+        self,
+        X: Any,
+        codes: Indices,
+        targets: list[int],
+        weights: Array | None,
+        starts: list[Array | None],
+        given: Given,
+    ) -> list[Fit]:
+        """Separate each class from the rest; fit soft margins if C is finite, or one does not separate."""
         if math.isfinite(self.C_):
             fits = self._soft_fits(X, codes, targets, weights, starts, given)
             self.results_ = tuple(result for result, _, _ in fits)
             return fits
-        fits = super()._fit_all(X, codes, targets, weights, starts, given)
+        fits = self._hard_fits(X, codes, targets, weights, starts, given)
         self.results_ = tuple(result for result, _, _ in fits)
         if all(result.margin > 0.0 for result in self.results_):
             return fits if len(fits) == 1 else [_unit_length(*fit) for fit in fits]
@@ -164,6 +181,30 @@ class MaxMarginClassifier(LinearClassifier):
         soft = self._soft_fits(X, codes, targets, weights, [None] * len(targets), given)
         self.results_ = tuple(result for result, _, _ in soft)
         return [(hard, coef, b) for (hard, _, _), (_, coef, b) in zip(fits, soft, strict=True)]
+
+    def _hard_fits(
+        self,
+        X: Any,
+        codes: Indices,
+        targets: list[int],
+        weights: Array | None,
+        starts: list[Array | None],
+        given: Given,
+    ) -> list[Fit]:
+        """Separate each class from the rest: several of them together, unless they have a start."""
+        if len(targets) == 1 or not self.polish or starts[0] is not None:
+            return super()._fit_all(X, codes, targets, weights, starts, given)
+        batch = max_margin_batch(
+            X,
+            codes[:, None] == targets,
+            fit_intercept=self.fit_intercept,
+            tol=self._inner_tol(X),
+            max_passes=index(self.max_passes),
+            n_threads=self.n_threads,
+            progress=type(self).__name__ if self.verbose else False,
+        )
+        results = [replace(result, classes=np.array([False, True])) for result in batch]
+        return [(given.place(self._judged(result)), result.coef, result.intercept) for result in results]
 
     def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
         with self._progress() as tell:
@@ -248,6 +289,7 @@ class MaxMarginClassifier(LinearClassifier):
 
     def _keep(self, results: Sequence[Result]) -> None:
         self.n_iter_ = np.array([math.ceil(result.passes) for result in results])
+        self.cosine_ = np.array([result.cosine for result in self.results_])  # those behind coef_
 
 
 def _unit_length(result: Result, coef: Array, intercept: float) -> Fit:

@@ -17,6 +17,7 @@ from prgd.maxmargin.solver import finished, max_margin
 from prgd.problem import Problem
 from prgd.progress import live_line
 from prgd.result import Result
+from prgd.rows.dense import DenseRows
 from prgd.threads import default_threads, each, single_blas
 
 # One Gram matrix serves all label sets if it has at most so many rows, and if the rows are not many more than
@@ -96,7 +97,7 @@ def max_margin_batch(
             show(lambda label: f"{label}  {count:,} of {sum(sizes):,} label sets")
 
         for block in blocks:
-            threads = n_threads or default_threads() if block.takes_threads else 1
+            threads = (n_threads or default_threads()) if block.takes_threads else 1
             results += _solve_block(block, fit_intercept, tol, max_passes, threads, tell)
     column = np.concatenate([np.arange(size) for size in sizes])
     return BatchResult(tuple(results), np.repeat(np.arange(len(sizes)), sizes), column)
@@ -107,11 +108,17 @@ def _solve_block(
 ) -> list[Result]:
     """Solve all label sets of a block: together on the device of the rows, or one by one in threads."""
     problem = Problem(block.rows.with_labels(block.labels(0)), fit_intercept=fit_intercept, scale="none")
-    on_device = block.rows.is_on_device
-    found = solve_on_device(problem, block, tol, tell) if on_device else {}
-    shared = None
-    if not on_device and problem.n <= min(_MAX_ROWS, _MAX_ROWS_PER_COLUMN * problem.d):
-        shared = SharedProducts.of(problem, threads)
+    is_small = problem.n <= min(_MAX_ROWS, _MAX_ROWS_PER_COLUMN * problem.d)
+    found: dict[int, Result] = {}
+    if block.rows.is_on_device:
+        found = solve_on_device(problem, block, tol, tell)
+        if len(found) == len(block.Y):
+            return [found[k] for k in range(len(block.Y))]
+        if is_small:  # the host solves what is left faster than one solve after the other on the device
+            rows = DenseRows(block.rows.take(np.arange(problem.n)), n_threads=1)
+            problem = Problem(rows.with_labels(block.labels(0)), fit_intercept=fit_intercept, scale="none")
+        threads = threads if is_small else 1
+    shared = SharedProducts.of(problem, threads) if is_small else None
 
     def solve(k: int) -> Result:
         if k in found:

@@ -21,7 +21,8 @@ from prgd.namespace import is_out_of_memory, like, namespace, to_host
 from prgd.problem import NO_ROWS, Problem
 from prgd.result import Result
 from prgd.rows.queries import Smallest
-from prgd.solvers.interior_point import Products, maximise_margin
+from prgd.solvers.coordinates import Products
+from prgd.solvers.interior_point import maximise_margin
 
 _MAX_ROWS = 8192  # rows of the largest Gram matrix that is factorised for each label set
 _MATRICES = 6  # matrices of the size of the Gram matrix that a label set takes in a step
@@ -53,7 +54,9 @@ def _parts(count: int, n: int, G: Any) -> list[Indices]:
     """Cut the label sets so that the systems of a part fit into the memory of the device."""
     free = _DEFAULT_MEMORY
     if G.is_cuda:
-        free = namespace(G).cuda.mem_get_info(G.device)[0]
+        cuda, at = namespace(G).cuda, G.device
+        # Memory that torch has reserved and does not use is not free for other programs, but for torch.
+        free = cuda.mem_get_info(at)[0] + cuda.memory_reserved(at) - cuda.memory_allocated(at)
     size = max(1, int(_MEMORY_FRACTION * free) // (_MATRICES * 8 * n * n))
     return np.array_split(np.arange(count), -(-count // size))
 

@@ -38,7 +38,8 @@ class BatchResult(Sequence[Result]):
     """The results of `prgd.max_margin_batch`: a `Result` for each problem, and their numbers as arrays.
 
     ``len``, indices and iteration are those of a sequence of Results, in the order of the blocks X and in
-    each block in that of the columns of Y.
+    each block in that of the columns of Y. Rows that a label set leaves out have the sample weight 0 in its
+    Result: ``batch[k].check(X, y > 0, sample_weight=abs(y))`` proves one of them again, with ``y = Y[:, k]``.
 
     Attributes
     ----------
@@ -54,7 +55,7 @@ class BatchResult(Sequence[Result]):
     >>> X = [[0.0, 1.0], [1.0, 3.0], [4.0, 1.0], [5.0, 2.0]]
     >>> batch = prgd.max_margin_batch(X, [[-1, -1], [-1, 1], [1, -1], [1, 0]])
     >>> batch.margin.round(6), [status.name for status in batch.status]
-    (array([1.5, 1. ]), ['CERTIFIED', 'CERTIFIED'])
+    (array([1.788854, 1.      ]), ['CERTIFIED', 'CERTIFIED'])
     >>> batch[1].support, bool(batch.check(X, [[-1, -1], [-1, 1], [1, -1], [1, 0]]).is_valid.all())
     (array([0, 1, 2]), True)
     """

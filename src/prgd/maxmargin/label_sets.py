@@ -14,7 +14,7 @@ from prgd.namespace import like
 from prgd.problem import Problem
 from prgd.rows.base import Rows, as_rows
 from prgd.rows.blocks import is_sparse, row_squares, times_signs
-from prgd.rows.exact import as_float
+from prgd.rows.exact import as_array, as_float
 from prgd.rows.labels import Labels
 from prgd.solvers.gram_matrix import extend_gram
 from prgd.solvers.working_set import WorkingSet
@@ -81,8 +81,7 @@ def _read_block(X: Any, Y: Any, rows_name: str, name: str) -> Block:
                 f"Use {name}.to({str(device)!r})."
             )
         Y = Y.cpu().numpy()
-    takes_threads = not (is_engine or rows.is_on_device)
-    return Block(rows, read_label_sets(Y, rows.n, name, rows_name), takes_threads)
+    return Block(rows, read_label_sets(Y, rows.n, name, rows_name), rows.is_on_device or not is_engine)
 
 
 def read_label_sets(Y: Any, n: int, name: str = "Y", rows_name: str = "X") -> npt.NDArray[np.int8]:
@@ -94,7 +93,10 @@ def read_label_sets(Y: Any, n: int, name: str = "Y", rows_name: str = "X") -> np
     array([[ 1, -1,  1],
            [ 0,  1, -1]], dtype=int8)
     """
-    values = as_float(Y.toarray() if is_sparse(Y) else Y, name) if not _is_boolean(Y) else np.asarray(Y)
+    Y = Y.toarray() if hasattr(Y, "toarray") else Y
+    values = as_array(Y, name)
+    if values.dtype != np.bool_:
+        values = as_float(Y, name)
     if values.ndim != 2 or values.shape[0] != n or not values.shape[1]:
         hint = f" Use {name}[:, None] for one label set." if values.shape == (n,) else ""
         raise ValueError(
@@ -125,10 +127,6 @@ def read_label_sets(Y: Any, n: int, name: str = "Y", rows_name: str = "X") -> np
                 "a row out: labels of 0 and 1 are given as booleans, or as 2 * Y - 1."
             )
     return signs
-
-
-def _is_boolean(Y: Any) -> bool:
-    return isinstance(Y, np.ndarray) and Y.dtype == np.bool_
 
 
 @dataclass(frozen=True, eq=False)
