@@ -136,8 +136,16 @@ class Certificate:
 
     @property
     def cosine(self) -> float:
-        """``lower / upper``: a lower bound on the cosine between w and the maximum-margin direction (l2)."""
-        return max(self.lower / self.upper, -1.0) if 0.0 < self.upper < math.inf else -1.0
+        """A lower bound on the cosine between w and the direction of largest margin: ``lower / upper`` (l2).
+
+        It is -1, which says nothing, unless ``lower`` is positive: see docs/certificates.md for the proof.
+        Multiples of w that are rounded to float64, e.g. ``Result.coef``, meet it too.
+        """
+        if not (self.lower > 0.0 and self.upper < math.inf):
+            return -1.0
+        # A vector whose entries are rounded three times turns by at most 4 units.
+        found = lowered(self.lower / self.upper) - 8.0 * UNIT_ROUNDOFF
+        return found if found > 0.0 else -1.0
 
     def with_lower(
         self, lower: float, w: Array, intercept: float = 0.0, exact_w: RationalVector | None = None

@@ -16,24 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
-from prgd.arithmetic import LARGEST, SMALLEST, times_power
-from prgd.certificate import (
-    Certificate,
-    DualWeights,
-    accurate_lower,
-    accurate_upper,
-    is_on_simplex,
-    weights_at,
-)
+from prgd.arithmetic import LARGEST
+from prgd.certificate import Certificate, DualWeights
 from prgd.errors import ZeroRowWarning
 from prgd.files import UNREADABLE, OtherFileError, atomic_write, read_npz
 from prgd.history import History, Record, Status
 from prgd.norms import norm
 from prgd.problem import Problem
-from prgd.proofs.directions import exact_lower
-from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.overlap import proves_overlap
-from prgd.proofs.slacks import prove_again
+from prgd.proofs.hyperplanes import prove_again
+from prgd.proofs.slacks import prove_soft_again, soft_cosine
 from prgd.rows.readers.columns import in_order
 
 FORMAT = "prgd-result-2"
@@ -116,7 +107,9 @@ class Result:
         return f"{soft}largest margin in the {self.norm} norm, {kind}, columns as given (not scaled)"
 
     def __str__(self) -> str:
-        lines = {"problem": self.problem_in_words, "status": self.status, "margin": self.certificate}
+        lines: dict[str, Any] = {"problem": self.problem_in_words, "status": self.status}
+        lines["margin"] = self.certificate
+        lines |= {"cosine to the exact w": self.cosine_in_words} if self.cosine > 0.0 else {}
         return "\n".join(f"{name}: {value}" for name, value in lines.items())
 
     def __repr__(self) -> str:
@@ -136,6 +129,25 @@ class Result:
     def gap(self) -> float:
         """The certified relative gap."""
         return self.certificate.gap
+
+    @property
+    def cosine(self) -> float:
+        """A certified lower bound on the cosine between ``coef`` and that of the exact solution (l2).
+
+        The exact solution is the hyperplane of largest margin, or the soft margin of a finite C. The bound
+        is -1, which says nothing, if no hyperplane was found that separates, and in norms other than l2.
+        """
+        if self.norm != "l2":
+            return -1.0
+        return soft_cosine(self.certificate) if math.isfinite(self.C) else self.certificate.cosine
+
+    @property
+    def cosine_in_words(self) -> str:
+        """The cosine, by its distance from 1 where all its first digits are nines."""
+        cosine = self.cosine
+        if cosine < 0.0:
+            return "not known"
+        return f"at least {cosine:.4f}" if cosine < 0.999 else f"at least 1 - {1.0 - cosine:.1e}"
 
     @cached_property
     def _scale(self) -> float:
@@ -204,42 +216,16 @@ class Result:
         """
         X = in_order(X, self.feature_names)
         options: Any = {name: getattr(self, name) for name in ("loss", "norm", "fit_intercept")}
-        is_soft, c, found = math.isfinite(self.C), self.certificate, Certificate()
+        is_soft, c = math.isfinite(self.C), self.certificate
         with warnings.catch_warnings():
             if is_soft:  # a row of zeros has a slack like others
                 warnings.simplefilter("ignore", ZeroRowWarning)
             problem = Problem(X, y, sample_weight=sample_weight, scale="none", **options)
         if is_soft:
-            found = prove_again(problem, self.C, c)
+            found = prove_soft_again(problem, self.C, c)
             is_valid = found.lower >= c.lower - 1e-11 * abs(found.lower)
             return Check(found, is_valid and found.upper <= c.upper * (1.0 + 1e-11))
-        if c.exact_w is not None:
-            rows = LiftedRows.of(problem)
-            if len(c.exact_w) == rows.width:
-                found = found.with_lower(exact_lower(rows, c.exact_w), self.coef, self.intercept, c.exact_w)
-        elif c.w is not None and c.w.shape == (problem.d,) and norm(c.w) > 0.0:
-            scale = int(
-                np.frexp(np.abs(c.w).max())[1]
-            )  # a power of two keeps the digits of w and of products
-            w, b = np.ldexp(c.w, -scale), times_power(c.intercept, -scale)
-            found = found.with_lower(*accurate_lower(problem, w, b))
-            if found.lower < c.lower:  # products beyond the floating range
-                rows = LiftedRows.of(problem)
-                exact = tuple(Fraction(float(v)) for v in [*w, b][: rows.width])
-                found = found.with_lower(exact_lower(rows, exact), w, b)
-        weights, tolerance = c.dual_weights, 1e-12
-        if weights is None and c.w_upper is not None:
-            weights, tolerance = weights_at(problem, c.w_upper), 1e-9
-        if weights is not None and is_on_simplex(problem, weights):
-            if c.upper == 0.0 and proves_overlap(problem, weights):
-                found = found.with_upper(0.0, weights)
-            else:
-                found = found.with_upper(accurate_upper(problem, weights), weights)
-        # Rounding is measured by what is proven here: a stated bound, however large, excuses nothing.
-        least = 64 * (problem.n + problem.d) * SMALLEST
-        sizes = [size for size in (abs(found.lower), found.upper) if math.isfinite(size)]
-        is_valid = found.lower >= c.lower - tolerance * max(sizes, default=0.0) - least
-        return Check(found, bool(is_valid and found.upper * (1.0 - tolerance) <= c.upper + least))
+        return Check(*prove_again(problem, c))
 
     def check_fingerprint(self, other: str) -> None:
         """Raise ``ValueError`` unless ``other`` is the fingerprint of the result: the same data and options.

@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
+SMALL_FLOPS = 2.0**25  # multiplications of a matrix product that one thread does in about 2 ms
+
 
 def default_threads() -> int:
     """Return PRGD_NUM_THREADS, else the number of cores that this process may use."""
@@ -50,12 +52,25 @@ def each(work: Callable[[int], Any], threads: int) -> list[Any]:
     return [*(other.result() for other in others), mine]
 
 
-def single_blas() -> AbstractContextManager[Any]:
-    """Let BLAS use one thread while Python's threads call it: its own threads would wait for each other."""
+@cache
+def _blas(pid: int) -> Any:
+    """Return the handle of the BLAS libraries of a process; None without threadpoolctl."""
     try:
-        import scipy.linalg  # noqa: F401 - its BLAS is a library of its own, and is limited if it is loaded
-        from threadpoolctl import threadpool_limits
-    except ImportError:  # threadpoolctl comes with scikit-learn
-        return nullcontext()
-    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
-    return limits
+        import scipy.linalg  # noqa: F401 - a BLAS of its own, which must be there to be found
+        from threadpoolctl import ThreadpoolController
+    except ImportError:  # pragma: no cover - scikit-learn brings it along
+        return None
+    return ThreadpoolController().select(user_api="blas")
+
+
+def single_blas(flops: float = 0.0) -> AbstractContextManager[Any]:
+    """Let BLAS use one thread while Python's threads call it, or while its products are small.
+
+    The threads of BLAS wait for each other by spinning, many times in one least-squares solution: on small
+    matrices, and cores that others use too, that took ten times as long as the solution itself. If the
+    largest product takes more than `SMALL_FLOPS` multiplications, nothing is changed.
+    """
+    blas = _blas(os.getpid()) if flops <= SMALL_FLOPS else None
+    # The limit is the process's; of several threads that ask for it, threadpoolctl lets one set it.
+    limit: AbstractContextManager[Any] = nullcontext() if blas is None else blas.limit(limits=1)
+    return limit

@@ -279,6 +279,7 @@ class Exact:
     fit_intercept: bool
     positive_square: Fraction  # the square of gamma_star if that is positive, else 0
     base: list[Fraction]  # the row that is subtracted; zeros without an intercept
+    direction: list[int]  # a multiple of w_star, which is unique if the classes separate; else zeros
 
     @cached_property
     def sign(self) -> int:
@@ -336,6 +337,13 @@ class Exact:
             shift = _scaled(moved * scale, -self.power)
             margin = min(s * (a + shift) for a, s in zip(along, self.signs, strict=True))
         return _scaled(margin * abs(margin) / sum(value * value for value in integers), 2 * self.power)
+
+    def is_cosine(self, bound: float, w) -> bool:
+        """Whether the cosine between w and w_star is at least ``bound``, exactly; the classes separate."""
+        vector = [Fraction(value) if isinstance(value, Fraction) else Fraction(float(value)) for value in w]
+        along = sum((a * b for a, b in zip(vector, self.direction, strict=True)), Fraction(0))
+        lengths = sum(a * a for a in vector) * dot(self.direction, self.direction)
+        return _signed_square(bound) * lengths <= along * abs(along)
 
     def weights_square(self, indices, weights) -> Fraction:
         """Return ``||Z^T p||^2`` for weights p, divided by their exact sums (1/2 in each class).
@@ -458,6 +466,6 @@ def solve(X, y, *, fit_intercept: bool) -> Exact:
         raise AssertionError("Wolfe's method must end at the nearest point")
     if any(u):
         square = Fraction(dot(u, u), q * q * len(hull.groups) ** 2)
-        return Exact(SEPARABLE, signs, points, power, fit_intercept, _scaled(square, 2 * power), base)
+        return Exact(SEPARABLE, signs, points, power, fit_intercept, _scaled(square, 2 * power), base, u)
     verdict = QUASI_SEPARABLE if stiemke_weights(reduced(lifted)) is None else NOT_SEPARABLE
-    return Exact(verdict, signs, points, power, fit_intercept, Fraction(0), base)
+    return Exact(verdict, signs, points, power, fit_intercept, Fraction(0), base, u)

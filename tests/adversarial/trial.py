@@ -22,6 +22,7 @@ KINDS = (
     "false upper bound",
     "unproven lower bound",
     "unproven upper bound",
+    "false cosine",
     "crossing",
     "wrong verdict",
     "disagreement",
@@ -92,11 +93,14 @@ def judge(case: Case, extra: str = "") -> Outcome:
         if isinstance(ran, prgd.Result):
             _judge_bounds(exact, outcome, "run", ran.margin, ran.upper_bound, ran.certificate.w)
             _judge_witnesses(exact, outcome, "run", ran.certificate)
+            _judge_cosine(exact, outcome, "run", ran.cosine, ran.coef, ran.margin)
     if extra == "estimator":
         fitted = _guarded(case, outcome, "estimator", _fit)
         if not isinstance(fitted, str):
             lower, upper = float(fitted.margin_[0]), float(fitted.margin_upper_bound_[0])
             _judge_bounds(exact, outcome, "estimator", lower, upper, None)
+            if lower > 0.0:
+                _judge_cosine(exact, outcome, "estimator", float(fitted.cosine_[0]), fitted.coef_[0], lower)
     return outcome
 
 
@@ -198,10 +202,19 @@ def _judge_witnesses(exact: oracle.Exact, outcome: Outcome, what: str, certifica
             )
 
 
+def _judge_cosine(exact: oracle.Exact, outcome: Outcome, what: str, cosine: float, w, lower: float) -> None:
+    """The cosine between w and w_star is at least the stated one; -1 says nothing."""
+    if not (cosine == -1.0 or (0.0 < cosine <= 1.0 and lower > 0.0)):
+        outcome.fail("false cosine", f"{what}: {cosine!r} is out of range, with the margin {lower!r}")
+    if exact.verdict == oracle.SEPARABLE and not exact.is_cosine(cosine, w):
+        outcome.fail("false cosine", f"{what}: {cosine!r} is above the cosine between {w} and w_star")
+
+
 def _judge_result(case: Case, exact: oracle.Exact, outcome: Outcome, result: prgd.Result) -> None:
     truth, name = _TRUTH[exact.verdict], result.status.name
     _judge_bounds(exact, outcome, "max_margin", result.margin, result.upper_bound, result.certificate.w)
     _judge_witnesses(exact, outcome, "max_margin", result.certificate)
+    _judge_cosine(exact, outcome, "max_margin", result.cosine, result.coef, result.margin)
     if result.is_separable not in (truth, None):
         outcome.fail("wrong verdict", f"max_margin: is_separable {result.is_separable}, {exact.verdict}")
     if name == "QUASI_SEPARABLE" and exact.verdict != oracle.QUASI_SEPARABLE:

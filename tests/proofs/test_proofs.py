@@ -173,6 +173,24 @@ def test_echelon_and_rank():
     assert rank_at_least(np.outer([1.0, 2.0], [0.1, 0.7])) == 1
 
 
+@pytest.mark.parametrize("shape", [(90, 70), (50, 100)])
+def test_echelon_by_panels_is_that_by_single_pivots(shape, monkeypatch):
+    prime, rng = next(primes()), np.random.default_rng(0)
+    matrix = rng.integers(0, prime, shape)
+    matrix[:, 40:45] = matrix[:, :5]
+    matrix[:, 7] = 0
+    matrix[30:40] = matrix[:10]
+    order = rng.permutation(60).tolist()
+    found = echelon(matrix, prime, order)
+    monkeypatch.setattr("prgd.proofs.modular._PANEL", 1)
+    single = echelon(matrix, prime, order)
+    rank = len(single.columns)
+    assert found.columns == single.columns
+    assert np.array_equal(found.matrix[:rank], single.matrix[:rank])
+    assert len(set(found.rows)) == len(found.rows) == rank
+    assert echelon(matrix[found.rows], prime, order).columns == found.columns
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_partition_is_strictly_complementary(seed):
     _, X, y, _ = problem(seed)

@@ -487,6 +487,7 @@ def test_many_rows_show_their_overlap_early():
 
 @pytest.mark.parametrize("make", [treated, overlapping])
 def test_linear_programming_asks_for_more_rows(make, monkeypatch):
+    monkeypatch.setattr(proposals, "INTERIOR_WIDTH", 0)
     monkeypatch.setattr(search, "PROGRAM_ENTRIES", 0)
     monkeypatch.setattr(search, "TRIAL_STEPS", ())
     monkeypatch.setattr(search, "PLAIN_STEPS", 2)
@@ -500,6 +501,7 @@ def test_linear_programming_asks_for_more_rows(make, monkeypatch):
 
 @pytest.mark.parametrize(("labels", "word"), [("bab", "quasi-separable"), ("bbb", "not separable")])
 def test_linear_programming_asks_for_rows_outside_the_span(labels, word, monkeypatch):
+    monkeypatch.setattr(proposals, "INTERIOR_WIDTH", 0)
     monkeypatch.setattr(search, "PROGRAM_ENTRIES", 0)
     monkeypatch.setattr(search, "TRIAL_STEPS", ())
     X, y = overlapping(4000, 2)
@@ -515,6 +517,7 @@ def test_linear_programming_asks_for_rows_outside_the_span(labels, word, monkeyp
 
 
 def test_separable_rows_by_linear_programming(monkeypatch):
+    monkeypatch.setattr(proposals, "INTERIOR_WIDTH", 0)
     monkeypatch.setattr(search, "PROGRAM_ENTRIES", 0)
     monkeypatch.setattr(search, "PLAIN_STEPS", 1)
     monkeypatch.setattr(search, "STEP_ENTRIES", 0)
@@ -528,6 +531,7 @@ def test_separable_rows_by_linear_programming(monkeypatch):
 
 @pytest.mark.parametrize("gap", [1e-9, 1e-11, 1e-13])
 def test_margins_below_the_tolerance_of_linear_programming(gap, monkeypatch):
+    monkeypatch.setattr(proposals, "INTERIOR_WIDTH", 0)
     monkeypatch.setattr(proposals, "EXACT_SECONDS", 0.0)
     rng = np.random.default_rng(0)
     X, w = rng.standard_normal((400, 8)), np.eye(8)[0]
@@ -551,6 +555,7 @@ def test_scaled_rows_help_the_iterative_method():
 
 
 def test_nothing_proven_leaves_the_interval(monkeypatch):
+    monkeypatch.setattr(proposals, "INTERIOR_WIDTH", 0)
     monkeypatch.setattr(proposals, "EXACT_SECONDS", 0.0)
     monkeypatch.setattr(proposals, "solve_program", lambda Z, tolerance: None)
     X, y = overlapping()
@@ -580,11 +585,20 @@ def test_a_copy_that_is_too_large_is_not_made(monkeypatch):
     assert separability(X, y).verdict is Verdict.UNDECIDED
 
 
-@pytest.mark.parametrize("where", ["Search._by_one_feature", "Search._by_steps", "LinearProgram.propose"])
-def test_ctrl_c_returns_what_there_is(where, monkeypatch):
+@pytest.mark.parametrize(
+    ("where", "width"),
+    [
+        ("Search._by_one_feature", 9),
+        ("Search._by_plain_steps", 9),
+        ("Search._early", 9),
+        ("LinearProgram.propose", 0),
+    ],
+)
+def test_ctrl_c_returns_what_there_is(where, width, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(proposals, "INTERIOR_WIDTH", width)
     monkeypatch.setattr(f"prgd.separation.search.{where}", interrupt)
     X, y = overlapping()
     found = separability(X, y)

@@ -78,6 +78,7 @@ def facts_of(result: Result) -> dict[str, Any]:
         "margin": result.margin,
         "upper_bound": result.upper_bound,
         "gap": result.gap,
+        "cosine": result.cosine,
         "feature_names": result.feature_names,
         "coef": result.coef,
         "intercept": result.intercept,
@@ -114,4 +115,5 @@ def bounds(result: Result, no_separator: str) -> list[tuple[str, str]]:
         (f"{name}, lower bound", f"{lower:.9g}" if lower > 0.0 else f"{lower:.9g} ({no_separator})"),
         (f"{name}, upper bound", f"{upper:.9g}"),
         ("relative gap", f"{result.gap:.2e}" if lower > 0.0 else f"none ({no_separator})"),
+        *([("cosine to the exact w", result.cosine_in_words)] if result.cosine > 0.0 else []),
     ]

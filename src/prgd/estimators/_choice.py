@@ -12,6 +12,7 @@ import numpy as np
 from prgd._types import Array, Indices
 from prgd.errors import ZeroRowWarning
 from prgd.problem import Problem
+from prgd.solvers.newton_systems import WholeSums
 from prgd.solvers.primal_newton import soft_path
 
 FOLDS = 5
@@ -58,14 +59,15 @@ def _errors(
 ) -> Array:
     """Return the weight of the held-out rows that are taken for another class, for each C of the grid."""
     train, test = split
+    prices = [unit * f for f in GRID]
     scores = np.zeros((len(GRID), test.size, len(targets)))
-    rows, held = X[train], X[test]
+    rows, held, whole = X[train], X[test], WholeSums()
     for j, target in enumerate(targets):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ZeroRowWarning)
             problem = Problem(rows, codes[train] == target, scale="none", **options)
-        for i, (w, b) in enumerate(soft_path(problem, s[train], [unit * f for f in GRID], _TOL)):
-            scores[i, :, j] = held @ w + b
+        ws, bs = zip(*soft_path(problem, s[train], prices, _TOL, whole), strict=True)
+        scores[:, :, j] = (held @ np.stack(ws, axis=1) + np.array(bs)).T
     is_one = len(targets) == 1
     found = (scores[:, :, 0] > 0.0).astype(int) if is_one else scores.argmax(axis=2)
     return np.asarray(((found != codes[test]) * s[test]).sum(axis=1))
@@ -79,9 +81,14 @@ def row_hashes(X: Any) -> Indices:
             part = slice(X.indptr[i], X.indptr[i + 1])
             hashes[i] = _hash(X.indices[part], X.data[part])
         return hashes
+    everywhere = zlib.crc32(np.arange(X.shape[1], dtype=np.int64).tobytes())
     for i, row in enumerate(X):
-        columns = np.flatnonzero(row)
-        hashes[i] = _hash(columns, row[columns])
+        (columns,) = row.nonzero()
+        # The sum of two texts one after the other goes on from that of the first.
+        is_full = columns.size == row.size
+        start = everywhere if is_full else zlib.crc32(columns.astype(np.int64).tobytes())
+        values = row if is_full else row[columns]
+        hashes[i] = zlib.crc32(values.astype(np.float64).tobytes(), start)
     return hashes
 
 

@@ -23,6 +23,7 @@ from prgd.maxmargin import Round, max_margin, max_margin_batch, soft_margin
 from prgd.norms import norm
 from prgd.progress import progress_line
 from prgd.result import Result
+from prgd.threads import single_blas
 
 _FEW_ENTRIES = 2**20  # numbers in X up to which a fit aims at a smaller gap than asked for
 _SMALL_GAP = 1e-10
@@ -82,6 +83,9 @@ class MaxMarginClassifier(LinearClassifier):
         No hyperplane has a larger margin: ``||sum_i p_i y_i x_i||`` with the weights of ``dual_coef_``.
     gap_ : ndarray of shape (k,)
         ``(margin_upper_bound_ - margin_) / margin_upper_bound_``; infinite if no separator was found.
+    cosine_ : ndarray of shape (k,)
+        A lower bound on the cosine between a row of ``coef_`` and that of the exact solution for ``C_``: the
+        largest margin, or the soft margin that is the fallback. -1 if nothing is proven.
     dual_coef_ : csr_array of shape (k, n)
         Weights of the certificate: not negative, of sum 1 (1/2 on each side with an intercept). Where the
         classes do not separate they prove it.
@@ -147,6 +151,19 @@ class MaxMarginClassifier(LinearClassifier):
         if self.fallback not in ("soft", "raise"):
             raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
         self.C_ = checked_price(self.C)
+        with single_blas(float(X.shape[0] * X.shape[1] * min(X.shape))):
+            return self._hard_or_soft(X, codes, targets, weights, starts, given)
+
+    def _hard_or_soft(
+        self,
+        X: Any,
+        codes: Indices,
+        targets: list[int],
+        weights: Array | None,
+        starts: list[Array | None],
+        given: Given,
+    ) -> list[Fit]:
+        """Separate each class from the rest; fit soft margins if C is finite, or one does not separate."""
         if math.isfinite(self.C_):
             fits = self._soft_fits(X, codes, targets, weights, starts, given)
             self.results_ = tuple(result for result, _, _ in fits)
@@ -272,6 +289,7 @@ class MaxMarginClassifier(LinearClassifier):
 
     def _keep(self, results: Sequence[Result]) -> None:
         self.n_iter_ = np.array([math.ceil(result.passes) for result in results])
+        self.cosine_ = np.array([result.cosine for result in self.results_])  # those behind coef_
 
 
 def _unit_length(result: Result, coef: Array, intercept: float) -> Fit:

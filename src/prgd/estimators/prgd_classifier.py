@@ -73,6 +73,9 @@ class PRGDClassifier(LinearClassifier):
     margin_, margin_upper_bound_, gap_ : ndarray of shape (k,)
         The best bounds of all steps on the largest possible margin, and their relative gap (infinite
         if no iterate separated the rows).
+    cosine_ : ndarray of shape (k,)
+        A lower bound on the cosine between a row of ``coef_`` and the direction of largest margin; -1 if no
+        iterate separated the rows.
     dual_coef_ : csr_array of shape (k, n)
         The weights that prove the upper bound.
     support_ : ndarray of int
@@ -124,6 +127,7 @@ class PRGDClassifier(LinearClassifier):
 
     def _keep(self, results: Sequence[Result]) -> None:
         self.n_iter_ = np.array([result.t for result in results])
+        self.cosine_ = np.array([result.cosine if result.margin > 0.0 else -1.0 for result in results])
         # If PRGD did not run, the result is that of the warm-up, whose last norm is R_0.
         self.R_0_ = np.array([result.state.get("R_0", norm(result.w)) for result in results])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
@@ -13,7 +14,6 @@ from prgd.arithmetic import integer_multiple
 from prgd.proofs.integer_matrix import IntegerMatrix
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import echelon, null_vector, primes, solve_rational, vanishes
-from prgd.proofs.power_scaling import balance_weighted
 
 Relation = dict[int, Fraction]
 
@@ -30,7 +30,7 @@ class ColumnStructure(NamedTuple):
     columns, others : list of int
         Independent columns, and those that depend on them.
     rows : list of int
-        Rows whose part in ``columns`` is invertible.
+        Rows whose part in ``columns`` is invertible; none if all of ``others`` are zero.
     basis : ndarray of shape (r, d)
         Those rows.
     relations : list of dict from column to Fraction, or None
@@ -46,6 +46,11 @@ class ColumnStructure(NamedTuple):
 
     def null_vector(self, values: Sequence[Fraction]) -> RationalVector | None:
         """Return a positive multiple of the v with ``basis @ v = 0`` that has these values in ``others``."""
+        if not self.rows:
+            v = [Fraction(0)] * self.basis.shape[1]
+            for j, value in zip(self.others, values, strict=True):
+                v[j] = value
+            return tuple(v)
         return null_vector(self.basis, self.columns, self.others, integer_multiple(values))
 
 
@@ -81,14 +86,13 @@ def column_structure(rows: LiftedRows, index: Indices) -> ColumnStructure | None
 
     The answer is None if even those few rows are too large to copy.
     """
+    order, sizes, empty = _column_order(rows, index)
+    if sizes.size == len(order) and sizes.min(initial=math.inf) > _INDEPENDENT * sizes.max(initial=0.0):
+        return ColumnStructure(order, empty, [], np.empty((0, rows.width)), [{j: Fraction(1)} for j in empty])
     few = 4 * rows.width
     used = index if index.size <= few else index[np.linspace(0, index.size - 1, few).astype(np.int64)]
     while rows.fits_dense(4 * used.size):  # exact arithmetic needs several copies
-        Z = rows.take(used)
-        order, sizes = _column_order(Z)
-        if sizes.size == rows.width and sizes[-1] > _INDEPENDENT * sizes[0]:
-            return ColumnStructure(order, [], [], Z[:0], [])
-        known = structure_of(Z, order, _MAX_RELATIONS)
+        known = structure_of(rows.take(used), [*order, *empty], _MAX_RELATIONS)
         violating = index
         if known.relations is not None:
             violating = np.setdiff1d(index, rows_obeying(rows, known.relations, index))
@@ -98,13 +102,25 @@ def column_structure(rows: LiftedRows, index: Indices) -> ColumnStructure | None
     return None
 
 
-def _column_order(Z: Array) -> tuple[list[int], Array]:
-    """Return the columns, the most independent ones first, and the diagonal of R that ranks them."""
+def _column_order(rows: LiftedRows, index: Indices) -> tuple[list[int], Array, list[int]]:
+    """Return the columns of some rows, the most independent first, and the diagonal of R that ranks them.
+
+    Columns that are zero on all of these rows are not among them; they are the third part of the answer.
+    """
     from scipy.linalg import qr
 
-    balanced = balance_weighted(Z, np.ones(len(Z)))
-    R, order = qr(Z if balanced is None else balanced[0], mode="r", pivoting=True, check_finite=False)
-    return [int(j) for j in order], np.abs(np.diag(R))
+    largest = np.zeros(rows.width)
+    for _, Z in rows.blocks(index):
+        largest = np.maximum(largest, np.abs(Z).max(axis=0))
+    filled, powers = np.flatnonzero(largest), -np.frexp(largest)[1]
+    R = np.empty((0, filled.size))
+    for _, Z in rows.blocks(index):
+        Z = np.ldexp(Z[:, filled], powers[filled])
+        Z = np.ldexp(Z, -np.frexp(np.abs(Z).max(axis=1, initial=0.0))[1][:, None])
+        (R,) = qr(np.vstack([R, Z]), mode="r", check_finite=False)
+        R = R[: filled.size]
+    ranked, order = qr(R, mode="r", pivoting=True, check_finite=False)
+    return filled[order].tolist(), np.abs(np.diag(ranked)), np.flatnonzero(largest == 0.0).tolist()
 
 
 def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices) -> Indices:

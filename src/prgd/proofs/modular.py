@@ -19,6 +19,7 @@ from prgd._types import Array, Indices, Mask, RationalVector
 from prgd.arithmetic import integer_multiple
 from prgd.proofs.integer_matrix import IntegerMatrix
 
+_PANEL = 32  # columns that are eliminated one at a time, before a product of matrices updates the others
 PRIME_BITS = 30  # every prime used lies between 2**30 and 2**31, so that products fit in int64
 
 
@@ -86,10 +87,34 @@ def echelon(matrix: Indices, prime: int, columns: Sequence[int] | None = None) -
     >>> echelon(np.array([[1, 2], [2, 4]]), 7).columns
     [0]
     """
-    matrix = matrix.copy()
-    order = np.arange(len(matrix))
-    pivots: list[int] = []
-    for c in range(matrix.shape[1]) if columns is None else columns:
+    matrix, order, pivots = matrix.copy(), np.arange(len(matrix)), list[int]()
+    wanted = list(range(matrix.shape[1]) if columns is None else columns)
+    is_left = np.ones(matrix.shape[1], np.bool_)  # columns of which later pivots may still change an entry
+    for start in range(0, len(wanted), _PANEL):
+        panel, k = np.array(wanted[start : start + _PANEL]), len(pivots)
+        small = _eliminate(matrix[k:, panel], prime)
+        chosen, rank = panel[small.columns], len(small.columns)
+        if rank:
+            first = np.array(small.rows)
+            moved = k + np.concatenate([first, np.setdiff1d(np.arange(len(matrix) - k), first)])
+            matrix[k:], order[k:] = matrix[moved], order[moved]
+            # The pivot rows are multiplied by the inverse of their part in the pivot columns.
+            square = np.hstack([matrix[k : k + rank, chosen], np.eye(rank, dtype=np.int64)])
+            inverse = _eliminate(square, prime).matrix[:, rank:]
+            left = np.flatnonzero(is_left)
+            top, factors = _product(inverse, matrix[k : k + rank, left], prime), matrix[:, chosen]
+            factors[k : k + rank] = 0
+            matrix[:, left] = (matrix[:, left] - _product(factors, top, prime)) % prime
+            matrix[k : k + rank, left] = top
+            pivots += chosen.tolist()
+        is_left[panel] = False
+    return Echelon(matrix, [int(i) for i in order[: len(pivots)]], pivots)
+
+
+def _eliminate(matrix: Indices, prime: int) -> Echelon:
+    """Reduce a matrix of few columns modulo a prime, one pivot at a time."""
+    matrix, order, pivots = matrix.copy(), np.arange(len(matrix)), list[int]()
+    for c in range(matrix.shape[1]):
         k = len(pivots)
         if k == len(matrix):
             break
@@ -103,8 +128,19 @@ def echelon(matrix: Indices, prime: int, columns: Sequence[int] | None = None) -
         factors[k] = 0
         hit = np.flatnonzero(factors)
         matrix[hit] = (matrix[hit] - factors[hit, None] * matrix[k]) % prime
-        pivots.append(int(c))
+        pivots.append(c)
     return Echelon(matrix, [int(i) for i in order[: len(pivots)]], pivots)
+
+
+def _product(A: Indices, B: Indices, prime: int) -> Indices:
+    """Return a product of matrices modulo a prime, with at most 64 terms in each sum.
+
+    Factors of 16 and 31 bits and 64 terms make sums below 2**53, which products in float64 leave exact.
+    """
+    high, low = (
+        (half.astype(np.float64) @ B.astype(np.float64)).astype(np.int64) for half in divmod(A, 2**16)
+    )
+    return np.asarray((high % prime * 2**16 + low) % prime)
 
 
 def rank_at_least(A: Array) -> int:

@@ -49,3 +49,28 @@ def balance_sparse(Z: Any, *, by_columns: bool = True) -> tuple[Any, Indices, In
         powers -= np.round(0.5 * np.log2(np.where(squares > 0.0, squares, 1.0))).astype(np.int64)
         data = np.ldexp(data, powers[groups])
     return type(Z)((data, Z.indices, Z.indptr), shape=Z.shape), rows, columns
+
+
+def balance_dense(Z: Array) -> tuple[Array, Indices, Indices]:
+    """Return ``2**r_i Z_ij 2**c_j`` of a dense array, scaled as by `balance_sparse`, and r and c.
+
+    Examples
+    --------
+    >>> balance_dense(np.array([[4.0, 0.0], [8.0, 1e-3]]))[1:]
+    (array([ 1, -1]), array([-3, 10]))
+    """
+    columns = _powers_to_unit(Z, 0, np.count_nonzero(Z, axis=0))
+    scaled = np.ldexp(Z, columns)
+    rows = _powers_to_unit(scaled, 1, 1)
+    return np.ldexp(scaled, rows[:, None], out=scaled), rows, columns
+
+
+def _powers_to_unit(Z: Array, axis: int, counts: Any) -> Indices:
+    """Return the powers of two that bring sums of squares along an axis, over ``counts``, near 1."""
+    # The largest entry goes to [1/2, 1) first, so that no square leaves the floating range.
+    largest = np.maximum(Z.max(axis=axis, initial=0.0), -Z.min(axis=axis, initial=0.0))
+    powers: Indices = -np.frexp(largest)[1].astype(np.int64)
+    scaled = np.ldexp(Z, np.expand_dims(powers, axis))
+    squares = np.einsum("ij,ij->j" if axis == 0 else "ij,ij->i", scaled, scaled) / np.maximum(counts, 1)
+    powers -= np.round(0.5 * np.log2(np.where(squares > 0.0, squares, 1.0))).astype(np.int64)
+    return powers

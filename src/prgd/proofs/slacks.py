@@ -124,7 +124,7 @@ def soft_upper(problem: Problem, C: float, weights: DualWeights, tol: float, acc
     return length_above(np.array([accurate_upper(problem, weights), own]))
 
 
-def prove_again(problem: Problem, C: float, stated: Certificate) -> Certificate:
+def prove_soft_again(problem: Problem, C: float, stated: Certificate) -> Certificate:
     """Return the bounds that the witnesses of a certificate prove, with compensated products."""
     found, w, p = Certificate(), stated.w, stated.dual_weights
     if w is not None and w.shape == (problem.d,):
@@ -134,3 +134,21 @@ def prove_again(problem: Problem, C: float, stated: Certificate) -> Certificate:
     if p is not None and p.integers is None and is_on_simplex(problem, p):
         found = found.with_upper(soft_upper(problem, C, p, 0.0, accurate=True), p)
     return found
+
+
+def soft_cosine(stated: Certificate) -> float:
+    r"""Return a lower bound on the cosine between w and that of the soft margin, -1 if nothing is proven.
+
+    With v = (w, sqrt(c_i) xi_i), and v_star that of the optimum, the shortest vector of a convex set,
+    :math:`\|v - v_*\|^2 \le \|v\|^2 - \|v_*\|^2 \le lower^{-2} - upper^{-2}`. So the sine of the angle is at
+    most the root of the right-hand side divided by ``||w||``.
+    """
+    if stated.w is None or not 0.0 < stated.lower <= stated.upper < math.inf:
+        return -1.0
+    length = norm(stated.w) * (1.0 - rounding_factor(stated.w.size + 8))
+    fraction = lowered(stated.lower * length, 2)  # of the length of v that is in w
+    if not fraction > 0.0:
+        return -1.0
+    ratio = lowered(stated.lower / stated.upper)
+    square = lowered(1.0 - raised((1.0 - ratio) * (1.0 + ratio) / (fraction * fraction), 6), 2)
+    return lowered(math.sqrt(square), 2) if square > 0.0 else -1.0

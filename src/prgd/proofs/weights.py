@@ -20,6 +20,8 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import null_vector, rank_at_least, vanishes
 from prgd.proofs.power_scaling import balance_weighted
 
+_ROUNDED = 1e-15  # residuals below this fraction of the sum of their terms are those of rounded weights
+
 
 @dataclass(frozen=True, eq=False)
 class Proof:
@@ -144,10 +146,12 @@ def refined_weights(Z: Array, p: Array) -> Array:
     if balanced is None:
         return p
     Z, weights = balanced
-    factors = np.ones(p.size)
+    factors, sizes = np.ones(p.size), np.abs(Z).T @ weights
     for _ in range(2):
-        Q, R = np.linalg.qr(Z * (weights * factors)[:, None])
         residual = Z.T.astype(np.longdouble) @ (weights * factors).astype(np.longdouble)
+        if (np.abs(residual) <= _ROUNDED * sizes).all():
+            break
+        Q, R = np.linalg.qr(Z * (weights * factors)[:, None])
         try:
             correction = Q @ np.linalg.solve(R.T, residual.astype(np.float64))
         except np.linalg.LinAlgError:
@@ -173,8 +177,8 @@ def prove_weights(
 ) -> tuple[Array, Proof] | None:
     """Turn weights whose sum ``Z^T p`` is near zero into weights that `weights_prove` accepts.
 
-    The residual is absorbed as it is, absorbed after a refinement, or the weights are rounded and completed
-    exactly; None if all three fail.
+    The residual is absorbed after a refinement of the weights, absorbed as it is, or the weights are rounded
+    and completed exactly; None if all three fail.
 
     Parameters
     ----------
@@ -189,7 +193,7 @@ def prove_weights(
     Z = rows.take(inside)
     if known.relations is not None:
         proof = Proof(relations=tuple(known.relations))
-        for refine in (False, True):
+        for refine in (True, False):
             full = np.zeros(rows.n)
             full[inside] = refined_weights(Z[:, known.columns], p) if refine else p
             full = rows.normalized_weights(full)

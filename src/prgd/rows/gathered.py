@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from prgd._types import Array, Indices
@@ -39,4 +41,9 @@ class GatheredRows(LeafRows):
     def combine(self, c: Array) -> Array:
         """Return ``X^T c``."""
         X = self._block
-        return np.asarray(X.T @ c if self.is_sparse else np.einsum("ij,i->j", X, c))
+        return np.asarray(self._transpose @ c if self.is_sparse else np.einsum("ij,i->j", X, c))
+
+    @cached_property
+    def _transpose(self) -> Block:
+        # SciPy checks the arrays of a new transpose, which takes longer than the product of small rows.
+        return self._block.T

@@ -1,6 +1,6 @@
 """`separability`: the verdict on whether a hyperplane separates two classes, with its proof.
 
-Simple checks, an iterative method, linear programming and exact arithmetic make proposals (`search`), and
+Simple checks, an iterative method, an interior point and exact arithmetic make proposals (`search`), and
 `prgd.proofs` decides whether a proposal is a proof.
 """
 
@@ -46,10 +46,11 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
 
     Notes
     -----
-    Duplicate rows with opposite labels, or one feature that separates alone, are found in one pass. Then a
-    few hundred steps of dual acceleration look for a separating direction, HiGHS looks for the partition into
-    separated and boundary rows, and an exact simplex method decides small problems. Every proposal is proven
-    with bounds on all rounding, or in integers. Ctrl-C returns ``undecided`` with the interval so far.
+    Duplicate rows with opposite labels, or one feature that separates alone, are found in one pass, and an
+    exact simplex method decides small problems. Then some steps of dual acceleration look for a separating
+    direction, and a self-dual interior point for the partition into separated and boundary rows; of more than
+    3,000 columns, or if its partition is not proven, HiGHS looks for it. Every proposal is proven with bounds
+    on all rounding, or in integers. Ctrl-C returns ``undecided`` with the interval so far.
 
     References
     ----------

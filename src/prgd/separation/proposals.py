@@ -1,4 +1,4 @@
-"""Proposals of the partition of some rows: by linear programming, or by an exact simplex method.
+"""Proposals of the partition of some rows: by interior point, linear programming, or an exact simplex method.
 
 A proposal claims nothing. `prgd.separation.search` proves it, or asks again with the rows that contradict it.
 """
@@ -10,17 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd._types import Array, Indices, Mask, RationalVector
-from prgd.arithmetic import nearest_floats, shortened
+from prgd.arithmetic import nearest_floats, rounding_factor, shortened
+from prgd.norms import norm
 from prgd.proofs.exact_simplex import partition_rows
 from prgd.proofs.integer_matrix import IntegerMatrix
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.power_scaling import balance_sparse
+from prgd.proofs.power_scaling import balance_dense, balance_sparse
+from prgd.solvers.self_dual import self_dual_path
 
 MAX_COPY_ENTRIES = 2**25  # entries of the largest copy that is made of the data
 EXACT_SECONDS = 30.0  # estimated seconds that the exact simplex method may take; nothing is timed
 PROGRAM_SECONDS = 60.0  # seconds for one linear program
 # HiGHS may fail on margins of about its tolerance; with a loose one it treats these margins as zero.
 _TOLERANCES = (1e-7, 1e-5)
+INTERIOR_WIDTH = 3000  # columns up to which the interior point factorises matrices of their size
+INTERIOR_WORK = 3e10  # rows times squared columns that a step of the interior point may cost
+CLEAR = 1e-2  # a row is clear if the smaller of its weight and its slack is below this fraction of the other
 _SMALLEST_SINGULAR_VALUE = 1e-15  # smaller ones, as fractions of the largest, are replaced by this
 
 
@@ -45,6 +50,48 @@ class Proposal(NamedTuple):
     source: str
     exact: RationalVector | None = None
     hardness: Array | None = None
+
+
+def fits_interior_point(rows: LiftedRows, count: int) -> bool:
+    """Say whether the interior point may take so many of the rows at once."""
+    is_cheap = rows.width <= INTERIOR_WIDTH and count * rows.width**2 <= INTERIOR_WORK
+    return is_cheap and count * rows.width <= MAX_COPY_ENTRIES
+
+
+def propose_by_interior_point(rows: LiftedRows, index: Indices, clear: float) -> Proposal | None:
+    """Propose the partition of some rows as soon as a point of the self-dual path shows it.
+
+    Parameters
+    ----------
+    rows : LiftedRows
+    index : ndarray of int
+    clear : float
+        The path ends if for every row the smaller of its weight and its slack is below this fraction of the
+        other. Rows of tiny margins seem to lie on the boundary at first; 0 follows the path to its end.
+
+    Returns
+    -------
+    Proposal, or None if the copy is too large or too expensive, or if the path breaks down at once.
+    """
+    if not fits_interior_point(rows, index.size):
+        return None
+    Z = rows.take(index)
+    filled = np.flatnonzero(Z.any(axis=0))
+    Z, row_powers, column_powers = balance_dense(Z[:, filled])
+    if not np.isfinite(Z).all():  # scaling left the floating range
+        return None
+    is_separated, point = False, None
+    for point in self_dual_path(Z):
+        is_separated = point.margins.min() > rounding_factor(rows.width + 4) * norm(point.v)
+        if is_separated or (np.minimum(point.p, point.s) < clear * np.maximum(point.p, point.s)).all():
+            break
+    if point is None:
+        return None
+    boundary = np.zeros(index.size, np.bool_) if is_separated else point.p > point.s
+    direction = np.zeros(rows.width)
+    direction[filled] = np.ldexp(point.v, column_powers)
+    weights, hardness = np.ldexp(point.p, row_powers), np.where(boundary, -point.p, point.s)
+    return Proposal(index, boundary, weights, direction, "Found by interior point", hardness=hardness)
 
 
 class LinearProgram:

@@ -1,8 +1,9 @@
 """The search for a verdict on separability: its stages, from single passes to exact arithmetic.
 
 Each stage proposes a direction or a partition of the rows, and `prgd.proofs` decides. The stages are, in this
-order: rows that cancel and single features (`first_checks`), a few hundred steps of dual acceleration, linear
-programming and an exact simplex method on growing sets of rows (`proposals`).
+order: rows that cancel and single features (`first_checks`), some steps of dual acceleration, and an interior
+point on all rows or on growing sets of them (`proposals`). If these fail, dual acceleration on scaled rows,
+linear programming and an exact simplex method follow.
 """
 
 from __future__ import annotations
@@ -32,7 +33,14 @@ from prgd.proofs.power_scaling import balance_sparse
 from prgd.proofs.weights import Proof, prove_integer_weights, prove_weights, weights_prove
 from prgd.separation import proposals
 from prgd.separation.first_checks import find_cancelling_rows, scan_features
-from prgd.separation.proposals import LinearProgram, Proposal, propose_exactly
+from prgd.separation.proposals import (
+    CLEAR,
+    LinearProgram,
+    Proposal,
+    fits_interior_point,
+    propose_by_interior_point,
+    propose_exactly,
+)
 from prgd.separation.verdict import Found, Separability, Verdict
 from prgd.stopping import any_of
 
@@ -42,7 +50,8 @@ MAX_ROUNDS = 30  # times that linear programming may ask for more rows
 MAX_ZOOMS = 3  # times that linear programming may zoom in on the boundary
 PLAIN_STEPS, MAX_STEPS = 150, 3000  # steps of dual acceleration on the rows as given, and on scaled rows
 STEP_ENTRIES = 2e10  # entries that dual acceleration may read on scaled rows
-TRIAL_STEPS = (32, 128)  # steps after which linear programming may be tried on a few of the rows
+FEW_STEPS = 32  # steps of dual acceleration on the rows as given, if the interior point may take all rows
+TRIAL_STEPS = (32, 128)  # steps after which a partition may be sought on a few of the rows
 _DENSE_FRACTION = 0.3  # a scaled copy with a larger fraction of non-zeros is stored as a dense array
 _MODERATE = 1e150  # row norms between 1/_MODERATE and _MODERATE have squares in the floating range
 
@@ -68,7 +77,16 @@ class Search:
         is_small = rows.n * rows.width <= SMALL_ENTRIES
         if is_small and (found := self._grow(self._exactly, everything)) is not None:
             return found
-        if self.not_strict is None and (found := self._by_steps()) is not None:
+        fits = fits_interior_point(rows, everything.size)
+        # A few steps separate easy rows; for the others an interior point is quicker than many steps.
+        plain_steps = FEW_STEPS if fits else PLAIN_STEPS
+        if self.not_strict is None and (found := self._by_plain_steps(plain_steps)) is not None:
+            return found
+        start = everything if fits else self._hard_rows(6)
+        for propose in (self._early, self._late):
+            if (found := self._grow(propose, start)) is not None:
+                return found
+        if self.not_strict is None and (found := self._by_scaled_steps()) is not None:
             return found
         start = everything if rows.n * rows.width <= PROGRAM_ENTRIES else self._hard_rows(6)
         for _ in range(MAX_ZOOMS):
@@ -88,6 +106,12 @@ class Search:
             Proposal(weights.indices, everywhere, p, np.zeros(self.rows.width), source)
         )
         return outcome if isinstance(outcome, Found) else None
+
+    def _early(self, index: Indices) -> Proposal | None:
+        return propose_by_interior_point(self.rows, index, CLEAR)
+
+    def _late(self, index: Indices) -> Proposal | None:
+        return propose_by_interior_point(self.rows, index, 0.0)
 
     def _exactly(self, index: Indices) -> Proposal | None:
         return propose_exactly(self.rows, index, self.hardness)
@@ -117,13 +141,17 @@ class Search:
                 return Found(Verdict.SEPARABLE, how, v=v, proof=Proof(direction=direction))
         return None
 
-    def _by_steps(self) -> Found | None:
-        """Look for a separating direction by dual acceleration: on the rows as given, then on scaled rows."""
+    def _by_plain_steps(self, steps: int) -> Found | None:
+        """Look for a separating direction by dual acceleration on the rows as given."""
         rows = self.rows
-        if 1.0 / _MODERATE < rows.max_norm < _MODERATE:
-            problem = Problem(rows.rows, fit_intercept=rows.fit_intercept)
-            if (found := self._steps(problem, PLAIN_STEPS, np.zeros(rows.width, np.int64))) is not None:
-                return found
+        if not 1.0 / _MODERATE < rows.max_norm < _MODERATE:
+            return None
+        problem = Problem(rows.rows, fit_intercept=rows.fit_intercept)
+        return self._steps(problem, steps, np.zeros(rows.width, np.int64))
+
+    def _by_scaled_steps(self) -> Found | None:
+        """Look for a separating direction by dual acceleration on a copy of the rows, scaled."""
+        rows = self.rows
         copy = rows.sparse(rows.counted, proposals.MAX_COPY_ENTRIES)
         if copy is None:
             return None
@@ -173,7 +201,9 @@ class Search:
             self.hardness = problem.margins(state.w)
             # If many rows are on the wrong side, some of them and of the others may show the overlap.
             if np.count_nonzero(self.hardness[rows.counted] < 0.0) > 2 * rows.width:
-                return self._grow(self.program.propose, self._hard_rows(5), rounds=2)
+                hard = self._hard_rows(5)
+                propose = self._early if fits_interior_point(rows, hard.size) else self.program.propose
+                return self._grow(propose, hard, rounds=2)
         return None
 
     def _bound(self, upper: float) -> None:

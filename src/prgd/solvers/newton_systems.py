@@ -11,6 +11,7 @@ for each product, until they have cost as much as the factorisation.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,7 +20,9 @@ from prgd.arithmetic import EPSILON
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows import CurvatureAt, MarginsAt
+from prgd.rows.arrays import SMALL_ENTRIES
 from prgd.rows.base import Block
+from prgd.rows.blocks import times_signs
 from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.gram_matrix import extend_gram
 
@@ -36,8 +39,29 @@ _SAMPLE_ROWS = 16  # rows that are gathered to estimate the number of stored ent
 _FIRST_PRODUCTS = 10  # products that the first conjugate gradients are expected to need
 
 
+@dataclass
+class WholeSums:
+    """The sums over all rows, which labels do not change: several label sets of the same rows share them.
+
+    Attributes
+    ----------
+    first : float
+        The weight c of the first row, by which the sums of other weights are told apart: all weights are
+        multiplied by one factor at a time.
+    center, matrix, h : ndarray
+        The centre that was subtracted from the rows, and the sums of `_Columns`.
+    """
+
+    first: float = math.nan
+    center: Array | None = None
+    matrix: Array = field(default_factory=lambda: np.empty((0, 0)))
+    h: Array = field(default_factory=lambda: np.empty(0))
+
+
 class NewtonSystems:
     """Newton's systems of one problem, and what is kept from one to the next.
+
+    Problems of the same rows and weights c may share ``whole``.
 
     Attributes
     ----------
@@ -45,12 +69,16 @@ class NewtonSystems:
         Rows read so far divided by n.
     """
 
-    def __init__(self, problem: Problem, c: Array) -> None:
-        self.problem, self.c, self.reads = problem, c, 0.0
+    def __init__(self, problem: Problem, c: Array, whole: WholeSums | None = None) -> None:
+        self.problem, self.c, self.reads, self.whole = problem, c, 0.0, whole
         n, d, rows = problem.n, problem.d, problem.rows
         sample = rows.take(np.arange(0, n, max(n // _SAMPLE_ROWS, 1)))
         self.row_entries = sample.nnz / sample.shape[0] if rows.is_sparse else float(d)
         self.center: Array | None = None
+        self.signs = problem.labels.signs.astype(np.float64)
+        # Small rows are multiplied by BLAS, which costs less than a query, and a half of NumPy's einsum.
+        X = rows.plain_array
+        self.small = X if X is not None and X.size <= SMALL_ENTRIES else None
         self.products = _FIRST_PRODUCTS
         self.columns = _Columns(self)
         self.gram = _Gram(self)
@@ -61,25 +89,36 @@ class NewtonSystems:
         self.columns.matrix *= factor
         self.columns.h *= factor
 
+    def times(self, w: Array) -> Array:
+        """Return ``Z w``."""
+        self.reads += 1.0
+        if self.small is not None:
+            return self.signs * (self.small @ w)
+        return self.problem.rows.ask(MarginsAt(w), self.problem.labels)
+
     def combine(self, alpha: Array) -> Array:
         """Return ``Z^T alpha``."""
         self.reads += np.count_nonzero(alpha) / self.problem.n
+        if self.small is not None:
+            return np.asarray((self.signs * alpha) @ self.small)
         return self.problem.combine(alpha)
 
     def take(self, indices: Indices) -> Block:
-        """Return rows ``y_i (x_i - center)``; with an intercept the step does not depend on the centre."""
+        """Return rows ``x_i - center``; with an intercept the step does not depend on the centre."""
         problem, is_sparse = self.problem, self.problem.rows.is_sparse
         if self.center is None and problem.fit_intercept and not (is_sparse and problem.d > _CENTRED_COLUMNS):
-            self.center = problem.combine(problem.labels.signs / problem.n)
+            self.center = self.combine(problem.labels.signs / problem.n)
         self.reads += indices.size / problem.n
-        block = problem.take(indices, None if is_sparse else self.center)
-        if is_sparse and self.center is not None:
-            block = block.toarray() - np.outer(problem.labels.at(indices), self.center)
+        block = problem.rows.take(indices)
+        if self.center is None:
+            return block
+        block = block.toarray() if is_sparse else block
+        block -= self.center
         return block
 
     def solve(self, g: Array, active: Mask, forcing: float) -> tuple[Array, float]:
         """Return the step ``(x, x_b)``."""
-        indices = np.flatnonzero(active & (self.c > 0.0))
+        (indices,) = (active & (self.c > 0.0)).nonzero()
         product = _NS_PASS + 2.0 * _NS_ENTRY * self.row_entries * indices.size
         by_columns, by_rows = self.columns.cost(indices), self.gram.cost(indices)
         cost = min(by_columns, by_rows)
@@ -137,51 +176,77 @@ class _Columns:
         self.built = 0  # active rows when the matrix was last summed anew
         self._d = d
 
-    def _changes(self, indices: Indices) -> tuple[Indices, Indices]:
-        """Return rows that join and rows that leave; all join a new matrix if few of the old remain."""
-        now = np.zeros(self.members.size, bool)
-        now[indices] = True
-        if not self.built or 2 * indices.size < self.built:
-            return indices, np.empty(0, np.int64)
-        return np.flatnonzero(now & ~self.members), np.flatnonzero(self.members & ~now)
+    def _is_new(self, indices: Indices) -> bool:
+        """Say whether the matrix is summed anew: few of its rows remain, or there are none yet."""
+        return not self.built or 2 * indices.size < self.built
+
+    def _changes(self, indices: Indices) -> Indices:
+        """Return the rows that join and leave the matrix."""
+        if self._is_new(indices):
+            return indices
+        changed = self.members.copy()
+        changed[indices] ^= True
+        return changed.nonzero()[0]
 
     def cost(self, indices: Indices) -> float:
         """Return about how many nanoseconds the step takes."""
         d, entries = self._d, self.systems.row_entries
         if d > _MAX_COLUMNS:
             return math.inf
-        changed = sum(part.size for part in self._changes(indices))
+        changed = self._changes(indices).size
         return _NS_PASS + _NS_FLOP * d * d * (changed + d / 3.0) + 4.0 * _NS_ENTRY * changed * (d + entries)
 
     def solve(self, g: Array, indices: Indices) -> tuple[Array, float]:
         """Return the step ``(x, x_b)``."""
         systems, d = self.systems, self._d
-        joining, leaving = self._changes(indices)
-        if not self.built or 2 * indices.size < self.built:
+        changed = self._changes(indices)
+        if self._is_new(indices):
             self.matrix, self.h, self.built = np.zeros((d, d)), np.zeros(d), indices.size
             self.members[:] = False
-        for rows, sign in ((joining, 1.0), (leaving, -1.0)):
-            step = max(1, _BLOCK_ENTRIES // d)
-            for first in range(0, rows.size, step):
-                self._add(rows[first : first + step], sign)
-        self.members[joining], self.members[leaving] = True, False
-        H = self.matrix + np.eye(d)
+            if self._takes_whole(indices):
+                return self._solve(g, indices)
+        step = max(1, _BLOCK_ENTRIES // d)
+        for first in range(0, changed.size, step):
+            self._add(changed[first : first + step])
+        self.members[changed] ^= True
+        whole = systems.whole
+        if whole is not None and changed.size == self.members.size:
+            whole.first, whole.center = float(systems.c[0]), systems.center
+            whole.matrix, whole.h = self.matrix.copy(), self.h.copy()
+        return self._solve(g, indices)
+
+    def _takes_whole(self, indices: Indices) -> bool:
+        """Take the sums over all rows if they are those of these rows, and say whether they are."""
+        whole = self.systems.whole
+        if whole is None or whole.first != self.systems.c[0] or indices.size < self.members.size:
+            return False
+        self.matrix, self.h, self.systems.center = whole.matrix.copy(), whole.h.copy(), whole.center
+        self.members[:] = True
+        return True
+
+    def _solve(self, g: Array, indices: Indices) -> tuple[Array, float]:
+        """Return the step from the sums over the active rows."""
+        systems, d = self.systems, self._d
+        H = self.matrix.copy()
+        H.flat[:: d + 1] += 1.0
         if not systems.problem.fit_intercept or not indices.size:
             return definite_solver(H)(-g), 0.0
         mass = float(systems.c[indices].sum())
-        H -= np.outer(self.h, self.h / mass)
+        H -= np.multiply.outer(self.h, self.h / mass)
         x = definite_solver(H)(-g)
         return x, _uncentred(-float(self.h @ x) / mass, x, systems.center)
 
-    def _add(self, rows: Indices, sign: float) -> None:
-        systems = self.systems
-        Z = systems.take(rows)
-        Z = Z if isinstance(Z, np.ndarray) else Z.toarray()
+    def _add(self, rows: Indices) -> None:
+        """Add rows to the matrix, and subtract those that are in it."""
+        systems, leaving = self.systems, self.members[rows]
+        X = systems.take(rows)
+        X = X if isinstance(X, np.ndarray) else X.toarray()
         root = np.sqrt(systems.c[rows])
-        A = Z * root[:, None]
-        self.matrix += sign * (A.T @ A)
+        A = X * root[:, None]
+        B = A * np.where(leaving, -1.0, 1.0)[:, None] if leaving.any() else A  # BLAS needs half of A^T A
+        self.matrix += A.T @ B
         if systems.problem.fit_intercept:
-            self.h += sign * (A.T @ (root * systems.problem.labels.at(rows)))
+            self.h += root @ B
 
 
 class _Gram:
@@ -195,8 +260,9 @@ class _Gram:
 
     def cost(self, indices: Indices) -> float:
         """Return about how many nanoseconds the step takes."""
-        m, joining = indices.size, int(np.count_nonzero(self.place[indices] < 0))
-        known = self.order.size + joining
+        m, known = indices.size, self.order.size
+        joining = m if not known else int(np.count_nonzero(self.place[indices] < 0))
+        known += joining
         if known > _MAX_ROWS:
             return math.inf
         entries, is_sparse = self.systems.row_entries, self.systems.problem.rows.is_sparse
@@ -215,8 +281,7 @@ class _Gram:
         A = self.G[np.ix_(at, at)]
         A[np.diag_indices_from(A)] += 1.0 / systems.c[indices]
         solver = definite_solver(A)
-        systems.reads += 1.0
-        image = problem.rows.ask(MarginsAt(g), problem.labels)[indices]
+        image = systems.times(g)[indices]
         shift = 0.0
         if problem.fit_intercept:
             if systems.center is not None:
@@ -238,7 +303,8 @@ class _Gram:
         self.order = np.concatenate([self.order, joining])
         self.place[joining] = np.arange(old, new)
         sorting = np.argsort(self.order)
-        Z = self.systems.take(self.order[sorting])[np.argsort(sorting)]
+        problem, ordered = self.systems.problem, self.order[sorting]
+        Z = times_signs(self.systems.take(ordered), problem.labels.at(ordered))[np.argsort(sorting)]
         G = np.empty((new, new))
         G[:old, :old] = self.G
         extend_gram(G, Z, old)

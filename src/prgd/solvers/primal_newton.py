@@ -22,8 +22,7 @@ import numpy as np
 
 from prgd._types import Array, Mask
 from prgd.problem import Problem, balanced_intercept
-from prgd.rows import MarginsAt
-from prgd.solvers.newton_systems import NewtonSystems
+from prgd.solvers.newton_systems import NewtonSystems, WholeSums
 
 _MAX_SEARCH = 60  # evaluations of the slope in a line search, which needs about five
 _MAX_PATH_STEPS = 50  # steps for each C of a path
@@ -67,6 +66,8 @@ class PrimalNewton:
     problem : Problem
     c : ndarray of shape (n,)
         C times the sample weights, not negative.
+    whole : WholeSums, optional
+        Sums that problems of the same rows and weights c share.
 
     Attributes
     ----------
@@ -74,10 +75,10 @@ class PrimalNewton:
         Passes over the rows so far.
     """
 
-    def __init__(self, problem: Problem, c: Array) -> None:
+    def __init__(self, problem: Problem, c: Array, whole: WholeSums | None = None) -> None:
         self.problem, self.c = problem, c
-        self.signs = problem.labels.signs.astype(np.float64)
-        self.systems = NewtonSystems(problem, c)
+        self.systems = NewtonSystems(problem, c, whole)
+        self.signs = self.systems.signs
 
     @property
     def passes(self) -> float:
@@ -90,11 +91,7 @@ class PrimalNewton:
         if w is None or not w.any():
             margins = np.zeros(self.problem.n) + b * self.signs
             return self._completed(np.zeros(self.problem.d), b, margins)
-        return self._completed(w, b, self._times(w) + b * self.signs)
-
-    def _times(self, w: Array) -> Array:
-        self.systems.reads += 1.0
-        return self.problem.rows.ask(MarginsAt(w), self.problem.labels)
+        return self._completed(w, b, self.systems.times(w) + b * self.signs)
 
     def _completed(self, w: Array, b: float, margins: Array) -> Iterate:
         """Move b to its best place, and compute slacks, gradient and both bounds."""
@@ -102,25 +99,19 @@ class PrimalNewton:
         if self.problem.fit_intercept:
             shift = exact_step(margins, self.signs, c, 0.0, 0.0, 0.0)
             b, margins = b + shift, margins + shift * self.signs
-            smallest = self.problem.smallest_of(margins)
-            if min(smallest) >= 1.0:  # many intercepts are best, and the middle one leaves both classes room
-                shift = balanced_intercept(smallest)
-                b, margins = b + shift, margins + shift * self.signs
-        slack = np.maximum(1.0 - margins, 0.0)
-        alpha = c * slack
-        v = self.systems.combine(alpha)
-        squares, total = float(alpha @ slack), float(alpha.sum())
-        objective = 0.5 * (float(w @ w) + squares)
-        lower = 1.0 / math.sqrt(2.0 * objective) if objective > 0.0 else math.inf
-        # sum_i alpha_i^2 / c_i equals sum_i alpha_i slack_i.
-        upper = math.sqrt(float(v @ v) + squares) / total if total > 0.0 else math.inf
-        return Iterate(w, b, margins, alpha, v, objective, lower, upper)
+        alpha = c * np.maximum(1.0 - margins, 0.0)
+        if self.problem.fit_intercept and not alpha.any():
+            # Many intercepts are best, and the middle one leaves both classes room.
+            shift = balanced_intercept(self.problem.smallest_of(margins))
+            b, margins = b + shift, margins + shift * self.signs
+        return _measured(w, b, margins, alpha, self.systems.combine(alpha))
 
     def rescale(self, at: Iterate, factor: float) -> Iterate:
         """Multiply all weights c by a factor, and return the iterate of the same hyperplane."""
         self.c = self.c * factor
         self.systems.rescale(factor)
-        return self._completed(at.w, at.b, at.margins)
+        # The best intercept of w does not depend on a factor of c.
+        return _measured(at.w, at.b, at.margins, factor * at.alpha, factor * at.dual_vector)
 
     def step(self, at: Iterate, forcing: float) -> Iterate:
         """Return the iterate after a Newton step, solved to the relative residual ``forcing``."""
@@ -128,7 +119,7 @@ class PrimalNewton:
             direction, shift = self.systems.solve(at.w - at.dual_vector, at.alpha > 0.0, forcing)
         else:  # every margin is at least 1, and a shorter w has smaller ones
             direction, shift = -at.w, -at.b
-        slopes = self._times(direction) + shift * self.signs
+        slopes = self.systems.times(direction) + shift * self.signs
         linear, square = float(at.w @ direction), float(direction @ direction)
         size = exact_step(at.margins, slopes, self.c, linear, square, 1.0)
         return self._completed(at.w + size * direction, at.b + size * shift, at.margins + size * slopes)
@@ -150,6 +141,16 @@ class PrimalNewton:
         return at
 
 
+def _measured(w: Array, b: float, margins: Array, alpha: Array, dual_vector: Array) -> Iterate:
+    """Return the iterate with the value of F and both bounds."""
+    # sum_i alpha_i^2 / c_i equals sum_i alpha_i slack_i, and alpha_i is 0 where the slack is.
+    total, squares = float(alpha.sum()), float(alpha @ (1.0 - margins))
+    objective = 0.5 * (float(w @ w) + squares)
+    lower = 1.0 / math.sqrt(2.0 * objective) if objective > 0.0 else math.inf
+    upper = math.sqrt(float(dual_vector @ dual_vector) + squares) / total if total > 0.0 else math.inf
+    return Iterate(w, b, margins, alpha, dual_vector, objective, lower, upper)
+
+
 def exact_step(margins: Array, slopes: Array, c: Array, linear: float, square: float, start: float) -> float:
     r"""Return the t that minimises the squared-hinge loss along a line, whose slope is piecewise linear in t.
 
@@ -169,7 +170,7 @@ def exact_step(margins: Array, slopes: Array, c: Array, linear: float, square: f
         slack = room - t * slopes
         is_active = slack > 0.0
         # Two evaluations on one piece, where the slope is linear: the last t is its root.
-        if piece is not None and np.array_equal(is_active, piece):
+        if piece is not None and (is_active == piece).all():
             return t
         active = weighted * is_active
         slope = linear + t * square - float(active @ slack)
@@ -186,9 +187,14 @@ def exact_step(margins: Array, slopes: Array, c: Array, linear: float, square: f
     return t
 
 
-def soft_path(problem: Problem, weights: Array, C: Sequence[float], tol: float) -> list[tuple[Array, float]]:
-    """Return the hyperplanes of ascending C, each started from the one before; nothing is proven of them."""
-    newton = PrimalNewton(problem, C[0] * weights)
+def soft_path(
+    problem: Problem, weights: Array, C: Sequence[float], tol: float, whole: WholeSums | None = None
+) -> list[tuple[Array, float]]:
+    """Return the hyperplanes of ascending C, each started from the one before; nothing is proven of them.
+
+    Problems of the same rows, weights and C may share ``whole``.
+    """
+    newton = PrimalNewton(problem, C[0] * weights, whole)
     at, found = newton.start(None, 0.0), []
     for k, now in enumerate(C):
         at = newton.rescale(at, now / C[k - 1]) if k else at

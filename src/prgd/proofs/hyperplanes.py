@@ -1,0 +1,59 @@
+"""Both bounds of a hyperplane's margin, proven again from their witnesses and the data alone."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from prgd.arithmetic import SMALLEST, times_power
+from prgd.certificate import Certificate, accurate_lower, accurate_upper, is_on_simplex, weights_at
+from prgd.norms import norm
+from prgd.problem import Problem
+from prgd.proofs.directions import exact_lower
+from prgd.proofs.lifted_rows import LiftedRows
+from prgd.proofs.overlap import proves_overlap
+
+
+def prove_again(problem: Problem, stated: Certificate) -> tuple[Certificate, bool]:
+    """Return the bounds that the witnesses of a certificate prove, and whether they confirm the stated ones.
+
+    Rounding may take 1e-12 of the proven bounds, and 1e-9 where the dual weights are computed from a w.
+    """
+    found = _lower_again(problem, stated)
+    weights, tolerance = stated.dual_weights, 1e-12
+    if weights is None and stated.w_upper is not None:
+        weights, tolerance = weights_at(problem, stated.w_upper), 1e-9
+    if weights is not None and is_on_simplex(problem, weights):
+        if stated.upper == 0.0 and proves_overlap(problem, weights):
+            found = found.with_upper(0.0, weights)
+        else:
+            found = found.with_upper(accurate_upper(problem, weights), weights)
+    # Rounding is measured by what is proven here: a stated bound, however large, excuses nothing.
+    least = 64 * (problem.n + problem.d) * SMALLEST
+    sizes = [size for size in (abs(found.lower), found.upper) if math.isfinite(size)]
+    is_valid = found.lower >= stated.lower - tolerance * max(sizes, default=0.0) - least
+    return found, bool(is_valid and found.upper * (1.0 - tolerance) <= stated.upper + least)
+
+
+def _lower_again(problem: Problem, stated: Certificate) -> Certificate:
+    """Return the lower bound that the hyperplane of a certificate proves."""
+    found, exact, w = Certificate(), stated.exact_w, stated.w
+    if w is None or w.shape != (problem.d,):
+        return found
+    if exact is not None:
+        rows = LiftedRows.of(problem)
+        if len(exact) != rows.width:
+            return found
+        return found.with_lower(exact_lower(rows, exact), w, stated.intercept, exact)
+    if not norm(w) > 0.0:
+        return found
+    scale = int(np.frexp(np.abs(w).max())[1])  # a power of two keeps the digits of w and of products
+    w, b = np.ldexp(w, -scale), times_power(stated.intercept, -scale)
+    found = found.with_lower(*accurate_lower(problem, w, b))
+    if found.lower < stated.lower:  # products beyond the floating range
+        rows = LiftedRows.of(problem)
+        exact = tuple(Fraction(float(v)) for v in [*w, b][: rows.width])
+        found = found.with_lower(exact_lower(rows, exact), w, b)
+    return found

@@ -1,0 +1,55 @@
+"""The threads of BLAS while small matrices are worked on."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.linalg  # noqa: F401 - its BLAS must be there before the limits are set
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import prgd
+from prgd.threads import single_blas
+
+
+def blas_threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    with threadpool_limits(limits=2, user_api="blas"):
+        yield
+
+
+def test_small_work_has_one_thread_and_large_work_all():
+    with single_blas(1e3):
+        assert blas_threads() == {1}
+        with single_blas(1e3):  # the outer limit holds until its own end
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == {2}
+    with single_blas(math.inf):
+        assert blas_threads() == {2}
+
+
+def test_the_limit_is_lifted_after_an_error():
+    with pytest.raises(ZeroDivisionError), single_blas(1.0):
+        raise ZeroDivisionError
+    assert blas_threads() == {2}
+
+
+def test_a_small_fit_uses_one_thread_of_blas(monkeypatch):
+    seen = []
+    X = np.array([[0.0, 1.0], [1.0, 1.0], [3.0, 0.0], [4.0, 2.0]])
+
+    def fit_one(self, *given):
+        seen.append(blas_threads())
+        return original(self, *given)
+
+    original = prgd.MaxMarginClassifier._fit_one
+    monkeypatch.setattr(prgd.MaxMarginClassifier, "_fit_one", fit_one)
+    prgd.MaxMarginClassifier().fit(X, [0, 0, 1, 1])
+    assert seen == [{1}]
+    assert blas_threads() == {2}
