@@ -33,6 +33,8 @@ _STEP_FRACTION = 0.99  # fraction of the step to the boundary that is taken
 _MIN_TARGET = 1e-12  # smallest margin g to aim at, in units of the largest row norm
 # A system over the rows is as expensive as one over the columns if the rows are about twice as many.
 _MAX_ROWS_PER_COLUMN = 1.5
+_FEW_COLUMNS = 64  # so few columns are cheap for any number of rows, and more accurate than products of rows
+_SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices lose half of the digits
 
 
 class InteriorPoint(NamedTuple):
@@ -206,9 +208,11 @@ def maximise_margin(
     >>> maximise_margin(Products(Z @ Z.T, 5.0), np.ones(3), False, np.ones(3), 1e-9).p.round(6)
     array([0.2, 0.8, 0. ])
     """
-    path = _Path.start(at, signs, fit_intercept, start)
-    best = path.measure()
-    return _follow(path, best, best.gap <= tol, tol, _MAX_STEPS)
+    # What leaves the floating range is found by its numbers: such a point is never the best.
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        path = _Path.start(at, signs, fit_intercept, start)
+        best = path.measure()
+        return _follow(path, best, best.gap <= tol, tol, _MAX_STEPS)
 
 
 def _follow(path: _Path, best: InteriorPoint, ended: Any, tol: float, max_steps: int) -> InteriorPoint:
@@ -292,7 +296,8 @@ def interior_weights(
 
 def _coordinates(working: WorkingSet, start: Array, p: Array | None) -> tuple[Coordinates, Any]:
     """Choose between systems over the rows and over the columns; return where the path starts, too."""
-    if working.size > _MAX_ROWS_PER_COLUMN * working.dimensions:
+    d, is_tiny = working.dimensions, norm(start) <= _SMALL_MARGIN * working.largest_norm
+    if working.size > _MAX_ROWS_PER_COLUMN * d or (not working.is_sparse and (d <= _FEW_COLUMNS or is_tiny)):
         return Columns(working.Z, working.largest_norm), like(working.Z, start)
     G = working.gram_of(np.arange(working.size))
     c = np.full(working.size, 1.0 / working.size) if p is None else p

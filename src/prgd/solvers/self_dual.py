@@ -69,6 +69,9 @@ def self_dual_path(Z: Array) -> Iterator[PathPoint]:
     array([ True,  True, False])
     """
     n, d = Z.shape
+    if d == 0:  # rows of zeros: all balance, and none is separated
+        yield PathPoint(np.zeros(0), np.zeros(n), np.full(n, _LAST_COMPLEMENTARITY), np.ones(n))
+        return
     point: PathPoint | None = PathPoint(np.zeros(d), np.zeros(n), np.ones(n), np.ones(n))
     for _ in range(_MAX_STEPS):
         if point is None or float(point.p @ point.s) <= n * _LAST_COMPLEMENTARITY:

@@ -83,6 +83,11 @@ class WorkingSet:
         return isinstance(self._Z, np.ndarray | None) and self._problem.d <= _FEW_DIMENSIONS
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are CSR."""
+        return is_sparse(self.Z)
+
+    @property
     def largest_norm(self) -> float:
         """The largest norm of a row of the set."""
         squares = np.diag(self._buffer)[: self._known] if self._known == self.size else row_squares(self.Z)
