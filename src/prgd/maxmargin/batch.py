@@ -135,7 +135,9 @@ def _solve_block(
         alone = max_margin(own.rows, fit_intercept=fit_intercept, tol=tol, max_passes=max_passes)
         return alone if result is None or alone.status is not Status.STALLED else result
 
-    return _spread(solve, len(block.Y), threads, tell)
+    threads = min(threads, len(block.Y))
+    with single_blas() if threads > 1 or shared is not None else nullcontext():
+        return _spread(solve, len(block.Y), threads, tell)
 
 
 class _SharedState(SolverState):
@@ -163,7 +165,5 @@ def _spread(
                 return
             tell(k + 1)
 
-    threads = min(threads, count)
-    with single_blas() if threads > 1 else nullcontext():
-        each(work, threads)
+    each(work, threads)
     return results

@@ -189,9 +189,14 @@ class LabelSet(WorkingSet):
         self._shared, self._y = shared, problem.labels.at(self.indices).astype(np.float64)
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are CSR."""
+        return is_sparse(self._shared.X)
+
+    @property
     def is_low_dimensional(self) -> bool:
         """Whether the rows are dense, with so few columns that systems in them are cheap."""
-        return not is_sparse(self._shared.X) and super().is_low_dimensional
+        return not self.is_sparse and super().is_low_dimensional
 
     @property
     def Z(self) -> Any:
