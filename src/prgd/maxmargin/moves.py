@@ -220,7 +220,8 @@ class SolverState:
 
     def _pivot(self) -> bool:
         """Try to solve the set exactly from the support of p."""
-        is_left_out = self.on_device or not self.use_polish
+        # On a device the direction of the interior point is enough until the set is solved for good.
+        is_left_out = not self.use_polish or (self.on_device and self.set_tol > self.final_tol)
         p = None if is_left_out else pivot_weights(self.working, self.p, self.set_tol)
         if p is not None:
             self.p, self.violation, self.is_exact, self.interior_w = p, self.set_tol, True, None
