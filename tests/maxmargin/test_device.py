@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import prgd  # noqa: E402
-from prgd.maxmargin import moves  # noqa: E402
+from prgd.maxmargin import costs, moves  # noqa: E402
 from prgd.namespace import add_to_diagonal, like, namespace, to_host  # noqa: E402
 from prgd.rows.gpu.tensor_rows import TensorRows  # noqa: E402
 from prgd.solvers.cholesky import definite_solver, definite_solvers  # noqa: E402
@@ -100,8 +100,9 @@ def test_another_error_of_the_device_is_not_hidden(monkeypatch):
 
 def test_a_set_that_is_too_large_drops_idle_rows(monkeypatch):
     monkeypatch.setattr(moves, "_MAX_ROWS_WITHOUT_GRAM", 1000)
-    monkeypatch.setattr(moves, "_MAX_ROWS_AT_ONCE", 256)
-    monkeypatch.setattr(moves, "_MAX_DEVICE_ENTRIES", 8 * 1000)
+    for module in (moves, costs):
+        monkeypatch.setattr(module, "MAX_ROWS_AT_ONCE", 256)
+        monkeypatch.setattr(module, "MAX_DEVICE_ENTRIES", 8 * 1000)
     X, y = separable(20_000, 8)
     assert prgd.max_margin(on_device(X, y)).status is prgd.Status.CERTIFIED
 

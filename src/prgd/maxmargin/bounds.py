@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,19 @@ from prgd.solvers.working_set import WorkingSet
 
 # Rounding may take this fraction of the tolerance. Where it would take more, products are compensated.
 _ROUNDING_FRACTION = 0.05
+# Weights below such a fraction of the heaviest are left out, if the gap allows it: the first that it allows.
+_IDLE_LEVELS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
+
+
+class Round(NamedTuple):
+    """One row of the history of `max_margin`: the bounds after a round, and what it took to get there."""
+
+    passes: float
+    margin: float
+    upper_bound: float
+    gap: float
+    working_set: int
+    seconds: float
 
 
 @dataclass(eq=False)
@@ -101,8 +115,11 @@ class Bounds:
         signs = self.problem.labels.at(indices) if self.problem.fit_intercept else None
         return DualWeights.normalized(indices, p, signs)
 
-    def final(self, working: WorkingSet) -> Certificate:
-        """Return the certificate with weights that are divided by their sums, and the bound of these."""
+    def final(self, working: WorkingSet, has_idle_weights: bool = False) -> Certificate:
+        """Return the certificate with weights that are divided by their sums, and the bound of these.
+
+        Idle weights, small ones that the certified gap does not need, are left out if there may be any.
+        """
         c, weights = self.certificate, self.certificate.dual_weights
         if weights is None or weights.integers is not None:
             return c
@@ -110,4 +127,15 @@ class Bounds:
         error = times_power(self._weights_error(exact.values.size) * working.max_norm, working.exponent)
         accurate = self.matters(error, c.upper)
         upper = accurate_upper(self.problem, exact) if accurate else raised(c.upper + error)
-        return replace(c, upper=upper, dual_weights=exact)
+        c = replace(c, upper=upper, dual_weights=exact)
+        for level in _IDLE_LEVELS if has_idle_weights else ():
+            kept = exact.values > level * exact.values.max()
+            if not np.isin(
+                self.problem.labels.at(exact.indices), self.problem.labels.at(exact.indices[kept])
+            ).all():
+                continue
+            fewer = self._normalized(exact.indices[kept], exact.values[kept])
+            shorter = replace(c, upper=accurate_upper(self.problem, fewer), dual_weights=fewer)
+            if shorter.gap <= self.tol:
+                return shorter
+        return c

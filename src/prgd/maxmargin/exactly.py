@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,17 @@ import numpy.typing as npt
 from prgd._types import Array, Indices, RationalVector
 from prgd.arithmetic import common_integers, nearest_float, root_up
 from prgd.certificate import DualWeights
+from prgd.history import Status
 from prgd.problem import Problem
+from prgd.proofs.directions import exact_lower
+from prgd.proofs.lifted_rows import LiftedRows
 from prgd.solvers.exact_active_set import ShortestVector, shortest_vector
 from prgd.solvers.working_set import WorkingSet
 
+if TYPE_CHECKING:
+    from prgd.maxmargin.moves import SolverState
+
+_MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact arithmetic
 _MAX_DIMENSIONS = 24  # integers grow with the dimensions: beyond, a face takes more than about 0.1 s
 _MAX_ENTRIES = 8192  # entries of the rows that are multiplied in integers
 _WEIGHT_BITS = 64  # bits of the integer weights beyond the ratio of the row norms to the margin
@@ -47,6 +54,33 @@ class ExactOptimum:
     intercept: float
     level: float
     exact_w: RationalVector
+
+
+def solve_exactly(state: SolverState) -> Status | None:
+    """Solve a small problem in integers; None if it is too large, or has no separator."""
+    for _ in range(_MAX_EXACT_ROUNDS):
+        found = exact_optimum(state.problem, state.working, state.p)
+        if found is None:
+            return None
+        state.bounds.certificate = state.certificate.with_upper(found.upper, found.weights)
+        if found.w is None:  # the shortest vector is zero, so no hyperplane separates
+            return None
+        smallest = state.problem.smallest(
+            found.w, state.max_new_rows(), state.working.indices, found.intercept
+        )
+        state.passes += 1
+        state.bounds.below(found.w, smallest, found.intercept)
+        if state.certificate.gap <= state.tol:
+            return Status.CERTIFIED
+        joining = state.violators(smallest, found.level)
+        if not joining.size:
+            rows = LiftedRows.of(state.problem)
+            exact = exact_lower(rows, found.exact_w), found.w, found.intercept, found.exact_w
+            state.bounds.certificate = state.certificate.with_lower(*exact)
+            return Status.CERTIFIED if state.certificate.gap <= state.tol else None
+        state.working.add(joining)
+        state.p = np.concatenate([state.p, np.zeros(joining.size)])
+    return None
 
 
 def is_exactly_solvable(working: WorkingSet) -> bool:

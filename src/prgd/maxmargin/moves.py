@@ -4,86 +4,71 @@
    the working set. A problem with few rows, or with so many columns that most rows will carry weight,
    starts with all rows instead.
 2. `solve_working_set`: pairwise descent on the Gram matrix of the set finds the shortest vector u of the hull
-   of its rows (between the two hulls, with an intercept), more exactly as the gap closes. If descent is slow,
-   `polish` takes over: an interior point solves a set of few dimensions, or the weights are solved for
-   exactly on the identified support.
+   of its rows (between the two hulls, with an intercept), more exactly as the gap closes. Once descent has
+   cost as much as pivots would, these solve for the weights exactly, from the support that it has identified.
+   If both fail, `polish` takes over: an interior point solves a set of few dimensions.
 3. `certify`: one pass over all rows measures the margin of u, and ``gamma(u) <= gamma_star <= ||u||``. Both
-   ends are rounded outward; where rounding would matter, products are compensated.
+   ends are rounded outward; where rounding would matter, products are compensated. If u is nearly zero,
+   `has_vanished` looks for weights that balance the rows, which prove that no hyperplane separates them.
 4. `grow`: the rows that violate the margin of u most join the set, and step 2 follows, until the gap is
    certified.
-5. `solve_exactly`: a small problem that rounding keeps from being certified is solved in integers.
+5. `exactly.solve_exactly`: a small problem that rounding keeps from being certified is solved in integers.
 
 Sparse rows of many columns are solved without a working set first (`prgd.maxmargin.sparse`).
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.arithmetic import EPSILON, LARGEST, times_power
+from prgd.arithmetic import EPSILON, times_power
 from prgd.certificate import Certificate, margin_error
 from prgd.history import History, Status
-from prgd.maxmargin.bounds import Bounds
-from prgd.maxmargin.exactly import exact_optimum, is_exactly_solvable
+from prgd.maxmargin.bounds import Bounds, Round
+from prgd.maxmargin.costs import (
+    FIRST_STEPS,
+    MAX_DEVICE_ENTRIES,
+    MAX_ROWS_AT_ONCE,
+    is_small,
+    max_steps_of_descent,
+    steps_worth_a_pivot,
+)
+from prgd.maxmargin.exactly import is_exactly_solvable
 from prgd.maxmargin.sparse import solve_by_rows
 from prgd.norms import moderate, norm
 from prgd.problem import Problem, balanced_intercept
-from prgd.proofs.directions import exact_lower
-from prgd.proofs.lifted_rows import LiftedRows
 from prgd.result import Result
 from prgd.rows.queries import Smallest, TallyAt
 from prgd.solvers import pairwise_descent
+from prgd.solvers.balancing import balancing_weights
 from prgd.solvers.coordinate_descent import suits
-from prgd.solvers.interior_point import interior_weights
-from prgd.solvers.polish import active_set_weights, polish_weights, primal_direction, vanishing_weights
-from prgd.solvers.working_set import WorkingSet, row_to_subtract, whole_set
+from prgd.solvers.interior_point import MAX_ROWS_PER_COLUMN, interior_weights
+from prgd.solvers.polish import active_set_weights, pivot_weights, polish_weights, primal_direction
+from prgd.solvers.working_set import WorkingSet, center_and_exponent, whole_set
 
-# A problem with at most so many rows starts with all of them, if their entries and products are not too many.
-_FEW_ROWS, _FEW_ENTRIES, _FEW_PRODUCTS = 256, 2**23, 10**9
-# With so many columns for each row most rows will carry weight, so more rows are taken at once.
-_MANY_COLUMNS, _MAX_ROWS_AT_ONCE = 10, 2048
-# On a device the interior point takes all rows at once if they are not many more than columns.
-_MAX_ROWS_PER_COLUMN, _MAX_DEVICE_ENTRIES = 8, 2**28
 _MIN_FIRST_ROWS, _MAX_FIRST_ROWS = 64, 256  # rows that start the working set
 _MIN_NEW_ROWS = 64  # rows that join the working set in a round, at least
-# Above so many rows, rows that carry no weight and have large margins leave: a Gram matrix of 200 MB.
-_MAX_ROWS = 5000
+_MAX_ROWS = 5000  # above, rows that carry no weight and have large margins leave: a Gram matrix of 200 MB
 _MAX_ROWS_WITHOUT_GRAM = 20_000  # the same limit if the interior point needs no Gram matrix
 _MAX_GRAM_ROWS = 20_000  # rows of the largest Gram matrix, 3.2 GB; a larger support ends the solve
+_HARDLY_FEWER = 0.9  # if this fraction of the rows would stay, all stay
 _SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices lose half of the digits
-_ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the bound may vanish altogether
+ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the bound may vanish altogether
 _PATIENCE = 25  # rounds without progress that end a solve: rounding limits the gap of a tiny margin
 _SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact arithmetic
 _MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exact arithmetic anyway
-_MAX_EXACT_ROUNDS = 20  # times that rows outside the set may join it in exact arithmetic
 _MIN_PROGRESS = 1e-3  # relative decrease of the gap that counts as progress
+_INTERIOR_TOLERANCE = 1e-4  # gap at which the interior point has identified the support
+_NEAR = 0.5  # relative violation below which the support of descent is nearly that of the solution
 _FIRST_TOLERANCE = 0.1  # relative violation at which the first solve of a growing set stops
 _DEVICE_TOLERANCE = 0.02  # the same on a device, where a step costs less than another round
 _FEW_JOINING = 0.02  # fraction of the set, on a device, of rows that join before its last solve
 _NEARLY_VIOLATED = 1.25  # on a device, rows whose margin is below so many times that of the set join
-_ROUNDING_FRACTION = (
-    0.05  # rounding may take this fraction of the tolerance; beyond, products are compensated
-)
-_FAR_FROM_ORIGIN = 16.0  # rows whose distance from the origin exceeds their spread so many times are centred
-_MODERATE = 1e100  # row norms between 1/_MODERATE and _MODERATE have products in the floating range
-
-
-class Round(NamedTuple):
-    """One row of the history of `max_margin`: the bounds after a round, and what it took to get there."""
-
-    passes: float
-    margin: float
-    upper_bound: float
-    gap: float
-    working_set: int
-    seconds: float
 
 
 @dataclass(eq=False)
@@ -109,6 +94,8 @@ class SolverState:
         The direction of the interior point, if it has solved the set.
     skips_descent : bool
         Pairwise descent was slow and the interior point has taken over.
+    is_exact : bool
+        The last set was solved by pivots or by the interior point, so that few pivots solve a larger one.
     on_device : bool
         The working set is a tensor on the device of the rows. Steps of descent are too small for a device:
         the interior point solves the set from the start, and the set grows in larger parts.
@@ -133,6 +120,7 @@ class SolverState:
     final_tol: float = 0.0
     interior_w: Array | None = None
     skips_descent: bool = False
+    is_exact: bool = False
     on_device: bool = False
 
     def __post_init__(self) -> None:
@@ -167,17 +155,16 @@ class SolverState:
     def choose_rows(self, w: Array | None) -> None:
         """Start the working set with all rows, or with those of smallest margin along w or their mean."""
         problem, threads = self.problem, self.threads
-        if _is_small(problem, self.on_device):
-            self.working = whole_set(
-                problem, threads, *center_and_exponent(problem, None, self.on_device), self.on_device
-            )
+        if is_small(problem, self.on_device):
+            units = center_and_exponent(problem, None, self.on_device)
+            self.working = whole_set(problem, threads, *units, self.on_device)
             return
         if w is None:
             w = _mean(problem)
             self.passes += 1
         groups = 2 if problem.fit_intercept else 1
         w = moderate(w)
-        max_rows = _MAX_ROWS_AT_ONCE if self.on_device else _MAX_FIRST_ROWS
+        max_rows = MAX_ROWS_AT_ONCE if self.on_device else _MAX_FIRST_ROWS
         count = min(max(_MIN_FIRST_ROWS, 2 * problem.d), max_rows) // groups
         smallest = problem.smallest(w, count)
         self.passes += 1
@@ -200,32 +187,62 @@ class SolverState:
             for group in range(working.groups):
                 members = np.flatnonzero(working.group == group)
                 self.p[members[np.argmin(squares[members])]] = 1.0
-            self.g = working.G @ self.p
         # Rows outside the set, if there are any, may fall short of its margin by half of the tolerance.
         self.final_tol = (0.9 if is_whole else 0.4) * self.tol
         self.set_tol = self.final_tol if is_whole else _FIRST_TOLERANCE
 
     def solve_working_set(self) -> None:
-        """Find the shortest vector of the hull of the set by pairwise descent, as far as it gets."""
-        working, self.violation, self.interior_w = self.working, np.inf, None
-        if not self.skips_descent:
-            max_steps = 2000 + 20 * working.size
+        """Find the shortest vector of the hull of the set: by descent, and by pivots once these cost less."""
+        self.violation, self.interior_w = np.inf, None
+        # Few rows have joined a set that was solved exactly, so its support is a good guess.
+        if not (self.is_exact and self._pivot()):
+            self.is_exact = False
+            if not self.skips_descent:
+                self._descend()
+        self.u = self.working.combine(self.p) / self.working.groups
+
+    def _descend(self) -> None:
+        """Descend until the violation is small enough, or pivots or the interior point would cost less."""
+        working = self.working
+        self.g = working.products(self.p)
+        steps, taken, max_steps = FIRST_STEPS, 0, max_steps_of_descent(working, self.use_polish)
+        while taken < max_steps:
             _, self.violation = pairwise_descent.descend(
-                working.gram_buffer, working.group, self.p, self.g, self.set_tol, max_steps
+                working.gram_buffer, working.group, self.p, self.g, self.set_tol, steps
             )
-        self.u = working.combine(self.p) / working.groups
+            taken += steps
+            if self.violation <= self.set_tol:
+                break
+            worth = min(steps_worth_a_pivot(int(np.count_nonzero(self.p)), working.size), max_steps)
+            if taken >= worth and self.violation <= _NEAR and self._pivot():
+                break
+            steps = min(max(taken, worth - taken), max_steps - taken)
+
+    def _pivot(self) -> bool:
+        """Try to solve the set exactly from the support of p."""
+        is_left_out = self.on_device or not self.use_polish
+        p = None if is_left_out else pivot_weights(self.working, self.p, self.set_tol)
+        if p is not None:
+            self.p, self.violation, self.is_exact, self.interior_w = p, self.set_tol, True, None
+        return p is not None
 
     def polish(self) -> None:
-        """Finish what descent left: on the rows, by interior point, or on the face of the support."""
-        working = self.working
+        """Finish what descent left: by interior point, on the face of the support, or on the rows."""
+        working, length = self.working, norm(self.u)
+        if length <= EPSILON * working.max_norm:
+            return  # the vector is zero to rounding
+        is_tiny = length <= _SMALL_MARGIN * working.max_norm
+        # The Gram matrix, which the interior point needs for few rows, hides a tiny margin.
+        is_seen = not is_tiny or working.size > MAX_ROWS_PER_COLUMN * working.dimensions
+        has_interior = working.is_low_dimensional and (is_seen or self.on_device)
         try:
-            if norm(self.u) <= _SMALL_MARGIN * working.max_norm and not self.on_device:
-                self.p, self.violation = active_set_weights(working, self.p, self.set_tol), self.set_tol
-            elif working.is_low_dimensional and (
-                found := interior_weights(working, self.u, self.set_tol, self.p)
-            ):
+            tol = self.set_tol if self.on_device else min(self.set_tol, _INTERIOR_TOLERANCE)
+            if has_interior and (found := interior_weights(working, self.u, tol, self.p)):
                 self.p, self.interior_w = found
                 self.violation, self.skips_descent = self.set_tol, True
+                self._pivot()
+            elif is_tiny and not self.on_device:
+                self.p, self.violation = active_set_weights(working, self.p, self.set_tol), self.set_tol
             else:
                 self.p = polish_weights(working, self.p)
         except np.linalg.LinAlgError:  # a factorisation did not converge, and what descent found stands
@@ -234,9 +251,9 @@ class SolverState:
 
     def has_vanished(self, upper: float) -> bool:
         """Say whether the upper bound is zero to rounding: then no margin may be left to find."""
-        if upper > _ZERO_MARGIN * self.working.max_norm:
+        if upper > ZERO_MARGIN * self.working.max_norm:
             return False
-        p = vanishing_weights(self.working, self.p)
+        p = balancing_weights(self.working, self.p)
         if p is None:
             return False
         self.p = p
@@ -273,7 +290,7 @@ class SolverState:
         near = None
         if self.bounds.matters(margin_error(problem, 1.0), upper):
             near = 0.0 if working.center is None else -float(w @ working.center)
-        smallest = problem.smallest(w, self._max_new_rows(), working.indices, near)
+        smallest = problem.smallest(w, self.max_new_rows(), working.indices, near)
         self.bounds.below(w, smallest, near)
         return smallest
 
@@ -296,13 +313,13 @@ class SolverState:
         """Let the rows join that violate the margin of u most, or tighten the tolerance if none does."""
         working = self.working
         level = (1.0 - 0.5 * self.tol) * norm(self.u) * times_power(upper, working.exponent)
-        joining = self._violators(smallest, level)
+        joining = self.violators(smallest, level)
         if joining.size and self.on_device:  # rows that are nearly violated will be, and a round is expensive
-            joining = self._violators(smallest, _NEARLY_VIOLATED * level)
+            joining = self.violators(smallest, _NEARLY_VIOLATED * level)
         if joining.size:
             max_rows = _MAX_ROWS_WITHOUT_GRAM if self.skips_descent else _MAX_ROWS
             if self.on_device:
-                max_rows = max(max_rows, _MAX_DEVICE_ENTRIES // self.problem.d)
+                max_rows = max(max_rows, MAX_DEVICE_ENTRIES // self.problem.d)
             if working.size + joining.size > max_rows:
                 self._drop_idle_rows(upper)
             if not self.skips_descent and working.size + joining.size > _MAX_GRAM_ROWS:
@@ -320,8 +337,6 @@ class SolverState:
         else:
             # The final tolerance was not enough to certify the gap.
             self.set_tol *= 0.25
-        if not self.skips_descent:
-            self.g = working.margins(working.combine(self.p))
         return None
 
     def _drop_idle_rows(self, upper: float) -> None:
@@ -329,48 +344,25 @@ class SolverState:
         mask = self.working.margins(self.u) < 2.0 * upper * norm(self.u)
         if not self.skips_descent:
             mask |= self.p > 0.0  # pairwise descent starts from p, so rows that carry weight must stay
+        has_room = not self.on_device and mask.size < _HARDLY_FEWER * _MAX_GRAM_ROWS
+        if has_room and np.count_nonzero(mask) > _HARDLY_FEWER * mask.size:
+            return  # a copy of the Gram matrix without a few rows costs more than it saves
         self.p = self.p[mask]
         self.working.keep(mask)
 
-    def _max_new_rows(self) -> int:
+    def max_new_rows(self) -> int:
         """Return how many rows may join: about as many as carry weight, on a device as the set has."""
         if self.on_device:
-            return max(_MAX_ROWS_AT_ONCE, self.working.size)
+            return max(MAX_ROWS_AT_ONCE, self.working.size)
         return max(_MIN_NEW_ROWS, int(np.count_nonzero(self.p)))
 
-    def _violators(self, smallest: tuple[Smallest, ...], level: float) -> Indices:
+    def violators(self, smallest: tuple[Smallest, ...], level: float) -> Indices:
         """Return the rows of smallest margin, at the best intercept, whose margin is below the level."""
-        b, signs = _intercept(smallest), (1.0, -1.0)[: len(smallest)]
+        b, signs = balanced_intercept([group.smallest for group in smallest]), (1.0, -1.0)[: len(smallest)]
         margins = np.concatenate([q.margins + b * sign for q, sign in zip(smallest, signs, strict=True)])
         indices = np.concatenate([group.indices for group in smallest])
-        order = np.argsort(margins, kind="stable")[: self._max_new_rows()]
+        order = np.argsort(margins, kind="stable")[: self.max_new_rows()]
         return np.asarray(indices[order[margins[order] < level]])
-
-    def solve_exactly(self) -> Status | None:
-        """Solve a small problem in integers; None if it is too large, or has no separator."""
-        for _ in range(_MAX_EXACT_ROUNDS):
-            found = exact_optimum(self.problem, self.working, self.p)
-            if found is None:
-                return None
-            self.bounds.certificate = self.certificate.with_upper(found.upper, found.weights)
-            if found.w is None:  # the shortest vector is zero, so no hyperplane separates
-                return None
-            smallest = self.problem.smallest(
-                found.w, self._max_new_rows(), self.working.indices, found.intercept
-            )
-            self.passes += 1
-            self.bounds.below(found.w, smallest, found.intercept)
-            if self.certificate.gap <= self.tol:
-                return Status.CERTIFIED
-            joining = self._violators(smallest, found.level)
-            if not joining.size:
-                rows = LiftedRows.of(self.problem)
-                exact = exact_lower(rows, found.exact_w), found.w, found.intercept, found.exact_w
-                self.bounds.certificate = self.certificate.with_lower(*exact)
-                return Status.CERTIFIED if self.certificate.gap <= self.tol else None
-            self.working.add(joining)
-            self.p = np.concatenate([self.p, np.zeros(joining.size)])
-        return None
 
     def result(self, status: Status) -> Result:
         """Return the outcome, with weights whose sum is exact, and the bound of these."""
@@ -379,7 +371,9 @@ class SolverState:
             w = moderate(w) if norm(w) > 0.0 else np.eye(1, self.problem.d)[0]
             self.measure(w, self.certificate.upper)
             self.passes += 2
-        problem, c = self.problem, self.bounds.final(self.working)
+        # An interior point leaves some weight on every row, unless pivots have solved the set after it.
+        has_idle_weights = status is Status.CERTIFIED and self.skips_descent and not self.is_exact
+        problem, c = self.problem, self.bounds.final(self.working, has_idle_weights)
         if status is Status.CERTIFIED and c.gap > self.tol:
             status = Status.STALLED  # at the rounding floor the returned weights prove a little less
         return Result(
@@ -394,32 +388,7 @@ class SolverState:
         )
 
 
-def _intercept(smallest: tuple[Smallest, ...]) -> float:
-    return balanced_intercept([group.smallest for group in smallest])
-
-
-def center_and_exponent(
-    problem: Problem, indices: Indices | None = None, on_device: bool = False
-) -> tuple[Array | None, int]:
-    """Return what is subtracted from the rows of the set, and the power of two that divides them."""
-    center, size = row_to_subtract(problem, indices, on_device)
-    is_moderate = 1.0 / _MODERATE < size < _MODERATE or size == 0.0
-    return center, 0 if is_moderate else math.frexp(min(size, LARGEST))[1]
-
-
 def _mean(problem: Problem) -> Array:
     """Return the mean of the rows z_i; with an intercept, the sum of the means of both classes."""
     tally = problem.ask(TallyAt(np.zeros(problem.d), problem.loss, problem.fit_intercept, is_repeated=False))
     return np.asarray(tally.mean_rows.sum(axis=0))
-
-
-def _is_small(problem: Problem, on_device: bool) -> bool:
-    """Say whether the products of all rows cost less than the passes that find the rows that matter."""
-    n, d = problem.n, problem.d
-    if on_device:
-        return n <= max(_MAX_ROWS_AT_ONCE, _MAX_ROWS_PER_COLUMN * d) and n * d <= _MAX_DEVICE_ENTRIES
-    if n > (_FEW_ROWS if d < _MANY_COLUMNS * n else _MAX_ROWS_AT_ONCE):
-        return False
-    if problem.rows.is_sparse:
-        return True
-    return problem.rows.is_in_arrays and n * d <= _FEW_ENTRIES and n * n * d <= _FEW_PRODUCTS

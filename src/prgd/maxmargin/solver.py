@@ -12,7 +12,9 @@ import numpy as np
 from prgd.certificate import DualWeights
 from prgd.checks import check_integer, check_positive
 from prgd.history import Status
-from prgd.maxmargin.moves import Round, SolverState
+from prgd.maxmargin.bounds import Round
+from prgd.maxmargin.exactly import solve_exactly
+from prgd.maxmargin.moves import ZERO_MARGIN, SolverState
 from prgd.namespace import is_out_of_memory
 from prgd.problem import Problem
 from prgd.proofs.lifted_rows import LiftedRows
@@ -138,7 +140,7 @@ def finished(state: SolverState, status: Status) -> Result:
             result = state.result(Status.QUASI_SEPARABLE if is_quasi else Status.NOT_SEPARABLE)
             certificate = result.certificate.with_upper(0.0, _balancing_weights(found))
             return replace(result, certificate=certificate)
-        if state.certificate.gap <= state.tol or state.solve_exactly() is Status.CERTIFIED:
+        if state.certificate.gap <= state.tol or solve_exactly(state) is Status.CERTIFIED:
             status = Status.CERTIFIED
     return state.result(status)
 
@@ -153,9 +155,9 @@ def _proven_overlap(state: SolverState) -> Separability | None:
     if state.certificate.lower > 0.0 or not minimal.HAS_SCIPY:
         return None
     rows = LiftedRows.of(problem)
-    found = decide_by_weights(rows, state.certificate.dual_weights)
-    if found is None and state.solve_exactly() is None and state.certificate.lower <= 0.0:
-        found = decide_by_weights(rows, state.certificate.dual_weights) or decide(rows)
+    found = _by_weights(state, rows)
+    if found is None and solve_exactly(state) is None and state.certificate.lower <= 0.0:
+        found = _by_weights(state, rows) or decide(rows)
     if found is None or found.dual_weights is not None:
         return found
     if found.verdict is Verdict.SEPARABLE and found.coef is not None:
@@ -165,6 +167,13 @@ def _proven_overlap(state: SolverState) -> Separability | None:
         c = replace(c, w=found.coef, intercept=found.intercept, exact_w=exact)
         state.bounds.certificate = replace(c, lower=max(c.lower, found.margin))
     return None
+
+
+def _by_weights(state: SolverState, rows: LiftedRows) -> Separability | None:
+    """Return the verdict that the weights of the solve prove, if they nearly balance the rows."""
+    c = state.certificate
+    is_near = c.upper <= ZERO_MARGIN * state.problem.max_norm
+    return decide_by_weights(rows, c.dual_weights) if is_near else None
 
 
 def _balancing_weights(found: Separability) -> DualWeights:

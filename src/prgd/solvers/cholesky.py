@@ -35,7 +35,8 @@ def definite_solver(H: Any) -> Callable[[Any], Any]:
     # LAPACK is called directly: the checks of SciPy's functions cost more than a small system.
     from scipy.linalg.lapack import dpotrf, dpotrs
 
-    factor, failure = dpotrf(H, lower=True, clean=False)
+    # H is symmetric, and its transpose has the order of entries that LAPACK takes without a copy by SciPy.
+    factor, failure = dpotrf(H.T, lower=True, clean=False)
     if failure:
         raise _not_definite(failure)
     return lambda b: np.asarray(dpotrs(factor, b, lower=True)[0])

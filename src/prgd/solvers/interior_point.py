@@ -30,9 +30,10 @@ from prgd.solvers.working_set import WorkingSet
 
 _MAX_STEPS = 80
 _STEP_FRACTION = 0.99  # fraction of the step to the boundary that is taken
+_START_FRACTION = 0.1  # smallest margin g to aim at, in units of the mean size of the margins at the start
 _MIN_TARGET = 1e-12  # smallest margin g to aim at, in units of the largest row norm
 # A system over the rows is as expensive as one over the columns if the rows are about twice as many.
-_MAX_ROWS_PER_COLUMN = 1.5
+MAX_ROWS_PER_COLUMN = 1.5
 _FEW_COLUMNS = 64  # so few columns are cheap for any number of rows, and more accurate than products of rows
 _SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices lose half of the digits
 
@@ -93,7 +94,12 @@ class _Path:
             plus, minus = (_smallest(margins, group) for group in groups)
             b = 0.5 * (minus - plus)
         reached = margins + b * signs
-        g = xp.clip(_median(reached, left_out), _MIN_TARGET, None)
+        # A start that separates few rows has a median near zero; slacks as small would leave no room to move.
+        sizes = xp.abs(reached) if left_out is None else xp.where(left_out, 0.0, xp.abs(reached))
+        count = xp.clip((sizes > 0.0).sum(-1, keepdims=True), 1, None)
+        least = _START_FRACTION * sizes.sum(-1, keepdims=True) / count
+        median = _median(reached, left_out)
+        g = xp.clip(xp.where(median > least, median, least), _MIN_TARGET, None)
         s = xp.where(reached > 1.5 * g, reached - g, 0.5 * g)
         inverse = 1.0 / s if left_out is None else xp.where(left_out, 0.0, 1.0 / s)
         lam = inverse / (g * inverse.sum(-1, keepdims=True))
@@ -297,7 +303,7 @@ def interior_weights(
 def _coordinates(working: WorkingSet, start: Array, p: Array | None) -> tuple[Coordinates, Any]:
     """Choose between systems over the rows and over the columns; return where the path starts, too."""
     d, is_tiny = working.dimensions, norm(start) <= _SMALL_MARGIN * working.largest_norm
-    if working.size > _MAX_ROWS_PER_COLUMN * d or (not working.is_sparse and (d <= _FEW_COLUMNS or is_tiny)):
+    if working.size > MAX_ROWS_PER_COLUMN * d or (not working.is_sparse and (d <= _FEW_COLUMNS or is_tiny)):
         return Columns(working.Z, working.largest_norm), like(working.Z, start)
     G = working.gram_of(np.arange(working.size))
     c = np.full(working.size, 1.0 / working.size) if p is None else p

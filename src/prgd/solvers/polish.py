@@ -1,7 +1,14 @@
-"""Exact weights on the identified support: one factorisation of its Gram matrix, or of its rows.
+"""Exact weights on the identified support: a few factorisations of its Gram matrix, or of its rows.
 
 On a face of the simplex the optimality conditions are linear: ``G x = E mu``, ``E^T x = s``, with one column
-of E for each group. A step that would leave the face stops at its boundary, so that the norm never grows.
+of E for each group. In `pivot_weights` all rows of negative weight leave the face at once, and all rows that
+violate its margin join it; from a good guess of the support three to five rounds end at the optimum. The
+other methods take steps that stop at the boundary of the face, so that the norm never grows.
+
+References
+----------
+J. Judice and F. Pires (1994). A block principal pivoting algorithm for large-scale strictly monotone linear
+complementarity problems. Computers & Operations Research 21(5).
 """
 
 from __future__ import annotations
@@ -11,17 +18,19 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Array
-from prgd.arithmetic import EPSILON
 from prgd.namespace import add_to_diagonal, like, to_host
 from prgd.norms import norm
-from prgd.rows.blocks import row_squares
 from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.working_set import WorkingSet
 
 _RIDGE = 1e-13  # proximal term for each row, as a fraction of the mean squared row norm
 _RANK_TOLERANCE = 1e-15  # singular values below this fraction of the largest count as zero
-_ROUNDING_FACTOR = 4.0  # a sum below so many EPSILON of the norms of its terms is zero to rounding
 _JOINING_FRACTION = 1e-3  # fraction of the heaviest weight that a joining row starts with
+_MIN_FACES, _MAX_FACES, _MAX_FACE_WORK = 20, 1000, 2e9  # faces of Wolfe's method, and their d^3 together
+_NEGLIGIBLE = 1e-4  # weights below this fraction of the heaviest are left out of too large a face first
+_MAX_PIVOTS = 16  # rounds of block pivoting
+_PIVOT_PATIENCE = 3  # rounds that may leave as many rows on the wrong side as the best round before
+_MAX_WRONG = 0.4  # fraction of the face: if more rows are on the wrong side, the support is not identified
 
 
 def face_minimum(G: Any, E: Array, sums: Array, start: Array) -> Array:
@@ -62,6 +71,44 @@ def _face_minimum_by_rows(Z: Array, E: Array, start: Array) -> Array:
     x[moving] += move
     np.subtract.at(x, first[moving], move)
     return x
+
+
+def pivot_weights(working: WorkingSet, p: Array, tol: float) -> Array | None:
+    """Return the weights of the shortest vector over the set, from a guess p of their support.
+
+    Each round solves on the face, and exchanges all rows that are on the wrong side: negative weights, and
+    margins more than ``tol`` (relative to the squared length of the vector) below those of the face.
+
+    Returns
+    -------
+    ndarray of shape (m,), or None if the rounds do not converge: the guess is poor, or the face degenerate.
+    """
+    max_face = working.dimensions + working.groups  # a larger face has dependent rows
+    is_face, fewest, patience = heaviest_weights(working, p, max_face) > 0.0, p.size, _PIVOT_PATIENCE
+    for _ in range(_MAX_PIVOTS):
+        face = np.flatnonzero(is_face)
+        E = working.membership(face)
+        if face.size > max_face or not E.any(axis=0).all():
+            return None
+        try:
+            x = face_minimum(working.gram_of(face), E, np.ones(working.groups), p[face])
+        except np.linalg.LinAlgError:  # the system is not definite to rounding
+            return None
+        p = np.zeros(p.size)
+        p[face] = x
+        g = working.products(p)
+        allowed, level = tol * float(p @ g), E.T @ (x * g[face])
+        excess = g - level[working.group]
+        wrong = np.where(is_face, p < 0.0, excess < -allowed)
+        count = int(np.count_nonzero(wrong))
+        if count == 0:
+            return p if np.abs(excess[face]).max() <= allowed else None
+        patience = _PIVOT_PATIENCE if count < fewest else patience - 1
+        if patience == 0 or count > _MAX_WRONG * face.size + 4:
+            return None
+        fewest = min(fewest, count)
+        is_face ^= wrong
+    return None
 
 
 def polish_weights(working: WorkingSet, p: Array, *, by_rows: bool = False, rounds: int = 8) -> Array:
@@ -114,15 +161,18 @@ def primal_direction(working: WorkingSet, p: Array) -> Array:
     return np.asarray(w + np.linalg.lstsq(A, target - A @ w, rcond=_RANK_TOLERANCE)[0])
 
 
-def active_set_weights(working: WorkingSet, p: Array, tol: float, max_rounds: int = 1000) -> Array:
+def active_set_weights(working: WorkingSet, p: Array, tol: float) -> Array:
     """Return the weights of the shortest vector over the set, by Wolfe's method on the rows.
 
     The method solves on the face, lets the row of smallest margin join, and solves again, until no margin
     lies more than ``tol`` below the margins of the face.
     """
-    length = np.inf
+    length, d = np.inf, working.dimensions
+    p = heaviest_weights(working, p, d + working.groups)
+    # Singular values of the face cost about d^3 in each round.
+    max_rounds = int(np.clip(_MAX_FACE_WORK / d**3, _MIN_FACES, _MAX_FACES))
     for _ in range(max_rounds):
-        p = polish_weights(working, p, by_rows=True, rounds=len(p))
+        p = polish_weights(working, p, by_rows=True, rounds=min(len(p), max_rounds))
         # Each round shortens the vector; if it does not, rounding decides and the faces would cycle.
         before, length = length, norm(working.combine(p))
         if not length < before:
@@ -142,24 +192,14 @@ def active_set_weights(working: WorkingSet, p: Array, tol: float, max_rounds: in
     return p
 
 
-def vanishing_weights(working: WorkingSet, p: Array) -> Array | None:
-    """Move ``p`` by the smallest correction to weights with ``Z^T p = 0`` to rounding.
-
-    Sums of groups are kept if the rows allow it. The answer is None if a weight would be negative, or if the
-    sum stays larger than its rounding: a margin of 1e-13 is a margin, and so is one of 1e-9 beside rows of
-    norm 1e9 that carry hardly any weight.
-    """
-    face = np.flatnonzero(p > 0.0)
-    Z = working.rows_of(face)
-    E, size = working.membership(face), np.abs(Z).max()
-    A = np.vstack([Z.T, E.T * size])
-    x = p[face].copy()
-    target = np.concatenate([np.zeros(Z.shape[1]), (E.T @ x) * size])
-    for _ in range(3):
-        x += np.linalg.lstsq(A, target - A @ x, rcond=None)[0]
-    if x.min() < 0.0:
-        return None
-    found = np.zeros_like(p)
-    found[face] = x
-    rounding = _ROUNDING_FACTOR * EPSILON * float(found @ np.sqrt(row_squares(working.Z)))
-    return found if norm(working.combine(found)) <= rounding else None
+def heaviest_weights(working: WorkingSet, p: Array, count: int) -> Array:
+    """Return p with the heaviest weights alone, of sum 1 in each group: a face has at most so many rows."""
+    if np.count_nonzero(p) <= count:
+        return p
+    kept = np.zeros(p.size)
+    for q in range(working.groups):
+        members = np.flatnonzero(working.group == q)
+        first = members[np.argsort(-p[members], kind="stable")[: count // working.groups]]
+        first = first[p[first] > _NEGLIGIBLE * p[first[0]]]
+        kept[first] = p[first] / p[first].sum()
+    return kept

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Array, Indices, Mask
-from prgd.arithmetic import times_power
+from prgd.arithmetic import LARGEST, times_power
 from prgd.namespace import like, namespace, to_host
 from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem
@@ -18,6 +18,7 @@ from prgd.solvers.gram_matrix import DENSE_FRACTION, dense_products, extend_gram
 _FEW_DIMENSIONS = 1024  # systems in so many dimensions are cheap to factorise
 _DENSE_SUPPORT = 0.25  # if more rows carry weight, zeros cost less than a copy of the rows that do
 _FAR_FROM_ORIGIN = 16.0  # rows whose distance from the origin exceeds their spread so many times are centred
+_MODERATE = 1e100  # row norms between 1/_MODERATE and _MODERATE have products in the floating range
 _MAX_SPARE_ROWS = 4096  # rows to come for which the buffer of the Gram matrix has room
 
 
@@ -176,6 +177,10 @@ class WorkingSet:
         """Return ``<w, z_i>`` for the rows of the set."""
         return to_host(self.Z @ like(self.Z, w)) if self.on_device else np.asarray(self.Z @ w)
 
+    def products(self, p: Array) -> Array:
+        """Return ``<Z^T p, z_i>`` for the rows of the set: from the Gram matrix, if all of it is computed."""
+        return self.G @ p if self._known == self.size else self.margins(self.combine(p))
+
     def membership(self, places: Indices) -> Array:
         """Return a column for each group, 1.0 if the row at a place belongs to the group, else 0.0."""
         return np.asarray(self.group[places, None] == np.arange(self.groups), dtype=np.float64)
@@ -264,3 +269,12 @@ def row_to_subtract(
         if not far > (spread := norm(to_host(xp.amax(X, 0) - xp.amin(X, 0)))):
             return None, problem.max_norm
     return np.array(first, dtype=np.float64), spread
+
+
+def center_and_exponent(
+    problem: Problem, indices: Indices | None = None, on_device: bool = False
+) -> tuple[Array | None, int]:
+    """Return what is subtracted from the rows of the set, and the power of two that divides them."""
+    center, size = row_to_subtract(problem, indices, on_device)
+    is_moderate = 1.0 / _MODERATE < size < _MODERATE or size == 0.0
+    return center, 0 if is_moderate else math.frexp(min(size, LARGEST))[1]

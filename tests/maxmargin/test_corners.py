@@ -1,0 +1,108 @@
+"""Corners that used to be slow: overlapping classes, large supports, and weights of an interior point."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from adversarial import oracle
+
+import prgd
+from prgd import Status
+from prgd.maxmargin import moves
+
+
+def flipped(n, d, share=0.05, seed=0):
+    rng = np.random.default_rng(seed)
+    X, w = rng.standard_normal((n, d)), rng.standard_normal(d)
+    y = np.where(X @ w > 0.0, 1, -1)
+    y[rng.choice(n, int(share * n), replace=False)] *= -1
+    return X, y
+
+
+def planted(n, d, push=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X, w = rng.standard_normal((n, d)), rng.standard_normal(d)
+    w /= np.linalg.norm(w)
+    y = np.where(X @ w > 0.0, 1, -1)
+    return X + push * y[:, None] * w, y
+
+
+def assert_support_vectors(result, X, y) -> None:
+    """Fail unless every row that carries weight has the smallest margin, to the accuracy of the gap."""
+    margins = y * (X @ result.coef + result.intercept) / np.linalg.norm(result.coef)
+    assert (margins[result.support] <= result.upper_bound * (1.0 + 1e-4)).all()
+    assert result.support.size <= X.shape[1] + 1
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("columns", ["plain", "repeated", "constant", "units"])
+def test_flipped_labels_are_proven_in_a_few_rounds(columns, fit_intercept):
+    X, y = flipped(600, 40)
+    if columns == "repeated":
+        X = np.hstack([X, X[:, :10], 2.0 * X[:, 3:5]])
+    elif columns == "constant":
+        X = np.hstack([X, np.ones((600, 1)), np.zeros((600, 2))])
+    elif columns == "units":
+        X = X * 10.0 ** np.linspace(-3, 3, 40)
+    result = prgd.max_margin(X, y, fit_intercept=fit_intercept)
+    assert result.status is Status.NOT_SEPARABLE
+    assert result.upper_bound == 0.0
+    assert len(result.history) <= 4
+    assert result.check(X, y).is_valid
+
+
+def test_overlap_needs_no_singular_values(monkeypatch):
+    """Wolfe's method on the rows and corrections by singular values took seconds on 2000 x 200 rows."""
+
+    def refuse(*_, **__):
+        raise AssertionError("the proof took the slow way")
+
+    monkeypatch.setattr(moves, "active_set_weights", refuse)
+    monkeypatch.setattr(np.linalg, "lstsq", refuse)
+    for seed in range(3):
+        X, y = flipped(500, 50, seed=seed)
+        assert prgd.max_margin(X, y).status is Status.NOT_SEPARABLE
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize(("n", "d"), [(300, 100), (120, 200), (400, 12)])
+def test_the_support_is_solved_by_pivots(monkeypatch, n, d, fit_intercept):
+    X, y = planted(n, d, 0.1)
+    result = prgd.max_margin(X, y, fit_intercept=fit_intercept)
+    assert result.status is Status.CERTIFIED
+    assert_support_vectors(result, X, y)
+    monkeypatch.setattr(moves, "interior_weights", lambda *_: pytest.fail("an interior point was started"))
+    if d >= 100:
+        again = prgd.max_margin(X, y, fit_intercept=fit_intercept)
+        assert again.support.tolist() == result.support.tolist()
+
+
+def test_weights_of_repeated_rows_are_left_out_if_the_gap_allows_it():
+    X, y = planted(150, 30, 0.1)
+    single = prgd.max_margin(X, y)
+    result = prgd.max_margin(np.vstack([X] * 3), np.tile(y, 3))
+    assert result.status is Status.CERTIFIED
+    assert set(result.support % 150) <= set(single.support)
+    assert result.margin == pytest.approx(single.margin, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_classes_that_barely_overlap_against_exact_arithmetic(seed):
+    """One row is moved to the other side, or nearly so: verdict and margin are those of the oracle."""
+    rng = np.random.default_rng(seed)
+    X, y = planted(24, 3, 0.2, seed)
+    X = np.round(X, 3)
+    far = X[y > 0][0] - X[y < 0][0]
+    X[np.flatnonzero(y > 0)[1]] -= rng.choice([0.3, 0.6, 1.0]) * np.round(far, 3)
+    fit_intercept = bool(seed % 2)
+    exact = oracle.solve(X, y, fit_intercept=fit_intercept)
+    result = prgd.max_margin(X, y, fit_intercept=fit_intercept)
+    assert result.check(X, y).is_valid
+    if exact.verdict == "separable":
+        assert result.status is Status.CERTIFIED
+        assert Fraction(result.margin) ** 2 <= exact.positive_square <= Fraction(result.upper_bound) ** 2
+    else:
+        expected = Status.QUASI_SEPARABLE if exact.verdict.startswith("quasi") else Status.NOT_SEPARABLE
+        assert result.status is expected
