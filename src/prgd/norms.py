@@ -20,6 +20,8 @@ from prgd.values import parse
 _SMALL, _LARGE = sys.float_info.min / sys.float_info.epsilon, sys.float_info.max
 
 
+_ONE_THREAD = 2**13  # vectors of so many entries are multiplied by BLAS on one thread
+_MANY_THREADS = 2**20  # from so many entries on, several threads pay
 _MAX_EXPONENT = 60  # vectors with entries between 2^-60 and 2^60 are moderate
 
 
@@ -32,14 +34,21 @@ def norm(v: Array) -> float:
     5.0
     """
     with np.errstate(over="ignore"):
-        square = float(v.dot(v))
+        square = _square(v)
     if _SMALL < square <= _LARGE:
         return math.sqrt(square)
     largest = float(np.abs(v).max(initial=0.0))
     if largest == 0.0 or not math.isfinite(largest):
         return largest
-    scaled = v / largest
-    return largest * math.sqrt(float(scaled.dot(scaled)))
+    return largest * math.sqrt(_square(v / largest))
+
+
+def _square(v: Array) -> float:
+    """Return ``v.v`` on one thread: BLAS wakes others for long vectors, and waits if they are busy."""
+    if not _ONE_THREAD < v.size <= _MANY_THREADS:
+        return float(v.dot(v))
+    parts = (v[k : k + _ONE_THREAD] for k in range(0, v.size, _ONE_THREAD))
+    return sum(float(part.dot(part)) for part in parts)
 
 
 def moderate(v: Array) -> Array:

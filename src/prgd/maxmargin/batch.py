@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from prgd.checks import check_integer, check_positive
+from prgd.history import Status
 from prgd.maxmargin.batch_on_device import solve_on_device
 from prgd.maxmargin.batch_result import BatchResult
 from prgd.maxmargin.label_sets import Block, LabelSet, SharedProducts, read_blocks
@@ -124,13 +125,19 @@ def _solve_block(
         if k in found:
             return found[k]
         own = problem.with_labels(block.labels(k))
-        if shared is None:
-            return max_margin(own.rows, fit_intercept=fit_intercept, tol=tol, max_passes=max_passes)
-        state = _SharedState(own, 1, tol, max_passes, True, lambda entry: None)
-        state.working = LabelSet(own, shared)
-        return finished(state, state.run(None))
+        result = None
+        if shared is not None:
+            state = _SharedState(own, 1, tol, max_passes, True, lambda entry: None)
+            state.working = LabelSet(own, shared)
+            result = finished(state, state.run(None))
+            if result.status is not Status.STALLED:
+                return result
+        alone = max_margin(own.rows, fit_intercept=fit_intercept, tol=tol, max_passes=max_passes)
+        return alone if result is None or alone.status is not Status.STALLED else result
 
-    return _spread(solve, len(block.Y), threads, tell)
+    threads = min(threads, len(block.Y))
+    with single_blas() if threads > 1 or shared is not None else nullcontext():
+        return _spread(solve, len(block.Y), threads, tell)
 
 
 class _SharedState(SolverState):
@@ -158,7 +165,5 @@ def _spread(
                 return
             tell(k + 1)
 
-    threads = min(threads, count)
-    with single_blas() if threads > 1 else nullcontext():
-        each(work, threads)
+    each(work, threads)
     return results

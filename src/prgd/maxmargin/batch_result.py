@@ -126,7 +126,7 @@ class BatchResult(Sequence[Result]):
     @cached_property
     def cosine(self) -> Array:
         """Lower bounds on the cosines between ``coef`` and the directions of largest margin."""
-        return np.array([result.certificate.cosine for result in self.results])
+        return np.array([result.cosine for result in self.results])
 
     @cached_property
     def status(self) -> npt.NDArray[np.object_]:

@@ -13,6 +13,8 @@
 4. `grow`: the rows that violate the margin of u most join the set, and step 2 follows, until the gap is
    certified.
 5. `exactly.solve_exactly`: a small problem that rounding keeps from being certified is solved in integers.
+
+Sparse rows of many columns are solved without a working set first (`prgd.maxmargin.sparse`).
 """
 
 from __future__ import annotations
@@ -38,12 +40,14 @@ from prgd.maxmargin.costs import (
     steps_worth_a_pivot,
 )
 from prgd.maxmargin.exactly import is_exactly_solvable
+from prgd.maxmargin.sparse import solve_by_rows
 from prgd.norms import moderate, norm
 from prgd.problem import Problem, balanced_intercept
 from prgd.result import Result
 from prgd.rows.queries import Smallest, TallyAt
 from prgd.solvers import pairwise_descent
 from prgd.solvers.balancing import balancing_weights
+from prgd.solvers.coordinate_descent import suits
 from prgd.solvers.interior_point import MAX_ROWS_PER_COLUMN, interior_weights
 from prgd.solvers.polish import active_set_weights, pivot_weights, polish_weights, primal_direction
 from prgd.solvers.working_set import WorkingSet, center_and_exponent, whole_set
@@ -142,6 +146,10 @@ class SolverState:
 
     def run(self, w0: Array | None) -> Status:
         """Make the moves until one of them ends the solve."""
+        if w0 is None and self.use_polish and suits(self.problem):
+            if (status := solve_by_rows(self)) is not None:
+                return status
+            w0 = self.certificate.w if self.certificate.lower > 0.0 else None
         self.choose_rows(w0)
         self.start()
         while True:

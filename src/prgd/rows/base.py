@@ -124,6 +124,11 @@ class Rows(ABC):
         """X itself if it lies in memory as float64 in C order, else None."""
         return None
 
+    @property
+    def csr_arrays(self) -> tuple[Any, Any, Any] | None:
+        """X itself as (data, indices, indptr) if it lies in memory as CSR, else None."""
+        return None
+
 
 class LeafRows(Rows):
     """Rows that lie in one place and can be multiplied.

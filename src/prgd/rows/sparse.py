@@ -43,6 +43,12 @@ class SparseRows(ArrayRows):
         storage = csr_storage(X.data, X.indices, X.indptr, d)
         super().__init__(storage, Labels.read(y, sample_weight, n), n_threads)
 
+    @property
+    def csr_arrays(self) -> tuple[Any, Any, Any]:
+        """X itself as (data, indices, indptr), with repeated entries added up."""
+        data, indices, indptr = self._storage.A
+        return data, indices, indptr
+
 
 def canonical_csr(X: Any, name: str = "X") -> Any:
     """Return X in CSR form with float32 or float64 entries and none repeated (norms need that).

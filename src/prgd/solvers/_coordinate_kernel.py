@@ -1,0 +1,210 @@
+"""The compiled steps of `prgd.solvers.coordinate_descent`, imported on first use.
+
+The storage ``A`` is ``(data, indices, indptr)`` of CSR rows x_i, with unsigned indices and pointers. Signed
+ones could count from the end, which Numba checks at every entry, and the loops would take twice as long.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from prgd.rows._kernels import SAFE
+
+_MASK = 0x7FFFFFFFFFFFFFFF  # random numbers are positive 63-bit integers
+
+_jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, error_model="numpy")
+_inner = nb.njit(nogil=True, fastmath=SAFE, error_model="numpy")
+
+
+@_inner
+def _dot(A: Any, i: int, w: Any) -> float:
+    """Return ``<w, x_i>``."""
+    data, indices, indptr = A
+    total = 0.0
+    for e in range(indptr[i], indptr[i + 1]):
+        total += data[e] * w[indices[e]]
+    return total
+
+
+@_inner
+def _add(A: Any, i: int, factor: float, w: Any) -> None:
+    """Add ``factor x_i`` to w."""
+    data, indices, indptr = A
+    for e in range(indptr[i], indptr[i + 1]):
+        w[indices[e]] += factor * data[e]
+
+
+@_inner
+def _shuffle(rows: Any, count: int, seed: int) -> int:
+    """Permute the first ``count`` rows at random by Marsaglia's xorshift; return the next seed."""
+    for k in range(count - 1, 0, -1):
+        seed ^= (seed << 13) & _MASK
+        seed ^= seed >> 7
+        seed ^= (seed << 17) & _MASK
+        j = seed % (k + 1)
+        rows[k], rows[j] = rows[j], rows[k]
+    return seed
+
+
+@_jit
+def squares(A: Any, out: Any) -> None:
+    """Write the squared norms of all rows."""
+    data, _, indptr = A
+    for i in range(out.size):
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            total += data[e] * data[e]
+        out[i] = total
+
+
+@_jit
+def square(v: Any) -> float:
+    """Return ``v.v`` on one thread: BLAS wakes others for it, and waits for them if they are busy."""
+    total = 0.0
+    for j in range(v.size):
+        total += v[j] * v[j]
+    return total
+
+
+@_jit
+def margins(A: Any, y: Any, w: Any, out: Any) -> None:
+    """Write ``<w, z_i>`` for all rows."""
+    for i in range(out.size):
+        out[i] = y[i] * _dot(A, i, w)
+
+
+@_jit
+def gather(A: Any, rows: Any, B: Any) -> None:
+    """Copy these rows to the storage B, whose pointers are known."""
+    data, indices, indptr = A
+    some_data, some_indices, some_indptr = B
+    for k in range(rows.size):
+        first, target = indptr[rows[k]], some_indptr[k]
+        for e in range(some_indptr[k + 1] - target):
+            some_data[target + e] = data[first + e]
+            some_indices[target + e] = indices[first + e]
+
+
+@_jit
+def combine(A: Any, y: Any, a: Any, w: Any) -> None:
+    """Write ``Z^T a`` to w."""
+    w[:] = 0.0
+    for i in range(a.size):
+        if a[i] != 0.0:
+            _add(A, i, a[i] * y[i], w)
+
+
+@_jit
+def sweep(
+    A: Any, y: Any, diagonal: Any, a: Any, w: Any, rows: Any, count: int, state: Any, seed: int
+) -> tuple[int, int, int, int]:
+    """Minimise over the weight of each of the first ``count`` rows in turn, in random order.
+
+    ``state`` is (b, penalty, y^T a, level). Rows without weight whose margin exceeds ``1 + level`` leave the
+    first ``count`` rows, and the largest violation seen becomes the next level.
+
+    Returns
+    -------
+    tuple of int
+        The rows that stay, the entries read, the weights that became or ceased to be zero, the next seed.
+    """
+    indptr = A[2]
+    seed = _shuffle(rows, count, seed)
+    b, penalty, balance, level = state[0], state[1], state[2], state[3]
+    reads: Any = 0
+    k, changes, worst = 0, 0, 0.0
+    while k < count:
+        i = rows[k]
+        length: Any = np.int64(indptr[i + 1] - indptr[i])
+        reads += length
+        slope = y[i] * (_dot(A, i, w) + b + penalty * balance) - 1.0
+        old = a[i]
+        if old == 0.0 and slope >= 0.0:
+            if slope > level:
+                count -= 1
+                rows[k], rows[count] = rows[count], i
+            else:
+                k += 1
+            continue
+        worst = max(worst, abs(slope))
+        new = max(old - slope / diagonal[i], 0.0)
+        if new != old:
+            changes += old == 0.0 or new == 0.0
+            a[i] = new
+            _add(A, i, (new - old) * y[i], w)
+            balance += (new - old) * y[i]
+            reads += length
+        k += 1
+    state[0], state[2], state[3] = b + penalty * balance, balance, worst
+    return count, reads, changes, seed
+
+
+@_inner
+def _centre(y: Any, diagonal: Any, r: Any, has_intercept: bool) -> tuple[float, float, float]:
+    """Subtract the multiple b of the labels from r that leaves ``y^T D^-1 r = 0``.
+
+    Returns
+    -------
+    tuple of float
+        b, the square ``r^T D^-1 r`` that is left, and the largest entry of r in absolute value.
+    """
+    b = 0.0
+    if has_intercept:
+        along, size = 0.0, 0.0
+        for k in range(r.size):
+            along += y[k] * r[k] / diagonal[k]
+            size += 1.0 / diagonal[k]
+        b = along / size
+    rest, largest = 0.0, 0.0
+    for k in range(r.size):
+        r[k] -= b * y[k]
+        rest += r[k] * r[k] / diagonal[k]
+        largest = max(largest, abs(r[k]))
+    return b, rest, largest
+
+
+@_jit
+def equal_margins(
+    A: Any, y: Any, diagonal: Any, x: Any, w: Any, has_intercept: bool,
+    reduction: float, goal: float, max_steps: int, work: Any, step: Any,
+) -> tuple[int, float]:  # fmt: skip
+    """Solve ``<Z^T x, z_i> + b y_i = 1`` on all rows of A by preconditioned conjugate gradients, from x.
+
+    ``w = Z^T x`` is updated with x. With an intercept ``y^T x`` stays as it is. The iteration ends as soon as
+    no residual exceeds ``goal``, or their weighted norm has fallen by the factor ``reduction``. ``work`` has
+    two rows of the size of x, ``step`` has the size of w.
+
+    Returns
+    -------
+    tuple of int and float
+        The steps taken, and b.
+    """
+    r, q = work[0], work[1]
+    for k in range(x.size):
+        r[k] = 1.0 - y[k] * _dot(A, k, w)
+    b, rest, largest = _centre(y, diagonal, r, has_intercept)
+    rest_goal = reduction * reduction * rest
+    for k in range(x.size):
+        q[k] = r[k] / diagonal[k]
+    for t in range(max_steps):
+        if largest <= goal or rest <= rest_goal:
+            return t, b
+        combine(A, y, q, step)
+        curvature = square(step)
+        if not curvature > 0.0:
+            return t, b
+        size = rest / curvature
+        for j in range(step.size):
+            w[j] += size * step[j]
+        for k in range(x.size):
+            x[k] += size * q[k]
+            r[k] -= size * y[k] * _dot(A, k, step)
+        last = rest
+        change, rest, largest = _centre(y, diagonal, r, has_intercept)
+        b += change
+        for k in range(x.size):
+            q[k] = r[k] / diagonal[k] + rest / last * q[k]
+    return max_steps, b

@@ -1,0 +1,271 @@
+r"""Coordinate descent on sparse rows: no Gram matrix is formed, and a step reads one row.
+
+The dual of ``min ||w||^2 / 2`` subject to ``<w, z_i> + b y_i >= 1`` is
+
+.. math:: \min_{a \ge 0} \tfrac12 \|Z^\top a\|^2 - \sum_i a_i \quad
+   (\text{with } y^\top a = 0 \text{ if there is an intercept})
+
+and ``w = Z^T a`` is kept in memory. Three moves alternate:
+
+1. `sweep` minimises over one weight after the other, in random order, and leaves out rows that have no weight
+   and a large margin (Hsieh et al. 2008). Sweeps find the support in few passes, and its weights slowly. With
+   an intercept, the sum ``y^T a`` is penalised and b is its multiplier, so that single weights can move.
+2. `solve_face` solves for the weights of the support by conjugate gradients. A search along that step, with
+   negative weights set to zero, keeps the upper bound ``||Z^T a|| / sum(a)`` from growing (Moré and Toraldo).
+3. `measure` computes the margins of all rows: they give the gap, and the rows of the next sweep.
+
+References
+----------
+C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi, S. Sundararajan (2008). A dual coordinate descent method
+for large-scale linear SVM. ICML.
+J. J. Moré, G. Toraldo (1991). On the solution of large quadratic programming problems with bound constraints.
+SIAM J. Optim. 1(1).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.problem import Problem
+from prgd.solvers import minimal
+from prgd.solvers.gram_matrix import DENSE_FRACTION
+
+_FEW_ROWS = 256  # so few rows are solved faster by their Gram matrix, and without compiling these kernels
+_ROWS_FOR_EACH_COLUMN = 25  # with more rows few of them carry weight, and a working set finds these faster
+_COLUMNS_FOR_EACH_ENTRY = 8  # with more columns, vectors of d numbers cost more than the rows
+_MODERATE = 1e50  # row norms between 1/_MODERATE and _MODERATE have weights in the floating range
+_SMALL_ROW = 1e-24  # a row whose squared norm is below this fraction of the largest has no usable weight
+# Products of entries after which a working set takes over: 0.1 s, or more for many entries, and for
+# many pairs of rows that carry weight, since a working set would factorise the Gram matrix of these.
+_MIN_WORK, _WORK_FOR_EACH_ENTRY, _WORK_FOR_EACH_PAIR = 10**8, 400, 100
+_PASSES_LEFT = 0.1  # fraction of the passes that are left to the working set
+_VANISHED = 1e-6  # below this fraction of the largest row norm the upper bound may be zero
+_FIRST_SWEEPS, _SWEEPS = 15, 5  # sweeps before conjugate gradients, at most
+_SETTLED = 0.02  # fraction of the support that may change in a sweep before conjugate gradients follow
+_PENALTY = 1.0  # penalty of the sum y^T a, in units of the mean squared row norm
+_REDUCTION, _FEW_STEPS = 0.1, 10  # conjugate gradients end early while the support changes
+_MAX_STEPS = 100  # conjugate gradients in one move
+_GOAL = 0.7  # largest residual of the support, as a fraction of the tolerance
+_SHORTER, _TRIALS = 0.4, 5  # factor by which a rejected step is shortened, and how often
+_SLACK = 0.1  # fraction of the gap by which the bound may exceed the best: the next sweep lowers it again
+_MAX_SLACK = 0.01  # largest fraction by which the bound may exceed the best
+_SEED = 88172645463325252
+
+
+class RowWeights(NamedTuple):
+    """Weights of the support, of sum 1 in each group.
+
+    Attributes
+    ----------
+    indices : ndarray of int, ascending
+        The rows that carry weight.
+    p : ndarray
+        Their weights.
+    gap : float
+        The relative gap over all rows, rounded like any float64 sum: it steers, and proves nothing.
+    passes : float
+        Entries read where the data lie, divided by their number.
+    """
+
+    indices: Indices
+    p: Array
+    gap: float
+    passes: float
+
+
+def suits(problem: Problem) -> bool:
+    """Say whether the rows are CSR in memory, and more than a Gram matrix is fast for."""
+    n, d = problem.n, problem.d
+    if not minimal.HAS_NUMBA or not _FEW_ROWS < n <= _ROWS_FOR_EACH_COLUMN * d:
+        return False
+    if (A := problem.rows.csr_arrays) is None or A[1].size > DENSE_FRACTION * n * d:
+        return False  # a working set would store the rows of images as dense ones
+    if d > _COLUMNS_FOR_EACH_ENTRY * A[1].size:
+        return False
+    return 1.0 / _MODERATE < problem.max_norm < _MODERATE
+
+
+def row_weights(problem: Problem, tol: float, max_passes: float) -> RowWeights | None:
+    """Return weights whose gap is below ``tol``, or the best ones found; None if the rows are too uneven."""
+    A = problem.rows.csr_arrays
+    if A is None:
+        return None
+    descent = CoordinateDescent(problem, *A)
+    smallest = float(descent.diagonal[descent.rows].min())
+    if smallest <= _SMALL_ROW * problem.max_norm**2:
+        return None
+    return descent.run(tol, (1.0 - _PASSES_LEFT) * max_passes)
+
+
+class CoordinateDescent:
+    """Weights a of all rows, ``w = Z^T a``, and the moves that the docstring of the module describes.
+
+    Attributes
+    ----------
+    diagonal : ndarray of shape (n,)
+        The squared row norms, and the penalty if there is an intercept.
+    rows, active : ndarray of int, and int
+        The first ``active`` of these rows are swept.
+    state : ndarray
+        (b, penalty, y^T a, level): what `_coordinate_kernel.sweep` reads and writes.
+    changes : int
+        Weights that became or ceased to be zero in the last sweep.
+    is_whole_step : bool
+        The last step of `solve_face` was not shortened.
+    reads, work : int
+        Entries read so far where the data lie, and products of entries, those of gathered rows included.
+    """
+
+    def __init__(self, problem: Problem, data: Any, indices: Any, indptr: Any) -> None:
+        from prgd.solvers import _coordinate_kernel
+
+        self.kernel, self.problem, labels = _coordinate_kernel, problem, problem.labels
+        self.A = data, _unsigned(indices), _unsigned(indptr)
+        self.entries, self.reads, self.work = max(int(indptr[-1] - indptr[0]), 1), 0, 0
+        self.y, self.has_intercept = labels.signs, problem.fit_intercept
+        weight = labels.sample_weight
+        self.counts = weight > 0.0 if weight.size else np.ones(problem.n, bool)
+        self.groups = [np.flatnonzero(self.counts & (self.y == s)) for s in (1, -1)]
+        if not self.has_intercept:
+            self.groups = [np.flatnonzero(self.counts)]
+        self.rows = np.flatnonzero(self.counts)
+        self.a, self.w, self.margins = np.zeros(problem.n), np.zeros(problem.d), np.empty(problem.n)
+        self.diagonal = np.empty(problem.n)
+        self.kernel.squares(self.A, self.diagonal)
+        penalty = _PENALTY * float(self.diagonal.mean()) if self.has_intercept else 0.0
+        self.diagonal += penalty
+        self.state = np.array([0.0, penalty, 0.0, np.inf])
+        self.active, self.changes, self.is_whole_step, self.seed = self.rows.size, 0, True, _SEED
+
+    def run(self, tol: float, max_passes: float) -> RowWeights | None:
+        """Repeat the moves until the gap is below ``tol`` or no pass is left; None if a class stays empty."""
+        lower, upper, gap, best, is_face_known = -np.inf, np.inf, np.inf, None, False
+        max_sweeps = _FIRST_SWEEPS
+        while True:
+            self.sweep(max_sweeps)
+            max_upper = upper * (1.0 + min(_SLACK * gap, _MAX_SLACK)) if best is not None else 0.0
+            is_face_known = self.solve_face(is_face_known, _GOAL * tol, max_upper)
+            now_lower, now_upper = self.measure()
+            if now_upper < upper:
+                upper, best = now_upper, self.a.copy()
+            lower = max(lower, now_lower)
+            has_vanished = upper <= _VANISHED * self.problem.max_norm
+            gap = (upper - lower) / upper if not has_vanished and upper < np.inf else np.inf
+            if gap <= tol or has_vanished or self.is_spent(max_passes):
+                return None if best is None else self.result(best, gap)
+            self.choose_rows(gap)
+            max_sweeps = _SWEEPS
+
+    def is_spent(self, max_passes: float) -> bool:
+        """Say whether the passes are used up, or so many products that a working set may be faster."""
+        pairs = int(np.count_nonzero(self.a)) ** 2
+        max_work = max(_MIN_WORK, _WORK_FOR_EACH_ENTRY * self.entries, _WORK_FOR_EACH_PAIR * pairs)
+        return self.work >= max_work or self.reads >= max_passes * self.entries
+
+    def sweep(self, max_sweeps: int) -> None:
+        """Sweep until the support has settled; after a shortened step, as often as allowed."""
+        for _ in range(max_sweeps):
+            self.active, reads, self.changes, self.seed = self.kernel.sweep(
+                self.A, self.y, self.diagonal, self.a, self.w, self.rows, self.active, self.state, self.seed
+            )
+            self.reads += reads
+            self.work += reads
+            if self.is_whole_step and self.changes <= _SETTLED * np.count_nonzero(self.a):
+                break
+
+    def solve_face(self, is_face_known: bool, goal: float, max_upper: float) -> bool:
+        """Move to equal margins on the support; return whether all its weights stay positive."""
+        face = np.flatnonzero(self.a)
+        A, y = self._gathered(face), self.y[face]
+        start = self._balanced(self.a[face], y)
+        if start is None:  # sweeps must give weight to both classes first
+            return False
+        self._combine(A, y, start)
+        max_upper, x = max(max_upper, self._length() / float(start.sum())), start.copy()
+        work, step = np.empty((2, face.size)), np.empty(self.w.size)
+        reduction, max_steps = (0.0, _MAX_STEPS) if is_face_known else (_REDUCTION, _FEW_STEPS)
+        steps, self.state[0] = self.kernel.equal_margins(
+            A, y, self.diagonal[face], x, self.w, self.has_intercept, reduction, goal, max_steps, work, step
+        )
+        self.work += (2 * steps + 1) * A[0].size
+        self.is_whole_step = is_positive = bool(x.min() > 0.0)
+        if not is_positive:
+            x = self._projected(A, y, start, x - start, max_upper)
+        # The best multiple of the weights makes the margins of the support 1 on average.
+        square = self.kernel.square(self.w)
+        size = float(x.sum()) / square if square > 0.0 else 1.0
+        self.a[face] = size * x
+        self.w *= size
+        self.state[2] = 0.0
+        return is_positive
+
+    def _projected(self, A: Any, y: Any, start: Array, change: Array, max_upper: float) -> Array:
+        """Return ``max(start + length change, 0)`` for a length at which the upper bound is small enough."""
+        for trial in range(_TRIALS):
+            x = self._balanced(np.maximum(start + _SHORTER**trial * change, 0.0), y)
+            if x is not None:
+                self._combine(A, y, x)
+                if self._length() <= max_upper * float(x.sum()):
+                    self.is_whole_step = trial == 0
+                    return x
+        self._combine(A, y, start)
+        return start
+
+    def _balanced(self, x: Array, y: Any) -> Array | None:
+        """Scale both classes so that ``y^T x = 0``, if there is an intercept; None if one has no weight."""
+        if not self.has_intercept:
+            return x
+        plus, minus = float(x[y > 0].sum()), float(x[y < 0].sum())
+        if not min(plus, minus) > 0.0:
+            return None
+        return np.asarray(x * np.where(y > 0, 0.5 + 0.5 * minus / plus, 0.5 + 0.5 * plus / minus))
+
+    def _length(self) -> float:
+        return math.sqrt(self.kernel.square(self.w))
+
+    def _combine(self, A: Any, y: Any, x: Array) -> None:
+        self.kernel.combine(A, y, x, self.w)
+        self.work += A[0].size
+
+    def _gathered(self, rows: Indices) -> tuple[Any, Any, Any]:
+        """Copy rows to a storage of their own: scattered rows take a third longer to read."""
+        data, indices, indptr = self.A
+        pointers = np.zeros(rows.size + 1, np.uint64)
+        np.cumsum(indptr[rows + 1] - indptr[rows], out=pointers[1:])
+        size = int(pointers[-1])
+        found = np.empty(size, data.dtype), np.empty(size, indices.dtype), pointers
+        self.kernel.gather(self.A, rows, found)
+        self.reads += size
+        return found
+
+    def measure(self) -> tuple[float, float]:
+        """Compute all margins; return the margin of w, at the best intercept, and the upper bound of a."""
+        self.kernel.margins(self.A, self.y, self.w, self.margins)
+        self.reads += self.entries
+        self.work += self.entries
+        length, sums = self._length(), [float(self.a[group].sum()) for group in self.groups]
+        smallest = [float(self.margins[group].min()) for group in self.groups]
+        lower = sum(smallest) / (len(smallest) * length) if length > 0.0 else -np.inf
+        return lower, length / sum(sums) if min(sums) > 0.0 else np.inf
+
+    def choose_rows(self, gap: float) -> None:
+        """Let the next sweep read the rows that carry weight, or whose margin is small against the gap."""
+        margins = self.margins + self.state[0] * self.y
+        self.rows = np.flatnonzero(self.counts & ((self.a > 0.0) | (margins < 1.0 + gap)))
+        self.active, self.state[3] = self.rows.size, np.inf
+
+    def result(self, a: Array, gap: float) -> RowWeights:
+        """Return the weights, divided by their sum in each group."""
+        p = np.zeros_like(a)
+        for group in self.groups:
+            p[group] = a[group] / a[group].sum()
+        indices = np.flatnonzero(p)
+        return RowWeights(indices, p[indices], gap, self.reads / self.entries)
+
+
+def _unsigned(indices: Any) -> Any:
+    return indices.view(f"u{indices.dtype.itemsize}")
