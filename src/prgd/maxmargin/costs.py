@@ -11,6 +11,9 @@ _FEW_ROWS, _FEW_ENTRIES, _FEW_PRODUCTS = 256, 2**23, 10**9
 _MANY_COLUMNS, MAX_ROWS_AT_ONCE = 10, 2048
 # On a device the interior point takes all rows at once if they are not many more than columns.
 _MAX_ROWS_PER_COLUMN, MAX_DEVICE_ENTRIES = 8, 2**28
+# Multiplications of a matrix product, times threads, up to which BLAS gets one thread: its threads wait by
+# spinning, and on two cores that others use too they made a solve take ten times as long.
+_SMALL_PRODUCTS = 2**33
 FIRST_STEPS = 500  # steps of descent before the support is looked at
 # Nanoseconds of a pivot (factorisation, copies and products, calls), and of a step of descent for each row of
 # the set and each one that carries weight.
@@ -28,6 +31,13 @@ def is_small(problem: Problem, on_device: bool) -> bool:
     if problem.rows.is_sparse:
         return True
     return problem.rows.is_in_arrays and n * d <= _FEW_ENTRIES and n * n * d <= _FEW_PRODUCTS
+
+
+def has_small_products(problem: Problem, threads: int) -> bool:
+    """Say whether the matrix products of a dense solve are so small that BLAS does better with one thread."""
+    n, d = problem.n, problem.d
+    is_plain = not (problem.rows.is_sparse or problem.rows.is_on_device)
+    return is_plain and min(n, 2 * d + _FEW_ROWS) * d * min(n, d) <= _SMALL_PRODUCTS // threads
 
 
 def steps_worth_a_pivot(support: int, m: int) -> int:

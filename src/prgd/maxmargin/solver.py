@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -13,6 +14,8 @@ from prgd.certificate import DualWeights
 from prgd.checks import check_integer, check_positive
 from prgd.history import Status
 from prgd.maxmargin.bounds import Round
+
+from prgd.maxmargin.costs import has_small_products
 from prgd.maxmargin.exactly import solve_exactly
 from prgd.maxmargin.moves import ZERO_MARGIN, SolverState
 from prgd.namespace import is_out_of_memory
@@ -22,7 +25,7 @@ from prgd.result import Result
 from prgd.separation.decide import decide, decide_by_weights
 from prgd.separation.verdict import Separability, Verdict
 from prgd.solvers import minimal
-from prgd.threads import default_threads
+from prgd.threads import default_threads, single_blas
 
 
 def max_margin(
@@ -89,13 +92,14 @@ def max_margin(
     threads = n_threads or default_threads()
     settings = problem, threads, tol, max_passes, polish, teller(callback, verbose)
     state = SolverState(*settings, on_device=problem.rows.is_on_device)
-    status = _run(state, w0)
-    if status is None:  # the device has no room, or its steps ended early: the same moves on the host
-        known = state.bounds, state.passes, state.rounds
-        state = SolverState(*settings)
-        state.bounds, state.passes, state.rounds = known
+    with single_blas() if has_small_products(problem, threads) else nullcontext():
         status = _run(state, w0)
-    return finished(state, status or Status.STALLED)
+        if status is None:  # the device has no room, or its steps ended early: the same moves on the host
+            known = state.bounds, state.passes, state.rounds
+            state = SolverState(*settings)
+            state.bounds, state.passes, state.rounds = known
+            status = _run(state, w0)
+        return finished(state, status or Status.STALLED)
 
 
 def _run(state: SolverState, w0: Any) -> Status | None:
