@@ -14,7 +14,6 @@ from prgd.certificate import DualWeights
 from prgd.checks import check_integer, check_positive
 from prgd.history import Status
 from prgd.maxmargin.bounds import Round
-
 from prgd.maxmargin.costs import has_small_products
 from prgd.maxmargin.exactly import solve_exactly
 from prgd.maxmargin.moves import ZERO_MARGIN, SolverState
