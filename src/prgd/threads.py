@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 
+_inside = threading.local()  # whether a thread is at work for `each` already
 SMALL_FLOPS = 2.0**25  # multiplications of a matrix product that one thread does in about 2 ms
 
 
@@ -44,11 +46,23 @@ def pool(workers: int, pid: int) -> ThreadPoolExecutor:
 
 
 def each(work: Callable[[int], Any], threads: int) -> list[Any]:
-    """Return ``work(k)`` for each thread k; the calling thread takes the last k instead of waiting."""
-    if threads == 1:
-        return [work(0)]
-    others = [pool(threads - 1, os.getpid()).submit(work, k) for k in range(threads - 1)]
-    mine = work(threads - 1)
+    """Return ``work(k)`` for each thread k; the calling thread takes the last k instead of waiting.
+
+    Work that calls `each` itself does all parts of it in turn: threads that wait for each other would wait
+    for ever.
+    """
+    if threads == 1 or getattr(_inside, "each", False):
+        return [work(k) for k in range(threads)]
+
+    def part(k: int) -> Any:
+        _inside.each = True
+        try:
+            return work(k)
+        finally:
+            _inside.each = False
+
+    others = [pool(threads - 1, os.getpid()).submit(part, k) for k in range(threads - 1)]
+    mine = part(threads - 1)
     return [*(other.result() for other in others), mine]
 
 

@@ -248,6 +248,16 @@ def test_threads_and_working_sets_give_the_same_answers(monkeypatch):
     np.testing.assert_allclose(looped.margin, batch.margin, rtol=2e-6)
 
 
+def test_sparse_rows_that_are_solved_one_by_one_may_be_spread_over_threads(monkeypatch):
+    monkeypatch.setenv("PRGD_NUM_THREADS", "2")  # for the Gram matrix of each label set, too
+    rng = np.random.default_rng(0)
+    X = sp.random_array((1200, 40), density=0.05, rng=rng, format="csr")
+    products = X @ rng.standard_normal((40, 4))
+    Y = np.where(np.abs(products) > 0.15, np.sign(products), 0.0)
+    batch = prgd.max_margin_batch(X, Y, n_threads=2)
+    np.testing.assert_allclose(prgd.max_margin_batch(X, Y, n_threads=1).margin, batch.margin, rtol=2e-6)
+
+
 def test_engines_are_taken_whatever_their_labels():
     X, Y = label_sets(6, 60, 30, 3)
     expected = prgd.max_margin_batch(X, Y)

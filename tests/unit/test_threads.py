@@ -1,4 +1,4 @@
-"""The threads of BLAS while small matrices are worked on."""
+"""Threads: work that is spread over them, and those of BLAS while small matrices are worked on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import scipy.linalg  # noqa: F401 - its BLAS must be there before the limits are
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import prgd
-from prgd.threads import single_blas
+from prgd.threads import each, single_blas
 
 
 def blas_threads() -> set[int]:
@@ -21,6 +21,12 @@ def blas_threads() -> set[int]:
 def two_threads():
     with threadpool_limits(limits=2, user_api="blas"):
         yield
+
+
+def test_work_in_threads_may_spread_work_itself():
+    inner = each(lambda k: each(lambda j: 10 * k + j, 3), 3)
+    assert inner == [[0, 1, 2], [10, 11, 12], [20, 21, 22]]
+    assert each(lambda k: k, 3) == [0, 1, 2]
 
 
 def test_small_work_has_one_thread_and_large_work_all():
