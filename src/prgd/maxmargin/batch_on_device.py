@@ -1,8 +1,8 @@
 """Many label sets over rows on a device: one interior point for all, and bounds by products on the device.
 
 The interior point works on the Gram matrix, with a system for each label set (`Products`). Its directions and
-weights are then measured on the rows as given, in float64, by a product for all label sets: the sums are
-those of a pass, in another order, so that the bounds on their rounding are the same. What these bounds do not
+weights are then measured on the rows as given, in float64, by products for all label sets: the sums are those
+of a pass, in another order, so that the bounds on their rounding are the same. What these bounds do not
 certify is left to `prgd.max_margin`.
 """
 
@@ -23,7 +23,7 @@ from prgd.problem import NO_ROWS, Problem
 from prgd.result import Result
 from prgd.rows.queries import Smallest
 from prgd.solvers.coordinates import Products
-from prgd.solvers.interior_point import maximise_margin
+from prgd.solvers.interior_point import groups_of, maximise_margin, normalized, smallest_in
 
 _MAX_ROWS = 8192  # rows of the largest Gram matrix that is factorised for each label set
 _MATRICES = 6  # matrices of the size of the Gram matrix that a label set takes in a step
@@ -65,14 +65,15 @@ def _parts(count: int, n: int, G: Any) -> list[Indices]:
 def _solve_part(
     problem: Problem, block: Block, shared: SharedProducts, part: Indices, tol: float
 ) -> dict[int, Result]:
-    G, xp, groups = shared.G, namespace(shared.G), 2 if problem.fit_intercept else 1
+    G, xp = shared.G, namespace(shared.G)
     signs = like(G, block.Y[part].astype(np.float64))
+    groups = groups_of(signs, problem.fit_intercept)
     size = float(xp.sqrt(G.diagonal().max())) or 1.0
-    start, at = _normalized(signs.abs(), signs, groups), Products(G, size, signs)
+    start, at = normalized(signs.abs(), groups), Products(G, size, signs)
     best = maximise_margin(at, signs, problem.fit_intercept, start, _INNER_TOLERANCE * tol)
     # Rows outside the support have weights that are tiny, and not zero.
-    active = _normalized(xp.where(best.is_active, best.p, 0.0), signs, groups)
-    proposals = _measured(problem, shared, signs, tol, best.x, _normalized(best.p, signs, groups), active)
+    active = normalized(xp.where(best.is_active, best.p, 0.0), groups)
+    proposals = _measured(problem, shared, signs, tol, best.x, best.p, active)
     found = {}
     for i, k in enumerate(part.tolist()):
         w, low, p, plain = (v[i] for v in proposals)
@@ -101,12 +102,13 @@ def _measured(
     plain : ndarray of shape (label sets,)
         The norm ``||Z^T p||`` of these weights, divided by the number of groups, in units of the solver.
     """
-    xp, X, groups = namespace(signs), shared.X, 2 if problem.fit_intercept else 1
+    xp, X, groups = namespace(signs), shared.X, groups_of(signs, problem.fit_intercept)
     directions = [(signs * x) @ X, (signs * p) @ X]
-    uppers = [xp.linalg.vector_norm((signs * weights) @ X, dim=1) / groups for weights in (p, active)]
+    uppers = [xp.linalg.vector_norm((signs * weights) @ X, dim=1) / len(groups) for weights in (p, active)]
     if shared.center is not None or shared.exponent:
         X = problem.rows.gather(np.arange(problem.n))
-    smallest = [_smallest(w @ X.T, signs, groups) for w in directions]
+    products = [signs * (w @ X.T) for w in directions]
+    smallest = [xp.concatenate([smallest_in(v, group) for group in groups], -1) for v in products]
     margins = [
         low.mean(-1) / xp.linalg.vector_norm(w, dim=1) for w, low in zip(directions, smallest, strict=True)
     ]
@@ -117,23 +119,6 @@ def _measured(
     choices = (is_dual, directions), (is_dual, smallest), (is_enough, (p, active))
     chosen = [xp.where(choice[:, None], after, before) for choice, (before, after) in choices]
     return (*map(to_host, chosen), to_host(xp.where(is_enough, uppers[1], uppers[0])))
-
-
-def _normalized(p: Any, signs: Any, groups: int) -> Any:
-    """Return weights of sum 1 (in each class, with an intercept)."""
-    xp = namespace(p)
-    if groups == 1:
-        return p / p.sum(-1, keepdims=True)
-    plus = xp.where(signs > 0, p, 0.0).sum(-1, keepdims=True)
-    minus = xp.where(signs < 0, p, 0.0).sum(-1, keepdims=True)
-    return p / xp.where(signs > 0, plus, minus)
-
-
-def _smallest(products: Any, signs: Any, groups: int) -> Any:
-    """Return the smallest margin (of each class, with an intercept) of every label set."""
-    xp, margins = namespace(products), products * signs
-    sides = [signs > 0, signs < 0] if groups == 2 else [signs != 0]
-    return xp.stack([xp.where(side, margins, xp.inf).amin(-1) for side in sides], -1)
 
 
 def _certified(

@@ -10,7 +10,7 @@ _FEW_ROWS, _FEW_ENTRIES, _FEW_PRODUCTS = 256, 2**23, 10**9
 # With so many columns for each row most rows will carry weight, so more rows are taken at once.
 _MANY_COLUMNS, MAX_ROWS_AT_ONCE = 10, 2048
 # On a device the interior point takes all rows at once if they are not many more than columns.
-_MAX_ROWS_PER_COLUMN, MAX_DEVICE_ENTRIES = 8, 2**28
+_MAX_DEVICE_ROWS_PER_COLUMN, MAX_DEVICE_ENTRIES = 8, 2**28
 # Multiplications of a matrix product, times threads, up to which BLAS gets one thread: its threads wait by
 # spinning, and on two cores that others use too they made a solve take ten times as long.
 _SMALL_PRODUCTS = 2**33
@@ -25,7 +25,7 @@ def is_small(problem: Problem, on_device: bool) -> bool:
     """Say whether the products of all rows cost less than the passes that find the rows that matter."""
     n, d = problem.n, problem.d
     if on_device:
-        return n <= max(MAX_ROWS_AT_ONCE, _MAX_ROWS_PER_COLUMN * d) and n * d <= MAX_DEVICE_ENTRIES
+        return n <= max(MAX_ROWS_AT_ONCE, _MAX_DEVICE_ROWS_PER_COLUMN * d) and n * d <= MAX_DEVICE_ENTRIES
     if n > (_FEW_ROWS if d < _MANY_COLUMNS * n else MAX_ROWS_AT_ONCE):
         return False
     if problem.rows.is_sparse:

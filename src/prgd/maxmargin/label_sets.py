@@ -13,7 +13,7 @@ from prgd.namespace import like, to_host
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows.base import Rows, as_rows
-from prgd.rows.blocks import is_sparse, row_squares, times_signs
+from prgd.rows.blocks import divide_by_power, is_sparse, row_squares, times_signs
 from prgd.rows.exact import as_array, as_float
 from prgd.rows.labels import Labels
 from prgd.solvers.gram_matrix import extend_gram
@@ -165,9 +165,7 @@ class SharedProducts:
         if center is not None:
             X -= like(X, center)
         if exponent:
-            values = X.data if is_sparse(X) else X
-            for part in (exponent // 2, exponent - exponent // 2):  # each is in the floating range
-                values *= 2.0**-part
+            divide_by_power(X, exponent)
         if isinstance(X, np.ndarray) or is_sparse(X):
             G = np.empty((problem.n, problem.n))
             extend_gram(G, X, 0, threads)

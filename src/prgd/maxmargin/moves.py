@@ -47,6 +47,7 @@ from prgd.rows.queries import Smallest, TallyAt
 from prgd.solvers import pairwise_descent
 from prgd.solvers.balancing import balancing_weights
 from prgd.solvers.coordinate_descent import suits
+from prgd.solvers.gram_matrix import SMALL_MARGIN, ZERO_MARGIN
 from prgd.solvers.interior_point import MAX_ROWS_PER_COLUMN, interior_weights
 from prgd.solvers.polish import active_set_weights, pivot_weights, polish_weights, primal_direction
 from prgd.solvers.working_set import WorkingSet, center_and_exponent, whole_set
@@ -57,8 +58,6 @@ _MAX_ROWS = 5000  # above, rows that carry no weight and have large margins leav
 _MAX_ROWS_WITHOUT_GRAM = 20_000  # the same limit if the interior point needs no Gram matrix
 _MAX_GRAM_ROWS = 20_000  # rows of the largest Gram matrix, 3.2 GB; a larger support ends the solve
 _HARDLY_FEWER = 0.9  # if this fraction of the rows would stay, all stay
-_SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices lose half of the digits
-ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the bound may vanish altogether
 _PATIENCE = 25  # rounds without progress that end a solve: rounding limits the gap of a tiny margin
 _SHORT_PATIENCE = 4  # the same limit if the problem is small enough for exact arithmetic
 _MAX_ROUNDS_BEFORE_EXACT = 60  # rounds after which a small problem goes to exact arithmetic anyway
@@ -232,7 +231,7 @@ class SolverState:
         working, length = self.working, norm(self.u)
         if length <= EPSILON * working.max_norm:
             return  # the vector is zero to rounding
-        is_tiny = length <= _SMALL_MARGIN * working.max_norm
+        is_tiny = length <= SMALL_MARGIN * working.max_norm
         # The Gram matrix, which the interior point needs for few rows, hides a tiny margin.
         is_seen = not is_tiny or working.size > MAX_ROWS_PER_COLUMN * working.dimensions
         has_interior = working.is_low_dimensional and (is_seen or self.on_device)
@@ -302,10 +301,10 @@ class SolverState:
             return Status.CERTIFIED
         if self.passes >= self.max_passes:
             return Status.MAX_PASSES
-        is_small = is_exactly_solvable(self.working)
-        if is_small and len(rounds) >= _MAX_ROUNDS_BEFORE_EXACT:
+        has_exact_end = is_exactly_solvable(self.working)
+        if has_exact_end and len(rounds) >= _MAX_ROUNDS_BEFORE_EXACT:
             return Status.STALLED
-        patience = _SHORT_PATIENCE if is_small else _PATIENCE
+        patience = _SHORT_PATIENCE if has_exact_end else _PATIENCE
         # The negation holds while the gap is infinite, too.
         is_stalled = len(rounds) > patience and not gap < (1.0 - _MIN_PROGRESS) * rounds[-1 - patience].gap
         return Status.STALLED if is_stalled else None

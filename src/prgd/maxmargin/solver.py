@@ -16,7 +16,7 @@ from prgd.history import Status
 from prgd.maxmargin.bounds import Round
 from prgd.maxmargin.costs import has_small_products
 from prgd.maxmargin.exactly import solve_exactly
-from prgd.maxmargin.moves import ZERO_MARGIN, SolverState
+from prgd.maxmargin.moves import SolverState
 from prgd.namespace import is_out_of_memory
 from prgd.problem import Problem
 from prgd.proofs.lifted_rows import LiftedRows
@@ -24,6 +24,7 @@ from prgd.result import Result
 from prgd.separation.decide import decide, decide_by_weights
 from prgd.separation.verdict import Separability, Verdict
 from prgd.solvers import minimal
+from prgd.solvers.gram_matrix import ZERO_MARGIN
 from prgd.threads import default_threads, single_blas
 
 

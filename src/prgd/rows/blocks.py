@@ -65,6 +65,13 @@ def non_finite_entry(block: Any) -> tuple[int, int] | None:
     return int(np.searchsorted(block.indptr, at[0], side="right")) - 1, int(block.indices[at[0]])
 
 
+def divide_by_power(block: Any, exponent: int) -> None:
+    """Divide gathered rows by ``2**exponent``, in place."""
+    values = block.data if is_sparse(block) else block
+    for part in (exponent // 2, exponent - exponent // 2):  # each power is in the floating range
+        values *= 2.0**-part
+
+
 def row_squares(block: Any) -> Array:
     """Return the squared norms of gathered rows."""
     if isinstance(block, np.ndarray):

@@ -10,6 +10,7 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.arithmetic import EPSILON
+from prgd.namespace import add_to_diagonal
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows.blocks import row_squares
@@ -21,9 +22,7 @@ _ROUNDING_FACTOR = 4.0  # a sum below so many EPSILON of the norms of its terms 
 _REFINEMENTS = 3  # times that a correction of weights is corrected
 _HEAVY_ROWS = 2  # rows for each dimension that are tried alone as a proof that no margin is left
 _NEGLIGIBLE = 1e-4  # weights below this fraction of the heaviest are tried as zeros
-_DEPENDENT = (
-    1e-6  # a column whose distance from those before it is a smaller fraction of its norm depends on them
-)
+_DEPENDENT = 1e-6  # a column depends on those before it if its distance from them is below this fraction
 _RIDGE = 1e-13  # added to the diagonal of a scaled system, for dependent columns
 _SCALED_TOLERANCE = 1e-2  # gap of scaled rows at which the interior point has found a separator of them
 
@@ -113,7 +112,7 @@ def _relative_correction(A: Array, target: Array, start: Array) -> Array | None:
     scale = _or_one(np.sqrt(row_squares(B)))
     B /= scale[:, None]
     H = B @ B.T
-    H[np.diag_indices_from(H)] += _RIDGE * len(H)
+    add_to_diagonal(H, _RIDGE * len(H))
     try:
         solve = definite_solver(H)
     except np.linalg.LinAlgError:

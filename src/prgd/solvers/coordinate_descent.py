@@ -32,7 +32,7 @@ import numpy as np
 from prgd._types import Array, Indices
 from prgd.problem import Problem
 from prgd.solvers import minimal
-from prgd.solvers.gram_matrix import DENSE_FRACTION
+from prgd.solvers.gram_matrix import DENSE_FRACTION, ZERO_MARGIN
 
 _FEW_ROWS = 256  # so few rows are solved faster by their Gram matrix, and without compiling these kernels
 _ROWS_FOR_EACH_COLUMN = 25  # with more rows few of them carry weight, and a working set finds these faster
@@ -43,7 +43,6 @@ _SMALL_ROW = 1e-24  # a row whose squared norm is below this fraction of the lar
 # many pairs of rows that carry weight, since a working set would factorise the Gram matrix of these.
 _MIN_WORK, _WORK_FOR_EACH_ENTRY, _WORK_FOR_EACH_PAIR = 10**8, 400, 100
 _PASSES_LEFT = 0.1  # fraction of the passes that are left to the working set
-_VANISHED = 1e-6  # below this fraction of the largest row norm the upper bound may be zero
 _FIRST_SWEEPS, _SWEEPS = 15, 5  # sweeps before conjugate gradients, at most
 _SETTLED = 0.02  # fraction of the support that may change in a sweep before conjugate gradients follow
 _PENALTY = 1.0  # penalty of the sum y^T a, in units of the mean squared row norm
@@ -153,7 +152,7 @@ class CoordinateDescent:
             if now_upper < upper:
                 upper, best = now_upper, self.a.copy()
             lower = max(lower, now_lower)
-            has_vanished = upper <= _VANISHED * self.problem.max_norm
+            has_vanished = upper <= ZERO_MARGIN * self.problem.max_norm
             gap = (upper - lower) / upper if not has_vanished and upper < np.inf else np.inf
             if gap <= tol or has_vanished or self.is_spent(max_passes):
                 return None if best is None else self.result(best, gap)

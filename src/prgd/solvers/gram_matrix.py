@@ -12,6 +12,8 @@ from prgd.threads import each
 
 # A column that is filled in more than this fraction of the rows is cheaper in a dense product.
 DENSE_FRACTION = 0.15
+SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices lose half of the digits
+ZERO_MARGIN = 1e-6  # below this fraction of the largest row norm the upper bound may be zero
 _MIN_DENSE_COLUMNS = 16  # fewer dense columns are not worth a product of their own
 _FEW_NEW_ROWS = 8  # products of so few rows are taken one by one: sorting the columns would cost more
 

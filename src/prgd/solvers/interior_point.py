@@ -25,6 +25,7 @@ from prgd._types import Array
 from prgd.namespace import like, namespace, to_host
 from prgd.norms import norm
 from prgd.solvers.coordinates import Columns, Coordinates, Products
+from prgd.solvers.gram_matrix import SMALL_MARGIN
 from prgd.solvers.polish import polish_weights
 from prgd.solvers.working_set import WorkingSet
 
@@ -35,7 +36,6 @@ _MIN_TARGET = 1e-12  # smallest margin g to aim at, in units of the largest row 
 # A system over the rows is as expensive as one over the columns if the rows are about twice as many.
 MAX_ROWS_PER_COLUMN = 1.5
 _FEW_COLUMNS = 64  # so few columns are cheap for any number of rows, and more accurate than products of rows
-_SMALL_MARGIN = 1e-4  # below this fraction of the largest row norm Gram matrices lose half of the digits
 
 
 class InteriorPoint(NamedTuple):
@@ -86,12 +86,12 @@ class _Path:
         """Begin with the direction x and slacks of half of its median margin at least."""
         xp = namespace(signs)
         left_out = signs == 0 if signs.ndim > 1 else None
-        groups = [signs > 0, signs < 0] if fit_intercept else [signs != 0]
+        groups = groups_of(signs, fit_intercept)
         x = x / at.length(x)
         margins = at.margins(x)
         b = 0.0 * x[..., :1]
         if fit_intercept:
-            plus, minus = (_smallest(margins, group) for group in groups)
+            plus, minus = (smallest_in(margins, group) for group in groups)
             b = 0.5 * (minus - plus)
         reached = margins + b * signs
         # A start that separates few rows has a median near zero; slacks as small would leave no room to move.
@@ -118,12 +118,10 @@ class _Path:
     def measure(self) -> InteriorPoint:
         """Return the bounds of the point, from its weights and its direction."""
         xp, groups = namespace(self.lam), self.groups
-        p = self.lam / _total(self.lam, groups[0])
-        if len(groups) == 2:
-            p = xp.where(groups[0], p, self.lam / _total(self.lam, groups[1]))
+        p = normalized(self.lam, groups)
         length = self.at.length(self.x)
         upper = self.at.length(self.at.combine(p)) / len(groups)
-        lower = sum(_smallest(self.margins, group) for group in groups) / (len(groups) * length)
+        lower = sum(smallest_in(self.margins, group) for group in groups) / (len(groups) * length)
         positive = xp.where(upper > 0.0, upper, 1.0)
         gap = xp.where(upper > 0.0, xp.clip((upper - lower) / positive, 0.0, None), xp.inf)
         # Weights and slacks in units of the margin have no unit, so they can be compared.
@@ -169,10 +167,10 @@ class _Path:
         mu, move = (s * lam).sum(-1, keepdims=True) / count, self._moves()
         # The predictor aims at mu = 0; how far its step reaches says how much of mu the corrector keeps.
         _, _, ds, dlam = move(0.0, 0.0)
-        ends = (s + _reach(s, ds) * ds) * (lam + _reach(lam, dlam) * dlam)
+        ends = (s + reach(s, ds) * ds) * (lam + reach(lam, dlam) * dlam)
         reached = ends.sum(-1, keepdims=True) / count
         dx, db, ds, dlam = move(mu * (reached / mu) ** 3, ds * dlam)
-        ends_at = _reach(s, ds), _reach(lam, dlam)
+        ends_at = reach(s, ds), reach(lam, dlam)
         size = _STEP_FRACTION * xp.where(ends_at[0] < ends_at[1], *ends_at)
         is_finite = xp.isfinite(size * (dx.sum(-1, keepdims=True) + dlam.sum(-1, keepdims=True)))
         if bool(is_finite.all()):
@@ -246,13 +244,22 @@ def _follow(path: _Path, best: InteriorPoint, ended: Any, tol: float, max_steps:
     return best
 
 
-def _smallest(v: Any, group: Any) -> Any:
+def groups_of(signs: Any, fit_intercept: bool) -> list[Any]:
+    """Return masks of the rows whose weights have the sum 1: those of each class, or all that have a sign."""
+    return [signs > 0, signs < 0] if fit_intercept else [signs != 0]
+
+
+def smallest_in(v: Any, group: Any) -> Any:
+    """Return the smallest entry of v in a group, with an axis of length 1 in the place of the rows."""
     xp = namespace(v)
     return xp.amin(xp.where(group, v, xp.inf), -1, keepdims=True)
 
 
-def _total(v: Any, group: Any) -> Any:
-    return namespace(v).where(group, v, 0.0).sum(-1, keepdims=True)
+def normalized(v: Any, groups: list[Any]) -> Any:
+    """Return weights v, zero outside the groups, divided by their sum in each group."""
+    xp = namespace(v)
+    first, *others = (v / xp.where(group, v, 0.0).sum(-1, keepdims=True) for group in groups)
+    return xp.where(groups[0], first, others[0]) if others else first
 
 
 def _median(v: Any, left_out: Any) -> Any:
@@ -263,7 +270,7 @@ def _median(v: Any, left_out: Any) -> Any:
     return xp.nanmedian(v if left_out is None else xp.where(left_out, xp.nan, v), -1, keepdim=True).values
 
 
-def _reach(v: Any, change: Any) -> Any:
+def reach(v: Any, change: Any) -> Any:
     """Return the largest step, at most 1, that keeps the positive vector v from turning negative."""
     xp = namespace(v)
     quotients = change / v if v.ndim == 1 else change / xp.where(v > 0.0, v, 1.0)
@@ -302,7 +309,7 @@ def interior_weights(
 
 def _coordinates(working: WorkingSet, start: Array, p: Array | None) -> tuple[Coordinates, Any]:
     """Choose between systems over the rows and over the columns; return where the path starts, too."""
-    d, is_tiny = working.dimensions, norm(start) <= _SMALL_MARGIN * working.largest_norm
+    d, is_tiny = working.dimensions, norm(start) <= SMALL_MARGIN * working.largest_norm
     if working.size > MAX_ROWS_PER_COLUMN * d or (not working.is_sparse and (d <= _FEW_COLUMNS or is_tiny)):
         return Columns(working.Z, working.largest_norm), like(working.Z, start)
     G = working.gram_of(np.arange(working.size))

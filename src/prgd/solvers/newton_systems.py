@@ -17,6 +17,7 @@ import numpy as np
 
 from prgd._types import Array, Indices, Mask
 from prgd.arithmetic import EPSILON
+from prgd.namespace import add_to_diagonal
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows import CurvatureAt, MarginsAt
@@ -226,9 +227,9 @@ class _Columns:
 
     def _solve(self, g: Array, indices: Indices) -> tuple[Array, float]:
         """Return the step from the sums over the active rows."""
-        systems, d = self.systems, self._d
+        systems = self.systems
         H = self.matrix.copy()
-        H.flat[:: d + 1] += 1.0
+        add_to_diagonal(H, 1.0)
         if not systems.problem.fit_intercept or not indices.size:
             return definite_solver(H)(-g), 0.0
         mass = float(systems.c[indices].sum())

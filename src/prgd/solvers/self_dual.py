@@ -24,7 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from prgd._types import Array
+from prgd.namespace import add_to_diagonal
 from prgd.solvers.cholesky import definite_solver
+from prgd.solvers.interior_point import reach
 
 _MAX_STEPS = 60
 _STEP_FRACTION = 0.95  # fraction of the step to the boundary that is taken
@@ -91,9 +93,9 @@ def _next_point(Z: Array, point: PathPoint) -> PathPoint | None:
         return None
     # The predictor aims at p s = 0; how far its step reaches says how much of p s the corrector keeps.
     _, ds, dp = move(0.0, np.zeros(s.size))
-    centering = max((1.0 - min(_reach(s, ds), _reach(p, dp))) ** 3, _MIN_CENTERING)
+    centering = max((1.0 - _step_to_boundary(point, ds, dp)) ** 3, _MIN_CENTERING)
     dv, ds, dp = move(centering, ds * dp)
-    step = _STEP_FRACTION * min(_reach(s, ds), _reach(p, dp))
+    step = _STEP_FRACTION * _step_to_boundary(point, ds, dp)
     v, s, p = v + step * dv, s + step * ds, p + step * dp
     margins = Z @ v
     is_finite = np.isfinite(margins).all() and np.isfinite(p).all() and np.isfinite(s).all()
@@ -116,7 +118,7 @@ def _linearised_conditions(
     diagonal = H.diagonal().copy()
     diagonal[diagonal == 0.0] = 1.0
     for shift in _SHIFTS:
-        H[np.diag_indices_from(H)] += shift * diagonal
+        add_to_diagonal(H, shift * diagonal)
         try:
             solve = definite_solver(H)
             break
@@ -135,6 +137,10 @@ def _linearised_conditions(
     return move
 
 
+def _step_to_boundary(point: PathPoint, ds: Array, dp: Array) -> float:
+    return min(float(reach(point.s, ds)[0]), float(reach(point.p, dp)[0]))
+
+
 def _weighted_gram(Z: Array, weights: Array) -> Array:
     """Return ``Z^T diag(weights) Z``, summed over blocks of rows."""
     n, d = Z.shape
@@ -144,9 +150,3 @@ def _weighted_gram(Z: Array, weights: Array) -> Array:
         block = Z[k : k + step] * roots[k : k + step, None]
         H += block.T @ block
     return H
-
-
-def _reach(v: Array, change: Array) -> float:
-    """Return the largest step, at most 1, that keeps the positive vector v from turning negative."""
-    steepest = float((change / v).min())
-    return -1.0 / steepest if steepest < -1.0 else 1.0

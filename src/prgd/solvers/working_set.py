@@ -12,7 +12,7 @@ from prgd.arithmetic import LARGEST, times_power
 from prgd.namespace import like, namespace, to_host
 from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem
-from prgd.rows.blocks import is_sparse, row_squares, stack_blocks
+from prgd.rows.blocks import divide_by_power, is_sparse, row_squares, stack_blocks
 from prgd.solvers.gram_matrix import DENSE_FRACTION, dense_products, extend_gram
 
 _FEW_DIMENSIONS = 1024  # systems in so many dimensions are cheap to factorise
@@ -133,12 +133,7 @@ class WorkingSet:
         indices = np.sort(indices)
         block = (self._problem.gather if self.on_device else self._problem.take)(indices, self.center)
         if self.exponent:
-            values = block.data if is_sparse(block) else block
-            for part in (
-                self.exponent // 2,
-                self.exponent - self.exponent // 2,
-            ):  # each is in the floating range
-                values *= 2.0**-part
+            divide_by_power(block, self.exponent)
         if self.center is not None:
             self.max_norm = max(self.max_norm, math.sqrt(float(row_squares(block).max())))
         if is_sparse(block) and self._prefers_dense(block):
