@@ -144,7 +144,8 @@ def test_a_list_of_blocks_has_its_problems_in_order():
     assert batch.check([X, V], [Y, T]).is_valid.all()
     with pytest.raises(ValueError, match=r"different numbers of columns, \[30, 40\].*of_block"):
         _ = batch.coef
-    with pytest.raises(IndexError, match="no block 2; there are 2"):
+    assert batch.of_block(1).check([X, V], [Y, T]).is_valid.tolist() == [True, True]
+    with pytest.raises(IndexError, match=r"one of \[0, 1\], the blocks of these results; got 2"):
         batch.of_block(2)
 
 
@@ -216,7 +217,9 @@ def test_a_check_finds_other_data():
     other[np.flatnonzero(Y[:, 1])[0]] *= -5.0
     assert not batch.check(other, Y).is_valid.all()
     assert "3 of 3 confirmed" in str(batch.check(X, Y))
-    with pytest.raises(ValueError, match="3 problems in 1 blocks; got 2 label sets"):
+    assert "2 of 2 confirmed" in str(batch[1:].check(X, Y))
+    assert repr(batch[:0]) == "BatchResult(0 problems)"
+    with pytest.raises(ValueError, match=r"column 2 in block 0; got \[2\] label sets in 1 block"):
         batch.check(X, Y[:, :2])
 
 

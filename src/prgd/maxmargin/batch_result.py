@@ -84,13 +84,14 @@ class BatchResult(Sequence[Result]):
         """Return the results of one X of a list."""
         places = np.flatnonzero(self.block == block)
         if not places.size:
-            raise IndexError(f"There is no block {block}; there are {int(self.block.max()) + 1}.")
+            known = np.unique(self.block).tolist()
+            raise IndexError(f"block must be one of {known}, the blocks of these results; got {block}.")
         return self[int(places[0]) : int(places[-1]) + 1]
 
     def __repr__(self) -> str:
         names, counts = np.unique([status.name for status in self.status], return_counts=True)
         shown = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
-        return f"BatchResult({len(self)} problems: {shown})"
+        return f"BatchResult({len(self)} problems: {shown})" if self.results else "BatchResult(0 problems)"
 
     @cached_property
     def coef(self) -> Array:
@@ -140,16 +141,21 @@ class BatchResult(Sequence[Result]):
         return np.array([result.status is status for result in self.results], dtype=np.bool_)
 
     def check(self, X: Any, Y: Any) -> BatchCheck:
-        """Prove both bounds of every problem again from the data and the witnesses (`Result.check`)."""
-        names = self.results[0].feature_names
+        """Prove both bounds of every problem again from the data and the witnesses (`Result.check`).
+
+        X and Y are those that were given to `prgd.max_margin_batch`, for a slice or `of_block` too: ``block``
+        and ``column`` say where its label sets are.
+        """
+        names = self.results[0].feature_names if self.results else None
         X = [in_order(x, names) for x in X] if isinstance(X, (list, tuple)) and names else in_order(X, names)
         blocks = read_blocks(X, Y)
         sizes = [len(block.Y) for block in blocks]
-        if sizes != np.bincount(self.block, minlength=1).tolist():
-            raise ValueError(
-                f"These are the results of {len(self)} problems in {int(self.block.max()) + 1} blocks; got "
-                f"{sum(sizes)} label sets in {len(sizes)} blocks."
-            )
+        for b, k in zip(self.block.tolist(), self.column.tolist(), strict=True):
+            if b >= len(sizes) or k >= sizes[b]:
+                raise ValueError(
+                    f"These results have a problem of column {k} in block {b}; got {sizes} label sets in "
+                    f"{len(sizes)} block(s). Give the X and Y that were solved."
+                )
         checks = []
         for result, b, k in zip(self.results, self.block.tolist(), self.column.tolist(), strict=True):
             checks.append(result.check(blocks[b].rows.with_labels(blocks[b].labels(k))))

@@ -47,8 +47,9 @@ def max_margin(
 
     Parameters
     ----------
-    X : array, sparse matrix or Rows
-        Dense, CSR, memory-mapped or chunked; float32 or float64.
+    X : array, sparse matrix, tensor or Rows of shape (n, d)
+        Dense, CSR, memory-mapped or chunked; float32 or float64, as a tensor also float16 or bfloat16. Dense
+        rows on a GPU are solved there.
     y : array of shape (n,), optional
         Labels of two classes; ``None`` if X holds an engine or rows z_i.
     fit_intercept : bool
@@ -58,18 +59,21 @@ def max_margin(
     max_passes : int
         Passes over the data after which the best certified interval is returned.
     polish : bool
-        Solve exactly on the identified support if descent is slow.
+        Solve for the weights of the identified support by factorisations, or the working set by an interior
+        point, if descent is slow; sparse rows of many columns by coordinate descent on the rows.
     callback : callable, optional
         Called with each `Round` of the history.
     verbose : int
         1 prints each round.
     n_threads : int, optional
+        Threads of the passes over the rows. Default: PRGD_NUM_THREADS, else all cores.
     w0 : array of shape (d,), optional
         A warm start, e.g. the ``coef`` of an earlier result: it orders the rows instead of their mean.
 
     Returns
     -------
     Result
+        Status NOT_SEPARABLE or QUASI_SEPARABLE, with weights that prove it, if no hyperplane separates.
 
     Examples
     --------
@@ -103,7 +107,7 @@ def max_margin(
 
 
 def _run(state: SolverState, w0: Any) -> Status | None:
-    """Make the moves; None if they are to be made on the host instead of the device."""
+    """Make the moves of a solve; return None if they are to be made on the host instead of the device."""
     try:
         status = state.run(w0)
     except KeyboardInterrupt:
@@ -136,7 +140,7 @@ def teller(callback: Callable[[Round], None] | None, verbose: int) -> Callable[[
 
 
 def finished(state: SolverState, status: Status) -> Result:
-    """Return the result; if rounding ended the solve, after the proofs have had their say."""
+    """Return the result; if rounding ended the solve, exact proofs are tried first."""
     if status is Status.STALLED:
         found = _proven_overlap(state)
         if found is not None:
