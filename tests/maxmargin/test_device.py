@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import prgd  # noqa: E402
-from prgd.maxmargin import costs, moves  # noqa: E402
+from prgd.maxmargin import costs, moves, solver  # noqa: E402
 from prgd.namespace import add_to_diagonal, like, namespace, to_host  # noqa: E402
 from prgd.rows.gpu.tensor_rows import TensorRows  # noqa: E402
 from prgd.solvers.cholesky import definite_solver, definite_solvers  # noqa: E402
@@ -23,6 +23,18 @@ def on_device(X, y, sample_weight=None) -> TensorRows:
     return rows
 
 
+@pytest.fixture
+def never_on_the_host(monkeypatch):
+    """Fail if a solve that begins on the device goes on on the host."""
+    make = solver.SolverState
+
+    def state(problem, *settings, on_device=False):
+        assert on_device or not problem.rows.is_on_device, "the moves were made on the host"
+        return make(problem, *settings, on_device=on_device)
+
+    monkeypatch.setattr(solver, "SolverState", state)
+
+
 def separable(n, d, dtype=torch.float64, seed=0, shift=0.0):
     rng = np.random.default_rng(seed)
     X, w = rng.standard_normal((n, d)) / np.sqrt(np.arange(1, d + 1)), rng.standard_normal(d)
@@ -31,6 +43,7 @@ def separable(n, d, dtype=torch.float64, seed=0, shift=0.0):
     return torch.from_numpy(X).to(dtype), y
 
 
+@pytest.mark.usefixtures("never_on_the_host")
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize(
     ("n", "d", "dtype"),
@@ -66,6 +79,7 @@ def test_far_offsets_units_and_weights():
     np.testing.assert_allclose(found.margin, prgd.max_margin(X.numpy()[kept], y[kept]).margin, rtol=2e-6)
 
 
+@pytest.mark.usefixtures("never_on_the_host")
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_labels_that_do_not_separate_are_proven(fit_intercept):
     X, y = separable(3000, 8)
@@ -99,12 +113,21 @@ def test_another_error_of_the_device_is_not_hidden(monkeypatch):
 
 
 def test_a_set_that_is_too_large_drops_idle_rows(monkeypatch):
-    monkeypatch.setattr(moves, "_MAX_ROWS_WITHOUT_GRAM", 1000)
+    monkeypatch.setattr(moves, "_MAX_ROWS_WITHOUT_GRAM", 100)
     for module in (moves, costs):
-        monkeypatch.setattr(module, "MAX_ROWS_AT_ONCE", 256)
-        monkeypatch.setattr(module, "MAX_DEVICE_ENTRIES", 8 * 1000)
+        monkeypatch.setattr(module, "MAX_ROWS_AT_ONCE", 64)
+        monkeypatch.setattr(module, "MAX_DEVICE_ENTRIES", 8 * 100)
+    dropped, drop = [], moves.SolverState._drop_idle_rows
+
+    def count(state, upper):
+        before = state.working.size
+        drop(state, upper)
+        dropped.append(before - state.working.size)
+
+    monkeypatch.setattr(moves.SolverState, "_drop_idle_rows", count)
     X, y = separable(20_000, 8)
     assert prgd.max_margin(on_device(X, y)).status is prgd.Status.CERTIFIED
+    assert sum(dropped) > 0
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
