@@ -151,6 +151,7 @@ class Problem:
         units of ``1 / max ||x_i||^2``, which is the paper's algorithm on the scaled rows; ``"none"``
         takes ``eta`` literally. Margins are in the units of X either way.
     n_threads : int, optional
+        Threads of a pass over the rows. Default: PRGD_NUM_THREADS, else all cores.
 
     Attributes
     ----------

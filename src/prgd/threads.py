@@ -8,10 +8,20 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from numbers import Integral
 from typing import Any
 
 _inside = threading.local()  # whether a thread is at work for `each` already
 SMALL_FLOPS = 2.0**25  # multiplications of a matrix product that one thread does in about 2 ms
+
+
+def threads_of(n_threads: Any) -> int:
+    """Return the number of threads that was asked for; None stands for `default_threads`."""
+    if n_threads is None:
+        return default_threads()
+    if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or n_threads < 1:
+        raise ValueError(f"n_threads must be a positive integer, or None for all cores; got {n_threads!r}.")
+    return int(n_threads)
 
 
 def default_threads() -> int:

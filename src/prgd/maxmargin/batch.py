@@ -19,7 +19,7 @@ from prgd.problem import Problem
 from prgd.progress import live_line
 from prgd.result import Result
 from prgd.rows.dense import DenseRows
-from prgd.threads import default_threads, each, single_blas
+from prgd.threads import each, single_blas, threads_of
 
 # One Gram matrix serves all label sets if it has at most so many rows, and if the rows are not many more than
 # the columns: few columns have few support vectors, which a working set finds by cheap passes.
@@ -88,7 +88,7 @@ def max_margin_batch(
     """
     check_positive("tol", tol)
     check_integer("max_passes", max_passes, minimum=1)
-    blocks = read_blocks(X, Y)
+    threads, blocks = threads_of(n_threads), read_blocks(X, Y)
     sizes = [len(block.Y) for block in blocks]
     results: list[Result] = []
     with live_line(progress) as show:
@@ -98,8 +98,8 @@ def max_margin_batch(
             show(lambda label: f"{label}  {count:,} of {sum(sizes):,} label sets")
 
         for block in blocks:
-            threads = (n_threads or default_threads()) if block.takes_threads else 1
-            results += _solve_block(block, fit_intercept, tol, max_passes, threads, tell)
+            own = threads if block.takes_threads else 1
+            results += _solve_block(block, fit_intercept, tol, max_passes, own, tell)
     column = np.concatenate([np.arange(size) for size in sizes])
     return BatchResult(tuple(results), np.repeat(np.arange(len(sizes)), sizes), column)
 

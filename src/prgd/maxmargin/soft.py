@@ -26,7 +26,7 @@ from prgd.result import Result
 from prgd.rows import as_rows
 from prgd.rows.extended import ExtendedRows
 from prgd.solvers.primal_newton import Iterate, PrimalNewton
-from prgd.threads import default_threads
+from prgd.threads import threads_of
 
 _FEW_COLUMNS = 256  # Newton's matrix over so few columns is cheaper than any working set
 _DENSE_COLUMNS = 2000  # the same for dense rows, if rows below margin 1 are many more than columns
@@ -132,7 +132,7 @@ def soft_margin(
             "intercept0 must be a finite number, and 0 with fit_intercept=False, where the hyperplane passes "
             f"through the origin; got {intercept0!r}."
         )
-    state = SoftState(problem, C, tol, max_passes, n_threads or default_threads(), tell)
+    state = SoftState(problem, C, tol, max_passes, threads_of(n_threads), tell)
     try:
         status = state.run(w0, float(intercept0))
     except KeyboardInterrupt:

@@ -25,7 +25,7 @@ from prgd.separation.decide import decide, decide_by_weights
 from prgd.separation.verdict import Separability, Verdict
 from prgd.solvers import minimal
 from prgd.solvers.gram_matrix import ZERO_MARGIN
-from prgd.threads import default_threads, single_blas
+from prgd.threads import single_blas, threads_of
 
 
 def max_margin(
@@ -93,7 +93,7 @@ def max_margin(
         w0 = np.array(w0, dtype=np.float64)
         if w0.shape != (problem.d,) or not np.isfinite(w0).all():
             raise ValueError(f"w0 must be a finite vector of shape ({problem.d},); got shape {w0.shape}.")
-    threads = n_threads or default_threads()
+    threads = threads_of(n_threads)
     settings = problem, threads, tol, max_passes, polish, teller(callback, verbose)
     state = SolverState(*settings, on_device=problem.rows.is_on_device)
     with single_blas() if has_small_products(problem, threads) else nullcontext():

@@ -28,7 +28,7 @@ from prgd.rows.queries import (
     TallyAt,
 )
 from prgd.tally import Tally, merge_slices
-from prgd.threads import default_threads, each, physical_memory
+from prgd.threads import each, physical_memory, threads_of
 
 # A slice is what one thread sums alone. Their number depends on the data only, never on the number
 # of threads, so that results are bit-identical on any machine with the same instruction set.
@@ -68,7 +68,7 @@ class ArrayRows(LeafRows):
         self.n, self.d, self.labels = storage.n, storage.d, labels
         self.is_sparse = storage.is_sparse
         self._storage = storage
-        self._threads = min(n_threads or default_threads(), storage.bounds.size - 1)
+        self._threads = min(threads_of(n_threads), storage.bounds.size - 1)
         self.is_small = max(storage.n, storage.entries) <= SMALL_ENTRIES
 
     @lazy

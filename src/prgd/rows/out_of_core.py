@@ -25,7 +25,7 @@ from prgd.rows.readers.columns import Column, Columns, check_same_names
 from prgd.rows.readers.file_kinds import file_kind, open_source
 from prgd.rows.readers.parquet import ParquetSource
 from prgd.rows.readers.sources import Source, block_source
-from prgd.threads import default_threads, pool
+from prgd.threads import pool, threads_of
 
 DEFAULT_MEMORY = 2**26
 _READERS = 2  # parts that are read ahead while every thread sums another one
@@ -48,7 +48,7 @@ class ChunkedRows(Rows):
 
     def __init__(self, sources: Sequence[Source], labels: Labels, *, n_threads: int | None = None) -> None:
         *starts, self.n = accumulate((source.n for source in sources), initial=0)
-        self.d, self.labels, self._threads = sources[0].d, labels, n_threads or default_threads()
+        self.d, self.labels, self._threads = sources[0].d, labels, threads_of(n_threads)
         self.feature_names = sources[0].feature_names
         self._sources = list(zip(starts, sources, strict=True))  # each with the number of rows before it
 
