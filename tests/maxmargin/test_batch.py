@@ -134,6 +134,17 @@ def test_sparse_rows_and_sparse_label_sets():
     assert batch.check(X, Y).is_valid.all()
 
 
+def test_coordinate_descent_on_sparse_rows_forms_no_gram_matrix(monkeypatch):
+    monkeypatch.setattr(batch_module.SharedProducts, "of", lambda *_: pytest.fail("a Gram matrix was formed"))
+    rng = np.random.default_rng(0)
+    X = sp.random_array((400, 600), density=0.03, rng=rng, format="csr")
+    Y = np.where(X @ rng.standard_normal((600, 3)) > 0.0, 1, -1)
+    Y[X.sum(axis=1) == 0.0] = 0
+    batch = prgd.max_margin_batch(X, Y)
+    assert (batch.gap <= 1e-6).all()
+    assert batch.check(X, Y).is_valid.all()
+
+
 def test_a_list_of_blocks_has_its_problems_in_order():
     (X, Y), (V, T) = label_sets(1, 50, 30, 3), label_sets(2, 70, 40, 2, dtype=np.float32)
     batch = prgd.max_margin_batch([X, V], [Y, T])

@@ -12,13 +12,14 @@ from prgd.checks import check_integer, check_positive
 from prgd.history import Status
 from prgd.maxmargin.batch_on_device import solve_on_device
 from prgd.maxmargin.batch_result import BatchResult
-from prgd.maxmargin.label_sets import Block, LabelSet, SharedProducts, read_blocks
+from prgd.maxmargin.label_sets import LabelledRows, LabelSet, SharedProducts, read_blocks
 from prgd.maxmargin.moves import SolverState
 from prgd.maxmargin.solver import finished, max_margin
 from prgd.problem import Problem
 from prgd.progress import live_line
 from prgd.result import Result
 from prgd.rows.dense import DenseRows
+from prgd.solvers.coordinate_descent import suits
 from prgd.threads import each, single_blas, threads_of
 
 # One Gram matrix serves all label sets if it has at most so many rows, and if the rows are not many more than
@@ -105,7 +106,12 @@ def max_margin_batch(
 
 
 def _solve_block(
-    block: Block, fit_intercept: bool, tol: float, max_passes: int, threads: int, tell: Callable[[int], None]
+    block: LabelledRows,
+    fit_intercept: bool,
+    tol: float,
+    max_passes: int,
+    threads: int,
+    tell: Callable[[int], None],
 ) -> list[Result]:
     """Solve all label sets of a block: together on the device of the rows, or one by one in threads."""
     problem = Problem(block.rows.with_labels(block.labels(0)), fit_intercept=fit_intercept, scale="none")
@@ -119,7 +125,8 @@ def _solve_block(
             rows = DenseRows(block.rows.take(np.arange(problem.n)), n_threads=1)
             problem = Problem(rows.with_labels(block.labels(0)), fit_intercept=fit_intercept, scale="none")
         threads = threads if is_small else 1
-    shared = SharedProducts.of(problem, threads) if is_small else None
+    # Coordinate descent on sparse rows needs no Gram matrix, and is faster than solves on it.
+    shared = SharedProducts.of(problem, threads) if is_small and not suits(problem) else None
 
     def solve(k: int) -> Result:
         if k in found:

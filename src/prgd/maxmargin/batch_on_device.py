@@ -16,7 +16,7 @@ import numpy as np
 from prgd._types import Array, Indices
 from prgd.history import Status
 from prgd.maxmargin.bounds import Round
-from prgd.maxmargin.label_sets import Block, LabelSet, SharedProducts
+from prgd.maxmargin.label_sets import LabelledRows, LabelSet, SharedProducts
 from prgd.maxmargin.moves import SolverState
 from prgd.namespace import is_out_of_memory, like, namespace, to_host
 from prgd.problem import NO_ROWS, Problem
@@ -34,7 +34,7 @@ _WHOLE_TOLERANCE = 0.9  # fraction of the tolerance that bounds may take before 
 
 
 def solve_on_device(
-    problem: Problem, block: Block, tol: float, tell: Callable[[int], None]
+    problem: Problem, block: LabelledRows, tol: float, tell: Callable[[int], None]
 ) -> dict[int, Result]:
     """Return the results of the label sets that one interior point certifies to ``tol``."""
     found: dict[int, Result] = {}
@@ -63,7 +63,7 @@ def _parts(count: int, n: int, G: Any) -> list[Indices]:
 
 
 def _solve_part(
-    problem: Problem, block: Block, shared: SharedProducts, part: Indices, tol: float
+    problem: Problem, block: LabelledRows, shared: SharedProducts, part: Indices, tol: float
 ) -> dict[int, Result]:
     G, xp = shared.G, namespace(shared.G)
     signs = like(G, block.Y[part].astype(np.float64))

@@ -26,7 +26,7 @@ _FAR = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class LabelledRows:
     """Rows, and the label sets over them.
 
     Attributes
@@ -49,7 +49,7 @@ class Block:
         return Labels(np.where(y < 0, -1, 1).astype(np.int8), weight, CLASSES)
 
 
-def read_blocks(X: Any, Y: Any) -> list[Block]:
+def read_blocks(X: Any, Y: Any) -> list[LabelledRows]:
     """Return the rows and label sets of one X, or of each of a list, after checking that they fit."""
     if not _is_list(X):
         return [_read_block(X, Y, "X", "Y")]
@@ -73,7 +73,7 @@ def _is_list(X: Any) -> bool:
     return all(isinstance(x, Rows) or len(getattr(x, "shape", ())) == 2 for x in X)
 
 
-def _read_block(X: Any, Y: Any, rows_name: str, name: str) -> Block:
+def _read_block(X: Any, Y: Any, rows_name: str, name: str) -> LabelledRows:
     is_engine, is_tensor = isinstance(X, Rows), type(X).__module__.partition(".")[0] == "torch"
     rows = as_rows(X, n_threads=None if is_engine or is_tensor else 1)
     if hasattr(Y, "device") and hasattr(Y, "cpu"):
@@ -84,7 +84,7 @@ def _read_block(X: Any, Y: Any, rows_name: str, name: str) -> Block:
                 f"Use {name}.to({str(device)!r})."
             )
         Y = Y.cpu().numpy()
-    return Block(rows, read_label_sets(Y, rows.n, name, rows_name), rows.is_on_device or not is_engine)
+    return LabelledRows(rows, read_label_sets(Y, rows.n, name, rows_name), rows.is_on_device or not is_engine)
 
 
 def read_label_sets(Y: Any, n: int, name: str = "Y", rows_name: str = "X") -> npt.NDArray[np.int8]:

@@ -6,7 +6,8 @@
 2. `solve_working_set`: pairwise descent on the Gram matrix of the set finds the shortest vector u of the hull
    of its rows (between the two hulls, with an intercept), more exactly as the gap closes. Once descent has
    cost as much as pivots would, these solve for the weights exactly, from the support that it has identified.
-   If both fail, `polish` takes over: an interior point solves a set of few dimensions.
+   If both fail, `polish` takes over: an interior point solves a set of few dimensions, and pivots end it. On
+   a device the interior point solves every set, since steps of descent are too small for it.
 3. `certify`: one pass over all rows measures the margin of u, and ``gamma(u) <= gamma_star <= ||u||``. Both
    ends are rounded outward; where rounding would matter, products are compensated. If u is nearly zero,
    `has_vanished` looks for weights that balance the rows, which prove that no hyperplane separates them.
