@@ -303,6 +303,15 @@ def test_parts_that_fit_the_memory_give_the_same_answers(monkeypatch):
     np.testing.assert_allclose(parts.margin, batch.margin, rtol=2e-6)
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(("n", "d", "tol"), [(60, 90, 1e-6), (60, 90, 1e-4), (120, 40, 1e-4)])
+def test_a_device_leaves_no_label_set_that_separates_to_the_host(monkeypatch, n, d, tol, fit_intercept):
+    monkeypatch.setattr(batch_module, "_spread", lambda *_: pytest.fail("the host had to solve"))
+    X, Y = label_sets(8, n, d, 7)
+    batch = prgd.max_margin_batch(on_device(X), Y, tol=tol, fit_intercept=fit_intercept)
+    assert (batch.gap <= tol).all()
+
+
 def test_a_full_device_leaves_the_label_sets_to_max_margin(monkeypatch):
     X, Y = label_sets(8, 40, 60, 2)
 

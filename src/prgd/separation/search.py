@@ -1,9 +1,9 @@
 """The search for a verdict on separability: its stages, from single passes to exact arithmetic.
 
 Each stage proposes a direction or a partition of the rows, and `prgd.proofs` decides. The stages are, in this
-order: rows that cancel and single features (`first_checks`), some steps of dual acceleration, and an interior
-point on all rows or on growing sets of them (`proposals`). If these fail, dual acceleration on scaled rows,
-linear programming and an exact simplex method follow.
+order: rows that cancel and single features (`first_checks`), an exact simplex method if entries are few, some
+steps of dual acceleration, and an interior point on all rows or on growing sets of them (`proposals`). If
+these fail, dual acceleration on scaled rows, linear programming and an exact simplex method follow.
 """
 
 from __future__ import annotations
