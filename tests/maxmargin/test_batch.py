@@ -386,6 +386,10 @@ def test_bad_lists_are_named():
     bad[4, 2] = np.nan
     with pytest.raises(ValueError, match=r"row 4.*column 2"):
         prgd.max_margin_batch(bad, Y)
+    with pytest.raises(ValueError, match=r"X\[1\]: .*row 4.*column 2"):
+        prgd.max_margin_batch([X, bad], Y)
+    with pytest.raises(ValueError, match=r"X\[1\]: X must be a matrix"):
+        prgd.max_margin_batch([X, X[0]], Y)
     with pytest.raises(ValueError, match="tol must be a finite number above 0"):
         prgd.max_margin_batch(X, Y, tol=0.0)
 

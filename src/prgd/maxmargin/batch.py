@@ -12,7 +12,7 @@ from prgd.checks import check_integer, check_positive
 from prgd.history import Status
 from prgd.maxmargin.batch_on_device import solve_on_device
 from prgd.maxmargin.batch_result import BatchResult
-from prgd.maxmargin.label_sets import LabelledRows, LabelSet, SharedProducts, read_blocks
+from prgd.maxmargin.label_sets import LabelledRows, LabelSet, SharedProducts, errors_naming, read_blocks
 from prgd.maxmargin.moves import SolverState
 from prgd.maxmargin.solver import finished, max_margin
 from prgd.problem import Problem
@@ -114,7 +114,8 @@ def _solve_block(
     tell: Callable[[int], None],
 ) -> list[Result]:
     """Solve all label sets of a block: together on the device of the rows, or one by one in threads."""
-    problem = Problem(block.rows.with_labels(block.labels(0)), fit_intercept=fit_intercept, scale="none")
+    with errors_naming(block.name):
+        problem = Problem(block.rows.with_labels(block.labels(0)), fit_intercept=fit_intercept, scale="none")
     is_small = problem.n <= min(_MAX_ROWS, _MAX_ROWS_PER_COLUMN * problem.d)
     found: dict[int, Result] = {}
     if block.rows.is_on_device:

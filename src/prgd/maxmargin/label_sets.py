@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,11 +38,14 @@ class LabelledRows:
         +1 and -1, and 0 for the rows that a label set leaves out.
     takes_threads : bool
         Label sets may be solved in threads, since no pass over the rows uses threads of its own.
+    name : str
+        "X", or "X[b]" for block b of a list.
     """
 
     rows: Rows
     Y: npt.NDArray[np.int8]
     takes_threads: bool
+    name: str
 
     def labels(self, k: int) -> Labels:
         """Return label set k; rows that it leaves out have the sample weight 0."""
@@ -70,12 +75,13 @@ def _is_list(X: Any) -> bool:
     """Say whether this is a list of matrices, not a matrix written as a list of lists of numbers."""
     if not isinstance(X, (list, tuple)):
         return False
-    return all(isinstance(x, Rows) or len(getattr(x, "shape", ())) == 2 for x in X)
+    return not X or any(isinstance(x, Rows) or len(getattr(x, "shape", ())) == 2 for x in X)
 
 
 def _read_block(X: Any, Y: Any, rows_name: str, name: str) -> LabelledRows:
     is_engine, is_tensor = isinstance(X, Rows), type(X).__module__.partition(".")[0] == "torch"
-    rows = as_rows(X, n_threads=None if is_engine or is_tensor else 1)
+    with errors_naming(rows_name):
+        rows = as_rows(X, n_threads=None if is_engine or is_tensor else 1)
     if hasattr(Y, "device") and hasattr(Y, "cpu"):
         device = getattr(rows, "device", None)
         if device is not None and Y.device != device:
@@ -84,7 +90,20 @@ def _read_block(X: Any, Y: Any, rows_name: str, name: str) -> LabelledRows:
                 f"Use {name}.to({str(device)!r})."
             )
         Y = Y.cpu().numpy()
-    return LabelledRows(rows, read_label_sets(Y, rows.n, name, rows_name), rows.is_on_device or not is_engine)
+    label_sets = read_label_sets(Y, rows.n, name, rows_name)
+    return LabelledRows(rows, label_sets, rows.is_on_device or not is_engine, rows_name)
+
+
+@contextmanager
+def errors_naming(name: str) -> Iterator[None]:
+    """Put the name of a block of a list before the sentences of errors about its rows."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if name == "X":
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name}: {error}") from error
 
 
 def read_label_sets(Y: Any, n: int, name: str = "Y", rows_name: str = "X") -> npt.NDArray[np.int8]:

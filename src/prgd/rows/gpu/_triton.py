@@ -7,8 +7,8 @@ threads meet only in the product of a row with w. Slots meet once, after the loo
 
 The sign of row i is bit ``i % 32`` of word ``i // 32`` of ``Y``. If the sums of two classes are kept apart,
 ``I`` lists the rows of one class after those of the other, and each program takes rows of one class: with
-sums of both it would need twice the registers. Packed rows are pairs of bfloat16 loaded as one 32-bit integer: a
-shift or a mask makes a float32 of either.
+sums of both it would need twice the registers. Packed rows are pairs of bfloat16 loaded as one 32-bit
+integer: a shift or a mask makes a float32 of either.
 """
 
 # ruff: noqa: ANN001, ANN202, E741, RUF005 - the compiler reads these as code, and has types of its own
