@@ -116,6 +116,18 @@ def test_small_margins_are_certified(margin):
     assert result.check(X, y).certificate.gap <= 1.1e-6
 
 
+def test_a_gap_at_the_tolerance_stays_certified():
+    """The bound of the returned weights, rounded once more, was 5e-5 of the tolerance too large here."""
+    rng = np.random.default_rng(700)
+    w = rng.standard_normal(6)
+    w /= np.linalg.norm(w)
+    y, X = np.where(np.arange(49) % 2 == 0, 1, -1), rng.standard_normal((49, 6))
+    X += (np.abs(X @ w) * y - X @ w)[:, None] * w
+    result = prgd.max_margin(X + 0.2 * y[:, None] * w, y, tol=1e-10)
+    assert result.status is prgd.Status.CERTIFIED
+    assert result.gap <= 1e-10
+
+
 def test_tight_tolerances_are_reached_by_the_polish():
     X, y = separable(4, 300, 30)
     assert prgd.max_margin(X, y, tol=1e-12).gap <= 1e-12

@@ -125,9 +125,12 @@ class Bounds:
             return c
         exact = self._normalized(weights.indices, weights.values)
         error = times_power(self._weights_error(exact.values.size) * working.max_norm, working.exponent)
-        accurate = self.matters(error, c.upper)
-        upper = accurate_upper(self.problem, exact) if accurate else raised(c.upper + error)
-        c = replace(c, upper=upper, dual_weights=exact)
+        plain = replace(c, upper=raised(c.upper + error), dual_weights=exact)
+        # The rounding of the last sum must not take a gap that is certified above the tolerance again.
+        if self.matters(error, c.upper) or c.gap <= self.tol < plain.gap:
+            c = replace(plain, upper=accurate_upper(self.problem, exact))
+        else:
+            c = plain
         for level in _IDLE_LEVELS if has_idle_weights else ():
             kept = exact.values > level * exact.values.max()
             if not np.isin(
