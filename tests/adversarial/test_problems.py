@@ -7,12 +7,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from adversarial import oracle
+import scipy.sparse as sp
+from adversarial import oracle, trial
 from adversarial.problems import GENERATORS, Case, make
 from adversarial.trial import Outcome, described, judge
 from sklearn.datasets import make_classification
 
 import prgd
+from prgd.solvers import coordinate_descent
 
 SHORT, LONG = 4, 64  # cases of each generator that `make check` and `make test` try
 SHARED = 250  # cases of which the share that is certified is counted
@@ -38,6 +40,21 @@ def assert_true(judged_cases) -> None:
 @pytest.mark.parametrize("name", GENERATORS)
 def test_a_few_problems(name):
     assert_true(judged(name, range(SHORT)))
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_a_few_problems_by_coordinate_descent_on_sparse_rows(name, monkeypatch):
+    """Small problems never take this way, so the rules that keep them from it are switched off."""
+    rules = {"_FEW_ROWS": 0, "_ROWS_FOR_EACH_COLUMN": 10**9, "DENSE_FRACTION": 2.0}
+    for rule, value in rules.items():
+        monkeypatch.setattr(coordinate_descent, rule, value)
+
+    def given(case):
+        is_plain = isinstance(case.X, np.ndarray) and case.X.dtype in (np.float32, np.float64)
+        return sp.csr_array(case.X) if is_plain and case.X.dtype.isnative else case.X, case.y
+
+    monkeypatch.setattr(trial, "given", given)
+    assert_true(judged(name, range(300, 300 + SHORT)))
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 from prgd.maxmargin.batch import max_margin_batch
 from prgd.maxmargin.batch_result import BatchResult
-from prgd.maxmargin.moves import Round
+from prgd.maxmargin.bounds import Round
 from prgd.maxmargin.soft import soft_margin
 from prgd.maxmargin.solver import max_margin
 

@@ -15,8 +15,9 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.history import Status
+from prgd.maxmargin.bounds import Round
 from prgd.maxmargin.label_sets import Block, LabelSet, SharedProducts
-from prgd.maxmargin.moves import Round, SolverState
+from prgd.maxmargin.moves import SolverState
 from prgd.namespace import is_out_of_memory, like, namespace, to_host
 from prgd.problem import NO_ROWS, Problem
 from prgd.result import Result

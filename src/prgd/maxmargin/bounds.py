@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,17 @@ from prgd.solvers.working_set import WorkingSet
 _ROUNDING_FRACTION = 0.05
 # Weights below such a fraction of the heaviest are left out, if the gap allows it: the first that it allows.
 _IDLE_LEVELS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
+
+
+class Round(NamedTuple):
+    """One row of the history of `max_margin`: the bounds after a round, and what it took to get there."""
+
+    passes: float
+    margin: float
+    upper_bound: float
+    gap: float
+    working_set: int
+    seconds: float
 
 
 @dataclass(eq=False)

@@ -22,7 +22,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from prgd._types import Array, Indices
 from prgd.arithmetic import EPSILON, times_power
 from prgd.certificate import Certificate, margin_error
 from prgd.history import History, Status
-from prgd.maxmargin.bounds import Bounds, mean_row
+from prgd.maxmargin.bounds import Bounds, Round, mean_row
 from prgd.maxmargin.costs import (
     FIRST_STEPS,
     MAX_DEVICE_ENTRIES,
@@ -70,17 +69,6 @@ _FIRST_TOLERANCE = 0.1  # relative violation at which the first solve of a growi
 _DEVICE_TOLERANCE = 0.02  # the same on a device, where a step costs less than another round
 _FEW_JOINING = 0.02  # fraction of the set, on a device, of rows that join before its last solve
 _NEARLY_VIOLATED = 1.25  # on a device, rows whose margin is below so many times that of the set join
-
-
-class Round(NamedTuple):
-    """One row of the history of `max_margin`: the bounds after a round, and what it took to get there."""
-
-    passes: float
-    margin: float
-    upper_bound: float
-    gap: float
-    working_set: int
-    seconds: float
 
 
 @dataclass(eq=False)
@@ -232,7 +220,8 @@ class SolverState:
 
     def _pivot(self) -> bool:
         """Try to solve the set exactly from the support of p."""
-        is_left_out = self.on_device or not self.use_polish
+        # On a device the direction of the interior point is enough until the set is solved for good.
+        is_left_out = not self.use_polish or (self.on_device and self.set_tol > self.final_tol)
         p = None if is_left_out else pivot_weights(self.working, self.p, self.set_tol)
         if p is not None:
             self.p, self.violation, self.is_exact, self.interior_w = p, self.set_tol, True, None

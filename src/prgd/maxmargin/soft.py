@@ -16,7 +16,8 @@ from prgd.certificate import Certificate, DualWeights
 from prgd.checks import check_integer, check_positive, checked_price
 from prgd.errors import ZeroRowWarning
 from prgd.history import History, Status
-from prgd.maxmargin.moves import Round, SolverState
+from prgd.maxmargin.bounds import Round
+from prgd.maxmargin.moves import SolverState
 from prgd.maxmargin.solver import max_margin, teller
 from prgd.norms import norm
 from prgd.problem import Problem

@@ -13,9 +13,10 @@ import numpy as np
 from prgd.certificate import DualWeights
 from prgd.checks import check_integer, check_positive
 from prgd.history import Status
+from prgd.maxmargin.bounds import Round
 from prgd.maxmargin.costs import has_small_products
 from prgd.maxmargin.exactly import solve_exactly
-from prgd.maxmargin.moves import ZERO_MARGIN, Round, SolverState
+from prgd.maxmargin.moves import ZERO_MARGIN, SolverState
 from prgd.namespace import is_out_of_memory
 from prgd.problem import Problem
 from prgd.proofs.lifted_rows import LiftedRows
