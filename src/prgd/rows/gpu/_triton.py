@@ -94,23 +94,24 @@ def _load_w(
 
 @triton.jit
 def _load_rows(
-    X, listed, first, left, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr, SLOTS: tl.constexpr,
-    WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, LISTED: tl.constexpr, WHOLE: tl.constexpr,
+    X, start, distances, first, left, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr,
+    SLOTS: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
+    LISTED: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """Load a tile: a tuple over steps and chunks. ``left`` rows of it exist unless it is ``WHOLE``.
 
-    ``listed`` are its rows if they are ``LISTED``, else it begins with row ``first``.
+    Its rows are ``start + distances`` if they are ``LISTED``, else it begins with row ``first``.
     """
     slot, column = tl.arange(0, SLOTS)[:, None], tl.arange(0, WIDTH)[None, :]
     tile = X + first * tl.full((), STRIDE, tl.int64)  # 64 bits, since there may be more than 2^31 entries
     rows = ()
     for k in tl.static_range(STEPS):
         if LISTED:
-            start = X + listed[k].to(tl.int64)[:, None] * STRIDE
+            place = X + (start + distances[k]).to(tl.int64)[:, None] * STRIDE
         else:
-            start = tile + (k * SLOTS * STRIDE) + slot * STRIDE
+            place = tile + (k * SLOTS * STRIDE) + slot * STRIDE
         for c in tl.static_range(CHUNKS):
-            at = start + (c * WIDTH + column)
+            at = place + (c * WIDTH + column)
             inside = PARTS * (c * WIDTH + column) < D
             if not WHOLE:
                 rows = rows + (tl.load(at, mask=inside & (k * SLOTS + slot < left), other=0),)
@@ -123,21 +124,22 @@ def _load_rows(
 
 @triton.jit
 def _load_list(I, B, first, n, STEPS: tl.constexpr, SLOTS: tl.constexpr, LISTED: tl.constexpr):
-    """Return by step the rows of a tile that the list of n rows names, a row that exists where it ends.
+    """Return the first row of the run of a tile in the list of n rows, and by step the distances from it.
 
-    An entry is the distance from the first row of its run of ``RUN`` entries, so that it may be short.
+    Nothing is computed with them here: that would wait for them, and they are loaded long before their use.
     """
     slot = tl.arange(0, SLOTS)
-    listed = ()
+    start = 0
+    distances = ()
     if LISTED:
         start = tl.load(B + tl.minimum(first, n - 1) // RUN)
     for k in tl.static_range(STEPS):
         if LISTED:
             at = first + k * SLOTS + slot
-            listed = listed + (start + tl.load(I + at, mask=at < n, other=0),)
+            distances = distances + (tl.load(I + at, mask=at < n, other=0),)
         else:
-            listed = listed + (slot,)
-    return listed
+            distances = distances + (slot,)
+    return start, distances
 
 
 @triton.jit
@@ -251,7 +253,7 @@ def _write(
 
 @triton.jit
 def _sum_tile(
-    sums, rows, listed, Y, S, w, first, left, minus, STEPS: tl.constexpr, SLOTS: tl.constexpr,
+    sums, rows, start, distances, Y, S, w, first, left, minus, STEPS: tl.constexpr, SLOTS: tl.constexpr,
     CHUNKS: tl.constexpr, PARTS: tl.constexpr, LABELLED: tl.constexpr, LISTED: tl.constexpr,
     WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
@@ -264,7 +266,7 @@ def _sum_tile(
         if not WHOLE:
             margin = tl.where(k * SLOTS + slot < left, margin, float("inf"))
         if WEIGHTED:
-            row = listed[k] if LISTED else first + k * SLOTS + slot
+            row = start + distances[k] if LISTED else first + k * SLOTS + slot
             weight = tl.load(S + row, mask=k * SLOTS + slot < left, other=0.0)
             margin = tl.where(weight > 0.0, margin, float("inf"))
             weights = weights + (weight.to(SUM),)
@@ -303,26 +305,27 @@ def tally_kernel(
         sums = sums + (tl.zeros((SLOTS, WIDTH), SUM),)
     whole = n // TILE
     # The list of the next tile is loaded while this one is summed: rows cannot be loaded before it is there.
-    listed = _load_list(I, B, program * TILE, n, STEPS, SLOTS, LISTED)
+    start, distances = _load_list(I, B, program * TILE, n, STEPS, SLOTS, LISTED)
     for t in tl.range(program, whole, programs, num_stages=STAGES):
-        coming = _load_list(I, B, (t + programs) * TILE, n, STEPS, SLOTS, LISTED)
+        next_start, next_distances = _load_list(I, B, (t + programs) * TILE, n, STEPS, SLOTS, LISTED)
         rows = _load_rows(
-            X, listed, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
+            X, start, distances, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
         )  # fmt: skip
         sums = _sum_tile(
-            sums, rows, listed, Y, S, w, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS, LABELLED, LISTED,
-            WEIGHTED, LOGISTIC, DOT, SUM, True,
+            sums, rows, start, distances, Y, S, w, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS,
+            LABELLED, LISTED, WEIGHTED, LOGISTIC, DOT, SUM, True,
         )  # fmt: skip
-        listed = coming
+        start, distances = next_start, next_distances
     if whole % programs == program and whole * TILE < n:
         left = n - whole * TILE
-        listed = _load_list(I, B, whole * TILE, n, STEPS, SLOTS, LISTED)
+        start, distances = _load_list(I, B, whole * TILE, n, STEPS, SLOTS, LISTED)
         rows = _load_rows(
-            X, listed, whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, False
+            X, start, distances, whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED,
+            False,
         )  # fmt: skip
         sums = _sum_tile(
-            sums, rows, listed, Y, S, w, whole * TILE, left, minus, STEPS, SLOTS, CHUNKS, PARTS, LABELLED,
-            LISTED, WEIGHTED, LOGISTIC, DOT, SUM, False,
+            sums, rows, start, distances, Y, S, w, whole * TILE, left, minus, STEPS, SLOTS, CHUNKS, PARTS,
+            LABELLED, LISTED, WEIGHTED, LOGISTIC, DOT, SUM, False,
         )  # fmt: skip
     _write(sums, out, D, WIDTH, CHUNKS, PARTS, LOGISTIC, SUM)
 
@@ -381,7 +384,9 @@ def margins_kernel(
     w = _load_w(W, D, WIDTH, CHUNKS, PARTS, DOT)
     whole = n // TILE
     for t in range(tl.program_id(0), whole, tl.num_programs(0)):
-        rows = _load_rows(X, (), t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, True)
+        rows = _load_rows(
+            X, 0, (), t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, True
+        )
         signs = _load_signs(Y, t * TILE, 0, STEPS, SLOTS, LABELLED, False)
         for k in tl.static_range(STEPS):
             margin = _margin(rows, w, signs[k], k, CHUNKS, PARTS, LABELLED, DOT)
@@ -389,7 +394,7 @@ def margins_kernel(
     if whole % tl.num_programs(0) == tl.program_id(0) and whole * TILE < n:
         left = n - whole * TILE
         rows = _load_rows(
-            X, (), whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, False
+            X, 0, (), whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, False
         )
         signs = _load_signs(Y, whole * TILE, 0, STEPS, SLOTS, LABELLED, False)
         for k in tl.static_range(STEPS):

@@ -17,6 +17,7 @@ from prgd.rows.gpu.tensors import Tensor
 
 _MAX_COLUMNS = 2**13  # the registers of a program hold w, the sum and a row of so many columns
 _VECTOR_BYTES = 16  # largest load of one thread
+_SHORT_ROW = 512  # bytes of a row beside which an index of 32 bits counts
 _MERGE_WIDTH = 8  # columns that one program merges
 
 
@@ -132,8 +133,8 @@ class Kernels:
     def by_class(self) -> tuple[Tensor, Tensor, int]:
         """The rows labelled +1, then those labelled -1, as distances in runs; the first rows of runs.
 
-        The last number is how many are labelled +1. Distances of 16 bits are a smaller part of what a pass
-        reads than indices would be.
+        The last number is how many are labelled +1. Beside short rows, distances of 16 bits are a smaller part
+        of what a pass reads than indices would be.
         """
         from prgd.rows.gpu import _triton
 
@@ -143,7 +144,8 @@ class Kernels:
         sides = [(signs > 0).nonzero().ravel(), (signs < 0).nonzero().ravel()]
         runs = torch.cat([_in_runs(side, run) for side in sides])
         distances = (runs - runs[:, :1]).ravel()
-        is_short = not distances.numel() or int(distances.max()) < 2**15
+        is_short = self.loads.shape[1] * self.loads.element_size() <= _SHORT_ROW
+        is_short = is_short and (not distances.numel() or int(distances.max()) < 2**15)
         starts = runs[:, 0].to(torch.int32 if self.n < 2**31 else torch.int64)
         starts = torch.cat([starts, starts.new_zeros(1)])  # what a class without rows begins with
         return distances.to(torch.int16 if is_short else starts.dtype), starts, sides[0].numel()
