@@ -19,6 +19,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from prgd.rows.gpu._triton_losses import log_slope, log_value
+
 # A row of the output holds the scalars of a Tally, then its vector.
 SHIFT = tl.constexpr(0)
 MASS = tl.constexpr(1)
@@ -28,35 +30,6 @@ MARGIN = tl.constexpr(4)
 SCALARS = tl.constexpr(5)
 
 RUN = tl.constexpr(128)  # entries of a list of rows that are counted from the same row; no tile is larger
-
-
-@triton.jit
-def _log1p(t):
-    """log(1 + t) for t in [0, 1], exact to rounding where 1 + t loses the digits of t."""
-    u = 1.0 + t
-    lost = u == 1.0
-    return tl.where(lost, t, tl.log(u) * (t / tl.where(lost, 1.0, u - 1.0)))
-
-
-@triton.jit
-def _log_value(m, LOGISTIC: tl.constexpr, SUM: tl.constexpr):
-    """Log l(m). What is linear in m keeps the precision of m, the rest has that of the sums."""
-    if not LOGISTIC:
-        return -m
-    t = tl.exp(-tl.abs(m).to(SUM))
-    tail = _log1p(t)
-    lost = t == 0.0
-    right = tl.log(tl.where(lost, 1.0, tail / tl.where(lost, 1.0, t)))
-    left = tl.log(tl.where(m > 0.0, 1.0, tail - m.to(SUM)))
-    return tl.where(m > 0.0, right - m, left)
-
-
-@triton.jit
-def _log_slope(m, LOGISTIC: tl.constexpr, SUM: tl.constexpr):
-    """log(-l'(m))."""
-    if not LOGISTIC:
-        return -m
-    return tl.minimum(-m, 0.0) - _log1p(tl.exp(-tl.abs(m).to(SUM)))
 
 
 @triton.jit
@@ -123,15 +96,18 @@ def _load_rows(
 
 
 @triton.jit
-def _load_list(I, B, first, n, STEPS: tl.constexpr, SLOTS: tl.constexpr, LISTED: tl.constexpr):
+def _load_list(
+    I, B, first, n, STEPS: tl.constexpr, SLOTS: tl.constexpr, LISTED: tl.constexpr, RUNS: tl.constexpr
+):
     """Return the first row of the run of a tile in the list of n rows, and by step the distances from it.
 
+    A list without ``RUNS`` holds the rows themselves, as distances from row 0.
     Nothing is computed with them here: that would wait for them, and they are loaded long before their use.
     """
     slot = tl.arange(0, SLOTS)
     start = 0
     distances = ()
-    if LISTED:
+    if RUNS:
         start = tl.load(B + tl.minimum(first, n - 1) // RUN)
     for k in tl.static_range(STEPS):
         if LISTED:
@@ -195,22 +171,22 @@ def _add(
         low = tl.minimum(low, margins[k])
     # exp(-inf + inf) is NaN, so a slot without rows keeps a finite shift.
     seen = tl.where(low < float("inf"), low, 0.0)
-    top = _log_slope(seen, LOGISTIC, SUM)
-    scale = tl.exp((_log_slope(sums[0], LOGISTIC, SUM) - top).to(SUM))
+    top = log_slope(seen, LOGISTIC, SUM)
+    scale = tl.exp((log_slope(sums[0], LOGISTIC, SUM) - top).to(SUM))
     mass, slope_mass = sums[1], sums[2] * scale
     if LOGISTIC:
-        value_top = _log_value(seen, LOGISTIC, SUM)
-        mass *= tl.exp((_log_value(sums[0], LOGISTIC, SUM) - value_top).to(SUM))
+        value_top = log_value(seen, LOGISTIC, SUM)
+        mass *= tl.exp((log_value(sums[0], LOGISTIC, SUM) - value_top).to(SUM))
     vector = ()
     for i in tl.static_range(CHUNKS * PARTS):
         vector = vector + (sums[3 + i] * scale[:, None],)
     for k in tl.static_range(STEPS):
-        p = tl.exp((_log_slope(margins[k], LOGISTIC, SUM) - top).to(SUM))
+        p = tl.exp((log_slope(margins[k], LOGISTIC, SUM) - top).to(SUM))
         if WEIGHTED:
             p *= weights[k]
         slope_mass += p
         if LOGISTIC:
-            value = tl.exp((_log_value(margins[k], LOGISTIC, SUM) - value_top).to(SUM))
+            value = tl.exp((log_value(margins[k], LOGISTIC, SUM) - value_top).to(SUM))
             mass += value * weights[k] if WEIGHTED else value
         factor = _signed(p, signs[k], LABELLED)[:, None]
         grown = ()
@@ -231,12 +207,12 @@ def _write(
     low = sums[0]
     margin = tl.min(low, axis=0)
     seen = tl.where(margin < float("inf"), margin, 0.0)
-    slope_shift, shift = _log_slope(seen, LOGISTIC, SUM), _log_value(seen, LOGISTIC, SUM)
-    scale = tl.exp((_log_slope(low, LOGISTIC, SUM) - slope_shift).to(SUM))
+    slope_shift, shift = log_slope(seen, LOGISTIC, SUM), log_value(seen, LOGISTIC, SUM)
+    scale = tl.exp((log_slope(low, LOGISTIC, SUM) - slope_shift).to(SUM))
     slope_mass = tl.sum(sums[2] * scale, axis=0)
     mass = slope_mass
     if LOGISTIC:
-        mass = tl.sum(sums[1] * tl.exp((_log_value(low, LOGISTIC, SUM) - shift).to(SUM)), axis=0)
+        mass = tl.sum(sums[1] * tl.exp((log_value(low, LOGISTIC, SUM) - shift).to(SUM)), axis=0)
     nothing = margin == float("inf")
     tl.store(out + SHIFT, tl.where(nothing, -float("inf"), shift))
     tl.store(out + MASS, mass)
@@ -280,8 +256,8 @@ def _sum_tile(
 def tally_kernel(
     X, Y, I, B, S, W, out, n, n_plus, plus_programs, STRIDE: tl.constexpr, D: tl.constexpr,
     STEPS: tl.constexpr, SLOTS: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
-    LABELLED: tl.constexpr, LISTED: tl.constexpr, WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr,
-    DOT: tl.constexpr, SUM: tl.constexpr, STAGES: tl.constexpr,
+    LABELLED: tl.constexpr, LISTED: tl.constexpr, RUNS: tl.constexpr, WEIGHTED: tl.constexpr,
+    LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write the Tally of every P-th tile, P programs in all: ``out`` has shape (P, SCALARS + D).
 
@@ -305,9 +281,13 @@ def tally_kernel(
         sums = sums + (tl.zeros((SLOTS, WIDTH), SUM),)
     whole = n // TILE
     # The list of the next tile is loaded while this one is summed: rows cannot be loaded before it is there.
-    start, distances = _load_list(I, B, program * TILE, n, STEPS, SLOTS, LISTED)
+    # Where the compiler loads several tiles ahead, it does so with their lists.
+    start, distances = _load_list(I, B, program * TILE, n, STEPS, SLOTS, LISTED, RUNS)
     for t in tl.range(program, whole, programs, num_stages=STAGES):
-        next_start, next_distances = _load_list(I, B, (t + programs) * TILE, n, STEPS, SLOTS, LISTED)
+        if STAGES > 1:
+            start, distances = _load_list(I, B, t * TILE, n, STEPS, SLOTS, LISTED, RUNS)
+        else:
+            coming = _load_list(I, B, (t + programs) * TILE, n, STEPS, SLOTS, LISTED, RUNS)
         rows = _load_rows(
             X, start, distances, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
         )  # fmt: skip
@@ -315,10 +295,11 @@ def tally_kernel(
             sums, rows, start, distances, Y, S, w, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS,
             LABELLED, LISTED, WEIGHTED, LOGISTIC, DOT, SUM, True,
         )  # fmt: skip
-        start, distances = next_start, next_distances
+        if STAGES == 1:
+            start, distances = coming
     if whole % programs == program and whole * TILE < n:
         left = n - whole * TILE
-        start, distances = _load_list(I, B, whole * TILE, n, STEPS, SLOTS, LISTED)
+        start, distances = _load_list(I, B, whole * TILE, n, STEPS, SLOTS, LISTED, RUNS)
         rows = _load_rows(
             X, start, distances, whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED,
             False,
