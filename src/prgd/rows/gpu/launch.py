@@ -243,8 +243,8 @@ class _Pass:
         _triton.tally_kernel[(self.programs,)](
             kernels.loads, kernels.words, self.list, self.starts, self.w if weights is None else weights,
             self.w, self.parts, kernels.n, self.n_plus, self.plus_programs, **kernels.layout(plan),
-            LISTED=self.by_class, RUNS=self.list.dtype == torch.int16, WEIGHTED=weights is not None, LOGISTIC=self.is_logistic,
-            DOT=tl.float64 if self.is_wide else tl.float32,
+            LISTED=self.by_class, RUNS=self.list.dtype == torch.int16, WEIGHTED=weights is not None,
+            LOGISTIC=self.is_logistic, DOT=tl.float64 if self.is_wide else tl.float32,
             SUM=tl.float64 if kernels.is_double else tl.float32, STAGES=plan.stages,
             num_warps=plan.warps,
         )  # fmt: skip
