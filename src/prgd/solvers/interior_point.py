@@ -303,8 +303,9 @@ def interior_weights(
 def _coordinates(working: WorkingSet, start: Array, p: Array | None) -> tuple[Coordinates, Any]:
     """Choose between systems over the rows and over the columns; return where the path starts, too."""
     d, is_tiny = working.dimensions, norm(start) <= _SMALL_MARGIN * working.largest_norm
-    if working.size > MAX_ROWS_PER_COLUMN * d or (not working.is_sparse and (d <= _FEW_COLUMNS or is_tiny)):
-        return Columns(working.Z, working.largest_norm), like(working.Z, start)
+    if working.size > MAX_ROWS_PER_COLUMN * d or d <= _FEW_COLUMNS or is_tiny:
+        Z = working.rows_of(np.arange(working.size)) if working.is_sparse else working.Z
+        return Columns(Z, working.largest_norm), like(Z, start)
     G = working.gram_of(np.arange(working.size))
     c = np.full(working.size, 1.0 / working.size) if p is None else p
     return Products(G, working.largest_norm), like(G, c)
