@@ -43,6 +43,11 @@ TALLIES = [
     (2000, 101, "bfloat16", PLAIN),
     (300, 784, "bfloat16", PLAIN),
     (400, 4096, "bfloat16", PLAIN),
+    (9001, 4096, "bfloat16", (True, "exponential", True)),
+    (9001, 4096, "float32", (False, "exponential", True)),
+    (100_001, 64, "bfloat16", (False, "exponential", True)),
+    (100_001, 64, "float32", (False, "exponential", True)),
+    (20_001, 784, "bfloat16", (False, "exponential", True)),
     (777, 100, "float64", FULL),
     (1000, 64, "float16", PLAIN),
 ]

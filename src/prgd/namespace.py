@@ -16,7 +16,7 @@ def namespace(array: Any) -> ModuleType:
 
     Functions of one name serve both: ``amin``, ``sqrt``, ``where``, ``clip``, with ``axis`` and ``keepdims``.
     """
-    return np if isinstance(array, np.ndarray) else sys.modules["torch"]
+    return np if isinstance(array, (np.ndarray, np.generic)) else sys.modules["torch"]
 
 
 def like(array: Any, values: Any) -> Any:
@@ -31,6 +31,26 @@ def like(array: Any, values: Any) -> Any:
 def to_host(array: Any) -> Array:
     """Return an array or tensor as a NumPy array."""
     return array if isinstance(array, np.ndarray) else np.asarray(array.cpu().numpy())
+
+
+def dot(a: Any, b: Any) -> Any:
+    """Return ``<a, b>`` along the last axis: a number for vectors, a column of them for a batch."""
+    return a @ b if a.ndim == 1 else (a * b).sum(-1, keepdims=True)
+
+
+def total(v: Any) -> Any:
+    """Return the sum along the last axis: a number for a vector, a column of numbers for a batch."""
+    return v.sum() if v.ndim == 1 else v.sum(-1, keepdims=True)
+
+
+def smallest(v: Any) -> Any:
+    """Return the smallest entry along the last axis: a number for a vector, a column of them for a batch."""
+    return v.min() if v.ndim == 1 else v.amin(-1, keepdims=True)
+
+
+def at_least(v: Any, low: float) -> Any:
+    """Return the larger of an array, or of a number that its namespace has made, and a bound."""
+    return np.maximum(v, low) if namespace(v) is np else v.clamp(min=low)
 
 
 def add_to_diagonal(matrix: Any, value: Any) -> None:

@@ -20,7 +20,7 @@ from prgd.certificate import (
 )
 from prgd.norms import norm
 from prgd.problem import Problem, balanced_intercept
-from prgd.rows.queries import Smallest
+from prgd.rows.queries import Smallest, TallyAt
 from prgd.solvers.working_set import WorkingSet
 
 # Rounding may take this fraction of the tolerance. Where it would take more, products are compensated.
@@ -142,3 +142,9 @@ class Bounds:
             if shorter.gap <= self.tol:
                 return shorter
         return c
+
+
+def mean_row(problem: Problem) -> Array:
+    """Return the mean of the rows z_i; with an intercept, the sum of the means of both classes."""
+    tally = problem.ask(TallyAt(np.zeros(problem.d), problem.loss, problem.fit_intercept, is_repeated=False))
+    return np.asarray(tally.mean_rows.sum(axis=0))

@@ -34,10 +34,12 @@ def is_small(problem: Problem, on_device: bool) -> bool:
 
 
 def has_small_products(problem: Problem, threads: int) -> bool:
-    """Say whether the matrix products of a dense solve are so small that BLAS does better with one thread."""
+    """Say whether the matrix products of a solve are so small that BLAS does better with one thread."""
     n, d = problem.n, problem.d
-    is_plain = not (problem.rows.is_sparse or problem.rows.is_on_device)
-    return is_plain and min(n, 2 * d + _FEW_ROWS) * d * min(n, d) <= _SMALL_PRODUCTS // threads
+    return (
+        not problem.rows.is_on_device
+        and min(n, 2 * d + _FEW_ROWS) * d * min(n, d) <= _SMALL_PRODUCTS // threads
+    )
 
 
 def steps_worth_a_pivot(support: int, m: int) -> int:

@@ -30,7 +30,7 @@ from prgd._types import Array, Indices
 from prgd.arithmetic import EPSILON, times_power
 from prgd.certificate import Certificate, margin_error
 from prgd.history import History, Status
-from prgd.maxmargin.bounds import Bounds, Round
+from prgd.maxmargin.bounds import Bounds, Round, mean_row
 from prgd.maxmargin.costs import (
     FIRST_STEPS,
     MAX_DEVICE_ENTRIES,
@@ -44,7 +44,7 @@ from prgd.maxmargin.sparse import solve_by_rows
 from prgd.norms import moderate, norm
 from prgd.problem import Problem, balanced_intercept
 from prgd.result import Result
-from prgd.rows.queries import Smallest, TallyAt
+from prgd.rows.queries import Smallest
 from prgd.solvers import pairwise_descent
 from prgd.solvers.balancing import balancing_weights
 from prgd.solvers.coordinate_descent import suits
@@ -160,7 +160,7 @@ class SolverState:
             self.working = whole_set(problem, threads, *units, self.on_device)
             return
         if w is None:
-            w = _mean(problem)
+            w = mean_row(problem)
             self.passes += 1
         groups = 2 if problem.fit_intercept else 1
         w = moderate(w)
@@ -368,7 +368,7 @@ class SolverState:
     def result(self, status: Status) -> Result:
         """Return the outcome, with weights whose sum is exact, and the bound of these."""
         if self.certificate.w is None:  # the vector of the set vanished before any w was measured
-            w = _mean(self.problem)
+            w = mean_row(self.problem)
             w = moderate(w) if norm(w) > 0.0 else np.eye(1, self.problem.d)[0]
             self.measure(w, self.certificate.upper)
             self.passes += 2
@@ -387,9 +387,3 @@ class SolverState:
             algorithm=f"max_margin(tol={self.tol!r})",
             **problem.facts,
         )
-
-
-def _mean(problem: Problem) -> Array:
-    """Return the mean of the rows z_i; with an intercept, the sum of the means of both classes."""
-    tally = problem.ask(TallyAt(np.zeros(problem.d), problem.loss, problem.fit_intercept, is_repeated=False))
-    return np.asarray(tally.mean_rows.sum(axis=0))

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from prgd.namespace import add_to_diagonal, namespace
+from prgd.namespace import add_to_diagonal, at_least, dot, namespace
 from prgd.solvers.cholesky import definite_solver, definite_solvers
 
 _NEGLIGIBLE = 1e-13  # rows whose entry of D is below this fraction of the largest do not change Z^T D Z
+_FEW_ENTRIES = 2**16  # of so few entries it does not pay to look which rows count
 _FEW_KEPT = 0.7  # if more rows count, a copy of those that do costs more than it saves
 
 
@@ -34,7 +35,7 @@ class Coordinates(Protocol):
         """Return ``Z^T v`` in these coordinates."""
 
     def length(self, x: Any) -> Any:
-        """Return ``||w||``, with an axis of length 1 in the place of the coordinates."""
+        """Return ``||w||``; for a batch with an axis of length 1 in the place of the coordinates."""
 
     def solver(self, D: Any) -> Callable[[Any], Any]:
         """Return ``r -> (I + Z^T D Z)^-1 r``."""
@@ -58,14 +59,15 @@ class Columns:
 
     def length(self, x: Any) -> Any:
         """Return ``||w||``."""
-        return namespace(x).sqrt((x * x).sum(-1, keepdims=True))
+        return namespace(x).sqrt(dot(x, x))
 
     def solver(self, D: Any) -> Callable[[Any], Any]:
         """Factorise ``I + Z^T D Z`` over the rows that count in it."""
         xp, Z = namespace(D), self.Z
-        counts = _NEGLIGIBLE * xp.amax(D) < D
-        if int(xp.count_nonzero(counts)) < _FEW_KEPT * len(Z):
-            Z, D = Z[counts], D[counts]
+        if Z.shape[0] * Z.shape[1] > _FEW_ENTRIES:
+            counts = _NEGLIGIBLE * xp.amax(D) < D
+            if int(xp.count_nonzero(counts)) < _FEW_KEPT * len(Z):
+                Z, D = Z[counts], D[counts]
         A = Z * (xp.sqrt(D) / self.size)[:, None]
         H = A.T @ A
         add_to_diagonal(H, 1.0)
@@ -103,8 +105,7 @@ class Products:
 
     def length(self, x: Any) -> Any:
         """Return ``sqrt(c^T G c)``, which rounding may make zero."""
-        xp = namespace(x)
-        return xp.sqrt(xp.clip((x * self.margins(x)).sum(-1, keepdims=True), 0.0, None))
+        return namespace(x).sqrt(at_least(dot(x, self.margins(x)), 0.0))
 
     def solver(self, D: Any) -> Callable[[Any], Any]:
         r"""Factorise :math:`I + S G S` with :math:`S^2 = D`: then c is :math:`S (I + S G S)^{-1} S^{-1} r`.

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from prgd._types import Array
-from prgd.namespace import like, namespace, to_host
+from prgd.namespace import at_least, dot, like, namespace, smallest, to_host, total
 from prgd.norms import norm
 from prgd.solvers.coordinates import Columns, Coordinates, Products
 from prgd.solvers.gram_matrix import SMALL_MARGIN
@@ -32,6 +32,7 @@ from prgd.solvers.working_set import WorkingSet
 _MAX_STEPS = 80
 _STEP_FRACTION = 0.99  # fraction of the step to the boundary that is taken
 _START_FRACTION = 0.1  # smallest margin g to aim at, in units of the mean size of the margins at the start
+_MIN_UPPER = 1e-300  # a bound of zero would divide
 _MIN_TARGET = 1e-12  # smallest margin g to aim at, in units of the largest row norm
 # A system over the rows is as expensive as one over the columns if the rows are about twice as many.
 MAX_ROWS_PER_COLUMN = 1.5
@@ -49,7 +50,7 @@ class InteriorPoint(NamedTuple):
     p : array of shape (m,), positive weights of sum 1 (in each class, with an intercept)
     is_active : array of bool, shape (m,)
         Rows whose weight is larger than their slack: the support, once the gap is small.
-    upper, gap : array of shape (1,)
+    upper, gap : number
         The norm ``||Z^T p||`` in units of the largest row norm, and its relative distance to the margin of w.
         Both are rounded like any float64 sum: they steer, and prove nothing.
     """
@@ -89,20 +90,18 @@ class _Path:
         groups = groups_of(signs, fit_intercept)
         x = x / at.length(x)
         margins = at.margins(x)
-        b = 0.0 * x[..., :1]
+        b = 0.0 * total(margins)
         if fit_intercept:
             plus, minus = (smallest_in(margins, group) for group in groups)
             b = 0.5 * (minus - plus)
         reached = margins + b * signs
         # A start that separates few rows has a median near zero; slacks as small would leave no room to move.
         sizes = xp.abs(reached) if left_out is None else xp.where(left_out, 0.0, xp.abs(reached))
-        count = xp.clip((sizes > 0.0).sum(-1, keepdims=True), 1, None)
-        least = _START_FRACTION * sizes.sum(-1, keepdims=True) / count
-        median = _median(reached, left_out)
-        g = xp.clip(xp.where(median > least, median, least), _MIN_TARGET, None)
+        least = _START_FRACTION * total(sizes) / at_least(total(sizes > 0.0), 1)
+        g = at_least(xp.maximum(_median(reached, left_out), least), _MIN_TARGET)
         s = xp.where(reached > 1.5 * g, reached - g, 0.5 * g)
         inverse = 1.0 / s if left_out is None else xp.where(left_out, 0.0, 1.0 / s)
-        lam = inverse / (g * inverse.sum(-1, keepdims=True))
+        lam = inverse / (g * total(inverse))
         return cls(at, signs, groups, left_out, g, x, b, s, lam, margins)
 
     def keep(self, some: Any) -> _Path:
@@ -117,13 +116,13 @@ class _Path:
 
     def measure(self) -> InteriorPoint:
         """Return the bounds of the point, from its weights and its direction."""
-        xp, groups = namespace(self.lam), self.groups
+        groups = self.groups
         p = normalized(self.lam, groups)
         length = self.at.length(self.x)
         upper = self.at.length(self.at.combine(p)) / len(groups)
         lower = sum(smallest_in(self.margins, group) for group in groups) / (len(groups) * length)
-        positive = xp.where(upper > 0.0, upper, 1.0)
-        gap = xp.where(upper > 0.0, xp.clip((upper - lower) / positive, 0.0, None), xp.inf)
+        positive = at_least(upper, _MIN_UPPER)
+        gap = at_least((positive - lower) / positive, 0.0)
         # Weights and slacks in units of the margin have no unit, so they can be compared.
         return InteriorPoint(self.x, p, p * (positive * length) > self.s, upper, gap)
 
@@ -145,7 +144,7 @@ class _Path:
         if len(self.groups) == 2:
             q = solve(at.combine(ratio * signs))
             mq = at.margins(q)
-            curvature = (ratio * signs * (signs - mq)).sum(-1, keepdims=True)
+            curvature = dot(ratio * signs, signs - mq)
 
         def move(target: Any, second_order: Any) -> tuple[Any, Any, Any, Any]:
             right = self._counted((target - second_order) / s - lam)
@@ -153,7 +152,7 @@ class _Path:
             dx = solve(dual + at.combine(v))
             dm, db = at.margins(dx), 0.0 * self.b
             if q is not None:
-                db = (signs * (lam + v - ratio * dm)).sum(-1, keepdims=True) / curvature
+                db = dot(signs, lam + v - ratio * dm) / curvature
                 dx, dm = dx - db * q, dm - db * mq
             ds = dm + db * signs + primal
             return dx, db, ds, right - ratio * ds
@@ -164,15 +163,13 @@ class _Path:
         """Take a step; return, for each problem, whether its numbers stayed finite."""
         xp, s, lam = namespace(self.s), self.s, self.lam
         count = len(s) if self.left_out is None else (~self.left_out).sum(-1, keepdims=True)
-        mu, move = (s * lam).sum(-1, keepdims=True) / count, self._moves()
+        mu, move = dot(s, lam) / count, self._moves()
         # The predictor aims at mu = 0; how far its step reaches says how much of mu the corrector keeps.
         _, _, ds, dlam = move(0.0, 0.0)
-        ends = (s + reach(s, ds) * ds) * (lam + reach(lam, dlam) * dlam)
-        reached = ends.sum(-1, keepdims=True) / count
+        reached = dot(s + reach(s, ds) * ds, lam + reach(lam, dlam) * dlam) / count
         dx, db, ds, dlam = move(mu * (reached / mu) ** 3, ds * dlam)
-        ends_at = reach(s, ds), reach(lam, dlam)
-        size = _STEP_FRACTION * xp.where(ends_at[0] < ends_at[1], *ends_at)
-        is_finite = xp.isfinite(size * (dx.sum(-1, keepdims=True) + dlam.sum(-1, keepdims=True)))
+        size = _STEP_FRACTION * xp.minimum(reach(s, ds), reach(lam, dlam))
+        is_finite = xp.isfinite(size * (total(dx) + total(dlam)))
         if bool(is_finite.all()):
             self.x, self.b = self.x + size * dx, self.b + size * db
             self.s, self.lam = s + size * ds, lam + size * dlam
@@ -238,27 +235,29 @@ def _follow(path: _Path, best: InteriorPoint, ended: Any, tol: float, max_steps:
         now = path.measure()
         has_vanished = now.upper <= path.at.vanished
         better = ~ended & is_finite & (has_vanished | (now.gap < best.gap))
-        if bool(better.any()):
+        if better.ndim == 0:
+            best = now if bool(better) else best
+        elif bool(better.any()):
             best = InteriorPoint(*(xp.where(better, a, b) for a, b in zip(now, best, strict=True)))
         ended = ended | ~is_finite | has_vanished | (best.gap <= tol)
     return best
 
 
 def groups_of(signs: Any, fit_intercept: bool) -> list[Any]:
-    """Return masks of the rows whose weights have the sum 1: those of each class, or all that have a sign."""
-    return [signs > 0, signs < 0] if fit_intercept else [signs != 0]
+    """Return masks of the rows whose weights have the sum 1: those of each class, or all (None: no mask)."""
+    return [signs > 0, signs < 0] if fit_intercept else [signs != 0 if signs.ndim > 1 else None]
 
 
 def smallest_in(v: Any, group: Any) -> Any:
-    """Return the smallest entry of v in a group, with an axis of length 1 in the place of the rows."""
+    """Return the smallest entry of v in a group; with a batch, that of each problem."""
     xp = namespace(v)
-    return xp.amin(xp.where(group, v, xp.inf), -1, keepdims=True)
+    return smallest(v if group is None else xp.where(group, v, xp.inf))
 
 
 def normalized(v: Any, groups: list[Any]) -> Any:
     """Return weights v, zero outside the groups, divided by their sum in each group."""
     xp = namespace(v)
-    first, *others = (v / xp.where(group, v, 0.0).sum(-1, keepdims=True) for group in groups)
+    first, *others = (v / total(v if group is None else xp.where(group, v, 0.0)) for group in groups)
     return xp.where(groups[0], first, others[0]) if others else first
 
 
@@ -266,15 +265,16 @@ def _median(v: Any, left_out: Any) -> Any:
     """Return the median along the last axis, without the entries that are left out."""
     xp = namespace(v)
     if xp is np:
-        return np.median(v, -1, keepdims=True)
-    return xp.nanmedian(v if left_out is None else xp.where(left_out, xp.nan, v), -1, keepdim=True).values
+        return np.median(v)
+    if left_out is None:
+        return v.median()
+    return xp.nanmedian(xp.where(left_out, xp.nan, v), -1, keepdim=True).values
 
 
 def reach(v: Any, change: Any) -> Any:
     """Return the largest step, at most 1, that keeps the positive vector v from turning negative."""
-    xp = namespace(v)
-    quotients = change / v if v.ndim == 1 else change / xp.where(v > 0.0, v, 1.0)
-    return 1.0 / xp.clip(-xp.amin(quotients, -1, keepdims=True), 1.0, None)
+    quotients = change / v if v.ndim == 1 else change / namespace(v).where(v > 0.0, v, 1.0)
+    return 1.0 / at_least(-smallest(quotients), 1.0)
 
 
 def interior_weights(
@@ -292,16 +292,16 @@ def interior_weights(
     p, w = to_host(found.p), to_host(found.x)
     if isinstance(at, Products):
         w = working.combine(w)
-    if float(found.upper[0]) <= at.vanished:
+    if float(found.upper) <= at.vanished:
         return p, w
-    if float(found.gap[0]) > tol:
+    if float(found.gap) > tol:
         return None
     active = np.where(to_host(found.is_active), p, 0.0)
     sums = np.bincount(working.group, active, minlength=working.groups)
     if sums.min() > 0.0:
         active = polish_weights(working, active / sums[working.group])
         upper = norm(working.combine(p))
-        lower = upper * (1.0 - float(found.gap[0]))
+        lower = upper * (1.0 - float(found.gap))
         if norm(working.combine(active)) <= max(upper, lower / (1.0 - tol)):
             return active, w
     return p, w
@@ -310,8 +310,9 @@ def interior_weights(
 def _coordinates(working: WorkingSet, start: Array, p: Array | None) -> tuple[Coordinates, Any]:
     """Choose between systems over the rows and over the columns; return where the path starts, too."""
     d, is_tiny = working.dimensions, norm(start) <= SMALL_MARGIN * working.largest_norm
-    if working.size > MAX_ROWS_PER_COLUMN * d or (not working.is_sparse and (d <= _FEW_COLUMNS or is_tiny)):
-        return Columns(working.Z, working.largest_norm), like(working.Z, start)
+    if working.size > MAX_ROWS_PER_COLUMN * d or d <= _FEW_COLUMNS or is_tiny:
+        Z = working.rows_of(np.arange(working.size)) if working.is_sparse else working.Z
+        return Columns(Z, working.largest_norm), like(Z, start)
     G = working.gram_of(np.arange(working.size))
     c = np.full(working.size, 1.0 / working.size) if p is None else p
     return Products(G, working.largest_norm), like(G, c)

@@ -138,7 +138,7 @@ def _linearised_conditions(
 
 
 def _step_to_boundary(point: PathPoint, ds: Array, dp: Array) -> float:
-    return min(float(reach(point.s, ds)[0]), float(reach(point.p, dp)[0]))
+    return min(float(reach(point.s, ds)), float(reach(point.p, dp)))
 
 
 def _weighted_gram(Z: Array, weights: Array) -> Array:

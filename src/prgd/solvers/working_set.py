@@ -16,6 +16,7 @@ from prgd.rows.blocks import divide_by_power, is_sparse, row_squares, stack_bloc
 from prgd.solvers.gram_matrix import DENSE_FRACTION, dense_products, extend_gram
 
 _FEW_DIMENSIONS = 1024  # systems in so many dimensions are cheap to factorise
+_MAX_FILLED = 2**25  # entries of CSR rows that are filled up to be solved over the columns
 _DENSE_SUPPORT = 0.25  # if more rows carry weight, zeros cost less than a copy of the rows that do
 _FAR_FROM_ORIGIN = 16.0  # rows whose distance from the origin exceeds their spread so many times are centred
 _MODERATE = 1e100  # row norms between 1/_MODERATE and _MODERATE have products in the floating range
@@ -78,15 +79,16 @@ class WorkingSet:
 
     @property
     def is_low_dimensional(self) -> bool:
-        """Whether the rows are dense, with so few columns that systems in them are cheap."""
+        """Whether the rows have so few columns that systems in them are cheap."""
         if self.on_device:
             return True
-        return isinstance(self._Z, np.ndarray | None) and self._problem.d <= _FEW_DIMENSIONS
+        d = self._problem.d
+        return d <= _FEW_DIMENSIONS and (not self.is_sparse or self.size * d <= _MAX_FILLED)
 
     @property
     def is_sparse(self) -> bool:
         """Whether the rows are CSR."""
-        return is_sparse(self.Z)
+        return self._Z is not None and is_sparse(self._Z)
 
     @property
     def largest_norm(self) -> float:

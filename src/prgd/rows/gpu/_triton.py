@@ -19,6 +19,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from prgd.rows.gpu._triton_losses import log_slope, log_value
+
 # A row of the output holds the scalars of a Tally, then its vector.
 SHIFT = tl.constexpr(0)
 MASS = tl.constexpr(1)
@@ -28,35 +30,6 @@ MARGIN = tl.constexpr(4)
 SCALARS = tl.constexpr(5)
 
 RUN = tl.constexpr(128)  # entries of a list of rows that are counted from the same row; no tile is larger
-
-
-@triton.jit
-def _log1p(t):
-    """log(1 + t) for t in [0, 1], exact to rounding where 1 + t loses the digits of t."""
-    u = 1.0 + t
-    lost = u == 1.0
-    return tl.where(lost, t, tl.log(u) * (t / tl.where(lost, 1.0, u - 1.0)))
-
-
-@triton.jit
-def _log_value(m, LOGISTIC: tl.constexpr, SUM: tl.constexpr):
-    """Log l(m). What is linear in m keeps the precision of m, the rest has that of the sums."""
-    if not LOGISTIC:
-        return -m
-    t = tl.exp(-tl.abs(m).to(SUM))
-    tail = _log1p(t)
-    lost = t == 0.0
-    right = tl.log(tl.where(lost, 1.0, tail / tl.where(lost, 1.0, t)))
-    left = tl.log(tl.where(m > 0.0, 1.0, tail - m.to(SUM)))
-    return tl.where(m > 0.0, right - m, left)
-
-
-@triton.jit
-def _log_slope(m, LOGISTIC: tl.constexpr, SUM: tl.constexpr):
-    """log(-l'(m))."""
-    if not LOGISTIC:
-        return -m
-    return tl.minimum(-m, 0.0) - _log1p(tl.exp(-tl.abs(m).to(SUM)))
 
 
 @triton.jit
@@ -94,23 +67,24 @@ def _load_w(
 
 @triton.jit
 def _load_rows(
-    X, listed, first, left, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr, SLOTS: tl.constexpr,
-    WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, LISTED: tl.constexpr, WHOLE: tl.constexpr,
+    X, start, distances, first, left, STRIDE: tl.constexpr, D: tl.constexpr, STEPS: tl.constexpr,
+    SLOTS: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
+    LISTED: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """Load a tile: a tuple over steps and chunks. ``left`` rows of it exist unless it is ``WHOLE``.
 
-    ``listed`` are its rows if they are ``LISTED``, else it begins with row ``first``.
+    Its rows are ``start + distances`` if they are ``LISTED``, else it begins with row ``first``.
     """
     slot, column = tl.arange(0, SLOTS)[:, None], tl.arange(0, WIDTH)[None, :]
     tile = X + first * tl.full((), STRIDE, tl.int64)  # 64 bits, since there may be more than 2^31 entries
     rows = ()
     for k in tl.static_range(STEPS):
         if LISTED:
-            start = X + listed[k].to(tl.int64)[:, None] * STRIDE
+            place = X + (start + distances[k]).to(tl.int64)[:, None] * STRIDE
         else:
-            start = tile + (k * SLOTS * STRIDE) + slot * STRIDE
+            place = tile + (k * SLOTS * STRIDE) + slot * STRIDE
         for c in tl.static_range(CHUNKS):
-            at = start + (c * WIDTH + column)
+            at = place + (c * WIDTH + column)
             inside = PARTS * (c * WIDTH + column) < D
             if not WHOLE:
                 rows = rows + (tl.load(at, mask=inside & (k * SLOTS + slot < left), other=0),)
@@ -122,22 +96,26 @@ def _load_rows(
 
 
 @triton.jit
-def _load_list(I, B, first, n, STEPS: tl.constexpr, SLOTS: tl.constexpr, LISTED: tl.constexpr):
-    """Return by step the rows of a tile that the list of n rows names, a row that exists where it ends.
+def _load_list(
+    I, B, first, n, STEPS: tl.constexpr, SLOTS: tl.constexpr, LISTED: tl.constexpr, RUNS: tl.constexpr
+):
+    """Return the first row of the run of a tile in the list of n rows, and by step the distances from it.
 
-    An entry is the distance from the first row of its run of ``RUN`` entries, so that it may be short.
+    A list without ``RUNS`` holds the rows themselves, as distances from row 0.
+    Nothing is computed with them here: that would wait for them, and they are loaded long before their use.
     """
     slot = tl.arange(0, SLOTS)
-    listed = ()
-    if LISTED:
+    start = 0
+    distances = ()
+    if RUNS:
         start = tl.load(B + tl.minimum(first, n - 1) // RUN)
     for k in tl.static_range(STEPS):
         if LISTED:
             at = first + k * SLOTS + slot
-            listed = listed + (start + tl.load(I + at, mask=at < n, other=0),)
+            distances = distances + (tl.load(I + at, mask=at < n, other=0),)
         else:
-            listed = listed + (slot,)
-    return listed
+            distances = distances + (slot,)
+    return start, distances
 
 
 @triton.jit
@@ -193,22 +171,22 @@ def _add(
         low = tl.minimum(low, margins[k])
     # exp(-inf + inf) is NaN, so a slot without rows keeps a finite shift.
     seen = tl.where(low < float("inf"), low, 0.0)
-    top = _log_slope(seen, LOGISTIC, SUM)
-    scale = tl.exp((_log_slope(sums[0], LOGISTIC, SUM) - top).to(SUM))
+    top = log_slope(seen, LOGISTIC, SUM)
+    scale = tl.exp((log_slope(sums[0], LOGISTIC, SUM) - top).to(SUM))
     mass, slope_mass = sums[1], sums[2] * scale
     if LOGISTIC:
-        value_top = _log_value(seen, LOGISTIC, SUM)
-        mass *= tl.exp((_log_value(sums[0], LOGISTIC, SUM) - value_top).to(SUM))
+        value_top = log_value(seen, LOGISTIC, SUM)
+        mass *= tl.exp((log_value(sums[0], LOGISTIC, SUM) - value_top).to(SUM))
     vector = ()
     for i in tl.static_range(CHUNKS * PARTS):
         vector = vector + (sums[3 + i] * scale[:, None],)
     for k in tl.static_range(STEPS):
-        p = tl.exp((_log_slope(margins[k], LOGISTIC, SUM) - top).to(SUM))
+        p = tl.exp((log_slope(margins[k], LOGISTIC, SUM) - top).to(SUM))
         if WEIGHTED:
             p *= weights[k]
         slope_mass += p
         if LOGISTIC:
-            value = tl.exp((_log_value(margins[k], LOGISTIC, SUM) - value_top).to(SUM))
+            value = tl.exp((log_value(margins[k], LOGISTIC, SUM) - value_top).to(SUM))
             mass += value * weights[k] if WEIGHTED else value
         factor = _signed(p, signs[k], LABELLED)[:, None]
         grown = ()
@@ -229,12 +207,12 @@ def _write(
     low = sums[0]
     margin = tl.min(low, axis=0)
     seen = tl.where(margin < float("inf"), margin, 0.0)
-    slope_shift, shift = _log_slope(seen, LOGISTIC, SUM), _log_value(seen, LOGISTIC, SUM)
-    scale = tl.exp((_log_slope(low, LOGISTIC, SUM) - slope_shift).to(SUM))
+    slope_shift, shift = log_slope(seen, LOGISTIC, SUM), log_value(seen, LOGISTIC, SUM)
+    scale = tl.exp((log_slope(low, LOGISTIC, SUM) - slope_shift).to(SUM))
     slope_mass = tl.sum(sums[2] * scale, axis=0)
     mass = slope_mass
     if LOGISTIC:
-        mass = tl.sum(sums[1] * tl.exp((_log_value(low, LOGISTIC, SUM) - shift).to(SUM)), axis=0)
+        mass = tl.sum(sums[1] * tl.exp((log_value(low, LOGISTIC, SUM) - shift).to(SUM)), axis=0)
     nothing = margin == float("inf")
     tl.store(out + SHIFT, tl.where(nothing, -float("inf"), shift))
     tl.store(out + MASS, mass)
@@ -251,7 +229,7 @@ def _write(
 
 @triton.jit
 def _sum_tile(
-    sums, rows, listed, Y, S, w, first, left, minus, STEPS: tl.constexpr, SLOTS: tl.constexpr,
+    sums, rows, start, distances, Y, S, w, first, left, minus, STEPS: tl.constexpr, SLOTS: tl.constexpr,
     CHUNKS: tl.constexpr, PARTS: tl.constexpr, LABELLED: tl.constexpr, LISTED: tl.constexpr,
     WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
@@ -264,7 +242,7 @@ def _sum_tile(
         if not WHOLE:
             margin = tl.where(k * SLOTS + slot < left, margin, float("inf"))
         if WEIGHTED:
-            row = listed[k] if LISTED else first + k * SLOTS + slot
+            row = start + distances[k] if LISTED else first + k * SLOTS + slot
             weight = tl.load(S + row, mask=k * SLOTS + slot < left, other=0.0)
             margin = tl.where(weight > 0.0, margin, float("inf"))
             weights = weights + (weight.to(SUM),)
@@ -278,8 +256,8 @@ def _sum_tile(
 def tally_kernel(
     X, Y, I, B, S, W, out, n, n_plus, plus_programs, STRIDE: tl.constexpr, D: tl.constexpr,
     STEPS: tl.constexpr, SLOTS: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
-    LABELLED: tl.constexpr, LISTED: tl.constexpr, WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr,
-    DOT: tl.constexpr, SUM: tl.constexpr, STAGES: tl.constexpr,
+    LABELLED: tl.constexpr, LISTED: tl.constexpr, RUNS: tl.constexpr, WEIGHTED: tl.constexpr,
+    LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write the Tally of every P-th tile, P programs in all: ``out`` has shape (P, SCALARS + D).
 
@@ -303,26 +281,32 @@ def tally_kernel(
         sums = sums + (tl.zeros((SLOTS, WIDTH), SUM),)
     whole = n // TILE
     # The list of the next tile is loaded while this one is summed: rows cannot be loaded before it is there.
-    listed = _load_list(I, B, program * TILE, n, STEPS, SLOTS, LISTED)
+    # Where the compiler loads several tiles ahead, it does so with their lists.
+    start, distances = _load_list(I, B, program * TILE, n, STEPS, SLOTS, LISTED, RUNS)
     for t in tl.range(program, whole, programs, num_stages=STAGES):
-        coming = _load_list(I, B, (t + programs) * TILE, n, STEPS, SLOTS, LISTED)
+        if STAGES > 1:
+            start, distances = _load_list(I, B, t * TILE, n, STEPS, SLOTS, LISTED, RUNS)
+        else:
+            coming = _load_list(I, B, (t + programs) * TILE, n, STEPS, SLOTS, LISTED, RUNS)
         rows = _load_rows(
-            X, listed, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
+            X, start, distances, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
         )  # fmt: skip
         sums = _sum_tile(
-            sums, rows, listed, Y, S, w, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS, LABELLED, LISTED,
-            WEIGHTED, LOGISTIC, DOT, SUM, True,
+            sums, rows, start, distances, Y, S, w, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS,
+            LABELLED, LISTED, WEIGHTED, LOGISTIC, DOT, SUM, True,
         )  # fmt: skip
-        listed = coming
+        if STAGES == 1:
+            start, distances = coming
     if whole % programs == program and whole * TILE < n:
         left = n - whole * TILE
-        listed = _load_list(I, B, whole * TILE, n, STEPS, SLOTS, LISTED)
+        start, distances = _load_list(I, B, whole * TILE, n, STEPS, SLOTS, LISTED, RUNS)
         rows = _load_rows(
-            X, listed, whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, False
+            X, start, distances, whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED,
+            False,
         )  # fmt: skip
         sums = _sum_tile(
-            sums, rows, listed, Y, S, w, whole * TILE, left, minus, STEPS, SLOTS, CHUNKS, PARTS, LABELLED,
-            LISTED, WEIGHTED, LOGISTIC, DOT, SUM, False,
+            sums, rows, start, distances, Y, S, w, whole * TILE, left, minus, STEPS, SLOTS, CHUNKS, PARTS,
+            LABELLED, LISTED, WEIGHTED, LOGISTIC, DOT, SUM, False,
         )  # fmt: skip
     _write(sums, out, D, WIDTH, CHUNKS, PARTS, LOGISTIC, SUM)
 
@@ -381,7 +365,9 @@ def margins_kernel(
     w = _load_w(W, D, WIDTH, CHUNKS, PARTS, DOT)
     whole = n // TILE
     for t in range(tl.program_id(0), whole, tl.num_programs(0)):
-        rows = _load_rows(X, (), t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, True)
+        rows = _load_rows(
+            X, 0, (), t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, True
+        )
         signs = _load_signs(Y, t * TILE, 0, STEPS, SLOTS, LABELLED, False)
         for k in tl.static_range(STEPS):
             margin = _margin(rows, w, signs[k], k, CHUNKS, PARTS, LABELLED, DOT)
@@ -389,7 +375,7 @@ def margins_kernel(
     if whole % tl.num_programs(0) == tl.program_id(0) and whole * TILE < n:
         left = n - whole * TILE
         rows = _load_rows(
-            X, (), whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, False
+            X, 0, (), whole * TILE, left, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, False, False
         )
         signs = _load_signs(Y, whole * TILE, 0, STEPS, SLOTS, LABELLED, False)
         for k in tl.static_range(STEPS):

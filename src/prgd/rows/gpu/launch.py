@@ -17,6 +17,7 @@ from prgd.rows.gpu.tensors import Tensor
 
 _MAX_COLUMNS = 2**13  # the registers of a program hold w, the sum and a row of so many columns
 _VECTOR_BYTES = 16  # largest load of one thread
+_SHORT_ROW = 512  # bytes of a row beside which an index of 32 bits counts
 _MERGE_WIDTH = 8  # columns that one program merges
 
 
@@ -130,10 +131,10 @@ class Kernels:
 
     @cached_property
     def by_class(self) -> tuple[Tensor, Tensor, int]:
-        """The rows labelled +1, then those labelled -1, as distances in runs; the first rows of runs.
+        """The rows labelled +1, then those labelled -1; the first rows of their runs; how many are +1.
 
-        The last number is how many are labelled +1. Distances of 16 bits are a smaller part of what a pass
-        reads than indices would be.
+        Beside short rows the list is a part of what a pass reads that counts. It holds distances of 16 bits
+        from the first row of each run then, if these are long enough.
         """
         from prgd.rows.gpu import _triton
 
@@ -142,11 +143,12 @@ class Kernels:
             signs = torch.ones(self.n, dtype=torch.int8, device=self.loads.device)
         sides = [(signs > 0).nonzero().ravel(), (signs < 0).nonzero().ravel()]
         runs = torch.cat([_in_runs(side, run) for side in sides])
-        distances = (runs - runs[:, :1]).ravel()
-        is_short = not distances.numel() or int(distances.max()) < 2**15
-        starts = runs[:, 0].to(torch.int32 if self.n < 2**31 else torch.int64)
-        starts = torch.cat([starts, starts.new_zeros(1)])  # what a class without rows begins with
-        return distances.to(torch.int16 if is_short else starts.dtype), starts, sides[0].numel()
+        starts = torch.cat([runs[:, 0], runs.new_zeros(1)])  # the last is for a class without rows
+        is_short = self.loads.shape[1] * self.loads.element_size() <= _SHORT_ROW
+        distances = runs - runs[:, :1]
+        if is_short and self.n < 2**31 and int(distances.max()) < 2**15:
+            return distances.ravel().to(torch.int16), starts.to(torch.int32), sides[0].numel()
+        return runs.ravel().to(torch.int32 if self.n < 2**31 else torch.int64), starts, sides[0].numel()
 
     def shares(self, plan: Plan, by_class: bool) -> tuple[int, int]:
         """Return the number of programs for the rows labelled +1, and for all rows."""
@@ -241,8 +243,8 @@ class _Pass:
         _triton.tally_kernel[(self.programs,)](
             kernels.loads, kernels.words, self.list, self.starts, self.w if weights is None else weights,
             self.w, self.parts, kernels.n, self.n_plus, self.plus_programs, **kernels.layout(plan),
-            LISTED=self.by_class, WEIGHTED=weights is not None, LOGISTIC=self.is_logistic,
-            DOT=tl.float64 if self.is_wide else tl.float32,
+            LISTED=self.by_class, RUNS=self.list.dtype == torch.int16, WEIGHTED=weights is not None,
+            LOGISTIC=self.is_logistic, DOT=tl.float64 if self.is_wide else tl.float32,
             SUM=tl.float64 if kernels.is_double else tl.float32, STAGES=plan.stages,
             num_warps=plan.warps,
         )  # fmt: skip
