@@ -16,7 +16,7 @@ from prgd._types import Array, Indices
 from prgd.certificate import Certificate
 from prgd.files import UNREADABLE, OtherFileError, atomic_write, read_npz
 from prgd.history import Status
-from prgd.maxmargin.label_sets import read_blocks
+from prgd.maxmargin.label_sets import is_list, read_blocks
 from prgd.result import Result, from_arrays, to_arrays
 from prgd.rows.readers.columns import in_order
 
@@ -141,11 +141,12 @@ class BatchResult(Sequence[Result]):
 
     def check(self, X: Any, Y: Any) -> BatchCheck:
         """Prove both bounds of every problem again from the data and the witnesses (`Result.check`)."""
-        names = self.results[0].feature_names
-        X = [in_order(x, names) for x in X] if isinstance(X, (list, tuple)) and names else in_order(X, names)
+        names = dict(zip(self.block.tolist(), [result.feature_names for result in self.results], strict=True))
+        X = [in_order(x, names.get(b)) for b, x in enumerate(X)] if is_list(X) else in_order(X, names.get(0))
         blocks = read_blocks(X, Y)
         sizes = [len(block.Y) for block in blocks]
-        if sizes != np.bincount(self.block, minlength=1).tolist():
+        fits = sizes == np.bincount(self.block, minlength=1).tolist()
+        if not fits or (self.column >= np.array(sizes)[self.block]).any():
             raise ValueError(
                 f"These are the results of {len(self)} problems in {int(self.block.max()) + 1} blocks; got "
                 f"{sum(sizes)} label sets in {len(sizes)} blocks."
