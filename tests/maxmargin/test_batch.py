@@ -234,6 +234,29 @@ def test_a_check_finds_other_data():
         batch.check(X, Y[:, :2])
 
 
+def test_a_check_of_a_part_with_other_columns_is_refused():
+    X, Y = label_sets(4, 60, 20, 3)
+    with pytest.raises(ValueError, match="1 problems in 1 blocks"):
+        prgd.max_margin_batch(X, Y)[1:2].check(X, Y[:, 1:2])
+
+
+def test_a_check_takes_the_columns_of_each_block_by_their_names():
+    pd = pytest.importorskip("pandas")
+    X, Y = label_sets(4, 40, 3, 2)
+    frames = [pd.DataFrame(X, columns=list("abc")), pd.DataFrame(-X, columns=list("xyz"))]
+    batch = prgd.max_margin_batch(frames, Y)
+    assert batch.check([frames[0][["c", "a", "b"]], frames[1][["z", "y", "x"]]], Y).is_valid.all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64, torch.int8])
+def test_label_sets_may_be_tensors_of_any_type(dtype):
+    X, Y = label_sets(4, 40, 20, 2)
+    tensor = torch.as_tensor(np.array(Y)).to(dtype)
+    if dtype.is_floating_point:
+        tensor.requires_grad_()
+    np.testing.assert_array_equal(prgd.max_margin_batch(X, tensor).coef, prgd.max_margin_batch(X, Y).coef)
+
+
 def test_saves_and_loads(tmp_path):
     X, Y = label_sets(4, 60, 20, 3, noise=[2])
     batch = prgd.max_margin_batch([X, X], Y)

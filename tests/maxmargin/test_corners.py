@@ -106,3 +106,16 @@ def test_classes_that_barely_overlap_against_exact_arithmetic(seed):
     else:
         expected = Status.QUASI_SEPARABLE if exact.verdict.startswith("quasi") else Status.NOT_SEPARABLE
         assert result.status is expected
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("tol", [1.0, 10.0, 1e300])
+def test_a_loose_tolerance_certifies_no_overlap(tol, fit_intercept):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), rng.choice([-1, 1], 40)
+    options = {"fit_intercept": fit_intercept, "tol": tol}
+    assert prgd.max_margin(X, y, **options).status is Status.NOT_SEPARABLE
+    assert prgd.max_margin_batch(X, y[:, None], **options)[0].status is Status.NOT_SEPARABLE
+    separable = prgd.max_margin(*planted(40, 3), **options)
+    assert separable.status is Status.CERTIFIED
+    assert separable.margin > 0.0

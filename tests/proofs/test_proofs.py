@@ -116,6 +116,23 @@ def test_relations_between_columns():
     assert structure_of(Z, range(5), 0).relations is None or len(structure_of(Z, range(5), 0).columns) == 5
 
 
+def test_relations_with_long_numbers_do_not_repeat_the_same_rows_forever(monkeypatch):
+    # 16 rows in 17 columns, 20 copies of each: the relation between the columns needs more than 8 primes
+    X = np.repeat(np.random.default_rng(0).standard_normal((16, 17)), 20, axis=0)
+    calls = []
+
+    def counted(*given):
+        calls.append(len(given[0]))
+        assert len(calls) < 10
+        return structure_of(*given)
+
+    monkeypatch.setattr("prgd.proofs.column_relations.structure_of", counted)
+    known = column_structure(LiftedRows(X, None, fit_intercept=False), np.arange(320))
+    assert (len(known.columns), known.relations) == (16, None)
+    assert calls[-1] == 320
+    assert calls == sorted(set(calls))
+
+
 def test_completed_weights_balance_exactly():
     rng = np.random.default_rng(0)
     half = rng.standard_normal((4, 10))

@@ -16,7 +16,7 @@ from prgd._types import Array, Indices
 from prgd.certificate import Certificate
 from prgd.files import UNREADABLE, OtherFileError, atomic_write, read_npz
 from prgd.history import Status
-from prgd.maxmargin.label_sets import read_blocks
+from prgd.maxmargin.label_sets import is_list, read_blocks
 from prgd.result import Result, from_arrays, to_arrays
 from prgd.rows.readers.columns import in_order
 
@@ -146,8 +146,8 @@ class BatchResult(Sequence[Result]):
         X and Y are those that were given to `prgd.max_margin_batch`, for a slice or `of_block` too: ``block``
         and ``column`` say where its label sets are.
         """
-        names = self.results[0].feature_names if self.results else None
-        X = [in_order(x, names) for x in X] if isinstance(X, (list, tuple)) and names else in_order(X, names)
+        names = dict(zip(self.block.tolist(), [result.feature_names for result in self.results], strict=True))
+        X = [in_order(x, names.get(b)) for b, x in enumerate(X)] if is_list(X) else in_order(X, names.get(0))
         blocks = read_blocks(X, Y)
         sizes = [len(block.Y) for block in blocks]
         for b, k in zip(self.block.tolist(), self.column.tolist(), strict=True):

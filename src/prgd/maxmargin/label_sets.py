@@ -56,11 +56,11 @@ class LabelledRows:
 
 def read_blocks(X: Any, Y: Any) -> list[LabelledRows]:
     """Return the rows and label sets of one X, or of each of a list, after checking that they fit."""
-    if not _is_list(X):
+    if not is_list(X):
         return [_read_block(X, Y, "X", "Y")]
     if not len(X):
         raise ValueError("X is an empty list. Give at least one block of rows.")
-    is_shared = not _is_list(Y)
+    is_shared = not is_list(Y)
     if not is_shared and len(X) != len(Y):
         raise ValueError(
             f"X has {len(X)} blocks of rows and Y has {len(Y)} of label sets. Give one Y for each X, or one "
@@ -71,7 +71,7 @@ def read_blocks(X: Any, Y: Any) -> list[LabelledRows]:
     return [_read_block(x, y, f"X[{b}]", names[b]) for b, (x, y) in enumerate(zip(X, given, strict=True))]
 
 
-def _is_list(X: Any) -> bool:
+def is_list(X: Any) -> bool:
     """Say whether this is a list of matrices, not a matrix written as a list of lists of numbers."""
     if not isinstance(X, (list, tuple)):
         return False
@@ -89,7 +89,8 @@ def _read_block(X: Any, Y: Any, rows_name: str, name: str) -> LabelledRows:
                 f"{name} must be on the device of {rows_name}, {device}; it is on {Y.device}. "
                 f"Use {name}.to({str(device)!r})."
             )
-        Y = Y.cpu().numpy()
+        Y = Y.detach().cpu()
+        Y = (Y.double() if Y.is_floating_point() else Y).numpy()  # NumPy has no bfloat16
     label_sets = read_label_sets(Y, rows.n, name, rows_name)
     return LabelledRows(rows, label_sets, rows.is_on_device or not is_engine, rows_name)
 

@@ -124,6 +124,8 @@ class SolverState:
     on_device: bool = False
 
     def __post_init__(self) -> None:
+        # A gap of 1 or more proves no positive margin: classes that overlap must not be certified.
+        self.tol = min(self.tol, 1.0 - EPSILON)
         self.bounds = Bounds(self.problem, self.tol)
         self.skips_descent = self.on_device
 

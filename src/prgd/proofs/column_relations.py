@@ -98,7 +98,8 @@ def column_structure(rows: LiftedRows, index: Indices) -> ColumnStructure | None
             violating = np.setdiff1d(index, rows_obeying(rows, known.relations, index))
         if not violating.size or used.size == index.size:
             return known
-        used = np.union1d(used, violating[:: max(1, violating.size // few)])
+        grown = np.union1d(used, violating[:: max(1, violating.size // few)])
+        used = grown if grown.size > used.size else index  # rows that are known already tell nothing new
     return None
 
 
