@@ -236,7 +236,7 @@ def test_a_check_finds_other_data():
 
 def test_a_check_of_a_part_with_other_columns_is_refused():
     X, Y = label_sets(4, 60, 20, 3)
-    with pytest.raises(ValueError, match="1 problems in 1 blocks"):
+    with pytest.raises(ValueError, match="column 1 in block 0; got \\[1\\] label sets"):
         prgd.max_margin_batch(X, Y)[1:2].check(X, Y[:, 1:2])
 
 
