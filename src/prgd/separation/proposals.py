@@ -96,7 +96,7 @@ def propose_by_interior_point(rows: LiftedRows, index: Indices, clear: float) ->
 
 
 def _times_powers(values: Array, powers: Any) -> Array:
-    """Return a positive multiple of ``values * 2**powers`` in the floating range: only its direction counts."""
+    """Return a positive multiple of ``values * 2**powers`` in the floating range."""
     largest = (np.frexp(values)[1] + powers)[values != 0.0].max(initial=0)
     return np.asarray(np.ldexp(values, powers - max(0, int(largest) - _MAX_EXPONENT)))
 
