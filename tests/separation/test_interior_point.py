@@ -201,3 +201,16 @@ def test_columns_that_are_zero_need_no_elimination(monkeypatch):
     assert known.others == [1, 4]
     assert known.relations == [{1: 1}, {4: 1}]
     assert known.null_vector([3, 5]) == (0, 3, 0, 0, 5, 0, 0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("d", [2, 4, 8])
+def test_rows_of_subnormal_numbers_alone_are_decided_without_a_warning(d):
+    rng = np.random.default_rng(d)
+    X = (rng.random((600, d)) < 0.3).astype(float)
+    y = np.where(X @ rng.integers(-3, 4, d) > 0, 1, -1)
+    y[0] = -y[1]
+    X = np.where(rng.random(X.shape) < 0.05, np.nextafter(X, np.inf), X)  # some zeros become 5e-324
+    found = separability(X, y, fit_intercept=False)
+    assert found.verdict == "not separable"
+    assert found.check(X, y)

@@ -26,6 +26,7 @@ _TOLERANCES = (1e-7, 1e-5)
 INTERIOR_WIDTH = 3000  # columns up to which the interior point factorises matrices of their size
 INTERIOR_WORK = 3e10  # rows times squared columns that a step of the interior point may cost
 CLEAR = 1e-2  # a row is clear if the smaller of its weight and its slack is below this fraction of the other
+_MAX_EXPONENT = 500  # a proposal's numbers are below this power of two, so that their products are finite
 _SMALLEST_SINGULAR_VALUE = 1e-15  # smaller ones, as fractions of the largest, are replaced by this
 
 
@@ -89,9 +90,15 @@ def propose_by_interior_point(rows: LiftedRows, index: Indices, clear: float) ->
         return None
     boundary = np.zeros(index.size, np.bool_) if is_separated else point.p > point.s
     direction = np.zeros(rows.width)
-    direction[filled] = np.ldexp(point.v, column_powers)
-    weights, hardness = np.ldexp(point.p, row_powers), np.where(boundary, -point.p, point.s)
+    direction[filled] = _times_powers(point.v, column_powers)
+    weights, hardness = _times_powers(point.p, row_powers), np.where(boundary, -point.p, point.s)
     return Proposal(index, boundary, weights, direction, "Found by interior point", hardness=hardness)
+
+
+def _times_powers(values: Array, powers: Any) -> Array:
+    """Return a positive multiple of ``values * 2**powers`` in the floating range."""
+    largest = (np.frexp(values)[1] + powers)[values != 0.0].max(initial=0)
+    return np.asarray(np.ldexp(values, powers - max(0, int(largest) - _MAX_EXPONENT)))
 
 
 class LinearProgram:
@@ -123,9 +130,9 @@ class LinearProgram:
         margins = Z @ v
         boundary = p > np.maximum(0.5, margins)
         self._boundary = Z[boundary], columns
-        v = np.ldexp(v, columns)
+        v = _times_powers(v, columns)
         direction = v if self._coordinates is None else self._coordinates @ v
-        weights, hardness = np.ldexp(p, row_powers), np.where(boundary, -p, margins)
+        weights, hardness = _times_powers(p, row_powers), np.where(boundary, -p, margins)
         source = "Found by linear programming"
         return Proposal(index, boundary, weights, direction, source, hardness=hardness)
 
@@ -133,7 +140,7 @@ class LinearProgram:
         """Choose coordinates in which the boundary rows have the same size in all directions.
 
         Rows within 1e-9 of a hyperplane seem to lie on it; divided by their singular values they do not.
-        False if there are no boundary rows, too few, or too many to factorise.
+        False if there are no boundary rows, too few, zero rows alone, or too many to factorise.
         """
         if self._boundary is None:
             return False
@@ -142,6 +149,8 @@ class LinearProgram:
         if boundary.shape[0] < self._rows.width or entries > MAX_COPY_ENTRIES // 16:
             return False
         _, sizes, directions = np.linalg.svd(boundary.toarray(), full_matrices=False)
+        if sizes[0] == 0.0:
+            return False
         sizes = np.maximum(sizes, _SMALLEST_SINGULAR_VALUE * sizes[0])
         steps = np.ldexp((directions / sizes[:, None]).T, columns[:, None])
         self._coordinates = steps if self._coordinates is None else self._coordinates @ steps
