@@ -24,6 +24,17 @@ class OtherFileError(ValueError):
 
 
 @contextmanager
+def whole_file(path: str | Path, kind: str, advice: str) -> Iterator[None]:
+    """Say in one sentence that a file is damaged; errors that say it themselves, or nothing of it, pass."""
+    try:
+        yield
+    except (*UNREADABLE, OtherFileError):
+        raise
+    except Exception as error:  # a damaged zip raises many kinds of error
+        raise ValueError(f"{path}: not a whole {kind} ({error}). {advice}, or take an older copy.") from error
+
+
+@contextmanager
 def atomic_write(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     """Give a file to write to; it replaces ``path`` when the block ends without an error.
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array
-from prgd.files import UNREADABLE, OtherFileError, atomic_write, read_npz
+from prgd.files import OtherFileError, atomic_write, read_npz, whole_file
 from prgd.norms import norm
 from prgd.result import MODEL_FORMAT, Result, from_arrays, to_arrays
 
@@ -101,7 +101,7 @@ class Model:
     @classmethod
     def load(cls, path: str | Path) -> Model:
         """Read a file that `save`, or `Result.save`, wrote."""
-        try:
+        with whole_file(path, "model file of prgd", "Fit again"):
             arrays = read_npz(path)
             if not {"meta", "format"} & set(arrays):
                 raise OtherFileError(f"{path}: expected a model of prgd, got an archive of other arrays.")
@@ -113,12 +113,6 @@ class Model:
             pairs = [_pair(_under(f"{k}/", arrays)) for k in range(meta["results"])]
             results, proofs = zip(*pairs, strict=True)
             return _checked(cls(arrays["classes"], results, proofs, means))
-        except (*UNREADABLE, OtherFileError):
-            raise
-        except Exception as error:  # a damaged zip raises many kinds of error
-            raise ValueError(
-                f"{path}: not a whole model file of prgd ({error}). Fit again, or take an older copy."
-            ) from error
 
 
 def _classes(result: Result) -> npt.NDArray[Any]:

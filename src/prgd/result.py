@@ -19,7 +19,7 @@ from prgd._types import Array, Indices
 from prgd.arithmetic import LARGEST
 from prgd.certificate import Certificate, DualWeights
 from prgd.errors import ZeroRowWarning
-from prgd.files import UNREADABLE, OtherFileError, atomic_write, read_npz
+from prgd.files import OtherFileError, atomic_write, read_npz, whole_file
 from prgd.history import History, Record, Status
 from prgd.norms import norm
 from prgd.problem import Problem
@@ -248,16 +248,11 @@ class Result:
     @classmethod
     def load(cls, path: str | Path) -> Result:
         """Read a file written by `save`, of this or an earlier version."""
-        try:
-            return from_arrays(read_npz(path))
-        except UNREADABLE:
-            raise
-        except OtherFileError as error:
-            raise OtherFileError(f"{path}: expected a result, got {error}") from None
-        except Exception as error:  # a damaged zip raises many kinds of error
-            raise ValueError(
-                f"{path}: not a whole prgd result file ({error}). Run again, or take an older copy."
-            ) from error
+        with whole_file(path, "prgd result file", "Run again"):
+            try:
+                return from_arrays(read_npz(path))
+            except OtherFileError as error:
+                raise OtherFileError(f"{path}: expected a result, got {error}") from None
 
 
 def to_arrays(result: Result) -> dict[str, Any]:

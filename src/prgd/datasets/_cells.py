@@ -28,7 +28,7 @@ class Wanted(NamedTuple):
     separator: str | None = None
     decimal: str = "."
     missing: str = "refuse"
-    means: Array | None = None  # of the features of a model, which stand for missing values
+    means: Array | None = None  # means of the features of a model, which replace missing values
 
 
 @dataclass(frozen=True)

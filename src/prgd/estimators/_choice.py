@@ -19,7 +19,7 @@ FOLDS = 5
 # C times the mean squared distance of the rows from their mean, which does not depend on units.
 GRID = tuple(10.0 ** (k / 2) for k in range(-4, 15))
 MAX_ROWS = 20_000  # distinct rows that choose C; of more, a part is taken
-_MAX_EXPONENT = 930  # of two, in the C that are tried: their products with squares stay in the floating range
+_MAX_EXPONENT = 930  # largest power of two among the C that are tried: C times a square stays in range
 _TOL = 1e-3  # relative gap of the fits that choose C
 
 

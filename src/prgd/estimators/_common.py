@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -48,6 +48,24 @@ class Given(NamedTuple):
         if p is not None:
             c = replace(c, dual_weights=replace(p, indices=self.kept[p.indices]))
         return replace(result, certificate=c, n=self.n, feature_names=self.feature_names)
+
+
+class OneVsRest(NamedTuple):
+    """The problems of a fit: the rows, and the classes to separate from the rest.
+
+    Attributes
+    ----------
+    codes : ndarray of int of shape (n,), the class of each row
+    targets : list of int, the class of each problem
+    starts : list, a direction for each problem or None
+    """
+
+    X: Any
+    codes: Indices
+    targets: list[int]
+    weights: Array | None
+    starts: list[Array | None]
+    given: Given
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -104,7 +122,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         starts = self._starts(len(targets), X.shape[1])
         names = getattr(self, "feature_names_in_", None)
         given = Given(kept, n, classes, None if names is None else tuple(names.tolist()))
-        fits = self._fit_all(X, codes, targets, weights, starts, given)
+        fits = self._fit_all(OneVsRest(X, codes, targets, weights, starts, given))
         results, coefs, intercepts = zip(*fits, strict=True)
         self.classes_, self.coef_, self.intercept_ = classes, np.vstack(coefs), np.array(intercepts)
         self.margin_ = np.array([result.margin for result in results])
@@ -189,22 +207,18 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         last = getattr(self, "coef_", None) if self.warm_start else None
         return [None] * count if last is None or last.shape != (count, d) else list(last)
 
-    def _fit_all(
-        self,
-        X: Any,
-        codes: Indices,
-        targets: list[int],
-        weights: Array | None,
-        starts: list[Array | None],
-        given: Given,
-    ) -> list[Fit]:
+    def _fit_all(self, task: OneVsRest) -> list[Fit]:
         """Separate each of the classes from the others."""
+        return self._fit_each(task, self._fit_one)
+
+    def _fit_each(self, task: OneVsRest, fit_one: Callable[..., Fit]) -> list[Fit]:
+        """Solve one problem after the other."""
         fits: list[Fit] = []
-        for target, start in zip(targets, starts, strict=True):
+        for target, start in zip(task.targets, task.starts, strict=True):
             if fits and fits[-1][0].status is Status.INTERRUPTED:
                 raise KeyboardInterrupt  # Some classes have not been begun, and nothing stands for them.
-            result, coef, intercept = self._fit_one(X, codes == target, weights, start)
-            fits.append((given.place(result), coef, intercept))
+            result, coef, intercept = fit_one(task.X, task.codes == target, task.weights, start)
+            fits.append((task.given.place(result), coef, intercept))
         return fits
 
     def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices, Mask
+from prgd._types import Array, Mask
 from prgd.certificate import Certificate
 from prgd.checks import checked_price
 from prgd.errors import NotSeparableError
 from prgd.estimators._choice import choose_C
-from prgd.estimators._common import Fit, Given, LinearClassifier
+from prgd.estimators._common import Fit, LinearClassifier, OneVsRest
 from prgd.history import Status
 from prgd.maxmargin import Round, max_margin, max_margin_batch, soft_margin
 from prgd.norms import norm
@@ -139,72 +139,49 @@ class MaxMarginClassifier(LinearClassifier):
     max_passes: int = 1000
     polish: bool = True
 
-    def _fit_all(
-        self,
-        X: Any,
-        codes: Indices,
-        targets: list[int],
-        weights: Array | None,
-        starts: list[Array | None],
-        given: Given,
-    ) -> list[Fit]:
+    def _fit_all(self, task: OneVsRest) -> list[Fit]:
         if self.fallback not in ("soft", "raise"):
             raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
         self.C_ = checked_price(self.C)
-        with single_blas(float(X.shape[0] * X.shape[1] * min(X.shape))):
-            return self._hard_or_soft(X, codes, targets, weights, starts, given)
+        n, d = task.X.shape
+        with single_blas(float(n * d * min(n, d))):
+            return self._hard_or_soft(task)
 
-    def _hard_or_soft(
-        self,
-        X: Any,
-        codes: Indices,
-        targets: list[int],
-        weights: Array | None,
-        starts: list[Array | None],
-        given: Given,
-    ) -> list[Fit]:
+    def _hard_or_soft(self, task: OneVsRest) -> list[Fit]:
         """Separate each class from the rest; fit soft margins if C is finite, or one does not separate."""
         if math.isfinite(self.C_):
-            fits = self._soft_fits(X, codes, targets, weights, starts, given)
+            fits = self._fit_each(task, self._fit_soft)
             self.results_ = tuple(result for result, _, _ in fits)
             return fits
-        fits = self._hard_fits(X, codes, targets, weights, starts, given)
+        fits = self._hard_fits(task)
         self.results_ = tuple(result for result, _, _ in fits)
         if all(result.margin > 0.0 for result in self.results_):
             return fits if len(fits) == 1 else [_unit_length(*fit) for fit in fits]
         if fits[-1][0].status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # no hyperplane was found yet, and a fallback would take long
         if self.fallback == "raise":
-            raise self._error(given.classes[targets])
+            raise self._error(task.given.classes[task.targets])
         options = {"fit_intercept": self.fit_intercept, "n_threads": self.n_threads}
-        self.C_ = choose_C(X, codes, targets, weights, options)
-        soft = self._soft_fits(X, codes, targets, weights, [None] * len(targets), given)
+        self.C_ = choose_C(task.X, task.codes, task.targets, task.weights, options)
+        soft = self._fit_each(task._replace(starts=[None] * len(task.targets)), self._fit_soft)
         self.results_ = tuple(result for result, _, _ in soft)
         return [(hard, coef, b) for (hard, _, _), (_, coef, b) in zip(fits, soft, strict=True)]
 
-    def _hard_fits(
-        self,
-        X: Any,
-        codes: Indices,
-        targets: list[int],
-        weights: Array | None,
-        starts: list[Array | None],
-        given: Given,
-    ) -> list[Fit]:
+    def _hard_fits(self, task: OneVsRest) -> list[Fit]:
         """Separate each class from the rest: several of them together, unless they have a start."""
-        if len(targets) == 1 or not self.polish or starts[0] is not None:
-            return super()._fit_all(X, codes, targets, weights, starts, given)
+        if len(task.targets) == 1 or not self.polish or task.starts[0] is not None:
+            return self._fit_each(task, self._fit_one)
         batch = max_margin_batch(
-            X,
-            codes[:, None] == targets,
+            task.X,
+            task.codes[:, None] == task.targets,
             fit_intercept=self.fit_intercept,
-            tol=self._inner_tol(X),
+            tol=self._inner_tol(task.X),
             max_passes=index(self.max_passes),
             n_threads=self.n_threads,
             progress=type(self).__name__ if self.verbose else False,
         )
         results = [replace(result, classes=np.array([False, True])) for result in batch]
-        return [(given.place(self._judged(result)), result.coef, result.intercept) for result in results]
+        return [(task.given.place(self._judged(result)), result.coef, result.intercept) for result in results]
 
     def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
         with self._progress() as tell:
@@ -221,34 +198,21 @@ class MaxMarginClassifier(LinearClassifier):
             )
         return self._judged(result), result.coef, result.intercept
 
-    def _soft_fits(
-        self,
-        X: Any,
-        codes: Indices,
-        targets: list[int],
-        weights: Array | None,
-        starts: list[Array | None],
-        given: Given,
-    ) -> list[Fit]:
-        """Fit the soft margin of each class against the rest, with one C."""
-        fits: list[Fit] = []
-        for target, start in zip(targets, starts, strict=True):
-            if fits and fits[-1][0].status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            with self._progress() as tell:
-                result = soft_margin(
-                    X,
-                    codes == target,
-                    C=self.C_,
-                    sample_weight=weights,
-                    fit_intercept=self.fit_intercept,
-                    tol=self._inner_tol(X),
-                    n_threads=self.n_threads,
-                    callback=tell,
-                    w0=start,
-                )
-            fits.append((given.place(self._judged(result)), result.coef, result.intercept))
-        return fits
+    def _fit_soft(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
+        """Fit the soft margin of the rows in ``y`` against the others."""
+        with self._progress() as tell:
+            result = soft_margin(
+                X,
+                y,
+                C=self.C_,
+                sample_weight=weights,
+                fit_intercept=self.fit_intercept,
+                tol=self._inner_tol(X),
+                n_threads=self.n_threads,
+                callback=tell,
+                w0=start,
+            )
+        return self._judged(result), result.coef, result.intercept
 
     def _inner_tol(self, X: Any) -> float:
         """Return the gap to aim at: smaller than ``tol`` for few numbers, which costs little.

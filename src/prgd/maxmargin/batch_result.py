@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from prgd._types import Array, Indices
 from prgd.certificate import Certificate
-from prgd.files import UNREADABLE, OtherFileError, atomic_write, read_npz
+from prgd.files import OtherFileError, atomic_write, read_npz, whole_file
 from prgd.history import Status
 from prgd.maxmargin.label_sets import is_list, read_blocks
 from prgd.result import Result, from_arrays, to_arrays
@@ -178,7 +178,7 @@ class BatchResult(Sequence[Result]):
     @classmethod
     def load(cls, path: str | Path) -> BatchResult:
         """Read a file written by `save`."""
-        try:
+        with whole_file(path, "file of a batch of prgd", "Run again"):
             arrays = read_npz(path)
             meta = json.loads(str(arrays["meta"][()])) if "meta" in arrays else {}
             if meta.get("format") != FORMAT:
@@ -191,9 +191,3 @@ class BatchResult(Sequence[Result]):
                 if own:
                     parts[int(k)][own] = array
             return cls(tuple(map(from_arrays, parts)), arrays["block"], arrays["column"])
-        except (*UNREADABLE, OtherFileError):
-            raise
-        except Exception as error:  # a damaged zip raises many kinds of error
-            raise ValueError(
-                f"{path}: not a whole file of a batch of prgd ({error}). Run again, or take an older copy."
-            ) from error

@@ -146,7 +146,7 @@ def soft_cosine(stated: Certificate) -> float:
     if stated.w is None or not 0.0 < stated.lower <= stated.upper < math.inf:
         return -1.0
     length = norm(stated.w) * (1.0 - rounding_factor(stated.w.size + 8))
-    fraction = lowered(stated.lower * length, 2)  # of the length of v that is in w
+    fraction = lowered(stated.lower * length, 2)  # fraction of the length of v that lies in w
     if not fraction > 0.0:
         return -1.0
     ratio = lowered(stated.lower / stated.upper)

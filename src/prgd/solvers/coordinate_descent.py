@@ -34,7 +34,7 @@ from prgd.problem import Problem
 from prgd.solvers import minimal
 from prgd.solvers.gram_matrix import DENSE_FRACTION, ZERO_MARGIN
 
-_FEW_ROWS = 256  # so few rows are solved faster by their Gram matrix, and without compiling these kernels
+_FEW_ROWS = 256  # at most this many rows are solved faster by their Gram matrix, without compiled kernels
 _ROWS_FOR_EACH_COLUMN = 25  # with more rows few of them carry weight, and a working set finds these faster
 _COLUMNS_FOR_EACH_ENTRY = 8  # with more columns, vectors of d numbers cost more than the rows
 _MODERATE = 1e50  # row norms between 1/_MODERATE and _MODERATE have weights in the floating range

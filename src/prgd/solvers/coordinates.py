@@ -14,7 +14,7 @@ from prgd.namespace import add_to_diagonal, at_least, dot, namespace
 from prgd.solvers.cholesky import definite_solver, definite_solvers
 
 _NEGLIGIBLE = 1e-13  # rows whose entry of D is below this fraction of the largest do not change Z^T D Z
-_FEW_ENTRIES = 2**16  # of so few entries it does not pay to look which rows count
+_FEW_ENTRIES = 2**16  # entries of Z up to which looking for the rows that count costs more than it saves
 _FEW_KEPT = 0.7  # if more rows count, a copy of those that do costs more than it saves
 
 

@@ -36,7 +36,7 @@ _MIN_UPPER = 1e-300  # a bound of zero would divide
 _MIN_TARGET = 1e-12  # smallest margin g to aim at, in units of the largest row norm
 # A system over the rows is as expensive as one over the columns if the rows are about twice as many.
 MAX_ROWS_PER_COLUMN = 1.5
-_FEW_COLUMNS = 64  # so few columns are cheap for any number of rows, and more accurate than products of rows
+_FEW_COLUMNS = 64  # systems over so few columns are cheap, and more accurate than products of rows
 
 
 class InteriorPoint(NamedTuple):
@@ -74,7 +74,7 @@ class _Path:
     at: Coordinates
     signs: Any
     groups: list[Any]
-    left_out: Any  # which rows a problem of a batch leaves out, or None if every problem has all rows
+    left_out: Any  # mask of the rows that each problem of a batch leaves out; None without a batch
     g: Any
     x: Any
     b: Any
