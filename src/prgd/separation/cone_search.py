@@ -280,7 +280,7 @@ class _SignSearch:
             if found.p is not None and last in found.boundary:
                 if found.p[last] > 0.0:
                     with np.errstate(all="ignore"):
-                    self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
+                        self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
                 return
             exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)  # type: ignore[union-attr]
             # A small multiple of the separating direction makes all margins positive and keeps the sign.
