@@ -11,6 +11,7 @@ from prgd.proofs.pivots import pivot_columns, relation
 from prgd.proofs.weights import Proof
 from prgd.separation.cone import Cone, Membership
 from prgd.separation.evidence import Behaviour, Witness
+from prgd.separation.families import ModelRows, Name
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +104,17 @@ class Coefficients:
             for sign, is_given in vectors.items()
         )
         return Witness(above=above, below=below, weights=weights)
+
+    def relations(self, model: ModelRows) -> dict[Name, dict[Name, Fraction]]:
+        """Return for each aliased column the columns that it is a combination of, by their names."""
+        pivots = pivot_columns(model.rows, model.columns) if self.aliased else None
+        if pivots is None:
+            return {}
+        named = dict(zip(model.columns.tolist(), model.names, strict=True))
+        found = {named[j]: relation(model.rows, pivots, j) for j in self.aliased}
+        return {
+            name: {named[j]: k for j, k in terms.items()} for name, terms in found.items() if terms is not None
+        }
 
     def _whole(self, cone: Cone, t: Array | RationalVector | None, width: int) -> RationalVector | None:
         """Return a vector of the cone with an entry for each column, zero for the aliased ones."""

@@ -22,7 +22,7 @@ import numpy as np
 from prgd.checks import unknown
 from prgd.errors import missing_package
 from prgd.rows.exact import as_float, check_exact
-from prgd.separation.design import Design, shares_as_counts
+from prgd.separation.regression import Regression, shares_as_counts
 from prgd.separation.verdict import Separability
 
 _DENSE_FRACTION = 0.3  # a design matrix with a larger fraction of non-zeros is stored as a dense array
@@ -76,15 +76,15 @@ def from_formula(
 
 def read_formula(
     formula: str, data: Any, *, family: str = "binomial", sample_weight: Any = None
-) -> Design:
-    """Return the design of a formula over a data frame; the arguments are those of `from_formula`.
+) -> Regression:
+    """Return the regression of a formula over a data frame; the arguments are those of `from_formula`.
 
-    ``found.check(design.X, design.y, design.sample_weight)`` proves a verdict on it once more.
+    ``found.check(read.X, read.y, sample_weight=read.sample_weight)`` proves a verdict on it once more.
 
     Examples
     --------
-    >>> design = read_formula("y ~ x + g", {"y": [0, 1, 1], "x": [1, 2, 3], "g": ["u", "v", "u"]})
-    >>> design.X.tolist(), design.names, design.y.tolist(), design.fit_intercept
+    >>> read = read_formula("y ~ x + g", {"y": [0, 1, 1], "x": [1, 2, 3], "g": ["u", "v", "u"]})
+    >>> read.X.tolist(), read.names, read.y.tolist(), read.fit_intercept
     ([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], ('x', 'g[T.v]'), [0, 1, 1], True)
     """
     table = Table(data)
@@ -108,7 +108,7 @@ def read_formula(
     y = _response(left, parsed, frame)
     if family == "binomial" and getattr(y, "ndim", 0) == 1 and y.dtype.kind == "f":
         y = shares_as_counts(y)
-    return Design(X, y, names, family, parsed.has_intercept, sample_weight, notes)
+    return Regression(X, y, names, family, parsed.has_intercept, sample_weight, notes)
 
 
 class Table:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Array
-from prgd.separation.design import Design, shares_as_counts
+from prgd.separation.regression import Regression, shares_as_counts
 from prgd.separation.verdict import Separability
 
 # the family of each class of models, and of each family of GLM the links for which the verdict holds
@@ -61,8 +61,8 @@ def from_statsmodels(model_or_results: Any) -> Separability:
     return read_model(model_or_results).decide()
 
 
-def read_model(model_or_results: Any) -> Design:
-    """Return the design of a model of statsmodels; the argument is that of `from_statsmodels`."""
+def read_model(model_or_results: Any) -> Regression:
+    """Return the regression of a model of statsmodels; the argument is that of `from_statsmodels`."""
     model = getattr(model_or_results, "model", model_or_results)
     family = _family(model)
     X = np.asarray(model.exog, np.float64)
@@ -75,11 +75,11 @@ def read_model(model_or_results: Any) -> Design:
     )
     if family == "ordinal":
         d = X.shape[1]
-        return Design(X, y, tuple(names[:d]), family, True, weight, notes, tuple(names[d:]))
+        return Regression(X, y, tuple(names[:d]), family, True, weight, notes, tuple(names[d:]))
     has_intercept = X.shape[1] > 1 and bool((X[:, 0] == 1.0).all())
     first = int(has_intercept)
     own = tuple(names[:first])
-    return Design(X[:, first:], y, tuple(names[first:]), family, has_intercept, weight, notes, own)
+    return Regression(X[:, first:], y, tuple(names[first:]), family, has_intercept, weight, notes, own)
 
 
 def _family(model: Any) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +13,7 @@ import numpy as np
 from prgd._types import Indices
 from prgd.errors import missing_package
 from prgd.proofs.overlap import overlap_in_words
-from prgd.separation.advice import INFINITE, advice, meaning, shown
+from prgd.separation.advice import advice, meaning, shown
 from prgd.separation.evidence import Behaviour
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ _SHOWN = 5  # features or rows that the explanation lists
 _MAX_LINES = 20  # coefficients that text and HTML show
 _TERMS = 4  # terms of a relation that text and HTML show
 _HEADER = ("coefficient", "verdict", "rows involved")
+_LEGEND = "either: infinite, and the data allow both signs; it leans to that of the maximum-margin direction."
 
 
 class Line(NamedTuple):
@@ -53,21 +56,15 @@ class Line(NamedTuple):
         if self.relation is not None:
             return _sum_in_words(self.relation)
         words = "" if self.involved is None else _numbers(self.involved.count, self.involved.first)
-        if self.leaning is not None:
-            sign = {"+": "positive", "-": "negative", "0": "zero"}[self.leaning]
-            words += f"; {sign} in the maximum-margin direction"
-        return words
+        return words if self.leaning is None else f"{words}{'; ' * bool(words)}leans {self.leaning}"
 
 
 def lines(s: Separability) -> list[Line]:
     """Return what is known about each coefficient, in the order of the model."""
-    found = []
-    for name, verdict in s.coefficients.items():
-        if verdict is Behaviour.ALIASED:
-            found.append(Line(name, verdict, relation=s.relation(name)))
-        else:
-            found.append(Line(name, verdict, s.involved.get(name), s.leaning.get(name)))
-    return found
+    return [
+        Line(name, verdict, s.involved.get(name), s.leaning.get(name), s.relations.get(name))
+        for name, verdict in s.coefficients.items()
+    ]
 
 
 def as_text(s: Separability) -> str:
@@ -79,7 +76,8 @@ def as_text(s: Separability) -> str:
     widths = [max(len(row[k]) for row in (_HEADER, *cells)) for k in range(2)]
     rows = [f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}".rstrip() for row in (_HEADER, *cells)]
     rule = "-" * max(map(len, rows))
-    return "\n".join([*text, rule, rows[0], rule, *rows[1:], *hidden, rule, advice(s)])
+    legend = [_LEGEND] if any(row[1] == "either" for row in cells) else []
+    return "\n".join([*text, rule, rows[0], rule, *rows[1:], *hidden, rule, *legend, advice(s)])
 
 
 def as_html(s: Separability) -> str:
@@ -88,13 +86,14 @@ def as_html(s: Separability) -> str:
     text = [*explanation(s), *(f"Note: {note}" for note in s.notes)]
     head = "".join(f"<th>{escape(title)}</th>" for title in _HEADER)
     body = "".join(
-        f'<tr class="{_mark(row[1])}">' + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        f'<tr class="{_mark(Behaviour(row[1]))}">' + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
         for row in cells
     )
     more = "".join(f'<tr><td colspan="3">{escape(line)}</td></tr>' for line in hidden)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}{more}</tbody></table>" if cells else ""
     said = "".join(f"<p>{escape(line.strip())}</p>" for line in text[1:])
-    next_step = f"<p>{escape(advice(s))}</p>" if cells else ""
+    legend = [_LEGEND] if any(row[1] == "either" for row in cells) else []
+    next_step = "".join(f"<p>{escape(line)}</p>" for line in [*legend, advice(s)]) if cells else ""
     return (
         f'<div class="prgd-separability">{_STYLE}<p><b>{escape(text[0])}</b></p>{table}{next_step}'
         f"<details><summary>how it is proven</summary>{said}</details></div>"
@@ -136,13 +135,18 @@ def as_frame(s: Separability) -> Any:
     return pd.DataFrame(table, columns=[*names, "verdict", "leaning", "rows", "first_rows", "relation"])
 
 
+def as_json(s: Separability) -> str:
+    """Return the facts as JSON."""
+    return json.dumps(facts(s), indent=1, allow_nan=False)
+
+
 def facts(s: Separability) -> dict[str, Any]:
     """Return the verdict, all coefficients and the proof for JSON; of the dual weights only those above 0."""
     weights: dict[str, Any] | None = None
     if s.dual_weights is not None:
         carried = np.flatnonzero(s.dual_weights)
         weights = {"rows": carried.tolist(), "values": s.dual_weights[carried].tolist()}
-    return {
+    found = {
         "verdict": str(s.verdict),
         "is_separable": s.is_separable,
         "family": s.family,
@@ -164,6 +168,14 @@ def facts(s: Separability) -> dict[str, Any]:
         "feature_names": s.feature_names,
         "how": s.how,
     }
+    return {name: _plain(value) for name, value in found.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold: arrays become lists, and numbers that are not finite None."""
+    if isinstance(value, np.ndarray):
+        return [_plain(item) for item in value.tolist()]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _line_facts(line: Line) -> dict[str, Any]:
@@ -189,7 +201,7 @@ def _cells(s: Separability) -> tuple[list[tuple[str, str, str]], list[str]]:
     """
     table = lines(s)
     if len(table) > _MAX_LINES:
-        table.sort(key=lambda line: (line.verdict not in INFINITE, line.verdict is Behaviour.FINITE))
+        table.sort(key=lambda line: (not line.verdict.is_infinite, line.verdict is Behaviour.FINITE))
     hidden = len(table) - _MAX_LINES
     counts = {word: sum(line.verdict is word for line in table[_MAX_LINES:]) for word in Behaviour}
     more = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
@@ -197,8 +209,8 @@ def _cells(s: Separability) -> tuple[list[tuple[str, str, str]], list[str]]:
     return [(shown(line.name), str(line.verdict), line.remark) for line in table[:_MAX_LINES]], note
 
 
-def _mark(verdict: str) -> str:
-    return "infinite" if verdict in INFINITE else "finite" if verdict == Behaviour.FINITE else "other"
+def _mark(verdict: Behaviour) -> str:
+    return "infinite" if verdict.is_infinite else "finite" if verdict is Behaviour.FINITE else "other"
 
 
 def _sum_in_words(relation: dict[Name, Fraction], max_terms: int = _TERMS) -> str:
@@ -234,7 +246,8 @@ def explanation(s: Separability) -> list[str]:
 
 def _of_labels(s: Separability) -> list[str]:
     """Explain the verdict on two classes by a hyperplane."""
-    n = s.separated_rows.size + s.boundary_rows.size
+    separated, boundary = s.fitted_rows, s.limiting_rows if s.coefficients else s.boundary_rows
+    n = separated.size + boundary.size
     kind = "hyperplane" if s.fit_intercept else "hyperplane through the origin"
     support = 0 if s.dual_weights is None else int(np.count_nonzero(s.dual_weights))
     weighted = (
@@ -250,8 +263,8 @@ def _of_labels(s: Separability) -> list[str]:
     if s.verdict == "quasi-separable":
         return [
             f"quasi-separable: a {kind} has no row on its wrong side, but each such one has rows on itself.",
-            f"  rows strictly on their correct side: {_some(s.separated_rows)}; "
-            f"on the hyperplane: {_some(s.boundary_rows)}.",
+            f"  rows strictly on their correct side: {_some(separated)}; "
+            f"on the hyperplane: {_some(boundary)}.",
             f"  it uses {_features(s)}.",
         ]
     if s.verdict == "not separable":
@@ -273,13 +286,13 @@ def _of_labels(s: Separability) -> list[str]:
 
 def _of_observations(s: Separability) -> list[str]:
     """Explain the verdict on other responses by the likelihood."""
-    limiting = s.limiting_rows.size
     if s.verdict == "separable":
-        return ["separable: along some direction of the coefficients every observation is fitted perfectly."]
+        return ["separable: along some direction of the coefficients every row is fitted perfectly."]
     if s.verdict == "quasi-separable":
         return [
-            "quasi-separable: along some direction of the coefficients the likelihood grows for ever.",
-            f"  observations whose fit stays as it is (limiting_rows): {_numbers(limiting, tuple(s.limiting_rows[:_SHOWN].tolist()))}.",
+            "quasi-separable: along some direction of the coefficients the likelihood never stops growing.",
+            f"  rows that are fitted perfectly in the limit: {_some(s.fitted_rows)}; "
+            f"others (limiting_rows): {_some(s.limiting_rows)}.",
         ]
     if s.verdict == "not separable":
         return ["not separable: the likelihood falls in every direction that changes a fitted value."]

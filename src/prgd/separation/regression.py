@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Array
-from prgd.separation.families import Name
+from prgd.separation.decide import decide, with_coefficients
+from prgd.separation.families import Name, model_rows
+from prgd.separation.responses import INTERCEPT
 from prgd.separation.verdict import Separability
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class Regression:
     """A regression as a formula or a model of statsmodels states it.
 
     Attributes
@@ -43,9 +45,6 @@ class Design:
 
     def decide(self) -> Separability:
         """Return the verdict on this regression."""
-        from prgd.separation.decide import decide_model
-        from prgd.separation.families import INTERCEPT, model_rows
-
         model = model_rows(
             self.X,
             self.y,
@@ -54,7 +53,8 @@ class Design:
             sample_weight=self.sample_weight,
             feature_names=self.names,
         )
-        return replace(decide_model(replace(model, names=self._renamed(model.names))), notes=self.notes)
+        model = replace(model, names=self._renamed(model.names))
+        return replace(with_coefficients(decide(model.rows), model), notes=self.notes)
 
     def _renamed(self, names: tuple[Name, ...]) -> tuple[Name, ...]:
         """Return the names of the coefficients with the user's own names for intercept and thresholds."""
