@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from prgd.separation.verdict import Separability
 
 _LISTED = 4  # names that a sentence lists
-_LEVEL = re.compile(r"([^:]+)\[(?:T\.)?([^\[\]:]+)\]")  # the column of a level, as formulaic and patsy name it
+_LEVEL = re.compile(r"([^:]+)\[(?:T\.)?([^\[\]:]+)\]")  # the column of a level, as formulaic names it
 _CONSTANTS = ("(Intercept)", "Intercept", "const")
 
 
@@ -83,12 +83,15 @@ def advice(s: Separability) -> str:
     if infinite and finite:
         rows = f"the {s.limiting_rows.size:,} limiting_rows"
         ways = ", or ".join(_ways_out(s, infinite))
-        return f"{listed(infinite)} {_are(infinite)} infinite: {ways}; {listed(finite)} can be estimated from {rows} alone."
+        others = f"{listed(finite)} can be estimated from {rows} alone"
+        return f"{listed(infinite)} {_are(infinite)} infinite: {ways}; {others}."
     if infinite:
         ways = ", or ".join(_ways_out(s, infinite)[::-1])
         return f"All of these coefficients are infinite, so that no estimate exists: {ways}."
     if names_with(s, Behaviour.UNDECIDED) or not s.coefficients:
-        return "It is not known whether all coefficients are finite: use Firth's penalty or a prior to be safe."
+        return (
+            "It is not known whether all coefficients are finite: use Firth's penalty or a prior to be safe."
+        )
     if aliased := names_with(s, Behaviour.ALIASED):
         them = "it is a combination" if len(aliased) == 1 else "they are combinations"
         return f"Drop {listed(aliased)}: {them} of other columns, and all others have finite estimates."
@@ -102,7 +105,7 @@ def _ways_out(s: Separability, infinite: Sequence[Name]) -> list[str]:
     columns = [name for name in bare if name not in (*levels, *_CONSTANTS) and not _is_threshold(s, name)]
     rows = {name if isinstance(name, str) else name[1]: 0 for name in infinite}
     for name, involved in s.involved.items():
-        rows[name if isinstance(name, str) else name[1]] += involved.count
+        rows[name if isinstance(name, str) else name[1]] += involved.total
     # Separated rows in which the columns of a factor are zero have its reference level.
     references = dict.fromkeys(factor for level, factor in levels.items() if s.involved and not rows[level])
     merged = [level for level, factor in levels.items() if factor not in references]

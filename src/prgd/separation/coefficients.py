@@ -113,7 +113,9 @@ class Coefficients:
         named = dict(zip(model.columns.tolist(), model.names, strict=True))
         found = {named[j]: relation(model.rows, pivots, j) for j in self.aliased}
         return {
-            name: {named[j]: k for j, k in terms.items()} for name, terms in found.items() if terms is not None
+            name: {named[j]: k for j, k in terms.items()}
+            for name, terms in found.items()
+            if terms is not None
         }
 
     def _whole(self, cone: Cone, t: Array | RationalVector | None, width: int) -> RationalVector | None:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from prgd.certificate import DualWeights
+from prgd.progress import tell_stage
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.separation.cone_search import find_coefficients, undecided_coefficients
 from prgd.separation.families import ModelRows, model_rows
@@ -84,6 +85,7 @@ def with_coefficients(found: Separability, model: ModelRows) -> Separability:
     v = found.proof.direction
     if v is None and found.coef is not None:
         v = tuple(Fraction(float(x)) for x in model.rows.lift(found.coef, found.intercept))
+    tell_stage(f"{found.verdict}; the coefficients")
     partition = found.boundary_rows, v, found.dual_weights, found.proof
     return found.with_coefficients(model, find_coefficients(model.rows, model.columns, *partition))
 

@@ -1,4 +1,4 @@
-"""`separability` with its other entrances, from a formula and from statsmodels, as attributes of the function.
+"""`separability` with its other entrances, from a formula and from statsmodels, as attributes.
 
 So it stays a function to `help`, to documentation and to pickle, and a type checker knows the attributes.
 """

@@ -1,11 +1,11 @@
 """Regressions that are written as formulas, such as ``HG ~ NV + PI + EH``, over data frames.
 
-Formulas are read by formulaic. Patsy, which statsmodels has long used, is only maintained, and it makes dense
-matrices; formulaic makes sparse ones, so that a factor of thousands of levels fits in memory, has R's rules for
-the order and the coding of terms, and names columns nearly as R does.
+Formulas are read by formulaic. Patsy, which statsmodels has long used, is only maintained, and it makes
+dense matrices. Formulaic makes sparse ones, so that a factor of thousands of levels fits in memory, takes
+frames of polars too (through narwhals), and orders, codes and names terms nearly as R does.
 
-Columns are brought to pandas before formulaic sees them: it codes truth values and the declared order of levels
-differently for frames of other libraries, and the model must not depend on who holds the data.
+Columns are brought to pandas before formulaic sees them: it codes truth values and the declared order of
+levels differently for frames of other libraries, and the model must not depend on who holds the data.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from prgd.checks import unknown
 from prgd.errors import missing_package
 from prgd.rows.exact import as_float, check_exact
 from prgd.separation.regression import Regression, shares_as_counts
+from prgd.separation.responses import INTERCEPT
 from prgd.separation.verdict import Separability
 
 _DENSE_FRACTION = 0.3  # a design matrix with a larger fraction of non-zeros is stored as a dense array
@@ -94,10 +95,13 @@ def read_formula(
         sample_weight = as_float(table.column(sample_weight), f"Column {sample_weight!r}")
     left, right = parsed.matrices(frame)
     X, names = _features(right, parsed.has_intercept)
+    fit_intercept = parsed.has_intercept
+    if fit_intercept and not names:  # Rows must have a column.
+        X, names, fit_intercept = np.ones((len(frame), 1)), (INTERCEPT,), False
     if family == "ordinal" and not parsed.has_intercept:
         raise ValueError(
-            f"Formula {formula!r}: an ordinal model has thresholds in place of an intercept, and cannot be without "
-            "them. Leave 0 or - 1 out."
+            f"Formula {formula!r}: an ordinal model has thresholds in place of an intercept, and cannot be "
+            "without them. Leave 0 or - 1 out."
         )
     if not names and not parsed.has_intercept:
         raise ValueError(f"Formula {formula!r}: expected terms after ~, got none. Add a column, or 1.")
@@ -108,7 +112,12 @@ def read_formula(
     y = _response(left, parsed, frame)
     if family == "binomial" and getattr(y, "ndim", 0) == 1 and y.dtype.kind == "f":
         y = shares_as_counts(y)
-    return Regression(X, y, names, family, parsed.has_intercept, sample_weight, notes)
+    return Regression(X, y, names, family, fit_intercept, sample_weight, notes)
+
+
+def columns_of(formula: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that a formula uses, of those that the data have."""
+    return _Parsed.read(formula, names).used
 
 
 class Table:
@@ -122,8 +131,8 @@ class Table:
             named = getattr(data, "column_names", None) or getattr(data, "columns", None)
         if named is None:
             raise TypeError(
-                "data must be a data frame of pandas, polars or pyarrow, or a dict from names to columns; got "
-                f"{type(data).__name__}. Collect a lazy frame, or give an array's columns names."
+                "data must be a data frame of pandas, polars or pyarrow, or a dict from names to columns; "
+                f"got {type(data).__name__}. Collect a lazy frame, or give an array's columns names."
             )
         self._data, self.names = data, [str(name) for name in named]
 
@@ -134,8 +143,8 @@ class Table:
         values = self._data[name]
         if getattr(values, "ndim", 1) != 1:
             raise ValueError(
-                f"Column {name!r} of data must be one column; got shape {values.shape}. Rename columns of one "
-                "name, and give each column of an array a name of its own."
+                f"Column {name!r} of data must be one column; got shape {values.shape}. Rename columns of "
+                "one name, and give each column of an array a name of its own."
             )
         series = _series(values)
         if (missing := series.isna().to_numpy()).any():
@@ -237,8 +246,9 @@ class _Parsed:
             whole = Formula(text, _context={"__formulaic_variables_available__": list(columns)})
         except Exception as error:  # Formulaic lets errors of Python's own parser through.
             raise _failed(text, error) from error
-        left, right = getattr(whole, "lhs", None), getattr(whole, "rhs", None)
-        if left is None or not len(left) or isinstance(right, tuple):
+        left: Any = getattr(whole, "lhs", ())
+        right: Any = getattr(whole, "rhs", ())
+        if not len(left) or isinstance(right, tuple):
             raise ValueError(
                 f"Formula {text!r}: expected a response, ~ and terms, such as 'y ~ x1 + x2'; counts are "
                 "'cbind(successes, failures) ~ x1 + x2'."
@@ -250,10 +260,9 @@ class _Parsed:
         inside = {n for f in factors if f.eval_method.value == "python" for n in _names_in(f.expr)}
         names = alone | (inside - {"cbind", *TRANSFORMS})
         if lost := sorted(names - set(columns)):
-            raise ValueError(
-                f"Formula {text!r}: {unknown('column', lost[0], columns)} Functions are those of formulaic and np: "
-                "compute others first, as columns of the data."
-            )
+            advice = " Functions are those of formulaic and np: compute others first, as columns of the data."
+            words = unknown("column", lost[0], columns)
+            raise ValueError(f"Formula {text!r}: {words}{advice if lost[0] in inside else ''}")
         return cls(
             text,
             text.partition("~")[0].strip(" `"),
@@ -275,12 +284,13 @@ class _Parsed:
             except Exception as error:  # An expression of a formula may raise anything.
                 raise _failed(self.text, error) from error
         for matrix in (found.lhs, found.rhs):
-            if not (finite := np.isfinite(matrix.data)).all():
+            if not np.isfinite(matrix.data).all():
                 at = matrix.tocoo()
                 k = int(np.flatnonzero(~np.isfinite(at.data))[0])
+                name = matrix.model_spec.column_names[at.col[k]]
                 raise ValueError(
-                    f"Formula {self.text!r}: {matrix.model_spec.column_names[at.col[k]]} is {at.data[k]} at row "
-                    f"{at.row[k]}, and must be finite. Change the expression, or drop the row."
+                    f"Formula {self.text!r}: {name} is {at.data[k]} at row {at.row[k]}, and must be finite. "
+                    "Change the expression, or drop the row."
                 )
         return found.lhs, found.rhs
 
@@ -325,7 +335,7 @@ def _features(matrix: Any, has_intercept: bool) -> tuple[Any, tuple[str, ...]]:
 
 
 def _response(matrix: Any, parsed: _Parsed, frame: Any) -> Any:
-    """Return the response under its name: numbers, labels or levels, or a frame with two columns of counts."""
+    """Return the response under its name: numbers, labels or levels, or a frame with two counts."""
     import pandas as pd
 
     name = parsed.response
@@ -334,10 +344,14 @@ def _response(matrix: Any, parsed: _Parsed, frame: Any) -> Any:
     states = list(matrix.model_spec.encoder_state.values())
     levels = [list(state["categories"]) for kind, state in states if kind.value == "categorical"]
     if levels and len(states) > 1:
-        raise ValueError(f"The response {name!r} mixes levels and other columns. Give one column, or two counts.")
+        raise ValueError(
+            f"The response {name!r} mixes levels and other columns. Give one column, or two counts."
+        )
     if levels:  # Levels in another order than the sorted one were given by the user.
         y = pd.Categorical.from_codes(matrix.tocsr().indices, levels[0])
         return pd.Series(y if levels[0] != sorted(levels[0]) else np.asarray(y), name=name)
-    names = [str(column).removeprefix(f"{name}[").removesuffix("]") for column in matrix.model_spec.column_names]
+    names = [
+        str(column).removeprefix(f"{name}[").removesuffix("]") for column in matrix.model_spec.column_names
+    ]
     values = pd.DataFrame(matrix.toarray(), columns=names)
     return values.iloc[:, 0].rename(name) if len(names) == 1 else values

@@ -16,7 +16,7 @@ _KEPT = 5  # observations of each coefficient whose numbers are kept
 class Involved(NamedTuple):
     """The observations that are involved in an infinite coefficient: how many, and the first of them."""
 
-    count: int
+    total: int
     first: tuple[int, ...]
 
 
@@ -30,7 +30,7 @@ def rows_involved(model: ModelRows, separated: Indices, names: Sequence[Name]) -
     >>> from prgd.separation.families import model_rows
     >>> model = model_rows([[0.0, 1.0], [0.0, 2.0], [1.0, 2.0]], [0, 1, 1])
     >>> rows_involved(model, np.array([2]), ["x0", "(Intercept)"])
-    {'x0': Involved(count=1, first=(2,)), '(Intercept)': Involved(count=1, first=(2,))}
+    {'x0': Involved(total=1, first=(2,)), '(Intercept)': Involved(total=1, first=(2,))}
     """
     if not names:
         return {}
@@ -51,6 +51,6 @@ def rows_involved(model: ModelRows, separated: Indices, names: Sequence[Name]) -
             first[j] += at[k == j][: _KEPT - len(first[j])].tolist()
         counts += np.bincount(k, minlength=wanted.size)
     return {
-        name: Involved(count, tuple(found)) for name, count, found in zip(names, counts.tolist(), first, strict=True)
+        name: Involved(count, tuple(found))
+        for name, count, found in zip(names, counts.tolist(), first, strict=True)
     }
-

@@ -1,4 +1,4 @@
-"""Models and results of statsmodels, read without importing statsmodels: by their class and its attributes."""
+"""Models and results of statsmodels, read by their class and attributes without importing statsmodels."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ def _family(model: Any) -> str:
     if name in _FAMILIES:
         return _FAMILIES[name]
     if name != "GLM" or not kinds:
-        raise TypeError(f"from_statsmodels takes models of statsmodels: {_ACCEPTED}, or their results; got {name}.")
+        raise TypeError(
+            f"from_statsmodels takes models of statsmodels: {_ACCEPTED}, or their results; got {name}."
+        )
     family, link = type(model.family).__name__, type(model.family.link).__name__
     if link not in _LINKS.get(family, ()):
         raise TypeError(
@@ -107,7 +109,9 @@ def _response(model: Any, family: str) -> Any:
     if family == "multinomial":
         # The endog of MNLogit are codes, and its names are those that the summary prints.
         known = model._ynames_map
-        return pd.Series(pd.Categorical.from_codes(y.astype(int), [str(known[k]) for k in sorted(known)]), name=name)
+        return pd.Series(
+            pd.Categorical.from_codes(y.astype(int), [str(known[k]) for k in sorted(known)]), name=name
+        )
     if family == "ordinal":
         labels = [str(label) for label in model.labels]
         return pd.Series(pd.Categorical.from_codes(y.astype(int), labels), name=name)

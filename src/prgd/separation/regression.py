@@ -23,7 +23,7 @@ class Regression:
     X : ndarray or csr_array of shape (n, d)
         The columns of the design matrix but for an intercept that ``fit_intercept`` adds.
     y : array of shape (n,), array of counts of shape (n, 2), or pandas Series of categories
-    names : tuple of str
+    names : tuple of str or None
         The names of the columns of X.
     family : str
     fit_intercept : bool
@@ -36,7 +36,7 @@ class Regression:
 
     X: Any
     y: Any
-    names: tuple[str, ...]
+    names: tuple[str, ...] | None
     family: str = "binomial"
     fit_intercept: bool = True
     sample_weight: Array | None = None

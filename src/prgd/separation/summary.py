@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -55,7 +56,7 @@ class Line(NamedTuple):
         """The last cell of the table: rows, the sign of the margin direction, or the relation."""
         if self.relation is not None:
             return _sum_in_words(self.relation)
-        words = "" if self.involved is None else _numbers(self.involved.count, self.involved.first)
+        words = "" if self.involved is None else _numbers(self.involved.total, self.involved.first)
         return words if self.leaning is None else f"{words}{'; ' * bool(words)}leans {self.leaning}"
 
 
@@ -83,21 +84,27 @@ def as_text(s: Separability) -> str:
 def as_html(s: Separability) -> str:
     """Return the same as HTML, for notebooks with light or dark pages: colours are those of the page."""
     cells, hidden = _cells(s)
-    text = [*explanation(s), *(f"Note: {note}" for note in s.notes)]
+    first, *proof = [*_reasons(s), s.how]
     head = "".join(f"<th>{escape(title)}</th>" for title in _HEADER)
     body = "".join(
-        f'<tr class="{_mark(Behaviour(row[1]))}">' + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        f'<tr class="{_mark(Behaviour(row[1]))}">'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in row)
+        + "</tr>"
         for row in cells
     )
     more = "".join(f'<tr><td colspan="3">{escape(line)}</td></tr>' for line in hidden)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}{more}</tbody></table>" if cells else ""
-    said = "".join(f"<p>{escape(line.strip())}</p>" for line in text[1:])
     legend = [_LEGEND] if any(row[1] == "either" for row in cells) else []
-    next_step = "".join(f"<p>{escape(line)}</p>" for line in [*legend, advice(s)]) if cells else ""
+    last = [*legend, advice(s)] if cells else []
     return (
-        f'<div class="prgd-separability">{_STYLE}<p><b>{escape(text[0])}</b></p>{table}{next_step}'
-        f"<details><summary>how it is proven</summary>{said}</details></div>"
+        f'<div class="prgd-separability">{_STYLE}<p><b>{escape(first)}</b></p>{_paragraphs([meaning(s)])}'
+        f"{table}{_paragraphs([*last, *(f'Note: {note}' for note in s.notes)])}"
+        f"<details><summary>how it is proven</summary>{_paragraphs(proof)}</details></div>"
     )
+
+
+def _paragraphs(sentences: Sequence[str]) -> str:
+    return "".join(f"<p>{escape(line.strip())}</p>" for line in sentences if line)
 
 
 _STYLE = """<style>
@@ -106,9 +113,11 @@ _STYLE = """<style>
 .prgd-separability table {border-collapse: collapse; margin: 0.6em 0; font-variant-numeric: tabular-nums}
 .prgd-separability th, .prgd-separability td {text-align: left; padding: 0.2em 1em 0.2em 0.6em; border: 0;
  background: none; color: inherit; vertical-align: top; white-space: normal}
-.prgd-separability thead tr {border-bottom: 1px solid currentColor; background: none}
+.prgd-separability thead tr {border-bottom: 1px solid currentColor; border-left: 4px solid transparent;
+ background: none}
 .prgd-separability tbody tr {border-left: 4px solid transparent; background: none}
-.prgd-separability tbody tr.infinite {border-left-color: #d9601a; font-weight: bold}
+.prgd-separability tbody tr.infinite {border-left-color: #d9601a}
+.prgd-separability tbody tr.infinite td:nth-child(-n+2) {font-weight: bold}
 .prgd-separability tbody tr.other {border-left-color: #8a8a8a; font-style: italic}
 .prgd-separability summary {cursor: pointer}
 </style>"""
@@ -125,7 +134,7 @@ def as_frame(s: Separability) -> Any:
             **_name_fields(line.name),
             "verdict": str(line.verdict),
             "leaning": line.leaning,
-            "rows": 0 if line.involved is None else line.involved.count,
+            "rows": 0 if line.involved is None else line.involved.total,
             "first_rows": () if line.involved is None else line.involved.first,
             "relation": None if line.relation is None else _sum_in_words(line.relation, len(line.relation)),
         }
@@ -182,7 +191,7 @@ def _line_facts(line: Line) -> dict[str, Any]:
     """Return the facts on one coefficient, without those that its verdict does not have."""
     found: dict[str, Any] = {**_name_fields(line.name), "verdict": str(line.verdict)}
     if line.involved is not None:
-        found |= {"rows": line.involved.count, "first_rows": list(line.involved.first)}
+        found |= {"rows": line.involved.total, "first_rows": list(line.involved.first)}
     if line.leaning is not None:
         found["leaning"] = line.leaning
     if line.relation is not None:
@@ -234,14 +243,17 @@ def _some(rows: Indices) -> str:
     return _numbers(rows.size, tuple(rows[:_SHOWN].tolist()))
 
 
-# ----------------------------------------------------------------------------------------- the first sentences
+# The first sentences ----------------------------------------------------------------------------------
 
 
 def explanation(s: Separability) -> list[str]:
     """Return the verdict, what it rests on and what it means, one sentence in each line."""
-    said = _of_labels(s) if s.family == "binomial" else _of_observations(s)
     words = meaning(s)
-    return [*said, *([f"  {words}"] if words else []), f"  {s.how}"]
+    return [*_reasons(s), *([f"  {words}"] if words else []), f"  {s.how}"]
+
+
+def _reasons(s: Separability) -> list[str]:
+    return _of_labels(s) if s.family == "binomial" else _of_observations(s)
 
 
 def _of_labels(s: Separability) -> list[str]:

@@ -254,7 +254,7 @@ class Separability:
 
     @lazy
     def involved(self) -> dict[Name, Involved]:
-        """For each infinite coefficient the observations of separated rows in which its column is not zero."""
+        """For each infinite coefficient the rows that are separated and in which its column is not zero."""
         if self.model is None:
             return {}
         names = [name for name, word in self.coefficients.items() if word.is_infinite]
@@ -275,7 +275,7 @@ class Separability:
         return summary.as_frame(self)
 
     def to_json(self) -> str:
-        """Return the verdict, all coefficients and the dual weights as JSON, as ``prgd separability --json``."""
+        """Return the verdict, all coefficients and the dual weights as JSON, as the command line does."""
         return summary.as_json(self)
 
     def __str__(self) -> str:
