@@ -63,8 +63,8 @@ def separability_command(data: common.Data, debug: common.Debug = False, **given
             name, n, found = _decided(data, options)
         if outcome.is_printed(False, options.json):
             print(found)
-        said = {} if options.formula is None else {"formula": options.formula}
-        outcome.write_json(options.json, {"data": name, "n": n, **said, **facts(found)})
+        said = {"data": name, "n": n, "formula": options.formula}
+        outcome.write_json(options.json, said | facts(found))
         if found.is_interrupted:
             raise KeyboardInterrupt
         if found.verdict is Verdict.UNDECIDED:
