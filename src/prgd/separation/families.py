@@ -254,7 +254,7 @@ def _signed(design: Design, has: Mask, family: str) -> ModelRows | None:
         return None
     observations, side = np.nonzero(has)
     is_whole = np.array_equal(observations, np.arange(design.n))
-    X = design.X if is_whole else design.X[observations]
+    X = design.X if is_whole else _take(design.X, observations)
     rows = as_rows(X, (1 - 2 * side).astype(np.int8), feature_names=design.feature_names)
     return _lifted(rows, design, family, observations=None if is_whole else observations)
 
@@ -265,9 +265,9 @@ def _multinomial(design: Design, y: Any) -> ModelRows:
 
     classes, kept = design.classes(y, "multinomial"), design.counted
     names = design.names(design.X.shape[1], has_intercept=design.fit_intercept)
-    X, codes, others = _as_csr(design.X, kept), classes.codes[kept], len(classes.labels) - 1
+    X, codes, others = _as_csr(_take(design.X, kept)), classes.codes[kept], len(classes.labels) - 1
     if design.fit_intercept:
-        X = hstack([csr_array(np.ones((kept.size, 1))), X], format="csr")
+        X = hstack([_as_csr(np.ones((kept.size, 1))), X], format="csr")
     _check_memory(2 * others * X.nnz, len(classes.labels))
     rivals = np.tile(np.arange(others), kept.size)
     chosen = np.repeat(codes, others)
@@ -278,11 +278,11 @@ def _multinomial(design: Design, y: Any) -> ModelRows:
     sign = np.where(chosen < rivals, 1, -1).astype(np.int8)
     is_there = block > 0
     place = np.repeat(np.arange(kept.size), others)
-    Z = times_signs(X[np.repeat(place, is_there.sum(axis=1))], np.column_stack([sign, -sign])[is_there])
-    width = others * X.shape[1]
-    first_columns = ((block[is_there] - 1) * X.shape[1]).astype(np.int32 if width < 2**31 else np.int64)
+    terms, width = is_there.sum(axis=1), others * X.shape[1]
+    Z = times_signs(_take(X, np.repeat(place, terms)), np.column_stack([sign, -sign])[is_there])
+    first_columns = ((block[is_there] - 1) * X.shape[1]).astype(_index_type(width))
     columns = Z.indices + np.repeat(first_columns, np.diff(Z.indptr))
-    starts = Z.indptr[np.append(0, np.cumsum(is_there.sum(axis=1)))]
+    starts = Z.indptr[np.append(0, np.cumsum(terms))]
     Z = csr_array((Z.data, columns, starts), shape=(rivals.size, width))
     return _explicit(
         design,
@@ -308,11 +308,10 @@ def _ordinal(design: Design, y: Any) -> ModelRows:
     codes, labels = classes.codes[kept], classes.labels
     place, side = np.nonzero(np.column_stack([codes < len(labels) - 1, codes > 0]))
     sign = (1 - 2 * side).astype(np.int8)
-    thresholds = csr_array(
-        (sign.astype(np.float64), codes[place] - side, np.arange(place.size + 1)),
-        shape=(place.size, len(labels) - 1),
-    )
-    features = times_signs(_as_csr(design.X, kept[place]), -sign)
+    pointers = np.arange(place.size + 1, dtype=_index_type(place.size))
+    entries = sign.astype(np.float64), (codes[place] - side).astype(pointers.dtype), pointers
+    thresholds = csr_array(entries, shape=(place.size, len(labels) - 1))
+    features = times_signs(_as_csr(_take(design.X, kept[place])), -sign)
     names = (
         *(f"{a}|{b}" for a, b in pairwise(labels)),
         *design.names(design.X.shape[1], has_intercept=False),
@@ -345,16 +344,34 @@ def _explicit(
     )
 
 
-def _as_csr(X: Any, index: Indices) -> Any:
-    """Return some rows of a dense or CSR design as a new CSR array without zeros of the dense one."""
+def _take(X: Any, index: Indices) -> Any:
+    """Return a copy of some rows, which may repeat, of a dense or CSR design."""
+    if isinstance(X, np.ndarray):
+        return X[index]
     from scipy.sparse import csr_array
 
-    X = X[index]
+    entries = int(np.diff(X.indptr)[index].sum(dtype=np.int64))
+    dtype = _index_type(max(entries, index.size))  # SciPy keeps that of X, and would count beyond its range
+    pointers, columns = X.indptr.astype(dtype, copy=False), X.indices.astype(dtype, copy=False)
+    return csr_array((X.data, columns, pointers), shape=X.shape)[index]
+
+
+def _as_csr(X: Any) -> Any:
+    """Return a dense or CSR design as CSR, without the zeros of a dense one."""
     if not isinstance(X, np.ndarray):
-        return csr_array(X)
+        return X
+    from scipy.sparse import csr_array
+
     filled = X != 0.0
-    columns = np.broadcast_to(np.arange(X.shape[1], dtype=np.int32), X.shape)[filled]
-    return csr_array((X[filled], columns, np.append(0, np.cumsum(filled.sum(axis=1)))), shape=X.shape)
+    pointers = np.append(0, np.cumsum(filled.sum(axis=1)))
+    dtype = _index_type(int(pointers[-1]))
+    columns = np.broadcast_to(np.arange(X.shape[1], dtype=dtype), X.shape)[filled]
+    return csr_array((X[filled], columns, pointers.astype(dtype)), shape=X.shape)
+
+
+def _index_type(largest: int) -> type[np.signedinteger[Any]]:
+    """Return the type of indices of a CSR array, 32 bits wide if it may be."""
+    return np.int32 if largest < 2**31 else np.int64
 
 
 def _check_memory(entries: int, classes: int) -> None:
