@@ -223,35 +223,28 @@ def _labelled(design: Design, y: Any) -> ModelRows:
 
 def _counts(design: Design, y: Any) -> ModelRows:
     """Return the rows of counts: one of sign +1 for successes, one of sign -1 for failures."""
-    model = _signed(design, read_counts(y, design.n) > 0.0, "binomial")
-    if model is None:
-        raise ValueError(
-            "y must hold successes and failures: in the rows that count one column is 0 throughout."
-        )
-    return model
+    one_value = (
+        "y must hold successes and failures; in the rows that count, one of its columns is 0 throughout."
+    )
+    return _signed(design, read_counts(y, design.n) > 0.0, "binomial", one_value)
 
 
 def _poisson(design: Design, y: Any) -> ModelRows:
     """Return the rows of a Poisson regression: those of counts with a failure in every observation."""
     amounts = read_amounts(y, design.n)
-    model = _signed(design, np.column_stack([amounts > 0.0, np.ones(design.n, np.bool_)]), "poisson")
-    if model is None:
-        raise ValueError(
-            f"{response_name(y)} is 0 in every row that counts, so every mean is estimated as 0. Is this the "
-            "response, and are all rows there?"
-        )
-    return model
+    has = np.column_stack([amounts > 0.0, np.ones(design.n, np.bool_)])
+    return _signed(design, has, "poisson", f"{response_name(y)} is 0 in every row that counts.")
 
 
-def _signed(design: Design, has: Mask, family: str) -> ModelRows | None:
+def _signed(design: Design, has: Mask, family: str, one_value: str) -> ModelRows:
     """Return the rows x_i of the observations with ``has[i, 0]``, and -x_i of those with ``has[i, 1]``.
 
-    None if one of the signs does not occur.
+    ``one_value`` begins the error for data that lack one of the signs.
     """
     if design.weight.size:
         has = has & (design.weight > 0.0)[:, None]
     if not has.any(axis=0).all():
-        return None
+        raise ValueError(f"{one_value} Is this the response, and are all rows there?")
     observations, side = np.nonzero(has)
     is_whole = np.array_equal(observations, np.arange(design.n))
     X = design.X if is_whole else _take(design.X, observations)
