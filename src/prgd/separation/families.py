@@ -323,9 +323,8 @@ def _explicit(
     rivals: Indices | None = None,
 ) -> ModelRows:
     """Return the model of rows that are z_i already, one column for each name in order."""
-    words = tuple(name if isinstance(name, str) else ": ".join(name) for name in names)
     return ModelRows(
-        rows=LiftedRows(as_rows(Z, feature_names=words), None, fit_intercept=False),
+        rows=LiftedRows(Z, None, fit_intercept=False),
         family=family,
         fit_intercept=design.fit_intercept,
         names=names,
