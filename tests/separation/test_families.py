@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from prgd.errors import NotFiniteError
 from prgd.rows import DenseRows
 from prgd.separation import separability
+from prgd.separation.decide import decide
 from prgd.separation.families import FAMILIES, limiting_rows, model_rows, possible_classes
 from prgd.separation.responses import read_classes
 
@@ -208,19 +209,24 @@ def test_the_rows_tell_the_directions_in_which_the_likelihood_never_falls(family
 # ------------------------------------------------------------------------------ families that must agree
 
 
+def decided(*data, **options):
+    """Return the verdict on the rows of a model, without those on its coefficients."""
+    return decide(model_rows(*data, **options).rows)
+
+
 def test_two_classes_are_the_same_in_every_family():
     rng = np.random.default_rng(4)
     words = set()
     for _ in range(20):
         x, y = rng.integers(-2, 3, (6, 2)).astype(float), np.append(rng.integers(0, 2, 4), [0, 1])
-        verdict = separability(x, y).verdict
+        verdict = decided(x, y).verdict
         words.add(verdict)
         for family in ("multinomial", "ordinal"):
-            assert separability(x, y, family=family).verdict == verdict
+            assert decided(x, y, family=family).verdict == verdict
         counts = np.column_stack([y, 1 - y]) * rng.integers(1, 5, (6, 1))
-        assert separability(sp.csr_array(x), counts).verdict == verdict
+        assert decided(sp.csr_array(x), counts).verdict == verdict
         twice, weight = np.vstack([x, x]), np.repeat([2.0, 0.0], 6)
-        assert separability(twice, np.append(y, 1 - y), sample_weight=weight).verdict == verdict
+        assert decided(twice, np.append(y, 1 - y), sample_weight=weight).verdict == verdict
     assert len(words) == 3
 
 
@@ -231,12 +237,26 @@ def test_counts_are_the_labels_that_they_count():
         counts[:2] = [[1, 0], [0, 1]]
         index = np.repeat(np.arange(6), counts.sum(axis=1))
         labels = np.concatenate([[1] * s + [0] * f for s, f in counts])
-        found, expanded = separability(x, counts), separability(x[index], labels)
+        model, expanded = model_rows(x, counts), decided(x[index], labels)
+        found = decide(model.rows)
         assert found.verdict == expanded.verdict
-        model = model_rows(x, counts)
-        assert limiting_rows(model, found.boundary_rows).tolist() == sorted(
-            {int(index[i]) for i in expanded.boundary_rows}
-        )
+        kept = sorted({int(index[i]) for i in expanded.boundary_rows})
+        assert limiting_rows(model, found.boundary_rows).tolist() == kept
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_verdict_is_proven_again_whatever_the_order_of_columns(library, family):
+    rng = np.random.default_rng(7)
+    y, weight = response(family, 9, rng), [0, 1, 2, 1, 1, 1, 1, 1, 1]
+    table = {"u": (y > 0).tolist(), "w": rng.integers(-2, 3, 9).tolist()}
+    found = separability(library.DataFrame(table), y, family=family, sample_weight=weight)
+    other = library.DataFrame({"w": table["w"], "u": table["u"]})
+    assert tuple(found.coefficients) == model_rows(library.DataFrame(table), y, family=family).names
+    assert found.feature_names == ("u", "w")
+    assert found.verdict in ("separable", "quasi-separable")
+    assert found.check(other, y, sample_weight=weight)
+    assert not found.check(library.DataFrame({"u": table["w"], "w": table["u"]}), y, sample_weight=weight)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
