@@ -14,11 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from prgd._types import Array, Indices, RationalVector
-from prgd.algorithms.progressive_newton import ProgressiveNewton
 from prgd.arithmetic import nearest_floats, shortened
-from prgd.loop import run
 from prgd.norms import norm
-from prgd.problem import Problem
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
 from prgd.proofs.pivots import Pivots, pivot_columns
 from prgd.proofs.power_scaling import balance_dense
@@ -28,7 +25,8 @@ from prgd.separation.cone import Cone, Membership
 from prgd.separation.evidence import Behaviour
 from prgd.separation.search import Search
 from prgd.solvers.cholesky import definite_solver
-from prgd.stopping import Gap, any_of
+from prgd.solvers.coordinates import Columns
+from prgd.solvers.interior_point import maximise_margin
 
 WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
 MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
@@ -36,9 +34,9 @@ CENTERING_STEPS = 12  # Newton steps towards the centre of the cone, at most
 _INSIDE = 0.97  # fraction of the ellipsoid's half-width that v_j must be below to have both signs
 _RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
 _PRUNED = (0.0, 1e-12, 1e-9, 1e-6)  # weights below these fractions of the largest may be zero
+_ROWS_FOR_COLUMN = 2  # rows for each coordinate with which non-negative least squares begins
 _SHIFT = 1e-14  # fraction of the diagonal that is added before a factorisation
-LEANING_GAP = 1e-8  # gap at which the maximum-margin direction is good enough for its signs
-LEANING_STEPS = 200
+LEANING_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
 
 
 def find_coefficients(
@@ -243,18 +241,36 @@ class _SignSearch:
             return {(j, 1): t + 0.5 * reach * c, (j, -1): t - 0.5 * reach * c}
         length = norm(c)
         c = sign * c / length
-        try:
-            q, _ = nnls(np.ascontiguousarray(G.T), c, maxiter=10 * sum(G.shape))
-        except (RuntimeError, ValueError):  # too many steps, or numbers beyond the floating range
-            return {}
-        residual = c - q @ G
-        if norm(residual) < _RESIDUALS[0] and self._prove_membership(j, sign, index, length * scales * q):
-            return {}
-        if norm(residual) <= _RESIDUALS[1]:
-            return {}
-        # A small multiple of the direction t makes all margins positive and keeps the sign of v_j.
-        share = 0.5 * float(residual @ residual) / float(c @ t)
-        return {(j, -sign): share * t - residual}
+        margins = G @ t
+        # Rows that the move towards the other sign meets first come into question for the combination.
+        speed = G @ c
+        meets = np.where(speed > 0.0, margins / np.maximum(speed, np.finfo(float).tiny), np.inf)
+        count = _ROWS_FOR_COLUMN * G.shape[1]
+        used = np.union1d(
+            np.argsort(meets, kind="stable")[:count], np.argsort(margins, kind="stable")[:count]
+        )
+        for _ in range(MAX_ROUNDS):
+            try:
+                q, _ = nnls(np.ascontiguousarray(G[used].T), c, maxiter=10 * (used.size + c.size))
+            except (RuntimeError, ValueError):  # too many steps, or numbers beyond the floating range
+                return {}
+            residual = c - q @ G[used]
+            if norm(residual) < _RESIDUALS[0] and self._prove_membership(
+                j, sign, index[used], length * scales[used] * q
+            ):
+                return {}
+            if norm(residual) <= _RESIDUALS[1]:
+                return {}
+            # A small multiple of the direction t makes all margins positive and keeps the sign of v_j.
+            share = 0.5 * float(residual @ residual) / float(c @ t)
+            proposal = share * t - residual
+            reached = share * margins - G @ residual
+            worst = np.argsort(reached, kind="stable")[:count]
+            grown = np.union1d(used, worst[reached[worst] <= 0.0])
+            if grown.size == used.size:
+                return {(j, -sign): proposal}
+            used = grown
+        return {}
 
     def _prove_membership(self, j: int, sign: int, index: Indices, q: Array) -> bool:
         for fraction in _PRUNED:
@@ -304,19 +320,21 @@ class _SignSearch:
         root = np.linalg.cholesky(basis @ basis.T)  # coordinates in which the norm of v is Euclid's
         index = self._first_rows()
         t, error = self.base, 2.0
-        for _ in range(MAX_ROUNDS):
-            problem = Problem(np.linalg.solve(root, cone.reduced(index).T).T)
-            result = run(
-                problem, ProgressiveNewton(), stop=any_of(Gap(LEANING_GAP), LEANING_STEPS), record=None
-            )
-            t = np.linalg.solve(root.T, result.w / norm(result.w))
-            error = float(np.sqrt(2.0 * max(1.0 - result.cosine, 0.0)))
-            margins = cone.margins(t)
-            worse = np.argsort(margins, kind="stable")[: 4 * cone.size]
-            worse = cone.separated[worse[margins[worse] < (1.0 - LEANING_GAP) * result.certificate.lower]]
-            grown = np.union1d(index, worse)
-            if grown.size == index.size:
-                break
-            index = grown
+        with np.errstate(all="ignore"):
+            for _ in range(MAX_ROUNDS):
+                G = np.linalg.solve(root, cone.reduced(index).T).T
+                G = np.ldexp(G, -int(np.frexp(np.abs(G).max())[1]))
+                at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
+                found = maximise_margin(at, np.ones(len(G)), False, root.T @ t, LEANING_GAP)
+                w = found.x / norm(found.x)
+                t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * found.gap))
+                margins = cone.margins(t)
+                worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
+                known = np.isin(cone.separated, index, assume_unique=True)
+                is_worse = margins[worst] < (1.0 - LEANING_GAP) * margins[known].min()
+                grown = np.union1d(index, cone.separated[worst[is_worse]])
+                if grown.size == index.size:
+                    break
+                index = grown
         v = t @ basis
-        return {j: "0" if abs(v[j]) <= error else "+" if v[j] > 0.0 else "-" for j in either}
+        return {j: ("+" if v[j] > 0.0 else "-") if abs(v[j]) > error else "0" for j in either}
