@@ -216,7 +216,8 @@ def _labelled(design: Design, y: Any) -> ModelRows:
     """Return the rows of labels of two classes: X itself, and signs."""
     classes = design.classes(y, "binomial")
     signs = np.where(classes.codes == 1, 1, -1).astype(np.int8)
-    weight = design.weight if design.weight.size else None
+    # Which weights are 0 is all that matters; others would only slow the passes down.
+    weight = None if design.weight.all() else design.weight > 0.0
     rows = as_rows(design.X, signs, weight, feature_names=design.feature_names)
     return _lifted(rows, design, "binomial", classes=classes.labels)
 

@@ -196,8 +196,9 @@ def read_design(X: Any) -> Any:
     if hasattr(X, "tocsr"):
         check_shape(X.shape)
         return canonical_csr(X)
-    if not is_frame(X):  # A data frame names the column of a value that is missing by itself.
-        _check_missing(X, as_array(X), "X")
+    if not is_frame(X):  # Of a data frame `as_float` names the column of a value that is missing.
+        X = as_array(X)
+        _check_missing(X, X, "X")
     X = as_float(X)
     check_shape(X.shape)
     return X
