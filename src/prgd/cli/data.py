@@ -146,7 +146,13 @@ def open_frame(data: str, options: FileOptions, used: Callable[[list[str]], Sequ
         raise ValueError(
             f"A formula needs columns with names, which {data} lacks. Give a CSV or Parquet file."
         )
-    read = partial(load_frame, format=options.format, separator=options.separator, decimal=options.decimal)
+
+    def read(file: Path, format: str | None = options.format) -> Frame:
+        found = load_frame(file, format=format, separator=options.separator, decimal=options.decimal)
+        if data != "-":
+            return found
+        return replace(found, place=lambda row: found.place(row).replace(str(file), "standard input"))
+
     found = _standard_input(read, options) if data == "-" else read(data_file(data))
     names = used([str(name) for name in found.columns])
     for name in names:

@@ -89,9 +89,7 @@ def advice(s: Separability) -> str:
         ways = ", or ".join(_ways_out(s, infinite)[::-1])
         return f"All of these coefficients are infinite, so that no estimate exists: {ways}."
     if names_with(s, Behaviour.UNDECIDED) or not s.coefficients:
-        return (
-            "It is not known whether all coefficients are finite: use Firth's penalty or a prior to be safe."
-        )
+        return "Whether all estimates are finite is not known: Firth's penalty or a prior makes them so."
     if aliased := names_with(s, Behaviour.ALIASED):
         them = "it is a combination" if len(aliased) == 1 else "they are combinations"
         return f"Drop {listed(aliased)}: {them} of other columns, and all others have finite estimates."
