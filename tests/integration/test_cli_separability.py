@@ -57,7 +57,13 @@ def test_families_and_weights():
     found = facts("rows.csv", "--formula", "count ~ drug", "--family", "poisson")
     assert (found["family"], found["formula"], found["n"]) == ("poisson", "count ~ drug", 6)
     assert found["coefficients"][1] == {"name": "drug[T.b]", "verdict": "-inf", "rows": 1, "first_rows": [4]}
-    assert facts("rows.csv", "--formula", "sick ~ dose", "--weights", "weight")["boundary_rows"] == [0, 1, 2, 3, 4]
+    assert facts("rows.csv", "--formula", "sick ~ dose", "--weights", "weight")["boundary_rows"] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
     args = "--label", "count", "--features", "dose,weight", "--family", "poisson"
     assert list(verdicts("rows.csv", *args)) == ["(Intercept)", "dose", "weight"]
     found = facts("rows.csv", "--label", "drug", "--features", "dose", "--family", "multinomial")
@@ -109,9 +115,14 @@ def test_errors_are_one_line(command, words):
 
 def test_files_without_columns_of_names():
     Path("bare.csv").write_text("1,2\n3,4\n")
-    assert "a header that names the columns" in call("separability", "bare.csv", "--formula", "y ~ x", code=2).stderr
+    assert (
+        "a header that names the columns"
+        in call("separability", "bare.csv", "--formula", "y ~ x", code=2).stderr
+    )
     Path("rows.svm").write_text("1 1:2\n-1 1:3\n")
-    assert "a CSV, TSV or Parquet file" in call("separability", "rows.svm", "--formula", "y ~ x", code=2).stderr
+    assert (
+        "a CSV, TSV or Parquet file" in call("separability", "rows.svm", "--formula", "y ~ x", code=2).stderr
+    )
     assert "columns with names" in call("separability", "toy:0.3", "--formula", "y ~ x", code=2).stderr
     Path("twice.csv").write_text("a,a\n3,4\n")
     assert "called 'a'" in call("separability", "twice.csv", "--formula", "a ~ 1", code=2).stderr

@@ -158,7 +158,10 @@ def test_weights_are_an_array_or_a_column():
 
 
 def test_numbers_that_pandas_holds_as_objects_are_numbers():
-    assert read_formula("y ~ x", {"y": [0, 1], "x": [Decimal("0.5"), Decimal(2)]}).X.tolist() == [[0.5], [2.0]]
+    assert read_formula("y ~ x", {"y": [0, 1], "x": [Decimal("0.5"), Decimal(2)]}).X.tolist() == [
+        [0.5],
+        [2.0],
+    ]
     whole = pd.DataFrame({"y": pd.array([0, 1], "Int64"), "x": pd.array([1, 2], "Int64")})
     assert read_formula("y ~ x", whole).X.tolist() == [[1.0], [2.0]]
 
@@ -257,7 +260,7 @@ def test_errors_of_data(data, kind, words):
 
 def test_further_errors():
     lazy = as_polars({"y": [0, 1], "x": [1, 2]}).lazy()
-    with pytest.raises(TypeError, match="got LazyFrame. Collect"):
+    with pytest.raises(TypeError, match="got LazyFrame"):
         prgd.separability.from_formula("y ~ x", lazy)
     with pytest.raises(ValueError, match="thresholds in place of an intercept"):
         prgd.separability.from_formula("x ~ 0 + w", DATA, family="ordinal")

@@ -54,7 +54,7 @@ def test_binary_models(make):
 
 
 def test_results_are_as_good_as_models():
-    with pytest.warns(Warning):  # statsmodels says that it did not converge
+    with pytest.warns(UserWarning, match="converge"):
         results = smf.logit("y ~ x + g", DATA).fit(disp=0, maxiter=15)
     assert verdicts(results) == SEPARATED
     found = prgd.separability.from_statsmodels(results)
@@ -65,7 +65,10 @@ def test_results_are_as_good_as_models():
 
 
 def test_names_of_arrays_and_models_without_a_constant():
-    assert list(verdicts(sm.Logit(DATA.y.to_numpy(), sm.add_constant(DATA[["x"]].to_numpy())))) == ["const", "x1"]
+    assert list(verdicts(sm.Logit(DATA.y.to_numpy(), sm.add_constant(DATA[["x"]].to_numpy())))) == [
+        "const",
+        "x1",
+    ]
     found = prgd.separability.from_statsmodels(sm.Logit(DATA.y, DATA[["x"]]))
     assert list(found.coefficients) == ["x"]
     assert not found.fit_intercept

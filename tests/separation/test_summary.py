@@ -72,7 +72,7 @@ def test_text_of_quasi_separation(quasi):
         ["x0", "+inf", "2", "(numbers", "4,", "5)"],
         ["x1", "finite"],
     ]
-    assert lines[-1] == quasi.advice
+    assert " ".join(lines[-2:]) == quasi.advice
 
 
 def test_text_of_complete_separation_says_that_all_are_infinite():
@@ -136,7 +136,9 @@ def test_rows_of_counts_are_observations():
         "cbind(a, b) ~ g", {"a": counts[:, 0], "b": counts[:, 1], "g": [0, 0, 0, 0, 1]}
     )
     assert found.fitted_rows.tolist() == [4]
-    assert "strictly on their correct side: 1 (number 4); on the hyperplane: 4 (numbers 0, 1, 2, 3)" in str(found)
+    assert "strictly on their correct side: 1 (number 4); on the hyperplane: 4 (numbers 0, 1, 2, 3)" in str(
+        found
+    )
 
 
 # Advice -------------------------------------------------------------------------------------------------
@@ -145,13 +147,22 @@ def test_rows_of_counts_are_observations():
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        ({"(Intercept)": "finite", "NV": "+inf"}, "NV is infinite: drop NV, or use Firth's penalty or a prior;"),
+        (
+            {"(Intercept)": "finite", "NV": "+inf"},
+            "NV is infinite: drop NV, or use Firth's penalty or a prior;",
+        ),
         ({"a": "finite", "C(stage)[T.IV]": "-inf"}, "merge the level C(stage)[T.IV] with another level"),
-        ({"a": "finite", "g[T.u]": "+inf", "g[T.v]": "-inf"}, "merge the levels g[T.u] and g[T.v] with others"),
+        (
+            {"a": "finite", "g[T.u]": "+inf", "g[T.v]": "-inf"},
+            "merge the levels g[T.u] and g[T.v] with others",
+        ),
         ({"a": "finite", "g[T.u]:x": "+inf"}, "drop g[T.u]:x"),
         ({"a": "finite", "(Intercept)": "+inf"}, "(Intercept) is infinite: use Firth's penalty or a prior;"),
         ({"a": "aliased", "b": "finite"}, "Drop a: it is a combination of other columns"),
-        ({("k", "x"): "+inf", ("k", "z"): "finite", ("l", "x"): "either"}, "k: x and l: x are infinite: drop x"),
+        (
+            {("k", "x"): "+inf", ("k", "z"): "finite", ("l", "x"): "either"},
+            "k: x and l: x are infinite: drop x",
+        ),
         (
             {f"x{j}": "finite" if j else "+inf" for j in range(9)},
             "x1, x2, x3, x4 and 4 more can be estimated from the 4 limiting_rows alone.",

@@ -94,7 +94,8 @@ def separability(
     x0           +inf     1 (number 4)
     x1           finite
     -----------------------------------
-    x0 is infinite: drop x0, or use Firth's penalty or a prior; (Intercept) and x1 can be estimated from the 4 limiting_rows alone.
+    x0 is infinite: drop x0, or use Firth's penalty or a prior; (Intercept) and x1 can be estimated from
+    the 4 limiting_rows alone.
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """

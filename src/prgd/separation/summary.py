@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Sequence
 from fractions import Fraction
 from html import escape
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 5  # features or rows that the explanation lists
 _MAX_LINES = 20  # coefficients that text and HTML show
+_WIDTH = 100  # characters of a line of advice
 _TERMS = 4  # terms of a relation that text and HTML show
 _HEADER = ("coefficient", "verdict", "rows involved")
 _LEGEND = "either: infinite, and the data allow both signs; it leans to that of the maximum-margin direction."
@@ -78,7 +80,9 @@ def as_text(s: Separability) -> str:
     rows = [f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}".rstrip() for row in (_HEADER, *cells)]
     rule = "-" * max(map(len, rows))
     legend = [_LEGEND] if any(row[1] == "either" for row in cells) else []
-    return "\n".join([*text, rule, rows[0], rule, *rows[1:], *hidden, rule, *legend, advice(s)])
+    return "\n".join(
+        [*text, rule, rows[0], rule, *rows[1:], *hidden, rule, *legend, *textwrap.wrap(advice(s), _WIDTH)]
+    )
 
 
 def as_html(s: Separability) -> str:
