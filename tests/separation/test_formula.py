@@ -288,3 +288,11 @@ def test_separability_stays_a_function():
     assert "prove it" in inspect.getdoc(prgd.separability)
     for name in ("from_formula", "from_statsmodels"):
         assert "Parameters" in inspect.getdoc(getattr(prgd.separability, name))
+
+
+def test_columns_with_names_of_functions():
+    data = {"y": [0, 1, 0, 1], "C": [1, 2, 3, 5], "scale": [1, 1, 2, 2], "np": [0, 1, 1, 0], 7: [1, 2, 3, 4]}
+    assert read_formula("y ~ C(scale) + I(scale * 2)", data).names == ("C(scale)[T.2]", "I(scale * 2)")
+    assert read_formula("y ~ C + scale(C)", data).names == ("C", "scale(C)")
+    assert read_formula("y ~ np", data).names == ("np",)
+    assert read_formula("y ~ `7`", pd.DataFrame(data)).names == ("7",)

@@ -113,13 +113,15 @@ class Coefficients:
         )
         return Witness(above=above, below=below, weights=weights)
 
-    def relations(self, model: ModelRows) -> dict[Name, dict[Name, Fraction]]:
-        """Return for each aliased column the columns that it is a combination of, by their names."""
-        pivots = pivot_columns(model.rows, model.columns) if self.aliased else None
+    def relations(self, model: ModelRows, names: Sequence[Name]) -> dict[Name, dict[Name, Fraction]]:
+        """Return for each aliased one of some columns the combination of other columns that it is."""
+        named = dict(zip(model.columns.tolist(), model.names, strict=True))
+        wanted = set(names)
+        aliased = [j for j in self.aliased if named[j] in wanted]
+        pivots = pivot_columns(model.rows, model.columns) if aliased else None
         if pivots is None:
             return {}
-        named = dict(zip(model.columns.tolist(), model.names, strict=True))
-        found = zip(self.aliased, combinations(model.rows, pivots, self.aliased), strict=True)
+        found = zip(aliased, combinations(model.rows, pivots, aliased), strict=True)
         return {named[j]: {named[c]: k for c, k in t.items()} for j, t in found if t is not None}
 
     def _whole(self, cone: Cone, t: Array | RationalVector | None, width: int) -> RationalVector | None:

@@ -43,7 +43,8 @@ def from_formula(
         successes and failures are ``"cbind(successes, failures) ~ ..."`` or ``"successes + failures ~ ..."``.
         Text, categories and truth values are factors with treatment coding: the first level, in the order
         of a categorical or else sorted, is the reference. Of a response with two levels the second one is
-        the event. A term ``offset(...)`` is left out, since it does not change the verdict.
+        the event. A term ``offset(...)`` is left out, since it does not change the verdict. Expressions in
+        a formula are run as Python code, so read no formula of strangers.
     data : data frame or mapping
         A frame of pandas, polars or pyarrow, or a dict from names to columns. Only the columns that the
         formula uses are read, and no value of them may be missing.
@@ -134,13 +135,14 @@ class Table:
                 "data must be a data frame of pandas, polars or pyarrow, or a dict from names to columns; "
                 f"got {type(data).__name__}. Collect a lazy frame, or give an array's columns names."
             )
-        self._data, self.names = data, [str(name) for name in named]
+        self._data, self._keys = data, {str(name): name for name in named}
+        self.names = list(self._keys)
 
     def column(self, name: str) -> Any:
         """Return a column without missing values, as a pandas Series of numbers, truth values or levels."""
         if name not in self.names:
             raise unknown("column", name, self.names)
-        values = self._data[name]
+        values = self._data[self._keys[name]]
         if getattr(values, "ndim", 1) != 1:
             raise ValueError(
                 f"Column {name!r} of data must be one column; got shape {values.shape}. Rename columns of "
@@ -257,12 +259,14 @@ class _Parsed:
         kept = [term for term in right if not _OFFSET.fullmatch(str(term))]
         factors = [factor for term in (*left, *kept) for factor in term.factors]
         alone = {factor.expr for factor in factors if factor.eval_method.value == "lookup"}
-        inside = {n for f in factors if f.eval_method.value == "python" for n in _names_in(f.expr)}
-        names = alone | (inside - {"cbind", *TRANSFORMS})
+        found = [_names_in(factor.expr) for factor in factors if factor.eval_method.value == "python"]
+        inside = {name for values, _ in found for name in values if name in columns or name not in TRANSFORMS}
+        functions = {name for _, called in found for name in called} - {"cbind", *TRANSFORMS}
+        names = alone | inside | functions
         if lost := sorted(names - set(columns)):
             advice = " Functions are those of formulaic and np: compute others first, as columns of the data."
             words = unknown("column", lost[0], columns)
-            raise ValueError(f"Formula {text!r}: {words}{advice if lost[0] in inside else ''}")
+            raise ValueError(f"Formula {text!r}: {words}{advice if lost[0] in functions else ''}")
         return cls(
             text,
             text.partition("~")[0].strip(" `"),
@@ -295,19 +299,26 @@ class _Parsed:
         return found.lhs, found.rhs
 
 
-def _names_in(expression: str) -> set[str]:
-    """Return the names that a Python expression uses; backticks quote names that are no identifiers.
+def _names_in(expression: str) -> tuple[set[str], set[str]]:
+    """Return the names that a Python expression uses as values, and those that it calls.
 
-    ``required_variables`` of formulaic misses those inside transforms with a state, such as ``poly``.
+    Backticks quote names that are no identifiers. (``required_variables`` of formulaic misses names inside
+    transforms with a state, such as ``poly``.)
 
     Examples
     --------
-    >>> sorted(_names_in("poly(`dose, mg`, 2) + np.log(age)"))
-    ['age', 'dose, mg', 'np', 'poly']
+    >>> values, called = _names_in("poly(`dose, mg`, 2) + np.log(age)")
+    >>> sorted(values), sorted(called)
+    (['age', 'dose, mg', 'np'], ['poly'])
     """
     quoted = re.findall(r"`([^`]*)`", expression)
-    tree = ast.parse(re.sub(r"`[^`]*`", "None", expression), mode="eval")
-    return {*quoted, *(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))}
+    nodes = list(ast.walk(ast.parse(re.sub(r"`[^`]*`", "None", expression), mode="eval")))
+    called = {
+        node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    functions = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in functions}
+    return {*quoted, *names}, called
 
 
 def _bound(*columns: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from html import escape
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from prgd.separation.verdict import Separability
 
 _SHOWN = 5  # features or rows that the explanation lists
-_MAX_LINES = 20  # coefficients that text and HTML show
+MAX_LINES = 20  # coefficients that text and HTML show
 _WIDTH = 100  # characters of a line of advice
 _TERMS = 4  # terms of a relation that text and HTML show
 _HEADER = ("coefficient", "verdict", "rows involved")
@@ -56,18 +57,33 @@ class Line(NamedTuple):
     @property
     def remark(self) -> str:
         """The last cell of the table: rows, the sign of the margin direction, or the relation."""
-        if self.relation is not None:
-            return _sum_in_words(self.relation)
+        if self.verdict is Behaviour.ALIASED:
+            return "depends on others" if self.relation is None else _sum_in_words(self.relation)
         words = "" if self.involved is None else _numbers(self.involved.total, self.involved.first)
         return words if self.leaning is None else f"{words}{'; ' * bool(words)}leans {self.leaning}"
 
 
-def lines(s: Separability) -> list[Line]:
-    """Return what is known about each coefficient, in the order of the model."""
+def lines(s: Separability, names: Sequence[Name] | None = None) -> list[Line]:
+    """Return what is known about some coefficients; by default about all, in the order of the model."""
+    names = list(s.coefficients) if names is None else names
+    terms = relations(s, names)
     return [
-        Line(name, verdict, s.involved.get(name), s.leaning.get(name), s.relations.get(name))
-        for name, verdict in s.coefficients.items()
+        Line(name, s.coefficients[name], s.involved.get(name), s.leaning.get(name), terms.get(name))
+        for name in names
     ]
+
+
+def relations(
+    s: Separability, names: Sequence[Name], limit: int | None = None
+) -> dict[Name, dict[Name, Fraction]]:
+    """Return the relations of the aliased ones of some coefficients, which take a pass each.
+
+    Not more than ``limit`` are computed, and none if they are known already.
+    """
+    if (known := vars(s).get("relations")) is not None or s.evidence is None or s.model is None:
+        return known or {}
+    aliased = [name for name in names if s.coefficients[name] is Behaviour.ALIASED]
+    return s.evidence.relations(s.model, aliased[:limit])
 
 
 def as_text(s: Separability) -> str:
@@ -212,14 +228,14 @@ def _cells(s: Separability) -> tuple[list[tuple[str, str, str]], list[str]]:
 
     A long table has infinite coefficients first, and finite ones last.
     """
-    table = lines(s)
-    if len(table) > _MAX_LINES:
-        table.sort(key=lambda line: (not line.verdict.is_infinite, line.verdict is Behaviour.FINITE))
-    hidden = len(table) - _MAX_LINES
-    counts = {word: sum(line.verdict is word for line in table[_MAX_LINES:]) for word in Behaviour}
-    more = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
-    note = [f"and {hidden:,} more ({more}): to_dataframe() has all"] if hidden > 0 else []
-    return [(shown(line.name), str(line.verdict), line.remark) for line in table[:_MAX_LINES]], note
+    names, words = list(s.coefficients), s.coefficients
+    if len(names) > MAX_LINES:
+        names.sort(key=lambda name: (not words[name].is_infinite, words[name] is Behaviour.FINITE))
+    left_out = Counter(str(words[name]) for name in names[MAX_LINES:])
+    more = ", ".join(f"{count:,} {word}" for word, count in left_out.items())
+    note = [f"and {left_out.total():,} more ({more}): to_dataframe() has all"] if left_out else []
+    table = lines(s, names[:MAX_LINES])
+    return [(shown(line.name), str(line.verdict), line.remark) for line in table], note
 
 
 def _mark(verdict: Behaviour) -> str:

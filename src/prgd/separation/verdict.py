@@ -158,7 +158,8 @@ class Separability:
 
     def __getstate__(self) -> dict[str, Any]:
         # The data stay where they are, so what is computed from them goes along.
-        known = {name: getattr(self, name) for name in ("fitted_rows", "involved", "relations")}
+        relations = summary.relations(self, list(self.coefficients), summary.MAX_LINES)
+        known = {"fitted_rows": self.fitted_rows, "involved": self.involved, "relations": relations}
         return {**vars(self), **known, "model": None}
 
     def __repr__(self) -> str:
@@ -270,7 +271,7 @@ class Separability:
     @lazy
     def relations(self) -> dict[Name, dict[Name, Fraction]]:
         """For each aliased coefficient the other columns, by their names, whose combination its column is."""
-        return {} if self.evidence is None or self.model is None else self.evidence.relations(self.model)
+        return summary.relations(self, list(self.coefficients))
 
     @property
     def advice(self) -> str:
