@@ -102,7 +102,11 @@ def test_missing_values_are_refused_or_dropped():
         (["--formula", "sick ~ dose", "--weights", "wait"], "Unknown column 'wait'. Did you mean weight?"),
         (["--formula", "sick ~ dose", "--label", "sick"], "--label is for data without --formula"),
         (["--formula", "sick ~ dose", "--no-intercept"], "Write - 1 in the formula instead"),
-        (["--formula", "sick ~ dose", "--out-of-core"], "Leave one out"),
+        (
+            ["--formula", "sick ~ dose", "--out-of-core"],
+            "--out-of-core is for binomial data without --formula",
+        ),
+        (["--label", "count", "--family", "poisson", "--threads", 2], "--threads is for binomial data"),
         (["--formula", "sick ~ dose", "--missing", "mean"], "--missing refuse or drop"),
         (["--label", "sick", "--features", "dose", "--weights", "weight"], "give --formula too"),
     ],

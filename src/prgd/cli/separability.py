@@ -89,8 +89,7 @@ def _decided(data: str, options: SeparabilityOptions) -> tuple[str, int, Separab
     if options.family == "binomial":
         name, rows = open_data(data, options)
         return name, rows.n, separability(rows, fit_intercept=options.intercept)
-    if options.out_of_core:
-        raise ValueError(f"--out-of-core is for --family binomial; got {options.family}. Leave it out.")
+    _check_read_whole(options, f"--family {options.family}")
     dataset = load_labelled(data, options)
     found = Regression(
         dataset.X, dataset.y, dataset.feature_names, options.family, options.intercept
@@ -106,9 +105,16 @@ def _check_formula_options(options: SeparabilityOptions) -> None:
             raise ValueError(
                 f"--{name} is for data without --formula: that names the columns. Leave one out."
             )
-    if options.out_of_core:
-        raise ValueError("--out-of-core reads columns of numbers, and a formula makes others. Leave one out.")
+    _check_read_whole(options, "--formula")
     if not options.intercept:
         raise ValueError("--no-intercept is for data without --formula. Write - 1 in the formula instead.")
     if options.missing not in ("refuse", "drop"):
         raise ValueError(f"--formula takes --missing refuse or drop; got {options.missing}.")
+
+
+def _check_read_whole(options: SeparabilityOptions, way: str) -> None:
+    """Raise ``ValueError`` for options of engines, which hold binomial rows alone."""
+    for name in ("out_of_core", "max_memory", "threads"):
+        if getattr(options, name):
+            flag = name.replace("_", "-")
+            raise ValueError(f"--{flag} is for binomial data without --formula; got {way}. Leave one out.")
