@@ -1,9 +1,9 @@
 r"""The recession cone ``K = {v : z_i . v >= 0}`` in exact coordinates, and proofs about its coefficients.
 
-The boundary rows are zero on K, so K lies in ``N = {v : z_i . v = 0 on the boundary rows}``, and it is a
-full cone there: some v of N is positive on all other rows. The coefficient v_j is a linear function on N. It is
-zero on K if it is zero on N. Otherwise it is infinite, and of one sign on K if and only if ``e_j`` or ``-e_j``
-is a combination of the rows with weights that are not negative on the separated rows (Farkas).
+The boundary rows are zero on K, so K lies in ``N = {v : z_i . v = 0 on the boundary rows}``, and K has
+interior points there: some v of N is positive on all other rows. The coefficient v_j is a linear function on
+N. If it is zero on N, the coefficient is finite. Otherwise it is infinite, and it has one sign on K if and only
+if ``e_j`` or ``-e_j`` is a combination of rows with no negative weight of a separated row (Farkas).
 
 In this module v has an entry for each kept column: aliased columns have coefficient 0.
 """
@@ -72,7 +72,7 @@ class Cone:
         is_separated[boundary] = False
         self.separated: Indices = np.flatnonzero(is_separated).astype(np.int64)
         self.relations: list[Relation] | None = None if structure is None else structure.relations or []
-        # The coordinates of N are the entries of v in the free columns. Each relation holds one, as its first.
+        # The coordinates of N are the entries of v in the free columns: the first ones of the relations.
         self.free = (
             list(range(rows.width)) if self.relations is None else [next(iter(r)) for r in self.relations]
         )
@@ -244,7 +244,7 @@ class Cone:
         if chosen is None or self.structure is None:
             return None
         columns = self.structure.columns
-        # The right-hand side is scaled to integers, which are columns of an identity times a list of integers.
+        # The right-hand side is scaled to integers, which multiply the columns of an identity.
         common = np.lcm.reduce([x.denominator for x in target], dtype=object)
         integers = [int(x * common) for x in target]
         Z = self.rows.take(chosen)[:, columns]
