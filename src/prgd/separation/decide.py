@@ -6,12 +6,15 @@ Simple checks, an iterative method, an interior point and exact arithmetic make 
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from prgd.certificate import DualWeights
 from prgd.proofs.lifted_rows import LiftedRows
+from prgd.separation.cone_search import find_coefficients, undecided_coefficients
+from prgd.separation.families import ModelRows, model_rows
 from prgd.separation.search import Search
-from prgd.separation.verdict import INTERRUPTED, Separability
+from prgd.separation.verdict import INTERRUPTED, Separability, Verdict
 
 
 def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separability:
@@ -70,7 +73,19 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """
-    return decide(LiftedRows(X, y, fit_intercept=fit_intercept))
+    model = model_rows(X, y, fit_intercept=fit_intercept)
+    return with_coefficients(decide(model.rows), model)
+
+
+def with_coefficients(found: Separability, model: ModelRows) -> Separability:
+    """Add the verdicts on the coefficients of a model to the verdict on its rows."""
+    if found.verdict is Verdict.UNDECIDED:
+        return found.with_coefficients(model, undecided_coefficients(model.columns))
+    v = found.proof.direction
+    if v is None and found.coef is not None:
+        v = tuple(Fraction(float(x)) for x in model.rows.lift(found.coef, found.intercept))
+    partition = found.boundary_rows, v, found.dual_weights, found.proof
+    return found.with_coefficients(model, find_coefficients(model.rows, model.columns, *partition))
 
 
 def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separability | None:
