@@ -21,10 +21,10 @@ INTERCEPT = "(Intercept)"
 
 @dataclass(frozen=True)
 class Design:
-    """A small regression: X holds integers, and y labels, counts, or pairs of successes and failures."""
+    """A small regression: X is exact, and y holds labels, counts, or pairs of successes and failures."""
 
     family: str
-    X: tuple[tuple[int, ...], ...]
+    X: tuple[tuple[int | Fraction, ...], ...]
     y: tuple
     fit_intercept: bool = True
     sample_weight: tuple[int, ...] | None = None
@@ -265,7 +265,9 @@ def solve(design: Design) -> Answer:
     facts = cone(design)
     kept = facts.kept
     words = {facts.names[j]: "aliased" for j in facts.aliased}
-    rows = [tuple(row[j] for j in kept) for row in facts.rows]
+    # Columns times a positive number leave all signs as they are.
+    scales = [math.lcm(*(Fraction(row[j]).denominator for row in facts.rows)) for j in kept]
+    rows = [tuple(int(row[j] * scale) for j, scale in zip(kept, scales, strict=True)) for row in facts.rows]
     n = len(rows)
     signs: dict[int, set[int]] = {label: set() for label in range(n + len(kept))}
     if kept:

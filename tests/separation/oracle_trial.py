@@ -25,7 +25,7 @@ if __name__ in ("__main__", "__mp_main__"):  # one thread in each process, set b
 import numpy as np
 import scipy.sparse as sp
 from separation import oracle
-from separation.small_designs import KINDS, design
+from separation.small_designs import KINDS, design, hard_design
 
 import prgd
 from prgd.separation.families import model_rows
@@ -96,10 +96,10 @@ def _wrong_witnesses(true: oracle.Answer, found, model) -> list[str]:
     return wrong
 
 
-def try_designs(numbers: range, seed: int) -> Outcome:
+def try_designs(numbers: range, seed: int, hard: bool = False) -> Outcome:
     outcome = Outcome()
     for index in numbers:
-        case, kind = design(seed, index), KINDS[index % len(KINDS)]
+        case, kind = (hard_design if hard else design)(seed, index), KINDS[index % len(KINDS)]
         try:
             true, wrong = disagreements(case, index)
         except Exception as error:  # any error is a finding of the trial
@@ -127,18 +127,19 @@ def main(given: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--designs", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--hard", action="store_true", help="floating-point numbers that invite rounding")
     parser.add_argument("--case", type=int, help="try one design of the seed and print it")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="default: one per core")
     options = parser.parse_args(given)
     if options.case is not None:
-        case = design(options.seed, options.case)
+        case = (hard_design if options.hard else design)(options.seed, options.case)
         true, wrong = disagreements(case, options.case)
         print(case, true.words, *(wrong or ["all agree"]), sep="\n")
         return int(bool(wrong))
     parts = [range(k, min(k + _PART, options.designs)) for k in range(0, options.designs, _PART)]
     outcome = Outcome()
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
-        for part in pool.imap(partial(try_designs, seed=options.seed), parts):
+        for part in pool.imap(partial(try_designs, seed=options.seed, hard=options.hard), parts):
             for index, text in part.wrong[: max(0, SHOWN - len(outcome.wrong))]:
                 print(f"--seed {options.seed} --case {index}: {text}", flush=True)
             outcome.add(part)

@@ -85,10 +85,10 @@ def draw(seed: int, index: int) -> Sample:
 
 
 def with_aliased_column(sample: Sample, index: int) -> Sample:
-    """Append a column that depends on others to every fifth set."""
+    """Append a column that depends on others, without any rounding, to every fifth set."""
     X = sample.X
     if index % 5 == 4:
-        X = np.column_stack([X, 2.0 * X[:, 0] - 1.0 if index % 2 else np.zeros(len(X))])
+        X = np.column_stack([X, [2.0 * X[:, 0], np.zeros(len(X)), np.full(len(X), 3.0)][index % 3]])
     return Sample(sample.kind, X, sample.y)
 
 

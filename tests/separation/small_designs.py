@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from separation.oracle import Design
 
@@ -51,7 +53,7 @@ def _columns(rng: np.random.Generator, n: int, d: int) -> tuple[np.ndarray, str]
 
 
 def _score(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
-    """Return integer values along a random direction, so that responses that follow them are separated."""
+    """Return values along a random direction, so that responses that follow them are separated."""
     return X @ rng.integers(-2, 3, X.shape[1]) + int(rng.integers(-1, 2))
 
 
@@ -114,3 +116,33 @@ def design(seed: int, index: int) -> Design:
                     sample_weight=None if weight is None else tuple(weight.tolist()),
                     note=note,
                 )
+
+
+def hard_design(seed: int, index: int) -> Design:
+    """Return a design of floating-point numbers on which rounding may mislead."""
+    rng = np.random.default_rng([seed, index, 1])
+    kind = KINDS[index % len(KINDS)]
+    while True:
+        n, d = int(rng.choice([8, 15, 30, 120], p=[0.3, 0.3, 0.3, 0.1])), int(rng.integers(1, 5))
+        n = min(n, 30) if kind == "multinomial" else n
+        X = rng.standard_normal((n, d))
+        if rng.random() < 0.5:
+            X[:, : (d + 1) // 2] = rng.integers(0, 2, (n, (d + 1) // 2))
+        y = _response(rng, kind, X)
+        note = "real"
+        if d > 1 and rng.random() < 0.3:  # a column that is nearly a combination of others
+            X[:, -1] = X[:, :-1].sum(axis=1) + 10.0 ** rng.uniform(-15, -5) * rng.standard_normal(n)
+            note += ", near copy"
+        if rng.random() < 0.3:  # rows that are nearly others
+            i, j = rng.integers(n, size=(2, n // 3))
+            X[i] = X[j] * (1.0 + 10.0 ** rng.uniform(-15, -5) * rng.standard_normal((n // 3, 1)))
+            note += ", near ties"
+        if rng.random() < 0.3:
+            X *= 10.0 ** rng.integers(-9, 10, d)
+            note += ", scales"
+        if rng.random() < 0.2:
+            X += 10.0 ** rng.integers(3, 9)
+            note += ", far from 0"
+        if _usable(kind, y, np.ones(n, bool)):
+            exact = tuple(tuple(Fraction(value) for value in row) for row in X.tolist())
+            return Design("binomial" if kind == "counts" else kind, exact, y, note=note)
