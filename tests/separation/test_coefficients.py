@@ -10,7 +10,10 @@ import pytest
 from scipy.optimize import linprog
 from separation import oracle
 from separation.oracle import Design
-from separation.small_designs import KINDS, design
+from separation.oracle_trial import arguments, disagreements, try_designs
+from separation.small_designs import KINDS, design, hard_design
+
+import prgd
 
 # ------------------------------------------------------------------------------------------------ the oracle
 
@@ -63,11 +66,11 @@ BY_HAND = [
             ("2", "x0"): "+inf",
         },
     ),
-    (Design("ordinal", ((0,), (1,), (2,)), ("a", "b", "c")), {"a|b": "+inf", "b|c": "+inf", "x0": "+inf"}),
+    (Design("ordinal", ((0,), (1,), (2,)), (1, 2, 3)), {"1|2": "+inf", "2|3": "+inf", "x0": "+inf"}),
     # The first two classes overlap; the third has an indicator of its own, which moves with its threshold.
     (
-        Design("ordinal", ((0, 0), (1, 0), (0, 0), (1, 0), (0, 1)), ("a", "a", "b", "b", "c")),
-        {"a|b": "finite", "b|c": "+inf", "x0": "finite", "x1": "+inf"},
+        Design("ordinal", ((0, 0), (1, 0), (0, 0), (1, 0), (0, 1)), (1, 1, 2, 2, 3)),
+        {"1|2": "finite", "2|3": "+inf", "x0": "finite", "x1": "+inf"},
     ),
 ]
 
@@ -101,7 +104,7 @@ def linear_programs(case: oracle.Design) -> dict:
 
 @pytest.mark.slow
 def test_the_oracle_against_linear_programs_in_floating_point():
-    for index in range(100):
+    for index in range(60):
         case = design(1, index)
         words = oracle.solve(case).words
         assert linear_programs(case).items() <= words.items(), index
@@ -144,3 +147,33 @@ def test_wrong_witnesses_are_found():
     assert said(1, "+inf", above=(0, 1, 1), weights={}) == "above is not zero in the aliased columns"
     assert said(2, "aliased", relation={1: one}) == "the relation does not hold"
     assert said(2, "aliased", relation={2: one}) == "the relation uses an aliased column"
+
+
+# ----------------------------------------------------------------------------------- prgd against the oracle
+
+
+@pytest.mark.parametrize(("case", "words"), BY_HAND)
+def test_words_by_hand(case, words):
+    true, wrong = disagreements(case, 0)
+    assert true.words == words
+    assert not wrong
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 600, 100))
+def test_every_word_and_witness_of_small_designs(first):
+    # `python tests/separation/oracle_trial.py` tries 20,000.
+    outcome = try_designs(range(first, first + 100), seed=0)
+    assert not outcome.wrong
+    assert sum(outcome.counts[kind, "designs"] for kind in KINDS) == 100
+
+
+@pytest.mark.slow
+def test_no_word_is_wrong_where_rounding_may_mislead():
+    for index in range(40):
+        case = hard_design(0, index)
+        X, y, options = arguments(case, index)
+        found, words = prgd.separability(X, y, **options), oracle.solve(case).words
+        assert list(found.coefficients) == list(words)
+        assert all(word in (words[name], "undecided") for name, word in found.coefficients.items()), index
+        assert found.check(X, y), index
