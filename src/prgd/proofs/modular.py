@@ -25,11 +25,11 @@ PRIME_BITS = 30  # every prime used lies between 2**30 and 2**31, so that produc
 
 def primes() -> Iterator[int]:
     """Yield the primes below 2**31, from the largest down."""
-    return filter(_is_prime, range(2**31 - 1, 2**PRIME_BITS, -2))
+    return filter(is_prime, range(2**31 - 1, 2**PRIME_BITS, -2))
 
 
 @cache
-def _is_prime(odd: int) -> bool:
+def is_prime(odd: int) -> bool:
     """Apply Miller and Rabin's test; the bases 2, 3, 5 and 7 decide every number below 3.2e9."""
     twos = ((odd - 1) & -(odd - 1)).bit_length() - 1
     for base in (2, 3, 5, 7):

@@ -8,17 +8,15 @@ rows that is ``e_j`` or ``-e_j``: the residual of the best one is a vector of th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
 from prgd._types import Array, Indices, RationalVector
-from prgd.algorithms.progressive_newton import ProgressiveNewton
 from prgd.arithmetic import nearest_floats, shortened
-from prgd.loop import run
 from prgd.norms import norm
-from prgd.problem import Problem
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
 from prgd.proofs.pivots import Pivots, pivot_columns
 from prgd.proofs.power_scaling import balance_dense
@@ -26,9 +24,11 @@ from prgd.proofs.weights import Proof
 from prgd.separation.coefficients import Coefficients
 from prgd.separation.cone import Cone, Membership
 from prgd.separation.evidence import Behaviour
+from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
 from prgd.solvers.cholesky import definite_solver
-from prgd.stopping import Gap, any_of
+from prgd.solvers.coordinates import Columns
+from prgd.solvers.interior_point import maximise_margin
 
 WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
 MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
@@ -36,9 +36,9 @@ CENTERING_STEPS = 12  # Newton steps towards the centre of the cone, at most
 _INSIDE = 0.97  # fraction of the ellipsoid's half-width that v_j must be below to have both signs
 _RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
 _PRUNED = (0.0, 1e-12, 1e-9, 1e-6)  # weights below these fractions of the largest may be zero
+_ROWS_FOR_COLUMN = 2  # rows for each coordinate with which non-negative least squares begins
 _SHIFT = 1e-14  # fraction of the diagonal that is added before a factorisation
-LEANING_GAP = 1e-8  # gap at which the maximum-margin direction is good enough for its signs
-LEANING_STEPS = 200
+LEANING_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
 
 
 def find_coefficients(
@@ -72,8 +72,9 @@ def find_coefficients(
     words |= {j: Behaviour.UNDECIDED if j in infinite else Behaviour.FINITE for j in kept}
     found = Coefficients({int(j): words[int(j)] for j in order}, kept, list(pivots.aliased))
     if infinite and v is not None:
-        search = _SignSearch(cone, _start(cone, pivots, rows, v))
-        if search.is_started:
+        searches = (_SignSearch(cone, start) for start in _starts(cone, pivots, rows, v))
+        search = next((search for search in searches if search.is_started), None)
+        if search is not None:
             search.run()
             search.report(found)
     return found
@@ -84,14 +85,27 @@ def undecided_coefficients(order: Indices) -> Coefficients:
     return Coefficients({int(j): Behaviour.UNDECIDED for j in order}, order.tolist(), [])
 
 
-def _start(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> RationalVector:
-    """Return coordinates of the direction v on the kept columns, with the same margins."""
+def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> Iterator[RationalVector]:
+    """Yield coordinates of vectors that may be positive on all separated rows, from a v that is."""
+    yield tuple(v[pivots.kept[k]] for k in cone.free)  # this is v itself if v is zero in the aliased columns
     if not pivots.aliased:
-        return tuple(v[pivots.kept[k]] for k in cone.free)
-    index = np.intersect1d(pivots.rows, cone.separated)
-    margins = rows.margins(nearest_floats(v))[index]
-    t = np.linalg.lstsq(cone.reduced(index), margins, rcond=None)[0]
-    return tuple(Fraction(float(x)) for x in t) if np.isfinite(t).all() else ()
+        return
+    # The margins of v belong to a vector without aliased columns too.
+    index = np.union1d(np.intersect1d(pivots.rows, cone.separated), cone.separated[:: _every(cone)])
+    t = np.linalg.lstsq(cone.reduced(index), rows.margins(nearest_floats(v))[index], rcond=None)[0]
+    if np.isfinite(t).all():
+        yield tuple(Fraction(float(x)) for x in t)
+    copy = cone.rows.sparse(cone.rows.counted, MAX_COPY_ENTRIES)
+    if copy is not None:
+        found = Search(LiftedRows(copy, None, fit_intercept=False)).find_proof()
+        if found is not None and found.v is not None:
+            exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)
+            yield tuple(exact[k] for k in cone.free)
+
+
+def _every(cone: Cone) -> int:
+    """Return the distance of rows of which about four for each coordinate are taken."""
+    return max(1, cone.separated.size // (4 * cone.size))
 
 
 @dataclass(eq=False)
@@ -243,18 +257,36 @@ class _SignSearch:
             return {(j, 1): t + 0.5 * reach * c, (j, -1): t - 0.5 * reach * c}
         length = norm(c)
         c = sign * c / length
-        try:
-            q, _ = nnls(np.ascontiguousarray(G.T), c, maxiter=10 * sum(G.shape))
-        except (RuntimeError, ValueError):  # too many steps, or numbers beyond the floating range
-            return {}
-        residual = c - q @ G
-        if norm(residual) < _RESIDUALS[0] and self._prove_membership(j, sign, index, length * scales * q):
-            return {}
-        if norm(residual) <= _RESIDUALS[1]:
-            return {}
-        # A small multiple of the direction t makes all margins positive and keeps the sign of v_j.
-        share = 0.5 * float(residual @ residual) / float(c @ t)
-        return {(j, -sign): share * t - residual}
+        margins = G @ t
+        # Rows that the move towards the other sign meets first come into question for the combination.
+        speed = G @ c
+        meets = np.where(speed > 0.0, margins / np.maximum(speed, np.finfo(float).tiny), np.inf)
+        count = _ROWS_FOR_COLUMN * G.shape[1]
+        used = np.union1d(
+            np.argsort(meets, kind="stable")[:count], np.argsort(margins, kind="stable")[:count]
+        )
+        for _ in range(MAX_ROUNDS):
+            try:
+                q, _ = nnls(np.ascontiguousarray(G[used].T), c, maxiter=10 * (used.size + c.size))
+            except (RuntimeError, ValueError):  # too many steps, or numbers beyond the floating range
+                return {}
+            residual = c - q @ G[used]
+            if norm(residual) < _RESIDUALS[0] and self._prove_membership(
+                j, sign, index[used], length * scales[used] * q
+            ):
+                return {}
+            if norm(residual) <= _RESIDUALS[1]:
+                return {}
+            # A small multiple of the direction t makes all margins positive and keeps the sign of v_j.
+            share = 0.5 * float(residual @ residual) / float(c @ t)
+            proposal = share * t - residual
+            reached = share * margins - G @ residual
+            worst = np.argsort(reached, kind="stable")[:count]
+            grown = np.union1d(used, worst[reached[worst] <= 0.0])
+            if grown.size == used.size:
+                return {(j, -sign): proposal}
+            used = grown
+        return {}
 
     def _prove_membership(self, j: int, sign: int, index: Indices, q: Array) -> bool:
         for fraction in _PRUNED:
@@ -304,19 +336,21 @@ class _SignSearch:
         root = np.linalg.cholesky(basis @ basis.T)  # coordinates in which the norm of v is Euclid's
         index = self._first_rows()
         t, error = self.base, 2.0
-        for _ in range(MAX_ROUNDS):
-            problem = Problem(np.linalg.solve(root, cone.reduced(index).T).T)
-            result = run(
-                problem, ProgressiveNewton(), stop=any_of(Gap(LEANING_GAP), LEANING_STEPS), record=None
-            )
-            t = np.linalg.solve(root.T, result.w / norm(result.w))
-            error = float(np.sqrt(2.0 * max(1.0 - result.cosine, 0.0)))
-            margins = cone.margins(t)
-            worse = np.argsort(margins, kind="stable")[: 4 * cone.size]
-            worse = cone.separated[worse[margins[worse] < (1.0 - LEANING_GAP) * result.certificate.lower]]
-            grown = np.union1d(index, worse)
-            if grown.size == index.size:
-                break
-            index = grown
+        with np.errstate(all="ignore"):
+            for _ in range(MAX_ROUNDS):
+                G = np.linalg.solve(root, cone.reduced(index).T).T
+                G = np.ldexp(G, -int(np.frexp(np.abs(G).max())[1]))
+                at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
+                found = maximise_margin(at, np.ones(len(G)), False, root.T @ t, LEANING_GAP)
+                w = found.x / norm(found.x)
+                t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * found.gap))
+                margins = cone.margins(t)
+                worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
+                known = np.isin(cone.separated, index, assume_unique=True)
+                is_worse = margins[worst] < (1.0 - LEANING_GAP) * margins[known].min()
+                grown = np.union1d(index, cone.separated[worst[is_worse]])
+                if grown.size == index.size:
+                    break
+                index = grown
         v = t @ basis
-        return {j: "0" if abs(v[j]) <= error else "+" if v[j] > 0.0 else "-" for j in either}
+        return {j: ("+" if v[j] > 0.0 else "-") if abs(v[j]) > error else "0" for j in either}

@@ -17,7 +17,9 @@ from prgd.separation.search import Search
 from prgd.separation.verdict import INTERRUPTED, Separability, Verdict
 
 
-def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separability:
+def separability(
+    X: Any, y: Any = None, *, family: str = "binomial", fit_intercept: bool = True, sample_weight: Any = None
+) -> Separability:
     r"""Say whether a hyperplane separates the two classes, and prove it.
 
     With ``z_i = y_i (x_i, 1)`` and ``v = (w, b)``, exactly one is true:
@@ -32,10 +34,17 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
         Dense or sparse, in memory, mapped or chunked. A data frame's column names are used in the
         explanation. The verdict is about these float64 numbers, taken literally. Large data are read in
         passes; only some of their rows are copied.
-    y : array of shape (n,)
-        Labels of two classes; None if X is an engine that holds them.
+    y : array of shape (n,), or (n, 2) of counts: successes, failures
+        The response. Of two labels the second in order (1, True) is the event; the order is that of a
+        categorical if y is one. None if X is an engine that holds the labels.
+    family : {"binomial", "multinomial", "poisson", "ordinal"}
+        The model whose coefficients are asked about. The rows z_i of the other families stand in
+        `prgd.separation.families.model_rows`.
     fit_intercept : bool
         False asks for a hyperplane through the origin.
+    sample_weight : array of shape (n,), optional
+        Counts or other weights. Observations of weight 0 do not count; the size of the others changes
+        nothing. Nor does an offset, so none is taken.
 
     Returns
     -------
@@ -45,7 +54,8 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     Raises
     ------
     ValueError
-        If y does not hold two classes, X is not finite, or X holds numbers that float64 cannot.
+        If y does not suit the family (one class, three classes without multinomial, negative counts), a
+        value is missing or not finite, or X holds numbers that float64 cannot; column and row are named.
 
     Notes
     -----
@@ -73,7 +83,7 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """
-    model = model_rows(X, y, fit_intercept=fit_intercept)
+    model = model_rows(X, y, family=family, fit_intercept=fit_intercept, sample_weight=sample_weight)
     return with_coefficients(decide(model.rows), model)
 
 

@@ -125,6 +125,7 @@ class Separability:
             self,
             family=model.family,
             fit_intercept=model.fit_intercept,
+            feature_names=model.feature_names,
             coefficients={named[j]: evidence.behaviours[j] for j in model.columns.tolist()},
             leaning={named[j]: evidence.leaning[j] for j in model.columns.tolist() if j in evidence.leaning},
             limiting_rows=limiting_rows(model, self.boundary_rows),
@@ -234,7 +235,13 @@ class Separability:
         )
 
     def name(self, feature: int) -> str:
-        """Return the name of a feature: that of its column, or ``x0``, ``x1`` and so on."""
+        """Return the name of a column of the rows: that of its coefficient, or ``x0``, ``x1`` and so on."""
+        if self.family in (
+            "multinomial",
+            "ordinal",
+        ):  # whose rows have a column for each coefficient, in order
+            name = list(self.coefficients)[feature]
+            return name if isinstance(name, str) else ": ".join(name)
         return f"x{feature}" if self.feature_names is None else self.feature_names[feature]
 
     def __str__(self) -> str:
