@@ -1,7 +1,7 @@
 """Gauss-Jordan elimination modulo a prime, of columns that come in panels.
 
-Residues are float64 integers of at most 22 bits and a sign, so that one product of float64 matrices with up to
-256 terms is exact.
+Residues are float64 integers of at most 22 bits and a sign, so that one product of float64 matrices with
+up to 256 terms is exact.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Elimination:
         self._stored = np.empty((n, 0), order="F")
 
     @property
-    def _operations(self) -> Array:
+    def operations(self) -> Array:
+        """The columns of T that belong to the pivot rows."""
         return self._stored[:, : self.pivots.size]
 
     def reduce(self, panel: Array) -> Array:
@@ -76,7 +77,7 @@ class Elimination:
         top, out[self.pivots] = out[self.pivots], 0.0
         for k in range(0, self.pivots.size, MAX_TERMS):
             part = slice(k, k + MAX_TERMS)
-            out += self._operations[:, part] @ top[part]
+            out += self.operations[:, part] @ top[part]
             reduced(out, self.prime)
         return out
 
@@ -97,15 +98,25 @@ class Elimination:
         if kept:
             self._apply(factors, pivots, panel)
             for k in range(0, self.pivots.size, MAX_TERMS):
-                self._apply(factors, pivots, self._operations[:, k : k + MAX_TERMS])
+                self._apply(factors, pivots, self.operations[:, k : k + MAX_TERMS])
             old, total = self.pivots.size, self.pivots.size + len(kept)
             if total > self._stored.shape[1]:
                 grown = np.empty((self.n, min(self.n, 2 * total)), order="F")
-                grown[:, :old] = self._operations
+                grown[:, :old] = self.operations
                 self._stored = grown
             self.pivots = np.append(self.pivots, pivots)
             self._stored[:, old:total] = factors
         return kept, panel
+
+    def extend(self, Z: Array) -> tuple[list[int], dict[int, Array]]:
+        """Add columns of floats, and return those kept and the factors of the kept columns in the others."""
+        kept, factors = list[int](), dict[int, Array]()
+        for k in range(0, Z.shape[1], MAX_TERMS):
+            chosen, panel = self.add(residues(Z[:, k : k + MAX_TERMS], self.prime))
+            kept += [k + j for j in chosen]
+            for j in np.setdiff1d(np.arange(panel.shape[1]), chosen):
+                factors[k + int(j)] = panel[self.pivots, j]
+        return kept, factors
 
     def _eliminate(self, panel: Array, is_free: Mask) -> tuple[list[int], list[int], Array]:
         """Return the columns kept, their pivot rows, and the columns of these rows in the new operations."""
@@ -124,9 +135,9 @@ class Elimination:
         kept, pivots, factors = self._eliminate(panel[:, :half], is_free)
         right = panel[:, half:]
         self._apply(factors, pivots, right)
-        more, rows, last = self._eliminate(right, is_free)
-        self._apply(last, rows, factors)
-        return [*kept, *(half + j for j in more)], [*pivots, *rows], np.hstack([factors, last])
+        more, below, last = self._eliminate(right, is_free)
+        self._apply(last, below, factors)
+        return [*kept, *(half + j for j in more)], [*pivots, *below], np.hstack([factors, last])
 
     def _apply(self, factors: Array, pivots: list[int], columns: Array) -> None:
         """Apply row operations to some columns, in place."""
@@ -156,6 +167,6 @@ class Elimination:
         left, position = np.flatnonzero(~goes), np.empty(self.n, np.int64)
         position[self.pivots] = np.arange(self.pivots.size)
         inputs = position[target[is_left]]
-        self._stored = np.asfortranarray(self._operations[np.ix_(source[left], inputs)])
+        self._stored = np.asfortranarray(self.operations[np.ix_(source[left], inputs)])
         self.n, self.pivots = left.size, np.searchsorted(left, target[is_left])
         return left

@@ -14,14 +14,13 @@ from prgd.proofs.column_relations import Relation, rows_obeying
 from prgd.proofs.elimination import MAX_TERMS, Elimination, reduced, residues, short_primes
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import solve_rational, vanishes
-from prgd.proofs.sparse_structure import filled_rows, proportional_rows
+from prgd.proofs.sparse_structure import filled_rows, proportional_rows, reachable
 
-_PANEL = 256  # columns that are eliminated at a time
 _PRIMES = 3  # primes that are tried; one fails if it divides a number that it should not
 _MAX_ENTRIES = 2**24  # entries of the rows that are held in memory at once
 _RELATION_PRIMES = 64  # relations that occur in practice have short numbers
 _VIOLATING = 8  # rows, at most, that join the few rows for a relation that does not hold on them
-_MAX_COLUMNS = 128  # columns of a relation that is solved for, at most
+_MAX_TERMS = 128  # columns of a relation that is solved for, at most
 
 
 class Pivots(NamedTuple):
@@ -35,7 +34,7 @@ class Pivots(NamedTuple):
         As many rows as columns are kept; on them these columns are an invertible matrix.
     earlier : dict from int to int
         How many columns were kept before each of those that depend on them.
-    index : ndarray of int
+    asked : ndarray of int
         All rows that were asked for.
     """
 
@@ -43,7 +42,7 @@ class Pivots(NamedTuple):
     aliased: list[int]
     rows: Indices
     earlier: dict[int, int]
-    index: Indices
+    asked: Indices
 
 
 def pivot_columns(
@@ -138,6 +137,8 @@ class _Sweep:
         self.core: Indices = np.empty(0, np.int64)
         self.is_kept = np.zeros(d, np.bool_)
         self.elimination = Elimination(n, prime)
+        # Rows that are combinations of other rows, which are no such rows, in the columns seen last.
+        self.row_relations: dict[int, dict[int, Fraction]] = {}
 
     def run(self) -> bool:
         """Go through the columns, and say whether all that are not kept are proven to depend on others."""
@@ -171,12 +172,12 @@ class _Sweep:
             rows = rows[self.is_live[rows]]
             if rows.size == 1 and not self.is_busy[rows[0]]:
                 self.is_kept[j] = True
-                self._forget(rows)
+                self._forget(rows.astype(np.int64))
                 done.append(int(rows[0]))
                 continue
             self.is_busy[rows] = True
             panel.append(j)
-            if len(panel) == _PANEL:
+            if len(panel) == MAX_TERMS:
                 break
         self._leave_out(np.searchsorted(self.live, np.array(done, np.int64)), np.empty(0, np.int64))
         return np.array(panel, np.int64)
@@ -216,21 +217,44 @@ class _Sweep:
         """Say whether a column is proven to be a combination of others on the rows that are left."""
         from scipy.sparse import csr_array
 
-        Z = csr_array(self.by_column[:, [*used, j]])[self.live]
-        Z = Z[np.flatnonzero(np.diff(Z.indptr))]
-        if Z.shape[0] > used.size:
-            Z = Z[np.unique(proportional_rows(Z))]
+        Z, rows = csr_array(self.by_column[:, [*used, j]])[self.live], self.live
+        filled = np.flatnonzero(np.diff(Z.indptr))
+        Z, rows = Z[filled], rows[filled]
+        if rows.size > used.size:
+            different = np.unique(proportional_rows(Z))
+            Z, rows = Z[different], rows[different]
         # Independent columns that are zero but for as many rows, or multiples of rows, span all that is so.
-        if Z.shape[0] == used.size:
+        if rows.size == used.size:
             return True
-        return used.size <= _MAX_COLUMNS and _combination(Z.toarray(), self.prime) is not None
+        if used.size <= _MAX_TERMS and _combination(Z.toarray(), self.prime) is not None:
+            return True
+        return self._rows_depend(Z.toarray(), rows)
+
+    def _rows_depend(self, Z: Array, rows: Indices) -> bool:
+        """Say whether relations between rows prove that the last column depends on the others."""
+        count, places = len(Z) - Z.shape[1] + 1, {int(i): k for k, i in enumerate(rows)}
+        for own, relation in self.row_relations.items():
+            if own in places and places.keys() >= relation.keys():
+                part = Z[[places[own], *(places[i] for i in relation)]]
+                count -= int(vanishes(part.T, [Fraction(-1), *relation.values()]).all())
+        if count <= 0:
+            return True
+        elimination = Elimination(len(Z), self.prime)
+        elimination.extend(Z[:, :-1])
+        self.row_relations = {}
+        for i in np.setdiff1d(np.arange(len(Z)), elimination.pivots):
+            terms = elimination.pivots[np.flatnonzero(elimination.operations[i])]
+            factors = _combination(Z[[*terms, i]].T, self.prime) if terms.size <= _MAX_TERMS else None
+            if factors is None:
+                return False
+            self.row_relations[int(rows[i])] = dict(zip(rows[terms].tolist(), factors, strict=True))
+        return True
 
 
 def _combination(Z: Array, prime: int) -> list[Fraction] | None:
-    """Return the factors by which the last column of Z is a combination of the others, which are independent."""
+    """Return the factors by which the last column is a combination of the others, which are independent."""
     elimination = Elimination(len(Z), prime)
-    for k in range(0, Z.shape[1] - 1, _PANEL):
-        elimination.add(residues(Z[:, k : min(k + _PANEL, Z.shape[1] - 1)], prime))
+    elimination.extend(Z[:, :-1])
     A = Z[elimination.pivots]
     if A.shape[0] < A.shape[1] - 1:
         return None
@@ -266,13 +290,10 @@ class _Solved:
     """The columns of some rows, and how they depend on those kept before modulo a prime."""
 
     def __init__(self, Z: Array, order: Sequence[int], prime: int) -> None:
-        elimination, kept, factors = Elimination(len(Z), prime), list[int](), dict[int, Array]()
-        for k in range(0, len(order), _PANEL):
-            panel = np.array(order[k : k + _PANEL])
-            chosen, reduced_panel = elimination.add(residues(Z[:, panel], prime))
-            kept += panel[chosen].tolist()
-            for i in np.setdiff1d(np.arange(panel.size), chosen):
-                factors[int(panel[i])] = reduced_panel[elimination.pivots, i]
+        elimination = Elimination(len(Z), prime)
+        chosen, others = elimination.extend(Z[:, list(order)])
+        kept = [order[k] for k in chosen]
+        factors = {order[k]: f for k, f in others.items()}
         self.prime, self.kept, self.rows = prime, kept, elimination.pivots
         self.terms = {j: np.array(kept, np.int64)[np.flatnonzero(f)] for j, f in factors.items()}
         # sum_j factors[j, k] z_ij = 0 for the k-th column that is not kept
@@ -311,7 +332,7 @@ def _residual(Z: Any, factors: Array, prime: int) -> Array:
 
 def _relation(Z: Array, j: int, terms: Indices, prime: int) -> Relation | None:
     """Return the relation by which column j of Z is a combination of ``terms``, if its numbers are short."""
-    if terms.size > _MAX_COLUMNS:
+    if terms.size > _MAX_TERMS:
         return None
     factors = _combination(Z[:, [*terms, j]], prime)
     if factors is None:
@@ -324,20 +345,35 @@ def relations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> list[
 
     Each column comes first in its relation, with factor 1. A relation is None if its numbers are too long.
     """
-    prime = next(short_primes())
-    Z = rows.take(pivots.rows)
-    solved = _Solved(Z, [*pivots.kept, *columns], prime)
-    found = []
+    from scipy.sparse import csc_array, csr_array
+
+    prime, kept = next(short_primes()), np.array(pivots.kept, np.int64)
+    Z = csc_array(rows.sparse(pivots.rows, 2**63)) if kept.size else None
+    square = None if Z is None else csr_array(Z[:, kept].T)
+    found: list[Relation | None] = []
     for j in columns:
-        relation = _relation(Z, j, solved.terms[j], prime)
-        late = pivots.kept[pivots.earlier[j] :]
-        is_proven = relation is not None and not set(late) & set(relation)
-        if is_proven and rows_obeying(rows, [relation], pivots.index).size < pivots.index.size:
-            is_proven = False
-        found.append(relation if is_proven else None)
+        relation: Relation | None = {j: Fraction(1)}
+        if Z is not None and Z[:, [j]].nnz:
+            places, inside = reachable(square, Z[:, [j]].indices.astype(np.int64))
+            part = Z[:, [*kept[places], j]][inside].toarray()
+            terms = _Solved(part, range(places.size + 1), prime).terms[places.size]
+            solved = _relation(part, places.size, terms, prime)
+            relation = (
+                None
+                if solved is None
+                else {j: Fraction(1)}
+                | {int(kept[places[c]]): k for c, k in solved.items() if c < places.size}
+            )
+        late = set(pivots.kept[pivots.earlier[j] :])
+        if relation is not None and not late & set(relation):
+            holds = rows_obeying(rows, [relation], pivots.asked).size == pivots.asked.size
+            found.append(relation if holds else None)
+        else:
+            found.append(None)
     return found
 
 
 def relation(rows: LiftedRows, pivots: Pivots, j: int) -> Relation | None:
-    """Return how column j depends on those kept before it; see `relations`."""
-    return relations(rows, pivots, [j])[0]
+    """Return column j as a combination of those kept before it, or None if its numbers are too long."""
+    found = relations(rows, pivots, [j])[0]
+    return None if found is None else {column: -k for column, k in found.items() if column != j}

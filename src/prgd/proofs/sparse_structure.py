@@ -1,4 +1,4 @@
-"""What the zeros of sparse rows tell about their rank: multiples of other rows, and columns that fill some rows."""
+"""What the zeros of sparse rows tell about their rank."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _inverses(values: Indices) -> Indices:
 
 
 def _are_multiples(Z: Any, rows: Indices, others: Indices, counts: Indices) -> Mask:
-    """Say exactly which rows are multiples of other rows with as many entries; rows are given by their starts."""
+    """Say exactly which rows, given by their starts, are multiples of others with as many entries."""
     if not rows.size:
         return np.empty(0, np.bool_)
     bounds = np.concatenate([[0], np.cumsum(counts)[:-1]])
@@ -110,3 +110,27 @@ def filled_rows(pattern: Any) -> tuple[Indices, Indices]:
         is_open[matched[new]] = True
     columns = np.flatnonzero(~is_reached)
     return columns, matched[columns].astype(np.int64)
+
+
+def reachable(pattern: Any, rows: Indices) -> tuple[Indices, Indices]:
+    """Return the columns that a combination equal to a vector on some rows can have, and as many rows.
+
+    Parameters
+    ----------
+    pattern : CSR array of shape (r, r), columns by rows
+        Not zero where a column is not zero; all columns are independent.
+    rows : ndarray of int
+        The rows on which the vector is not zero.
+    """
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    matched = maximum_bipartite_matching(pattern, perm_type="row")
+    is_inside, new = np.zeros(matched.size, np.bool_), np.unique(rows)
+    while new.size:  # A row that is not zero needs the column matched with it, which brings its other rows.
+        is_inside[new] = True
+        touched = np.unique(pattern[matched[new]].indices)
+        new = touched[~is_inside[touched]]
+    inside = np.flatnonzero(is_inside)
+    columns = matched[inside].astype(np.int64)
+    order = np.argsort(columns)
+    return columns[order], inside

@@ -1,4 +1,4 @@
-"""The verdicts on the coefficients of a model, and what proves them: the type, its check and its witnesses."""
+"""The verdicts on the coefficients of a model: the type, what proves them, their check and witnesses."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """The search for the verdict on every coefficient: proposals in float64, which `Cone` proves exactly.
 
-Inside the cone lies an ellipsoid around each of its points (Dikin's, of the logarithmic barrier). If v_j has both
-signs in one of them, the coefficient is infinite with either sign; a few Newton steps towards the centre of
-the cone show most of these at once. For each of the others non-negative least squares asks for a combination of
-rows that is ``e_j`` or ``-e_j``: the residual of the best one is a vector of the cone with the other sign.
+Around each point of the cone an ellipsoid lies inside the cone (Dikin's, of the logarithmic barrier). If v_j
+has both signs in one of them, the coefficient is infinite with either sign; a few Newton steps towards the
+centre of the cone show most of these at once. For each of the others non-negative least squares looks for a
+combination of rows that is ``e_j`` or ``-e_j``: the residual of the best one is a vector of the cone in which
+v_j has the other sign.
 """
 
 from __future__ import annotations
@@ -248,7 +249,7 @@ class _SignSearch:
     def _by_least_squares(
         self, j: int, c: Array, index: Indices, G: Array, scales: Array, t: Array
     ) -> dict[tuple[int, int], Array]:
-        """Prove that v_j has one sign by non-negative least squares, or propose a vector of the other sign."""
+        """Prove by non-negative least squares that v_j has one sign, or propose a vector with the other."""
         from scipy.optimize import nnls
 
         sign = self._sign(j)

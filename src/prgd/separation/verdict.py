@@ -92,9 +92,9 @@ class Separability:
         ``either`` (infinite, the data allow both signs), ``aliased`` (not identified: its column depends on
         columns before it) or ``undecided``. Empty if the verdict was asked for without them.
     leaning : dict from name to "+", "-" or "0"
-        For each coefficient ``either``, its sign in the direction of maximum margin, which gradient descent and
-        vanishing ridge follow (the norm of all coefficients, the intercept included); "0" if it is zero or
-        too small to tell.
+        For each coefficient ``either``, its sign in the direction of maximum margin, which gradient descent
+        and vanishing ridge follow (in the norm of all coefficients, the intercept included); "0" if it is
+        zero or too small to tell. These signs are computed, not proven.
     limiting_rows : ndarray of int
         Observations that stay on the boundary: all finite coefficients are estimated from them (Geyer, 2009).
     notes : tuple of str
@@ -142,7 +142,8 @@ class Separability:
     def witness(self, name: Name) -> Witness:
         """Return the objects that prove the verdict on a coefficient, with exact numbers.
 
-        Vectors have an entry for each column of `columns`... (see `Witness`).
+        The rows are those of the model (``model.rows``), and so are the columns: of a binomial model the
+        observations, and the features followed by the intercept.
         """
         if self.evidence is None or self.model is None:
             raise ValueError(
@@ -203,11 +204,10 @@ class Separability:
         if self.evidence is None:
             return not self.coefficients
         stated = list(self.coefficients.values())  # by their order: a formula gives names that X has not
-        if len(model.names) != len(stated) or not set(model.columns.tolist()) == set(
-            self.evidence.behaviours
-        ):
+        columns = model.columns.tolist()
+        if len(model.names) != len(stated) or set(columns) != set(self.evidence.behaviours):
             return False
-        if stated != [self.evidence.behaviours[j] for j in model.columns.tolist()]:
+        if stated != [self.evidence.behaviours[j] for j in columns]:
             return False
         partition = self.boundary_rows, self.dual_weights, self.proof
         return self.evidence.check(model.rows, model.columns, *partition)
