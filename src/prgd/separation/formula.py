@@ -196,9 +196,8 @@ def _checked(series: Any, name: str) -> Any:
         return series.cat.remove_unused_categories()  # R drops them too.
     if pd.api.types.is_bool_dtype(dtype):
         return series.astype(bool)
-    if dtype == object and all(isinstance(x, str) for x in series):
-        return series
-    if dtype != object and pd.api.types.is_string_dtype(dtype):
+    is_mixed = pd.api.types.is_object_dtype(dtype)
+    if all(isinstance(x, str) for x in series) if is_mixed else pd.api.types.is_string_dtype(dtype):
         return series
     what = f"Column {name!r} of data"
     values = series.to_numpy(getattr(dtype, "numpy_dtype", None))
