@@ -11,14 +11,14 @@ import numpy as np
 
 from prgd._types import Array, Indices, RationalVector
 from prgd.arithmetic import integer_multiple
-from prgd.proofs.integer_matrix import IntegerMatrix
+from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.modular import echelon, null_vector, primes, solve_rational, vanishes
+from prgd.proofs.modular import null_vector, solve_rational, vanishes
 
 Relation = dict[int, Fraction]
 
 _MAX_RELATIONS = 300  # relations between columns that are solved for, at most
-_RELATION_PRIMES = 8  # relations that occur in practice have short numbers, so few primes reveal them
+_RELATION_DIGITS = 16  # relations that occur in practice have short numbers, so few digits reveal them
 _INDEPENDENT = 1e-8  # a diagonal of R above this fraction of the first proves full column rank
 
 
@@ -63,9 +63,10 @@ def structure_of(Z: Array, order: Sequence[int], max_relations: int) -> ColumnSt
     >>> found.columns, [{j: str(k) for j, k in relation.items()} for relation in found.relations]
     ([0], [{2: '1'}, {1: '1', 0: '-2'}])
     """
-    prime = next(primes())
-    reduced = echelon(IntegerMatrix.from_floats(Z).residues(prime), prime, order)
-    columns, basis = reduced.columns, Z[reduced.rows]
+    elimination = Elimination(len(Z), prime := next(short_primes()))
+    chosen, _ = elimination.extend(residues(Z[:, list(order)], prime))
+    columns, pivots = [order[k] for k in chosen], elimination.pivots.tolist()
+    basis = Z[pivots]
     others = [j for j in order if j not in set(columns)]
     empty = [j for j in others if not Z[:, j].any()]
     mixed = [j for j in others if Z[:, j].any()]
@@ -73,12 +74,12 @@ def structure_of(Z: Array, order: Sequence[int], max_relations: int) -> ColumnSt
     if len(mixed) <= max_relations:
         unit = [[int(i == k) for i in range(len(mixed))] for k in range(len(mixed))]
         part = basis[:, columns], basis[:, mixed]
-        solved = solve_rational(*part, unit, max_primes=_RELATION_PRIMES) if mixed else []
+        solved = solve_rational(*part, unit, max_digits=_RELATION_DIGITS) if mixed else []
         if solved is not None:
             relations = [{j: Fraction(1)} for j in empty]
             for j, x in zip(mixed, solved, strict=True):
                 relations.append({j: Fraction(1)} | {c: -k for c, k in zip(columns, x, strict=True) if k})
-    return ColumnStructure(columns, others, reduced.rows, basis, relations)
+    return ColumnStructure(columns, others, pivots, basis, relations)
 
 
 def column_structure(rows: LiftedRows, index: Indices) -> ColumnStructure | None:
