@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask, RationalVector
+from prgd._types import Array, Indices, RationalVector
 from prgd.arithmetic import integer_multiple
 from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import LiftedRows
@@ -130,27 +130,25 @@ def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices
     """Return those of the rows on which every relation ``sum_j k_j z_ij = 0`` holds exactly."""
     if not relations:
         return index
+    columns = sorted({j for relation in relations for j in relation})
+    place = {j: k for k, j in enumerate(columns)}
     integers = [integer_multiple(list(relation.values())) for relation in relations]
     size = max(sum(map(abs, k)) for k in integers)
-    factors = np.zeros((rows.width, len(relations) if size < _EXACT else 0))
+    factors = np.zeros((len(columns), len(relations) if size < _EXACT else 0))
     for i in range(factors.shape[1]):
-        factors[list(relations[i]), i] = integers[i]
+        factors[[place[j] for j in relations[i]], i] = integers[i]
     kept = []
     for part, Z in rows.blocks(index, as_stored=True):
+        Z = Z[:, columns]
         values = Z if isinstance(Z, np.ndarray) else Z.data
         # Sums of integers below 2**53 are exact in float64.
         if size * np.abs(values).max(initial=0.0) < _EXACT and (values == np.rint(values)).all():
             good = ~(Z @ factors).any(axis=1)
         else:
-            good = _obey(Z if isinstance(Z, np.ndarray) else Z.toarray(), relations)
+            Z = Z if isinstance(Z, np.ndarray) else Z.toarray()
+            good = np.ones(len(Z), np.bool_)
+            for relation, k in zip(relations, integers, strict=True):
+                own = Z[:, [place[j] for j in relation]]
+                good &= vanishes(own, k) if len(k) > 1 else ~own.any(axis=1)
         kept.append(part[good])
     return np.concatenate(kept) if kept else index
-
-
-def _obey(Z: Array, relations: Sequence[Relation]) -> Mask:
-    """Say on which rows every relation holds exactly."""
-    good = ~Z[:, [j for relation in relations if len(relation) == 1 for j in relation]].any(axis=1)
-    for relation in relations:
-        if len(relation) > 1:
-            good &= vanishes(Z[:, list(relation)], list(relation.values()))
-    return np.asarray(good)
