@@ -139,3 +139,38 @@ class LiftedRows:
         from scipy.sparse import csr_array, hstack
 
         return hstack([rows, csr_array(ones)], format="csr")
+
+
+class KeptColumns(LiftedRows):
+    """Some columns of lifted rows, in the given order; the column of the intercept is one like any other.
+
+    Examples
+    --------
+    >>> rows = LiftedRows([[1.0, 2.0], [3.0, 4.0]], [1, -1], fit_intercept=True)
+    >>> KeptColumns(rows, [2, 0]).take([0, 1])
+    array([[ 1.,  1.],
+           [-1., -3.]])
+    """
+
+    def __init__(self, whole: LiftedRows, columns: Sequence[int] | Indices) -> None:
+        self.whole, self.columns = whole, np.asarray(columns, np.int64)
+        self.rows, self.n, self.signs = whole.rows, whole.n, whole.signs
+        self.counts, self.counted = whole.counts, whole.counted
+        self.fit_intercept = False
+        self.d = self.width = self.columns.size
+        self.max_norm = whole.max_norm + 1.0  # the entry of the intercept is 1
+
+    def margins(self, v: Array) -> Array:
+        """Return ``<v, z_i>`` for every row, rounded."""
+        full = np.zeros(self.whole.width)
+        full[self.columns] = v
+        return self.whole.margins(full)
+
+    def combine(self, p: Array) -> Array:
+        """Return ``Z^T p``, rounded."""
+        return self.whole.combine(p)[self.columns]
+
+    def blocks(self, index: Indices, *, as_stored: bool = False) -> Iterator[tuple[Indices, Any]]:
+        """Yield rows in parts that fit in memory, with their indices, in one pass over the data."""
+        for part, Z in self.whole.blocks(index, as_stored=as_stored):
+            yield part, Z[:, self.columns]

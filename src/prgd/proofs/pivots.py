@@ -374,5 +374,6 @@ def relations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> list[
 
 
 def relation(rows: LiftedRows, pivots: Pivots, j: int) -> Relation | None:
-    """Return how column j depends on those kept before it; see `relations`."""
-    return relations(rows, pivots, [j])[0]
+    """Return column j as a combination of those kept before it, or None if its numbers are too long."""
+    found = relations(rows, pivots, [j])[0]
+    return None if found is None else {column: -k for column, k in found.items() if column != j}

@@ -6,15 +6,20 @@ Simple checks, an iterative method, an interior point and exact arithmetic make 
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from prgd.certificate import DualWeights
 from prgd.proofs.lifted_rows import LiftedRows
+from prgd.separation.cone_search import find_coefficients, undecided_coefficients
+from prgd.separation.families import ModelRows, model_rows
 from prgd.separation.search import Search
-from prgd.separation.verdict import INTERRUPTED, Separability
+from prgd.separation.verdict import INTERRUPTED, Separability, Verdict
 
 
-def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separability:
+def separability(
+    X: Any, y: Any = None, *, family: str = "binomial", fit_intercept: bool = True, sample_weight: Any = None
+) -> Separability:
     r"""Say whether a hyperplane separates the two classes, and prove it.
 
     With ``z_i = y_i (x_i, 1)`` and ``v = (w, b)``, exactly one is true:
@@ -29,10 +34,17 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
         Dense or sparse, in memory, mapped or chunked. A data frame's column names are used in the
         explanation. The verdict is about these float64 numbers, taken literally. Large data are read in
         passes; only some of their rows are copied.
-    y : array of shape (n,)
-        Labels of two classes; None if X is an engine that holds them.
+    y : array of shape (n,), or (n, 2) of counts: successes, failures
+        The response. Of two labels the second in order (1, True) is the event; the order is that of a
+        categorical if y is one. None if X is an engine that holds the labels.
+    family : {"binomial", "multinomial", "poisson", "ordinal"}
+        The model whose coefficients are asked about. The rows z_i of the other families stand in
+        `prgd.separation.families.model_rows`.
     fit_intercept : bool
         False asks for a hyperplane through the origin.
+    sample_weight : array of shape (n,), optional
+        Counts or other weights. Observations of weight 0 do not count; the size of the others changes
+        nothing. Nor does an offset, so none is taken.
 
     Returns
     -------
@@ -42,7 +54,8 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     Raises
     ------
     ValueError
-        If y does not hold two classes, X is not finite, or X holds numbers that float64 cannot.
+        If y does not suit the family (one class, three classes without multinomial, negative counts), a
+        value is missing or not finite, or X holds numbers that float64 cannot; column and row are named.
 
     Notes
     -----
@@ -70,7 +83,19 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """
-    return decide(LiftedRows(X, y, fit_intercept=fit_intercept))
+    model = model_rows(X, y, family=family, fit_intercept=fit_intercept, sample_weight=sample_weight)
+    return with_coefficients(decide(model.rows), model)
+
+
+def with_coefficients(found: Separability, model: ModelRows) -> Separability:
+    """Add the verdicts on the coefficients of a model to the verdict on its rows."""
+    if found.verdict is Verdict.UNDECIDED:
+        return found.with_coefficients(model, undecided_coefficients(model.columns))
+    v = found.proof.direction
+    if v is None and found.coef is not None:
+        v = tuple(Fraction(float(x)) for x in model.rows.lift(found.coef, found.intercept))
+    partition = found.boundary_rows, v, found.dual_weights, found.proof
+    return found.with_coefficients(model, find_coefficients(model.rows, model.columns, *partition))
 
 
 def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separability | None:

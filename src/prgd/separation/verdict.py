@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -17,6 +17,9 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.overlap import overlap_in_words
 from prgd.proofs.weights import Proof, weights_prove
 from prgd.rows.readers.columns import in_order
+from prgd.separation.coefficients import Coefficients
+from prgd.separation.evidence import Behaviour, Witness
+from prgd.separation.families import ModelRows, Name, limiting_rows, model_rows
 
 _MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
 INTERRUPTED = "Interrupted before a proof was found."
@@ -79,6 +82,18 @@ class Separability:
         The exact objects behind the verdict.
     how : str
         The stage that found the verdict and the kind of its proof.
+    family : str
+        ``binomial``, ``multinomial``, ``poisson`` or ``ordinal``.
+    coefficients : dict from name to Behaviour
+        What becomes of each coefficient of the unpenalised regression: ``finite``, ``+inf``, ``-inf``,
+        ``either`` (infinite, the data allow both signs), ``aliased`` (not identified: its column depends on
+        columns before it) or ``undecided``. Empty if the verdict was asked for without them.
+    leaning : dict from name to "+", "-" or "0"
+        For each coefficient ``either``, its sign in the direction of maximum margin, which gradient descent
+        and vanishing ridge follow (in the norm of all coefficients, the intercept included); "0" if it is
+        zero or too small to tell. These signs are computed, not proven.
+    limiting_rows : ndarray of int
+        Observations that stay on the boundary: all finite coefficients are estimated from them (Geyer, 2009).
     """
 
     verdict: Verdict
@@ -96,6 +111,48 @@ class Separability:
     feature_names: tuple[str, ...] | None
     proof: Proof
     how: str
+    family: str = "binomial"
+    coefficients: dict[Name, Behaviour] = field(default_factory=dict)
+    leaning: dict[Name, str] = field(default_factory=dict)
+    limiting_rows: Indices = field(default_factory=NO_ROWS.copy)
+    evidence: Coefficients | None = None
+    model: ModelRows | None = None
+
+    def with_coefficients(self, model: ModelRows, evidence: Coefficients) -> Separability:
+        """Return this verdict with those on the coefficients of a model, whose rows it is about."""
+        named = dict(zip(model.columns.tolist(), model.names, strict=True))
+        return replace(
+            self,
+            family=model.family,
+            fit_intercept=model.fit_intercept,
+            feature_names=model.feature_names,
+            coefficients={named[j]: evidence.behaviours[j] for j in model.columns.tolist()},
+            leaning={named[j]: evidence.leaning[j] for j in model.columns.tolist() if j in evidence.leaning},
+            limiting_rows=limiting_rows(model, self.boundary_rows),
+            evidence=evidence,
+            model=model,
+        )
+
+    def witness(self, name: Name) -> Witness:
+        """Return the objects that prove the verdict on a coefficient, with exact numbers.
+
+        The rows are those of the model (``model.rows``), and so are the columns: of a binomial model the
+        observations, and the features followed by the intercept.
+        """
+        if self.evidence is None or self.model is None:
+            raise ValueError(
+                "A witness needs the data, which a result that was copied to another process does not hold. "
+                "Call separability again."
+            )
+        if name not in self.coefficients:
+            known = ", ".join(str(other) for other in list(self.coefficients)[:_SHOWN])
+            raise KeyError(f"No coefficient is called {name!r}; the names begin with {known}.")
+        column = int(self.model.columns[self.model.names.index(name)])
+        partition = self.boundary_rows, self.dual_weights, self.proof
+        return self.evidence.witness(column, self.model.rows, self.model.columns, *partition)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "model": None}  # the data stay where they are
 
     def __repr__(self) -> str:
         rows = f"{self.separated_rows.size} rows separated, {self.boundary_rows.size} on the boundary"
@@ -114,8 +171,8 @@ class Separability:
         """Whether Ctrl-C ended the search."""
         return self.how.endswith(INTERRUPTED)
 
-    def check(self, X: Any, y: Any = None) -> bool:
-        """Prove the verdict once more, from the stored objects and the data alone.
+    def check(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> bool:
+        """Prove the verdicts once more, from the stored objects and the data alone.
 
         The columns of a data frame are matched by name.
 
@@ -125,8 +182,28 @@ class Separability:
             False if the data differ, or if a stored number was changed so that nothing is proven.
             Of an undecided result the lower bound is checked, and the dual weights if it has some.
         """
-        X = in_order(X, self.feature_names)
-        rows = LiftedRows(X, y, fit_intercept=self.fit_intercept)
+        model = model_rows(
+            in_order(X, self.feature_names),
+            y,
+            family=self.family,
+            fit_intercept=self.fit_intercept,
+            sample_weight=sample_weight,
+        )
+        return self._check_partition(model.rows) and self._check_coefficients(model)
+
+    def _check_coefficients(self, model: ModelRows) -> bool:
+        if self.evidence is None:
+            return not self.coefficients
+        stated = [self.coefficients.get(name) for name in model.names]
+        columns = model.columns.tolist()
+        if len(self.coefficients) != len(stated) or set(columns) != set(self.evidence.behaviours):
+            return False
+        if stated != [self.evidence.behaviours[j] for j in columns]:
+            return False
+        partition = self.boundary_rows, self.dual_weights, self.proof
+        return self.evidence.check(model.rows, model.columns, *partition)
+
+    def _check_partition(self, rows: LiftedRows) -> bool:
         p, everything = self.dual_weights, rows.counted
         if p is not None and p.shape != (rows.n,):
             return False
@@ -158,7 +235,13 @@ class Separability:
         )
 
     def name(self, feature: int) -> str:
-        """Return the name of a feature: that of its column, or ``x0``, ``x1`` and so on."""
+        """Return the name of a column of the rows: that of its coefficient, or ``x0``, ``x1`` and so on."""
+        if self.family in (
+            "multinomial",
+            "ordinal",
+        ):  # whose rows have a column for each coefficient, in order
+            name = list(self.coefficients)[feature]
+            return name if isinstance(name, str) else ": ".join(name)
         return f"x{feature}" if self.feature_names is None else self.feature_names[feature]
 
     def __str__(self) -> str:

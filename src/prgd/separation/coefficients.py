@@ -1,0 +1,114 @@
+"""The verdicts on the coefficients of a model: the type, what proves them, their check and witnesses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from prgd._types import Array, Indices, RationalVector
+from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
+from prgd.proofs.pivots import pivot_columns, relation
+from prgd.proofs.weights import Proof
+from prgd.separation.cone import Cone, Membership
+from prgd.separation.evidence import Behaviour, Witness
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """The verdicts on the columns of lifted rows, and what proves them.
+
+    Keys of the dicts below are columns; vectors are coordinates of the cone on the kept columns (`Cone`).
+
+    Attributes
+    ----------
+    behaviours : dict from column to Behaviour
+    kept, aliased : list of int
+        Columns that are independent, and those that depend on columns kept before them.
+    base : vector of Fraction or None
+        A vector of the cone that is positive on all separated rows; None if there is none.
+    above, below : dict from column to ndarray
+        A vector of the cone in which the column is positive, or negative, if ``base`` is not one.
+    memberships : dict from column to Membership
+        What proves that a coefficient has one sign.
+    leaning : dict from column to "+", "-" or "0"
+        The sign of a coefficient of either sign in the maximum-margin direction, the norm of all
+        coefficients; "0" if it is zero or too small to tell.
+    """
+
+    behaviours: dict[int, Behaviour]
+    kept: list[int]
+    aliased: list[int]
+    base: RationalVector | None = None
+    above: dict[int, Array] = field(default_factory=dict)
+    below: dict[int, Array] = field(default_factory=dict)
+    memberships: dict[int, Membership] = field(default_factory=dict)
+    leaning: dict[int, str] = field(default_factory=dict)
+
+    def check(
+        self, rows: LiftedRows, order: Indices, boundary: Indices, p: Array | None, proof: Proof
+    ) -> bool:
+        """Prove every verdict once more from the stored objects and a partition that is proven already."""
+        pivots = pivot_columns(rows, order)
+        if pivots is None or list(pivots.kept) != self.kept or list(pivots.aliased) != self.aliased:
+            return False
+        kept = KeptColumns(rows, self.kept)
+        cone = Cone.of(kept, boundary, p, proof)
+        if sorted(self.behaviours) != sorted([*self.kept, *self.aliased]):
+            return False
+        if cone is None:
+            return all(self.behaviours[column] is Behaviour.UNDECIDED for column in self.kept)
+        infinite = {self.kept[j] for j in cone.infinite}
+        vectors: list[RationalVector] = []
+        for column, word in self.behaviours.items():
+            if column in self.aliased or word is Behaviour.ALIASED:
+                if column not in self.aliased or word is not Behaviour.ALIASED:
+                    return False
+            elif word is not Behaviour.UNDECIDED and (word is Behaviour.FINITE) != (column not in infinite):
+                return False
+            elif word in (Behaviour.PLUS_INFINITY, Behaviour.MINUS_INFINITY, Behaviour.EITHER):
+                j, found = self.kept.index(column), self.memberships.get(column)
+                sides = {Behaviour.PLUS_INFINITY: (1,), Behaviour.MINUS_INFINITY: (-1,)}.get(word, (1, -1))
+                for sign in sides:
+                    t = self._vector(column, sign)
+                    v = None if t is None or len(t) != cone.size else cone.vector(t)
+                    if v is None or not v[j] * sign > 0:
+                        return False
+                    vectors.append(v)
+                if len(sides) == 1 and (
+                    found is None or found.sign != sides[0] or not cone.check_membership(j, found)
+                ):
+                    return False
+        distinct = list(dict.fromkeys(vectors))
+        return not any(rows.size for rows in cone.prove_directions(distinct))
+
+    def _vector(self, column: int, sign: int) -> Array | RationalVector | None:
+        return (self.above if sign > 0 else self.below).get(column, self.base)
+
+    def witness(
+        self, column: int, rows: LiftedRows, order: Indices, boundary: Indices, p: Array | None, proof: Proof
+    ) -> Witness:
+        """Return the witness of the verdict on a column; its vectors have an entry for each column."""
+        word = self.behaviours[column]
+        if word is Behaviour.ALIASED:
+            pivots = pivot_columns(rows, order)
+            return Witness(relation=None if pivots is None else relation(rows, pivots, column))
+        cone = Cone.of(KeptColumns(rows, self.kept), boundary, p, proof)
+        if word is Behaviour.UNDECIDED or cone is None:
+            return Witness()
+        j, found = self.kept.index(column), self.memberships.get(column)
+        weights = None if word is Behaviour.EITHER else cone.weights_of(j, found)
+        vectors = {1: word in ("+inf", "either"), -1: word in ("-inf", "either")}
+        above, below = (
+            self._whole(cone, self._vector(column, sign), rows.width) if is_given else None
+            for sign, is_given in vectors.items()
+        )
+        return Witness(above=above, below=below, weights=weights)
+
+    def _whole(self, cone: Cone, t: Array | RationalVector | None, width: int) -> RationalVector | None:
+        """Return a vector of the cone with an entry for each column, zero for the aliased ones."""
+        if t is None:
+            return None
+        v = [Fraction(0)] * width
+        for column, value in zip(self.kept, cone.vector(t), strict=True):
+            v[column] = value
+        return tuple(v)

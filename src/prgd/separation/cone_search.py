@@ -1,0 +1,357 @@
+"""The search for the verdict on every coefficient: proposals in float64, which `Cone` proves exactly.
+
+Around each point of the cone an ellipsoid lies inside the cone (Dikin's, of the logarithmic barrier). If v_j
+has both signs in one of them, the coefficient is infinite with either sign; a few Newton steps towards the
+centre of the cone show most of these at once. For each of the others non-negative least squares looks for a
+combination of rows that is ``e_j`` or ``-e_j``: the residual of the best one is a vector of the cone in which
+v_j has the other sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from prgd._types import Array, Indices, RationalVector
+from prgd.arithmetic import nearest_floats, shortened
+from prgd.norms import norm
+from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
+from prgd.proofs.pivots import Pivots, pivot_columns
+from prgd.proofs.power_scaling import balance_dense
+from prgd.proofs.weights import Proof
+from prgd.separation.coefficients import Coefficients
+from prgd.separation.cone import Cone, Membership
+from prgd.separation.evidence import Behaviour
+from prgd.separation.proposals import MAX_COPY_ENTRIES
+from prgd.separation.search import Search
+from prgd.solvers.cholesky import definite_solver
+from prgd.solvers.coordinates import Columns
+from prgd.solvers.interior_point import maximise_margin
+
+WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
+MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
+CENTERING_STEPS = 12  # Newton steps towards the centre of the cone, at most
+_INSIDE = 0.97  # fraction of the ellipsoid's half-width that v_j must be below to have both signs
+_RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
+_PRUNED = (0.0, 1e-12, 1e-9, 1e-6)  # weights below these fractions of the largest may be zero
+_ROWS_FOR_COLUMN = 2  # rows for each coordinate with which non-negative least squares begins
+_SHIFT = 1e-14  # fraction of the diagonal that is added before a factorisation
+LEANING_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
+
+
+def find_coefficients(
+    rows: LiftedRows,
+    order: Indices,
+    boundary: Indices,
+    v: RationalVector | None,
+    p: Array | None,
+    proof: Proof,
+) -> Coefficients:
+    """Decide what becomes of the coefficient of every column, and prove it.
+
+    Parameters
+    ----------
+    rows : LiftedRows
+    order : ndarray of int
+        The columns in the order in which they are kept or aliased.
+    boundary, v, p, proof
+        The proven partition: its boundary rows, a direction that separates the others, and dual weights.
+    """
+    pivots = pivot_columns(rows, order)
+    if pivots is None:
+        return undecided_coefficients(order)
+    kept = list(pivots.kept)
+    words = dict.fromkeys(pivots.aliased, Behaviour.ALIASED)
+    view = KeptColumns(rows, kept)
+    cone = Cone.of(view, boundary, p, proof)
+    if cone is None:
+        return Coefficients(words | dict.fromkeys(kept, Behaviour.UNDECIDED), kept, list(pivots.aliased))
+    infinite = {kept[j] for j in cone.infinite}
+    words |= {j: Behaviour.UNDECIDED if j in infinite else Behaviour.FINITE for j in kept}
+    found = Coefficients({int(j): words[int(j)] for j in order}, kept, list(pivots.aliased))
+    if infinite and v is not None:
+        searches = (_SignSearch(cone, start) for start in _starts(cone, pivots, rows, v))
+        search = next((search for search in searches if search.is_started), None)
+        if search is not None:
+            search.run()
+            search.report(found)
+    return found
+
+
+def undecided_coefficients(order: Indices) -> Coefficients:
+    """Return the verdicts on columns about which nothing is known."""
+    return Coefficients({int(j): Behaviour.UNDECIDED for j in order}, order.tolist(), [])
+
+
+def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> Iterator[RationalVector]:
+    """Yield coordinates of vectors that may be positive on all separated rows, from a v that is."""
+    yield tuple(v[pivots.kept[k]] for k in cone.free)  # this is v itself if v is zero in the aliased columns
+    if not pivots.aliased:
+        return
+    # The margins of v belong to a vector without aliased columns too.
+    index = np.union1d(np.intersect1d(pivots.rows, cone.separated), cone.separated[:: _every(cone)])
+    t = np.linalg.lstsq(cone.reduced(index), rows.margins(nearest_floats(v))[index], rcond=None)[0]
+    if np.isfinite(t).all():
+        yield tuple(Fraction(float(x)) for x in t)
+    copy = cone.rows.sparse(cone.rows.counted, MAX_COPY_ENTRIES)
+    if copy is not None:
+        found = Search(LiftedRows(copy, None, fit_intercept=False)).find_proof()
+        if found is not None and found.v is not None:
+            exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)
+            yield tuple(exact[k] for k in cone.free)
+
+
+def _every(cone: Cone) -> int:
+    """Return the distance of rows of which about four for each coordinate are taken."""
+    return max(1, cone.separated.size // (4 * cone.size))
+
+
+@dataclass(eq=False)
+class _SignSearch:
+    """The search for the signs of the infinite coefficients of a cone; columns are positions of kept ones."""
+
+    cone: Cone
+    start: RationalVector
+    above: dict[int, Array] = field(default_factory=dict)
+    below: dict[int, Array] = field(default_factory=dict)
+    memberships: dict[int, Membership] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.start = shortened(self.start) if any(self.start) else ()
+        self.base = nearest_floats(self.start)
+        self.is_started = False
+        if self.start:
+            self.exact = self.cone.vector(self.start)
+            (contradictions,) = self.cone.prove_directions([self.exact])
+            self.is_started = not contradictions.size
+
+    def run(self) -> None:
+        """Look for both signs, or a proof of one, of each infinite coefficient."""
+        cone = self.cone
+        left = list(cone.infinite)
+        index = self._first_rows()
+        for _ in range(MAX_ROUNDS):
+            proposals = self._proposals(index, left)
+            vectors = [cone.vector(t) for t in proposals.values()]
+            added = []
+            for (j, sign), v, t, rows in zip(
+                proposals, vectors, proposals.values(), cone.prove_directions(vectors), strict=True
+            ):
+                if rows.size:
+                    added.append(rows)
+                elif v[j] * sign > 0:
+                    (self.above if sign > 0 else self.below)[j] = t
+            left = [j for j in left if not self._is_decided(j)]
+            grown = np.union1d(index, np.concatenate(added)) if added else index
+            if not left or grown.size == index.size:
+                break
+            index = grown
+        for j in left:
+            self._exactly(j, index)
+
+    def report(self, found: Coefficients) -> None:
+        """Write what was found into the verdicts on the columns."""
+        kept = found.kept
+        object.__setattr__(found, "base", self.start)
+        for j in self.cone.infinite:
+            if not self._is_decided(j):
+                continue
+            member = self.memberships.get(j)
+            if member is None:
+                word = Behaviour.EITHER
+            else:
+                word = Behaviour.PLUS_INFINITY if member.sign > 0 else Behaviour.MINUS_INFINITY
+                found.memberships[kept[j]] = member
+            found.behaviours[kept[j]] = word
+            for ours, theirs in ((self.above, found.above), (self.below, found.below)):
+                if j in ours and member is None:
+                    theirs[kept[j]] = ours[j]
+        either = [j for j in self.cone.infinite if found.behaviours[kept[j]] is Behaviour.EITHER]
+        if either:
+            signs = self._leaning(either)
+            found.leaning.update({kept[j]: sign for j, sign in signs.items()})
+
+    def _sign(self, j: int) -> int:
+        """Return the sign of v_j in the direction that separates all rows."""
+        return (self.exact[j] > 0) - (self.exact[j] < 0)
+
+    def _is_decided(self, j: int) -> bool:
+        sign = self._sign(j)
+        has_both = (sign > 0 or j in self.above) and (sign < 0 or j in self.below)
+        return has_both or j in self.memberships
+
+    def _first_rows(self) -> Indices:
+        """Return all separated rows if their copy is small, else those of small margin and some others."""
+        separated, size = self.cone.separated, self.cone.size
+        if separated.size * size <= WORKING_ENTRIES:
+            return separated
+        margins = self.cone.margins(self.base)
+        count = 20 * size
+        hard = np.argsort(margins, kind="stable")[:count]
+        spread = np.linspace(0, separated.size - 1, count).astype(np.int64)
+        return separated[np.union1d(hard, spread)]
+
+    def _proposals(self, index: Indices, left: list[int]) -> dict[tuple[int, int], Array]:
+        """Propose vectors of the cone with the missing sign of each coefficient, and prove memberships."""
+        G = self.cone.reduced(index)
+        _, first = np.unique(G, axis=0, return_index=True)
+        index, G = index[np.sort(first)], G[np.sort(first)]
+        # Numbers that leave the floating range end in no proposal.
+        with np.errstate(all="ignore"):
+            G, row_powers, powers = balance_dense(G)
+            t = np.ldexp(self.base, -powers)
+            C = np.stack([np.ldexp(self.cone.functional(j), powers) for j in left])
+            if not (np.isfinite(G).all() and np.isfinite(t).all() and np.isfinite(C).all()):
+                return {}
+            proposals = self._by_ellipsoids(G, t, C, left)
+            for j, c in zip(left, C, strict=True):
+                if all((j, sign) not in proposals for sign in (1, -1)):
+                    proposals |= self._by_least_squares(j, c, index, G, np.ldexp(1.0, row_powers), t)
+            scaled = {key: np.ldexp(t, powers) for key, t in proposals.items()}
+        return {key: t for key, t in scaled.items() if np.isfinite(t).all()}
+
+    def _by_ellipsoids(self, G: Array, t: Array, C: Array, left: list[int]) -> dict[tuple[int, int], Array]:
+        """Propose vectors of both signs inside of ellipsoids around points on the way to the centre."""
+        proposals: dict[tuple[int, int], Array] = {}
+        missing = {j: k for k, j in enumerate(left)}
+        t = t / np.mean(G @ t)
+        for _ in range(CENTERING_STEPS):
+            margins = G @ t
+            weighted = G / margins[:, None]
+            H = weighted.T @ weighted
+            H[np.diag_indices_from(H)] *= 1.0 + _SHIFT
+            try:
+                solve = definite_solver(H)
+            except np.linalg.LinAlgError:
+                break
+            moves = solve(C.T[:, list(missing.values())])
+            for (j, k), move in zip(list(missing.items()), moves.T, strict=True):
+                value, width = float(C[k] @ t), float(np.sqrt(max(C[k] @ move, 0.0)))
+                if not abs(value) < _INSIDE * width:
+                    continue
+                step = 0.5 * (abs(value) / width + 1.0) / width
+                base_sign = self._sign(j)
+                for sign in (1, -1):
+                    if sign != base_sign:
+                        proposals[j, sign] = t + sign * step * move
+                del missing[j]
+            gradient = G.sum(axis=0) - weighted.T @ np.ones(len(G))
+            step_t = -solve(gradient)
+            decrement = float(np.sqrt(max(-gradient @ step_t, 0.0)))
+            if not missing or not decrement > 0.1:
+                break
+            t = t + step_t / (1.0 + decrement)
+        return proposals
+
+    def _by_least_squares(
+        self, j: int, c: Array, index: Indices, G: Array, scales: Array, t: Array
+    ) -> dict[tuple[int, int], Array]:
+        """Prove by non-negative least squares that v_j has one sign, or propose a vector with the other."""
+        from scipy.optimize import nnls
+
+        sign = self._sign(j)
+        if sign == 0:
+            reach = float(np.min((G @ t) / np.maximum(np.abs(G @ c), np.finfo(float).tiny)))
+            return {(j, 1): t + 0.5 * reach * c, (j, -1): t - 0.5 * reach * c}
+        length = norm(c)
+        c = sign * c / length
+        margins = G @ t
+        # Rows that the move towards the other sign meets first come into question for the combination.
+        speed = G @ c
+        meets = np.where(speed > 0.0, margins / np.maximum(speed, np.finfo(float).tiny), np.inf)
+        count = _ROWS_FOR_COLUMN * G.shape[1]
+        used = np.union1d(
+            np.argsort(meets, kind="stable")[:count], np.argsort(margins, kind="stable")[:count]
+        )
+        for _ in range(MAX_ROUNDS):
+            try:
+                q, _ = nnls(np.ascontiguousarray(G[used].T), c, maxiter=10 * (used.size + c.size))
+            except (RuntimeError, ValueError):  # too many steps, or numbers beyond the floating range
+                return {}
+            residual = c - q @ G[used]
+            if norm(residual) < _RESIDUALS[0] and self._prove_membership(
+                j, sign, index[used], length * scales[used] * q
+            ):
+                return {}
+            if norm(residual) <= _RESIDUALS[1]:
+                return {}
+            # A small multiple of the direction t makes all margins positive and keeps the sign of v_j.
+            share = 0.5 * float(residual @ residual) / float(c @ t)
+            proposal = share * t - residual
+            reached = share * margins - G @ residual
+            worst = np.argsort(reached, kind="stable")[:count]
+            grown = np.union1d(used, worst[reached[worst] <= 0.0])
+            if grown.size == used.size:
+                return {(j, -sign): proposal}
+            used = grown
+        return {}
+
+    def _prove_membership(self, j: int, sign: int, index: Indices, q: Array) -> bool:
+        for fraction in _PRUNED:
+            used = np.flatnonzero(q > fraction * q.max(initial=0.0))
+            order = np.argsort(index[used])
+            member = self.cone.prove_membership(j, sign, index[used][order], q[used][order])
+            if member is not None:
+                self.memberships[j] = member
+                return True
+        return False
+
+    def _exactly(self, j: int, index: Indices) -> None:
+        """Decide one coefficient by the search for the partition of the rows and ``-sign e_j``."""
+        cone, sign = self.cone, self._sign(j)
+        if sign == 0:
+            return
+        for _ in range(MAX_ROUNDS):
+            search = Search(cone.augmented(j, sign, index))
+            found = search.find_proof()
+            last = search.rows.n - 1
+            if found is None or (found.p is None and found.v is None):
+                return
+            if found.p is not None and last in found.boundary:
+                if found.p[last] > 0.0:
+                    with np.errstate(all="ignore"):
+                        self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
+                return
+            exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)  # type: ignore[union-attr]
+            # A small multiple of the separating direction makes all margins positive and keeps the sign.
+            share = -sign * exact[j] / (2 * abs(self.exact[j]))
+            t = np.array([float(exact[k] + share * self.exact[k]) for k in cone.free])
+            v = cone.vector(t)
+            (contradictions,) = cone.prove_directions([v])
+            if not contradictions.size:
+                if v[j] * sign < 0:
+                    (self.below if sign > 0 else self.above)[j] = t
+                return
+            grown = np.union1d(index, contradictions)
+            if grown.size == index.size:
+                return
+            index = grown
+
+    def _leaning(self, either: list[int]) -> dict[int, str]:
+        """Return the signs of some coefficients in the maximum-margin direction, by the norm of v."""
+        cone = self.cone
+        basis = np.eye(cone.size) if cone.basis is None else cone.basis
+        root = np.linalg.cholesky(basis @ basis.T)  # coordinates in which the norm of v is Euclid's
+        index = self._first_rows()
+        t, error = self.base, 2.0
+        with np.errstate(all="ignore"):
+            for _ in range(MAX_ROUNDS):
+                G = np.linalg.solve(root, cone.reduced(index).T).T
+                G = np.ldexp(G, -int(np.frexp(np.abs(G).max())[1]))
+                at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
+                found = maximise_margin(at, np.ones(len(G)), False, root.T @ t, LEANING_GAP)
+                w = found.x / norm(found.x)
+                t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * found.gap))
+                margins = cone.margins(t)
+                worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
+                known = np.isin(cone.separated, index, assume_unique=True)
+                is_worse = margins[worst] < (1.0 - LEANING_GAP) * margins[known].min()
+                grown = np.union1d(index, cone.separated[worst[is_worse]])
+                if grown.size == index.size:
+                    break
+                index = grown
+        v = t @ basis
+        return {j: ("+" if v[j] > 0.0 else "-") if abs(v[j]) > error else "0" for j in either}
