@@ -327,7 +327,7 @@ def independent_rows(Z: Array) -> list[int]:
     """
     elimination = Elimination(len(Z), prime := next(short_primes()))
     elimination.extend(residues(Z, prime))
-    return sorted(elimination.pivots.tolist())
+    return [int(i) for i in np.sort(elimination.pivots)]
 
 
 def _positive_solution(
