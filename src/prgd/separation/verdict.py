@@ -205,7 +205,7 @@ class Separability:
             return not self.coefficients
         stated = list(self.coefficients.values())  # by their order: a formula gives names that X has not
         columns = model.columns.tolist()
-        if len(model.names) != len(stated) or set(columns) != set(self.evidence.behaviours):
+        if len(columns) != len(stated) or set(columns) != set(self.evidence.behaviours):
             return False
         if stated != [self.evidence.behaviours[j] for j in columns]:
             return False
