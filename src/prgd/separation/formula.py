@@ -27,7 +27,7 @@ from prgd.separation.responses import INTERCEPT
 from prgd.separation.verdict import Separability
 
 _DENSE_FRACTION = 0.3  # a design matrix with a larger fraction of non-zeros is stored as a dense array
-_MARKS = re.compile(r"\x1b\[[\d;]*m|[⧛⧚]")  # colours and brackets in the messages of formulaic
+_MARKS = re.compile(r"\x1b\[[\d;]*m|[⧛⧚]| \(<unknown>.*?\)")  # colours and places in messages of formulaic
 _OFFSET = re.compile(r"offset\((.*)\)")
 
 
