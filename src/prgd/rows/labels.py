@@ -85,23 +85,25 @@ def read_signs(
     return np.where(labels == classes[1], 1, -1).astype(np.int8), classes
 
 
-def check_labels(y: Any, n: int) -> npt.NDArray[Any]:
+def check_labels(y: Any, n: int, name: str = "y") -> npt.NDArray[Any]:
     """Return the labels as an array, after checking that there is one finite label for each of n rows."""
-    labels = label_array(y)
+    labels = label_array(y, name)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (n,):
-        raise ValueError(f"y must hold one label for each of the {n} rows of X; got shape {labels.shape}.")
+        raise ValueError(
+            f"{name} must hold one label for each of the {n} rows of X; got shape {labels.shape}."
+        )
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
-        raise ValueError(f"y has a label that is not finite, at row {np.argmin(np.isfinite(labels))}.")
+        raise ValueError(f"{name} has a label that is not finite, at row {np.argmin(np.isfinite(labels))}.")
     return labels
 
 
-def label_array(y: Any) -> npt.NDArray[Any]:
+def label_array(y: Any, name: str = "y") -> npt.NDArray[Any]:
     """Return labels as an array; a masked or missing label, and text among numbers, is an error."""
-    labels = as_array(y, "y")
+    labels = as_array(y, name)
     if labels.dtype == object or (labels.dtype.kind in "US" and isinstance(y, (list, tuple))):
-        _check_kinds(y if isinstance(y, (list, tuple)) else labels.ravel())
+        _check_kinds(y if isinstance(y, (list, tuple)) else labels.ravel(), name)
     return labels
 
 
@@ -116,18 +118,18 @@ def join_labels(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return joined
 
 
-def _check_kinds(labels: Iterable[Any]) -> None:
+def _check_kinds(labels: Iterable[Any], what: str) -> None:
     """Raise ``ValueError`` unless labels are all text or all numbers; NumPy cannot sort others."""
     kinds: dict[str, tuple[int, Any]] = {}
     for row, label in enumerate(labels):
         is_nan = isinstance(label, (float, np.floating)) and not np.isfinite(label)
         if label is None or is_nan or type(label).__name__ in ("NAType", "NaTType"):
-            raise ValueError(f"y has no label at row {row}: got {label!r}. Fill it in, or drop the row.")
+            raise ValueError(f"{what} has no label at row {row}: got {label!r}. Fill it in, or drop the row.")
         name = "text" if isinstance(label, str) else "bytes" if isinstance(label, bytes) else "numbers"
         kinds.setdefault(name, (row, label))
     if len(kinds) > 1:
         shown = " and ".join(f"{label!r} at row {row}" for row, label in kinds.values())
-        raise ValueError(f"y mixes {' and '.join(kinds)}: {shown}. Give all labels one type.")
+        raise ValueError(f"{what} mixes {' and '.join(kinds)}: {shown}. Give all labels one type.")
 
 
 def check_two_classes(classes: list[Any], detail: str = "") -> None:

@@ -1,9 +1,9 @@
 r"""The recession cone ``K = {v : z_i . v >= 0}`` in exact coordinates, and proofs about its coefficients.
 
-The boundary rows are zero on K, so K lies in ``N = {v : z_i . v = 0 on the boundary rows}``, and it is a
-full cone there: some v of N is positive on all other rows. The coefficient v_j is a linear function on N. It is
-zero on K if it is zero on N. Otherwise it is infinite, and of one sign on K if and only if ``e_j`` or ``-e_j``
-is a combination of the rows with weights that are not negative on the separated rows (Farkas).
+The boundary rows are zero on K, so K lies in ``N = {v : z_i . v = 0 on the boundary rows}``, and K has
+interior points there: some v of N is positive on all other rows. The coefficient v_j is a linear function on
+N. If it is zero on N, the coefficient is finite. Otherwise it is infinite, and it has one sign on K if and
+only if ``e_j`` or ``-e_j`` is a combination of rows with no negative weight of a separated row (Farkas).
 
 In this module v has an entry for each kept column: aliased columns have coefficient 0.
 """
@@ -17,16 +17,17 @@ from functools import cached_property
 
 import numpy as np
 
-from prgd._types import Array, Indices, RationalVector
+from prgd._types import Array, Indices, Mask, RationalVector
 from prgd.arithmetic import error_bound, exact_dot, nearest_floats, rounding_factor
 from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
-from prgd.proofs.integer_matrix import IntegerMatrix
+from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
-from prgd.proofs.modular import echelon, primes, solve_rational
+from prgd.proofs.modular import solve_rational
 from prgd.proofs.weights import Proof, prove_weights, weights_prove
 
 _MAX_EXACT_ROWS = 1000  # rows of unclear sign that one proof may multiply as fractions
 _MAX_FRACTIONS = 40  # unknowns of a linear system that is solved in fractions
+_CONTRADICTIONS = 8  # rows that contradict a vector which are kept
 _DIRECTIONS = 256  # directions that one pass multiplies at a time
 _SMALLEST_ENTRY, _LARGEST_ENTRY = 2.0**-500, 2.0**500  # sizes between which no product leaves the range
 
@@ -72,7 +73,7 @@ class Cone:
         is_separated[boundary] = False
         self.separated: Indices = np.flatnonzero(is_separated).astype(np.int64)
         self.relations: list[Relation] | None = None if structure is None else structure.relations or []
-        # The coordinates of N are the entries of v in the free columns. Each relation holds one, as its first.
+        # The coordinates of N are the entries of v in the free columns: the first ones of the relations.
         self.free = (
             list(range(rows.width)) if self.relations is None else [next(iter(r)) for r in self.relations]
         )
@@ -161,20 +162,24 @@ class Cone:
         usable = is_moderate.all(axis=0)  # vectors whose entries are all rounded by a fraction of them
         relative = rounding_factor(self.rows.width + 4)
         worst: list[list[tuple[float, int]]] = [[] for _ in vectors]
-        checked = np.zeros(len(vectors), np.int64)
+        exact_rows = np.zeros(len(vectors), np.int64)
         for part, Z in self.rows.blocks(self.separated, as_stored=True):
             with np.errstate(over="ignore", invalid="ignore"):
                 margins = np.asarray(Z @ V)
                 bounds = error_bound(self.rows.width + 1, relative, np.asarray(abs(Z) @ sizes))
                 bounds[:, ~usable] = np.inf
                 unclear = ~(margins > bounds * (1.0 + relative))
-            for i, k in np.argwhere(unclear).tolist():
-                checked[k] += 1
-                z = Z[i] if isinstance(Z, np.ndarray) else Z[[i]].toarray().ravel()
-                is_clear = margins[i, k] < -bounds[i, k] or checked[k] > _MAX_EXACT_ROWS
-                if is_clear or exact_dot(z, vectors[k]) <= 0:
-                    worst[k].append((float(margins[i, k]) if margins[i, k] < 0.0 else 0.0, int(part[i])))
-                    worst[k] = sorted(worst[k])[:8]
+            for k in np.flatnonzero(unclear.any(axis=0)).tolist():
+                for i in _smallest(margins[:, k], margins[:, k] < -bounds[:, k]):
+                    worst[k].append((float(margins[i, k]), int(part[i])))
+                if not worst[k]:  # a vector that is not contradicted yet may need exact arithmetic
+                    left = np.flatnonzero(unclear[:, k])
+                    exact_rows[k] += left.size
+                    for i in left[:_MAX_EXACT_ROWS].tolist():
+                        z = Z[i] if isinstance(Z, np.ndarray) else Z[[i]].toarray().ravel()
+                        if exact_rows[k] > _MAX_EXACT_ROWS or exact_dot(z, vectors[k]) <= 0:
+                            worst[k].append((0.0, int(part[i])))
+                worst[k] = sorted(worst[k])[:_CONTRADICTIONS]
         return [np.array([i for _, i in rows], np.int64) for rows in worst]
 
     # Combinations -----------------------------------------------------------------------------------------
@@ -244,7 +249,7 @@ class Cone:
         if chosen is None or self.structure is None:
             return None
         columns = self.structure.columns
-        # The right-hand side is scaled to integers, which are columns of an identity times a list of integers.
+        # The right-hand side is scaled to integers, which multiply the columns of an identity.
         common = np.lcm.reduce([x.denominator for x in target], dtype=object)
         integers = [int(x * common) for x in target]
         Z = self.rows.take(chosen)[:, columns]
@@ -306,6 +311,12 @@ class Cone:
         return np.concatenate([base + np.maximum(a, 0.0), base + np.maximum(-a, 0.0)])
 
 
+def _smallest(values: Array, among: Mask) -> list[int]:
+    """Return the positions of the smallest of some values, a few only."""
+    places = np.flatnonzero(among)
+    return [int(i) for i in places[np.argsort(values[places], kind="stable")[:_CONTRADICTIONS]]]
+
+
 def independent_rows(Z: Array) -> list[int]:
     """Return positions of rows that are a basis of all rows, found modulo a prime.
 
@@ -314,8 +325,9 @@ def independent_rows(Z: Array) -> list[int]:
     >>> independent_rows(np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 1.0]]))
     [0, 2]
     """
-    prime = next(primes())
-    return sorted(echelon(IntegerMatrix.from_floats(Z).residues(prime), prime).rows)
+    elimination = Elimination(len(Z), prime := next(short_primes()))
+    elimination.extend(residues(Z, prime))
+    return [int(i) for i in np.sort(elimination.pivots)]
 
 
 def _positive_solution(

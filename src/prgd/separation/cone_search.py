@@ -1,13 +1,15 @@
 """The search for the verdict on every coefficient: proposals in float64, which `Cone` proves exactly.
 
-Inside the cone lies an ellipsoid around each of its points (Dikin's, of the logarithmic barrier). If v_j has both
-signs in one of them, the coefficient is infinite with either sign; a few Newton steps towards the centre of
-the cone show most of these at once. For each of the others non-negative least squares asks for a combination of
-rows that is ``e_j`` or ``-e_j``: the residual of the best one is a vector of the cone with the other sign.
+Around each point of the cone an ellipsoid lies inside the cone (Dikin's, of the logarithmic barrier). If v_j
+has both signs in one of them, the coefficient is infinite with either sign; a few Newton steps towards the
+centre of the cone show most of these at once. For each of the others non-negative least squares looks for a
+combination of rows that is ``e_j`` or ``-e_j``: the residual of the best one is a vector of the cone in which
+v_j has the other sign.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -23,6 +25,7 @@ from prgd.proofs.weights import Proof
 from prgd.separation.coefficients import Coefficients
 from prgd.separation.cone import Cone, Membership
 from prgd.separation.evidence import Behaviour
+from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
 from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.coordinates import Columns
@@ -70,8 +73,9 @@ def find_coefficients(
     words |= {j: Behaviour.UNDECIDED if j in infinite else Behaviour.FINITE for j in kept}
     found = Coefficients({int(j): words[int(j)] for j in order}, kept, list(pivots.aliased))
     if infinite and v is not None:
-        search = _SignSearch(cone, _start(cone, pivots, rows, v))
-        if search.is_started:
+        searches = (_SignSearch(cone, start) for start in _starts(cone, pivots, rows, v))
+        search = next((search for search in searches if search.is_started), None)
+        if search is not None:
             search.run()
             search.report(found)
     return found
@@ -82,14 +86,27 @@ def undecided_coefficients(order: Indices) -> Coefficients:
     return Coefficients({int(j): Behaviour.UNDECIDED for j in order}, order.tolist(), [])
 
 
-def _start(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> RationalVector:
-    """Return coordinates of the direction v on the kept columns, with the same margins."""
+def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> Iterator[RationalVector]:
+    """Yield coordinates of vectors that may be positive on all separated rows, from a v that is."""
+    yield tuple(v[pivots.kept[k]] for k in cone.free)  # this is v itself if v is zero in the aliased columns
     if not pivots.aliased:
-        return tuple(v[pivots.kept[k]] for k in cone.free)
-    index = np.intersect1d(pivots.rows, cone.separated)
-    margins = rows.margins(nearest_floats(v))[index]
-    t = np.linalg.lstsq(cone.reduced(index), margins, rcond=None)[0]
-    return tuple(Fraction(float(x)) for x in t) if np.isfinite(t).all() else ()
+        return
+    # The margins of v belong to a vector without aliased columns too.
+    index = np.union1d(np.intersect1d(pivots.rows, cone.separated), cone.separated[:: _every(cone)])
+    t = np.linalg.lstsq(cone.reduced(index), rows.margins(nearest_floats(v))[index], rcond=None)[0]
+    if np.isfinite(t).all():
+        yield tuple(Fraction(float(x)) for x in t)
+    copy = cone.rows.sparse(cone.rows.counted, MAX_COPY_ENTRIES)
+    if copy is not None:
+        found = Search(LiftedRows(copy, None, fit_intercept=False)).find_proof()
+        if found is not None and found.v is not None:
+            exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)
+            yield tuple(exact[k] for k in cone.free)
+
+
+def _every(cone: Cone) -> int:
+    """Return the distance of rows of which about four for each coordinate are taken."""
+    return max(1, cone.separated.size // (4 * cone.size))
 
 
 @dataclass(eq=False)
@@ -232,7 +249,7 @@ class _SignSearch:
     def _by_least_squares(
         self, j: int, c: Array, index: Indices, G: Array, scales: Array, t: Array
     ) -> dict[tuple[int, int], Array]:
-        """Prove that v_j has one sign by non-negative least squares, or propose a vector of the other sign."""
+        """Prove by non-negative least squares that v_j has one sign, or propose a vector with the other."""
         from scipy.optimize import nnls
 
         sign = self._sign(j)
