@@ -126,7 +126,7 @@ class _SignSearch:
         self.is_started = False
         if self.start:
             self.exact = self.cone.vector(self.start)
-            (contradictions,) = self.cone.prove_directions([self.exact])
+            (contradictions,) = self.cone.prove_directions([self.start])
             self.is_started = not contradictions.size
 
     def run(self) -> None:
@@ -136,15 +136,11 @@ class _SignSearch:
         index = self._first_rows()
         for _ in range(MAX_ROUNDS):
             proposals = self._proposals(index, left)
-            vectors = [cone.vector(t) for t in proposals.values()]
-            added = []
-            for (j, sign), v, t, rows in zip(
-                proposals, vectors, proposals.values(), cone.prove_directions(vectors), strict=True
-            ):
-                if rows.size:
-                    added.append(rows)
-                elif v[j] * sign > 0:
+            contradictions = cone.prove_directions(list(proposals.values()))
+            for ((j, sign), t), rows in zip(proposals.items(), contradictions, strict=True):
+                if not rows.size and cone.entry(t, j) * sign > 0:
                     (self.above if sign > 0 else self.below)[j] = t
+            added = [rows for rows in contradictions if rows.size]
             left = [j for j in left if not self._is_decided(j)]
             grown = np.union1d(index, np.concatenate(added)) if added else index
             if not left or grown.size == index.size:
@@ -341,10 +337,9 @@ class _SignSearch:
             # A small multiple of the separating direction makes all margins positive and keeps the sign.
             share = -sign * exact[j] / (2 * abs(self.exact[j]))
             t = np.array([float(exact[k] + share * self.exact[k]) for k in cone.free])
-            v = cone.vector(t)
-            (contradictions,) = cone.prove_directions([v])
+            (contradictions,) = cone.prove_directions([t])
             if not contradictions.size:
-                if v[j] * sign < 0:
+                if cone.entry(t, j) * sign < 0:
                     (self.below if sign > 0 else self.above)[j] = t
                 return
             grown = np.union1d(index, contradictions)
@@ -382,8 +377,8 @@ class _SignSearch:
 def _stretched(scaled: Array, Q: Array, R: Array, t: Array, C: Array, weights: Array) -> list[Array | None]:
     """Look for vectors of the cone with ``C_k . v > 0`` that differ much from t, one for each row of C.
 
-    The function C_k is a combination of the rows with some weights, found by least squares. A move that shrinks
-    margins of negative weight, and stretches those of positive weight, makes it grow most.
+    The function C_k is a combination of the rows with some weights, found by least squares. A move that
+    shrinks margins of negative weight, and stretches those of positive weight, makes it grow most.
 
     Parameters
     ----------
