@@ -19,11 +19,11 @@ import numpy as np
 
 from prgd._types import Array, Indices, Mask, RationalVector
 from prgd.arithmetic import error_bound, exact_dot, integer_multiple, nearest_floats, rounding_factor
-from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
+from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure, structure_of
 from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
 from prgd.proofs.modular import solve_rational, vanishes
-from prgd.proofs.weights import Proof, prove_weights, weights_prove
+from prgd.proofs.weights import Proof, completed_weights, prove_weights, weights_prove
 
 _MAX_EXACT_ROWS = 1000  # rows of unclear sign that one proof may multiply as fractions
 _FEW_UNKNOWNS = 6  # unknowns of a linear system that is solved exactly at once
@@ -257,9 +257,18 @@ class Cone:
         if found.proof is not None and found.proof.weights is not None:
             integers = [found.proof.weights[k] for k in range(len(found.proof.weights))]
             return tuple(Fraction(w, integers[-1]) for w in integers[: found.rows.size])
-        return _positive_solution(
-            [self._exact_reduced(z) for z in self.rows.take(found.rows)], self._exact_entry(j, found.sign)
-        )
+        exact = [self._exact_reduced(z) for z in self.rows.take(found.rows)]
+        solved = _positive_solution(exact, self._exact_entry(j, found.sign))
+        if solved is not None or found.p is None:
+            return solved
+        small = self.augmented(j, found.sign, found.rows)  # its rows depend on each other
+        everything = np.arange(small.n, dtype=np.int64)
+        Z = small.take(everything)
+        known = structure_of(Z, range(small.width), small.width)
+        integers = completed_weights(Z, known, found.p) or [0]
+        if min(integers) <= 0:
+            return None
+        return tuple(Fraction(w, integers[-1]) for w in integers[: found.rows.size])
 
     def _boundary_combination(self, target: Sequence[Fraction]) -> dict[int, Fraction] | None:
         """Return weights of boundary rows whose combination is a vector that is zero on N."""

@@ -207,8 +207,11 @@ class _SignSearch:
             scales = np.ldexp(1.0, row_powers)
             for j, c in zip(left, C, strict=True):
                 q = duals.get(j)
-                is_member = q is not None and q.min() > -_ROUNDED * q.max()
-                if is_member and self._prove_membership(j, self._sign(j), index, scales * q):
+                if (
+                    q is not None
+                    and _is_basic(q, G)
+                    and self._prove_membership(j, self._sign(j), index, scales * q)
+                ):
                     continue
                 if all((j, sign) not in proposals for sign in (1, -1)):
                     proposals |= self._by_least_squares(j, c, index, G, scales, t)
@@ -372,6 +375,11 @@ class _SignSearch:
                 index = grown
         v = t @ basis
         return {j: ("+" if v[j] > 0.0 else "-") if abs(v[j]) > error else "0" for j in either}
+
+
+def _is_basic(q: Array, G: Array) -> bool:
+    """Say whether no weight is negative, and no more are positive than rows can be independent."""
+    return bool(q.min() > -_ROUNDED * q.max()) and np.count_nonzero(q > _ROUNDED * q.max()) <= G.shape[1]
 
 
 def _stretched(scaled: Array, Q: Array, R: Array, t: Array, C: Array, weights: Array) -> list[Array | None]:
