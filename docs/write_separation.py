@@ -25,9 +25,7 @@ from typing import Any
 PAGE = Path(__file__).with_name("separation.md")
 RECORD = Path(__file__).parents[1] / "benchmarks/records/separation_coefficients.json"
 BLOCK = re.compile(r"```(python|sh)\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
-TIMES = re.compile(
-    r"(<!-- separation_coefficients: begin -->\n).*?(<!-- separation_coefficients: end -->)", re.DOTALL
-)
+BEGIN, END = "<!-- separation_coefficients: begin -->\n", "<!-- separation_coefficients: end -->"
 
 
 def outputs(text: str) -> Iterator[tuple[re.Match[str], str]]:
