@@ -56,7 +56,7 @@ def _run_commands(lines: str) -> None:
 def times() -> str:
     """Return the times measured by benchmarks/separation_coefficients.py as a table."""
     if not RECORD.exists():
-        return ""
+        return "*Not measured yet.*\n"
     record = json.loads(RECORD.read_text())
     rows = [
         "| set | rows x columns | infinite | separability, s | check, s | HiGHS, s | ratio |",
