@@ -67,7 +67,7 @@ class Coefficients:
         if cone is None:
             return all(self.behaviours[column] is Behaviour.UNDECIDED for column in self.kept)
         infinite = {self.kept[j] for j in cone.infinite}
-        vectors: list[RationalVector] = []
+        vectors: dict[int, Array | RationalVector] = {}
         for column, word in self.behaviours.items():
             if column in self.aliased or word is Behaviour.ALIASED:
                 if column not in self.aliased or word is not Behaviour.ALIASED:
@@ -79,16 +79,14 @@ class Coefficients:
                 sides = {Behaviour.PLUS_INFINITY: (1,), Behaviour.MINUS_INFINITY: (-1,)}.get(word, (1, -1))
                 for sign in sides:
                     t = self._vector(column, sign)
-                    v = None if t is None or len(t) != cone.size else cone.vector(t)
-                    if v is None or not v[j] * sign > 0:
+                    if t is None or len(t) != cone.size or not cone.entry(t, j) * sign > 0:
                         return False
-                    vectors.append(v)
+                    vectors[id(t)] = t
                 if len(sides) == 1 and (
                     found is None or found.sign != sides[0] or not cone.check_membership(j, found)
                 ):
                     return False
-        distinct = list(dict.fromkeys(vectors))
-        return not any(rows.size for rows in cone.prove_directions(distinct))
+        return not any(rows.size for rows in cone.prove_directions(list(vectors.values())))
 
     def _vector(self, column: int, sign: int) -> Array | RationalVector | None:
         return (self.above if sign > 0 else self.below).get(column, self.base)

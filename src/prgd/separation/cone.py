@@ -18,15 +18,16 @@ from functools import cached_property
 import numpy as np
 
 from prgd._types import Array, Indices, Mask, RationalVector
-from prgd.arithmetic import error_bound, exact_dot, nearest_floats, rounding_factor
+from prgd.arithmetic import error_bound, exact_dot, integer_multiple, nearest_floats, rounding_factor
 from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
 from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
-from prgd.proofs.modular import solve_rational
+from prgd.proofs.modular import solve_rational, vanishes
 from prgd.proofs.weights import Proof, prove_weights, weights_prove
 
 _MAX_EXACT_ROWS = 1000  # rows of unclear sign that one proof may multiply as fractions
-_MAX_FRACTIONS = 40  # unknowns of a linear system that is solved in fractions
+_FEW_UNKNOWNS = 6  # unknowns of a linear system that is solved exactly at once
+_MAX_UNKNOWNS = 64  # unknowns of a linear system that is solved exactly if all else fails
 _CONTRADICTIONS = 8  # rows that contradict a vector which are kept
 _DIRECTIONS = 256  # directions that one pass multiplies at a time
 _SMALLEST_ENTRY, _LARGEST_ENTRY = 2.0**-500, 2.0**500  # sizes between which no product leaves the range
@@ -141,7 +142,14 @@ class Cone:
 
     # Directions -------------------------------------------------------------------------------------------
 
-    def prove_directions(self, vectors: Sequence[RationalVector]) -> list[Indices]:
+    def entry(self, t: Array | RationalVector, j: int) -> Fraction:
+        """Return the entry v_j of the vector of N that has these coordinates."""
+        if self.relations is None:
+            return Fraction(t[j])
+        held = ((x, relation.get(j)) for x, relation in zip(t, self.relations, strict=True))
+        return sum((Fraction(x) * k for x, k in held if k), Fraction(0))
+
+    def prove_directions(self, coordinates: Sequence[Array | RationalVector]) -> list[Indices]:
         """Look for rows that contradict that vectors of N are positive on all separated rows.
 
         Returns
@@ -151,18 +159,24 @@ class Cone:
             An empty array means that the vector lies in K.
         """
         found: list[Indices] = []
-        for start in range(0, len(vectors), _DIRECTIONS):
-            found += self._contradictions(vectors[start : start + _DIRECTIONS])
+        for start in range(0, len(coordinates), _DIRECTIONS):
+            found += self._contradictions(coordinates[start : start + _DIRECTIONS])
         return found
 
-    def _contradictions(self, vectors: Sequence[RationalVector]) -> list[Indices]:
-        V = np.stack([nearest_floats(v) for v in vectors], axis=1)
+    def _rounded(self, t: Array | RationalVector) -> Array:
+        """Return the vector of N that has these coordinates, each entry rounded to the nearest float64."""
+        if self.relations is None and isinstance(t, np.ndarray):
+            return t
+        return nearest_floats(self.vector(t))
+
+    def _contradictions(self, coordinates: Sequence[Array | RationalVector]) -> list[Indices]:
+        V = np.stack([self._rounded(t) for t in coordinates], axis=1)
         sizes = np.abs(V)
         is_moderate = (V == 0.0) | ((sizes > _SMALLEST_ENTRY) & (sizes < _LARGEST_ENTRY))
         usable = is_moderate.all(axis=0)  # vectors whose entries are all rounded by a fraction of them
         relative = rounding_factor(self.rows.width + 4)
-        worst: list[list[tuple[float, int]]] = [[] for _ in vectors]
-        exact_rows = np.zeros(len(vectors), np.int64)
+        worst: list[list[tuple[float, int]]] = [[] for _ in coordinates]
+        exact_rows = np.zeros(len(coordinates), np.int64)
         for part, Z in self.rows.blocks(self.separated, as_stored=True):
             with np.errstate(over="ignore", invalid="ignore"):
                 margins = np.asarray(Z @ V)
@@ -175,9 +189,10 @@ class Cone:
                 if not worst[k]:  # a vector that is not contradicted yet may need exact arithmetic
                     left = np.flatnonzero(unclear[:, k])
                     exact_rows[k] += left.size
+                    exact = self.vector(coordinates[k])
                     for i in left[:_MAX_EXACT_ROWS].tolist():
                         z = Z[i] if isinstance(Z, np.ndarray) else Z[[i]].toarray().ravel()
-                        if exact_rows[k] > _MAX_EXACT_ROWS or exact_dot(z, vectors[k]) <= 0:
+                        if exact_rows[k] > _MAX_EXACT_ROWS or exact_dot(z, exact) <= 0:
                             worst[k].append((0.0, int(part[i])))
                 worst[k] = sorted(worst[k])[:_CONTRADICTIONS]
         return [np.array([i for _, i in rows], np.int64) for rows in worst]
@@ -186,10 +201,9 @@ class Cone:
 
     def prove_membership(self, j: int, sign: int, index: Indices, q: Array) -> Membership | None:
         """Prove that ``sign e_j`` is a combination of separated rows, of nearly these weights, on N."""
-        if 0 < index.size <= _MAX_FRACTIONS:
-            weights = _positive_solution(
-                [self._exact_reduced(z) for z in self.rows.take(index)], self._exact_entry(j, sign)
-            )
+        exact = [self._exact_reduced(z) for z in self.rows.take(index[:_MAX_UNKNOWNS])]
+        if 0 < index.size <= _FEW_UNKNOWNS:
+            weights = _positive_solution(exact, self._exact_entry(j, sign))
             if weights is not None:
                 return Membership(sign, index, weights=weights)
         small = self.augmented(j, sign, index)
@@ -197,7 +211,11 @@ class Cone:
         everything = np.arange(small.n, dtype=np.int64)
         known = column_structure(small, everything)
         proven = None if known is None else prove_weights(small, everything, p, known)
-        return None if proven is None else Membership(sign, index, p=proven[0], proof=proven[1])
+        if proven is not None:
+            return Membership(sign, index, p=proven[0], proof=proven[1])
+        is_tried = index.size <= _FEW_UNKNOWNS or index.size > _MAX_UNKNOWNS
+        weights = None if is_tried else _positive_solution(exact, self._exact_entry(j, sign))
+        return None if weights is None else Membership(sign, index, weights=weights)
 
     def check_membership(self, j: int, found: Membership) -> bool:
         """Prove a membership once more from its stored weights."""
@@ -334,12 +352,24 @@ def _positive_solution(
     rows: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
 ) -> RationalVector | None:
     """Return the weights of independent rows whose combination is ``right``; None unless all are positive."""
-    table: list[list[Fraction]] = [
-        [*(row[k] for row in rows), right[k]]
-        for k in range(len(right))
-        if any(row[k] for row in rows) or right[k]
-    ]
-    count = len(rows)
+    equations = [integer_multiple([*(row[k] for row in rows), b]) for k, b in enumerate(right)]
+    equations = [equation for equation in equations if any(equation)]
+    if any(abs(x) >= 2**53 for equation in equations for x in equation):
+        return _by_elimination(equations)
+    A = np.array(equations, np.float64).reshape(-1, len(rows) + 1)
+    chosen = independent_rows(A[:, :-1])
+    if len(chosen) < len(rows):
+        return None
+    solved = solve_rational(A[chosen, :-1], A[chosen, -1:], [[1]])
+    if solved is None or min(solved[0], default=1) <= 0 or not vanishes(A, [*solved[0], -1]).all():
+        return None
+    return solved[0]
+
+
+def _by_elimination(equations: Sequence[Sequence[int]]) -> RationalVector | None:
+    """Return the solution of equations of long integers, the right-hand sides last, by Gauss and Jordan."""
+    table = [[Fraction(x) for x in equation] for equation in equations]
+    count = len(table[0]) - 1
     for k in range(count):
         pivot = next((i for i in range(k, len(table)) if table[i][k]), None)
         if pivot is None:
@@ -350,7 +380,6 @@ def _positive_solution(
             if i != k and line[k]:
                 factor = line[k]
                 table[i] = [x - factor * y if y else x for x, y in zip(line, table[k], strict=True)]
-    if any(line[count] for line in table[count:]):
-        return None
     weights = tuple(line[count] for line in table[:count])
-    return weights if min(weights, default=Fraction(1)) > 0 else None
+    is_solved = not any(line[count] for line in table[count:])
+    return weights if is_solved and min(weights, default=Fraction(1)) > 0 else None
