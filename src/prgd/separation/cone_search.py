@@ -27,6 +27,7 @@ from prgd.separation.cone import Cone, Membership
 from prgd.separation.evidence import Behaviour
 from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
+from prgd.separation.verdict import Found
 from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.coordinates import Columns
 from prgd.solvers.interior_point import maximise_margin
@@ -115,8 +116,8 @@ class _SignSearch:
 
     cone: Cone
     start: RationalVector
-    above: dict[int, Array] = field(default_factory=dict)
-    below: dict[int, Array] = field(default_factory=dict)
+    above: dict[int, Array | RationalVector] = field(default_factory=dict)
+    below: dict[int, Array | RationalVector] = field(default_factory=dict)
     memberships: dict[int, Membership] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -311,14 +312,12 @@ class _SignSearch:
             if found is None or (found.p is None and found.v is None):
                 return
             if found.p is not None and last in found.boundary:
-                if found.p[last] > 0.0:
-                    with np.errstate(all="ignore"):
-                        self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
+                self._use_weights(j, sign, index, found, last)
                 return
             exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)  # type: ignore[union-attr]
             # A small multiple of the separating direction makes all margins positive and keeps the sign.
             share = -sign * exact[j] / (2 * abs(self.exact[j]))
-            t = np.array([float(exact[k] + share * self.exact[k]) for k in cone.free])
+            t = tuple(exact[k] + share * self.exact[k] for k in cone.free)
             v = cone.vector(t)
             (contradictions,) = cone.prove_directions([v])
             if not contradictions.size:
@@ -329,6 +328,19 @@ class _SignSearch:
             if grown.size == index.size:
                 return
             index = grown
+
+    def _use_weights(self, j: int, sign: int, index: Indices, found: Found, last: int) -> None:
+        """Prove a membership by the dual weights of rows that are followed by ``-sign e_j``, the last row."""
+        exact = found.proof.weights
+        if exact is not None and last in exact:
+            used = [k for k in range(index.size) if k in exact]
+            weights = tuple(Fraction(exact[k], exact[last]) for k in used)
+            member = Membership(sign, index[used], weights=weights)
+            if self.cone.check_membership(j, member):
+                self.memberships[j] = member
+        elif found.p is not None and found.p[last] > 0.0:
+            with np.errstate(all="ignore"):
+                self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
 
     def _leaning(self, either: list[int]) -> dict[int, str]:
         """Return the signs of some coefficients in the maximum-margin direction, by the norm of v."""
