@@ -11,14 +11,15 @@ import numpy as np
 
 from prgd._types import Array, Indices, RationalVector
 from prgd.arithmetic import integer_multiple
-from prgd.proofs.integer_matrix import IntegerMatrix
+from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.modular import echelon, null_vector, primes, solve_rational, vanishes
+from prgd.proofs.modular import null_vector, solve_rational, vanishes
 
 Relation = dict[int, Fraction]
 
 _MAX_RELATIONS = 300  # relations between columns that are solved for, at most
-_RELATION_PRIMES = 8  # relations that occur in practice have short numbers, so few primes reveal them
+_RELATION_DIGITS = 16  # relations that occur in practice have short numbers, so few digits reveal them
+_EXACT = 2.0**53  # integers up to this size are float64 numbers
 _INDEPENDENT = 1e-8  # a diagonal of R above this fraction of the first proves full column rank
 
 
@@ -63,9 +64,10 @@ def structure_of(Z: Array, order: Sequence[int], max_relations: int) -> ColumnSt
     >>> found.columns, [{j: str(k) for j, k in relation.items()} for relation in found.relations]
     ([0], [{2: '1'}, {1: '1', 0: '-2'}])
     """
-    prime = next(primes())
-    reduced = echelon(IntegerMatrix.from_floats(Z).residues(prime), prime, order)
-    columns, basis = reduced.columns, Z[reduced.rows]
+    elimination = Elimination(len(Z), prime := next(short_primes()))
+    chosen, _ = elimination.extend(residues(Z[:, list(order)], prime))
+    columns, pivots = [order[k] for k in chosen], elimination.pivots.tolist()
+    basis = Z[pivots]
     others = [j for j in order if j not in set(columns)]
     empty = [j for j in others if not Z[:, j].any()]
     mixed = [j for j in others if Z[:, j].any()]
@@ -73,12 +75,12 @@ def structure_of(Z: Array, order: Sequence[int], max_relations: int) -> ColumnSt
     if len(mixed) <= max_relations:
         unit = [[int(i == k) for i in range(len(mixed))] for k in range(len(mixed))]
         part = basis[:, columns], basis[:, mixed]
-        solved = solve_rational(*part, unit, max_primes=_RELATION_PRIMES) if mixed else []
+        solved = solve_rational(*part, unit, max_digits=_RELATION_DIGITS) if mixed else []
         if solved is not None:
             relations = [{j: Fraction(1)} for j in empty]
             for j, x in zip(mixed, solved, strict=True):
                 relations.append({j: Fraction(1)} | {c: -k for c, k in zip(columns, x, strict=True) if k})
-    return ColumnStructure(columns, others, reduced.rows, basis, relations)
+    return ColumnStructure(columns, others, pivots, basis, relations)
 
 
 def column_structure(rows: LiftedRows, index: Indices) -> ColumnStructure | None:
@@ -128,13 +130,25 @@ def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices
     """Return those of the rows on which every relation ``sum_j k_j z_ij = 0`` holds exactly."""
     if not relations:
         return index
-    empty = [j for relation in relations if len(relation) == 1 for j in relation]
+    columns = sorted({j for relation in relations for j in relation})
+    place = {j: k for k, j in enumerate(columns)}
+    integers = [integer_multiple(list(relation.values())) for relation in relations]
+    size = max(sum(map(abs, k)) for k in integers)
+    factors = np.zeros((len(columns), len(relations) if size < _EXACT else 0))
+    for i in range(factors.shape[1]):
+        factors[[place[j] for j in relations[i]], i] = integers[i]
     kept = []
-    for part, Z in rows.blocks(index):
-        good = ~Z[:, empty].any(axis=1)
-        for relation in relations:
-            columns = list(relation)
-            if len(columns) > 1:
-                good &= vanishes(Z[:, columns], list(relation.values()))
+    for part, Z in rows.blocks(index, as_stored=True):
+        Z = Z[:, columns]
+        values = Z if isinstance(Z, np.ndarray) else Z.data
+        # Sums of integers below 2**53 are exact in float64.
+        if size * np.abs(values).max(initial=0.0) < _EXACT and (values == np.rint(values)).all():
+            good = ~(Z @ factors).any(axis=1)
+        else:
+            Z = Z if isinstance(Z, np.ndarray) else Z.toarray()
+            good = np.ones(len(Z), np.bool_)
+            for relation, k in zip(relations, integers, strict=True):
+                own = Z[:, [place[j] for j in relation]]
+                good &= vanishes(own, k) if len(k) > 1 else ~own.any(axis=1)
         kept.append(part[good])
     return np.concatenate(kept) if kept else index

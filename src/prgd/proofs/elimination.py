@@ -7,11 +7,11 @@ up to 256 terms is exact.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 
 from prgd._types import Array, Indices, Mask
-from prgd.proofs.modular import is_prime
 
 MAX_TERMS = 256  # terms of a product of matrices of residues, so that its sums stay below 2**53
 
@@ -19,6 +19,17 @@ MAX_TERMS = 256  # terms of a product of matrices of residues, so that its sums 
 def short_primes() -> Iterator[int]:
     """Yield the primes below 2**23, from the largest down."""
     return filter(is_prime, range(2**23 - 1, 2**22, -2))
+
+
+@cache
+def is_prime(odd: int) -> bool:
+    """Apply Miller and Rabin's test; the bases 2, 3, 5 and 7 decide every number below 3.2e9."""
+    twos = ((odd - 1) & -(odd - 1)).bit_length() - 1
+    for base in (2, 3, 5, 7):
+        x = pow(base, (odd - 1) >> twos, odd)
+        if x != 1 and all(pow(x, 2**k, odd) != odd - 1 for k in range(twos)):
+            return False
+    return True
 
 
 def reduced(values: Array, prime: int) -> Array:
@@ -47,6 +58,22 @@ def residues(values: Array, prime: int) -> Array:
         values = reduced(np.ldexp(mantissa, 53), prime) * powers[exponent - low]
         return reduced(values, prime)
     return reduced(values.copy(), prime)
+
+
+def product(A: Array, B: Array, prime: int) -> Array:
+    """Return a product of matrices of residues modulo the prime."""
+    out = np.zeros((A.shape[0], B.shape[1]))
+    for k in range(0, A.shape[1], MAX_TERMS):
+        out = reduced(out + A[:, k : k + MAX_TERMS] @ B[k : k + MAX_TERMS], prime)
+    return out
+
+
+def exact_product(A: Array, B: Array) -> Indices:
+    """Return a product of matrices of integers of at most 22 bits."""
+    out = np.zeros((A.shape[0], B.shape[1]), np.int64)
+    for k in range(0, A.shape[1], MAX_TERMS):
+        out += (A[:, k : k + MAX_TERMS] @ B[k : k + MAX_TERMS]).astype(np.int64)
+    return out
 
 
 class Elimination:
@@ -109,14 +136,18 @@ class Elimination:
         return kept, panel
 
     def extend(self, Z: Array) -> tuple[list[int], dict[int, Array]]:
-        """Add columns of floats, and return those kept and the factors of the kept columns in the others."""
+        """Add columns of residues; return those kept, and the factors of kept columns in the others."""
         kept, factors = list[int](), dict[int, Array]()
         for k in range(0, Z.shape[1], MAX_TERMS):
-            chosen, panel = self.add(residues(Z[:, k : k + MAX_TERMS], self.prime))
+            chosen, panel = self.add(Z[:, k : k + MAX_TERMS])
             kept += [k + j for j in chosen]
             for j in np.setdiff1d(np.arange(panel.shape[1]), chosen):
                 factors[k + int(j)] = panel[self.pivots, j]
         return kept, factors
+
+    def solve(self, right: Array) -> Array:
+        """Return the factors of the kept columns, one row for each, in columns that depend on them."""
+        return self.reduce(right)[self.pivots]
 
     def _eliminate(self, panel: Array, is_free: Mask) -> tuple[list[int], list[int], Array]:
         """Return the columns kept, their pivot rows, and the columns of these rows in the new operations."""

@@ -18,7 +18,7 @@ from prgd.proofs.sparse_structure import filled_rows, proportional_rows, reachab
 
 _PRIMES = 3  # primes that are tried; one fails if it divides a number that it should not
 _MAX_ENTRIES = 2**24  # entries of the rows that are held in memory at once
-_RELATION_PRIMES = 64  # relations that occur in practice have short numbers
+_RELATION_DIGITS = 256  # relations that occur in practice have short numbers
 _VIOLATING = 8  # rows, at most, that join the few rows for a relation that does not hold on them
 _MAX_TERMS = 128  # columns of a relation that is solved for, at most
 
@@ -240,7 +240,7 @@ class _Sweep:
         if count <= 0:
             return True
         elimination = Elimination(len(Z), self.prime)
-        elimination.extend(Z[:, :-1])
+        elimination.extend(residues(Z[:, :-1], self.prime))
         self.row_relations = {}
         for i in np.setdiff1d(np.arange(len(Z)), elimination.pivots):
             terms = elimination.pivots[np.flatnonzero(elimination.operations[i])]
@@ -254,11 +254,11 @@ class _Sweep:
 def _combination(Z: Array, prime: int) -> list[Fraction] | None:
     """Return the factors by which the last column is a combination of the others, which are independent."""
     elimination = Elimination(len(Z), prime)
-    elimination.extend(Z[:, :-1])
+    elimination.extend(residues(Z[:, :-1], prime))
     A = Z[elimination.pivots]
     if A.shape[0] < A.shape[1] - 1:
         return None
-    solved = solve_rational(A[:, :-1], A[:, -1:], [[1]], max_primes=_RELATION_PRIMES)
+    solved = solve_rational(A[:, :-1], A[:, -1:], [[1]], max_digits=_RELATION_DIGITS)
     return None if solved is None or not vanishes(Z, [*solved[0], -1]).all() else list(solved[0])
 
 
@@ -291,7 +291,7 @@ class _Solved:
 
     def __init__(self, Z: Array, order: Sequence[int], prime: int) -> None:
         elimination = Elimination(len(Z), prime)
-        chosen, others = elimination.extend(Z[:, list(order)])
+        chosen, others = elimination.extend(residues(Z[:, list(order)], prime))
         kept = [order[k] for k in chosen]
         factors = {order[k]: f for k, f in others.items()}
         self.prime, self.kept, self.rows = prime, kept, elimination.pivots

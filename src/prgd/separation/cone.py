@@ -20,9 +20,9 @@ import numpy as np
 from prgd._types import Array, Indices, Mask, RationalVector
 from prgd.arithmetic import error_bound, exact_dot, nearest_floats, rounding_factor
 from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
-from prgd.proofs.integer_matrix import IntegerMatrix
+from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
-from prgd.proofs.modular import echelon, primes, solve_rational
+from prgd.proofs.modular import solve_rational
 from prgd.proofs.weights import Proof, prove_weights, weights_prove
 
 _MAX_EXACT_ROWS = 1000  # rows of unclear sign that one proof may multiply as fractions
@@ -325,8 +325,9 @@ def independent_rows(Z: Array) -> list[int]:
     >>> independent_rows(np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 1.0]]))
     [0, 2]
     """
-    prime = next(primes())
-    return sorted(echelon(IntegerMatrix.from_floats(Z).residues(prime), prime).rows)
+    elimination = Elimination(len(Z), prime := next(short_primes()))
+    elimination.extend(residues(Z, prime))
+    return [int(i) for i in np.sort(elimination.pivots)]
 
 
 def _positive_solution(
