@@ -10,6 +10,7 @@ In this module v has an entry for each kept column: aliased columns have coeffic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -250,7 +251,7 @@ class Cone:
             return None
         columns = self.structure.columns
         # The right-hand side is scaled to integers, which multiply the columns of an identity.
-        common = np.lcm.reduce([x.denominator for x in target], dtype=object)
+        common = math.lcm(*(x.denominator for x in target))
         integers = [int(x * common) for x in target]
         Z = self.rows.take(chosen)[:, columns]
         solved = solve_rational(Z.T, np.eye(len(columns)), [[integers[j] for j in columns]])
