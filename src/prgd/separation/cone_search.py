@@ -41,6 +41,7 @@ _PRUNED = (0.0, 1e-12, 1e-9, 1e-6)  # weights below these fractions of the large
 _ROWS_FOR_COLUMN = 2  # rows for each coordinate with which non-negative least squares begins
 _SHIFT = 1e-14  # fraction of the diagonal that is added before a factorisation
 LEANING_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
+_ROUNDED_GAP = 1e-14  # smaller gaps are rounding, and zeros of the direction may not be exact
 
 
 def find_coefficients(
@@ -356,7 +357,7 @@ class _SignSearch:
                 at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
                 found = maximise_margin(at, np.ones(len(G)), False, root.T @ t, LEANING_GAP)
                 w = found.x / norm(found.x)
-                t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * found.gap))
+                t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * max(found.gap, _ROUNDED_GAP)))
                 margins = cone.margins(t)
                 worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
                 known = np.isin(cone.separated, index, assume_unique=True)
