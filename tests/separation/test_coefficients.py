@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from separation.oracle_trial import arguments, disagreements, try_designs
 from separation.small_designs import KINDS, design, hard_design
 
 import prgd
+from prgd.separation.evidence import Behaviour
 
 # ------------------------------------------------------------------------------------------------ the oracle
 
@@ -224,3 +226,28 @@ def test_leaning_is_the_sign_of_the_maximum_margin_direction():
                 assert leaning[name] == ("0" if abs(value) < 1e-6 else "+" if value > 0.0 else "-"), index
                 compared += 1
     assert compared > 50
+
+
+@pytest.mark.slow
+def test_no_other_word_passes_the_check():
+    for index in range(15):
+        case = design(6, index)
+        X, y, options = arguments(case, index)
+        found = prgd.separability(X, y, **options)
+        column = dict(zip(found.model.names, found.model.columns.tolist(), strict=True))
+        for name, word in found.coefficients.items():
+            for other in set(Behaviour) - {word, Behaviour.UNDECIDED}:
+                evidence = found.evidence
+                flipped = {j: replace(m, sign=-m.sign) for j, m in evidence.memberships.items()}
+                for memberships in (evidence.memberships, flipped):
+                    behaviours = evidence.behaviours | {column[name]: other}
+                    changed = replace(
+                        found,
+                        coefficients=found.coefficients | {name: other},
+                        evidence=replace(evidence, behaviours=behaviours, memberships=memberships),
+                    )
+                    assert not changed.check(X, y, sample_weight=options["sample_weight"]), (
+                        index,
+                        name,
+                        other,
+                    )
