@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import pickle
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -270,6 +271,12 @@ def test_further_errors():
         prgd.separability.from_formula("y ~ x", DATA, sample_weight="v")
     with pytest.raises(TypeError, match="formula must be text"):
         prgd.separability.from_formula(3, DATA)
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "formulaic", None)
+    with pytest.raises(ImportError, match=r"A formula needs formulaic: pip install '.\[formula\]'"):
+        prgd.separability.from_formula("y ~ x", DATA)
 
 
 def test_variables_of_the_caller_are_no_columns():

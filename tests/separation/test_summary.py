@@ -126,6 +126,8 @@ def test_undecided_coefficients(quasi):
     found = with_words(quasi, {"a": "undecided", "b": "finite"})
     assert "b is finite; a is undecided" in str(found)
     assert found.advice.startswith("Whether all estimates are finite is not known")
+    found = with_words(quasi, {"a": "undecided", "b": "+inf"})
+    assert found.advice == "b is infinite: drop b, or use Firth's penalty or a prior."
     found = with_words(quasi, {"a": "undecided", "b": "undecided"})
     assert "Maximum likelihood" not in str(found)
 
@@ -171,6 +173,11 @@ def test_rows_of_counts_are_observations():
 )
 def test_advice_names_columns_and_levels(quasi, words, advice):
     assert advice in with_words(quasi, words).advice
+
+
+def test_advice_on_rows_that_lose_some_of_their_classes(quasi):
+    found = replace(with_words(quasi, {("k", "x"): "+inf", ("k", "z"): "finite"}), family="multinomial")
+    assert "k: z can be estimated in the limiting model of the 4 limiting_rows" in found.advice
 
 
 def test_advice_names_a_factor_whose_reference_level_separates():

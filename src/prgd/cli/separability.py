@@ -12,7 +12,7 @@ from prgd.cli import common, outcome
 from prgd.cli.common import data_option
 from prgd.cli.data import given_file_options, load_labelled, open_data, open_frame
 from prgd.options import from_options, options_of
-from prgd.progress import stage_line
+from prgd.progress import stage_line, tell_stage
 
 if TYPE_CHECKING:
     from prgd.separation import Separability
@@ -77,6 +77,7 @@ def _decided(data: str, options: SeparabilityOptions) -> tuple[str, int, Separab
     from prgd.separation.formula import columns_of, read_formula
     from prgd.separation.regression import Regression
 
+    tell_stage(f"reading {data}")
     if options.formula is not None:
         _check_formula_options(options)
         weights = () if options.weights is None else (options.weights,)

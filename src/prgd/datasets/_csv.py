@@ -86,12 +86,10 @@ def read_columns(wanted: Wanted) -> tuple[dict[str, npt.NDArray[Any]], Sequence[
     file, separator = wanted.file, _separator(wanted)
     records = _records(file, separator)
     line, names = next(records, (0, []))
-    names = [name.strip() for name in names]
-    if not names or (numbers := [name for name in names if is_number(name)]):
-        found = f"the number {numbers[0]!r}" if names else "an empty file"
-        raise ValueError(
-            f"{file}: a formula needs a header that names the columns; got {found} in line {line}."
-        )
+    names = _filled(names)
+    if all(is_number(name) for name in names):
+        found = f"numbers in line {line}" if names else "an empty file"
+        raise ValueError(f"{file}: a formula needs a header that names the columns; got {found}.")
     if repeated := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"{file}: several columns are called {repeated[0]!r}. Rename them.")
     lines, cells = array("q"), []
@@ -268,11 +266,15 @@ def _open(wanted: Wanted) -> Table:
     is_named = _is_header(first, wanted)
     names = [str(j) for j in range(len(first))]
     if is_named:
-        # pandas calls a column without a name so, and writes its row index to such a column.
-        names = [cell.strip() or f"Unnamed: {j}" for j, cell in enumerate(first)]
+        names = _filled(first)
     else:
         records = chain([(line, first)], records)
     return Table(line, names, is_named, columns.choose(file, names, is_named=is_named), records)
+
+
+def _filled(names: Sequence[str]) -> list[str]:
+    """Return the names of a header; pandas calls a column without one so, such as that of its row index."""
+    return [name.strip() or f"Unnamed: {j}" for j, name in enumerate(names)]
 
 
 def _separator(wanted: Wanted) -> str:

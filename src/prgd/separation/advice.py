@@ -80,15 +80,15 @@ def meaning(s: Separability) -> str:
 def advice(s: Separability) -> str:
     """Return in one sentence what to do next about infinite and aliased coefficients, naming them."""
     infinite, finite = infinite_names(s), names_with(s, Behaviour.FINITE)
-    if infinite and finite:
-        rows = f"the {s.limiting_rows.size:,} limiting_rows"
-        ways = ", or ".join(_ways_out(s, infinite))
-        others = f"{listed(finite)} can be estimated from {rows} alone"
-        return f"{listed(infinite)} {_are(infinite)} infinite: {ways}; {others}."
-    if infinite:
+    unknown = names_with(s, Behaviour.UNDECIDED)
+    if infinite and not finite and not unknown:
         ways = ", or ".join(_ways_out(s, infinite)[::-1])
         return f"All of these coefficients are infinite, so that no estimate exists: {ways}."
-    if names_with(s, Behaviour.UNDECIDED) or not s.coefficients:
+    if infinite:
+        ways = ", or ".join(_ways_out(s, infinite))
+        others = f"; {_estimable(s, finite)}" if finite else ""
+        return f"{listed(infinite)} {_are(infinite)} infinite: {ways}{others}."
+    if unknown or not s.coefficients:
         return "Whether all estimates are finite is not known: Firth's penalty or a prior makes them so."
     if aliased := names_with(s, Behaviour.ALIASED):
         them = "it is a combination" if len(aliased) == 1 else "they are combinations"
@@ -118,6 +118,18 @@ def _ways_out(s: Separability, infinite: Sequence[Name]) -> list[str]:
     if references:
         ways.append(f"merge the reference level of {listed(list(references))} with another level")
     return [*ways, "use Firth's penalty or a prior"]
+
+
+def _estimable(s: Separability, finite: Sequence[Name]) -> str:
+    """Return how the finite coefficients are estimated.
+
+    A row of a multinomial or ordinal model may lose some of its classes in the limit, so that the same model
+    on the other rows is not yet the limiting one.
+    """
+    rows = f"the {s.limiting_rows.size:,} limiting_rows"
+    if s.family in ("multinomial", "ordinal"):
+        return f"{listed(finite)} can be estimated in the limiting model of {rows}"
+    return f"{listed(finite)} can be estimated from {rows} alone"
 
 
 def _main_columns(s: Separability) -> list[str]:

@@ -124,6 +124,7 @@ def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separabi
 
 def decide(rows: LiftedRows) -> Separability:
     """Return the verdict on some rows."""
+    tell_stage(f"{rows.n:,} rows of {rows.width:,} columns")
     search = Search(rows)
     try:
         found = search.find_proof() or search.best_bounds("No method found a proof.")

@@ -27,7 +27,7 @@ from prgd.separation.responses import INTERCEPT
 from prgd.separation.verdict import Separability
 
 _DENSE_FRACTION = 0.3  # a design matrix with a larger fraction of non-zeros is stored as a dense array
-_MARKS = re.compile(r"\x1b\[[\d;]*m|[⧛⧚]")  # colours and brackets in the messages of formulaic
+_MARKS = re.compile(r"\x1b\[[\d;]*m|[⧛⧚]| \(<unknown>.*?\)")  # colours and places in messages of formulaic
 _OFFSET = re.compile(r"offset\((.*)\)")
 
 
@@ -196,7 +196,8 @@ def _checked(series: Any, name: str) -> Any:
         return series.cat.remove_unused_categories()  # R drops them too.
     if pd.api.types.is_bool_dtype(dtype):
         return series.astype(bool)
-    if pd.api.types.is_string_dtype(dtype) and all(isinstance(x, str) for x in series):
+    is_mixed = pd.api.types.is_object_dtype(dtype)
+    if all(isinstance(x, str) for x in series) if is_mixed else pd.api.types.is_string_dtype(dtype):
         return series
     what = f"Column {name!r} of data"
     values = series.to_numpy(getattr(dtype, "numpy_dtype", None))

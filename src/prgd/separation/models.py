@@ -93,7 +93,8 @@ def _family(model: Any) -> str:
             f"from_statsmodels takes models of statsmodels: {_ACCEPTED}, or their results; got {name}."
         )
     family, link = type(model.family).__name__, type(model.family.link).__name__
-    if link not in _LINKS.get(family, ()):
+    # Links of statsmodels 0.13 and older have names in lower case.
+    if link.lower() not in [known.lower() for known in _LINKS.get(family, ())]:
         raise TypeError(
             f"from_statsmodels takes {_ACCEPTED}; got GLM with the family {family} and the link {link}."
         )
