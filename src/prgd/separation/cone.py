@@ -200,6 +200,16 @@ class Cone:
         proven = None if known is None else prove_weights(small, everything, p, known)
         return None if proven is None else Membership(sign, index, p=proven[0], proof=proven[1])
 
+    def exact_membership(
+        self, j: int, sign: int, index: Indices, proof: Proof, last: int
+    ) -> Membership | None:
+        """Return the membership that exact weights of the `augmented` rows prove, if the last has one."""
+        exact = proof.weights or {}
+        used = [k for k in range(index.size) if k in exact] if last in exact else []
+        weights = tuple(Fraction(exact[k], exact[last]) for k in used)
+        member = Membership(sign, index[used], weights=weights)
+        return member if used and self.check_membership(j, member) else None
+
     def check_membership(self, j: int, found: Membership) -> bool:
         """Prove a membership once more from its stored weights."""
         if found.sign not in (1, -1) or not np.isin(found.rows, self.separated).all():

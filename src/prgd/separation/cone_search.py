@@ -27,7 +27,6 @@ from prgd.separation.cone import Cone, Membership
 from prgd.separation.evidence import Behaviour
 from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
-from prgd.separation.verdict import Found
 from prgd.solvers.coordinates import Columns
 from prgd.solvers.interior_point import maximise_margin
 
@@ -41,7 +40,6 @@ _ROWS_FOR_COLUMN = 2  # rows for each coordinate with which non-negative least s
 _STRETCHES = (1.0, 30.0, 1000.0)  # relative growth of the margins that a stretching move asks for
 _STEP_FRACTION = 0.95  # fraction of the step to the boundary of the cone that is taken
 LEANING_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
-_ROUNDED_GAP = 1e-14  # smaller gaps are rounding, and zeros of the direction may not be exact
 
 
 def find_coefficients(
@@ -311,16 +309,19 @@ class _SignSearch:
     def _exactly(self, j: int, index: Indices) -> None:
         """Decide one coefficient by the search for the partition of the rows and ``-sign e_j``."""
         cone, sign = self.cone, self._sign(j)
-        if sign == 0:
-            return
-        for _ in range(MAX_ROUNDS):
+        for _ in range(MAX_ROUNDS if sign else 0):
             search = Search(cone.augmented(j, sign, index))
             found = search.find_proof()
             last = search.rows.n - 1
             if found is None or (found.p is None and found.v is None):
                 return
             if found.p is not None and last in found.boundary:
-                self._use_weights(j, sign, index, found, last)
+                member = cone.exact_membership(j, sign, index, found.proof, last)
+                if member is not None:
+                    self.memberships[j] = member
+                elif found.p[last] > 0.0:
+                    with np.errstate(all="ignore"):
+                        self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
                 return
             exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)  # type: ignore[union-attr]
             # A small multiple of the separating direction makes all margins positive and keeps the sign.
@@ -332,23 +333,9 @@ class _SignSearch:
                 if v[j] * sign < 0:
                     (self.below if sign > 0 else self.above)[j] = t
                 return
-            grown = np.union1d(index, contradictions)
-            if grown.size == index.size:
+            if np.isin(contradictions, index).all():
                 return
-            index = grown
-
-    def _use_weights(self, j: int, sign: int, index: Indices, found: Found, last: int) -> None:
-        """Prove a membership by the dual weights of rows that are followed by ``-sign e_j``, the last row."""
-        exact = found.proof.weights
-        if exact is not None and last in exact:
-            used = [k for k in range(index.size) if k in exact]
-            weights = tuple(Fraction(exact[k], exact[last]) for k in used)
-            member = Membership(sign, index[used], weights=weights)
-            if self.cone.check_membership(j, member):
-                self.memberships[j] = member
-        elif found.p is not None and found.p[last] > 0.0:
-            with np.errstate(all="ignore"):
-                self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
+            index = np.union1d(index, contradictions)
 
     def _leaning(self, either: list[int]) -> dict[int, str]:
         """Return the signs of some coefficients in the maximum-margin direction, by the norm of v."""
@@ -364,7 +351,7 @@ class _SignSearch:
                 at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
                 found = maximise_margin(at, np.ones(len(G)), False, root.T @ t, LEANING_GAP)
                 w = found.x / norm(found.x)
-                t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * max(found.gap, _ROUNDED_GAP)))
+                t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * max(found.gap, 1e-14)))
                 margins = cone.margins(t)
                 worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
                 known = np.isin(cone.separated, index, assume_unique=True)
@@ -380,8 +367,8 @@ class _SignSearch:
 def _stretched(scaled: Array, Q: Array, R: Array, t: Array, C: Array, weights: Array) -> list[Array | None]:
     """Look for vectors of the cone with ``C_k . v > 0`` that differ much from t, one for each row of C.
 
-    The function C_k is a combination of the rows with some weights, found by least squares. A move that shrinks
-    margins of negative weight, and stretches those of positive weight, makes it grow most.
+    The function C_k is a combination of the rows with some weights, found by least squares. A move that
+    shrinks margins of negative weight, and stretches those of positive weight, makes it grow most.
 
     Parameters
     ----------
