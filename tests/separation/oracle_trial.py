@@ -149,6 +149,9 @@ def main(given: list[str] | None = None) -> int:
             for index, text in part.wrong[: max(0, SHOWN - len(outcome.wrong))]:
                 print(f"--seed {options.seed} --case {index}: {text}", flush=True)
             outcome.add(part)
+            if sys.stderr.isatty():
+                done = sum(outcome.counts[kind, "designs"] for kind in KINDS)
+                print(f"{done} of {options.designs} designs", end="\r", file=sys.stderr, flush=True)
     print(*table(outcome.counts), f"disagreements: {len(outcome.wrong)}", sep="\n")
     return int(bool(outcome.wrong))
 
