@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 SECONDS ?= 60
-.PHONY: help check test test-kernels torture lint reproduce bench bench-pass bench-memory bench-deep clean
+.PHONY: help check test test-kernels torture oracle lint reproduce bench bench-pass bench-memory bench-deep clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -40,6 +40,10 @@ test-kernels: $(VENV)/.installed-dev
 
 torture: $(VENV)/.installed-dev ## Try new adversarial problems and damaged files for SECONDS on all cores
 	$(BIN)/python tests/adversarial/torture.py --seconds $(SECONDS) $(TORTURE_ARGS)
+
+oracle: $(VENV)/.installed-dev ## Compare 20,000 small regressions with an exact oracle, 280 separated sets with ridge paths
+	$(BIN)/python tests/separation/oracle_trial.py --designs 20000
+	$(BIN)/python tests/separation/ridge_paths.py --sets 280
 
 lint: $(VENV)/.installed-dev ## Run ruff and mypy
 	$(BIN)/ruff check .

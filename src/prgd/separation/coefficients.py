@@ -35,7 +35,7 @@ class Coefficients:
         Columns that are independent, and those that depend on columns kept before them.
     base : vector of Fraction or None
         A vector of the cone that is positive on all separated rows; None if there is none.
-    above, below : dict from column to ndarray
+    above, below : dict from column to ndarray or vector of Fraction
         A vector of the cone in which the column is positive, or negative, if ``base`` is not one.
     memberships : dict from column to Membership
         What proves that a coefficient has one sign.
@@ -48,8 +48,8 @@ class Coefficients:
     kept: list[int]
     aliased: list[int]
     base: RationalVector | None = None
-    above: dict[int, Array] = field(default_factory=dict)
-    below: dict[int, Array] = field(default_factory=dict)
+    above: dict[int, Array | RationalVector] = field(default_factory=dict)
+    below: dict[int, Array | RationalVector] = field(default_factory=dict)
     memberships: dict[int, Membership] = field(default_factory=dict)
     leaning: dict[int, str] = field(default_factory=dict)
 

@@ -10,6 +10,7 @@ In this module v has an entry for each kept column: aliased columns have coeffic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -217,6 +218,16 @@ class Cone:
         weights = None if is_tried else _positive_solution(exact, self._exact_entry(j, sign))
         return None if weights is None else Membership(sign, index, weights=weights)
 
+    def exact_membership(
+        self, j: int, sign: int, index: Indices, proof: Proof, last: int
+    ) -> Membership | None:
+        """Return the membership that exact weights of the `augmented` rows prove, if the last has one."""
+        exact = proof.weights or {}
+        used = [k for k in range(index.size) if k in exact] if last in exact else []
+        weights = tuple(Fraction(exact[k], exact[last]) for k in used)
+        member = Membership(sign, index[used], weights=weights)
+        return member if used and self.check_membership(j, member) else None
+
     def check_membership(self, j: int, found: Membership) -> bool:
         """Prove a membership once more from its stored weights."""
         if found.sign not in (1, -1) or not np.isin(found.rows, self.separated).all():
@@ -277,7 +288,7 @@ class Cone:
             return None
         columns = self.structure.columns
         # The right-hand side is scaled to integers, which multiply the columns of an identity.
-        common = np.lcm.reduce([x.denominator for x in target], dtype=object)
+        common = math.lcm(*(x.denominator for x in target))
         integers = [int(x * common) for x in target]
         Z = self.rows.take(chosen)[:, columns]
         solved = solve_rational(Z.T, np.eye(len(columns)), [[integers[j] for j in columns]])

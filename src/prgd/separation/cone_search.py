@@ -116,8 +116,8 @@ class _SignSearch:
 
     cone: Cone
     start: RationalVector
-    above: dict[int, Array] = field(default_factory=dict)
-    below: dict[int, Array] = field(default_factory=dict)
+    above: dict[int, Array | RationalVector] = field(default_factory=dict)
+    below: dict[int, Array | RationalVector] = field(default_factory=dict)
     memberships: dict[int, Membership] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -323,32 +323,32 @@ class _SignSearch:
     def _exactly(self, j: int, index: Indices) -> None:
         """Decide one coefficient by the search for the partition of the rows and ``-sign e_j``."""
         cone, sign = self.cone, self._sign(j)
-        if sign == 0:
-            return
-        for _ in range(MAX_ROUNDS):
+        for _ in range(MAX_ROUNDS if sign else 0):
             search = Search(cone.augmented(j, sign, index))
             found = search.find_proof()
             last = search.rows.n - 1
             if found is None or (found.p is None and found.v is None):
                 return
             if found.p is not None and last in found.boundary:
-                if found.p[last] > 0.0:
+                member = cone.exact_membership(j, sign, index, found.proof, last)
+                if member is not None:
+                    self.memberships[j] = member
+                elif found.p[last] > 0.0:
                     with np.errstate(all="ignore"):
                         self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
                 return
             exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)  # type: ignore[union-attr]
             # A small multiple of the separating direction makes all margins positive and keeps the sign.
             share = -sign * exact[j] / (2 * abs(self.exact[j]))
-            t = np.array([float(exact[k] + share * self.exact[k]) for k in cone.free])
+            t = tuple(exact[k] + share * self.exact[k] for k in cone.free)
             (contradictions,) = cone.prove_directions([t])
             if not contradictions.size:
                 if cone.entry(t, j) * sign < 0:
                     (self.below if sign > 0 else self.above)[j] = t
                 return
-            grown = np.union1d(index, contradictions)
-            if grown.size == index.size:
+            if np.isin(contradictions, index).all():
                 return
-            index = grown
+            index = np.union1d(index, contradictions)
 
     def _leaning(self, either: list[int]) -> dict[int, str]:
         """Return the signs of some coefficients in the maximum-margin direction, by the norm of v."""
@@ -364,7 +364,7 @@ class _SignSearch:
                 at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
                 found = maximise_margin(at, np.ones(len(G)), False, root.T @ t, LEANING_GAP)
                 w = found.x / norm(found.x)
-                t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * found.gap))
+                t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * max(found.gap, 1e-14)))
                 margins = cone.margins(t)
                 worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
                 known = np.isin(cone.separated, index, assume_unique=True)
