@@ -314,7 +314,7 @@ class Cone:
 def _smallest(values: Array, among: Mask) -> list[int]:
     """Return the positions of the smallest of some values, a few only."""
     places = np.flatnonzero(among)
-    return places[np.argsort(values[places], kind="stable")[:_CONTRADICTIONS]].tolist()
+    return [int(i) for i in places[np.argsort(values[places], kind="stable")[:_CONTRADICTIONS]]]
 
 
 def independent_rows(Z: Array) -> list[int]:
