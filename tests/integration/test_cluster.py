@@ -405,6 +405,7 @@ def test_all_workers_lost_while_they_load(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_all_workers_lost_keeps_the_state(workers, tmp_path, monkeypatch):
     """Last in this file: the workers end here."""
+    workers.wait_for_workers(4, timeout=60)  # Earlier tests killed some, and nannies start them again.
     monkeypatch.setattr(cluster, "_POLL_S", 0.1)
     write_parts(tmp_path)
     options = {"client": workers, "worker_timeout": 0.5}

@@ -216,7 +216,7 @@ _OPTIONS = (
     (r"Give y, or use fit_intercept=False", "Use --no-intercept"),
     (r"\bfit_intercept=True\b", "--intercept"),
     (r"\bfit_intercept=False\b", "--no-intercept"),
-    (r"\b(loss|scale)='(\w+)'", r"--\1 \2"),
+    (r"\b(loss|scale|family)='(\w+)'", r"--\1 \2"),
     (r"^(tol|eta|scale) must", r"--\1 must"),
     (r"^tol of Gap must", "--gap must"),
     (r"\bsave_every must", "--save-every must"),

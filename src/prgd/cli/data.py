@@ -7,13 +7,13 @@ import difflib
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,13 +21,15 @@ import prgd
 from prgd import datasets
 from prgd.checks import as_option, unknown
 from prgd.cli.common import FileOptions, RowsOptions, say
-from prgd.datasets.files import load_features, sniffed
+from prgd.datasets.base import Frame
+from prgd.datasets.files import load_features, load_frame, sniffed
 from prgd.rows import Rows, as_rows
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 from prgd.rows.readers.file_kinds import read_labels
 from prgd.rows.readers.streams import BROKEN_STREAM, compression, open_stream
 
 Load = Callable[..., datasets.Dataset]
+Read = TypeVar("Read", datasets.Dataset, Frame)
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -138,6 +140,30 @@ def load_data(data: str, options: FileOptions, load: Load = datasets.load) -> da
     return found
 
 
+def open_frame(data: str, options: FileOptions, used: Callable[[list[str]], Sequence[str]]) -> Frame:
+    """Return the columns of DATA that a formula uses; ``used`` chooses them among all names."""
+    if built_in(data) is not None:
+        raise ValueError(
+            f"A formula needs columns with names, which {data} lacks. Give a CSV or Parquet file."
+        )
+
+    def read(file: Path, format: str | None = options.format) -> Frame:
+        found = load_frame(file, format=format, separator=options.separator, decimal=options.decimal)
+        if data != "-":
+            return found
+        return replace(found, place=lambda row: found.place(row).replace(str(file), "standard input"))
+
+    found = _standard_input(read, options) if data == "-" else read(data_file(data))
+    names = used([str(name) for name in found.columns])
+    for name in names:
+        if name not in found.columns:
+            raise unknown("column", name, map(str, found.columns))
+    found = found.complete(tuple(dict.fromkeys(names)), drop=options.missing == "drop")
+    for note in found.notes:
+        tell(note, options)
+    return found
+
+
 def tell(note: str, options: FileOptions) -> None:
     """Print a note on standard error, unless ``--quiet`` is given."""
     if not getattr(options, "quiet", False):
@@ -234,7 +260,7 @@ def tell_ids(rows: Rows, options: FileOptions) -> None:
         )
 
 
-def _standard_input(read: Load, options: FileOptions) -> datasets.Dataset:
+def _standard_input(read: Callable[..., Read], options: FileOptions) -> Read:
     """Return the data set of standard input; its format is that of ``--format``, or told by its content."""
     content = sys.stdin.buffer.read()
     if not content.strip():

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from prgd._types import Array, Indices, RationalVector
+from prgd.proofs.column_relations import Relation
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
-from prgd.proofs.pivots import pivot_columns, relation
+from prgd.proofs.pivots import Pivots, pivot_columns, relations
 from prgd.proofs.weights import Proof
 from prgd.separation.cone import Cone, Membership
 from prgd.separation.evidence import Behaviour, Witness
+from prgd.separation.families import ModelRows, Name
+
+
+def combinations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> list[Relation | None]:
+    """Return the combination of columns kept before it that each of some columns is, if it is proven."""
+    found = zip(columns, relations(rows, pivots, columns), strict=True)
+    return [None if terms is None else {c: -k for c, k in terms.items() if c != j} for j, terms in found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +100,7 @@ class Coefficients:
         word = self.behaviours[column]
         if word is Behaviour.ALIASED:
             pivots = pivot_columns(rows, order)
-            return Witness(relation=None if pivots is None else relation(rows, pivots, column))
+            return Witness(relation=None if pivots is None else combinations(rows, pivots, [column])[0])
         cone = Cone.of(KeptColumns(rows, self.kept), boundary, p, proof)
         if word is Behaviour.UNDECIDED or cone is None:
             return Witness()
@@ -103,6 +112,17 @@ class Coefficients:
             for sign, is_given in vectors.items()
         )
         return Witness(above=above, below=below, weights=weights)
+
+    def relations(self, model: ModelRows, names: Sequence[Name]) -> dict[Name, dict[Name, Fraction]]:
+        """Return for each aliased one of some columns the combination of other columns that it is."""
+        named = dict(zip(model.columns.tolist(), model.names, strict=True))
+        wanted = set(names)
+        aliased = [j for j in self.aliased if named[j] in wanted]
+        pivots = pivot_columns(model.rows, model.columns) if aliased else None
+        if pivots is None:
+            return {}
+        found = zip(aliased, combinations(model.rows, pivots, aliased), strict=True)
+        return {named[j]: {named[c]: k for c, k in t.items()} for j, t in found if t is not None}
 
     def _whole(self, cone: Cone, t: Array | RationalVector | None, width: int) -> RationalVector | None:
         """Return a vector of the cone with an entry for each column, zero for the aliased ones."""

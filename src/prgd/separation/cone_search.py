@@ -27,7 +27,6 @@ from prgd.separation.cone import Cone, Membership
 from prgd.separation.evidence import Behaviour
 from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
-from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.coordinates import Columns
 from prgd.solvers.interior_point import maximise_margin
 
@@ -38,7 +37,8 @@ _INSIDE = 0.97  # fraction of the ellipsoid's half-width that v_j must be below 
 _RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
 _PRUNED = (0.0, 1e-12, 1e-9, 1e-6)  # weights below these fractions of the largest may be zero
 _ROWS_FOR_COLUMN = 2  # rows for each coordinate with which non-negative least squares begins
-_SHIFT = 1e-14  # fraction of the diagonal that is added before a factorisation
+_STRETCHES = (1.0, 30.0, 1000.0)  # relative growth of the margins that a stretching move asks for
+_STEP_FRACTION = 0.95  # fraction of the step to the boundary of the cone that is taken
 LEANING_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
 
 
@@ -214,36 +214,43 @@ class _SignSearch:
         return {key: t for key, t in scaled.items() if np.isfinite(t).all()}
 
     def _by_ellipsoids(self, G: Array, t: Array, C: Array, left: list[int]) -> dict[tuple[int, int], Array]:
-        """Propose vectors of both signs inside of ellipsoids around points on the way to the centre."""
+        """Propose vectors of the missing signs around points on the way to the centre of the cone."""
+        from scipy.linalg import solve_triangular
+
         proposals: dict[tuple[int, int], Array] = {}
-        missing = {j: k for k, j in enumerate(left)}
+        signs = np.array([self._sign(j) for j in left])
+        missing = np.arange(len(left))
         t = t / np.mean(G @ t)
         for _ in range(CENTERING_STEPS):
             margins = G @ t
-            weighted = G / margins[:, None]
-            H = weighted.T @ weighted
-            H[np.diag_indices_from(H)] *= 1.0 + _SHIFT
-            try:
-                solve = definite_solver(H)
-            except np.linalg.LinAlgError:
+            scaled = G / margins[:, None]
+            Q, R = np.linalg.qr(scaled)
+            if not (len(R) == R.shape[1] and np.isfinite(R).all() and R.diagonal().all()):
                 break
-            moves = solve(C.T[:, list(missing.values())])
-            for (j, k), move in zip(list(missing.items()), moves.T, strict=True):
-                value, width = float(C[k] @ t), float(np.sqrt(max(C[k] @ move, 0.0)))
-                if not abs(value) < _INSIDE * width:
-                    continue
-                step = 0.5 * (abs(value) / width + 1.0) / width
-                base_sign = self._sign(j)
-                for sign in (1, -1):
-                    if sign != base_sign:
-                        proposals[j, sign] = t + sign * step * move
-                del missing[j]
-            gradient = G.sum(axis=0) - weighted.T @ np.ones(len(G))
-            step_t = -solve(gradient)
-            decrement = float(np.sqrt(max(-gradient @ step_t, 0.0)))
-            if not missing or not decrement > 0.1:
+            roots = solve_triangular(R, C[missing].T, trans="T", check_finite=False)
+            moves = solve_triangular(R, roots, check_finite=False).T
+            values, widths = C[missing] @ t, np.sqrt(np.einsum("rk,rk->k", roots, roots))
+            is_inside = np.abs(values) < _INSIDE * widths
+            steps = 0.5 * (np.abs(values) / widths + 1.0) / widths
+            for k, move, step in zip(missing[is_inside], moves[is_inside], steps[is_inside], strict=True):
+                for sign in {1, -1} - {int(signs[k])}:
+                    proposals[left[k], sign] = t + sign * step * move
+            missing = missing[~is_inside]
+            if missing.size:
+                weights = -signs[missing] * (Q @ roots[:, ~is_inside])
+                found = _stretched(scaled, Q, R, t, -signs[missing, None] * C[missing], weights)
+                for k, vector in zip(missing, found, strict=True):
+                    if vector is not None:
+                        proposals[left[k], -int(signs[k])] = vector
+                missing = missing[[vector is None for vector in found]]
+            gradient = G.sum(axis=0) - scaled.sum(axis=0)
+            root = solve_triangular(R, gradient, trans="T", check_finite=False)
+            change, decrement = -solve_triangular(R, root, check_finite=False), norm(root)
+            if not missing.size or not decrement > 0.1:
                 break
-            t = t + step_t / (1.0 + decrement)
+            # Longer steps than the theory's keep all margins positive, and are shorter ways to the centre.
+            fastest = float((-(scaled @ change)).max())
+            t = t + max(1.0 / (1.0 + decrement), min(1.0, 0.9 / max(fastest, 0.9))) * change
         return proposals
 
     def _by_least_squares(
@@ -355,3 +362,39 @@ class _SignSearch:
                 index = grown
         v = t @ basis
         return {j: ("+" if v[j] > 0.0 else "-") if abs(v[j]) > error else "0" for j in either}
+
+
+def _stretched(scaled: Array, Q: Array, R: Array, t: Array, C: Array, weights: Array) -> list[Array | None]:
+    """Look for vectors of the cone with ``C_k . v > 0`` that differ much from t, one for each row of C.
+
+    The function C_k is a combination of the rows with some weights, found by least squares. A move that shrinks
+    margins of negative weight, and stretches those of positive weight, makes it grow most.
+
+    Parameters
+    ----------
+    scaled : ndarray of shape (m, r)
+        The rows, each divided by its margin at t.
+    Q, R : ndarray
+        Their decomposition.
+    t : ndarray of shape (r,)
+    C : ndarray of shape (k, r)
+    weights : ndarray of shape (m, k)
+        Weights of the scaled rows whose combinations are the rows of C.
+    """
+    from scipy.linalg import solve_triangular
+
+    found: list[Array | None] = [None] * len(C)
+    for stretch in _STRETCHES:
+        left = [k for k, vector in enumerate(found) if vector is None]
+        if not left:
+            break
+        wanted = np.where(weights[:, left] > 0.0, stretch, -_STEP_FRACTION)
+        inner = Q.T @ wanted
+        moves, changes = solve_triangular(R, inner, check_finite=False), Q @ inner
+        # A step of 1 would make a margin zero whose relative change is -1.
+        steps = np.minimum(_STEP_FRACTION / np.maximum(-changes.min(axis=0), 1e-3), 1.0)
+        vectors = t[:, None] + steps * moves
+        is_good = (np.einsum("kr,rk->k", C[left], vectors) > 0.0) & (scaled @ vectors > 0.0).all(axis=0)
+        for place in np.flatnonzero(is_good):
+            found[left[place]] = vectors[:, place].copy()
+    return found

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from prgd.certificate import DualWeights
+from prgd.progress import tell_stage
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.separation.cone_search import find_coefficients, undecided_coefficients
 from prgd.separation.families import ModelRows, model_rows
@@ -65,6 +66,11 @@ def separability(
     3,000 columns, or if its partition is not proven, HiGHS looks for it. Every proposal is proven with bounds
     on all rounding, or in integers. Ctrl-C returns ``undecided`` with the interval so far.
 
+    See Also
+    --------
+    separability.from_formula : The same for a formula over a data frame: ``"HG ~ NV + PI + EH"``.
+    separability.from_statsmodels : The same for a model or the results of statsmodels.
+
     References
     ----------
     Gordan (1873); Stiemke (1915); Goldman and Tucker (1956); Albert and Anderson (1984), On the existence
@@ -78,8 +84,18 @@ def separability(
     >>> print(found)
     quasi-separable: a hyperplane has no row on its wrong side, but each such one has rows on itself.
       rows strictly on their correct side: 1 (number 4); on the hyperplane: 4 (numbers 0, 1, 2, 3).
-      it uses x0 (+1): in unpenalised logistic regression these coefficients diverge.
+      it uses x0 (+1).
+      Maximum likelihood: x0 is infinite; (Intercept) and x1 are finite.
       Found by an exact simplex method; proven in exact integer arithmetic.
+    -----------------------------------
+    coefficient  verdict  rows involved
+    -----------------------------------
+    (Intercept)  finite
+    x0           +inf     1 (number 4)
+    x1           finite
+    -----------------------------------
+    x0 is infinite: drop x0, or use Firth's penalty or a prior; (Intercept) and x1 can be estimated from
+    the 4 limiting_rows alone.
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """
@@ -94,6 +110,7 @@ def with_coefficients(found: Separability, model: ModelRows) -> Separability:
     v = found.proof.direction
     if v is None and found.coef is not None:
         v = tuple(Fraction(float(x)) for x in model.rows.lift(found.coef, found.intercept))
+    tell_stage(f"{found.verdict}; the coefficients")
     partition = found.boundary_rows, v, found.dual_weights, found.proof
     return found.with_coefficients(model, find_coefficients(model.rows, model.columns, *partition))
 
@@ -107,6 +124,7 @@ def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separabi
 
 def decide(rows: LiftedRows) -> Separability:
     """Return the verdict on some rows."""
+    tell_stage(f"{rows.n:,} rows of {rows.width:,} columns")
     search = Search(rows)
     try:
         found = search.find_proof() or search.best_bounds("No method found a proof.")

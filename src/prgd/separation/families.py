@@ -65,7 +65,13 @@ class ModelRows:
 
 
 def model_rows(
-    X: Any, y: Any = None, *, family: str = "binomial", fit_intercept: bool = True, sample_weight: Any = None
+    X: Any,
+    y: Any = None,
+    *,
+    family: str = "binomial",
+    fit_intercept: bool = True,
+    sample_weight: Any = None,
+    feature_names: tuple[str, ...] | None = None,
 ) -> ModelRows:
     r"""Return the rows of the recession cone of a regression.
 
@@ -90,6 +96,8 @@ def model_rows(
     fit_intercept : bool
     sample_weight : array of shape (n,), optional
         Observations of weight 0 do not count; how large the other weights are changes nothing.
+    feature_names : tuple of str, optional
+        The names of the columns of an array or a sparse matrix; those of a data frame by default.
 
     Returns
     -------
@@ -142,7 +150,7 @@ def model_rows(
         return _lifted(rows, Design(X, rows.feature_names, fit_intercept, np.empty(0)), family)
     if y is None:
         raise ValueError(f"family={family!r} needs y, the response; got None.")
-    design = Design.read(X, fit_intercept, sample_weight)
+    design = Design.read(X, fit_intercept, sample_weight, feature_names)
     if is_binomial and (len(shape := np.shape(y)) != 2 or shape[1] == 1):
         return _labelled(design, y)
     design.check_finite()  # LiftedRows would number other rows than the observations.

@@ -50,9 +50,11 @@ class Design(NamedTuple):
     weight: Array  # sample weights, or empty
 
     @classmethod
-    def read(cls, X: Any, fit_intercept: bool, sample_weight: Any) -> Design:
-        """Check the data that a user gave."""
-        names, X = column_names(X), read_design(X)
+    def read(
+        cls, X: Any, fit_intercept: bool, sample_weight: Any, names: tuple[str, ...] | None = None
+    ) -> Design:
+        """Check the data that a user gave; ``names`` are those of a data frame's columns by default."""
+        names, X = names or column_names(X), read_design(X)
         return cls(X, names, fit_intercept, read_weights(sample_weight, X.shape[0]))
 
     @property

@@ -26,6 +26,7 @@ from prgd.history import Record, Status
 from prgd.loop import run
 from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem
+from prgd.progress import tell_stage
 from prgd.proofs.column_relations import ColumnStructure, column_structure, rows_obeying
 from prgd.proofs.directions import margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
@@ -83,11 +84,13 @@ class Search:
         if self.not_strict is None and (found := self._by_plain_steps(plain_steps)) is not None:
             return found
         start = everything if fits else self._hard_rows(6)
+        tell_stage("interior point")
         for propose in (self._early, self._late):
             if (found := self._grow(propose, start)) is not None:
                 return found
         if self.not_strict is None and (found := self._by_scaled_steps()) is not None:
             return found
+        tell_stage("linear programming")
         start = everything if rows.n * rows.width <= PROGRAM_ENTRIES else self._hard_rows(6)
         for _ in range(MAX_ZOOMS):
             if (found := self._grow(self.program.propose, start)) is not None:

@@ -11,19 +11,22 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.arithmetic import error_bound, nearest_floats
+from prgd.lazy import lazy
 from prgd.problem import NO_ROWS
 from prgd.proofs.directions import exact_lower, margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.overlap import overlap_in_words
 from prgd.proofs.weights import Proof, weights_prove
 from prgd.rows.readers.columns import in_order
+from prgd.separation import summary
+from prgd.separation.advice import advice
 from prgd.separation.coefficients import Coefficients
 from prgd.separation.evidence import Behaviour, Witness
 from prgd.separation.families import ModelRows, Name, limiting_rows, model_rows
+from prgd.separation.involved import Involved, rows_involved
 
 _MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
 INTERRUPTED = "Interrupted before a proof was found."
-_SHOWN = 5  # features or rows that the explanation lists
+_SHOWN = 5  # names that an error lists
 
 
 class Verdict(StrEnum):
@@ -94,6 +97,8 @@ class Separability:
         zero or too small to tell. These signs are computed, not proven.
     limiting_rows : ndarray of int
         Observations that stay on the boundary: all finite coefficients are estimated from them (Geyer, 2009).
+    notes : tuple of str
+        What the user should know about the model, e.g. that its offset does not matter.
     """
 
     verdict: Verdict
@@ -115,6 +120,7 @@ class Separability:
     coefficients: dict[Name, Behaviour] = field(default_factory=dict)
     leaning: dict[Name, str] = field(default_factory=dict)
     limiting_rows: Indices = field(default_factory=NO_ROWS.copy)
+    notes: tuple[str, ...] = ()
     evidence: Coefficients | None = None
     model: ModelRows | None = None
 
@@ -152,7 +158,10 @@ class Separability:
         return self.evidence.witness(column, self.model.rows, self.model.columns, *partition)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "model": None}  # the data stay where they are
+        # The data stay where they are, so what is computed from them goes along.
+        relations = summary.relations(self, list(self.coefficients), summary.MAX_LINES)
+        known = {"fitted_rows": self.fitted_rows, "involved": self.involved, "relations": relations}
+        return {**vars(self), **known, "model": None}
 
     def __repr__(self) -> str:
         rows = f"{self.separated_rows.size} rows separated, {self.boundary_rows.size} on the boundary"
@@ -194,9 +203,9 @@ class Separability:
     def _check_coefficients(self, model: ModelRows) -> bool:
         if self.evidence is None:
             return not self.coefficients
-        stated = [self.coefficients.get(name) for name in model.names]
+        stated = list(self.coefficients.values())  # by their order: a formula gives names that X has not
         columns = model.columns.tolist()
-        if len(self.coefficients) != len(stated) or set(columns) != set(self.evidence.behaviours):
+        if len(columns) != len(stated) or set(columns) != set(self.evidence.behaviours):
             return False
         if stated != [self.evidence.behaviours[j] for j in columns]:
             return False
@@ -244,58 +253,41 @@ class Separability:
             return name if isinstance(name, str) else ": ".join(name)
         return f"x{feature}" if self.feature_names is None else self.feature_names[feature]
 
+    @lazy
+    def fitted_rows(self) -> Indices:
+        """Observations without a boundary row, which are fitted perfectly in the limit."""
+        if self.model is None or self.model.observations is None:
+            return self.separated_rows
+        return np.setdiff1d(self.model.observations[self.separated_rows], self.limiting_rows)
+
+    @lazy
+    def involved(self) -> dict[Name, Involved]:
+        """For each infinite coefficient the rows that are separated and in which its column is not zero."""
+        if self.model is None:
+            return {}
+        names = [name for name, word in self.coefficients.items() if word.is_infinite]
+        return rows_involved(self.model, self.separated_rows, names)
+
+    @lazy
+    def relations(self) -> dict[Name, dict[Name, Fraction]]:
+        """For each aliased coefficient the other columns, by their names, whose combination its column is."""
+        return summary.relations(self, list(self.coefficients))
+
+    @property
+    def advice(self) -> str:
+        """What to do next about infinite and aliased coefficients, in one sentence that names them."""
+        return advice(self)
+
+    def to_dataframe(self) -> Any:
+        """Return the table of all coefficients as a pandas data frame."""
+        return summary.as_frame(self)
+
+    def to_json(self) -> str:
+        """Return the verdict, all coefficients and the dual weights as JSON, as the command line does."""
+        return summary.as_json(self)
+
     def __str__(self) -> str:
-        return "\n".join(_explained(self))
+        return summary.as_text(self)
 
-
-def _explained(s: Separability) -> list[str]:
-    n = s.separated_rows.size + s.boundary_rows.size
-    kind = "hyperplane" if s.fit_intercept else "hyperplane through the origin"
-    support = 0 if s.dual_weights is None else int(np.count_nonzero(s.dual_weights))
-    weighted = (
-        f"  proof: {overlap_in_words(support, s.fit_intercept)} "
-        f"(but for rounding, {s.residual:.1e}; exact weights next to these are proven to exist)."
-    )
-    if s.verdict is Verdict.SEPARABLE:
-        lines = [
-            f"separable: a {kind} has each of the {n} rows strictly on its correct side.",
-            f"  its margin is {s.margin:.6g}; the maximum margin is at most {s.upper:.6g}.",
-            f"  it uses {_listed(s)}.",
-        ]
-    elif s.verdict is Verdict.QUASI_SEPARABLE:
-        lines = [
-            f"quasi-separable: a {kind} has no row on its wrong side, but each such one has rows on itself.",
-            f"  rows strictly on their correct side: {_numbers(s.separated_rows)}; "
-            f"on the hyperplane: {_numbers(s.boundary_rows)}.",
-            f"  it uses {_listed(s)}: in unpenalised logistic regression these coefficients diverge.",
-        ]
-    elif s.verdict is Verdict.NOT_SEPARABLE:
-        lines = [
-            f"not separable: every {kind} has rows on its wrong side, unless all rows lie on it.",
-            weighted,
-        ]
-    elif s.dual_weights is not None:
-        lines = [
-            f"undecided: no {kind} separates the classes strictly, which is proven; whether one has no row "
-            "on its wrong side (quasi-separable) is not known.",
-            weighted,
-        ]
-    else:
-        lines = [
-            f"undecided: found neither a {kind} that separates the classes nor a proof that there is none.",
-            f"  the maximum margin lies between {s.lower:.3g} and {s.upper:.3g}.",
-        ]
-    return [*lines, f"  {s.how}"]
-
-
-def _listed(s: Separability) -> str:
-    """Return the names of the most important features with their coefficients."""
-    coef = np.empty(0) if s.coef is None else s.coef
-    shown = ", ".join(f"{s.name(j)} ({coef[j]:+.3g})" for j in s.features[:_SHOWN].tolist())
-    return shown if s.features.size <= _SHOWN else f"{s.features.size} features, mainly {shown}"
-
-
-def _numbers(rows: Indices) -> str:
-    """Return how many rows there are, and the numbers of the first ones, counting from 0."""
-    shown = ", ".join(str(i) for i in rows[:_SHOWN].tolist()) + (", ..." if rows.size > _SHOWN else "")
-    return f"{rows.size} (number{'s' * (rows.size != 1)} {shown})"
+    def _repr_html_(self) -> str:
+        return summary.as_html(self)
