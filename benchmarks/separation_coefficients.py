@@ -1,8 +1,8 @@
-"""Time of `prgd.separability`, with the verdict on each coefficient, against HiGHS on the same linear programs.
+"""Time of `prgd.separability`, with the verdict on each coefficient, against HiGHS on linear programs.
 
 Whether a coefficient is finite, +inf, -inf or either is decided by the largest and the smallest v_j over the
-recession cone ``{v : z_i . v >= 0}`` and the box ``|v_k| <= 1``: two linear programs for each coefficient that
-is not aliased. HiGHS gets these columns for nothing, and solves as many of its programs as it can in
+recession cone ``{v : z_i . v >= 0}`` and the box ``|v_k| <= 1``: two linear programs for each coefficient
+that is not aliased. HiGHS gets these columns for nothing, and solves as many of its programs as it can in
 ``--seconds``; the time of all of them is the mean of those solved times their number. If it solves none, that
 limit counts as the time of one. The table shows both figures. HiGHS proves nothing; the words that it implies
 are compared with ours.
@@ -105,7 +105,7 @@ def near_separation(n: int = 5_000, d: int = 40) -> tuple[Any, Any]:
     rng = np.random.default_rng(2)
     X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.3)
     margins = X @ rng.standard_normal(d)
-    return csr_array(X), np.where(margins + 0.05 * rng.standard_normal(n) > 0.0, 1, -1)
+    return csr_array(X), np.where(margins + 0.3 * rng.standard_normal(n) > 0.0, 1, -1)
 
 
 GENERATED: dict[str, Callable[[], tuple[Any, Any]]] = {
@@ -122,7 +122,7 @@ def seconds_of(work: Callable[[], Any]) -> tuple[float, float, Any]:
 
 
 def by_highs(Z: Any, limit: float) -> tuple[float, list[str]]:
-    """Return the CPU time of HiGHS, and the words for the coefficients that it decided in ``limit`` seconds."""
+    """Return the CPU time of HiGHS, and the words for the coefficients that it decided in that time."""
     started, words = time.process_time(), list[str]()
     A, b, d = -Z, np.zeros(Z.shape[0]), Z.shape[1]
     for j in range(d):
@@ -171,7 +171,8 @@ def timed(name: str, X: Any, y: Any) -> dict[str, Any]:
     estimate = "" if len(words) == len(kept) else f" ({len(words)} in {highs:.1f} s, the rest by their mean)"
     print(
         f"{name:18} {found.verdict:15} {cpu:8.2f} s, check {checked} {check_cpu:.2f} s; "
-        f"HiGHS for {len(kept)} coefficients {total:10.1f} s{estimate}, {record['highs_agrees']} words agree; "
+        f"HiGHS for {len(kept)} coefficients {total:10.1f} s{estimate}, "
+        f"{record['highs_agrees']} words agree; "
         f"ratio {record['ratio']:.4f}; {record['coefficients']}",
         flush=True,
     )

@@ -25,6 +25,8 @@ from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
 from prgd.proofs.modular import solve_rational
 from prgd.proofs.weights import Proof, prove_weights, weights_prove
 
+Direction = Array | RationalVector  # a vector of floats or of fractions, taken literally
+
 _MAX_EXACT_ROWS = 1000  # rows of unclear sign that one proof may multiply as fractions
 _MAX_FRACTIONS = 40  # unknowns of a linear system that is solved in fractions
 _CONTRADICTIONS = 8  # rows that contradict a vector which are kept
@@ -116,11 +118,11 @@ class Cone:
             return list(range(self.rows.width))
         return sorted({j for relation in self.relations for j, value in relation.items() if value})
 
-    def vector(self, t: Array | RationalVector) -> RationalVector:
-        """Return the vector of N that has these coordinates."""
-        values = [Fraction(x) for x in t]
+    def vector(self, t: Direction) -> Direction:
+        """Return the vector of N that has these coordinates; floats are taken literally."""
         if self.relations is None:
-            return tuple(values)
+            return t
+        values = [Fraction(x) for x in t]
         v = [Fraction(0)] * self.rows.width
         for x, relation in zip(values, self.relations, strict=True):
             for j, k in relation.items():
@@ -141,7 +143,7 @@ class Cone:
 
     # Directions -------------------------------------------------------------------------------------------
 
-    def prove_directions(self, vectors: Sequence[RationalVector]) -> list[Indices]:
+    def prove_directions(self, vectors: Sequence[Direction]) -> list[Indices]:
         """Look for rows that contradict that vectors of N are positive on all separated rows.
 
         Returns
@@ -155,8 +157,8 @@ class Cone:
             found += self._contradictions(vectors[start : start + _DIRECTIONS])
         return found
 
-    def _contradictions(self, vectors: Sequence[RationalVector]) -> list[Indices]:
-        V = np.stack([nearest_floats(v) for v in vectors], axis=1)
+    def _contradictions(self, vectors: Sequence[Direction]) -> list[Indices]:
+        V = np.stack([v if isinstance(v, np.ndarray) else nearest_floats(v) for v in vectors], axis=1)
         sizes = np.abs(V)
         is_moderate = (V == 0.0) | ((sizes > _SMALLEST_ENTRY) & (sizes < _LARGEST_ENTRY))
         usable = is_moderate.all(axis=0)  # vectors whose entries are all rounded by a fraction of them
@@ -177,7 +179,7 @@ class Cone:
                     exact_rows[k] += left.size
                     for i in left[:_MAX_EXACT_ROWS].tolist():
                         z = Z[i] if isinstance(Z, np.ndarray) else Z[[i]].toarray().ravel()
-                        if exact_rows[k] > _MAX_EXACT_ROWS or exact_dot(z, vectors[k]) <= 0:
+                        if exact_rows[k] > _MAX_EXACT_ROWS or exact_dot(z, _fractions(vectors[k])) <= 0:
                             worst[k].append((0.0, int(part[i])))
                 worst[k] = sorted(worst[k])[:_CONTRADICTIONS]
         return [np.array([i for _, i in rows], np.int64) for rows in worst]
@@ -309,6 +311,10 @@ class Cone:
         a = np.linalg.lstsq(self.rows.take(self._basis_rows).T, left, rcond=None)[0]
         base = 0.5 * max(float(np.abs(a).max(initial=0.0)), 1.0)
         return np.concatenate([base + np.maximum(a, 0.0), base + np.maximum(-a, 0.0)])
+
+
+def _fractions(v: Direction) -> RationalVector:
+    return tuple(Fraction(float(x)) for x in v) if isinstance(v, np.ndarray) else v
 
 
 def _smallest(values: Array, among: Mask) -> list[int]:
