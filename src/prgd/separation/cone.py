@@ -18,7 +18,7 @@ import numpy as np
 
 from prgd._types import Array, Indices, Mask, RationalVector
 from prgd.arithmetic import error_bound, exact_dot, nearest_floats, rounding_factor
-from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
+from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure, rows_obeying
 from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import KeptColumns
 from prgd.proofs.weights import Proof, weights_prove
@@ -62,7 +62,13 @@ class Cone:
         if known is None or known.relations is None or p is None:
             return None
         own = Proof(weights=proof.weights, relations=tuple(known.relations))
-        return cls(rows, boundary, known) if weights_prove(rows, boundary, p, own) else None
+        if not weights_prove(rows, boundary, p, own):
+            return None
+        # N is what the relations span if they hold on all boundary rows, and the other columns are independent.
+        if rows_obeying(rows, known.relations, boundary).size < boundary.size:
+            return None
+        cone = cls(rows, boundary, known)
+        return cone if cone.basis_rows is not None else None
 
     @property
     def size(self) -> int:
