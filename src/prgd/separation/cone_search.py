@@ -10,7 +10,7 @@ v_j has the other sign.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -74,7 +74,7 @@ def find_coefficients(
         search = next((search for search in searches if search.is_started), None)
         if search is not None:
             search.run()
-            search.report(found)
+            found = search.report(found)
     return found
 
 
@@ -145,10 +145,9 @@ class _SignSearch:
         for j in left:
             self._exactly(j, index)
 
-    def report(self, found: Coefficients) -> None:
-        """Write what was found into the verdicts on the columns."""
-        kept = found.kept
-        object.__setattr__(found, "base", self.start)
+    def report(self, found: Coefficients) -> Coefficients:
+        """Return the verdicts on the columns with what was found about the infinite ones."""
+        found, kept = replace(found, base=self.start), found.kept
         for j in self.cone.infinite:
             if not self._is_decided(j):
                 continue
@@ -166,6 +165,7 @@ class _SignSearch:
         if either:
             signs = leaning_signs(self.cone, self.base, self._first_rows(), either)
             found.leaning.update({kept[j]: sign for j, sign in signs.items()})
+        return found
 
     def _sign(self, j: int) -> int:
         """Return the sign of v_j in the direction that separates all rows."""

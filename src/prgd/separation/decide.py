@@ -15,7 +15,7 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.separation.cone_search import find_coefficients, undecided_coefficients
 from prgd.separation.families import ModelRows, model_rows
 from prgd.separation.search import Search
-from prgd.separation.verdict import INTERRUPTED, Separability, Verdict
+from prgd.separation.verdict import INTERRUPTED, Separability, Verdict, with_evidence
 
 
 def separability(
@@ -106,13 +106,13 @@ def separability(
 def with_coefficients(found: Separability, model: ModelRows) -> Separability:
     """Add the verdicts on the coefficients of a model to the verdict on its rows."""
     if found.verdict is Verdict.UNDECIDED:
-        return found.with_coefficients(model, undecided_coefficients(model.columns))
+        return with_evidence(found, model, undecided_coefficients(model.columns))
     v = found.proof.direction
     if v is None and found.coef is not None:
         v = tuple(Fraction(float(x)) for x in model.rows.lift(found.coef, found.intercept))
     tell_stage(f"{found.verdict}; the coefficients")
     partition = found.boundary_rows, v, found.dual_weights, found.proof
-    return found.with_coefficients(model, find_coefficients(model.rows, model.columns, *partition))
+    return with_evidence(found, model, find_coefficients(model.rows, model.columns, *partition))
 
 
 def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separability | None:

@@ -127,21 +127,6 @@ class Separability:
     model: ModelRows | None = None
     _read: Callable[..., Any] | None = None
 
-    def with_coefficients(self, model: ModelRows, evidence: Coefficients) -> Separability:
-        """Return this verdict with those on the coefficients of a model, whose rows it is about."""
-        named = dict(zip(model.columns.tolist(), model.names, strict=True))
-        return replace(
-            self,
-            family=model.family,
-            fit_intercept=model.fit_intercept,
-            feature_names=model.feature_names,
-            coefficients={named[j]: evidence.behaviours[j] for j in model.columns.tolist()},
-            leaning={named[j]: evidence.leaning[j] for j in model.columns.tolist() if j in evidence.leaning},
-            limiting_rows=limiting_rows(model, self.boundary_rows),
-            _evidence=evidence,
-            model=model,
-        )
-
     def witness(self, name: Name) -> Witness:
         """Return the objects that prove the verdict on a coefficient, with exact numbers.
 
@@ -310,3 +295,20 @@ class Separability:
 
     def _repr_html_(self) -> str:
         return summary.as_html(self)
+
+
+def with_evidence(found: Separability, model: ModelRows, evidence: Coefficients) -> Separability:
+    """Return a verdict on the rows of a model with those on its coefficients."""
+    columns = model.columns.tolist()
+    named = dict(zip(columns, model.names, strict=True))
+    return replace(
+        found,
+        family=model.family,
+        fit_intercept=model.fit_intercept,
+        feature_names=model.feature_names,
+        coefficients={named[j]: evidence.behaviours[j] for j in columns},
+        leaning={named[j]: evidence.leaning[j] for j in columns if j in evidence.leaning},
+        limiting_rows=limiting_rows(model, found.boundary_rows),
+        model=model,
+        _evidence=evidence,
+    )
