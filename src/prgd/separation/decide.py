@@ -1,4 +1,4 @@
-"""`separability`: the verdict on whether a hyperplane separates two classes, with its proof.
+"""`separability`: whether the classes separate and which coefficients are infinite, with the proof.
 
 Simple checks, an iterative method, an interior point and exact arithmetic make proposals (`search`), and
 `prgd.proofs` decides whether a proposal is a proof.
@@ -21,7 +21,7 @@ from prgd.separation.verdict import INTERRUPTED, Separability, Verdict, with_evi
 def separability(
     X: Any, y: Any = None, *, family: str = "binomial", fit_intercept: bool = True, sample_weight: Any = None
 ) -> Separability:
-    r"""Say whether a hyperplane separates the two classes, and prove it.
+    r"""Say whether the classes separate and which coefficients of a regression are infinite, and prove it.
 
     With ``z_i = y_i (x_i, 1)`` and ``v = (w, b)``, exactly one is true:
 
@@ -50,7 +50,8 @@ def separability(
     Returns
     -------
     Separability
-        ``print`` shows an explanation of the verdict; ``check`` proves the verdict again.
+        ``print`` explains the verdict, ``coefficients`` has a word for each coefficient, and ``check`` proves
+        all of them again.
 
     Raises
     ------

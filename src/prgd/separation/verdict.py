@@ -152,7 +152,7 @@ class Separability:
         return {**vars(self), **known, "model": None}
 
     def __repr__(self) -> str:
-        rows = f"{self.separated_rows.size} rows separated, {self.boundary_rows.size} on the boundary"
+        rows = f"{self.separated_rows.size} separated and {self.boundary_rows.size} boundary rows"
         bounds = f"{self.lower:.6g} <= gamma_star <= {self.upper:.6g}"
         return f"Separability({self.verdict.value!r}, {rows}, {bounds})"
 
