@@ -445,7 +445,5 @@ def test_classes_that_would_not_fit_in_memory(monkeypatch):
 
 def test_text_columns_point_to_formulas():
     frame = pytest.importorskip("pandas").DataFrame({"stage": ["I", "II", "I"]})
-    with pytest.raises(
-        ValueError, match=r"Column 'stage' of X must hold numbers.*separability\.from_formula"
-    ):
+    with pytest.raises(ValueError, match=r"Column 'stage' of X must hold.*separability\.from_formula"):
         model_rows(frame, [0, 1, 1])

@@ -18,7 +18,7 @@ import numpy as np
 from prgd._types import Array, Indices, RationalVector
 from prgd.arithmetic import nearest_floats, shortened
 from prgd.norms import norm
-from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
+from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, spread
 from prgd.proofs.pivots import Pivots, pivot_columns
 from prgd.proofs.power_scaling import balance_dense
 from prgd.proofs.weights import Proof
@@ -89,7 +89,7 @@ def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> 
     if not pivots.aliased:
         return
     # The margins of v belong to a vector without aliased columns too.
-    index = np.union1d(np.intersect1d(pivots.rows, cone.separated), cone.separated[:: _every(cone)])
+    index = np.union1d(np.intersect1d(pivots.rows, cone.separated), spread(cone.separated, 4 * cone.size))
     t = np.linalg.lstsq(cone.reduced(index), rows.margins(nearest_floats(v))[index], rcond=None)[0]
     if np.isfinite(t).all():
         yield tuple(Fraction(float(x)) for x in t)
@@ -99,11 +99,6 @@ def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> 
         if found is not None and found.v is not None:
             exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)
             yield tuple(exact[k] for k in cone.free)
-
-
-def _every(cone: Cone) -> int:
-    """Return the distance of rows of which about four for each coordinate are taken."""
-    return max(1, cone.separated.size // (4 * cone.size))
 
 
 @dataclass(eq=False)
@@ -183,9 +178,8 @@ class _SignSearch:
             return separated
         margins = self.cone.margins(self.base)
         count = 20 * size
-        hard = np.argsort(margins, kind="stable")[:count]
-        spread = np.linspace(0, separated.size - 1, count).astype(np.int64)
-        return separated[np.union1d(hard, spread)]
+        hard = separated[np.argsort(margins, kind="stable")[:count]]
+        return np.union1d(hard, spread(separated, count))
 
     def _proposals(self, index: Indices, left: list[int]) -> dict[tuple[int, int], Array]:
         """Propose vectors of the cone with the missing sign of each coefficient, and prove memberships."""

@@ -10,7 +10,7 @@ from prgd._types import Array
 from prgd.separation.regression import Regression, shares_as_counts
 from prgd.separation.verdict import Separability
 
-# the family of each class of models, and of each family of GLM the links for which the verdict holds
+# The family of each class of models, and for each family of GLM the links for which the verdict holds.
 _FAMILIES = {
     "Logit": "binomial",
     "Probit": "binomial",

@@ -211,7 +211,7 @@ class Separability:
     def _check_coefficients(self, model: ModelRows) -> bool:
         if self._evidence is None:
             return not self.coefficients
-        stated = list(self.coefficients.values())  # by their order: a formula gives names that X has not
+        stated = list(self.coefficients.values())  # Names of a formula are not those of X.
         columns = model.columns.tolist()
         if len(columns) != len(stated) or set(columns) != set(self._evidence.behaviours):
             return False
