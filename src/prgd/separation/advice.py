@@ -121,14 +121,10 @@ def _ways_out(s: Separability, infinite: Sequence[Name]) -> list[str]:
 
 
 def _estimable(s: Separability, finite: Sequence[Name]) -> str:
-    """Return how the finite coefficients are estimated.
-
-    In the limit a row of a multinomial or ordinal model may lose some of its classes, so that a plain refit
-    on the limiting rows is not the limiting model.
-    """
+    """Return how the finite coefficients are estimated."""
     words = f"{listed(finite)} can be estimated from the {s.limiting_rows.size:,} limiting_rows alone"
-    if s.family in ("multinomial", "ordinal"):
-        words += ", but not by a plain refit, unless each of them keeps all classes in the limit"
+    if s.loses_classes:
+        words += ", but not by a plain refit: some of these rows lose classes in the limit"
     return words
 
 

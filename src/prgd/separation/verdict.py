@@ -148,8 +148,8 @@ class Separability:
     def __getstate__(self) -> dict[str, Any]:
         # The data stay where they are, so what is computed from them goes along.
         relations = summary.relations(self, list(self.coefficients), summary.MAX_LINES)
-        known = {"fitted_rows": self.fitted_rows, "involved": self.involved, "relations": relations}
-        return {**vars(self), **known, "model": None}
+        known = {name: getattr(self, name) for name in ("fitted_rows", "involved", "loses_classes")}
+        return {**vars(self), **known, "relations": relations, "model": None}
 
     def __repr__(self) -> str:
         rows = f"{self.separated_rows.size} separated and {self.boundary_rows.size} boundary rows"
@@ -194,14 +194,15 @@ class Separability:
             found: ModelRows = self._read(X, **weights).model()
             return found
         names = self.feature_names
-        width = len(names or ()) if self._read is None else np.shape(X)[-1]
+        X = in_order(X, names)
+        width = len(names or ()) if self._read is None else int(np.prod(np.shape(X)[1:]))
         if names is not None and width != len(names):
             raise ValueError(
                 "check needs the data frame or the model that the verdict is on, or a matrix with the "
-                f"{len(names)} columns {listed(names)}, without the intercept; got {width} columns."
+                f"columns {listed(names)}, without the intercept; got {width} in place of {len(names)}."
             )
         return model_rows(
-            in_order(X, names),
+            X,
             y,
             family=self.family,
             fit_intercept=self.fit_intercept,
@@ -263,6 +264,16 @@ class Separability:
         if self.model is None or self.model.observations is None:
             return self.separated_rows
         return np.setdiff1d(self.model.observations[self.separated_rows], self.limiting_rows)
+
+    @lazy
+    def loses_classes(self) -> bool:
+        """Whether a limiting row of a multinomial or ordinal model has fewer classes in the limit.
+
+        If so, the same model fitted to the limiting rows alone is not the limiting model.
+        """
+        if self.model is None or self.model.observations is None:
+            return False
+        return bool(np.isin(self.model.observations[self.separated_rows], self.limiting_rows).any())
 
     @lazy
     def involved(self) -> dict[Name, Involved]:
