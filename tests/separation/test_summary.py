@@ -175,13 +175,10 @@ def test_advice_names_columns_and_levels(quasi, words, advice):
     assert advice in with_words(quasi, words).advice
 
 
-def test_advice_on_rows_that_lose_some_of_their_classes(quasi):
+def test_advice_on_rows_that_lose_some_of_their_classes():
     x = [[0.0], [0.0], [1.0], [1.0], [1.0]]
     found = prgd.separability(x, list("ababc"), family="multinomial")
-    refit = (
-        "b: (Intercept) and b: x0 can be estimated from the 5 limiting_rows alone, but not by a plain refit"
-    )
-    assert refit in found.advice
+    assert "b: x0 can be estimated from the 5 limiting_rows alone, but not by a plain refit" in found.advice
     copy = pickle.loads(pickle.dumps(found))  # noqa: S301
     assert copy.advice == found.advice
 

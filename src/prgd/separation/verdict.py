@@ -190,8 +190,8 @@ class Separability:
     def _model_of(self, X: Any, y: Any, sample_weight: Any) -> ModelRows:
         """Return the rows of data that are given as those of the verdict were."""
         if self._read is not None and y is None:
-            weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-            found: ModelRows = self._read(X, **weights).model()
+            given = self._read(X) if sample_weight is None else self._read(X, sample_weight=sample_weight)
+            found: ModelRows = given.model()
             return found
         names = self.feature_names
         X = in_order(X, names)
