@@ -31,18 +31,21 @@ def leaning_signs(cone: Cone, start: Array, index: Indices, columns: Sequence[in
         Separated rows to begin with.
     columns : integers
     """
-    basis = np.eye(cone.size) if cone.basis is None else cone.basis
-    root = np.linalg.cholesky(basis @ basis.T)  # coordinates in which the norm of v is Euclid's
-    t, error = start, 2.0
+    if cone.basis is None:
+        v, Q = start, np.eye(cone.size)
+    else:
+        sizes = np.abs(cone.basis).max(axis=1, keepdims=True)
+        v, Q = start @ cone.basis, np.linalg.qr((cone.basis / sizes).T)[0]  # an orthonormal basis of N
+    error = 2.0
     with np.errstate(all="ignore"):
         for _ in range(MAX_ROUNDS):
-            G = np.linalg.solve(root, cone.reduced(index).T).T
+            G = np.concatenate([Z @ Q for _, Z in cone.rows.blocks(index, as_stored=True)])
             G = np.ldexp(G, -int(np.frexp(np.abs(G).max())[1]))
             at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
-            found = maximise_margin(at, np.ones(len(G)), False, root.T @ t, LEANING_GAP)
-            w = found.x / norm(found.x)
-            t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * max(found.gap, _ROUNDED_GAP)))
-            margins = cone.margins(t)
+            found = maximise_margin(at, np.ones(len(G)), False, Q.T @ v, LEANING_GAP)
+            v = Q @ (found.x / norm(found.x))
+            error = float(np.sqrt(2.0 * max(found.gap, _ROUNDED_GAP)))
+            margins = cone.rows.margins(v)[cone.separated]
             worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
             known = np.isin(cone.separated, index, assume_unique=True)
             is_worse = margins[worst] < (1.0 - LEANING_GAP) * margins[known].min()
@@ -50,5 +53,4 @@ def leaning_signs(cone: Cone, start: Array, index: Indices, columns: Sequence[in
             if grown.size == index.size:
                 break
             index = grown
-    v = t @ basis
     return {j: ("+" if v[j] > 0.0 else "-") if abs(v[j]) > error else "0" for j in columns}
