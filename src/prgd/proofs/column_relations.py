@@ -142,7 +142,8 @@ def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices
         Z = Z[:, columns]
         values = Z if isinstance(Z, np.ndarray) else Z.data
         # Sums of integers below 2**53 are exact in float64.
-        if size * np.abs(values).max(initial=0.0) < _EXACT and (values == np.rint(values)).all():
+        largest = np.abs(values).max(initial=0.0)
+        if size < _EXACT and size * largest < _EXACT and (values == np.rint(values)).all():
             good = ~(Z @ factors).any(axis=1)
         else:
             Z = Z if isinstance(Z, np.ndarray) else Z.toarray()

@@ -82,7 +82,9 @@ class Coefficients:
                 sides = {Behaviour.PLUS_INFINITY: (1,), Behaviour.MINUS_INFINITY: (-1,)}.get(word, (1, -1))
                 for sign in sides:
                     t = self._vector(column, sign)
-                    if t is None or len(t) != cone.size or not all(map(math.isfinite, t)):
+                    if t is None or len(t) != cone.size:
+                        return False
+                    if not all(isinstance(x, Fraction) or math.isfinite(x) for x in t):
                         return False
                     if not cone.entry(t, j) * sign > 0:
                         return False

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from prgd._types import Array, Indices, Mask, RationalVector
-from prgd.arithmetic import error_bound, exact_dot, nearest_floats, rounding_factor
+from prgd.arithmetic import error_bound, exact_dot, nearest_float, nearest_floats, rounding_factor
 from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure, rows_obeying
 from prgd.proofs.lifted_rows import KeptColumns
 from prgd.proofs.pivots import pivot_columns
@@ -83,7 +83,7 @@ class Cone:
         basis = np.zeros((self.size, self.rows.width))
         for k, relation in enumerate(self.relations):
             for j, value in relation.items():
-                basis[k, j] = float(value)
+                basis[k, j] = nearest_float(value)
         return basis
 
     def functional(self, j: int) -> Array:

@@ -240,7 +240,7 @@ class _SignSearch:
                 j, sign, index[used], length * scales[used] * q
             ):
                 return {}
-            if norm(residual) <= _RESIDUALS[1]:
+            if norm(residual) <= _RESIDUALS[1] or not c @ t > 0.0:
                 return {}
             # A small multiple of the direction t makes all margins positive and keeps the sign of v_j.
             share = 0.5 * float(residual @ residual) / float(c @ t)

@@ -31,6 +31,8 @@ def leaning_signs(cone: Cone, start: Array, index: Indices, columns: Sequence[in
         Separated rows to begin with.
     columns : integers
     """
+    if cone.basis is not None and not np.isfinite(cone.basis).all():
+        return dict.fromkeys(columns, "0")
     if cone.basis is None:
         v, Q = start, np.eye(cone.size)
     else:
