@@ -143,7 +143,10 @@ class _SignSearch:
                 break
             index = grown
         for j in left:
-            self._exactly(j, index)
+            if self._sign(j):
+                self._exactly(j, index)
+            else:
+                self._move_both_ways(j)
 
     def report(self, found: Coefficients) -> None:
         """Write what was found into the verdicts on the columns."""
@@ -263,10 +266,26 @@ class _SignSearch:
                 return True
         return False
 
+    def _move_both_ways(self, j: int) -> None:
+        """Prove that v_j, which is zero in the separating direction, has both signs next to it."""
+        cone = self.cone
+        k = int(np.argmax(np.abs(cone.functional(j))))
+        with np.errstate(all="ignore"):
+            speeds = np.abs(cone.margins(np.eye(cone.size)[k]))
+            reach = 0.5 * float(np.min(cone.margins(self.base) / np.maximum(speeds, np.finfo(float).tiny)))
+        if not (0.0 < reach < np.inf):
+            return
+        moved = [
+            tuple(x + side * Fraction(reach) * (i == k) for i, x in enumerate(self.start)) for side in (1, -1)
+        ]
+        for t, contradictions in zip(moved, cone.prove_directions(moved), strict=True):
+            if not contradictions.size:
+                (self.above if cone.entry(t, j) > 0 else self.below)[j] = t
+
     def _exactly(self, j: int, index: Indices) -> None:
         """Decide one coefficient by the search for the partition of the rows and ``-sign e_j``."""
         cone, sign = self.cone, self._sign(j)
-        for _ in range(MAX_ROUNDS if sign else 0):
+        for _ in range(MAX_ROUNDS):
             search = Search(augmented(cone, j, sign, index))
             found = search.find_proof()
             last = search.rows.n - 1
