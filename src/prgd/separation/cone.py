@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from prgd._types import Array, Indices, Mask, RationalVector
-from prgd.arithmetic import error_bound, exact_dot, nearest_floats, rounding_factor
+from prgd.arithmetic import error_bound, exact_dot, nearest_float, nearest_floats, rounding_factor
 from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
 from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import KeptColumns
@@ -25,6 +25,7 @@ from prgd.proofs.weights import Proof, weights_prove
 
 Coordinates = Array | RationalVector  # floats, taken literally, or fractions
 
+_RELATION_DIGITS = 256  # digits of the relations that describe N: floats of 53 bits have long ones
 _MAX_EXACT_ROWS = 1000  # rows of unclear sign that one proof may multiply as fractions
 _CONTRADICTIONS = 8  # rows that contradict a vector which are kept
 _DIRECTIONS = 256  # directions that one pass multiplies at a time
@@ -58,11 +59,12 @@ class Cone:
         """Return the cone of a proven partition, or None if its linear relations are not found."""
         if not boundary.size:
             return cls(rows, boundary, None)
-        known = column_structure(rows, boundary)
+        known = column_structure(rows, boundary, _RELATION_DIGITS)
         if known is None or known.relations is None or p is None:
             return None
         own = Proof(weights=proof.weights, relations=tuple(known.relations))
-        return cls(rows, boundary, known) if weights_prove(rows, boundary, p, own) else None
+        is_proven = weights_prove(rows, boundary, p, own, with_relations=True)
+        return cls(rows, boundary, known) if is_proven else None
 
     @property
     def size(self) -> int:
@@ -77,7 +79,7 @@ class Cone:
         basis = np.zeros((self.size, self.rows.width))
         for k, relation in enumerate(self.relations):
             for j, value in relation.items():
-                basis[k, j] = float(value)
+                basis[k, j] = nearest_float(value)
         return basis
 
     def functional(self, j: int) -> Array:
