@@ -43,9 +43,7 @@ class Proof:
     relations: tuple[Relation, ...] = ()
 
 
-def weights_prove(
-    rows: LiftedRows, boundary: Indices, p: Array, proof: Proof, *, with_relations: bool = False
-) -> bool:
+def weights_prove(rows: LiftedRows, boundary: Indices, p: Array, proof: Proof) -> bool:
     r"""Say whether dual weights prove that no v with ``Z v >= 0`` is positive on a boundary row.
 
     True if some weights near ``p``, positive wherever p is, satisfy ``Z^T p = 0`` exactly and the rows of
@@ -57,8 +55,6 @@ def weights_prove(
     boundary : ndarray of int, rows that include the support of p
     p : ndarray of shape (n,), not negative
     proof : Proof
-    with_relations : bool
-        Whether it must be proven too that the relations hold on the boundary rows, and imply all that do.
     """
     support = np.flatnonzero(p).astype(np.int64)
     if not support.size or (p < 0.0).any() or not np.isin(support, boundary).all():
@@ -70,7 +66,7 @@ def weights_prove(
     used = [j for relation in proof.relations for j in list(relation)[1:]]
     if len(set(own)) < len(own) or set(own) & set(used) or max([*own, *used], default=0) >= rows.width:
         return False
-    spans = support.size == boundary.size and not with_relations
+    spans = support.size == boundary.size
     needs_relations = proof.weights is None or not spans
     if needs_relations and rows_obeying(rows, proof.relations, boundary).size < boundary.size:
         return False
