@@ -25,6 +25,7 @@ from prgd.proofs.weights import Proof, weights_prove
 
 Coordinates = Array | RationalVector  # floats, taken literally, or fractions
 
+_RELATION_DIGITS = 256  # digits of the relations that describe N: floats of 53 bits have long ones
 _MAX_EXACT_ROWS = 1000  # rows of unclear sign that one proof may multiply as fractions
 _CONTRADICTIONS = 8  # rows that contradict a vector which are kept
 _DIRECTIONS = 256  # directions that one pass multiplies at a time
@@ -58,7 +59,7 @@ class Cone:
         """Return the cone of a proven partition, or None if its linear relations are not found."""
         if not boundary.size:
             return cls(rows, boundary, None)
-        known = column_structure(rows, boundary)
+        known = column_structure(rows, boundary, _RELATION_DIGITS)
         if known is None or known.relations is None or p is None:
             return None
         own = Proof(weights=proof.weights, relations=tuple(known.relations))

@@ -10,7 +10,7 @@ v_j has the other sign.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -27,7 +27,13 @@ from prgd.separation.cone import Cone, Coordinates
 from prgd.separation.ellipsoids import opposite_vectors
 from prgd.separation.evidence import Behaviour
 from prgd.separation.leaning import leaning_signs
-from prgd.separation.memberships import Membership, augmented, exact_membership, prove_membership
+from prgd.separation.memberships import (
+    Membership,
+    augmented,
+    exact_membership,
+    least_squares,
+    prove_membership,
+)
 from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
 
@@ -70,11 +76,15 @@ def find_coefficients(
     words |= {j: Behaviour.UNDECIDED if j in infinite else Behaviour.FINITE for j in kept}
     found = Coefficients({int(j): words[int(j)] for j in order}, kept, list(pivots.aliased))
     if infinite and v is not None:
-        searches = (_SignSearch(cone, start) for start in _starts(cone, pivots, rows, v))
-        search = next((search for search in searches if search.is_started), None)
-        if search is not None:
-            search.run()
-            search.report(found)
+        with np.errstate(all="ignore"):  # Numbers that leave the floating range end in no proposal.
+            searches = (_SignSearch(cone, start) for start in _starts(cone, pivots, rows, v))
+            search = next((search for search in searches if search.is_started), None)
+            if search is not None:
+                try:
+                    search.run()
+                except KeyboardInterrupt:
+                    found = replace(found, is_interrupted=True)
+                search.report(found)
     return found
 
 
@@ -90,8 +100,8 @@ def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> 
         return
     # The margins of v belong to a vector without aliased columns too.
     index = np.union1d(np.intersect1d(pivots.rows, cone.separated), cone.separated[:: _every(cone)])
-    t = np.linalg.lstsq(cone.reduced(index), rows.margins(nearest_floats(v))[index], rcond=None)[0]
-    if np.isfinite(t).all():
+    t = least_squares(cone.reduced(index), rows.margins(nearest_floats(v))[index])
+    if t is not None:
         yield tuple(Fraction(float(x)) for x in t)
     copy = cone.rows.sparse(cone.rows.counted, MAX_COPY_ENTRIES)
     if copy is not None:
@@ -166,7 +176,7 @@ class _SignSearch:
                 if j in ours and member is None:
                     theirs[kept[j]] = ours[j]
         either = [j for j in self.cone.infinite if found.behaviours[kept[j]] is Behaviour.EITHER]
-        if either:
+        if either and not found.is_interrupted:
             signs = leaning_signs(self.cone, self.base, self._first_rows(), either)
             found.leaning.update({kept[j]: sign for j, sign in signs.items()})
 
@@ -195,22 +205,20 @@ class _SignSearch:
         G = self.cone.reduced(index)
         _, first = np.unique(G, axis=0, return_index=True)
         index, G = index[np.sort(first)], G[np.sort(first)]
-        # Numbers that leave the floating range end in no proposal.
-        with np.errstate(all="ignore"):
-            G, row_powers, powers = balance_dense(G)
-            t = np.ldexp(self.base, -powers)
-            C = np.stack([np.ldexp(self.cone.functional(j), powers) for j in left])
-            if not (np.isfinite(G).all() and np.isfinite(t).all() and np.isfinite(C).all()):
-                return {}
-            vectors, duals = opposite_vectors(G, t, C, np.array([self._sign(j) for j in left]))
-            proposals = {(left[k], sign): vector for (k, sign), vector in vectors.items()}
-            scales = np.ldexp(1.0, row_powers)
-            for k, q in duals.items():
-                j = left[k]
-                is_proven = _is_basic(q, G) and self._prove_membership(j, self._sign(j), index, scales * q)
-                if not is_proven:
-                    proposals |= self._by_least_squares(j, C[k], index, G, scales, t)
-            scaled = {key: np.ldexp(t, powers) for key, t in proposals.items()}
+        G, row_powers, powers = balance_dense(G)
+        t = np.ldexp(self.base, -powers)
+        C = np.stack([np.ldexp(self.cone.functional(j), powers) for j in left])
+        if not (np.isfinite(G).all() and np.isfinite(t).all() and np.isfinite(C).all()):
+            return {}
+        vectors, duals = opposite_vectors(G, t, C, np.array([self._sign(j) for j in left]))
+        proposals = {(left[k], sign): vector for (k, sign), vector in vectors.items()}
+        scales = np.ldexp(1.0, row_powers)
+        for k, q in duals.items():
+            j = left[k]
+            is_proven = _is_basic(q, G) and self._prove_membership(j, self._sign(j), index, scales * q)
+            if not is_proven:
+                proposals |= self._by_least_squares(j, C[k], index, G, scales, t)
+        scaled = {key: np.ldexp(t, powers) for key, t in proposals.items()}
         return {key: t for key, t in scaled.items() if np.isfinite(t).all()}
 
     def _by_least_squares(
@@ -296,8 +304,7 @@ class _SignSearch:
                 if member is not None:
                     self.memberships[j] = member
                 elif found.p[last] > 0.0:
-                    with np.errstate(all="ignore"):
-                        self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
+                    self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
                 return
             exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)  # type: ignore[union-attr]
             # A small multiple of the separating direction makes all margins positive and keeps the sign.

@@ -26,6 +26,7 @@ from prgd.separation.involved import Involved, rows_involved
 
 _MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
 INTERRUPTED = "Interrupted before a proof was found."
+_INTERRUPTED_LATE = "Interrupted before all coefficients were decided."
 _SHOWN = 5  # names that an error lists
 
 
@@ -135,6 +136,7 @@ class Separability:
             coefficients={named[j]: evidence.behaviours[j] for j in model.columns.tolist()},
             leaning={named[j]: evidence.leaning[j] for j in model.columns.tolist() if j in evidence.leaning},
             limiting_rows=limiting_rows(model, self.boundary_rows),
+            how=f"{self.how} {_INTERRUPTED_LATE}" if evidence.is_interrupted else self.how,
             evidence=evidence,
             model=model,
         )
@@ -178,7 +180,7 @@ class Separability:
     @property
     def is_interrupted(self) -> bool:
         """Whether Ctrl-C ended the search."""
-        return self.how.endswith(INTERRUPTED)
+        return self.how.endswith((INTERRUPTED, _INTERRUPTED_LATE))
 
     def check(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> bool:
         """Prove the verdicts once more, from the stored objects and the data alone.
