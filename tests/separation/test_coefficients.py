@@ -250,14 +250,14 @@ def test_no_other_word_passes_the_check():
         column = dict(zip(found.model.names, found.model.columns.tolist(), strict=True))
         for name, word in found.coefficients.items():
             for other in set(Behaviour) - {word, Behaviour.UNDECIDED}:
-                evidence = found.evidence
+                evidence = found._evidence
                 flipped = {j: replace(m, sign=-m.sign) for j, m in evidence.memberships.items()}
                 for memberships in (evidence.memberships, flipped):
                     behaviours = evidence.behaviours | {column[name]: other}
                     changed = replace(
                         found,
                         coefficients=found.coefficients | {name: other},
-                        evidence=replace(evidence, behaviours=behaviours, memberships=memberships),
+                        _evidence=replace(evidence, behaviours=behaviours, memberships=memberships),
                     )
                     assert not changed.check(X, y, sample_weight=options["sample_weight"]), (
                         index,

@@ -123,13 +123,13 @@ def _ways_out(s: Separability, infinite: Sequence[Name]) -> list[str]:
 def _estimable(s: Separability, finite: Sequence[Name]) -> str:
     """Return how the finite coefficients are estimated.
 
-    A row of a multinomial or ordinal model may lose some of its classes in the limit, so that the same model
-    on the other rows is not yet the limiting one.
+    In the limit a row of a multinomial or ordinal model may lose some of its classes, so that a plain refit
+    on the limiting rows is not the limiting model.
     """
-    rows = f"the {s.limiting_rows.size:,} limiting_rows"
+    words = f"{listed(finite)} can be estimated from the {s.limiting_rows.size:,} limiting_rows alone"
     if s.family in ("multinomial", "ordinal"):
-        return f"{listed(finite)} can be estimated in the limiting model of {rows}"
-    return f"{listed(finite)} can be estimated from {rows} alone"
+        words += ", but not by a plain refit, unless each of them keeps all classes in the limit"
+    return words
 
 
 def _main_columns(s: Separability) -> list[str]:

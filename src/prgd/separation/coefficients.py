@@ -8,20 +8,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from prgd._types import Array, Indices, RationalVector
-from prgd.proofs.column_relations import Relation
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
-from prgd.proofs.pivots import Pivots, pivot_columns, relations
+from prgd.proofs.pivots import combinations, pivot_columns
 from prgd.proofs.weights import Proof
 from prgd.separation.cone import Cone, Coordinates
 from prgd.separation.evidence import Behaviour, Witness
 from prgd.separation.families import ModelRows, Name
 from prgd.separation.memberships import Membership, check_membership, weights_of
-
-
-def combinations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> list[Relation | None]:
-    """Return the combination of columns kept before it that each of some columns is, if it is proven."""
-    found = zip(columns, relations(rows, pivots, columns), strict=True)
-    return [None if terms is None else {c: -k for c, k in terms.items() if c != j} for j, terms in found]
 
 
 @dataclass(frozen=True, eq=False)

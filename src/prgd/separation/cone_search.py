@@ -18,7 +18,7 @@ import numpy as np
 from prgd._types import Array, Indices, RationalVector
 from prgd.arithmetic import nearest_floats, shortened
 from prgd.norms import norm
-from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
+from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, spread
 from prgd.proofs.pivots import Pivots, pivot_columns
 from prgd.proofs.power_scaling import balance_dense
 from prgd.proofs.weights import Proof
@@ -84,7 +84,7 @@ def find_coefficients(
                     search.run()
                 except KeyboardInterrupt:
                     found = replace(found, is_interrupted=True)
-                search.report(found)
+                found = search.report(found)
     return found
 
 
@@ -99,7 +99,7 @@ def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> 
     if not pivots.aliased:
         return
     # The margins of v belong to a vector without aliased columns too.
-    index = np.union1d(np.intersect1d(pivots.rows, cone.separated), cone.separated[:: _every(cone)])
+    index = np.union1d(np.intersect1d(pivots.rows, cone.separated), spread(cone.separated, 4 * cone.size))
     t = least_squares(cone.reduced(index), rows.margins(nearest_floats(v))[index])
     if t is not None:
         yield tuple(Fraction(float(x)) for x in t)
@@ -109,11 +109,6 @@ def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> 
         if found is not None and found.v is not None:
             exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)
             yield tuple(exact[k] for k in cone.free)
-
-
-def _every(cone: Cone) -> int:
-    """Return the distance of rows of which about four for each coordinate are taken."""
-    return max(1, cone.separated.size // (4 * cone.size))
 
 
 @dataclass(eq=False)
@@ -158,10 +153,9 @@ class _SignSearch:
             else:
                 self._move_both_ways(j)
 
-    def report(self, found: Coefficients) -> None:
-        """Write what was found into the verdicts on the columns."""
-        kept = found.kept
-        object.__setattr__(found, "base", self.start)
+    def report(self, found: Coefficients) -> Coefficients:
+        """Return the verdicts on the columns with what was found about the infinite ones."""
+        found, kept = replace(found, base=self.start), found.kept
         for j in self.cone.infinite:
             if not self._is_decided(j):
                 continue
@@ -179,6 +173,7 @@ class _SignSearch:
         if either and not found.is_interrupted:
             signs = leaning_signs(self.cone, self.base, self._first_rows(), either)
             found.leaning.update({kept[j]: sign for j, sign in signs.items()})
+        return found
 
     def _sign(self, j: int) -> int:
         """Return the sign of v_j in the direction that separates all rows."""
@@ -196,9 +191,8 @@ class _SignSearch:
             return separated
         margins = self.cone.margins(self.base)
         count = 20 * size
-        hard = np.argsort(margins, kind="stable")[:count]
-        spread = np.linspace(0, separated.size - 1, count).astype(np.int64)
-        return separated[np.union1d(hard, spread)]
+        hard = separated[np.argsort(margins, kind="stable")[:count]]
+        return np.union1d(hard, spread(separated, count))
 
     def _proposals(self, index: Indices, left: list[int]) -> dict[tuple[int, int], Array]:
         """Propose vectors of the cone with the missing sign of each coefficient, and prove memberships."""
