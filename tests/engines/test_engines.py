@@ -224,6 +224,7 @@ def test_the_same_numbers_have_the_same_fingerprint(engine, data, tmp_path):
     assert found == prgd.Problem(X, y, sample_weight=s, fit_intercept=True).fingerprint
 
 
+@pytest.mark.no_cover  # test_a_run_makes_one_pass_for_each_step_and_one_at_the_start runs the same lines.
 @pytest.mark.parametrize("engine", grid.engines())
 @pytest.mark.parametrize("name", grid.ALGORITHMS)
 @pytest.mark.parametrize("set_name", ["toy", "synthetic-one", "gaussian"])
@@ -243,6 +244,7 @@ def test_same_trajectory_on_every_engine(engine, name, set_name, fit_intercept, 
     assert b.certificate.upper == pytest.approx(a.certificate.upper, rel=1e-10)
 
 
+@pytest.mark.no_cover  # test_a_run_makes_one_pass_for_each_step_and_one_at_the_start runs the same lines.
 @pytest.mark.parametrize("engine", grid.engines())
 @pytest.mark.parametrize("name", grid.ALGORITHMS)
 def test_weight_three_is_three_copies(engine, name, tmp_path):

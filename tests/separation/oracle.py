@@ -325,6 +325,8 @@ def check_witness(rows, boundary, kept, column: int, word: str, witness) -> str:
             if not sign * v[column] > 0:
                 return f"{part} has the entry {v[column]}"
     if "weights" in sought:
+        if not all(isinstance(a, (int, Fraction)) for a in witness.weights.values()):
+            return "a weight is not exact"
         if not set(witness.weights) <= set(rows):
             return "a row that does not count has a weight"
         if any(a < 0 and i not in boundary for i, a in witness.weights.items()):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy.linalg import null_space
+from scipy.optimize import linprog, nnls
 from separation import oracle
 from separation.oracle import Design
 from separation.oracle_trial import arguments, disagreements, try_designs
 from separation.small_designs import KINDS, design, hard_design
 
 import prgd
+from prgd.separation.evidence import Behaviour
 
 # ------------------------------------------------------------------------------------------------ the oracle
 
@@ -177,3 +180,74 @@ def test_no_word_is_wrong_where_rounding_may_mislead():
         assert list(found.coefficients) == list(words)
         assert all(word in (words[name], "undecided") for name, word in found.coefficients.items()), index
         assert found.check(X, y), index
+
+
+@pytest.mark.parametrize("kind", range(len(KINDS)), ids=KINDS)
+def test_complete_separation_names_all_coefficients_as_infinite(kind):
+    cases = ((index, design(4, index)) for index in range(kind, 150, len(KINDS)))
+    separated = [(index, case) for index, case in cases if oracle.solve(case).verdict == "separable"]
+    assert bool(separated) == (KINDS[kind] != "poisson")  # Poisson rows of positive y lie on the boundary
+    for index, case in separated[:5]:
+        X, y, options = arguments(case, index)
+        found = prgd.separability(X, y, **options)
+        infinite = [name for name, word in found.coefficients.items() if word != "aliased"]
+        assert {found.coefficients[name].value for name in infinite} <= {"+inf", "-inf", "either"}
+        how_many = {1: "the coefficient is", 2: "both coefficients are"}
+        number = how_many.get(len(infinite), f"all {len(infinite)} coefficients are")
+        assert f"separation is complete, so {number} infinite" in str(found)
+        listed = {line.split("  ")[0].strip() for line in str(found).splitlines()}
+        assert {name if isinstance(name, str) else ": ".join(name) for name in infinite} <= listed
+
+
+def maximum_margin(Z: np.ndarray, is_boundary: np.ndarray) -> np.ndarray:
+    """Return the shortest v with ``Z v >= 1`` off the boundary and ``Z v = 0`` on it (Lawson and Hanson)."""
+    basis = null_space(Z[is_boundary], rcond=1e-9) if is_boundary.any() else np.eye(Z.shape[1])
+    G = Z[~is_boundary] @ basis
+    A = np.vstack([G.T, np.ones(len(G))])
+    right = np.append(np.zeros(len(A) - 1), 1.0)
+    residual = A @ nnls(A, right)[0] - right
+    return basis @ (-residual[:-1] / residual[-1])
+
+
+@pytest.mark.slow
+def test_leaning_is_the_sign_of_the_maximum_margin_direction():
+    compared = 0
+    for index in range(100):
+        case = design(5, index)
+        true = oracle.solve(case)
+        if "either" not in true.words.values():
+            continue
+        X, y, options = arguments(case, index)
+        leaning = prgd.separability(X, y, **options).leaning
+        is_boundary = np.isin(np.arange(len(true.cone.rows)), true.boundary)
+        v = maximum_margin(np.array(true.cone.rows, float)[:, true.cone.kept], is_boundary)
+        for j, value in zip(true.cone.kept, v, strict=True):
+            if true.words[name := true.cone.names[j]] == "either":
+                assert leaning[name] == ("0" if abs(value) < 1e-6 else "+" if value > 0.0 else "-"), index
+                compared += 1
+    assert compared > 50
+
+
+@pytest.mark.slow
+def test_no_other_word_passes_the_check():
+    for index in range(15):
+        case = design(6, index)
+        X, y, options = arguments(case, index)
+        found = prgd.separability(X, y, **options)
+        column = dict(zip(found.model.names, found.model.columns.tolist(), strict=True))
+        for name, word in found.coefficients.items():
+            for other in set(Behaviour) - {word, Behaviour.UNDECIDED}:
+                evidence = found.evidence
+                flipped = {j: replace(m, sign=-m.sign) for j, m in evidence.memberships.items()}
+                for memberships in (evidence.memberships, flipped):
+                    behaviours = evidence.behaviours | {column[name]: other}
+                    changed = replace(
+                        found,
+                        coefficients=found.coefficients | {name: other},
+                        evidence=replace(evidence, behaviours=behaviours, memberships=memberships),
+                    )
+                    assert not changed.check(X, y, sample_weight=options["sample_weight"]), (
+                        index,
+                        name,
+                        other,
+                    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -12,7 +11,7 @@ from prgd.proofs.column_relations import Relation
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
 from prgd.proofs.pivots import Pivots, pivot_columns, relations
 from prgd.proofs.weights import Proof
-from prgd.separation.cone import Cone, Direction, Membership
+from prgd.separation.cone import Cone, Membership
 from prgd.separation.evidence import Behaviour, Witness
 from prgd.separation.families import ModelRows, Name
 
@@ -36,7 +35,7 @@ class Coefficients:
         Columns that are independent, and those that depend on columns kept before them.
     base : vector of Fraction or None
         A vector of the cone that is positive on all separated rows; None if there is none.
-    above, below : dict from column to ndarray
+    above, below : dict from column to ndarray or vector of Fraction
         A vector of the cone in which the column is positive, or negative, if ``base`` is not one.
     memberships : dict from column to Membership
         What proves that a coefficient has one sign.
@@ -49,8 +48,8 @@ class Coefficients:
     kept: list[int]
     aliased: list[int]
     base: RationalVector | None = None
-    above: dict[int, Array] = field(default_factory=dict)
-    below: dict[int, Array] = field(default_factory=dict)
+    above: dict[int, Array | RationalVector] = field(default_factory=dict)
+    below: dict[int, Array | RationalVector] = field(default_factory=dict)
     memberships: dict[int, Membership] = field(default_factory=dict)
     leaning: dict[int, str] = field(default_factory=dict)
 
@@ -69,7 +68,7 @@ class Coefficients:
             return all(self.behaviours[column] is Behaviour.UNDECIDED for column in self.kept)
         infinite, aliased = {self.kept[j] for j in cone.infinite}, set(self.aliased)
         place = {column: j for j, column in enumerate(self.kept)}
-        vectors: dict[int, Direction] = {}  # by the identity of their coordinates
+        vectors: dict[int, Array | RationalVector] = {}
         for column, word in self.behaviours.items():
             if column in aliased or word is Behaviour.ALIASED:
                 if column not in aliased or word is not Behaviour.ALIASED:
@@ -81,20 +80,16 @@ class Coefficients:
                 sides = {Behaviour.PLUS_INFINITY: (1,), Behaviour.MINUS_INFINITY: (-1,)}.get(word, (1, -1))
                 for sign in sides:
                     t = self._vector(column, sign)
-                    if t is None or len(t) != cone.size or not all(map(math.isfinite, t)):
+                    if t is None or len(t) != cone.size or not cone.entry(t, j) * sign > 0:
                         return False
-                    if id(t) not in vectors:
-                        vectors[id(t)] = cone.vector(t)
-                    v = vectors[id(t)]
-                    if not v[j] * sign > 0:
-                        return False
+                    vectors[id(t)] = t
                 if len(sides) == 1 and (
                     found is None or found.sign != sides[0] or not cone.check_membership(j, found)
                 ):
                     return False
         return not any(rows.size for rows in cone.prove_directions(list(vectors.values())))
 
-    def _vector(self, column: int, sign: int) -> Direction | None:
+    def _vector(self, column: int, sign: int) -> Array | RationalVector | None:
         return (self.above if sign > 0 else self.below).get(column, self.base)
 
     def witness(
@@ -128,11 +123,11 @@ class Coefficients:
         found = zip(aliased, combinations(model.rows, pivots, aliased), strict=True)
         return {named[j]: {named[c]: k for c, k in t.items()} for j, t in found if t is not None}
 
-    def _whole(self, cone: Cone, t: Direction | None, width: int) -> RationalVector | None:
+    def _whole(self, cone: Cone, t: Array | RationalVector | None, width: int) -> RationalVector | None:
         """Return a vector of the cone with an entry for each column, zero for the aliased ones."""
         if t is None:
             return None
         v = [Fraction(0)] * width
         for column, value in zip(self.kept, cone.vector(t), strict=True):
-            v[column] = Fraction(value)
+            v[column] = value
         return tuple(v)

@@ -10,6 +10,7 @@ In this module v has an entry for each kept column: aliased columns have coeffic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,17 +19,16 @@ from functools import cached_property
 import numpy as np
 
 from prgd._types import Array, Indices, Mask, RationalVector
-from prgd.arithmetic import error_bound, exact_dot, nearest_floats, rounding_factor
-from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
+from prgd.arithmetic import error_bound, exact_dot, integer_multiple, nearest_floats, rounding_factor
+from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure, structure_of
 from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
-from prgd.proofs.modular import solve_rational
-from prgd.proofs.weights import Proof, prove_weights, weights_prove
-
-Direction = Array | RationalVector  # a vector of floats or of fractions, taken literally
+from prgd.proofs.modular import solve_rational, vanishes
+from prgd.proofs.weights import Proof, completed_weights, prove_weights, weights_prove
 
 _MAX_EXACT_ROWS = 1000  # rows of unclear sign that one proof may multiply as fractions
-_MAX_FRACTIONS = 40  # unknowns of a linear system that is solved in fractions
+_FEW_UNKNOWNS = 6  # unknowns of a linear system that is solved exactly at once
+_MAX_UNKNOWNS = 64  # unknowns of a linear system that is solved exactly if all else fails
 _CONTRADICTIONS = 8  # rows that contradict a vector which are kept
 _DIRECTIONS = 256  # directions that one pass multiplies at a time
 _SMALLEST_ENTRY, _LARGEST_ENTRY = 2.0**-500, 2.0**500  # sizes between which no product leaves the range
@@ -118,11 +118,11 @@ class Cone:
             return list(range(self.rows.width))
         return sorted({j for relation in self.relations for j, value in relation.items() if value})
 
-    def vector(self, t: Direction) -> Direction:
-        """Return the vector of N that has these coordinates; floats are taken literally."""
-        if self.relations is None:
-            return t
+    def vector(self, t: Array | RationalVector) -> RationalVector:
+        """Return the vector of N that has these coordinates."""
         values = [Fraction(x) for x in t]
+        if self.relations is None:
+            return tuple(values)
         v = [Fraction(0)] * self.rows.width
         for x, relation in zip(values, self.relations, strict=True):
             for j, k in relation.items():
@@ -143,7 +143,14 @@ class Cone:
 
     # Directions -------------------------------------------------------------------------------------------
 
-    def prove_directions(self, vectors: Sequence[Direction]) -> list[Indices]:
+    def entry(self, t: Array | RationalVector, j: int) -> Fraction:
+        """Return the entry v_j of the vector of N that has these coordinates."""
+        if self.relations is None:
+            return Fraction(t[j])
+        held = ((x, relation.get(j)) for x, relation in zip(t, self.relations, strict=True))
+        return sum((Fraction(x) * k for x, k in held if k), Fraction(0))
+
+    def prove_directions(self, coordinates: Sequence[Array | RationalVector]) -> list[Indices]:
         """Look for rows that contradict that vectors of N are positive on all separated rows.
 
         Returns
@@ -153,18 +160,24 @@ class Cone:
             An empty array means that the vector lies in K.
         """
         found: list[Indices] = []
-        for start in range(0, len(vectors), _DIRECTIONS):
-            found += self._contradictions(vectors[start : start + _DIRECTIONS])
+        for start in range(0, len(coordinates), _DIRECTIONS):
+            found += self._contradictions(coordinates[start : start + _DIRECTIONS])
         return found
 
-    def _contradictions(self, vectors: Sequence[Direction]) -> list[Indices]:
-        V = np.stack([v if isinstance(v, np.ndarray) else nearest_floats(v) for v in vectors], axis=1)
+    def _rounded(self, t: Array | RationalVector) -> Array:
+        """Return the vector of N that has these coordinates, each entry rounded to the nearest float64."""
+        if self.relations is None and isinstance(t, np.ndarray):
+            return t
+        return nearest_floats(self.vector(t))
+
+    def _contradictions(self, coordinates: Sequence[Array | RationalVector]) -> list[Indices]:
+        V = np.stack([self._rounded(t) for t in coordinates], axis=1)
         sizes = np.abs(V)
         is_moderate = (V == 0.0) | ((sizes > _SMALLEST_ENTRY) & (sizes < _LARGEST_ENTRY))
         usable = is_moderate.all(axis=0)  # vectors whose entries are all rounded by a fraction of them
         relative = rounding_factor(self.rows.width + 4)
-        worst: list[list[tuple[float, int]]] = [[] for _ in vectors]
-        exact_rows = np.zeros(len(vectors), np.int64)
+        worst: list[list[tuple[float, int]]] = [[] for _ in coordinates]
+        exact_rows = np.zeros(len(coordinates), np.int64)
         for part, Z in self.rows.blocks(self.separated, as_stored=True):
             with np.errstate(over="ignore", invalid="ignore"):
                 margins = np.asarray(Z @ V)
@@ -177,9 +190,10 @@ class Cone:
                 if not worst[k]:  # a vector that is not contradicted yet may need exact arithmetic
                     left = np.flatnonzero(unclear[:, k])
                     exact_rows[k] += left.size
+                    exact = self.vector(coordinates[k])
                     for i in left[:_MAX_EXACT_ROWS].tolist():
                         z = Z[i] if isinstance(Z, np.ndarray) else Z[[i]].toarray().ravel()
-                        if exact_rows[k] > _MAX_EXACT_ROWS or exact_dot(z, _fractions(vectors[k])) <= 0:
+                        if exact_rows[k] > _MAX_EXACT_ROWS or exact_dot(z, exact) <= 0:
                             worst[k].append((0.0, int(part[i])))
                 worst[k] = sorted(worst[k])[:_CONTRADICTIONS]
         return [np.array([i for _, i in rows], np.int64) for rows in worst]
@@ -188,10 +202,9 @@ class Cone:
 
     def prove_membership(self, j: int, sign: int, index: Indices, q: Array) -> Membership | None:
         """Prove that ``sign e_j`` is a combination of separated rows, of nearly these weights, on N."""
-        if 0 < index.size <= _MAX_FRACTIONS:
-            weights = _positive_solution(
-                [self._exact_reduced(z) for z in self.rows.take(index)], self._exact_entry(j, sign)
-            )
+        exact = [self._exact_reduced(z) for z in self.rows.take(index[:_MAX_UNKNOWNS])]
+        if 0 < index.size <= _FEW_UNKNOWNS:
+            weights = _positive_solution(exact, self._exact_entry(j, sign))
             if weights is not None:
                 return Membership(sign, index, weights=weights)
         small = self.augmented(j, sign, index)
@@ -199,7 +212,21 @@ class Cone:
         everything = np.arange(small.n, dtype=np.int64)
         known = column_structure(small, everything)
         proven = None if known is None else prove_weights(small, everything, p, known)
-        return None if proven is None else Membership(sign, index, p=proven[0], proof=proven[1])
+        if proven is not None:
+            return Membership(sign, index, p=proven[0], proof=proven[1])
+        is_tried = index.size <= _FEW_UNKNOWNS or index.size > _MAX_UNKNOWNS
+        weights = None if is_tried else _positive_solution(exact, self._exact_entry(j, sign))
+        return None if weights is None else Membership(sign, index, weights=weights)
+
+    def exact_membership(
+        self, j: int, sign: int, index: Indices, proof: Proof, last: int
+    ) -> Membership | None:
+        """Return the membership that exact weights of the `augmented` rows prove, if the last has one."""
+        exact = proof.weights or {}
+        used = [k for k in range(index.size) if k in exact] if last in exact else []
+        weights = tuple(Fraction(exact[k], exact[last]) for k in used)
+        member = Membership(sign, index[used], weights=weights)
+        return member if used and self.check_membership(j, member) else None
 
     def check_membership(self, j: int, found: Membership) -> bool:
         """Prove a membership once more from its stored weights."""
@@ -241,9 +268,18 @@ class Cone:
         if found.proof is not None and found.proof.weights is not None:
             integers = [found.proof.weights[k] for k in range(len(found.proof.weights))]
             return tuple(Fraction(w, integers[-1]) for w in integers[: found.rows.size])
-        return _positive_solution(
-            [self._exact_reduced(z) for z in self.rows.take(found.rows)], self._exact_entry(j, found.sign)
-        )
+        exact = [self._exact_reduced(z) for z in self.rows.take(found.rows)]
+        solved = _positive_solution(exact, self._exact_entry(j, found.sign))
+        if solved is not None or found.p is None:
+            return solved
+        small = self.augmented(j, found.sign, found.rows)  # its rows depend on each other
+        everything = np.arange(small.n, dtype=np.int64)
+        Z = small.take(everything)
+        known = structure_of(Z, range(small.width), small.width)
+        integers = completed_weights(Z, known, found.p) or [0]
+        if min(integers) <= 0:
+            return None
+        return tuple(Fraction(w, integers[-1]) for w in integers[: found.rows.size])
 
     def _boundary_combination(self, target: Sequence[Fraction]) -> dict[int, Fraction] | None:
         """Return weights of boundary rows whose combination is a vector that is zero on N."""
@@ -252,7 +288,7 @@ class Cone:
             return None
         columns = self.structure.columns
         # The right-hand side is scaled to integers, which multiply the columns of an identity.
-        common = np.lcm.reduce([x.denominator for x in target], dtype=object)
+        common = math.lcm(*(x.denominator for x in target))
         integers = [int(x * common) for x in target]
         Z = self.rows.take(chosen)[:, columns]
         solved = solve_rational(Z.T, np.eye(len(columns)), [[integers[j] for j in columns]])
@@ -313,10 +349,6 @@ class Cone:
         return np.concatenate([base + np.maximum(a, 0.0), base + np.maximum(-a, 0.0)])
 
 
-def _fractions(v: Direction) -> RationalVector:
-    return tuple(Fraction(float(x)) for x in v) if isinstance(v, np.ndarray) else v
-
-
 def _smallest(values: Array, among: Mask) -> list[int]:
     """Return the positions of the smallest of some values, a few only."""
     places = np.flatnonzero(among)
@@ -340,12 +372,24 @@ def _positive_solution(
     rows: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
 ) -> RationalVector | None:
     """Return the weights of independent rows whose combination is ``right``; None unless all are positive."""
-    table: list[list[Fraction]] = [
-        [*(row[k] for row in rows), right[k]]
-        for k in range(len(right))
-        if any(row[k] for row in rows) or right[k]
-    ]
-    count = len(rows)
+    equations = [integer_multiple([*(row[k] for row in rows), b]) for k, b in enumerate(right)]
+    equations = [equation for equation in equations if any(equation)]
+    if any(abs(x) >= 2**53 for equation in equations for x in equation):
+        return _by_elimination(equations)
+    A = np.array(equations, np.float64).reshape(-1, len(rows) + 1)
+    chosen = independent_rows(A[:, :-1])
+    if len(chosen) < len(rows):
+        return None
+    solved = solve_rational(A[chosen, :-1], A[chosen, -1:], [[1]])
+    if solved is None or min(solved[0], default=1) <= 0 or not vanishes(A, [*solved[0], -1]).all():
+        return None
+    return solved[0]
+
+
+def _by_elimination(equations: Sequence[Sequence[int]]) -> RationalVector | None:
+    """Return the solution of equations of long integers, the right-hand sides last, by Gauss and Jordan."""
+    table = [[Fraction(x) for x in equation] for equation in equations]
+    count = len(table[0]) - 1
     for k in range(count):
         pivot = next((i for i in range(k, len(table)) if table[i][k]), None)
         if pivot is None:
@@ -356,7 +400,6 @@ def _positive_solution(
             if i != k and line[k]:
                 factor = line[k]
                 table[i] = [x - factor * y if y else x for x, y in zip(line, table[k], strict=True)]
-    if any(line[count] for line in table[count:]):
-        return None
     weights = tuple(line[count] for line in table[:count])
-    return weights if min(weights, default=Fraction(1)) > 0 else None
+    is_solved = not any(line[count] for line in table[count:])
+    return weights if is_solved and min(weights, default=Fraction(1)) > 0 else None

@@ -35,8 +35,9 @@ MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
 CENTERING_STEPS = 12  # Newton steps towards the centre of the cone, at most
 _INSIDE = 0.97  # fraction of the ellipsoid's half-width that v_j must be below to have both signs
 _RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
-_PRUNED = (0.0, 1e-12, 1e-9, 1e-6)  # weights below these fractions of the largest may be zero
+_PRUNED = (1e-6, 1e-9, 1e-12, 0.0)  # weights below these fractions of the largest may be zero
 _ROWS_FOR_COLUMN = 2  # rows for each coordinate with which non-negative least squares begins
+_ROUNDED = 1e-6  # weights above minus this fraction of the largest may be zero but for rounding
 _STRETCHES = (1.0, 30.0, 1000.0)  # relative growth of the margins that a stretching move asks for
 _STEP_FRACTION = 0.95  # fraction of the step to the boundary of the cone that is taken
 LEANING_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
@@ -115,8 +116,8 @@ class _SignSearch:
 
     cone: Cone
     start: RationalVector
-    above: dict[int, Array] = field(default_factory=dict)
-    below: dict[int, Array] = field(default_factory=dict)
+    above: dict[int, Array | RationalVector] = field(default_factory=dict)
+    below: dict[int, Array | RationalVector] = field(default_factory=dict)
     memberships: dict[int, Membership] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -125,7 +126,7 @@ class _SignSearch:
         self.is_started = False
         if self.start:
             self.exact = self.cone.vector(self.start)
-            (contradictions,) = self.cone.prove_directions([self.exact])
+            (contradictions,) = self.cone.prove_directions([self.start])
             self.is_started = not contradictions.size
 
     def run(self) -> None:
@@ -135,15 +136,11 @@ class _SignSearch:
         index = self._first_rows()
         for _ in range(MAX_ROUNDS):
             proposals = self._proposals(index, left)
-            vectors = [cone.vector(t) for t in proposals.values()]
-            added = []
-            for (j, sign), v, t, rows in zip(
-                proposals, vectors, proposals.values(), cone.prove_directions(vectors), strict=True
-            ):
-                if rows.size:
-                    added.append(rows)
-                elif v[j] * sign > 0:
+            contradictions = cone.prove_directions(list(proposals.values()))
+            for ((j, sign), t), rows in zip(proposals.items(), contradictions, strict=True):
+                if not rows.size and cone.entry(t, j) * sign > 0:
                     (self.above if sign > 0 else self.below)[j] = t
+            added = [rows for rows in contradictions if rows.size]
             left = [j for j in left if not self._is_decided(j)]
             grown = np.union1d(index, np.concatenate(added)) if added else index
             if not left or grown.size == index.size:
@@ -206,18 +203,33 @@ class _SignSearch:
             C = np.stack([np.ldexp(self.cone.functional(j), powers) for j in left])
             if not (np.isfinite(G).all() and np.isfinite(t).all() and np.isfinite(C).all()):
                 return {}
-            proposals = self._by_ellipsoids(G, t, C, left)
+            proposals, duals = self._by_ellipsoids(G, t, C, left)
+            scales = np.ldexp(1.0, row_powers)
             for j, c in zip(left, C, strict=True):
+                q = duals.get(j)
+                if (
+                    q is not None
+                    and _is_basic(q, G)
+                    and self._prove_membership(j, self._sign(j), index, scales * q)
+                ):
+                    continue
                 if all((j, sign) not in proposals for sign in (1, -1)):
-                    proposals |= self._by_least_squares(j, c, index, G, np.ldexp(1.0, row_powers), t)
+                    proposals |= self._by_least_squares(j, c, index, G, scales, t)
             scaled = {key: np.ldexp(t, powers) for key, t in proposals.items()}
         return {key: t for key, t in scaled.items() if np.isfinite(t).all()}
 
-    def _by_ellipsoids(self, G: Array, t: Array, C: Array, left: list[int]) -> dict[tuple[int, int], Array]:
-        """Propose vectors of the missing signs around points on the way to the centre of the cone."""
+    def _by_ellipsoids(
+        self, G: Array, t: Array, C: Array, left: list[int]
+    ) -> tuple[dict[tuple[int, int], Array], dict[int, Array]]:
+        """Propose vectors of the missing signs around points on the way to the centre of the cone.
+
+        Of the other coefficients the second answer holds weights of rows whose combination is ``sign v_j``,
+        which may be negative.
+        """
         from scipy.linalg import solve_triangular
 
         proposals: dict[tuple[int, int], Array] = {}
+        duals: dict[int, Array] = {}
         signs = np.array([self._sign(j) for j in left])
         missing = np.arange(len(left))
         t = t / np.mean(G @ t)
@@ -242,7 +254,9 @@ class _SignSearch:
                 for k, vector in zip(missing, found, strict=True):
                     if vector is not None:
                         proposals[left[k], -int(signs[k])] = vector
-                missing = missing[[vector is None for vector in found]]
+                is_open = np.array([vector is None for vector in found])
+                missing, weights = missing[is_open], weights[:, is_open]
+                duals = {left[k]: -q / margins for k, q in zip(missing, weights.T, strict=True)}
             gradient = G.sum(axis=0) - scaled.sum(axis=0)
             root = solve_triangular(R, gradient, trans="T", check_finite=False)
             change, decrement = -solve_triangular(R, root, check_finite=False), norm(root)
@@ -251,7 +265,7 @@ class _SignSearch:
             # Longer steps than the theory's keep all margins positive, and are shorter ways to the centre.
             fastest = float((-(scaled @ change)).max())
             t = t + max(1.0 / (1.0 + decrement), min(1.0, 0.9 / max(fastest, 0.9))) * change
-        return proposals
+        return proposals, {j: q for j, q in duals.items() if (j, -self._sign(j)) not in proposals}
 
     def _by_least_squares(
         self, j: int, c: Array, index: Indices, G: Array, scales: Array, t: Array
@@ -309,33 +323,32 @@ class _SignSearch:
     def _exactly(self, j: int, index: Indices) -> None:
         """Decide one coefficient by the search for the partition of the rows and ``-sign e_j``."""
         cone, sign = self.cone, self._sign(j)
-        if sign == 0:
-            return
-        for _ in range(MAX_ROUNDS):
+        for _ in range(MAX_ROUNDS if sign else 0):
             search = Search(cone.augmented(j, sign, index))
             found = search.find_proof()
             last = search.rows.n - 1
             if found is None or (found.p is None and found.v is None):
                 return
             if found.p is not None and last in found.boundary:
-                if found.p[last] > 0.0:
+                member = cone.exact_membership(j, sign, index, found.proof, last)
+                if member is not None:
+                    self.memberships[j] = member
+                elif found.p[last] > 0.0:
                     with np.errstate(all="ignore"):
                         self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
                 return
             exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)  # type: ignore[union-attr]
             # A small multiple of the separating direction makes all margins positive and keeps the sign.
             share = -sign * exact[j] / (2 * abs(self.exact[j]))
-            t = np.array([float(exact[k] + share * self.exact[k]) for k in cone.free])
-            v = cone.vector(t)
-            (contradictions,) = cone.prove_directions([v])
+            t = tuple(exact[k] + share * self.exact[k] for k in cone.free)
+            (contradictions,) = cone.prove_directions([t])
             if not contradictions.size:
-                if v[j] * sign < 0:
+                if cone.entry(t, j) * sign < 0:
                     (self.below if sign > 0 else self.above)[j] = t
                 return
-            grown = np.union1d(index, contradictions)
-            if grown.size == index.size:
+            if np.isin(contradictions, index).all():
                 return
-            index = grown
+            index = np.union1d(index, contradictions)
 
     def _leaning(self, either: list[int]) -> dict[int, str]:
         """Return the signs of some coefficients in the maximum-margin direction, by the norm of v."""
@@ -351,7 +364,7 @@ class _SignSearch:
                 at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
                 found = maximise_margin(at, np.ones(len(G)), False, root.T @ t, LEANING_GAP)
                 w = found.x / norm(found.x)
-                t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * found.gap))
+                t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * max(found.gap, 1e-14)))
                 margins = cone.margins(t)
                 worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
                 known = np.isin(cone.separated, index, assume_unique=True)
@@ -364,11 +377,16 @@ class _SignSearch:
         return {j: ("+" if v[j] > 0.0 else "-") if abs(v[j]) > error else "0" for j in either}
 
 
+def _is_basic(q: Array, G: Array) -> bool:
+    """Say whether no weight is negative, and no more are positive than rows can be independent."""
+    return bool(q.min() > -_ROUNDED * q.max()) and np.count_nonzero(q > _ROUNDED * q.max()) <= G.shape[1]
+
+
 def _stretched(scaled: Array, Q: Array, R: Array, t: Array, C: Array, weights: Array) -> list[Array | None]:
     """Look for vectors of the cone with ``C_k . v > 0`` that differ much from t, one for each row of C.
 
-    The function C_k is a combination of the rows with some weights, found by least squares. A move that shrinks
-    margins of negative weight, and stretches those of positive weight, makes it grow most.
+    The function C_k is a combination of the rows with some weights, found by least squares. A move that
+    shrinks margins of negative weight, and stretches those of positive weight, makes it grow most.
 
     Parameters
     ----------
