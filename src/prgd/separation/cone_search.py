@@ -27,10 +27,12 @@ from prgd.separation.cone import Cone, Membership
 from prgd.separation.evidence import Behaviour
 from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
+from prgd.separation.simplicial import opposite_vectors
 from prgd.solvers.coordinates import Columns
 from prgd.solvers.interior_point import maximise_margin
 
 WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
+_NEARLY_SQUARE = 1.1  # rows for each coordinate up to which the rows of a basis are tried alone
 MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
 CENTERING_STEPS = 12  # Newton steps towards the centre of the cone, at most
 _INSIDE = 0.97  # fraction of the ellipsoid's half-width that v_j must be below to have both signs
@@ -74,7 +76,7 @@ def find_coefficients(
     words |= {j: Behaviour.UNDECIDED if j in infinite else Behaviour.FINITE for j in kept}
     found = Coefficients({int(j): words[int(j)] for j in order}, kept, list(pivots.aliased))
     if infinite and v is not None:
-        searches = (_SignSearch(cone, start) for start in _starts(cone, pivots, rows, v))
+        searches = (_SignSearch(cone, start, pivots.rows) for start in _starts(cone, pivots, rows, v))
         search = next((search for search in searches if search.is_started), None)
         if search is not None:
             search.run()
@@ -116,6 +118,7 @@ class _SignSearch:
 
     cone: Cone
     start: RationalVector
+    basis: Indices  # rows on which the kept columns are an invertible matrix
     above: dict[int, Array | RationalVector] = field(default_factory=dict)
     below: dict[int, Array | RationalVector] = field(default_factory=dict)
     memberships: dict[int, Membership] = field(default_factory=dict)
@@ -133,8 +136,11 @@ class _SignSearch:
         """Look for both signs, or a proof of one, of each infinite coefficient."""
         cone = self.cone
         left = list(cone.infinite)
+        if cone.relations is None and cone.separated.size <= _NEARLY_SQUARE * cone.size:
+            self._by_basis(left)
+            left = [j for j in left if not self._is_decided(j)]
         index = self._first_rows()
-        for _ in range(MAX_ROUNDS):
+        for _ in range(MAX_ROUNDS if left else 0):
             proposals = self._proposals(index, left)
             contradictions = cone.prove_directions(list(proposals.values()))
             for ((j, sign), t), rows in zip(proposals.items(), contradictions, strict=True):
@@ -148,6 +154,22 @@ class _SignSearch:
             index = grown
         for j in left:
             self._exactly(j, index)
+
+    def _by_basis(self, columns: list[int]) -> None:
+        """Decide coefficients by the rows of a basis, which are nearly all rows."""
+        proposals: dict[int, Array] = {}
+        for j, weights, t in opposite_vectors(self.cone.rows, self.basis, self.base, columns):
+            sign = self._sign(j)
+            if t is not None:
+                proposals[j] = t
+            elif sign:
+                self._prove_membership(j, sign, self.basis, sign * weights)
+        finite = {j: t for j, t in proposals.items() if np.isfinite(t).all()}
+        for (j, t), rows in zip(
+            finite.items(), self.cone.prove_directions(list(finite.values())), strict=True
+        ):
+            if not rows.size and t[j] * self._sign(j) < 0:
+                (self.below if t[j] < 0 else self.above)[j] = t
 
     def report(self, found: Coefficients) -> None:
         """Write what was found into the verdicts on the columns."""
