@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -11,9 +12,10 @@ from prgd.proofs.column_relations import Relation
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
 from prgd.proofs.pivots import Pivots, pivot_columns, relations
 from prgd.proofs.weights import Proof
-from prgd.separation.cone import Cone, Membership
+from prgd.separation.cone import Cone, Coordinates
 from prgd.separation.evidence import Behaviour, Witness
 from prgd.separation.families import ModelRows, Name
+from prgd.separation.memberships import Membership, check_membership, weights_of
 
 
 def combinations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> list[Relation | None]:
@@ -48,8 +50,8 @@ class Coefficients:
     kept: list[int]
     aliased: list[int]
     base: RationalVector | None = None
-    above: dict[int, Array | RationalVector] = field(default_factory=dict)
-    below: dict[int, Array | RationalVector] = field(default_factory=dict)
+    above: dict[int, Coordinates] = field(default_factory=dict)
+    below: dict[int, Coordinates] = field(default_factory=dict)
     memberships: dict[int, Membership] = field(default_factory=dict)
     leaning: dict[int, str] = field(default_factory=dict)
 
@@ -68,7 +70,7 @@ class Coefficients:
             return all(self.behaviours[column] is Behaviour.UNDECIDED for column in self.kept)
         infinite, aliased = {self.kept[j] for j in cone.infinite}, set(self.aliased)
         place = {column: j for j, column in enumerate(self.kept)}
-        vectors: dict[int, Array | RationalVector] = {}
+        vectors: dict[int, Coordinates] = {}
         for column, word in self.behaviours.items():
             if column in aliased or word is Behaviour.ALIASED:
                 if column not in aliased or word is not Behaviour.ALIASED:
@@ -80,16 +82,18 @@ class Coefficients:
                 sides = {Behaviour.PLUS_INFINITY: (1,), Behaviour.MINUS_INFINITY: (-1,)}.get(word, (1, -1))
                 for sign in sides:
                     t = self._vector(column, sign)
-                    if t is None or len(t) != cone.size or not cone.entry(t, j) * sign > 0:
+                    if t is None or len(t) != cone.size or not all(map(math.isfinite, t)):
+                        return False
+                    if not cone.entry(t, j) * sign > 0:
                         return False
                     vectors[id(t)] = t
                 if len(sides) == 1 and (
-                    found is None or found.sign != sides[0] or not cone.check_membership(j, found)
+                    found is None or found.sign != sides[0] or not check_membership(cone, j, found)
                 ):
                     return False
         return not any(rows.size for rows in cone.prove_directions(list(vectors.values())))
 
-    def _vector(self, column: int, sign: int) -> Array | RationalVector | None:
+    def _vector(self, column: int, sign: int) -> Coordinates | None:
         return (self.above if sign > 0 else self.below).get(column, self.base)
 
     def witness(
@@ -104,7 +108,7 @@ class Coefficients:
         if word is Behaviour.UNDECIDED or cone is None:
             return Witness()
         j, found = self.kept.index(column), self.memberships.get(column)
-        weights = None if word is Behaviour.EITHER else cone.weights_of(j, found)
+        weights = None if word is Behaviour.EITHER else weights_of(cone, j, found)
         vectors = {1: word in ("+inf", "either"), -1: word in ("-inf", "either")}
         above, below = (
             self._whole(cone, self._vector(column, sign), rows.width) if is_given else None
@@ -123,11 +127,11 @@ class Coefficients:
         found = zip(aliased, combinations(model.rows, pivots, aliased), strict=True)
         return {named[j]: {named[c]: k for c, k in t.items()} for j, t in found if t is not None}
 
-    def _whole(self, cone: Cone, t: Array | RationalVector | None, width: int) -> RationalVector | None:
+    def _whole(self, cone: Cone, t: Coordinates | None, width: int) -> RationalVector | None:
         """Return a vector of the cone with an entry for each column, zero for the aliased ones."""
         if t is None:
             return None
         v = [Fraction(0)] * width
         for column, value in zip(self.kept, cone.vector(t), strict=True):
-            v[column] = value
+            v[column] = Fraction(value)
         return tuple(v)

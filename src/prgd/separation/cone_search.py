@@ -23,26 +23,22 @@ from prgd.proofs.pivots import Pivots, pivot_columns
 from prgd.proofs.power_scaling import balance_dense
 from prgd.proofs.weights import Proof
 from prgd.separation.coefficients import Coefficients
-from prgd.separation.cone import Cone, Membership
+from prgd.separation.cone import Cone, Coordinates
+from prgd.separation.ellipsoids import near_vectors, opposite_vectors
 from prgd.separation.evidence import Behaviour
+from prgd.separation.leaning import leaning_signs
+from prgd.separation.memberships import Membership, augmented, exact_membership, prove_membership
 from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
-from prgd.separation.simplicial import opposite_vectors
-from prgd.solvers.coordinates import Columns
-from prgd.solvers.interior_point import maximise_margin
+from prgd.separation.simplicial import basis_vectors
 
 WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
 _NEARLY_SQUARE = 1.1  # rows for each coordinate up to which the rows of a basis are tried alone
 MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
-CENTERING_STEPS = 12  # Newton steps towards the centre of the cone, at most
-_INSIDE = 0.97  # fraction of the ellipsoid's half-width that v_j must be below to have both signs
 _RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
 _PRUNED = (1e-6, 1e-9, 1e-12, 0.0)  # weights below these fractions of the largest may be zero
 _ROWS_FOR_COLUMN = 2  # rows for each coordinate with which non-negative least squares begins
 _ROUNDED = 1e-6  # weights above minus this fraction of the largest may be zero but for rounding
-_STRETCHES = (1.0, 30.0, 1000.0)  # relative growth of the margins that a stretching move asks for
-_STEP_FRACTION = 0.95  # fraction of the step to the boundary of the cone that is taken
-LEANING_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
 
 
 def find_coefficients(
@@ -119,8 +115,8 @@ class _SignSearch:
     cone: Cone
     start: RationalVector
     basis: Indices  # rows on which the kept columns are an invertible matrix
-    above: dict[int, Array | RationalVector] = field(default_factory=dict)
-    below: dict[int, Array | RationalVector] = field(default_factory=dict)
+    above: dict[int, Coordinates] = field(default_factory=dict)
+    below: dict[int, Coordinates] = field(default_factory=dict)
     memberships: dict[int, Membership] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -141,12 +137,7 @@ class _SignSearch:
             left = [j for j in left if not self._is_decided(j)]
         index = self._first_rows()
         for _ in range(MAX_ROUNDS if left else 0):
-            proposals = self._proposals(index, left)
-            contradictions = cone.prove_directions(list(proposals.values()))
-            for ((j, sign), t), rows in zip(proposals.items(), contradictions, strict=True):
-                if not rows.size and cone.entry(t, j) * sign > 0:
-                    (self.above if sign > 0 else self.below)[j] = t
-            added = [rows for rows in contradictions if rows.size]
+            added = self._keep(self._proposals(index, left))
             left = [j for j in left if not self._is_decided(j)]
             grown = np.union1d(index, np.concatenate(added)) if added else index
             if not left or grown.size == index.size:
@@ -156,20 +147,29 @@ class _SignSearch:
             self._exactly(j, index)
 
     def _by_basis(self, columns: list[int]) -> None:
-        """Decide coefficients by the rows of a basis, which are nearly all rows."""
-        proposals: dict[int, Array] = {}
-        for j, weights, t in opposite_vectors(self.cone.rows, self.basis, self.base, columns):
+        """Decide coefficients of a cone that has hardly more rows than coordinates."""
+        signs = np.array([self._sign(j) for j in columns])
+        with np.errstate(all="ignore"):
+            C = np.eye(self.cone.size)[columns]
+            near = near_vectors(self.cone.reduced(self.cone.separated), self.base, C, signs)
+        self._keep({(columns[k], sign): t for (k, sign), t in near.items()})
+        proposals: dict[tuple[int, int], Array] = {}
+        left = [j for j in columns if self._sign(j) and not self._is_decided(j)]
+        for j, weights, t in basis_vectors(self.cone.rows, self.basis, self.base, left):
             sign = self._sign(j)
             if t is not None:
-                proposals[j] = t
-            elif sign:
+                proposals[j, -sign] = t
+            else:
                 self._prove_membership(j, sign, self.basis, sign * weights)
-        finite = {j: t for j, t in proposals.items() if np.isfinite(t).all()}
-        for (j, t), rows in zip(
-            finite.items(), self.cone.prove_directions(list(finite.values())), strict=True
-        ):
-            if not rows.size and t[j] * self._sign(j) < 0:
-                (self.below if t[j] < 0 else self.above)[j] = t
+        self._keep(proposals)
+
+    def _keep(self, proposals: dict[tuple[int, int], Array]) -> list[Indices]:
+        """Keep the vectors that are proven, and return the rows that contradict the others."""
+        contradictions = self.cone.prove_directions(list(proposals.values()))
+        for ((j, sign), t), rows in zip(proposals.items(), contradictions, strict=True):
+            if not rows.size and self.cone.entry(t, j) * sign > 0:
+                (self.above if sign > 0 else self.below)[j] = t
+        return [rows for rows in contradictions if rows.size]
 
     def report(self, found: Coefficients) -> None:
         """Write what was found into the verdicts on the columns."""
@@ -190,7 +190,7 @@ class _SignSearch:
                     theirs[kept[j]] = ours[j]
         either = [j for j in self.cone.infinite if found.behaviours[kept[j]] is Behaviour.EITHER]
         if either:
-            signs = self._leaning(either)
+            signs = leaning_signs(self.cone, self.base, self._first_rows(), either)
             found.leaning.update({kept[j]: sign for j, sign in signs.items()})
 
     def _sign(self, j: int) -> int:
@@ -225,69 +225,16 @@ class _SignSearch:
             C = np.stack([np.ldexp(self.cone.functional(j), powers) for j in left])
             if not (np.isfinite(G).all() and np.isfinite(t).all() and np.isfinite(C).all()):
                 return {}
-            proposals, duals = self._by_ellipsoids(G, t, C, left)
+            vectors, duals = opposite_vectors(G, t, C, np.array([self._sign(j) for j in left]))
+            proposals = {(left[k], sign): vector for (k, sign), vector in vectors.items()}
             scales = np.ldexp(1.0, row_powers)
-            for j, c in zip(left, C, strict=True):
-                q = duals.get(j)
-                if (
-                    q is not None
-                    and _is_basic(q, G)
-                    and self._prove_membership(j, self._sign(j), index, scales * q)
-                ):
-                    continue
-                if all((j, sign) not in proposals for sign in (1, -1)):
-                    proposals |= self._by_least_squares(j, c, index, G, scales, t)
+            for k, q in duals.items():
+                j = left[k]
+                is_proven = _is_basic(q, G) and self._prove_membership(j, self._sign(j), index, scales * q)
+                if not is_proven:
+                    proposals |= self._by_least_squares(j, C[k], index, G, scales, t)
             scaled = {key: np.ldexp(t, powers) for key, t in proposals.items()}
         return {key: t for key, t in scaled.items() if np.isfinite(t).all()}
-
-    def _by_ellipsoids(
-        self, G: Array, t: Array, C: Array, left: list[int]
-    ) -> tuple[dict[tuple[int, int], Array], dict[int, Array]]:
-        """Propose vectors of the missing signs around points on the way to the centre of the cone.
-
-        Of the other coefficients the second answer holds weights of rows whose combination is ``sign v_j``,
-        which may be negative.
-        """
-        from scipy.linalg import solve_triangular
-
-        proposals: dict[tuple[int, int], Array] = {}
-        duals: dict[int, Array] = {}
-        signs = np.array([self._sign(j) for j in left])
-        missing = np.arange(len(left))
-        t = t / np.mean(G @ t)
-        for _ in range(CENTERING_STEPS):
-            margins = G @ t
-            scaled = G / margins[:, None]
-            Q, R = np.linalg.qr(scaled)
-            if not (len(R) == R.shape[1] and np.isfinite(R).all() and R.diagonal().all()):
-                break
-            roots = solve_triangular(R, C[missing].T, trans="T", check_finite=False)
-            moves = solve_triangular(R, roots, check_finite=False).T
-            values, widths = C[missing] @ t, np.sqrt(np.einsum("rk,rk->k", roots, roots))
-            is_inside = np.abs(values) < _INSIDE * widths
-            steps = 0.5 * (np.abs(values) / widths + 1.0) / widths
-            for k, move, step in zip(missing[is_inside], moves[is_inside], steps[is_inside], strict=True):
-                for sign in {1, -1} - {int(signs[k])}:
-                    proposals[left[k], sign] = t + sign * step * move
-            missing = missing[~is_inside]
-            if missing.size:
-                weights = -signs[missing] * (Q @ roots[:, ~is_inside])
-                found = _stretched(scaled, Q, R, t, -signs[missing, None] * C[missing], weights)
-                for k, vector in zip(missing, found, strict=True):
-                    if vector is not None:
-                        proposals[left[k], -int(signs[k])] = vector
-                is_open = np.array([vector is None for vector in found])
-                missing, weights = missing[is_open], weights[:, is_open]
-                duals = {left[k]: -q / margins for k, q in zip(missing, weights.T, strict=True)}
-            gradient = G.sum(axis=0) - scaled.sum(axis=0)
-            root = solve_triangular(R, gradient, trans="T", check_finite=False)
-            change, decrement = -solve_triangular(R, root, check_finite=False), norm(root)
-            if not missing.size or not decrement > 0.1:
-                break
-            # Longer steps than the theory's keep all margins positive, and are shorter ways to the centre.
-            fastest = float((-(scaled @ change)).max())
-            t = t + max(1.0 / (1.0 + decrement), min(1.0, 0.9 / max(fastest, 0.9))) * change
-        return proposals, {j: q for j, q in duals.items() if (j, -self._sign(j)) not in proposals}
 
     def _by_least_squares(
         self, j: int, c: Array, index: Indices, G: Array, scales: Array, t: Array
@@ -336,7 +283,7 @@ class _SignSearch:
         for fraction in _PRUNED:
             used = np.flatnonzero(q > fraction * q.max(initial=0.0))
             order = np.argsort(index[used])
-            member = self.cone.prove_membership(j, sign, index[used][order], q[used][order])
+            member = prove_membership(self.cone, j, sign, index[used][order], q[used][order])
             if member is not None:
                 self.memberships[j] = member
                 return True
@@ -346,13 +293,13 @@ class _SignSearch:
         """Decide one coefficient by the search for the partition of the rows and ``-sign e_j``."""
         cone, sign = self.cone, self._sign(j)
         for _ in range(MAX_ROUNDS if sign else 0):
-            search = Search(cone.augmented(j, sign, index))
+            search = Search(augmented(cone, j, sign, index))
             found = search.find_proof()
             last = search.rows.n - 1
             if found is None or (found.p is None and found.v is None):
                 return
             if found.p is not None and last in found.boundary:
-                member = cone.exact_membership(j, sign, index, found.proof, last)
+                member = exact_membership(cone, j, sign, index, found.proof, last)
                 if member is not None:
                     self.memberships[j] = member
                 elif found.p[last] > 0.0:
@@ -372,69 +319,7 @@ class _SignSearch:
                 return
             index = np.union1d(index, contradictions)
 
-    def _leaning(self, either: list[int]) -> dict[int, str]:
-        """Return the signs of some coefficients in the maximum-margin direction, by the norm of v."""
-        cone = self.cone
-        basis = np.eye(cone.size) if cone.basis is None else cone.basis
-        root = np.linalg.cholesky(basis @ basis.T)  # coordinates in which the norm of v is Euclid's
-        index = self._first_rows()
-        t, error = self.base, 2.0
-        with np.errstate(all="ignore"):
-            for _ in range(MAX_ROUNDS):
-                G = np.linalg.solve(root, cone.reduced(index).T).T
-                G = np.ldexp(G, -int(np.frexp(np.abs(G).max())[1]))
-                at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
-                found = maximise_margin(at, np.ones(len(G)), False, root.T @ t, LEANING_GAP)
-                w = found.x / norm(found.x)
-                t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * max(found.gap, 1e-14)))
-                margins = cone.margins(t)
-                worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
-                known = np.isin(cone.separated, index, assume_unique=True)
-                is_worse = margins[worst] < (1.0 - LEANING_GAP) * margins[known].min()
-                grown = np.union1d(index, cone.separated[worst[is_worse]])
-                if grown.size == index.size:
-                    break
-                index = grown
-        v = t @ basis
-        return {j: ("+" if v[j] > 0.0 else "-") if abs(v[j]) > error else "0" for j in either}
-
 
 def _is_basic(q: Array, G: Array) -> bool:
     """Say whether no weight is negative, and no more are positive than rows can be independent."""
     return bool(q.min() > -_ROUNDED * q.max()) and np.count_nonzero(q > _ROUNDED * q.max()) <= G.shape[1]
-
-
-def _stretched(scaled: Array, Q: Array, R: Array, t: Array, C: Array, weights: Array) -> list[Array | None]:
-    """Look for vectors of the cone with ``C_k . v > 0`` that differ much from t, one for each row of C.
-
-    The function C_k is a combination of the rows with some weights, found by least squares. A move that
-    shrinks margins of negative weight, and stretches those of positive weight, makes it grow most.
-
-    Parameters
-    ----------
-    scaled : ndarray of shape (m, r)
-        The rows, each divided by its margin at t.
-    Q, R : ndarray
-        Their decomposition.
-    t : ndarray of shape (r,)
-    C : ndarray of shape (k, r)
-    weights : ndarray of shape (m, k)
-        Weights of the scaled rows whose combinations are the rows of C.
-    """
-    from scipy.linalg import solve_triangular
-
-    found: list[Array | None] = [None] * len(C)
-    for stretch in _STRETCHES:
-        left = [k for k, vector in enumerate(found) if vector is None]
-        if not left:
-            break
-        wanted = np.where(weights[:, left] > 0.0, stretch, -_STEP_FRACTION)
-        inner = Q.T @ wanted
-        moves, changes = solve_triangular(R, inner, check_finite=False), Q @ inner
-        # A step of 1 would make a margin zero whose relative change is -1.
-        steps = np.minimum(_STEP_FRACTION / np.maximum(-changes.min(axis=0), 1e-3), 1.0)
-        vectors = t[:, None] + steps * moves
-        is_good = (np.einsum("kr,rk->k", C[left], vectors) > 0.0) & (scaled @ vectors > 0.0).all(axis=0)
-        for place in np.flatnonzero(is_good):
-            found[left[place]] = vectors[:, place].copy()
-    return found

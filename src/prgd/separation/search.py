@@ -12,7 +12,6 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 
@@ -38,6 +37,7 @@ from prgd.separation.proposals import (
     CLEAR,
     LinearProgram,
     Proposal,
+    coarse_direction,
     fits_interior_point,
     propose_by_interior_point,
     propose_exactly,
@@ -334,7 +334,7 @@ class Search:
             return None
         separated = proposal.rows[~proposal.boundary]
         for bits in (4, 12, 30, 52):  # few bits give short fractions and readable coefficients
-            values = _coarse(proposal.direction, self.ranges, bits)
+            values = coarse_direction(proposal.direction, self.ranges, bits)
             exact = known.null_vector([values[j] for j in known.others])
             if exact is None:
                 return None
@@ -383,17 +383,6 @@ class Search:
             proof=found.proof,
             how=found.how,
         )
-
-
-def _coarse(v: Array, ranges: Array, bits: int) -> list[Fraction]:
-    """Round a direction to ``bits`` bits of its largest entry, each entry measured by its feature's range."""
-    size = np.append(ranges, np.ones(v.size - ranges.size))
-    size = np.where((size > 0.0) & np.isfinite(size), size, 1.0)
-    top = np.frexp(np.abs(v * size).max())[1]
-    steps = top - bits - np.frexp(size)[1]
-    return [
-        Fraction(round(float(np.ldexp(x, -k)))) * Fraction(2) ** int(k) for x, k in zip(v, steps, strict=True)
-    ]
 
 
 def _how(source: str, proof: Proof) -> str:

@@ -1,0 +1,54 @@
+"""The maximum-margin direction of a cone, which gradient descent and vanishing ridge follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.norms import norm
+from prgd.separation.cone import Cone
+from prgd.solvers.coordinates import Columns
+from prgd.solvers.interior_point import maximise_margin
+
+LEANING_GAP = 1e-10  # gap at which the maximum-margin direction is good enough for its signs
+_ROUNDED_GAP = 1e-14  # a gap below this is rounding
+MAX_ROUNDS = 30  # times that rows of smaller margin are added
+
+
+def leaning_signs(cone: Cone, start: Array, index: Indices, columns: Sequence[int]) -> dict[int, str]:
+    """Return "+", "-" or "0" for some entries of the maximum-margin direction, in the norm of v.
+
+    An entry is "0" if the gap of the direction leaves its sign open. The gap is rounded like any float64 sum.
+
+    Parameters
+    ----------
+    cone : Cone
+    start : ndarray
+        Coordinates of a vector of the cone.
+    index : ndarray of int
+        Separated rows to begin with.
+    columns : integers
+    """
+    basis = np.eye(cone.size) if cone.basis is None else cone.basis
+    root = np.linalg.cholesky(basis @ basis.T)  # coordinates in which the norm of v is Euclid's
+    t, error = start, 2.0
+    with np.errstate(all="ignore"):
+        for _ in range(MAX_ROUNDS):
+            G = np.linalg.solve(root, cone.reduced(index).T).T
+            G = np.ldexp(G, -int(np.frexp(np.abs(G).max())[1]))
+            at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
+            found = maximise_margin(at, np.ones(len(G)), False, root.T @ t, LEANING_GAP)
+            w = found.x / norm(found.x)
+            t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * max(found.gap, _ROUNDED_GAP)))
+            margins = cone.margins(t)
+            worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
+            known = np.isin(cone.separated, index, assume_unique=True)
+            is_worse = margins[worst] < (1.0 - LEANING_GAP) * margins[known].min()
+            grown = np.union1d(index, cone.separated[worst[is_worse]])
+            if grown.size == index.size:
+                break
+            index = grown
+    v = t @ basis
+    return {j: ("+" if v[j] > 0.0 else "-") if abs(v[j]) > error else "0" for j in columns}
