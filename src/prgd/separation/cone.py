@@ -18,9 +18,9 @@ import numpy as np
 
 from prgd._types import Array, Indices, Mask, RationalVector
 from prgd.arithmetic import error_bound, exact_dot, nearest_floats, rounding_factor
-from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
-from prgd.proofs.elimination import Elimination, residues, short_primes
+from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure, rows_obeying
 from prgd.proofs.lifted_rows import KeptColumns
+from prgd.proofs.pivots import pivot_columns
 from prgd.proofs.weights import Proof, weights_prove
 
 Coordinates = Array | RationalVector  # floats, taken literally, or fractions
@@ -62,7 +62,13 @@ class Cone:
         if known is None or known.relations is None or p is None:
             return None
         own = Proof(weights=proof.weights, relations=tuple(known.relations))
-        return cls(rows, boundary, known) if weights_prove(rows, boundary, p, own) else None
+        if not weights_prove(rows, boundary, p, own):
+            return None
+        # The relations span N if they hold on all boundary rows and the other columns are independent.
+        if rows_obeying(rows, known.relations, boundary).size < boundary.size:
+            return None
+        cone = cls(rows, boundary, known)
+        return cone if cone.basis_rows is not None else None
 
     @property
     def size(self) -> int:
@@ -175,17 +181,8 @@ class Cone:
         """Boundary rows on which the independent columns are an invertible matrix."""
         if self.structure is None:
             return None
-        few, step = self.boundary, 4 * self.rows.width
-        if few.size > step:
-            few = few[np.linspace(0, few.size - 1, step).astype(np.int64)]
-        while True:
-            chosen = independent_rows(self.rows.take(few)[:, self.structure.columns])
-            if len(chosen) == len(self.structure.columns):
-                return np.sort(few[chosen])
-            if few.size == self.boundary.size:
-                return None
-            grown = np.linspace(0, self.boundary.size - 1, 4 * few.size).astype(np.int64)
-            few = self.boundary[np.unique(grown)]
+        found = pivot_columns(self.rows, self.structure.columns, self.boundary)
+        return None if found is None or found.aliased else np.sort(found.rows)
 
     def exact_reduced(self, z: Array) -> list[Fraction]:
         """Return a row as a linear function of the coordinates."""
@@ -207,16 +204,3 @@ def _smallest(values: Array, among: Mask) -> list[int]:
     """Return the positions of the smallest of some values, a few only."""
     places = np.flatnonzero(among)
     return [int(i) for i in places[np.argsort(values[places], kind="stable")[:_CONTRADICTIONS]]]
-
-
-def independent_rows(Z: Array) -> list[int]:
-    """Return positions of rows that are a basis of all rows, found modulo a prime.
-
-    Examples
-    --------
-    >>> independent_rows(np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 1.0]]))
-    [0, 2]
-    """
-    elimination = Elimination(len(Z), prime := next(short_primes()))
-    elimination.extend(residues(Z, prime))
-    return [int(i) for i in np.sort(elimination.pivots)]

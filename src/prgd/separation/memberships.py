@@ -12,10 +12,11 @@ import numpy as np
 from prgd._types import Array, Indices, RationalVector
 from prgd.arithmetic import integer_multiple
 from prgd.proofs.column_relations import column_structure, structure_of
+from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import solve_rational, vanishes
 from prgd.proofs.weights import Proof, completed_weights, prove_weights, weights_prove
-from prgd.separation.cone import Cone, independent_rows
+from prgd.separation.cone import Cone
 
 _FEW_UNKNOWNS = 6  # unknowns of a linear system that is solved exactly at once
 _MAX_UNKNOWNS = 64  # unknowns of a linear system that is solved exactly if all else fails
@@ -202,3 +203,16 @@ def _by_elimination(equations: Sequence[Sequence[int]]) -> RationalVector | None
     weights = tuple(line[count] for line in table[:count])
     is_solved = not any(line[count] for line in table[count:])
     return weights if is_solved and min(weights, default=Fraction(1)) > 0 else None
+
+
+def independent_rows(Z: Array) -> list[int]:
+    """Return positions of rows that are a basis of all rows, found modulo a prime.
+
+    Examples
+    --------
+    >>> independent_rows(np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 1.0]]))
+    [0, 2]
+    """
+    elimination = Elimination(len(Z), prime := next(short_primes()))
+    elimination.extend(residues(Z, prime))
+    return [int(i) for i in np.sort(elimination.pivots)]
