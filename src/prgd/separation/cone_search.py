@@ -24,7 +24,7 @@ from prgd.proofs.power_scaling import balance_dense
 from prgd.proofs.weights import Proof
 from prgd.separation.coefficients import Coefficients
 from prgd.separation.cone import Cone, Coordinates
-from prgd.separation.ellipsoids import opposite_vectors
+from prgd.separation.ellipsoids import near_vectors, opposite_vectors
 from prgd.separation.evidence import Behaviour
 from prgd.separation.leaning import leaning_signs
 from prgd.separation.memberships import (
@@ -36,8 +36,10 @@ from prgd.separation.memberships import (
 )
 from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
+from prgd.separation.simplicial import basis_vectors
 
 WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
+_NEARLY_SQUARE = 1.1  # rows for each coordinate up to which the rows of a basis are tried alone
 MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
 _RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
 _PRUNED = (1e-6, 1e-9, 1e-12, 0.0)  # weights below these fractions of the largest may be zero
@@ -77,7 +79,7 @@ def find_coefficients(
     found = Coefficients({int(j): words[int(j)] for j in order}, kept, list(pivots.aliased))
     if infinite and v is not None:
         with np.errstate(all="ignore"):  # Numbers that leave the floating range end in no proposal.
-            searches = (_SignSearch(cone, start) for start in _starts(cone, pivots, rows, v))
+            searches = (_SignSearch(cone, start, pivots.rows) for start in _starts(cone, pivots, rows, v))
             search = next((search for search in searches if search.is_started), None)
             if search is not None:
                 try:
@@ -117,6 +119,7 @@ class _SignSearch:
 
     cone: Cone
     start: RationalVector
+    basis: Indices  # rows on which the kept columns are an invertible matrix
     above: dict[int, Coordinates] = field(default_factory=dict)
     below: dict[int, Coordinates] = field(default_factory=dict)
     memberships: dict[int, Membership] = field(default_factory=dict)
@@ -134,14 +137,12 @@ class _SignSearch:
         """Look for both signs, or a proof of one, of each infinite coefficient."""
         cone = self.cone
         left = list(cone.infinite)
+        if cone.relations is None and cone.separated.size <= _NEARLY_SQUARE * cone.size:
+            self._by_basis(left)
+            left = [j for j in left if not self._is_decided(j)]
         index = self._first_rows()
-        for _ in range(MAX_ROUNDS):
-            proposals = self._proposals(index, left)
-            contradictions = cone.prove_directions(list(proposals.values()))
-            for ((j, sign), t), rows in zip(proposals.items(), contradictions, strict=True):
-                if not rows.size and cone.entry(t, j) * sign > 0:
-                    (self.above if sign > 0 else self.below)[j] = t
-            added = [rows for rows in contradictions if rows.size]
+        for _ in range(MAX_ROUNDS if left else 0):
+            added = self._keep(self._proposals(index, left))
             left = [j for j in left if not self._is_decided(j)]
             grown = np.union1d(index, np.concatenate(added)) if added else index
             if not left or grown.size == index.size:
@@ -152,6 +153,31 @@ class _SignSearch:
                 self._exactly(j, index)
             else:
                 self._move_both_ways(j)
+
+    def _by_basis(self, columns: list[int]) -> None:
+        """Decide coefficients of a cone that has hardly more rows than coordinates."""
+        signs = np.array([self._sign(j) for j in columns])
+        with np.errstate(all="ignore"):
+            C = np.eye(self.cone.size)[columns]
+            near = near_vectors(self.cone.reduced(self.cone.separated), self.base, C, signs)
+        self._keep({(columns[k], sign): t for (k, sign), t in near.items()})
+        proposals: dict[tuple[int, int], Array] = {}
+        left = [j for j in columns if self._sign(j) and not self._is_decided(j)]
+        for j, weights, t in basis_vectors(self.cone.rows, self.basis, self.base, left):
+            sign = self._sign(j)
+            if t is not None:
+                proposals[j, -sign] = t
+            else:
+                self._prove_membership(j, sign, self.basis, sign * weights)
+        self._keep(proposals)
+
+    def _keep(self, proposals: dict[tuple[int, int], Array]) -> list[Indices]:
+        """Keep the vectors that are proven, and return the rows that contradict the others."""
+        contradictions = self.cone.prove_directions(list(proposals.values()))
+        for ((j, sign), t), rows in zip(proposals.items(), contradictions, strict=True):
+            if not rows.size and self.cone.entry(t, j) * sign > 0:
+                (self.above if sign > 0 else self.below)[j] = t
+        return [rows for rows in contradictions if rows.size]
 
     def report(self, found: Coefficients) -> Coefficients:
         """Return the verdicts on the columns with what was found about the infinite ones."""
