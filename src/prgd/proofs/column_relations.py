@@ -55,8 +55,16 @@ class ColumnStructure(NamedTuple):
         return null_vector(self.basis, self.columns, self.others, integer_multiple(values))
 
 
-def structure_of(Z: Array, order: Sequence[int], max_relations: int) -> ColumnStructure:
+def structure_of(
+    Z: Array,
+    order: Sequence[int],
+    max_relations: int,
+    max_digits: int = _RELATION_DIGITS,
+    prime: int | None = None,
+) -> ColumnStructure:
     """Find the linear relations between columns, taking independent columns in the given order.
+
+    The relations hold on the rows of the basis; on the others too unless the prime divides a minor.
 
     Examples
     --------
@@ -64,7 +72,8 @@ def structure_of(Z: Array, order: Sequence[int], max_relations: int) -> ColumnSt
     >>> found.columns, [{j: str(k) for j, k in relation.items()} for relation in found.relations]
     ([0], [{2: '1'}, {1: '1', 0: '-2'}])
     """
-    elimination = Elimination(len(Z), prime := next(short_primes()))
+    prime = next(short_primes()) if prime is None else prime
+    elimination = Elimination(len(Z), prime)
     chosen, _ = elimination.extend(residues(Z[:, list(order)], prime))
     columns, pivots = [order[k] for k in chosen], elimination.pivots.tolist()
     basis = Z[pivots]
@@ -75,7 +84,7 @@ def structure_of(Z: Array, order: Sequence[int], max_relations: int) -> ColumnSt
     if len(mixed) <= max_relations:
         unit = [[int(i == k) for i in range(len(mixed))] for k in range(len(mixed))]
         part = basis[:, columns], basis[:, mixed]
-        solved = solve_rational(*part, unit, max_digits=_RELATION_DIGITS) if mixed else []
+        solved = solve_rational(*part, unit, max_digits=max_digits) if mixed else []
         if solved is not None:
             relations = [{j: Fraction(1)} for j in empty]
             for j, x in zip(mixed, solved, strict=True):
@@ -83,23 +92,31 @@ def structure_of(Z: Array, order: Sequence[int], max_relations: int) -> ColumnSt
     return ColumnStructure(columns, others, pivots, basis, relations)
 
 
-def column_structure(rows: LiftedRows, index: Indices) -> ColumnStructure | None:
+def column_structure(
+    rows: LiftedRows, index: Indices, max_digits: int = _RELATION_DIGITS
+) -> ColumnStructure | None:
     """Find how the columns depend on each other on some rows, from as few of these rows as possible.
 
-    The answer is None if even those few rows are too large to copy.
+    The answer is None if even those few rows are too large to copy. Numbers of relations have about 11 bits
+    for each of ``max_digits``.
     """
     order, sizes, empty = _column_order(rows, index)
     if sizes.size == len(order) and sizes.min(initial=math.inf) > _INDEPENDENT * sizes.max(initial=0.0):
         return ColumnStructure(order, empty, [], np.empty((0, rows.width)), [{j: Fraction(1)} for j in empty])
     few = 4 * rows.width
     used = spread(index, few)
+    primes = short_primes()
+    prime = next(primes)
     while rows.fits_dense(4 * used.size):  # exact arithmetic needs several copies
-        known = structure_of(rows.take(used), [*order, *empty], _MAX_RELATIONS)
+        known = structure_of(rows.take(used), [*order, *empty], _MAX_RELATIONS, max_digits, prime)
         violating = index
         if known.relations is not None:
             violating = np.setdiff1d(index, rows_obeying(rows, known.relations, index))
-        if not violating.size or used.size == index.size:
+        if not violating.size or (known.relations is None and used.size == index.size):
             return known
+        if used.size == index.size:  # The prime divides a minor of these rows; another one will not.
+            prime = next(primes)
+            continue
         grown = np.union1d(used, violating[:: max(1, violating.size // few)])
         used = grown if grown.size > used.size else index  # rows that are known already tell nothing new
     return None
@@ -142,7 +159,8 @@ def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices
         Z = Z[:, columns]
         values = Z if isinstance(Z, np.ndarray) else Z.data
         # Sums of integers below 2**53 are exact in float64.
-        if size * np.abs(values).max(initial=0.0) < _EXACT and (values == np.rint(values)).all():
+        largest = np.abs(values).max(initial=0.0)
+        if size < _EXACT and size * largest < _EXACT and (values == np.rint(values)).all():
             good = ~(Z @ factors).any(axis=1)
         else:
             Z = Z if isinstance(Z, np.ndarray) else Z.toarray()

@@ -65,16 +65,21 @@ def _times(residues: Indices, k: Sequence[int], prime: int) -> Indices:
 
 
 def rank_at_least(A: Array) -> int:
-    """Return a lower bound of the rank of A; it is the rank itself unless the prime is unlucky.
+    """Return a lower bound of the rank of A; it is the rank itself unless two primes are unlucky.
 
     Examples
     --------
     >>> rank_at_least(np.array([[0.1, 0.2], [0.2, 0.4], [0.1, 0.3]]))
     2
     """
-    elimination = Elimination(len(A), prime := next(short_primes()))
-    elimination.extend(residues(A, prime))
-    return elimination.pivots.size
+    rank = 0
+    for prime in islice(short_primes(), 2):
+        elimination = Elimination(len(A), prime)
+        elimination.extend(residues(A, prime))
+        rank = max(rank, elimination.pivots.size)
+        if rank == min(A.shape):
+            break
+    return rank
 
 
 def solve_rational(

@@ -37,6 +37,8 @@ class Coefficients:
     leaning : dict from column to "+", "-" or "0"
         The sign of a coefficient of either sign in the maximum-margin direction, the norm of all
         coefficients; "0" if it is zero or too small to tell.
+    is_interrupted : bool
+        Whether Ctrl-C ended the search, so that more may be undecided.
     """
 
     behaviours: dict[int, Behaviour]
@@ -47,11 +49,14 @@ class Coefficients:
     below: dict[int, Coordinates] = field(default_factory=dict)
     memberships: dict[int, Membership] = field(default_factory=dict)
     leaning: dict[int, str] = field(default_factory=dict)
+    is_interrupted: bool = False
 
     def check(
         self, rows: LiftedRows, order: Indices, boundary: Indices, p: Array | None, proof: Proof
     ) -> bool:
         """Prove every verdict once more from the stored objects and a partition that is proven already."""
+        if set(self.behaviours.values()) == {Behaviour.UNDECIDED}:
+            return True  # Nothing is claimed, not even which columns are aliased.
         pivots = pivot_columns(rows, order)
         if pivots is None or list(pivots.kept) != self.kept or list(pivots.aliased) != self.aliased:
             return False
@@ -75,7 +80,9 @@ class Coefficients:
                 sides = {Behaviour.PLUS_INFINITY: (1,), Behaviour.MINUS_INFINITY: (-1,)}.get(word, (1, -1))
                 for sign in sides:
                     t = self._vector(column, sign)
-                    if t is None or len(t) != cone.size or not all(map(math.isfinite, t)):
+                    if t is None or len(t) != cone.size:
+                        return False
+                    if not all(isinstance(x, Fraction) or math.isfinite(x) for x in t):
                         return False
                     if not cone.entry(t, j) * sign > 0:
                         return False

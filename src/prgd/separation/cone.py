@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from prgd._types import Array, Indices, Mask, RationalVector
-from prgd.arithmetic import error_bound, exact_dot, nearest_floats, rounding_factor
+from prgd.arithmetic import error_bound, exact_dot, nearest_float, nearest_floats, rounding_factor
 from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure, rows_obeying
 from prgd.proofs.lifted_rows import KeptColumns
 from prgd.proofs.pivots import pivot_columns
@@ -25,6 +25,7 @@ from prgd.proofs.weights import Proof, weights_prove
 
 Coordinates = Array | RationalVector  # floats, taken literally, or fractions
 
+_RELATION_DIGITS = 256  # digits of the relations that describe N: floats of 53 bits have long ones
 _MAX_EXACT_ROWS = 1000  # rows of unclear sign that one proof may multiply as fractions
 _CONTRADICTIONS = 8  # rows that contradict a vector which are kept
 _DIRECTIONS = 256  # directions that one pass multiplies at a time
@@ -58,7 +59,7 @@ class Cone:
         """Return the cone of a proven partition, or None if its linear relations are not found."""
         if not boundary.size:
             return cls(rows, boundary, None)
-        known = column_structure(rows, boundary)
+        known = column_structure(rows, boundary, _RELATION_DIGITS)
         if known is None or known.relations is None or p is None:
             return None
         own = Proof(weights=proof.weights, relations=tuple(known.relations))
@@ -83,7 +84,7 @@ class Cone:
         basis = np.zeros((self.size, self.rows.width))
         for k, relation in enumerate(self.relations):
             for j, value in relation.items():
-                basis[k, j] = float(value)
+                basis[k, j] = nearest_float(value)
         return basis
 
     def functional(self, j: int) -> Array:
@@ -152,13 +153,14 @@ class Cone:
         sizes = np.abs(V)
         is_moderate = (V == 0.0) | ((sizes > _SMALLEST_ENTRY) & (sizes < _LARGEST_ENTRY))
         usable = is_moderate.all(axis=0)  # vectors whose entries are all rounded by a fraction of them
-        relative = rounding_factor(self.rows.width + 4)
         worst: list[list[tuple[float, int]]] = [[] for _ in coordinates]
         exact_rows = np.zeros(len(coordinates), np.int64)
         for part, Z in self.rows.blocks(self.separated, as_stored=True):
+            terms = Z.shape[1] if isinstance(Z, np.ndarray) else int(np.diff(Z.indptr).max(initial=0))
+            relative = rounding_factor(terms + 4)
             with np.errstate(over="ignore", invalid="ignore"):
                 margins = np.asarray(Z @ V)
-                bounds = error_bound(self.rows.width + 1, relative, np.asarray(abs(Z) @ sizes))
+                bounds = error_bound(terms + 1, relative, np.asarray(abs(Z) @ sizes))
                 bounds[:, ~usable] = np.inf
                 unclear = ~(margins > bounds * (1.0 + relative))
             for k in np.flatnonzero(unclear.any(axis=0)).tolist():

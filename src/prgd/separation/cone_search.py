@@ -24,14 +24,22 @@ from prgd.proofs.power_scaling import balance_dense
 from prgd.proofs.weights import Proof
 from prgd.separation.coefficients import Coefficients
 from prgd.separation.cone import Cone, Coordinates
-from prgd.separation.ellipsoids import opposite_vectors
+from prgd.separation.ellipsoids import near_vectors, opposite_vectors
 from prgd.separation.evidence import Behaviour
 from prgd.separation.leaning import leaning_signs
-from prgd.separation.memberships import Membership, augmented, exact_membership, prove_membership
+from prgd.separation.memberships import (
+    Membership,
+    augmented,
+    exact_membership,
+    least_squares,
+    prove_membership,
+)
 from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
+from prgd.separation.simplicial import basis_vectors
 
 WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
+_NEARLY_SQUARE = 1.1  # rows for each coordinate up to which the rows of a basis are tried alone
 MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
 _RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
 _PRUNED = (1e-6, 1e-9, 1e-12, 0.0)  # weights below these fractions of the largest may be zero
@@ -70,11 +78,15 @@ def find_coefficients(
     words |= {j: Behaviour.UNDECIDED if j in infinite else Behaviour.FINITE for j in kept}
     found = Coefficients({int(j): words[int(j)] for j in order}, kept, list(pivots.aliased))
     if infinite and v is not None:
-        searches = (_SignSearch(cone, start) for start in _starts(cone, pivots, rows, v))
-        search = next((search for search in searches if search.is_started), None)
-        if search is not None:
-            search.run()
-            found = search.report(found)
+        with np.errstate(all="ignore"):  # Numbers that leave the floating range end in no proposal.
+            searches = (_SignSearch(cone, start, pivots.rows) for start in _starts(cone, pivots, rows, v))
+            search = next((search for search in searches if search.is_started), None)
+            if search is not None:
+                try:
+                    search.run()
+                except KeyboardInterrupt:
+                    found = replace(found, is_interrupted=True)
+                found = search.report(found)
     return found
 
 
@@ -90,8 +102,8 @@ def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> 
         return
     # The margins of v belong to a vector without aliased columns too.
     index = np.union1d(np.intersect1d(pivots.rows, cone.separated), spread(cone.separated, 4 * cone.size))
-    t = np.linalg.lstsq(cone.reduced(index), rows.margins(nearest_floats(v))[index], rcond=None)[0]
-    if np.isfinite(t).all():
+    t = least_squares(cone.reduced(index), rows.margins(nearest_floats(v))[index])
+    if t is not None:
         yield tuple(Fraction(float(x)) for x in t)
     copy = cone.rows.sparse(cone.rows.counted, MAX_COPY_ENTRIES)
     if copy is not None:
@@ -107,6 +119,7 @@ class _SignSearch:
 
     cone: Cone
     start: RationalVector
+    basis: Indices  # rows on which the kept columns are an invertible matrix
     above: dict[int, Coordinates] = field(default_factory=dict)
     below: dict[int, Coordinates] = field(default_factory=dict)
     memberships: dict[int, Membership] = field(default_factory=dict)
@@ -124,21 +137,47 @@ class _SignSearch:
         """Look for both signs, or a proof of one, of each infinite coefficient."""
         cone = self.cone
         left = list(cone.infinite)
+        if cone.relations is None and cone.separated.size <= _NEARLY_SQUARE * cone.size:
+            self._by_basis(left)
+            left = [j for j in left if not self._is_decided(j)]
         index = self._first_rows()
-        for _ in range(MAX_ROUNDS):
-            proposals = self._proposals(index, left)
-            contradictions = cone.prove_directions(list(proposals.values()))
-            for ((j, sign), t), rows in zip(proposals.items(), contradictions, strict=True):
-                if not rows.size and cone.entry(t, j) * sign > 0:
-                    (self.above if sign > 0 else self.below)[j] = t
-            added = [rows for rows in contradictions if rows.size]
+        for _ in range(MAX_ROUNDS if left else 0):
+            added = self._keep(self._proposals(index, left))
             left = [j for j in left if not self._is_decided(j)]
             grown = np.union1d(index, np.concatenate(added)) if added else index
             if not left or grown.size == index.size:
                 break
             index = grown
         for j in left:
-            self._exactly(j, index)
+            if self._sign(j):
+                self._exactly(j, index)
+            else:
+                self._move_both_ways(j)
+
+    def _by_basis(self, columns: list[int]) -> None:
+        """Decide coefficients of a cone that has hardly more rows than coordinates."""
+        signs = np.array([self._sign(j) for j in columns])
+        with np.errstate(all="ignore"):
+            C = np.eye(self.cone.size)[columns]
+            near = near_vectors(self.cone.reduced(self.cone.separated), self.base, C, signs)
+        self._keep({(columns[k], sign): t for (k, sign), t in near.items()})
+        proposals: dict[tuple[int, int], Array] = {}
+        left = [j for j in columns if self._sign(j) and not self._is_decided(j)]
+        for j, weights, t in basis_vectors(self.cone.rows, self.basis, self.base, left):
+            sign = self._sign(j)
+            if t is not None:
+                proposals[j, -sign] = t
+            else:
+                self._prove_membership(j, sign, self.basis, sign * weights)
+        self._keep(proposals)
+
+    def _keep(self, proposals: dict[tuple[int, int], Array]) -> list[Indices]:
+        """Keep the vectors that are proven, and return the rows that contradict the others."""
+        contradictions = self.cone.prove_directions(list(proposals.values()))
+        for ((j, sign), t), rows in zip(proposals.items(), contradictions, strict=True):
+            if not rows.size and self.cone.entry(t, j) * sign > 0:
+                (self.above if sign > 0 else self.below)[j] = t
+        return [rows for rows in contradictions if rows.size]
 
     def report(self, found: Coefficients) -> Coefficients:
         """Return the verdicts on the columns with what was found about the infinite ones."""
@@ -157,7 +196,7 @@ class _SignSearch:
                 if j in ours and member is None:
                     theirs[kept[j]] = ours[j]
         either = [j for j in self.cone.infinite if found.behaviours[kept[j]] is Behaviour.EITHER]
-        if either:
+        if either and not found.is_interrupted:
             signs = leaning_signs(self.cone, self.base, self._first_rows(), either)
             found.leaning.update({kept[j]: sign for j, sign in signs.items()})
         return found
@@ -186,22 +225,20 @@ class _SignSearch:
         G = self.cone.reduced(index)
         _, first = np.unique(G, axis=0, return_index=True)
         index, G = index[np.sort(first)], G[np.sort(first)]
-        # Numbers that leave the floating range end in no proposal.
-        with np.errstate(all="ignore"):
-            G, row_powers, powers = balance_dense(G)
-            t = np.ldexp(self.base, -powers)
-            C = np.stack([np.ldexp(self.cone.functional(j), powers) for j in left])
-            if not (np.isfinite(G).all() and np.isfinite(t).all() and np.isfinite(C).all()):
-                return {}
-            vectors, duals = opposite_vectors(G, t, C, np.array([self._sign(j) for j in left]))
-            proposals = {(left[k], sign): vector for (k, sign), vector in vectors.items()}
-            scales = np.ldexp(1.0, row_powers)
-            for k, q in duals.items():
-                j = left[k]
-                is_proven = _is_basic(q, G) and self._prove_membership(j, self._sign(j), index, scales * q)
-                if not is_proven:
-                    proposals |= self._by_least_squares(j, C[k], index, G, scales, t)
-            scaled = {key: np.ldexp(t, powers) for key, t in proposals.items()}
+        G, row_powers, powers = balance_dense(G)
+        t = np.ldexp(self.base, -powers)
+        C = np.stack([np.ldexp(self.cone.functional(j), powers) for j in left])
+        if not (np.isfinite(G).all() and np.isfinite(t).all() and np.isfinite(C).all()):
+            return {}
+        vectors, duals = opposite_vectors(G, t, C, np.array([self._sign(j) for j in left]))
+        proposals = {(left[k], sign): vector for (k, sign), vector in vectors.items()}
+        scales = np.ldexp(1.0, row_powers)
+        for k, q in duals.items():
+            j = left[k]
+            is_proven = _is_basic(q, G) and self._prove_membership(j, self._sign(j), index, scales * q)
+            if not is_proven:
+                proposals |= self._by_least_squares(j, C[k], index, G, scales, t)
+        scaled = {key: np.ldexp(t, powers) for key, t in proposals.items()}
         return {key: t for key, t in scaled.items() if np.isfinite(t).all()}
 
     def _by_least_squares(
@@ -234,7 +271,7 @@ class _SignSearch:
                 j, sign, index[used], length * scales[used] * q
             ):
                 return {}
-            if norm(residual) <= _RESIDUALS[1]:
+            if norm(residual) <= _RESIDUALS[1] or not c @ t > 0.0:
                 return {}
             # A small multiple of the direction t makes all margins positive and keeps the sign of v_j.
             share = 0.5 * float(residual @ residual) / float(c @ t)
@@ -257,10 +294,26 @@ class _SignSearch:
                 return True
         return False
 
+    def _move_both_ways(self, j: int) -> None:
+        """Prove that v_j, which is zero in the separating direction, has both signs next to it."""
+        cone = self.cone
+        k = int(np.argmax(np.abs(cone.functional(j))))
+        with np.errstate(all="ignore"):
+            speeds = np.abs(cone.margins(np.eye(cone.size)[k]))
+            reach = 0.5 * float(np.min(cone.margins(self.base) / np.maximum(speeds, np.finfo(float).tiny)))
+        if not (0.0 < reach < np.inf):
+            return
+        moved = [
+            tuple(x + side * Fraction(reach) * (i == k) for i, x in enumerate(self.start)) for side in (1, -1)
+        ]
+        for t, contradictions in zip(moved, cone.prove_directions(moved), strict=True):
+            if not contradictions.size:
+                (self.above if cone.entry(t, j) > 0 else self.below)[j] = t
+
     def _exactly(self, j: int, index: Indices) -> None:
         """Decide one coefficient by the search for the partition of the rows and ``-sign e_j``."""
         cone, sign = self.cone, self._sign(j)
-        for _ in range(MAX_ROUNDS if sign else 0):
+        for _ in range(MAX_ROUNDS):
             search = Search(augmented(cone, j, sign, index))
             found = search.find_proof()
             last = search.rows.n - 1
@@ -271,8 +324,7 @@ class _SignSearch:
                 if member is not None:
                     self.memberships[j] = member
                 elif found.p[last] > 0.0:
-                    with np.errstate(all="ignore"):
-                        self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
+                    self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
                 return
             exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)  # type: ignore[union-attr]
             # A small multiple of the separating direction makes all margins positive and keeps the sign.

@@ -6,6 +6,7 @@ Simple checks, an iterative method, an interior point and exact arithmetic make 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -65,7 +66,8 @@ def separability(
     exact simplex method decides small problems. Then some steps of dual acceleration look for a separating
     direction, and a self-dual interior point for the partition into separated and boundary rows; of more than
     3,000 columns, or if its partition is not proven, HiGHS looks for it. Every proposal is proven with bounds
-    on all rounding, or in integers. Ctrl-C returns ``undecided`` with the interval so far.
+    on all rounding, or in integers. Ctrl-C returns ``undecided`` with the interval so far, or the
+    verdict with the coefficients that are decided by then.
 
     See Also
     --------
@@ -113,7 +115,11 @@ def with_coefficients(found: Separability, model: ModelRows) -> Separability:
         v = tuple(Fraction(float(x)) for x in model.rows.lift(found.coef, found.intercept))
     tell_stage(f"{found.verdict}; the coefficients")
     partition = found.boundary_rows, v, found.dual_weights, found.proof
-    return with_evidence(found, model, find_coefficients(model.rows, model.columns, *partition))
+    try:
+        evidence = find_coefficients(model.rows, model.columns, *partition)
+    except KeyboardInterrupt:
+        evidence = replace(undecided_coefficients(model.columns), is_interrupted=True)
+    return with_evidence(found, model, evidence)
 
 
 def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separability | None:

@@ -20,7 +20,8 @@ MAX_ROUNDS = 30  # times that rows of smaller margin are added
 def leaning_signs(cone: Cone, start: Array, index: Indices, columns: Sequence[int]) -> dict[int, str]:
     """Return "+", "-" or "0" for some entries of the maximum-margin direction, in the norm of v.
 
-    An entry is "0" if the gap of the direction leaves its sign open. The gap is rounded like any float64 sum.
+    An entry is "0" if the gap of the direction leaves its sign open, or rounding does. The gap is rounded
+    like any float64 sum.
 
     Parameters
     ----------
@@ -31,24 +32,35 @@ def leaning_signs(cone: Cone, start: Array, index: Indices, columns: Sequence[in
         Separated rows to begin with.
     columns : integers
     """
-    basis = np.eye(cone.size) if cone.basis is None else cone.basis
-    root = np.linalg.cholesky(basis @ basis.T)  # coordinates in which the norm of v is Euclid's
-    t, error = start, 2.0
-    with np.errstate(all="ignore"):
-        for _ in range(MAX_ROUNDS):
-            G = np.linalg.solve(root, cone.reduced(index).T).T
-            G = np.ldexp(G, -int(np.frexp(np.abs(G).max())[1]))
-            at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
-            found = maximise_margin(at, np.ones(len(G)), False, root.T @ t, LEANING_GAP)
-            w = found.x / norm(found.x)
-            t, error = np.linalg.solve(root.T, w), float(np.sqrt(2.0 * max(found.gap, _ROUNDED_GAP)))
-            margins = cone.margins(t)
-            worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
-            known = np.isin(cone.separated, index, assume_unique=True)
-            is_worse = margins[worst] < (1.0 - LEANING_GAP) * margins[known].min()
-            grown = np.union1d(index, cone.separated[worst[is_worse]])
-            if grown.size == index.size:
-                break
-            index = grown
-    v = t @ basis
+    try:
+        with np.errstate(all="ignore"):
+            v, error = _direction(cone, start, index)
+    except (np.linalg.LinAlgError, ValueError):  # numbers beyond the floating range
+        return dict.fromkeys(columns, "0")
     return {j: ("+" if v[j] > 0.0 else "-") if abs(v[j]) > error else "0" for j in columns}
+
+
+def _direction(cone: Cone, start: Array, index: Indices) -> tuple[Array, float]:
+    """Return the direction of norm 1 and a bound of its distance from that of maximum margin."""
+    if cone.basis is None:
+        v, Q = start, np.eye(cone.size)
+    else:
+        sizes = np.abs(cone.basis).max(axis=1, keepdims=True)
+        v, Q = start @ cone.basis, np.linalg.qr((cone.basis / sizes).T)[0]  # an orthonormal basis of N
+    error = 2.0
+    for _ in range(MAX_ROUNDS):
+        G = np.concatenate([Z @ Q for _, Z in cone.rows.blocks(index, as_stored=True)])
+        G = np.ldexp(G, -int(np.frexp(np.abs(G).max())[1]))
+        at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
+        found = maximise_margin(at, np.ones(len(G)), False, Q.T @ v, LEANING_GAP)
+        v = Q @ (found.x / norm(found.x))
+        error = float(np.sqrt(2.0 * max(found.gap, _ROUNDED_GAP)))
+        margins = cone.rows.margins(v)[cone.separated]
+        worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
+        known = np.isin(cone.separated, index, assume_unique=True)
+        is_worse = margins[worst] < (1.0 - LEANING_GAP) * margins[known].min()
+        grown = np.union1d(index, cone.separated[worst[is_worse]])
+        if grown.size == index.size:
+            break
+        index = grown
+    return v, error

@@ -54,9 +54,10 @@ def prove_membership(cone: Cone, j: int, sign: int, index: Indices, q: Array) ->
         if weights is not None:
             return Membership(sign, index, weights=weights)
     small = augmented(cone, j, sign, index)
-    p = np.concatenate([q, _completion(cone, j, sign, index, q), [1.0]])
+    rest = _completion(cone, j, sign, index, q)
+    p = np.concatenate([q, np.empty(0) if rest is None else rest, [1.0]])
     everything = np.arange(small.n, dtype=np.int64)
-    known = column_structure(small, everything)
+    known = None if rest is None else column_structure(small, everything)
     proven = None if known is None else prove_weights(small, everything, p, known)
     if proven is not None:
         return Membership(sign, index, p=proven[0], proof=proven[1])
@@ -157,13 +158,23 @@ def augmented(cone: Cone, j: int, sign: int, index: Indices) -> LiftedRows:
     return LiftedRows(np.concatenate(parts), None, fit_intercept=False)
 
 
-def _completion(cone: Cone, j: int, sign: int, index: Indices, q: Array) -> Array:
+def least_squares(A: Array, b: Array) -> Array | None:
+    """Return the shortest least-squares solution, or None if a number leaves the floating range."""
+    if not (np.isfinite(A).all() and np.isfinite(b).all()):
+        return None
+    x: Array = np.linalg.lstsq(A, b, rcond=None)[0].astype(np.float64, copy=False)
+    return x if np.isfinite(x).all() else None
+
+
+def _completion(cone: Cone, j: int, sign: int, index: Indices, q: Array) -> Array | None:
     """Return weights of the boundary rows of the basis, each with both signs, that complete q."""
     if cone.basis_rows is None:
-        return np.empty(0)
+        return np.empty(0) if np.isfinite(q).all() else None
     left = -(cone.rows.take(index).T @ q)
     left[j] += sign
-    a = np.linalg.lstsq(cone.rows.take(cone.basis_rows).T, left, rcond=None)[0]
+    a = least_squares(cone.rows.take(cone.basis_rows).T, left)
+    if a is None:
+        return None
     base = 0.5 * max(float(np.abs(a).max(initial=0.0)), 1.0)
     return np.concatenate([base + np.maximum(a, 0.0), base + np.maximum(-a, 0.0)])
 

@@ -27,6 +27,7 @@ from prgd.separation.involved import Involved, rows_involved
 
 _MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
 INTERRUPTED = "Interrupted before a proof was found."
+_INTERRUPTED_LATE = "Interrupted before all coefficients were decided."
 
 
 class Verdict(StrEnum):
@@ -166,7 +167,7 @@ class Separability:
     @property
     def is_interrupted(self) -> bool:
         """Whether Ctrl-C ended the search."""
-        return self.how.endswith(INTERRUPTED)
+        return self.how.endswith((INTERRUPTED, _INTERRUPTED_LATE))
 
     def check(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> bool:
         """Prove the verdicts once more, from the stored objects and the data alone.
@@ -320,6 +321,7 @@ def with_evidence(found: Separability, model: ModelRows, evidence: Coefficients)
         coefficients={named[j]: evidence.behaviours[j] for j in columns},
         leaning={named[j]: evidence.leaning[j] for j in columns if j in evidence.leaning},
         limiting_rows=limiting_rows(model, found.boundary_rows),
+        how=f"{found.how} {_INTERRUPTED_LATE}" if evidence.is_interrupted else found.how,
         model=model,
         _evidence=evidence,
     )
