@@ -23,7 +23,7 @@ import numpy as np
 from prgd.checks import unknown
 from prgd.errors import missing_package
 from prgd.rows.exact import as_float, check_exact
-from prgd.separation.regression import Regression, shares_as_counts
+from prgd.separation.regression import Regression, factor_levels, shares_as_counts
 from prgd.separation.responses import INTERCEPT
 from prgd.separation.verdict import Separability
 
@@ -114,7 +114,8 @@ def read_formula(
     if family == "binomial" and getattr(y, "ndim", 0) == 1 and y.dtype.kind == "f":
         y = shares_as_counts(y)
     read = partial(read_formula, formula, family=family, sample_weight=column)
-    return Regression(X, y, names, family, fit_intercept, sample_weight, notes, read=read)
+    factors = factor_levels(right.model_spec)
+    return Regression(X, y, names, family, fit_intercept, sample_weight, notes, read=read, factors=factors)
 
 
 def columns_of(formula: str, names: Sequence[str]) -> tuple[str, ...]:
