@@ -112,7 +112,7 @@ def column_structure(
         violating = index
         if known.relations is not None:
             violating = np.setdiff1d(index, rows_obeying(rows, known.relations, index))
-        if not violating.size or known.relations is None and used.size == index.size:
+        if not violating.size or (known.relations is None and used.size == index.size):
             return known
         if used.size == index.size:  # The prime divides a minor of these rows; another one will not.
             prime = next(primes)

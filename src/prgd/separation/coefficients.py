@@ -80,14 +80,16 @@ class Coefficients:
             if column in aliased or word is Behaviour.ALIASED:
                 if column not in aliased or word is not Behaviour.ALIASED:
                     return False
-            elif word is not Behaviour.UNDECIDED and (word is Behaviour.FINITE) != (column not in infinite):
+            elif not isinstance(word, Behaviour) or (
+                word is not Behaviour.UNDECIDED and (word is Behaviour.FINITE) != (column not in infinite)
+            ):
                 return False
             elif word in (Behaviour.PLUS_INFINITY, Behaviour.MINUS_INFINITY, Behaviour.EITHER):
                 j, found = place[column], self.memberships.get(column)
                 sides = {Behaviour.PLUS_INFINITY: (1,), Behaviour.MINUS_INFINITY: (-1,)}.get(word, (1, -1))
                 for sign in sides:
                     t = self._vector(column, sign)
-                    if t is None or len(t) != cone.size or not all(map(math.isfinite, t)):
+                    if t is None or len(t) != cone.size or not _are_numbers(t):
                         return False
                     if not cone.entry(t, j) * sign > 0:
                         return False
@@ -140,3 +142,8 @@ class Coefficients:
         for column, value in zip(self.kept, cone.vector(t), strict=True):
             v[column] = Fraction(value)
         return tuple(v)
+
+
+def _are_numbers(t: Coordinates) -> bool:
+    """Say whether coordinates are finite; fractions are, also beyond the floating range."""
+    return all(isinstance(x, Fraction) or math.isfinite(x) for x in t)

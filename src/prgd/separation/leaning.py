@@ -43,9 +43,7 @@ def leaning_signs(cone: Cone, start: Array, index: Indices, columns: Sequence[in
     return {j: ("+" if v[j] > 0.0 else "-") if abs(v[j]) > error else "0" for j in columns}
 
 
-def _direction(
-    cone: Cone, basis: Array, powers: Indices, t: Array, index: Indices
-) -> tuple[Array, float]:
+def _direction(cone: Cone, basis: Array, powers: Indices, t: Array, index: Indices) -> tuple[Array, float]:
     """Return the direction of norm 1 and a bound of its distance from that of maximum margin.
 
     Coordinates t are those of the cone times powers of two, and so is the basis divided by them.

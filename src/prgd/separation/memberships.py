@@ -81,7 +81,11 @@ def check_membership(cone: Cone, j: int, found: Membership) -> bool:
     """Prove a membership once more from its stored weights."""
     if found.sign not in (1, -1) or not np.isin(found.rows, cone.separated).all():
         return False
+    if (np.diff(found.rows) <= 0).any():
+        return False
     if found.weights is not None:
+        if len(found.weights) != found.rows.size:
+            return False
         left = [-x for x in cone.exact_entry(j, found.sign)]
         for z, weight in zip(cone.rows.take(found.rows), found.weights, strict=True):
             left = [x + weight * y for x, y in zip(left, cone.exact_reduced(z), strict=True)]
