@@ -42,6 +42,15 @@ def test_a_prime_that_divides_a_minor_makes_no_relation(fit_intercept):
     assert found.check(X, y)
 
 
+def test_columns_of_multiples_of_a_prime_are_aliased_with_a_relation():
+    prime = float(next(short_primes()))
+    X = np.array([[0.0, 1.0], [1.0, -1.0], [2.0, 0.0], [1.0, 1.0], [-1.0, 2.0]]) * prime
+    X = np.column_stack([X, X[:, 0] + 2 * X[:, 1] + prime])
+    found = prgd.separability(X, [0, 1, 0, 1, 1])
+    assert found.coefficients["x2"] == "aliased"
+    assert found.witness("x2").relation == {0: 1, 1: 2, 2 + 1: prime}
+
+
 def test_long_relations_of_floats_are_found():
     X, y = quasi_separated(7, 5, 12, 1)
     found = prgd.separability(X, y)

@@ -72,7 +72,8 @@ class Coefficients:
         if sorted(self.behaviours) != sorted([*self.kept, *self.aliased]):
             return False
         if cone is None:
-            return all(self.behaviours[column] is Behaviour.UNDECIDED for column in self.kept)
+            words = dict.fromkeys(self.kept, Behaviour.UNDECIDED)
+            return self.behaviours == words | dict.fromkeys(self.aliased, Behaviour.ALIASED)
         infinite, aliased = {self.kept[j] for j in cone.infinite}, set(self.aliased)
         place = {column: j for j, column in enumerate(self.kept)}
         vectors: dict[int, Coordinates] = {}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 
 import numpy as np
 
@@ -130,7 +131,7 @@ def _solved_weights(cone: Cone, j: int, found: Membership) -> RationalVector | N
     Z = small.take(everything)
     known = structure_of(Z, range(small.width), small.width)
     integers = completed_weights(Z, known, found.p) or [0]
-    if min(integers) <= 0:
+    if min(integers) <= 0 or not vanishes(Z.T, integers).all():
         return None
     return tuple(Fraction(w, integers[-1]) for w in integers[: found.rows.size])
 
@@ -221,13 +222,18 @@ def _by_elimination(equations: Sequence[Sequence[int]]) -> RationalVector | None
 
 
 def independent_rows(Z: Array) -> list[int]:
-    """Return positions of rows that are a basis of all rows, found modulo a prime.
+    """Return positions of rows that are a basis of all rows, found modulo a prime, or two.
 
     Examples
     --------
     >>> independent_rows(np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 1.0]]))
     [0, 2]
     """
-    elimination = Elimination(len(Z), prime := next(short_primes()))
-    elimination.extend(residues(Z, prime))
-    return [int(i) for i in np.sort(elimination.pivots)]
+    best: Indices = np.empty(0, np.int64)
+    for prime in islice(short_primes(), 2):
+        elimination = Elimination(len(Z), prime)
+        elimination.extend(residues(Z, prime))
+        best = max(best, elimination.pivots, key=len)
+        if best.size == min(Z.shape):
+            break
+    return [int(i) for i in np.sort(best)]
