@@ -48,7 +48,7 @@ def _direction(cone: Cone, basis: Array, powers: Indices, t: Array, index: Indic
 
     Coordinates t are those of the cone times powers of two, and so is the basis divided by them.
     """
-    root = np.linalg.qr(basis.T, mode="r")  # root @ t are coordinates in which the norm of v is Euclid's
+    _, root = np.linalg.qr(basis.T)  # root @ t are coordinates in which the norm of v is Euclid's
     rounded = max(_ROUNDED_GAP, np.finfo(float).eps * float(np.linalg.cond(root)))
     error = 2.0
     for _ in range(MAX_ROUNDS):

@@ -167,7 +167,7 @@ def least_squares(A: Array, b: Array) -> Array | None:
     """Return the shortest least-squares solution, or None if a number leaves the floating range."""
     if not (np.isfinite(A).all() and np.isfinite(b).all()):
         return None
-    x = np.linalg.lstsq(A, b, rcond=None)[0]
+    x: Array = np.linalg.lstsq(A, b, rcond=None)[0].astype(np.float64, copy=False)
     return x if np.isfinite(x).all() else None
 
 
