@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from prgd.proofs import pivots as module
 from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.pivots import pivot_columns, relation
+from prgd.proofs.pivots import combinations, pivot_columns
 from prgd.proofs.sparse_structure import filled_rows, proportional_rows
 
 PRIME = next(short_primes())
@@ -75,7 +75,7 @@ def test_pivots_are_those_of_fractions(seed, few, monkeypatch):
         assert len(found.rows) == len(kept)
         assert exact_pivots(Z[found.rows], kept)[0] == kept
         for j, expected in factors.items():
-            assert relation(rows, found, j) == expected
+            assert combinations(rows, found, [j])[0] == expected
 
 
 @pytest.mark.parametrize("shape", [(90, 70), (50, 100), (300, 600)])
@@ -133,10 +133,10 @@ def test_only_some_rows():
     assert pivot_columns(rows, [2, 0, 1]).kept == [2, 0, 1]
     found = pivot_columns(rows, [2, 0, 1], np.array([0, 1, 3]))
     assert (found.kept, found.aliased, found.earlier) == ([2, 0], [1], {1: 2})
-    assert relation(rows, found, 1) == {0: 1}
+    assert combinations(rows, found, [1])[0] == {0: 1}
     nothing = pivot_columns(rows, [2, 0, 1], np.empty(0, np.int64))
     assert (nothing.kept, nothing.aliased) == ([], [2, 0, 1])
-    assert relation(rows, nothing, 0) == {}
+    assert combinations(rows, nothing, [0])[0] == {}
 
 
 def test_long_combinations_are_proven_by_relations_between_rows(monkeypatch):

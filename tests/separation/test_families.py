@@ -441,3 +441,9 @@ def test_classes_that_would_not_fit_in_memory(monkeypatch):
     with pytest.raises(ValueError, match=r"The rows of 500 classes take 0\.0\d+ GB.* family='ordinal'"):
         model_rows(np.ones((500, 2)), y, family="multinomial")
     assert model_rows(np.ones((500, 2)), y, family="ordinal").rows.n == 998
+
+
+def test_text_columns_point_to_formulas():
+    frame = pytest.importorskip("pandas").DataFrame({"stage": ["I", "II", "I"]})
+    with pytest.raises(ValueError, match=r"Column 'stage' of X must hold.*separability\.from_formula"):
+        model_rows(frame, [0, 1, 1])

@@ -64,8 +64,9 @@ def test_endometrial():
     assert verdicts(found) == {"(Intercept)": "finite", "NV": "+inf", "PI": "finite", "EH": "finite"}
     assert found.limiting_rows.tolist() == np.flatnonzero(data.NV == 0).tolist()
     assert "drop NV" in found.advice
-    read = read_formula("HG ~ NV + PI + EH", data)
-    assert found.check(read.X, read.y)
+    assert found.check(data)
+    assert found.check(data[["NV", "PI", "EH"]], data.HG)
+    assert not found.check(data.assign(HG=1 - data.HG))
     turned = prgd.separability.from_formula("HG ~ I(-NV) + PI + EH", data)
     assert verdicts(turned)["I(-NV)"] == "-inf"
 
@@ -93,7 +94,7 @@ def test_every_frame_gives_the_same_design(kind):
     assert read.X[:5].tolist() == expected
     assert list(read.y) == DATA["y"]
     found = prgd.separability.from_formula("y ~ x + flag", data)
-    assert found.check(*(lambda r: (r.X, r.y))(read_formula("y ~ x + flag", data)))
+    assert found.check(data)
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
 import prgd
-from prgd.separation.models import read_model
+from prgd.separation.statsmodels import read_model
 
 pd = pytest.importorskip("pandas")
 sm = pytest.importorskip("statsmodels.api")
@@ -58,8 +60,12 @@ def test_results_are_as_good_as_models():
         results = smf.logit("y ~ x + g", DATA).fit(disp=0, maxiter=15)
     assert verdicts(results) == SEPARATED
     found = prgd.separability.from_statsmodels(results)
-    read = read_model(results)
-    assert found.check(read.X, read.y)
+    assert found.check(results)
+    assert pickle.loads(pickle.dumps(found)).check(results)  # noqa: S301
+    exog, endog = results.model.exog, results.model.endog
+    assert found.check(exog[:, 1:], endog)
+    with pytest.raises(ValueError, match="without the intercept; got 4 in place of 3"):
+        found.check(exog, endog)
     assert "merge the level g[T.c] with another level" in found.advice
     assert found.limiting_rows.tolist() == list(range(4, N))
 

@@ -17,8 +17,6 @@ from prgd.progress import stage_line, tell_stage
 if TYPE_CHECKING:
     from prgd.separation import Separability
 
-_FAMILIES = ("binomial", "multinomial", "ordinal", "poisson")
-
 
 @dataclass(frozen=True)
 class SeparabilityOptions(common.SeparatorOptions):
@@ -54,11 +52,12 @@ def separability_command(data: common.Data, debug: common.Debug = False, **given
     with common.one_line_errors(debug, given["json"]):
         options = from_options(SeparabilityOptions, given)
         outcome.check_json(options.json)
-        if options.family not in _FAMILIES:
-            raise unknown("family", options.family, _FAMILIES)
         from prgd.separation import Verdict
+        from prgd.separation.families import FAMILIES
         from prgd.separation.summary import facts
 
+        if options.family not in FAMILIES:
+            raise unknown("family", options.family, FAMILIES)
         with stage_line("separability"):
             name, n, found = _decided(data, options)
         if outcome.is_printed(False, options.json):

@@ -12,7 +12,7 @@ import numpy as np
 from prgd._types import Array, Indices, RationalVector
 from prgd.arithmetic import integer_multiple
 from prgd.proofs.elimination import Elimination, residues, short_primes
-from prgd.proofs.lifted_rows import LiftedRows
+from prgd.proofs.lifted_rows import LiftedRows, spread
 from prgd.proofs.modular import null_vector, solve_rational, vanishes
 
 Relation = dict[int, Fraction]
@@ -104,7 +104,7 @@ def column_structure(
     if sizes.size == len(order) and sizes.min(initial=math.inf) > _INDEPENDENT * sizes.max(initial=0.0):
         return ColumnStructure(order, empty, [], np.empty((0, rows.width)), [{j: Fraction(1)} for j in empty])
     few = 4 * rows.width
-    used = index if index.size <= few else index[np.linspace(0, index.size - 1, few).astype(np.int64)]
+    used = spread(index, few)
     primes = short_primes()
     prime = next(primes)
     while rows.fits_dense(4 * used.size):  # exact arithmetic needs several copies
@@ -159,8 +159,8 @@ def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices
         Z = Z[:, columns]
         values = Z if isinstance(Z, np.ndarray) else Z.data
         # Sums of integers below 2**53 are exact in float64.
-        is_short = size < _EXACT and size * np.abs(values).max(initial=0.0) < _EXACT
-        if is_short and (values == np.rint(values)).all():
+        largest = np.abs(values).max(initial=0.0)
+        if size < _EXACT and size * largest < _EXACT and (values == np.rint(values)).all():
             good = ~(Z @ factors).any(axis=1)
         else:
             Z = Z if isinstance(Z, np.ndarray) else Z.toarray()

@@ -141,6 +141,19 @@ class LiftedRows:
         return hstack([rows, csr_array(ones)], format="csr")
 
 
+def spread(index: Indices, count: int) -> Indices:
+    """Return some of the rows, ``count`` at most, evenly spread.
+
+    Examples
+    --------
+    >>> spread(np.arange(10, 20), 4).tolist()
+    [10, 13, 16, 19]
+    """
+    if index.size <= count:
+        return index
+    return index[np.linspace(0, index.size - 1, count).astype(np.int64)]
+
+
 class KeptColumns(LiftedRows):
     """Some columns of lifted rows, in the given order; the column of the intercept is one like any other.
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from prgd._types import Array, Indices, Mask
 from prgd.proofs.column_relations import Relation, rows_obeying
-from prgd.proofs.elimination import MAX_TERMS, Elimination, reduced, residues, short_primes
-from prgd.proofs.lifted_rows import LiftedRows
+from prgd.proofs.elimination import MAX_TERMS, Elimination, product, reduced, residues, short_primes
+from prgd.proofs.lifted_rows import LiftedRows, spread
 from prgd.proofs.modular import solve_rational, vanishes
 from prgd.proofs.sparse_structure import filled_rows, proportional_rows, reachable
 
@@ -133,7 +133,7 @@ class _Sweep:
         self.is_live = np.ones(n, np.bool_)  # the rows that are left
         self.live = np.arange(n)
         self.is_busy = np.zeros(n, np.bool_)  # rows in which a column of the core or the panel is not zero
-        self.entries = np.diff(self.by_column.indptr)  # of each column in the rows that are left
+        self.entries = np.diff(self.by_column.indptr)  # non-zeros of each column in the rows that are left
         self.core: Indices = np.empty(0, np.int64)
         self.is_kept = np.zeros(d, np.bool_)
         self.elimination = Elimination(n, prime)
@@ -267,8 +267,7 @@ def _from_few_rows(rows: LiftedRows, order: list[int], index: Indices, prime: in
 
     Rows on which a relation does not hold, even modulo the prime, join the few rows.
     """
-    few = 4 * rows.width
-    used = index[np.linspace(0, index.size - 1, few).astype(np.int64)]
+    used = spread(index, 4 * rows.width)
     while rows.fits_dense(4 * used.size):
         Z = rows.take(used)
         solved = _Solved(Z, order, prime)
@@ -324,10 +323,7 @@ def _residual(Z: Any, factors: Array, prime: int) -> Array:
         Z.data = residues(Z.data, prime)
         return reduced(Z @ factors, prime)
     Z = residues(Z if isinstance(Z, np.ndarray) else Z.toarray(), prime)
-    out = np.zeros((Z.shape[0], factors.shape[1]))
-    for k in range(0, Z.shape[1], MAX_TERMS):
-        out = reduced(out + Z[:, k : k + MAX_TERMS] @ factors[k : k + MAX_TERMS], prime)
-    return out
+    return product(Z, factors, prime)
 
 
 def _relation(Z: Array, j: int, terms: Indices, prime: int) -> Relation | None:
@@ -382,7 +378,7 @@ def relations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> list[
     return found
 
 
-def relation(rows: LiftedRows, pivots: Pivots, j: int) -> Relation | None:
-    """Return column j as a combination of those kept before it, or None if its numbers are too long."""
-    found = relations(rows, pivots, [j])[0]
-    return None if found is None else {column: -k for column, k in found.items() if column != j}
+def combinations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> list[Relation | None]:
+    """Return some columns as combinations of those kept before them; None if the numbers are too long."""
+    found = zip(columns, relations(rows, pivots, columns), strict=True)
+    return [None if terms is None else {c: -k for c, k in terms.items() if c != j} for j, terms in found]

@@ -162,5 +162,5 @@ def check_weights(sample_weight: Any, n: int) -> Array:
     allowed = np.isfinite(weights) & (weights >= 0.0)
     if not allowed.all():
         bad = np.argmin(allowed)
-        raise ValueError(f"sample_weight must be finite and not negative; row {bad} has {weights[bad]!r}.")
+        raise ValueError(f"sample_weight must be finite and not negative; row {bad} has {weights[bad]:g}.")
     return weights

@@ -121,15 +121,11 @@ def _ways_out(s: Separability, infinite: Sequence[Name]) -> list[str]:
 
 
 def _estimable(s: Separability, finite: Sequence[Name]) -> str:
-    """Return how the finite coefficients are estimated.
-
-    A row of a multinomial or ordinal model may lose some of its classes in the limit, so that the same model
-    on the other rows is not yet the limiting one.
-    """
-    rows = f"the {s.limiting_rows.size:,} limiting_rows"
-    if s.family in ("multinomial", "ordinal"):
-        return f"{listed(finite)} can be estimated in the limiting model of {rows}"
-    return f"{listed(finite)} can be estimated from {rows} alone"
+    """Return how the finite coefficients are estimated."""
+    words = f"{listed(finite)} can be estimated from the {s.limiting_rows.size:,} limiting_rows alone"
+    if s.loses_classes:
+        words += ", but not by a plain refit: some of these rows lose classes in the limit"
+    return words
 
 
 def _main_columns(s: Separability) -> list[str]:

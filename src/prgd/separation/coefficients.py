@@ -8,20 +8,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from prgd._types import Array, Indices, RationalVector
-from prgd.proofs.column_relations import Relation
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
-from prgd.proofs.pivots import Pivots, pivot_columns, relations
+from prgd.proofs.pivots import combinations, pivot_columns
 from prgd.proofs.weights import Proof
 from prgd.separation.cone import Cone, Coordinates
 from prgd.separation.evidence import Behaviour, Witness
 from prgd.separation.families import ModelRows, Name
 from prgd.separation.memberships import Membership, check_membership, weights_of
-
-
-def combinations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> list[Relation | None]:
-    """Return the combination of columns kept before it that each of some columns is, if it is proven."""
-    found = zip(columns, relations(rows, pivots, columns), strict=True)
-    return [None if terms is None else {c: -k for c, k in terms.items() if c != j} for j, terms in found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +83,9 @@ class Coefficients:
                 sides = {Behaviour.PLUS_INFINITY: (1,), Behaviour.MINUS_INFINITY: (-1,)}.get(word, (1, -1))
                 for sign in sides:
                     t = self._vector(column, sign)
-                    if t is None or len(t) != cone.size or not _are_numbers(t):
+                    if t is None or len(t) != cone.size:
+                        return False
+                    if not all(isinstance(x, Fraction) or math.isfinite(x) for x in t):
                         return False
                     if not cone.entry(t, j) * sign > 0:
                         return False
@@ -143,8 +138,3 @@ class Coefficients:
         for column, value in zip(self.kept, cone.vector(t), strict=True):
             v[column] = Fraction(value)
         return tuple(v)
-
-
-def _are_numbers(t: Coordinates) -> bool:
-    """Say whether coordinates are finite; fractions are, also beyond the floating range."""
-    return all(isinstance(x, Fraction) or math.isfinite(x) for x in t)

@@ -153,13 +153,14 @@ class Cone:
         sizes = np.abs(V)
         is_moderate = (V == 0.0) | ((sizes > _SMALLEST_ENTRY) & (sizes < _LARGEST_ENTRY))
         usable = is_moderate.all(axis=0)  # vectors whose entries are all rounded by a fraction of them
-        relative = rounding_factor(self.rows.width + 4)
         worst: list[list[tuple[float, int]]] = [[] for _ in coordinates]
         exact_rows = np.zeros(len(coordinates), np.int64)
         for part, Z in self.rows.blocks(self.separated, as_stored=True):
+            terms = Z.shape[1] if isinstance(Z, np.ndarray) else int(np.diff(Z.indptr).max(initial=0))
+            relative = rounding_factor(terms + 4)
             with np.errstate(over="ignore", invalid="ignore"):
                 margins = np.asarray(Z @ V)
-                bounds = error_bound(self.rows.width + 1, relative, np.asarray(abs(Z) @ sizes))
+                bounds = error_bound(terms + 1, relative, np.asarray(abs(Z) @ sizes))
                 bounds[:, ~usable] = np.inf
                 unclear = ~(margins > bounds * (1.0 + relative))
             for k in np.flatnonzero(unclear.any(axis=0)).tolist():

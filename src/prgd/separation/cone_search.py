@@ -18,13 +18,13 @@ import numpy as np
 from prgd._types import Array, Indices, RationalVector
 from prgd.arithmetic import nearest_floats, shortened
 from prgd.norms import norm
-from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
+from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, spread
 from prgd.proofs.pivots import Pivots, pivot_columns
 from prgd.proofs.power_scaling import balance_dense
 from prgd.proofs.weights import Proof
 from prgd.separation.coefficients import Coefficients
 from prgd.separation.cone import Cone, Coordinates
-from prgd.separation.ellipsoids import opposite_vectors
+from prgd.separation.ellipsoids import near_vectors, opposite_vectors
 from prgd.separation.evidence import Behaviour
 from prgd.separation.leaning import leaning_signs
 from prgd.separation.memberships import (
@@ -36,8 +36,10 @@ from prgd.separation.memberships import (
 )
 from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
+from prgd.separation.simplicial import basis_vectors
 
 WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
+_NEARLY_SQUARE = 1.1  # rows for each coordinate up to which the rows of a basis are tried alone
 MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
 _RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
 _PRUNED = (1e-6, 1e-9, 1e-12, 0.0)  # weights below these fractions of the largest may be zero
@@ -77,14 +79,14 @@ def find_coefficients(
     found = Coefficients({int(j): words[int(j)] for j in order}, kept, list(pivots.aliased))
     if infinite and v is not None:
         with np.errstate(all="ignore"):  # Numbers that leave the floating range end in no proposal.
-            searches = (_SignSearch(cone, start) for start in _starts(cone, pivots, rows, v))
+            searches = (_SignSearch(cone, start, pivots.rows) for start in _starts(cone, pivots, rows, v))
             search = next((search for search in searches if search.is_started), None)
             if search is not None:
                 try:
                     search.run()
                 except KeyboardInterrupt:
                     found = replace(found, is_interrupted=True)
-                search.report(found)
+                found = search.report(found)
     return found
 
 
@@ -99,7 +101,7 @@ def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> 
     if not pivots.aliased:
         return
     # The margins of v belong to a vector without aliased columns too.
-    index = np.union1d(np.intersect1d(pivots.rows, cone.separated), cone.separated[:: _every(cone)])
+    index = np.union1d(np.intersect1d(pivots.rows, cone.separated), spread(cone.separated, 4 * cone.size))
     t = least_squares(cone.reduced(index), rows.margins(nearest_floats(v))[index])
     if t is not None:
         yield tuple(Fraction(float(x)) for x in t)
@@ -111,17 +113,13 @@ def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> 
             yield tuple(exact[k] for k in cone.free)
 
 
-def _every(cone: Cone) -> int:
-    """Return the distance of rows of which about four for each coordinate are taken."""
-    return max(1, cone.separated.size // (4 * cone.size))
-
-
 @dataclass(eq=False)
 class _SignSearch:
     """The search for the signs of the infinite coefficients of a cone; columns are positions of kept ones."""
 
     cone: Cone
     start: RationalVector
+    basis: Indices  # rows on which the kept columns are an invertible matrix
     above: dict[int, Coordinates] = field(default_factory=dict)
     below: dict[int, Coordinates] = field(default_factory=dict)
     memberships: dict[int, Membership] = field(default_factory=dict)
@@ -139,26 +137,51 @@ class _SignSearch:
         """Look for both signs, or a proof of one, of each infinite coefficient."""
         cone = self.cone
         left = list(cone.infinite)
+        if cone.relations is None and cone.separated.size <= _NEARLY_SQUARE * cone.size:
+            self._by_basis(left)
+            left = [j for j in left if not self._is_decided(j)]
         index = self._first_rows()
-        for _ in range(MAX_ROUNDS):
-            proposals = self._proposals(index, left)
-            contradictions = cone.prove_directions(list(proposals.values()))
-            for ((j, sign), t), rows in zip(proposals.items(), contradictions, strict=True):
-                if not rows.size and cone.entry(t, j) * sign > 0:
-                    (self.above if sign > 0 else self.below)[j] = t
-            added = [rows for rows in contradictions if rows.size]
+        for _ in range(MAX_ROUNDS if left else 0):
+            added = self._keep(self._proposals(index, left))
             left = [j for j in left if not self._is_decided(j)]
             grown = np.union1d(index, np.concatenate(added)) if added else index
             if not left or grown.size == index.size:
                 break
             index = grown
         for j in left:
-            self._exactly(j, index)
+            if self._sign(j):
+                self._exactly(j, index)
+            else:
+                self._move_both_ways(j)
 
-    def report(self, found: Coefficients) -> None:
-        """Write what was found into the verdicts on the columns."""
-        kept = found.kept
-        object.__setattr__(found, "base", self.start)
+    def _by_basis(self, columns: list[int]) -> None:
+        """Decide coefficients of a cone that has hardly more rows than coordinates."""
+        signs = np.array([self._sign(j) for j in columns])
+        with np.errstate(all="ignore"):
+            C = np.eye(self.cone.size)[columns]
+            near = near_vectors(self.cone.reduced(self.cone.separated), self.base, C, signs)
+        self._keep({(columns[k], sign): t for (k, sign), t in near.items()})
+        proposals: dict[tuple[int, int], Array] = {}
+        left = [j for j in columns if self._sign(j) and not self._is_decided(j)]
+        for j, weights, t in basis_vectors(self.cone.rows, self.basis, self.base, left):
+            sign = self._sign(j)
+            if t is not None:
+                proposals[j, -sign] = t
+            else:
+                self._prove_membership(j, sign, self.basis, sign * weights)
+        self._keep(proposals)
+
+    def _keep(self, proposals: dict[tuple[int, int], Array]) -> list[Indices]:
+        """Keep the vectors that are proven, and return the rows that contradict the others."""
+        contradictions = self.cone.prove_directions(list(proposals.values()))
+        for ((j, sign), t), rows in zip(proposals.items(), contradictions, strict=True):
+            if not rows.size and self.cone.entry(t, j) * sign > 0:
+                (self.above if sign > 0 else self.below)[j] = t
+        return [rows for rows in contradictions if rows.size]
+
+    def report(self, found: Coefficients) -> Coefficients:
+        """Return the verdicts on the columns with what was found about the infinite ones."""
+        found, kept = replace(found, base=self.start), found.kept
         for j in self.cone.infinite:
             if not self._is_decided(j):
                 continue
@@ -176,6 +199,7 @@ class _SignSearch:
         if either and not found.is_interrupted:
             signs = leaning_signs(self.cone, self.base, self._first_rows(), either)
             found.leaning.update({kept[j]: sign for j, sign in signs.items()})
+        return found
 
     def _sign(self, j: int) -> int:
         """Return the sign of v_j in the direction that separates all rows."""
@@ -193,9 +217,8 @@ class _SignSearch:
             return separated
         margins = self.cone.margins(self.base)
         count = 20 * size
-        hard = np.argsort(margins, kind="stable")[:count]
-        spread = np.linspace(0, separated.size - 1, count).astype(np.int64)
-        return separated[np.union1d(hard, spread)]
+        hard = separated[np.argsort(margins, kind="stable")[:count]]
+        return np.union1d(hard, spread(separated, count))
 
     def _proposals(self, index: Indices, left: list[int]) -> dict[tuple[int, int], Array]:
         """Propose vectors of the cone with the missing sign of each coefficient, and prove memberships."""
@@ -248,7 +271,7 @@ class _SignSearch:
                 j, sign, index[used], length * scales[used] * q
             ):
                 return {}
-            if norm(residual) <= _RESIDUALS[1]:
+            if norm(residual) <= _RESIDUALS[1] or not c @ t > 0.0:
                 return {}
             # A small multiple of the direction t makes all margins positive and keeps the sign of v_j.
             share = 0.5 * float(residual @ residual) / float(c @ t)
@@ -271,10 +294,26 @@ class _SignSearch:
                 return True
         return False
 
+    def _move_both_ways(self, j: int) -> None:
+        """Prove that v_j, which is zero in the separating direction, has both signs next to it."""
+        cone = self.cone
+        k = int(np.argmax(np.abs(cone.functional(j))))
+        with np.errstate(all="ignore"):
+            speeds = np.abs(cone.margins(np.eye(cone.size)[k]))
+            reach = 0.5 * float(np.min(cone.margins(self.base) / np.maximum(speeds, np.finfo(float).tiny)))
+        if not (0.0 < reach < np.inf):
+            return
+        moved = [
+            tuple(x + side * Fraction(reach) * (i == k) for i, x in enumerate(self.start)) for side in (1, -1)
+        ]
+        for t, contradictions in zip(moved, cone.prove_directions(moved), strict=True):
+            if not contradictions.size:
+                (self.above if cone.entry(t, j) > 0 else self.below)[j] = t
+
     def _exactly(self, j: int, index: Indices) -> None:
         """Decide one coefficient by the search for the partition of the rows and ``-sign e_j``."""
         cone, sign = self.cone, self._sign(j)
-        for _ in range(MAX_ROUNDS if sign else 0):
+        for _ in range(MAX_ROUNDS):
             search = Search(augmented(cone, j, sign, index))
             found = search.find_proof()
             last = search.rows.n - 1

@@ -1,4 +1,4 @@
-"""`separability`: the verdict on whether a hyperplane separates two classes, with its proof.
+"""`separability`: whether the classes separate and which coefficients are infinite, with the proof.
 
 Simple checks, an iterative method, an interior point and exact arithmetic make proposals (`search`), and
 `prgd.proofs` decides whether a proposal is a proof.
@@ -16,13 +16,13 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.separation.cone_search import find_coefficients, undecided_coefficients
 from prgd.separation.families import ModelRows, model_rows
 from prgd.separation.search import Search
-from prgd.separation.verdict import INTERRUPTED, Separability, Verdict
+from prgd.separation.verdict import INTERRUPTED, Separability, Verdict, with_evidence
 
 
 def separability(
     X: Any, y: Any = None, *, family: str = "binomial", fit_intercept: bool = True, sample_weight: Any = None
 ) -> Separability:
-    r"""Say whether a hyperplane separates the two classes, and prove it.
+    r"""Say whether the classes separate and which coefficients of a regression are infinite, and prove it.
 
     With ``z_i = y_i (x_i, 1)`` and ``v = (w, b)``, exactly one is true:
 
@@ -51,7 +51,8 @@ def separability(
     Returns
     -------
     Separability
-        ``print`` shows an explanation of the verdict; ``check`` proves the verdict again.
+        ``print`` explains the verdict, ``coefficients`` has a word for each coefficient, and ``check`` proves
+        all of them again.
 
     Raises
     ------
@@ -108,7 +109,7 @@ def separability(
 def with_coefficients(found: Separability, model: ModelRows) -> Separability:
     """Add the verdicts on the coefficients of a model to the verdict on its rows."""
     if found.verdict is Verdict.UNDECIDED:
-        return found.with_coefficients(model, undecided_coefficients(model.columns))
+        return with_evidence(found, model, undecided_coefficients(model.columns))
     v = found.proof.direction
     if v is None and found.coef is not None:
         v = tuple(Fraction(float(x)) for x in model.rows.lift(found.coef, found.intercept))
@@ -118,7 +119,7 @@ def with_coefficients(found: Separability, model: ModelRows) -> Separability:
         evidence = find_coefficients(model.rows, model.columns, *partition)
     except KeyboardInterrupt:
         evidence = replace(undecided_coefficients(model.columns), is_interrupted=True)
-    return found.with_coefficients(model, evidence)
+    return with_evidence(found, model, evidence)
 
 
 def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separability | None:

@@ -10,7 +10,7 @@ from typing import Generic, ParamSpec, cast
 
 from prgd.separation import decide
 from prgd.separation.formula import from_formula
-from prgd.separation.models import from_statsmodels
+from prgd.separation.statsmodels import from_statsmodels
 from prgd.separation.verdict import Separability
 
 P = ParamSpec("P")

@@ -15,6 +15,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -81,19 +82,18 @@ def read_formula(
 ) -> Regression:
     """Return the regression of a formula over a data frame; the arguments are those of `from_formula`.
 
-    ``found.check(read.X, read.y, sample_weight=read.sample_weight)`` proves a verdict on it once more.
-
     Examples
     --------
     >>> read = read_formula("y ~ x + g", {"y": [0, 1, 1], "x": [1, 2, 3], "g": ["u", "v", "u"]})
     >>> read.X.tolist(), read.names, read.y.tolist(), read.fit_intercept
     ([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], ('x', 'g[T.v]'), [0, 1, 1], True)
     """
+    column = sample_weight if isinstance(sample_weight, str) else None
     table = Table(data)
     parsed = _Parsed.read(formula, table.names)
     frame = table.frame(parsed.used, parsed.looked_up)
-    if isinstance(sample_weight, str):
-        sample_weight = as_float(table.column(sample_weight), f"Column {sample_weight!r}")
+    if column is not None:
+        sample_weight = as_float(table.column(column), f"Column {column!r}")
     left, right = parsed.matrices(frame)
     X, names = _features(right, parsed.has_intercept)
     fit_intercept = parsed.has_intercept
@@ -113,7 +113,8 @@ def read_formula(
     y = _response(left, parsed, frame)
     if family == "binomial" and getattr(y, "ndim", 0) == 1 and y.dtype.kind == "f":
         y = shares_as_counts(y)
-    return Regression(X, y, names, family, fit_intercept, sample_weight, notes)
+    read = partial(read_formula, formula, family=family, sample_weight=column)
+    return Regression(X, y, names, family, fit_intercept, sample_weight, notes, read=read)
 
 
 def columns_of(formula: str, names: Sequence[str]) -> tuple[str, ...]:

@@ -32,33 +32,32 @@ def leaning_signs(cone: Cone, start: Array, index: Indices, columns: Sequence[in
         Separated rows to begin with.
     columns : integers
     """
-    basis = np.eye(cone.size) if cone.basis is None else cone.basis
-    powers = np.frexp(np.abs(basis).max(axis=1))[1]
-    basis = np.ldexp(basis, -powers[:, None])
     try:
         with np.errstate(all="ignore"):
-            v, error = _direction(cone, basis, powers, np.ldexp(start, powers), index)
+            v, error = _direction(cone, start, index)
     except (np.linalg.LinAlgError, ValueError):  # numbers beyond the floating range
         return dict.fromkeys(columns, "0")
     return {j: ("+" if v[j] > 0.0 else "-") if abs(v[j]) > error else "0" for j in columns}
 
 
-def _direction(cone: Cone, basis: Array, powers: Indices, t: Array, index: Indices) -> tuple[Array, float]:
-    """Return the direction of norm 1 and a bound of its distance from that of maximum margin.
-
-    Coordinates t are those of the cone times powers of two, and so is the basis divided by them.
-    """
-    _, root = np.linalg.qr(basis.T)  # root @ t are coordinates in which the norm of v is Euclid's
-    rounded = max(_ROUNDED_GAP, np.finfo(float).eps * float(np.linalg.cond(root)))
+def _direction(cone: Cone, start: Array, index: Indices) -> tuple[Array, float]:
+    """Return the direction of norm 1 and a bound of its distance from that of maximum margin."""
+    if cone.basis is None:
+        v, Q, rounded = start, np.eye(cone.size), _ROUNDED_GAP
+    else:
+        sizes = np.abs(cone.basis).max(axis=1, keepdims=True)
+        v = start @ cone.basis
+        Q, R = np.linalg.qr((cone.basis / sizes).T)  # an orthonormal basis of N, which rounding turns
+        rounded = max(_ROUNDED_GAP, np.finfo(float).eps * float(np.linalg.cond(R)))
     error = 2.0
     for _ in range(MAX_ROUNDS):
-        G = np.linalg.solve(root.T, np.ldexp(cone.reduced(index), -powers).T).T
+        G = np.concatenate([Z @ Q for _, Z in cone.rows.blocks(index, as_stored=True)])
         G = np.ldexp(G, -int(np.frexp(np.abs(G).max())[1]))
         at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
-        found = maximise_margin(at, np.ones(len(G)), False, root @ t, LEANING_GAP)
-        t = np.linalg.solve(root, found.x / norm(found.x))
+        found = maximise_margin(at, np.ones(len(G)), False, Q.T @ v, LEANING_GAP)
+        v = Q @ (found.x / norm(found.x))
         error = float(np.sqrt(2.0 * max(found.gap, rounded)))
-        margins = cone.margins(np.ldexp(t, -powers))
+        margins = cone.rows.margins(v)[cone.separated]
         worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
         known = np.isin(cone.separated, index, assume_unique=True)
         is_worse = margins[worst] < (1.0 - LEANING_GAP) * margins[known].min()
@@ -66,4 +65,4 @@ def _direction(cone: Cone, basis: Array, powers: Indices, t: Array, index: Indic
         if grown.size == index.size:
             break
         index = grown
-    return t @ basis, error
+    return v, error

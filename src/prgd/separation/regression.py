@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from prgd._types import Array
 from prgd.separation.decide import decide, with_coefficients
-from prgd.separation.families import Name, model_rows
+from prgd.separation.families import ModelRows, Name, model_rows
 from prgd.separation.responses import INTERCEPT
 from prgd.separation.verdict import Separability
 
@@ -32,6 +33,8 @@ class Regression:
         What the user should be told, such as that an offset does not matter.
     own_names : tuple of str
         What the user calls the intercept, or the thresholds of an ordinal model, if not as R does.
+    read : function or None
+        Returns the regression of other data, or another model, that are given in the same way.
     """
 
     X: Any
@@ -42,9 +45,15 @@ class Regression:
     sample_weight: Array | None = None
     notes: tuple[str, ...] = ()
     own_names: tuple[str, ...] = ()
+    read: Callable[..., Regression] | None = None
 
     def decide(self) -> Separability:
         """Return the verdict on this regression."""
+        model = self.model()
+        return replace(with_coefficients(decide(model.rows), model), notes=self.notes, _read=self.read)
+
+    def model(self) -> ModelRows:
+        """Return the rows of this regression, with the user's names of the coefficients."""
         model = model_rows(
             self.X,
             self.y,
@@ -53,8 +62,7 @@ class Regression:
             sample_weight=self.sample_weight,
             feature_names=self.names,
         )
-        model = replace(model, names=self._renamed(model.names))
-        return replace(with_coefficients(decide(model.rows), model), notes=self.notes)
+        return replace(model, names=self._renamed(model.names))
 
     def _renamed(self, names: tuple[Name, ...]) -> tuple[Name, ...]:
         """Return the names of the coefficients with the user's own names for intercept and thresholds."""

@@ -15,7 +15,7 @@ from prgd._types import Array, Indices
 from prgd.errors import NotFiniteError
 from prgd.rows.arrays import check_shape
 from prgd.rows.blocks import non_finite_entry
-from prgd.rows.exact import as_array, as_float, column_names, is_frame
+from prgd.rows.exact import TextError, as_array, as_float, column_names, is_frame
 from prgd.rows.labels import check_labels, read_weights
 from prgd.rows.sparse import canonical_csr
 
@@ -201,7 +201,10 @@ def read_design(X: Any) -> Any:
     if not is_frame(X):  # Of a data frame `as_float` names the column of a value that is missing.
         X = as_array(X)
         _check_missing(X, X, "X")
-    X = as_float(X)
+    try:
+        X = as_float(X)
+    except TextError as error:
+        raise ValueError(f"{error} separability.from_formula does so: 'y ~ age + stage'.") from None
     check_shape(X.shape)
     return X
 

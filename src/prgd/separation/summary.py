@@ -80,10 +80,10 @@ def relations(
 
     Not more than ``limit`` are computed, and none if they are known already.
     """
-    if (known := vars(s).get("relations")) is not None or s.evidence is None or s.model is None:
+    if (known := vars(s).get("relations")) is not None or s._evidence is None or s.model is None:
         return known or {}
     aliased = [name for name in names if s.coefficients[name] is Behaviour.ALIASED]
-    return s.evidence.relations(s.model, aliased[:limit])
+    return s._evidence.relations(s.model, aliased[:limit])
 
 
 def as_text(s: Separability) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -18,7 +19,7 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, is_rounded, weights_prove
 from prgd.rows.readers.columns import in_order
 from prgd.separation import summary
-from prgd.separation.advice import advice
+from prgd.separation.advice import advice, listed, shown
 from prgd.separation.coefficients import Coefficients
 from prgd.separation.evidence import Behaviour, Witness
 from prgd.separation.families import ModelRows, Name, limiting_rows, model_rows
@@ -27,7 +28,6 @@ from prgd.separation.involved import Involved, rows_involved
 _MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
 INTERRUPTED = "Interrupted before a proof was found."
 _INTERRUPTED_LATE = "Interrupted before all coefficients were decided."
-_SHOWN = 5  # names that an error lists
 
 
 class Verdict(StrEnum):
@@ -100,6 +100,8 @@ class Separability:
         Observations that stay on the boundary: all finite coefficients are estimated from them (Geyer, 2009).
     notes : tuple of str
         What the user should know about the model, e.g. that its offset does not matter.
+    model : ModelRows or None
+        The rows of the recession cone and the names of their columns; None in a copy that was pickled.
     """
 
     verdict: Verdict
@@ -122,24 +124,9 @@ class Separability:
     leaning: dict[Name, str] = field(default_factory=dict)
     limiting_rows: Indices = field(default_factory=NO_ROWS.copy)
     notes: tuple[str, ...] = ()
-    evidence: Coefficients | None = None
+    _evidence: Coefficients | None = None
     model: ModelRows | None = None
-
-    def with_coefficients(self, model: ModelRows, evidence: Coefficients) -> Separability:
-        """Return this verdict with those on the coefficients of a model, whose rows it is about."""
-        named = dict(zip(model.columns.tolist(), model.names, strict=True))
-        return replace(
-            self,
-            family=model.family,
-            fit_intercept=model.fit_intercept,
-            feature_names=model.feature_names,
-            coefficients={named[j]: evidence.behaviours[j] for j in model.columns.tolist()},
-            leaning={named[j]: evidence.leaning[j] for j in model.columns.tolist() if j in evidence.leaning},
-            limiting_rows=limiting_rows(model, self.boundary_rows),
-            how=f"{self.how} {_INTERRUPTED_LATE}" if evidence.is_interrupted else self.how,
-            evidence=evidence,
-            model=model,
-        )
+    _read: Callable[..., Any] | None = None
 
     def witness(self, name: Name) -> Witness:
         """Return the objects that prove the verdict on a coefficient, with exact numbers.
@@ -147,26 +134,26 @@ class Separability:
         The rows are those of the model (``model.rows``), and so are the columns: of a binomial model the
         observations, and the features followed by the intercept.
         """
-        if self.evidence is None or self.model is None:
+        if self._evidence is None or self.model is None:
             raise ValueError(
                 "A witness needs the data, which a result that was copied to another process does not hold. "
                 "Call separability again."
             )
         if name not in self.coefficients:
-            known = ", ".join(str(other) for other in list(self.coefficients)[:_SHOWN])
-            raise KeyError(f"No coefficient is called {name!r}; the names begin with {known}.")
+            known = listed(list(self.coefficients))
+            raise KeyError(f"No coefficient is called {name!r}; the names are {known}.")
         column = int(self.model.columns[self.model.names.index(name)])
         partition = self.boundary_rows, self.dual_weights, self.proof
-        return self.evidence.witness(column, self.model.rows, self.model.columns, *partition)
+        return self._evidence.witness(column, self.model.rows, self.model.columns, *partition)
 
     def __getstate__(self) -> dict[str, Any]:
         # The data stay where they are, so what is computed from them goes along.
         relations = summary.relations(self, list(self.coefficients), summary.MAX_LINES)
-        known = {"fitted_rows": self.fitted_rows, "involved": self.involved, "relations": relations}
-        return {**vars(self), **known, "model": None}
+        known = {name: getattr(self, name) for name in ("fitted_rows", "involved", "loses_classes")}
+        return {**vars(self), **known, "relations": relations, "model": None}
 
     def __repr__(self) -> str:
-        rows = f"{self.separated_rows.size} rows separated, {self.boundary_rows.size} on the boundary"
+        rows = f"{self.separated_rows.size} separated and {self.boundary_rows.size} boundary rows"
         bounds = f"{self.lower:.6g} <= gamma_star <= {self.upper:.6g}"
         return f"Separability({self.verdict.value!r}, {rows}, {bounds})"
 
@@ -185,7 +172,12 @@ class Separability:
     def check(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> bool:
         """Prove the verdicts once more, from the stored objects and the data alone.
 
-        The columns of a data frame are matched by name.
+        Parameters
+        ----------
+        X, y, sample_weight
+            What `separability` was given; the columns of a data frame are matched by name. Of a verdict by
+            ``from_formula`` X is the data frame, and by ``from_statsmodels`` the model, both without y. Their
+            design matrix without the intercept, and a response, will do as well.
 
         Returns
         -------
@@ -193,23 +185,39 @@ class Separability:
             False if the data differ, or if a stored number was changed so that nothing is proven.
             Of an undecided result the lower bound is checked, and the dual weights if it has some.
         """
-        model = model_rows(
-            in_order(X, self.feature_names),
+        model = self._model_of(X, y, sample_weight)
+        return self._check_partition(model.rows) and self._check_coefficients(model)
+
+    def _model_of(self, X: Any, y: Any, sample_weight: Any) -> ModelRows:
+        """Return the rows of data that are given as those of the verdict were."""
+        if self._read is not None and y is None:
+            given = self._read(X) if sample_weight is None else self._read(X, sample_weight=sample_weight)
+            found: ModelRows = given.model()
+            return found
+        names = self.feature_names
+        X = in_order(X, names)
+        width = len(names or ()) if self._read is None else int(np.prod(np.shape(X)[1:]))
+        if names is not None and width != len(names):
+            raise ValueError(
+                "check needs the data frame or the model that the verdict is on, or a matrix with the "
+                f"columns {listed(names)}, without the intercept; got {width} in place of {len(names)}."
+            )
+        return model_rows(
+            X,
             y,
             family=self.family,
             fit_intercept=self.fit_intercept,
             sample_weight=sample_weight,
         )
-        return self._check_partition(model.rows) and self._check_coefficients(model)
 
     def _check_coefficients(self, model: ModelRows) -> bool:
-        if self.evidence is None:
+        if self._evidence is None:
             return not self.coefficients
-        stated = list(self.coefficients.values())  # by their order: a formula gives names that X has not
+        stated = list(self.coefficients.values())  # Names of a formula are not those of X.
         columns = model.columns.tolist()
-        if len(columns) != len(stated) or set(columns) != set(self.evidence.behaviours):
+        if len(columns) != len(stated) or set(columns) != set(self._evidence.behaviours):
             return False
-        if stated != [self.evidence.behaviours[j] for j in columns]:
+        if stated != [self._evidence.behaviours[j] for j in columns]:
             return False
         named = dict(zip(columns, self.coefficients, strict=True))
         either = {name for name, word in self.coefficients.items() if word is Behaviour.EITHER}
@@ -219,7 +227,7 @@ class Separability:
         if not np.array_equal(self.limiting_rows, limiting_rows(model, self.boundary_rows)):
             return False
         partition = self.boundary_rows, self.dual_weights, self.proof
-        return self.evidence.check(model.rows, model.columns, *partition)
+        return self._evidence.check(model.rows, model.columns, *partition)
 
     def _check_partition(self, rows: LiftedRows) -> bool:
         p, everything = self.dual_weights, rows.counted
@@ -265,12 +273,8 @@ class Separability:
 
     def name(self, feature: int) -> str:
         """Return the name of a column of the rows: that of its coefficient, or ``x0``, ``x1`` and so on."""
-        if self.family in (
-            "multinomial",
-            "ordinal",
-        ):  # whose rows have a column for each coefficient, in order
-            name = list(self.coefficients)[feature]
-            return name if isinstance(name, str) else ": ".join(name)
+        if self.family in ("multinomial", "ordinal"):  # Their rows have a column for each coefficient.
+            return shown(list(self.coefficients)[feature])
         return f"x{feature}" if self.feature_names is None else self.feature_names[feature]
 
     @lazy
@@ -279,6 +283,16 @@ class Separability:
         if self.model is None or self.model.observations is None:
             return self.separated_rows
         return np.setdiff1d(self.model.observations[self.separated_rows], self.limiting_rows)
+
+    @lazy
+    def loses_classes(self) -> bool:
+        """Whether a limiting row of a multinomial or ordinal model has fewer classes in the limit.
+
+        If so, the same model fitted to the limiting rows alone is not the limiting model.
+        """
+        if self.model is None or self.model.observations is None:
+            return False
+        return bool(np.isin(self.model.observations[self.separated_rows], self.limiting_rows).any())
 
     @lazy
     def involved(self) -> dict[Name, Involved]:
@@ -311,3 +325,21 @@ class Separability:
 
     def _repr_html_(self) -> str:
         return summary.as_html(self)
+
+
+def with_evidence(found: Separability, model: ModelRows, evidence: Coefficients) -> Separability:
+    """Return a verdict on the rows of a model with those on its coefficients."""
+    columns = model.columns.tolist()
+    named = dict(zip(columns, model.names, strict=True))
+    return replace(
+        found,
+        family=model.family,
+        fit_intercept=model.fit_intercept,
+        feature_names=model.feature_names,
+        coefficients={named[j]: evidence.behaviours[j] for j in columns},
+        leaning={named[j]: evidence.leaning[j] for j in columns if j in evidence.leaning},
+        limiting_rows=limiting_rows(model, found.boundary_rows),
+        how=f"{found.how} {_INTERRUPTED_LATE}" if evidence.is_interrupted else found.how,
+        model=model,
+        _evidence=evidence,
+    )

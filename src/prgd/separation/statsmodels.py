@@ -10,7 +10,7 @@ from prgd._types import Array
 from prgd.separation.regression import Regression, shares_as_counts
 from prgd.separation.verdict import Separability
 
-# the family of each class of models, and of each family of GLM the links for which the verdict holds
+# The family of each class of models, and for each family of GLM the links for which the verdict holds.
 _FAMILIES = {
     "Logit": "binomial",
     "Probit": "binomial",
@@ -61,8 +61,10 @@ def from_statsmodels(model_or_results: Any) -> Separability:
     return read_model(model_or_results).decide()
 
 
-def read_model(model_or_results: Any) -> Regression:
+def read_model(model_or_results: Any, sample_weight: None = None) -> Regression:
     """Return the regression of a model of statsmodels; the argument is that of `from_statsmodels`."""
+    if sample_weight is not None:
+        raise ValueError("A model of statsmodels has its own weights; got sample_weight too. Leave it out.")
     model = getattr(model_or_results, "model", model_or_results)
     family = _family(model)
     X = np.asarray(model.exog, np.float64)
@@ -75,11 +77,13 @@ def read_model(model_or_results: Any) -> Regression:
     )
     if family == "ordinal":
         d = X.shape[1]
-        return Regression(X, y, tuple(names[:d]), family, True, weight, notes, tuple(names[d:]))
+        own = tuple(names[d:])
+        return Regression(X, y, tuple(names[:d]), family, True, weight, notes, own, read_model)
     has_intercept = X.shape[1] > 1 and bool((X[:, 0] == 1.0).all())
     first = int(has_intercept)
     own = tuple(names[:first])
-    return Regression(X[:, first:], y, tuple(names[first:]), family, has_intercept, weight, notes, own)
+    features = X[:, first:], y, tuple(names[first:])
+    return Regression(*features, family, has_intercept, weight, notes, own, read_model)
 
 
 def _family(model: Any) -> str:
