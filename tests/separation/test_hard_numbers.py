@@ -129,7 +129,7 @@ def test_check_sees_a_changed_field(change):
 
 def test_check_sees_changed_evidence():
     found, X, y = result_with_all()
-    evidence = found.evidence
+    evidence = found._evidence
     column, member = next(iter(evidence.memberships.items()))
     either, t = next(iter(evidence.above.items()))
     long = tuple([Fraction(10**400)] * len(t))
@@ -147,7 +147,7 @@ def test_check_sees_changed_evidence():
             name: other.behaviours[j]
             for name, j in zip(found.model.names, found.model.columns.tolist(), strict=True)
         }
-        assert not replace(found, evidence=other, coefficients=words).check(X, y), change
+        assert not replace(found, _evidence=other, coefficients=words).check(X, y), change
 
 
 def test_check_sees_changed_dual_weights_beside_exact_ones():

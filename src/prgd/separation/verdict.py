@@ -221,7 +221,7 @@ class Separability:
             return False
         named = dict(zip(columns, self.coefficients, strict=True))
         either = {name for name, word in self.coefficients.items() if word is Behaviour.EITHER}
-        leaning = {named[j]: sign for j, sign in self.evidence.leaning.items() if j in named}
+        leaning = {named[j]: sign for j, sign in self._evidence.leaning.items() if j in named}
         if leaning != self.leaning or not (leaning.keys() <= either and set(leaning.values()) <= set("+-0")):
             return False
         if not np.array_equal(self.limiting_rows, limiting_rows(model, self.boundary_rows)):
