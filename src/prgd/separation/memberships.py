@@ -49,9 +49,8 @@ class Membership:
 
 def prove_membership(cone: Cone, j: int, sign: int, index: Indices, q: Array) -> Membership | None:
     """Prove that ``sign e_j`` is a combination of separated rows, of nearly these weights, on N."""
-    exact = [cone.exact_reduced(z) for z in cone.rows.take(index[:_MAX_UNKNOWNS])]
     if 0 < index.size <= _FEW_UNKNOWNS:
-        weights = _positive_solution(exact, cone.exact_entry(j, sign))
+        weights = _exact_solution(cone, j, sign, index)
         if weights is not None:
             return Membership(sign, index, weights=weights)
     small = augmented(cone, j, sign, index)
@@ -63,7 +62,7 @@ def prove_membership(cone: Cone, j: int, sign: int, index: Indices, q: Array) ->
     if proven is not None:
         return Membership(sign, index, p=proven[0], proof=proven[1])
     is_tried = index.size <= _FEW_UNKNOWNS or index.size > _MAX_UNKNOWNS
-    weights = None if is_tried else _positive_solution(exact, cone.exact_entry(j, sign))
+    weights = None if is_tried else _exact_solution(cone, j, sign, index)
     return None if weights is None else Membership(sign, index, weights=weights)
 
 
@@ -122,8 +121,7 @@ def _solved_weights(cone: Cone, j: int, found: Membership) -> RationalVector | N
     if found.proof is not None and found.proof.weights is not None:
         integers = [found.proof.weights[k] for k in range(len(found.proof.weights))]
         return tuple(Fraction(w, integers[-1]) for w in integers[: found.rows.size])
-    exact = [cone.exact_reduced(z) for z in cone.rows.take(found.rows)]
-    solved = _positive_solution(exact, cone.exact_entry(j, found.sign))
+    solved = _exact_solution(cone, j, found.sign, found.rows)
     if solved is not None or found.p is None:
         return solved
     small = augmented(cone, j, found.sign, found.rows)  # its rows depend on each other
@@ -182,6 +180,12 @@ def _completion(cone: Cone, j: int, sign: int, index: Indices, q: Array) -> Arra
         return None
     base = 0.5 * max(float(np.abs(a).max(initial=0.0)), 1.0)
     return np.concatenate([base + np.maximum(a, 0.0), base + np.maximum(-a, 0.0)])
+
+
+def _exact_solution(cone: Cone, j: int, sign: int, index: Indices) -> RationalVector | None:
+    """Return the positive weights of independent separated rows whose combination is ``sign e_j`` on N."""
+    exact = [cone.exact_reduced(z) for z in cone.rows.take(index)]
+    return _positive_solution(exact, cone.exact_entry(j, sign))
 
 
 def _positive_solution(
