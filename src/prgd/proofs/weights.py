@@ -182,7 +182,7 @@ def refined_weights(Z: Array, p: Array) -> Array:
 def completed_weights(Z: Array, known: ColumnStructure, p: Array) -> list[int] | None:
     """Round the weights of all rows of Z except those of ``known``, and solve for these exactly."""
     others = np.setdiff1d(np.arange(len(Z)), known.rows)
-    if not others.size or not known.rows:
+    if not others.size or not known.rows or not p.min() > 0.0:  # weights may have vanished below the range
         return None
     rounded = [round(w) for w in np.minimum(p[others] / p.min(), 2.0**40) * 2.0**12]
     weights = null_vector(Z[:, known.columns].T, known.rows, others.tolist(), rounded)
