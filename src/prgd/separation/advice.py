@@ -55,7 +55,7 @@ def names_with(s: Separability, behaviour: Behaviour) -> list[Name]:
 
 
 def meaning(s: Separability) -> str:
-    """Return the sentence on all coefficients; empty if nothing is known about them."""
+    """Return the sentence on the estimates of all coefficients; empty if nothing is known about them."""
     infinite, finite = infinite_names(s), names_with(s, Behaviour.FINITE)
     aliased, unknown = names_with(s, Behaviour.ALIASED), names_with(s, Behaviour.UNDECIDED)
     if not s.coefficients or len(unknown) == len(s.coefficients):
@@ -76,7 +76,7 @@ def meaning(s: Separability) -> str:
         parts.append(f"{listed(unknown)} {_are(unknown)} undecided")
     if aliased:
         parts.append(f"{listed(aliased)} {_are(aliased)} aliased")
-    return f"Maximum likelihood: {'; '.join(parts)}."
+    return f"{'; '.join(parts)}."
 
 
 def advice(s: Separability) -> str:
