@@ -65,7 +65,8 @@ def test_rows_involved_are_observations(family, block, monkeypatch):
 def test_text_of_quasi_separation(quasi):
     lines = str(quasi).splitlines()
     assert lines[0] == "quasi-separable: x0 is infinite; (Intercept) and x1 are finite."
-    assert lines[1].startswith("  quasi-complete separation: a hyperplane has no row on its wrong side")
+    assert lines[1] == "  the event is yes, against no: a coefficient of +inf is for it."
+    assert lines[2].startswith("  quasi-complete separation: a hyperplane has no row on its wrong side")
     assert max(map(len, lines)) <= 100
     table = lines[lines.index(next(line for line in lines if line.startswith("coefficient"))) :]
     assert [line.split() for line in table[2:5]] == [
@@ -85,6 +86,13 @@ def test_text_of_complete_separation_says_that_all_are_infinite():
     assert "drop columns that tell the classes apart (x0" in found.advice
     assert "leans " in text
     assert "the data allow both signs" in text
+
+
+def test_text_names_the_event_of_a_regression():
+    x = [[1.0], [2.0], [3.0], [4.0]]
+    assert "the event is" not in str(prgd.separability(x, [0, 1, 0, 1]))
+    found = prgd.separability(x, list("baba"), family="multinomial")
+    assert "  coefficients compare each class with a, the first one." in str(found).splitlines()
 
 
 def test_text_without_separation():
@@ -262,6 +270,7 @@ def test_json_has_all_coefficients():
     facts = json.loads(prgd.separability(collinear, Y).to_json())
     assert facts["verdict"] == "quasi-separable"
     assert facts["family"] == "binomial"
+    assert facts["classes"] == ["no", "yes"]
     assert facts["limiting_rows"] == [0, 1, 2, 3]
     assert facts["coefficients"] == [
         {"name": "(Intercept)", "verdict": "finite"},

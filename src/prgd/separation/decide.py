@@ -86,6 +86,7 @@ def separability(
     >>> found = separability(X, ["no", "yes", "no", "yes", "yes"])
     >>> print(found)
     quasi-separable: x0 is infinite; (Intercept) and x1 are finite.
+      the event is yes, against no: a coefficient of +inf is for it.
       quasi-complete separation: a hyperplane has no row on its wrong side, but each such one has rows
         on itself.
       rows strictly on their correct side: 1 (number 4); on the hyperplane: 4 (numbers 0, 1, 2, 3).

@@ -28,6 +28,7 @@ _SHOWN = 5  # features or rows that the explanation lists
 MAX_LINES = 20  # coefficients that text and HTML show
 _WIDTH = 100  # characters of a line of sentences
 _TERMS = 4  # terms of a relation that text and HTML show
+_NUMBERS = ("0", "1"), ("-1", "1"), ("False", "True")  # classes whose event goes without saying
 _KINDS = {
     "separable": "complete separation",
     "quasi-separable": "quasi-complete separation",
@@ -192,6 +193,7 @@ def facts(s: Separability) -> dict[str, Any]:
         "verdict": str(s.verdict),
         "is_separable": s.is_separable,
         "family": s.family,
+        "classes": s.classes,
         "fit_intercept": s.fit_intercept,
         "coefficients": [_line_facts(line) for line in lines(s)],
         "advice": advice(s),
@@ -291,7 +293,16 @@ def explanation(s: Separability) -> list[str]:
         first = f"{s.verdict.value}: {words}"
     elif words:
         rest.append(f"  {words}")
-    return [first, *rest, f"  {s.how}"]
+    return [first, *_event(s), *rest, f"  {s.how}"]
+
+
+def _event(s: Separability) -> list[str]:
+    """Return what the signs of the coefficients are about, unless classes are numbers or truth values."""
+    if s.family == "multinomial" and s.classes:
+        return [f"  coefficients compare each class with {s.classes[0]}, the first one."]
+    if s.family == "binomial" and len(s.classes) == 2 and s.classes not in _NUMBERS:
+        return [f"  the event is {s.classes[1]}, against {s.classes[0]}: a coefficient of +inf is for it."]
+    return []
 
 
 def _reasons(s: Separability) -> list[str]:

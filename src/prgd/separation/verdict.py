@@ -100,6 +100,9 @@ class Separability:
         Observations that stay on the boundary: all finite coefficients are estimated from them (Geyer, 2009).
     notes : tuple of str
         What the user should know about the model, e.g. that its offset does not matter.
+    classes : tuple of str
+        The classes of the response in their order, if it has some: of two labels the second one is the event
+        of the regression, and of more the first one is what the others are compared with.
     model : ModelRows or None
         The rows of the recession cone and the names of their columns; None in a copy that was pickled.
     """
@@ -124,6 +127,7 @@ class Separability:
     leaning: dict[Name, str] = field(default_factory=dict)
     limiting_rows: Indices = field(default_factory=NO_ROWS.copy)
     notes: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
     _evidence: Coefficients | None = None
     model: ModelRows | None = None
     _read: Callable[..., Any] | None = None
@@ -361,6 +365,7 @@ def with_evidence(found: Separability, model: ModelRows, evidence: Coefficients)
         leaning={named[j]: evidence.leaning[j] for j in columns if j in evidence.leaning},
         limiting_rows=limiting_rows(model, found.boundary_rows),
         how=f"{found.how} {_INTERRUPTED_LATE}" if evidence.is_interrupted else found.how,
+        classes=model.classes,
         model=model,
         _evidence=evidence,
     )
