@@ -100,11 +100,14 @@ def column_structure(
     The answer is None if even those few rows are too large to copy. Numbers of relations have about 11 bits
     for each of ``max_digits``.
     """
-    order, sizes, empty = _column_order(rows, index)
-    if sizes.size == len(order) and sizes.min(initial=math.inf) > _INDEPENDENT * sizes.max(initial=0.0):
-        return ColumnStructure(order, empty, [], np.empty((0, rows.width)), [{j: Fraction(1)} for j in empty])
     few = 4 * rows.width
     used = spread(index, few)
+    order, sizes, empty = _column_order(rows, used)
+    is_full = sizes.size == len(order) and sizes.min(initial=math.inf) > _INDEPENDENT * sizes.max(initial=0.0)
+    zeros: list[Relation] = [{j: Fraction(1)} for j in empty]
+    # Columns that are independent on some rows are so on all; those that are zero on some may not be.
+    if is_full and rows_obeying(rows, zeros, index).size == index.size:
+        return ColumnStructure(order, empty, [], np.empty((0, rows.width)), zeros)
     primes = short_primes()
     prime = next(primes)
     while rows.fits_dense(4 * used.size):  # exact arithmetic needs several copies

@@ -69,7 +69,8 @@ class Coefficients:
         if sorted(self.behaviours) != sorted([*self.kept, *self.aliased]):
             return False
         if cone is None:
-            return all(self.behaviours[column] is Behaviour.UNDECIDED for column in self.kept)
+            words = dict.fromkeys(self.kept, Behaviour.UNDECIDED)
+            return self.behaviours == words | dict.fromkeys(self.aliased, Behaviour.ALIASED)
         infinite, aliased = {self.kept[j] for j in cone.infinite}, set(self.aliased)
         place = {column: j for j, column in enumerate(self.kept)}
         vectors: dict[int, Coordinates] = {}
@@ -77,7 +78,9 @@ class Coefficients:
             if column in aliased or word is Behaviour.ALIASED:
                 if column not in aliased or word is not Behaviour.ALIASED:
                     return False
-            elif word is not Behaviour.UNDECIDED and (word is Behaviour.FINITE) != (column not in infinite):
+            elif not isinstance(word, Behaviour) or (
+                word is not Behaviour.UNDECIDED and (word is Behaviour.FINITE) != (column not in infinite)
+            ):
                 return False
             elif word in (Behaviour.PLUS_INFINITY, Behaviour.MINUS_INFINITY, Behaviour.EITHER):
                 j, found = place[column], self.memberships.get(column)

@@ -16,7 +16,7 @@ from prgd.lazy import lazy
 from prgd.problem import NO_ROWS
 from prgd.proofs.directions import exact_lower, margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.weights import Proof, weights_prove
+from prgd.proofs.weights import Proof, is_rounded, weights_prove
 from prgd.rows.readers.columns import in_order
 from prgd.separation import summary
 from prgd.separation.advice import advice, listed, shown
@@ -223,17 +223,34 @@ class Separability:
             return False
         if stated != [self._evidence.behaviours[j] for j in columns]:
             return False
+        named = dict(zip(columns, self.coefficients, strict=True))
+        either = {name for name, word in self.coefficients.items() if word is Behaviour.EITHER}
+        leaning = {named[j]: sign for j, sign in self._evidence.leaning.items() if j in named}
+        if leaning != self.leaning or not (leaning.keys() <= either and set(leaning.values()) <= set("+-0")):
+            return False
+        if not np.array_equal(self.limiting_rows, limiting_rows(model, self.boundary_rows)):
+            return False
         partition = self.boundary_rows, self.dual_weights, self.proof
         return self._evidence.check(model.rows, model.columns, *partition)
 
     def _check_partition(self, rows: LiftedRows) -> bool:
         p, everything = self.dual_weights, rows.counted
-        if p is not None and p.shape != (rows.n,):
+        numbers = [self.lower, self.upper, self.intercept, *(() if self.coef is None else self.coef)]
+        if np.isnan(numbers).any() or self.lower > self.upper:
+            return False
+        if np.isnan(self.margin) != (self.coef is None) or self.lower > self.margin:
+            return False
+        if p is not None and (p.shape != (rows.n,) or not is_rounded(p, self.proof)):
             return False
         if p is not None and not weights_prove(rows, self.boundary_rows, p, self.proof):
             return False
         if self.verdict is Verdict.NOT_SEPARABLE:
-            return p is not None and np.array_equal(self.boundary_rows, everything)
+            is_whole = np.array_equal(self.boundary_rows, everything) and not self.separated_rows.size
+            return p is not None and is_whole and self.coef is None
+        if self.verdict is Verdict.SEPARABLE and not (
+            np.array_equal(self.separated_rows, everything) and not self.boundary_rows.size
+        ):
+            return False
         if self.coef is None:
             return self.verdict is Verdict.UNDECIDED
         if self.coef.shape != (rows.d,):
@@ -252,6 +269,7 @@ class Separability:
         both = np.concatenate([self.separated_rows, self.boundary_rows])
         return (
             p is not None
+            and self.margin == 0.0
             and self.separated_rows.size > 0
             and np.array_equal(np.sort(both), everything)
             and separates(rows, exact, self.separated_rows, self.boundary_rows)
