@@ -13,6 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 import prgd
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
 from prgd.proofs.pivots import pivot_columns
+from prgd.rows import ChunkedRows
 from prgd.separation import near_relations as module
 from prgd.separation.families import model_rows
 from prgd.separation.near_relations import near_relations
@@ -80,6 +81,13 @@ def test_each_family_says_it_once(family, y):
     (note,) = found.notes
     assert note.startswith("x2 is 3 x0 + 1 up to rounding")
     assert ("R's glm" in note) == (family == "poisson")
+
+
+def test_chunked_rows():
+    Z, signs = columns(X, H, 3.0 * X + 1.0), 2 * Y - 1
+    blocks = [(Z[k : k + 7], signs[k : k + 7]) for k in range(0, N, 7)]
+    (note,) = prgd.separability(ChunkedRows.from_blocks(blocks)).notes
+    assert note.startswith("x2 is 3 x0 + 1 up to rounding")
 
 
 def test_notes_of_a_formula_stay():
