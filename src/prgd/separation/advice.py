@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from prgd.separation.evidence import Behaviour
@@ -44,6 +45,23 @@ def listed(names: Sequence[Name]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
+def sum_in_words(terms: Mapping[Name, Fraction | float], max_terms: int) -> str:
+    """Return a combination of columns as text; a term without a name is a number.
+
+    Examples
+    --------
+    >>> sum_in_words({"x1": Fraction(2, 3), "x2": -1.0, "": 0.1 + 0.2}, 4), sum_in_words({}, 4)
+    ('2/3 x1 - x2 + 0.3', '0')
+    """
+    text = ""
+    for name, k in list(terms.items())[:max_terms]:
+        size = f"{abs(k)}" if isinstance(k, Fraction) else f"{abs(k):.6g}"
+        factor = size if not name else "" if size == "1" else f"{size} "
+        text += f" {'-' if k < 0 else '+'} {factor}{shown(name)}"
+    more = len(terms) - max_terms
+    return (text.removeprefix(" + ").strip() or "0") + (f" + {more} more terms" if more > 0 else "")
+
+
 def infinite_names(s: Separability) -> list[Name]:
     """Return the names of the infinite coefficients, in the order of the model."""
     return [name for name, found in s.coefficients.items() if found.is_infinite]
@@ -81,6 +99,12 @@ def meaning(s: Separability) -> str:
 
 def advice(s: Separability) -> str:
     """Return in one sentence what to do next about infinite and aliased coefficients, naming them."""
+    if near := s.nearly_aliased:
+        them = "it is a combination" if len(near) == 1 else "they are combinations"
+        return (
+            f"Drop {listed(near)} and ask again: {them} of other columns up to rounding, and the verdicts "
+            "may rest on the rounding alone."
+        )
     infinite, finite = infinite_names(s), names_with(s, Behaviour.FINITE)
     unknown = names_with(s, Behaviour.UNDECIDED)
     if infinite and not finite and not unknown:

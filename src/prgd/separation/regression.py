@@ -54,7 +54,7 @@ class Regression:
         """Return the verdict on this regression."""
         model = self.model()
         found = with_coefficients(decide(model.rows), model)
-        return replace(found, notes=self.notes, _read=self.read, _factors=self.factors)
+        return replace(found, notes=(*self.notes, *found.notes), _read=self.read, _factors=self.factors)
 
     def placed(self, rows: Indices, n: int) -> Regression:
         """Return the same regression among n rows, of which it is these; the others have weight 0."""

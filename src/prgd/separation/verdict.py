@@ -98,6 +98,9 @@ class Separability:
         zero or too small to tell. These signs are computed, not proven.
     limiting_rows : ndarray of int
         Observations that stay on the boundary: all finite coefficients are estimated from them (Geyer, 2009).
+    nearly_aliased : tuple of str
+        Columns that are combinations of earlier ones up to rounding. The verdicts take the numbers literally,
+        so they may rest on that rounding; the notes have the combinations.
     notes : tuple of str
         What the user should know about the model, e.g. that its offset does not matter.
     classes : tuple of str
@@ -126,6 +129,7 @@ class Separability:
     coefficients: dict[Name, Behaviour] = field(default_factory=dict)
     leaning: dict[Name, str] = field(default_factory=dict)
     limiting_rows: Indices = field(default_factory=NO_ROWS.copy)
+    nearly_aliased: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     _evidence: Coefficients | None = None
