@@ -277,7 +277,7 @@ def solve(design: Design) -> Answer:
                 if sign not in found and (v := dictionary.maximise(label, sign)) is not None:
                     for other, value in enumerate(dictionary.values(v)):
                         if value:
-                            signs[other].add(int(math.copysign(1, value)))
+                            signs[other].add(1 if value > 0 else -1)
     names = {(): "finite", (1,): "+inf", (-1,): "-inf", (-1, 1): "either"}
     for k, j in enumerate(kept):
         words[facts.names[j]] = names[tuple(sorted(signs[n + k]))]

@@ -1,5 +1,6 @@
 """Verdicts on coefficients of numbers that mislead rounding, primes and the floating range."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -39,6 +40,15 @@ def test_a_prime_that_divides_a_minor_makes_no_relation(fit_intercept):
     found = prgd.separability(X, y, fit_intercept=fit_intercept)
     assert found.coefficients == true_words(X, y, fit_intercept)
     assert found.check(X, y)
+
+
+def test_columns_of_multiples_of_a_prime_are_aliased_with_a_relation():
+    prime = float(next(short_primes()))
+    X = np.array([[0.0, 1.0], [1.0, -1.0], [2.0, 0.0], [1.0, 1.0], [-1.0, 2.0]]) * prime
+    X = np.column_stack([X, X[:, 0] + 2 * X[:, 1] + prime])
+    found = prgd.separability(X, [0, 1, 0, 1, 1])
+    assert found.coefficients["x2"] == "aliased"
+    assert found.witness("x2").relation == {0: 1, 1: 2, 2 + 1: prime}
 
 
 def test_long_relations_of_floats_are_found():
@@ -87,3 +97,66 @@ def test_check_of_undecided_coefficients_beside_aliased_ones(monkeypatch):
     monkeypatch.undo()
     assert set(found.coefficients.values()) == {"undecided"}
     assert found.check(X, [0, 0, 1])
+
+
+def result_with_all() -> tuple[prgd.separation.verdict.Separability, np.ndarray, np.ndarray]:
+    """Return a verdict with coefficients of one sign and of either."""
+    X = np.array([[0, 1, 0], [0, 2, 0], [0, 3, 1], [0, 4, 1], [1, 2, 0], [1, 5, 1], [2, 1, -1]], float)
+    y = np.array([0, 1, 0, 1, 1, 1, 1])
+    return prgd.separability(X, y), X, y
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"separated_rows": np.arange(3)},
+        {"boundary_rows": np.arange(3)},
+        {"limiting_rows": np.arange(3)},
+        {"leaning": {}},
+        {"leaning": {"(Intercept)": "+"}},
+        {"coef": np.full(3, np.nan)},
+        {"intercept": np.nan},
+        {"margin": np.nan},
+        {"lower": 1e9},
+        {"upper": -1.0},
+    ],
+)
+def test_check_sees_a_changed_field(change):
+    found, X, y = result_with_all()
+    assert found.check(X, y)
+    assert not replace(found, **change).check(X, y)
+
+
+def test_check_sees_changed_evidence():
+    found, X, y = result_with_all()
+    evidence = found._evidence
+    column, member = next(iter(evidence.memberships.items()))
+    either, t = next(iter(evidence.above.items()))
+    long = tuple([Fraction(10**400)] * len(t))
+    changes = [
+        {"behaviours": {**evidence.behaviours, either: "something"}},
+        {"memberships": {**evidence.memberships, column: replace(member, rows=member.rows[:-1])}},
+        {"memberships": {**evidence.memberships, column: replace(member, rows=member.rows[::-1])}},
+        {"memberships": {**evidence.memberships, column: replace(member, weights=())}},
+        {"above": {either: long}},
+        {"base": long},
+    ]
+    for change in changes:
+        other = replace(evidence, **change)
+        words = {
+            name: other.behaviours[j]
+            for name, j in zip(found.model.names, found.model.columns.tolist(), strict=True)
+        }
+        assert not replace(found, _evidence=other, coefficients=words).check(X, y), change
+
+
+def test_check_sees_changed_dual_weights_beside_exact_ones():
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 1, 0, 1])
+    found = prgd.separability(X, y)
+    assert found.proof.weights is not None
+    assert found.check(X, y)
+    for p in (np.full(4, np.nan), np.array([0.1, 0.4, 0.4, 0.1])):
+        assert not replace(found, dual_weights=p).check(X, y)
+    for relation in ({}, {-1: Fraction(1)}, {0: Fraction(0)}):
+        proof = replace(found.proof, relations=(relation,))
+        assert not replace(found, proof=proof).check(X, y)

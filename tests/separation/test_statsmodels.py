@@ -64,7 +64,7 @@ def test_results_are_as_good_as_models():
     assert pickle.loads(pickle.dumps(found)).check(results)  # noqa: S301
     exog, endog = results.model.exog, results.model.endog
     assert found.check(exog[:, 1:], endog)
-    with pytest.raises(ValueError, match="without the intercept; got 4 columns"):
+    with pytest.raises(ValueError, match="without the intercept; got 4 in place of 3"):
         found.check(exog, endog)
     assert "merge the level g[T.c] with another level" in found.advice
     assert found.limiting_rows.tolist() == list(range(4, N))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -132,18 +132,33 @@ def _column_order(rows: LiftedRows, index: Indices) -> tuple[list[int], Array, l
     """
     from scipy.linalg import qr
 
+    largest = largest_entries(rows, index)
+    filled, powers = np.flatnonzero(largest), -np.frexp(largest)[1]
+
+    blocks = (np.ldexp(Z[:, filled], powers[filled]) for _, Z in rows.blocks(index))
+    scaled = (np.ldexp(Z, -np.frexp(np.abs(Z).max(axis=1, initial=0.0))[1][:, None]) for Z in blocks)
+    R = triangular_factor(scaled, filled.size)
+    ranked, order = qr(R, mode="r", pivoting=True, check_finite=False)
+    return filled[order].tolist(), np.abs(np.diag(ranked)), np.flatnonzero(largest == 0.0).tolist()
+
+
+def largest_entries(rows: LiftedRows, index: Indices) -> Array:
+    """Return the largest absolute value of each column on some rows."""
     largest = np.zeros(rows.width)
     for _, Z in rows.blocks(index):
         largest = np.maximum(largest, np.abs(Z).max(axis=0))
-    filled, powers = np.flatnonzero(largest), -np.frexp(largest)[1]
-    R = np.empty((0, filled.size))
-    for _, Z in rows.blocks(index):
-        Z = np.ldexp(Z[:, filled], powers[filled])
-        Z = np.ldexp(Z, -np.frexp(np.abs(Z).max(axis=1, initial=0.0))[1][:, None])
-        (R,) = qr(np.vstack([R, Z]), mode="r", check_finite=False)
-        R = R[: filled.size]
-    ranked, order = qr(R, mode="r", pivoting=True, check_finite=False)
-    return filled[order].tolist(), np.abs(np.diag(ranked)), np.flatnonzero(largest == 0.0).tolist()
+    return largest
+
+
+def triangular_factor(blocks: Iterable[Array], width: int) -> Array:
+    """Return R of the QR factorisation, without pivoting, of rows that come in blocks."""
+    from scipy.linalg import qr
+
+    R: Array = np.empty((0, width))
+    for Z in blocks:
+        (factor,) = qr(np.vstack([R, Z]), mode="r", check_finite=False)
+        R = np.asarray(factor[:width], np.float64)
+    return R
 
 
 def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices) -> Indices:

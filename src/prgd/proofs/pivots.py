@@ -336,6 +336,16 @@ def _relation(Z: Array, j: int, terms: Indices, prime: int) -> Relation | None:
     return {j: Fraction(1)} | {int(c): -k for c, k in zip(terms, factors, strict=True) if k}
 
 
+def _last_relation(Z: Array) -> Relation | None:
+    """Return the relation of the last column with the others, which are independent, if it is short."""
+    last = Z.shape[1] - 1
+    for prime in islice(short_primes(), _PRIMES):
+        solved = _Solved(Z, range(last + 1), prime)
+        if len(solved.kept) == last and last in solved.terms:  # The prime divides no minor that matters.
+            return _relation(Z, last, solved.terms[last], prime)
+    return None
+
+
 def relations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> list[Relation | None]:
     """Return how some columns depend on those kept before them: ``sum_j k_j z_ij = 0`` on all rows asked for.
 
@@ -343,7 +353,7 @@ def relations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> list[
     """
     from scipy.sparse import csc_array, csr_array
 
-    prime, kept = next(short_primes()), np.array(pivots.kept, np.int64)
+    kept = np.array(pivots.kept, np.int64)
     Z = csc_array(rows.sparse(pivots.rows, 2**63)) if kept.size else None
     square = None if Z is None else csr_array(Z[:, kept].T)
     found: list[Relation | None] = []
@@ -352,8 +362,7 @@ def relations(rows: LiftedRows, pivots: Pivots, columns: Sequence[int]) -> list[
         if Z is not None and Z[:, [j]].nnz:
             places, inside = reachable(square, Z[:, [j]].indices.astype(np.int64))
             part = Z[:, [*kept[places], j]][inside].toarray()
-            terms = _Solved(part, range(places.size + 1), prime).terms[places.size]
-            solved = _relation(part, places.size, terms, prime)
+            solved = _last_relation(part)
             relation = (
                 None
                 if solved is None

@@ -20,6 +20,7 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import null_vector, rank_at_least, vanishes
 from prgd.proofs.power_scaling import balance_weighted
 
+_STATED = 1e-9  # relative error of weights that are stated in float64 beside exact ones
 _ROUNDED = 1e-15  # residuals below this fraction of the sum of their terms are those of rounded weights
 
 
@@ -62,9 +63,11 @@ def weights_prove(rows: LiftedRows, boundary: Indices, p: Array, proof: Proof) -
     if not (np.isin(boundary, rows.counted).all() and rows.fits_dense(support.size)):
         return False
     # Each relation has a column of its own, which makes the relations independent.
+    if not all(any(relation.values()) for relation in proof.relations):
+        return False
     own = [next(j for j, k in relation.items() if k) for relation in proof.relations]
     used = [j for relation in proof.relations for j in list(relation)[1:]]
-    if len(set(own)) < len(own) or set(own) & set(used) or max([*own, *used], default=0) >= rows.width:
+    if len(set(own)) < len(own) or set(own) & set(used) or not {*own, *used} <= set(range(rows.width)):
         return False
     spans = support.size == boundary.size
     needs_relations = proof.weights is None or not spans
@@ -80,6 +83,20 @@ def weights_prove(rows: LiftedRows, boundary: Indices, p: Array, proof: Proof) -
         and bool(vanishes(Z.T, [proof.weights[int(i)] for i in support]).all())
         and (spans or rank_at_least(Z[:, columns]) == columns.size)
     )
+
+
+def is_rounded(p: Array, proof: Proof) -> bool:
+    """Say whether weights of sum 1 are numbers, and those of the proof, if it has exact ones, but rounded."""
+    if not np.isfinite(p).all():
+        return False
+    if proof.weights is None:
+        return True
+    exact, total = np.zeros(p.size), sum(proof.weights.values())
+    for i, weight in proof.weights.items():
+        if not (0 <= i < p.size and weight > 0):
+            return False
+        exact[i] = Fraction(weight, total)
+    return bool(np.allclose(p, exact, rtol=_STATED, atol=SMALLEST))
 
 
 def absorbs_residual(Z: Array, p: Array) -> bool:

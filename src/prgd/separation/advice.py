@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from prgd.separation.evidence import Behaviour
@@ -40,6 +41,23 @@ def listed(names: Sequence[Name]) -> str:
     if len(names) > _LISTED:
         words.append(f"{len(names) - _LISTED} more")
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def sum_in_words(terms: Mapping[Name, Fraction | float], max_terms: int) -> str:
+    """Return a combination of columns as text; a term without a name is a number.
+
+    Examples
+    --------
+    >>> sum_in_words({"x1": Fraction(2, 3), "x2": -1.0, "": 0.1 + 0.2}, 4), sum_in_words({}, 4)
+    ('2/3 x1 - x2 + 0.3', '0')
+    """
+    text = ""
+    for name, k in list(terms.items())[:max_terms]:
+        size = f"{abs(k)}" if isinstance(k, Fraction) else f"{abs(k):.6g}"
+        factor = size if not name else "" if size == "1" else f"{size} "
+        text += f" {'-' if k < 0 else '+'} {factor}{shown(name)}"
+    more = len(terms) - max_terms
+    return (text.removeprefix(" + ").strip() or "0") + (f" + {more} more terms" if more > 0 else "")
 
 
 def infinite_names(s: Separability) -> list[Name]:
@@ -79,6 +97,12 @@ def meaning(s: Separability) -> str:
 
 def advice(s: Separability) -> str:
     """Return in one sentence what to do next about infinite and aliased coefficients, naming them."""
+    if near := s.nearly_aliased:
+        them = "it is a combination" if len(near) == 1 else "they are combinations"
+        return (
+            f"Drop {listed(near)} and ask again: {them} of other columns up to rounding, and the verdicts "
+            "may rest on the rounding alone."
+        )
     infinite, finite = infinite_names(s), names_with(s, Behaviour.FINITE)
     unknown = names_with(s, Behaviour.UNDECIDED)
     if infinite and not finite and not unknown:
@@ -121,14 +145,10 @@ def _ways_out(s: Separability, infinite: Sequence[Name]) -> list[str]:
 
 
 def _estimable(s: Separability, finite: Sequence[Name]) -> str:
-    """Return how the finite coefficients are estimated.
-
-    In the limit a row of a multinomial or ordinal model may lose some of its classes, so that a plain refit
-    on the limiting rows is not the limiting model.
-    """
+    """Return how the finite coefficients are estimated."""
     words = f"{listed(finite)} can be estimated from the {s.limiting_rows.size:,} limiting_rows alone"
-    if s.family in ("multinomial", "ordinal"):
-        words += ", but not by a plain refit, unless each of them keeps all classes in the limit"
+    if s.loses_classes:
+        words += ", but not by a plain refit: some of these rows lose classes in the limit"
     return words
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from prgd._types import Array, Indices, RationalVector
+from prgd.problem import NO_ROWS
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
 from prgd.proofs.pivots import combinations, pivot_columns
 from prgd.proofs.weights import Proof
@@ -28,6 +29,8 @@ class Coefficients:
     behaviours : dict from column to Behaviour
     kept, aliased : list of int
         Columns that are independent, and those that depend on columns kept before them.
+    basis : ndarray of int
+        Rows on which the kept columns are an invertible matrix; none if nothing is known.
     base : vector of Fraction or None
         A vector of the cone that is positive on all separated rows; None if there is none.
     above, below : dict from column to ndarray or vector of Fraction
@@ -44,6 +47,7 @@ class Coefficients:
     behaviours: dict[int, Behaviour]
     kept: list[int]
     aliased: list[int]
+    basis: Indices = field(default_factory=NO_ROWS.copy)
     base: RationalVector | None = None
     above: dict[int, Coordinates] = field(default_factory=dict)
     below: dict[int, Coordinates] = field(default_factory=dict)
@@ -65,7 +69,8 @@ class Coefficients:
         if sorted(self.behaviours) != sorted([*self.kept, *self.aliased]):
             return False
         if cone is None:
-            return all(self.behaviours[column] is Behaviour.UNDECIDED for column in self.kept)
+            words = dict.fromkeys(self.kept, Behaviour.UNDECIDED)
+            return self.behaviours == words | dict.fromkeys(self.aliased, Behaviour.ALIASED)
         infinite, aliased = {self.kept[j] for j in cone.infinite}, set(self.aliased)
         place = {column: j for j, column in enumerate(self.kept)}
         vectors: dict[int, Coordinates] = {}
@@ -73,7 +78,9 @@ class Coefficients:
             if column in aliased or word is Behaviour.ALIASED:
                 if column not in aliased or word is not Behaviour.ALIASED:
                     return False
-            elif word is not Behaviour.UNDECIDED and (word is Behaviour.FINITE) != (column not in infinite):
+            elif not isinstance(word, Behaviour) or (
+                word is not Behaviour.UNDECIDED and (word is Behaviour.FINITE) != (column not in infinite)
+            ):
                 return False
             elif word in (Behaviour.PLUS_INFINITY, Behaviour.MINUS_INFINITY, Behaviour.EITHER):
                 j, found = place[column], self.memberships.get(column)

@@ -73,10 +73,11 @@ def find_coefficients(
     view = KeptColumns(rows, kept)
     cone = Cone.of(view, boundary, p, proof)
     if cone is None:
-        return Coefficients(words | dict.fromkeys(kept, Behaviour.UNDECIDED), kept, list(pivots.aliased))
+        words |= dict.fromkeys(kept, Behaviour.UNDECIDED)
+        return Coefficients(words, kept, list(pivots.aliased), pivots.rows)
     infinite = {kept[j] for j in cone.infinite}
     words |= {j: Behaviour.UNDECIDED if j in infinite else Behaviour.FINITE for j in kept}
-    found = Coefficients({int(j): words[int(j)] for j in order}, kept, list(pivots.aliased))
+    found = Coefficients({int(j): words[int(j)] for j in order}, kept, list(pivots.aliased), pivots.rows)
     if infinite and v is not None:
         with np.errstate(all="ignore"):  # Numbers that leave the floating range end in no proposal.
             searches = (_SignSearch(cone, start, pivots.rows) for start in _starts(cone, pivots, rows, v))

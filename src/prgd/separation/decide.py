@@ -15,6 +15,7 @@ from prgd.progress import tell_stage
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.separation.cone_search import find_coefficients, undecided_coefficients
 from prgd.separation.families import ModelRows, model_rows
+from prgd.separation.near_relations import with_near_relations
 from prgd.separation.search import Search
 from prgd.separation.verdict import INTERRUPTED, Separability, Verdict, with_evidence
 
@@ -119,7 +120,7 @@ def with_coefficients(found: Separability, model: ModelRows) -> Separability:
         evidence = find_coefficients(model.rows, model.columns, *partition)
     except KeyboardInterrupt:
         evidence = replace(undecided_coefficients(model.columns), is_interrupted=True)
-    return with_evidence(found, model, evidence)
+    return with_near_relations(with_evidence(found, model, evidence), model, evidence)
 
 
 def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separability | None:

@@ -43,10 +43,12 @@ def leaning_signs(cone: Cone, start: Array, index: Indices, columns: Sequence[in
 def _direction(cone: Cone, start: Array, index: Indices) -> tuple[Array, float]:
     """Return the direction of norm 1 and a bound of its distance from that of maximum margin."""
     if cone.basis is None:
-        v, Q = start, np.eye(cone.size)
+        v, Q, rounded = start, np.eye(cone.size), _ROUNDED_GAP
     else:
         sizes = np.abs(cone.basis).max(axis=1, keepdims=True)
-        v, Q = start @ cone.basis, np.linalg.qr((cone.basis / sizes).T)[0]  # an orthonormal basis of N
+        v = start @ cone.basis
+        Q, R = np.linalg.qr((cone.basis / sizes).T)  # an orthonormal basis of N, which rounding turns
+        rounded = max(_ROUNDED_GAP, np.finfo(float).eps * float(np.linalg.cond(R)))
     error = 2.0
     for _ in range(MAX_ROUNDS):
         G = np.concatenate([Z @ Q for _, Z in cone.rows.blocks(index, as_stored=True)])
@@ -54,7 +56,7 @@ def _direction(cone: Cone, start: Array, index: Indices) -> tuple[Array, float]:
         at = Columns(G, float(np.sqrt(np.einsum("ij,ij->i", G, G).max())))
         found = maximise_margin(at, np.ones(len(G)), False, Q.T @ v, LEANING_GAP)
         v = Q @ (found.x / norm(found.x))
-        error = float(np.sqrt(2.0 * max(found.gap, _ROUNDED_GAP)))
+        error = float(np.sqrt(2.0 * max(found.gap, rounded)))
         margins = cone.rows.margins(v)[cone.separated]
         worst = np.argsort(margins, kind="stable")[: 4 * cone.size]
         known = np.isin(cone.separated, index, assume_unique=True)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 
 import numpy as np
 
@@ -49,9 +50,8 @@ class Membership:
 
 def prove_membership(cone: Cone, j: int, sign: int, index: Indices, q: Array) -> Membership | None:
     """Prove that ``sign e_j`` is a combination of separated rows, of nearly these weights, on N."""
-    exact = [cone.exact_reduced(z) for z in cone.rows.take(index[:_MAX_UNKNOWNS])]
     if 0 < index.size <= _FEW_UNKNOWNS:
-        weights = _positive_solution(exact, cone.exact_entry(j, sign))
+        weights = _exact_solution(cone, j, sign, index)
         if weights is not None:
             return Membership(sign, index, weights=weights)
     small = augmented(cone, j, sign, index)
@@ -63,7 +63,7 @@ def prove_membership(cone: Cone, j: int, sign: int, index: Indices, q: Array) ->
     if proven is not None:
         return Membership(sign, index, p=proven[0], proof=proven[1])
     is_tried = index.size <= _FEW_UNKNOWNS or index.size > _MAX_UNKNOWNS
-    weights = None if is_tried else _positive_solution(exact, cone.exact_entry(j, sign))
+    weights = None if is_tried else _exact_solution(cone, j, sign, index)
     return None if weights is None else Membership(sign, index, weights=weights)
 
 
@@ -82,7 +82,11 @@ def check_membership(cone: Cone, j: int, found: Membership) -> bool:
     """Prove a membership once more from its stored weights."""
     if found.sign not in (1, -1) or not np.isin(found.rows, cone.separated).all():
         return False
+    if (np.diff(found.rows) <= 0).any():
+        return False
     if found.weights is not None:
+        if len(found.weights) != found.rows.size:
+            return False
         left = [-x for x in cone.exact_entry(j, found.sign)]
         for z, weight in zip(cone.rows.take(found.rows), found.weights, strict=True):
             left = [x + weight * y for x, y in zip(left, cone.exact_reduced(z), strict=True)]
@@ -118,8 +122,7 @@ def _solved_weights(cone: Cone, j: int, found: Membership) -> RationalVector | N
     if found.proof is not None and found.proof.weights is not None:
         integers = [found.proof.weights[k] for k in range(len(found.proof.weights))]
         return tuple(Fraction(w, integers[-1]) for w in integers[: found.rows.size])
-    exact = [cone.exact_reduced(z) for z in cone.rows.take(found.rows)]
-    solved = _positive_solution(exact, cone.exact_entry(j, found.sign))
+    solved = _exact_solution(cone, j, found.sign, found.rows)
     if solved is not None or found.p is None:
         return solved
     small = augmented(cone, j, found.sign, found.rows)  # its rows depend on each other
@@ -127,7 +130,7 @@ def _solved_weights(cone: Cone, j: int, found: Membership) -> RationalVector | N
     Z = small.take(everything)
     known = structure_of(Z, range(small.width), small.width)
     integers = completed_weights(Z, known, found.p) or [0]
-    if min(integers) <= 0:
+    if min(integers) <= 0 or not vanishes(Z.T, integers).all():
         return None
     return tuple(Fraction(w, integers[-1]) for w in integers[: found.rows.size])
 
@@ -185,6 +188,12 @@ def _completion(cone: Cone, j: int, sign: int, index: Indices, q: Array) -> Arra
     return np.concatenate([base + np.maximum(a, 0.0), base + np.maximum(-a, 0.0)])
 
 
+def _exact_solution(cone: Cone, j: int, sign: int, index: Indices) -> RationalVector | None:
+    """Return the positive weights of independent separated rows whose combination is ``sign e_j`` on N."""
+    exact = [cone.exact_reduced(z) for z in cone.rows.take(index)]
+    return _positive_solution(exact, cone.exact_entry(j, sign))
+
+
 def _positive_solution(
     rows: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
 ) -> RationalVector | None:
@@ -223,13 +232,18 @@ def _by_elimination(equations: Sequence[Sequence[int]]) -> RationalVector | None
 
 
 def independent_rows(Z: Array) -> list[int]:
-    """Return positions of rows that are a basis of all rows, found modulo a prime.
+    """Return positions of rows that are a basis of all rows, found modulo a prime, or two.
 
     Examples
     --------
     >>> independent_rows(np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 1.0]]))
     [0, 2]
     """
-    elimination = Elimination(len(Z), prime := next(short_primes()))
-    elimination.extend(residues(Z, prime))
-    return [int(i) for i in np.sort(elimination.pivots)]
+    best: Indices = np.empty(0, np.int64)
+    for prime in islice(short_primes(), 2):
+        elimination = Elimination(len(Z), prime)
+        elimination.extend(residues(Z, prime))
+        best = max(best, elimination.pivots, key=len)
+        if best.size == min(Z.shape):
+            break
+    return [int(i) for i in np.sort(best)]

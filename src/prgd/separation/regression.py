@@ -50,7 +50,8 @@ class Regression:
     def decide(self) -> Separability:
         """Return the verdict on this regression."""
         model = self.model()
-        return replace(with_coefficients(decide(model.rows), model), notes=self.notes, _read=self.read)
+        found = with_coefficients(decide(model.rows), model)
+        return replace(found, notes=(*self.notes, *found.notes), _read=self.read)
 
     def model(self) -> ModelRows:
         """Return the rows of this regression, with the user's names of the coefficients."""

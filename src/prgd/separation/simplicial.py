@@ -6,6 +6,7 @@ On r independent rows S of the r kept columns every margin can be chosen: ``v = 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -28,13 +29,14 @@ def basis_vectors(
 
     The vector has margins on these rows that are at least those of ``base``; None if u has one sign only.
     """
-    from scipy.linalg import lu_factor, lu_solve
+    from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
 
     if basis.size**2 > _MAX_ENTRIES:
         return
     S = rows.sparse(basis, _MAX_ENTRIES)
     margins = np.abs(S @ base)[:, None]
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)  # a singular matrix gives no vectors
         factors: Any = lu_factor(S.toarray(), check_finite=False)
         for start in range(0, len(columns), _BATCH):
             part = list(columns[start : start + _BATCH])

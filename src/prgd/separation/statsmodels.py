@@ -61,8 +61,10 @@ def from_statsmodels(model_or_results: Any) -> Separability:
     return read_model(model_or_results).decide()
 
 
-def read_model(model_or_results: Any) -> Regression:
+def read_model(model_or_results: Any, sample_weight: None = None) -> Regression:
     """Return the regression of a model of statsmodels; the argument is that of `from_statsmodels`."""
+    if sample_weight is not None:
+        raise ValueError("A model of statsmodels has its own weights; got sample_weight too. Leave it out.")
     model = getattr(model_or_results, "model", model_or_results)
     family = _family(model)
     X = np.asarray(model.exog, np.float64)

@@ -16,7 +16,7 @@ import numpy as np
 from prgd._types import Indices
 from prgd.errors import missing_package
 from prgd.proofs.overlap import overlap_in_words
-from prgd.separation.advice import advice, meaning, shown
+from prgd.separation.advice import advice, meaning, shown, sum_in_words
 from prgd.separation.evidence import Behaviour
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ class Line(NamedTuple):
     def remark(self) -> str:
         """The last cell of the table: rows, the sign of the margin direction, or the relation."""
         if self.verdict is Behaviour.ALIASED:
-            return "depends on others" if self.relation is None else _sum_in_words(self.relation)
+            return (
+                "depends on others" if self.relation is None else f"= {sum_in_words(self.relation, _TERMS)}"
+            )
         words = "" if self.involved is None else _numbers(self.involved.total, self.involved.first)
         return words if self.leaning is None else f"{words}{'; ' * bool(words)}leans {self.leaning}"
 
@@ -156,7 +158,9 @@ def as_frame(s: Separability) -> Any:
             "leaning": line.leaning,
             "rows": 0 if line.involved is None else line.involved.total,
             "first_rows": () if line.involved is None else line.involved.first,
-            "relation": None if line.relation is None else _sum_in_words(line.relation, len(line.relation)),
+            "relation": None
+            if line.relation is None
+            else f"= {sum_in_words(line.relation, len(line.relation))}",
         }
         for line in lines(s)
     ]
@@ -240,17 +244,6 @@ def _cells(s: Separability) -> tuple[list[tuple[str, str, str]], list[str]]:
 
 def _mark(verdict: Behaviour) -> str:
     return "infinite" if verdict.is_infinite else "finite" if verdict is Behaviour.FINITE else "other"
-
-
-def _sum_in_words(relation: dict[Name, Fraction], max_terms: int = _TERMS) -> str:
-    """Return a combination of columns as text: ``= 2 x1 - x2``."""
-    text = ""
-    for name, k in list(relation.items())[:max_terms]:
-        size = "" if abs(k) == 1 else f"{abs(k)} "
-        text += f" {'-' if k < 0 else '+'} {size}{shown(name)}"
-    text = text.removeprefix(" + ") or "0"
-    more = len(relation) - max_terms
-    return f"= {text.strip()}" + (f" + {more} more terms" if more > 0 else "")
 
 
 def _numbers(count: int, first: tuple[int, ...]) -> str:

@@ -16,7 +16,7 @@ from prgd.lazy import lazy
 from prgd.problem import NO_ROWS
 from prgd.proofs.directions import exact_lower, margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.weights import Proof, weights_prove
+from prgd.proofs.weights import Proof, is_rounded, weights_prove
 from prgd.rows.readers.columns import in_order
 from prgd.separation import summary
 from prgd.separation.advice import advice, listed, shown
@@ -98,6 +98,9 @@ class Separability:
         zero or too small to tell. These signs are computed, not proven.
     limiting_rows : ndarray of int
         Observations that stay on the boundary: all finite coefficients are estimated from them (Geyer, 2009).
+    nearly_aliased : tuple of str
+        Columns that are combinations of earlier ones up to rounding. The verdicts take the numbers literally,
+        so they may rest on that rounding; the notes have the combinations.
     notes : tuple of str
         What the user should know about the model, e.g. that its offset does not matter.
     model : ModelRows or None
@@ -123,6 +126,7 @@ class Separability:
     coefficients: dict[Name, Behaviour] = field(default_factory=dict)
     leaning: dict[Name, str] = field(default_factory=dict)
     limiting_rows: Indices = field(default_factory=NO_ROWS.copy)
+    nearly_aliased: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     _evidence: Coefficients | None = None
     model: ModelRows | None = None
@@ -149,8 +153,8 @@ class Separability:
     def __getstate__(self) -> dict[str, Any]:
         # The data stay where they are, so what is computed from them goes along.
         relations = summary.relations(self, list(self.coefficients), summary.MAX_LINES)
-        known = {"fitted_rows": self.fitted_rows, "involved": self.involved, "relations": relations}
-        return {**vars(self), **known, "model": None}
+        known = {name: getattr(self, name) for name in ("fitted_rows", "involved", "loses_classes")}
+        return {**vars(self), **known, "relations": relations, "model": None}
 
     def __repr__(self) -> str:
         rows = f"{self.separated_rows.size} separated and {self.boundary_rows.size} boundary rows"
@@ -191,18 +195,19 @@ class Separability:
     def _model_of(self, X: Any, y: Any, sample_weight: Any) -> ModelRows:
         """Return the rows of data that are given as those of the verdict were."""
         if self._read is not None and y is None:
-            weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-            found: ModelRows = self._read(X, **weights).model()
+            given = self._read(X) if sample_weight is None else self._read(X, sample_weight=sample_weight)
+            found: ModelRows = given.model()
             return found
         names = self.feature_names
-        width = len(names or ()) if self._read is None else np.shape(X)[-1]
+        X = in_order(X, names)
+        width = len(names or ()) if self._read is None else int(np.prod(np.shape(X)[1:]))
         if names is not None and width != len(names):
             raise ValueError(
                 "check needs the data frame or the model that the verdict is on, or a matrix with the "
-                f"{len(names)} columns {listed(names)}, without the intercept; got {width} columns."
+                f"columns {listed(names)}, without the intercept; got {width} in place of {len(names)}."
             )
         return model_rows(
-            in_order(X, names),
+            X,
             y,
             family=self.family,
             fit_intercept=self.fit_intercept,
@@ -218,17 +223,34 @@ class Separability:
             return False
         if stated != [self._evidence.behaviours[j] for j in columns]:
             return False
+        named = dict(zip(columns, self.coefficients, strict=True))
+        either = {name for name, word in self.coefficients.items() if word is Behaviour.EITHER}
+        leaning = {named[j]: sign for j, sign in self._evidence.leaning.items() if j in named}
+        if leaning != self.leaning or not (leaning.keys() <= either and set(leaning.values()) <= set("+-0")):
+            return False
+        if not np.array_equal(self.limiting_rows, limiting_rows(model, self.boundary_rows)):
+            return False
         partition = self.boundary_rows, self.dual_weights, self.proof
         return self._evidence.check(model.rows, model.columns, *partition)
 
     def _check_partition(self, rows: LiftedRows) -> bool:
         p, everything = self.dual_weights, rows.counted
-        if p is not None and p.shape != (rows.n,):
+        numbers = [self.lower, self.upper, self.intercept, *(() if self.coef is None else self.coef)]
+        if np.isnan(numbers).any() or self.lower > self.upper:
+            return False
+        if np.isnan(self.margin) != (self.coef is None) or self.lower > self.margin:
+            return False
+        if p is not None and (p.shape != (rows.n,) or not is_rounded(p, self.proof)):
             return False
         if p is not None and not weights_prove(rows, self.boundary_rows, p, self.proof):
             return False
         if self.verdict is Verdict.NOT_SEPARABLE:
-            return p is not None and np.array_equal(self.boundary_rows, everything)
+            is_whole = np.array_equal(self.boundary_rows, everything) and not self.separated_rows.size
+            return p is not None and is_whole and self.coef is None
+        if self.verdict is Verdict.SEPARABLE and not (
+            np.array_equal(self.separated_rows, everything) and not self.boundary_rows.size
+        ):
+            return False
         if self.coef is None:
             return self.verdict is Verdict.UNDECIDED
         if self.coef.shape != (rows.d,):
@@ -247,6 +269,7 @@ class Separability:
         both = np.concatenate([self.separated_rows, self.boundary_rows])
         return (
             p is not None
+            and self.margin == 0.0
             and self.separated_rows.size > 0
             and np.array_equal(np.sort(both), everything)
             and separates(rows, exact, self.separated_rows, self.boundary_rows)
@@ -264,6 +287,16 @@ class Separability:
         if self.model is None or self.model.observations is None:
             return self.separated_rows
         return np.setdiff1d(self.model.observations[self.separated_rows], self.limiting_rows)
+
+    @lazy
+    def loses_classes(self) -> bool:
+        """Whether a limiting row of a multinomial or ordinal model has fewer classes in the limit.
+
+        If so, the same model fitted to the limiting rows alone is not the limiting model.
+        """
+        if self.model is None or self.model.observations is None:
+            return False
+        return bool(np.isin(self.model.observations[self.separated_rows], self.limiting_rows).any())
 
     @lazy
     def involved(self) -> dict[Name, Involved]:
