@@ -179,12 +179,9 @@ def timed(name: str, X: Any, y: Any) -> dict[str, Any]:
     return record
 
 
-def main() -> None:
-    prgd.separability(*near_separation(200, 5))  # compiles
-    wanted = given.only or [*SETS, *GENERATED]
-    records = [timed(name, *(GENERATED[name]() if name in GENERATED else real(name))) for name in wanted]
+def written(records: list[dict[str, Any]]) -> float:
+    """Write the record of the sets so far, and return the geometric mean of their ratios."""
     mean = math.exp(sum(math.log(record["ratio"]) for record in records) / len(records))
-    print(f"geometric mean of the ratios: {mean:.4f} (at most {MAX_RATIO})")
     machine = {
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1),
@@ -195,6 +192,16 @@ def main() -> None:
     }
     record = {"machine": machine, "geometric_mean": mean, "max_ratio": MAX_RATIO, "sets": records}
     given.out.write_text(json.dumps(record, indent=1) + "\n")
+    return mean
+
+
+def main() -> None:
+    prgd.separability(*near_separation(200, 5))  # compiles
+    records, mean = list[dict[str, Any]](), math.nan
+    for name in given.only or [*SETS, *GENERATED]:
+        records.append(timed(name, *(GENERATED[name]() if name in GENERATED else real(name))))
+        mean = written(records)
+    print(f"geometric mean of the ratios: {mean:.4f} (at most {MAX_RATIO})")
 
 
 if __name__ == "__main__":
