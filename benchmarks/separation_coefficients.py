@@ -48,6 +48,7 @@ SETS = (
     "spambase",
     "mushrooms",
     "mnist_0v1",
+    "fashion_1v9",
     "pcmac",
     "basehock",
     "rcv1_vw1500",
