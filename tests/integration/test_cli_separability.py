@@ -50,7 +50,7 @@ def test_a_formula_over_a_file(file):
     said = call("separability", file, "--formula", "sick ~ dose + drug").stdout
     assert said.startswith("quasi-separable")
     assert "drug[T.b]    +inf     1 (number 4)" in said
-    assert "merge the level drug[T.b] with another level" in said
+    assert "drop drug, or use" in said
 
 
 def test_families_and_weights():
@@ -86,8 +86,34 @@ def test_missing_values_are_refused_or_dropped():
         "--missing drop."
     )
     call("separability", "holes.csv", "--formula", "count ~ drug", "--family", "poisson")  # not in these
-    found = call("separability", "holes.csv", "--formula", "sick ~ dose", "--missing", "drop")
-    assert "Note: 2 of 6 rows have missing values and were dropped." in found.stderr
+    args = "holes.csv", "--formula", "sick ~ dose + drug", "--missing", "drop"
+    note = "2 of 6 rows have missing values and were dropped; row numbers are those of the file, from 0."
+    said = call("separability", *args).stdout
+    assert f"Note: {note}" in said
+    assert "drug[T.b]    +inf     1 (number 4)" in said
+    found = facts(*args)
+    assert (found["n"], found["dropped_rows"], found["notes"]) == (4, [2, 3], [note])
+    assert (found["separated_rows"], found["limiting_rows"]) == ([0, 4], [1, 5])
+
+
+@pytest.mark.parametrize(
+    ("formula", "family"),
+    [
+        ("cbind(count, weight) ~ dose", "binomial"),
+        ("drug ~ dose", "multinomial"),
+        ("count ~ dose + center(weight)", "poisson"),
+        ("count ~ dose", "ordinal"),
+    ],
+)
+def test_dropped_rows_change_no_verdict(formula, family):
+    whole, holes = TABLE.splitlines(), TABLE.replace("yes,4,a", "yes,,a").splitlines()
+    Path("holes.csv").write_text("\n".join(holes))
+    Path("rest.csv").write_text("\n".join(whole[:4] + whole[5:]))
+    args = "--formula", formula, "--family", family
+    found, expected = facts("holes.csv", *args, "--missing", "drop"), facts("rest.csv", *args)
+    names = [(one["name"], one["verdict"]) for one in expected["coefficients"]]
+    assert [(one["name"], one["verdict"]) for one in found["coefficients"]] == names
+    assert found["limiting_rows"] == [row + (row >= 3) for row in expected["limiting_rows"]]
 
 
 @pytest.mark.parametrize(

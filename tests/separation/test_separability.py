@@ -141,7 +141,7 @@ def test_separable_names_its_features_and_margin():
     assert found.features[:2].tolist() == [0, 1]
     assert found.separated_rows.size == 200
     assert found.boundary_rows.size == 0
-    assert "separable: a hyperplane has each of the 200 rows" in str(found)
+    assert "complete separation: a hyperplane has each of the 200 rows" in str(found)
     assert "Separability('separable'" in repr(found)
 
 

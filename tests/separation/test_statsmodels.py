@@ -66,7 +66,7 @@ def test_results_are_as_good_as_models():
     assert found.check(exog[:, 1:], endog)
     with pytest.raises(ValueError, match="without the intercept; got 4 in place of 3"):
         found.check(exog, endog)
-    assert "merge the level g[T.c] with another level" in found.advice
+    assert "merge level c of g with another level" in found.advice
     assert found.limiting_rows.tolist() == list(range(4, N))
 
 

@@ -64,8 +64,10 @@ def test_rows_involved_are_observations(family, block, monkeypatch):
 
 def test_text_of_quasi_separation(quasi):
     lines = str(quasi).splitlines()
-    assert lines[0].startswith("quasi-separable: a hyperplane has no row on its wrong side")
-    assert "  Maximum likelihood: x0 is infinite; (Intercept) and x1 are finite." in lines
+    assert lines[0] == "quasi-separable: x0 is infinite; (Intercept) and x1 are finite."
+    assert lines[1] == "  the event is yes, against no: a coefficient of +inf is for it."
+    assert lines[2].startswith("  quasi-complete separation: a hyperplane has no row on its wrong side")
+    assert max(map(len, lines)) <= 100
     table = lines[lines.index(next(line for line in lines if line.startswith("coefficient"))) :]
     assert [line.split() for line in table[2:5]] == [
         ["(Intercept)", "finite"],
@@ -84,6 +86,13 @@ def test_text_of_complete_separation_says_that_all_are_infinite():
     assert "drop columns that tell the classes apart (x0" in found.advice
     assert "leans " in text
     assert "the data allow both signs" in text
+
+
+def test_text_names_the_event_of_a_regression():
+    x = [[1.0], [2.0], [3.0], [4.0]]
+    assert "the event is" not in str(prgd.separability(x, [0, 1, 0, 1]))
+    found = prgd.separability(x, list("baba"), family="multinomial")
+    assert "  coefficients compare each class with a, the first one." in str(found).splitlines()
 
 
 def test_text_without_separation():
@@ -153,12 +162,14 @@ def test_rows_of_counts_are_observations():
             {"(Intercept)": "finite", "NV": "+inf"},
             "NV is infinite: drop NV, or use Firth's penalty or a prior;",
         ),
-        ({"a": "finite", "C(stage)[T.IV]": "-inf"}, "merge the level C(stage)[T.IV] with another level"),
+        ({"a": "finite", "C(stage)[T.IV]": "-inf"}, "merge level IV of C(stage) with another level"),
         (
             {"a": "finite", "g[T.u]": "+inf", "g[T.v]": "-inf"},
-            "merge the levels g[T.u] and g[T.v] with others",
+            "merge levels u and v of g with others",
         ),
-        ({"a": "finite", "g[T.u]:x": "+inf"}, "drop g[T.u]:x"),
+        ({"a": "finite", "g[T.u]:x": "+inf"}, "drop g:x"),
+        ({"a": "finite", "g[T.u]": "-inf", "g[T.u]:h[T.9:30]": "+inf"}, "drop g:h, or use"),
+        ({"a": "finite", "dose[mg]": "+inf"}, "drop dose[mg], or use"),
         ({"a": "finite", "(Intercept)": "+inf"}, "(Intercept) is infinite: use Firth's penalty or a prior;"),
         ({"a": "aliased", "b": "finite"}, "Drop a: it is a combination of other columns"),
         (
@@ -183,11 +194,61 @@ def test_advice_on_rows_that_lose_some_of_their_classes():
     assert copy.advice == found.advice
 
 
-def test_advice_names_a_factor_whose_reference_level_separates():
-    data = {"y": [0, 0, 1, 2, 0, 3], "x": [1, 2, 3, 4, 5, 6], "g": list("uuvvww")}
-    found = prgd.separability.from_formula("y ~ x + g", data, family="poisson")
-    assert "merge the reference level of g with another level" in found.advice
-    assert "x can be estimated from the 4 limiting_rows alone" in found.advice
+@pytest.mark.parametrize(
+    ("family", "y", "why"),
+    [("poisson", [0, 0, 1, 2, 0, 3], "zeros alone"), ("binomial", [1, 1, 0, 1, 1, 0], "one outcome alone")],
+)
+def test_advice_names_a_reference_level_of_one_outcome(family, y, why):
+    data = {"y": y, "x": [1, 2, 3, 4, 6, 5], "g": list("uuvvww")}
+    found = prgd.separability.from_formula("y ~ g", data, family=family)
+    assert found.references == {"g": ("u", "v")}
+    assert found.advice.startswith(
+        "No coefficient has a finite estimate, but the fitted values of the 4 limi"
+    )
+    assert f"take another reference level of g, such as C(g, Treatment('v')), since level u has {why}" in (
+        found.advice
+    )
+    copy = pickle.loads(pickle.dumps(found))  # noqa: S301
+    assert copy.advice == found.advice
+    found = prgd.separability.from_formula("y ~ C(g, Treatment('v'))", data, family=family)
+    assert [name for name, word in found.coefficients.items() if word.is_infinite] == [
+        "C(g, Treatment('v'))[T.u]"
+    ]
+    assert found.references == {}
+
+
+def test_another_reference_is_a_level_of_both_outcomes():
+    data = {"y": [0, 0, 1, 1, 0, 1], "g": [1, 1, 2, 2, 3, 3]}
+    found = prgd.separability.from_formula("y ~ C(g)", data)
+    assert found.references == {"C(g)": (1, 3)}
+    assert "such as C(g, Treatment(3))" in found.advice
+    data["y"] = [0, 0, 1, 1, 1, 1]  # complete separation: no reference helps
+    assert prgd.separability.from_formula("y ~ C(g)", data).references == {}
+
+
+def test_advice_on_a_factor_of_two_levels_and_on_groups_of_zeros():
+    data = {"y": [0, 1, 0, 1, 1, 1], "dose": [1, 2, 3, 4, 2, 3], "drug": list("aaaabb")}
+    found = prgd.separability.from_formula("y ~ dose + drug", data)
+    assert found.advice.startswith("drug[T.b] is infinite: drop drug, or use Firth's penalty or a prior;")
+    data = {"y": [1, 2, 3, 1, 0, 0], "g": list("aabbcc")}
+    found = prgd.separability.from_formula("y ~ g", data, family="poisson")
+    assert (
+        "g[T.c] is infinite: drop the 2 rows outside limiting_rows, or merge level c of g with"
+        in found.advice
+    )
+
+
+def test_rows_involved_by_way_of_other_columns():
+    table = {"exposed": ["no", "no", "yes", "yes"], "age": ["young", "old"] * 2}
+    table |= {"cases": [20, 15, 4, 6], "controls": [30, 25, 7, 0]}
+    found = prgd.separability.from_formula("cbind(cases, controls) ~ exposed * age", table)
+    assert found.involved == {"exposed[T.yes]": (1, (3,)), "exposed[T.yes]:age[T.young]": (1, (3,))}
+    assert "infinite: drop exposed:age, or use Firth" in found.advice
+    table |= {"cases": [20, 0, 4, 6], "controls": [30, 25, 7, 1]}  # the reference cell
+    found = prgd.separability.from_formula("cbind(cases, controls) ~ exposed * age", table)
+    assert set(found.involved.values()) == {(1, (1,))}
+    assert len(found.involved) == 4
+    assert "no estimate exists" not in found.advice
 
 
 # Frames, JSON, HTML -------------------------------------------------------------------------------------
@@ -209,6 +270,7 @@ def test_json_has_all_coefficients():
     facts = json.loads(prgd.separability(collinear, Y).to_json())
     assert facts["verdict"] == "quasi-separable"
     assert facts["family"] == "binomial"
+    assert facts["classes"] == ["no", "yes"]
     assert facts["limiting_rows"] == [0, 1, 2, 3]
     assert facts["coefficients"] == [
         {"name": "(Intercept)", "verdict": "finite"},

@@ -158,10 +158,7 @@ def open_frame(data: str, options: FileOptions, used: Callable[[list[str]], Sequ
     for name in names:
         if name not in found.columns:
             raise unknown("column", name, map(str, found.columns))
-    found = found.complete(tuple(dict.fromkeys(names)), drop=options.missing == "drop")
-    for note in found.notes:
-        tell(note, options)
-    return found
+    return found.complete(tuple(dict.fromkeys(names)), drop=options.missing == "drop")
 
 
 def tell(note: str, options: FileOptions) -> None:

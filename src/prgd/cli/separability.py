@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -59,19 +59,18 @@ def separability_command(data: common.Data, debug: common.Debug = False, **given
         if options.family not in FAMILIES:
             raise unknown("family", options.family, FAMILIES)
         with stage_line("separability"):
-            name, n, found = _decided(data, options)
+            said, found = _decided(data, options)
         if outcome.is_printed(False, options.json):
             print(found)
-        said = {"data": name, "n": n, "formula": options.formula}
-        outcome.write_json(options.json, said | facts(found))
+        outcome.write_json(options.json, {**said, "formula": options.formula, **facts(found)})
         if found.is_interrupted:
             raise KeyboardInterrupt
         if found.verdict is Verdict.UNDECIDED:
             raise typer.Exit(outcome.NOT_CERTIFIED)
 
 
-def _decided(data: str, options: SeparabilityOptions) -> tuple[str, int, Separability]:
-    """Return the name of the data, the number of rows, and the verdict."""
+def _decided(data: str, options: SeparabilityOptions) -> tuple[dict[str, Any], Separability]:
+    """Return what JSON says about the data, and the verdict."""
     from prgd.separation import separability
     from prgd.separation.formula import columns_of, read_formula
     from prgd.separation.regression import Regression
@@ -83,18 +82,22 @@ def _decided(data: str, options: SeparabilityOptions) -> tuple[str, int, Separab
         formula = options.formula
         frame = open_frame(data, options, lambda names: (*columns_of(formula, names), *weights))
         model = read_formula(formula, frame.columns, family=options.family, sample_weight=options.weights)
-        return frame.name, len(frame.columns), model.decide()
+        said: dict[str, Any] = {"data": frame.name, "n": len(frame.columns)}
+        if frame.kept is not None and frame.dropped is not None:
+            said["dropped_rows"] = frame.dropped.tolist()
+            model = model.placed(frame.kept, frame.kept.size + frame.dropped.size)
+        return said, replace(model, notes=(*frame.notes, *model.notes)).decide()
     if options.weights is not None:
         raise ValueError("--weights names a column of a regression: give --formula too, or leave it out.")
     if options.family == "binomial":
         name, rows = open_data(data, options)
-        return name, rows.n, separability(rows, fit_intercept=options.intercept)
+        return {"data": name, "n": rows.n}, separability(rows, fit_intercept=options.intercept)
     _check_read_whole(options, f"--family {options.family}")
     dataset = load_labelled(data, options)
     found = Regression(
         dataset.X, dataset.y, dataset.feature_names, options.family, options.intercept
     ).decide()
-    return dataset.name, dataset.X.shape[0], found
+    return {"data": dataset.name, "n": dataset.X.shape[0]}, found
 
 
 def _check_formula_options(options: SeparabilityOptions) -> None:

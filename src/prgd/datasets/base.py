@@ -84,12 +84,16 @@ class Frame:
         Row -> the words that name its place in the file.
     notes : tuple of str
         What the command line tells its user.
+    kept, dropped : ndarray of int, optional
+        The rows of the file that these are, and those that were dropped, if some were.
     """
 
     columns: Any
     name: str
     place: Callable[[int], str]
     notes: tuple[str, ...] = ()
+    kept: npt.NDArray[np.int64] | None = None
+    dropped: npt.NDArray[np.int64] | None = None
 
     def complete(self, used: Sequence[str], *, drop: bool) -> Frame:
         """Return some of the columns; a missing value is an error that names its place, or drops its row."""
@@ -110,8 +114,10 @@ class Frame:
                 "--missing drop."
             )
         kept = np.flatnonzero(~rows)
-        note = f"{int(rows.sum()):,} of {rows.size:,} rows have missing values and were dropped."
-        frame = frame.iloc[kept].reset_index(drop=True).infer_objects()
-        return replace(
-            self, columns=frame, place=lambda k: self.place(int(kept[k])), notes=(*self.notes, note)
+        note = (
+            f"{int(rows.sum()):,} of {rows.size:,} rows have missing values and were dropped; row "
+            "numbers are those of the file, from 0."
         )
+        frame = frame.iloc[kept].reset_index(drop=True).infer_objects()
+        place, notes = (lambda k: self.place(int(kept[k]))), (*self.notes, note)
+        return replace(self, columns=frame, place=place, notes=notes, kept=kept, dropped=np.flatnonzero(rows))

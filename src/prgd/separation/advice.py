@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prgd.separation.evidence import Behaviour
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from prgd.separation.verdict import Separability
 
 _LISTED = 4  # names that a sentence lists
-_LEVEL = re.compile(r"([^:]+)\[(?:T\.)?([^\[\]:]+)\]")  # the column of a level, as formulaic names it
+_LEVEL = re.compile(r"(.+)\[(?:T\.)?([^\[\]]+)\]")  # the column of a level, as formulaic names it
+_COLON = re.compile(r":(?![^\[]*\])")  # between the parts of an interaction, and not within a level
+_PLAIN = re.compile(r"C\((\w+)[,)].*|(\w+)")  # a factor whose column has a name that needs no quotes
 _CONSTANTS = ("(Intercept)", "Intercept", "const")
 
 
@@ -71,7 +73,7 @@ def names_with(s: Separability, behaviour: Behaviour) -> list[Name]:
 
 
 def meaning(s: Separability) -> str:
-    """Return the sentence on all coefficients; empty if nothing is known about them."""
+    """Return the sentence on the estimates of all coefficients; empty if nothing is known about them."""
     infinite, finite = infinite_names(s), names_with(s, Behaviour.FINITE)
     aliased, unknown = names_with(s, Behaviour.ALIASED), names_with(s, Behaviour.UNDECIDED)
     if not s.coefficients or len(unknown) == len(s.coefficients):
@@ -92,7 +94,7 @@ def meaning(s: Separability) -> str:
         parts.append(f"{listed(unknown)} {_are(unknown)} undecided")
     if aliased:
         parts.append(f"{listed(aliased)} {_are(aliased)} aliased")
-    return f"Maximum likelihood: {'; '.join(parts)}."
+    return f"{'; '.join(parts)}."
 
 
 def advice(s: Separability) -> str:
@@ -106,8 +108,12 @@ def advice(s: Separability) -> str:
     infinite, finite = infinite_names(s), names_with(s, Behaviour.FINITE)
     unknown = names_with(s, Behaviour.UNDECIDED)
     if infinite and not finite and not unknown:
-        ways = ", or ".join(_ways_out(s, infinite)[::-1])
-        return f"All of these coefficients are infinite, so that no estimate exists: {ways}."
+        found = _ways_out(s, infinite)
+        text = ", or ".join(found if s.references else found[::-1])
+        if not s.limiting_rows.size:
+            return f"All of these coefficients are infinite, so that no estimate exists: {text}."
+        rows = f"the fitted values of the {s.limiting_rows.size:,} limiting_rows do"
+        return f"No coefficient has a finite estimate, but {rows}: {text}."
     if infinite:
         ways = ", or ".join(_ways_out(s, infinite))
         others = f"; {_estimable(s, finite)}" if finite else ""
@@ -121,27 +127,57 @@ def advice(s: Separability) -> str:
 
 
 def _ways_out(s: Separability, infinite: Sequence[Name]) -> list[str]:
-    """Return what keeps estimates finite: columns to drop, levels to merge, penalties."""
-    bare = list(dict.fromkeys(name if isinstance(name, str) else name[1] for name in infinite))
-    levels = {name: match[1] for name in bare if (match := _LEVEL.fullmatch(name))}
-    columns = [name for name in bare if name not in (*levels, *_CONSTANTS) and not _is_threshold(s, name)]
-    rows = {name if isinstance(name, str) else name[1]: 0 for name in infinite}
-    for name, involved in s.involved.items():
-        rows[name if isinstance(name, str) else name[1]] += involved.total
-    # Separated rows in which the columns of a factor are zero have its reference level.
-    references = dict.fromkeys(factor for level, factor in levels.items() if s.involved and not rows[level])
-    merged = [level for level, factor in levels.items() if factor not in references]
-    ways = []
-    if columns and s.verdict == "separable" and len(columns) > 1:
-        ways.append(f"drop columns that tell the classes apart ({listed(_main_columns(s) or columns)})")
+    """Return what keeps estimates finite: references to change, rows or terms to drop, levels to merge."""
+    bare = [name if isinstance(name, str) else name[1] for name in infinite]
+    own = [name for name in dict.fromkeys(bare) if name not in _CONSTANTS and not _is_threshold(s, name)]
+    within = {_term(s, part) for name in own if len(parts := _COLON.split(name)) > 1 for part in parts}
+    levels: dict[str, list[str]] = {}
+    dropped = []
+    for name in own:
+        match = None if len(_COLON.split(name)) > 1 else _level(s, name)
+        if match is None:
+            dropped.append(_term(s, name))
+        elif match[1] not in within:  # else dropping the interaction comes first
+            levels.setdefault(match[1], []).append(match[2])
+    dropped += [factor for factor in levels if len(s._factors.get(factor, ())) == 2]
+    merged = {factor: of for factor, of in levels.items() if factor not in (*dropped, *s.references)}
+    ways = [_another_reference(s, *item) for item in s.references.items()]
+    if s.family == "poisson" and s.limiting_rows.size and s.fitted_rows.size:
+        ways.append(f"drop the {s.fitted_rows.size:,} rows outside limiting_rows")
+    if (columns := list(dict.fromkeys(dropped))) and s.verdict == "separable" and len(columns) > 1:
+        main = list(dict.fromkeys(_term(s, name) for name in _main_columns(s)))
+        ways.append(f"drop columns that tell the classes apart ({listed(main or columns)})")
     elif columns:
         ways.append(f"drop {listed(columns)}")
     if merged:
-        which = "another level" if len(merged) == 1 else "others"
-        ways.append(f"merge the level{'s' * (len(merged) > 1)} {listed(merged)} with {which}")
-    if references:
-        ways.append(f"merge the reference level of {listed(list(references))} with another level")
+        which = "another level" if sum(map(len, merged.values())) == 1 else "others"
+        some = [f"level{'s' * (len(of) > 1)} {listed(of)} of {factor}" for factor, of in merged.items()]
+        ways.append(f"merge {listed(some)} with {which}")
     return [*ways, "use Firth's penalty or a prior"]
+
+
+def _another_reference(s: Separability, factor: str, levels: tuple[Any, Any]) -> str:
+    """Return the advice on a factor whose reference level has one outcome alone."""
+    reference, other = levels
+    match = _PLAIN.fullmatch(factor)
+    example = f", such as C({match[1] or match[2]}, Treatment({other!r}))" if match else ""
+    why = "zeros alone" if s.family == "poisson" else "one outcome alone"
+    return (
+        f"take another reference level of {factor}{example}, since level {reference} has {why} "
+        "and all others are infinite relative to it"
+    )
+
+
+def _level(s: Separability, part: str) -> re.Match[str] | None:
+    """Return the factor and the level of a column, or of its part of an interaction; None for others."""
+    match = _LEVEL.fullmatch(part)
+    return match if match and ("[T." in part or match[1] in s._factors) else None
+
+
+def _term(s: Separability, name: str) -> str:
+    """Return the term of a column: ``drug`` for ``drug[T.b]``, ``drug:age`` for ``drug[T.b]:age``."""
+    parts = [(part, _level(s, part)) for part in _COLON.split(name)]
+    return ":".join(match[1] if match else part for part, match in parts)
 
 
 def _estimable(s: Separability, finite: Sequence[Name]) -> str:

@@ -86,10 +86,12 @@ def separability(
     >>> X = [[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [0.0, 4.0], [1.0, 2.0]]
     >>> found = separability(X, ["no", "yes", "no", "yes", "yes"])
     >>> print(found)
-    quasi-separable: a hyperplane has no row on its wrong side, but each such one has rows on itself.
+    quasi-separable: x0 is infinite; (Intercept) and x1 are finite.
+      the event is yes, against no: a coefficient of +inf is for it.
+      quasi-complete separation: a hyperplane has no row on its wrong side, but each such one has rows
+        on itself.
       rows strictly on their correct side: 1 (number 4); on the hyperplane: 4 (numbers 0, 1, 2, 3).
       it uses x0 (+1).
-      Maximum likelihood: x0 is infinite; (Intercept) and x1 are finite.
       Found by an exact simplex method; proven in exact integer arithmetic.
     -----------------------------------
     coefficient  verdict  rows involved

@@ -23,12 +23,19 @@ import numpy as np
 from prgd.checks import unknown
 from prgd.errors import missing_package
 from prgd.rows.exact import as_float, check_exact
-from prgd.separation.regression import Regression, shares_as_counts
+from prgd.separation.regression import Regression, factor_levels, shares_as_counts
 from prgd.separation.responses import INTERCEPT
 from prgd.separation.verdict import Separability
 
 _DENSE_FRACTION = 0.3  # a design matrix with a larger fraction of non-zeros is stored as a dense array
 _MARKS = re.compile(r"\x1b\[[\d;]*m|[⧛⧚]| \(<unknown>.*?\)")  # colours and places in messages of formulaic
+_HINTS = {  # what to do about messages of formulaic, which say it in the words of its own parser
+    "[KeyError": "Write names with spaces or marks in backticks, without Q.",
+    "operator '='": "Write ~ between the response and the terms.",
+    "context marker": "A parenthesis lacks its partner.",
+    "Operator `|`": "There are no random effects here: write (1|g) as g.",
+}
+_INSTEAD = {"factor": "C", "ns": "cr", "numpy": "np"}  # names of R and Python -> those of formulas here
 _OFFSET = re.compile(r"offset\((.*)\)")
 
 
@@ -114,7 +121,8 @@ def read_formula(
     if family == "binomial" and getattr(y, "ndim", 0) == 1 and y.dtype.kind == "f":
         y = shares_as_counts(y)
     read = partial(read_formula, formula, family=family, sample_weight=column)
-    return Regression(X, y, names, family, fit_intercept, sample_weight, notes, read=read)
+    factors = factor_levels(right.model_spec)
+    return Regression(X, y, names, family, fit_intercept, sample_weight, notes, read=read, factors=factors)
 
 
 def columns_of(formula: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -139,7 +147,7 @@ class Table:
         self._data, self._keys = data, {str(name): name for name in named}
         self.names = list(self._keys)
 
-    def column(self, name: str) -> Any:
+    def column(self, name: str, used: Sequence[str] = ()) -> Any:
         """Return a column without missing values, as a pandas Series of numbers, truth values or levels."""
         if name not in self.names:
             raise unknown("column", name, self.names)
@@ -153,7 +161,8 @@ class Table:
         if (missing := series.isna().to_numpy()).any():
             raise ValueError(
                 f"data at row {int(np.argmax(missing))}, column {name!r}: the value is missing, as in "
-                f"{int(missing.sum()):,} of {missing.size:,} rows. Fill it in, or drop the rows."
+                f"{int(missing.sum()):,} of {missing.size:,} rows. Fill it in, or drop the rows: "
+                f"data.dropna(subset={list(used) or [name]})."
             )
         return _checked(series, name)
 
@@ -161,7 +170,7 @@ class Table:
         """Return some columns as a pandas data frame; truth values are levels if only ``looked_up``."""
         import pandas as pd
 
-        columns = {name: self.column(name) for name in names}
+        columns = {name: self.column(name, names) for name in names}
         for name, series in columns.items():
             if series.dtype == bool and name in looked_up:
                 columns[name] = pd.Series(pd.Categorical(series, categories=[False, True]))
@@ -266,9 +275,7 @@ class _Parsed:
         functions = {name for _, called in found for name in called} - {"cbind", *TRANSFORMS}
         names = alone | inside | functions
         if lost := sorted(names - set(columns)):
-            advice = " Functions are those of formulaic and np: compute others first, as columns of the data."
-            words = unknown("column", lost[0], columns)
-            raise ValueError(f"Formula {text!r}: {words}{advice if lost[0] in functions else ''}")
+            raise ValueError(f"Formula {text!r}: {_unknown_name(lost[0], columns, functions)}")
         return cls(
             text,
             text.partition("~")[0].strip(" `"),
@@ -315,6 +322,8 @@ def _names_in(expression: str) -> tuple[set[str], set[str]]:
     """
     quoted = re.findall(r"`([^`]*)`", expression)
     nodes = list(ast.walk(ast.parse(re.sub(r"`[^`]*`", "None", expression), mode="eval")))
+    if any(isinstance(node, ast.BitXor) for node in nodes):  # of integers it would silently be the XOR
+        raise ValueError(f"Formula: {expression} has ^, but powers are ** in Python, as in I(x ** 2).")
     called = {
         node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
@@ -331,10 +340,23 @@ def _bound(*columns: Any) -> Any:
     return pd.concat([column.rename(column.name or k) for k, column in enumerate(named)], axis=1)
 
 
+def _unknown_name(name: str, columns: Sequence[str], functions: set[str]) -> str:
+    """Return what is said about a name of a formula that is neither a column nor a function."""
+    if name in _INSTEAD:
+        return f"Unknown name {name!r}: write {_INSTEAD[name]} instead."
+    if name not in functions:
+        return str(unknown("column", name, columns))
+    from formulaic.transforms import TRANSFORMS
+
+    advice = "Functions are those of formulaic and np: compute others first, as columns of the data."
+    return f"{unknown('function', name, TRANSFORMS)} {advice}"
+
+
 def _failed(text: str, error: Exception) -> ValueError:
     """Return the error for a formula that cannot be read, as one line."""
     words = " ".join(_MARKS.sub("", str(error)).split()).removesuffix(text).strip()
-    return ValueError(f"Formula {text!r}: {words or type(error).__name__}")
+    hints = "".join(f" {hint}" for mark, hint in _HINTS.items() if mark in words)
+    return ValueError(f"Formula {text!r}: {words or type(error).__name__}{hints}")
 
 
 def _features(matrix: Any, has_intercept: bool) -> tuple[Any, tuple[str, ...]]:

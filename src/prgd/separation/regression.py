@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from prgd._types import Array
+from prgd._types import Array, Indices
 from prgd.separation.decide import decide, with_coefficients
 from prgd.separation.families import ModelRows, Name, model_rows
 from prgd.separation.responses import INTERCEPT
@@ -35,6 +35,8 @@ class Regression:
         What the user calls the intercept, or the thresholds of an ordinal model, if not as R does.
     read : function or None
         Returns the regression of other data, or another model, that are given in the same way.
+    factors : dict from str to tuple
+        The levels of each factor, by the expression that names its columns.
     """
 
     X: Any
@@ -46,12 +48,22 @@ class Regression:
     notes: tuple[str, ...] = ()
     own_names: tuple[str, ...] = ()
     read: Callable[..., Regression] | None = None
+    factors: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def decide(self) -> Separability:
         """Return the verdict on this regression."""
         model = self.model()
         found = with_coefficients(decide(model.rows), model)
-        return replace(found, notes=(*self.notes, *found.notes), _read=self.read)
+        return replace(found, notes=(*self.notes, *found.notes), _read=self.read, _factors=self.factors)
+
+    def placed(self, rows: Indices, n: int) -> Regression:
+        """Return the same regression among n rows, of which it is these; the others have weight 0."""
+        weight = np.zeros(n)
+        weight[rows] = 1.0 if self.sample_weight is None else self.sample_weight
+        source = np.zeros(n, np.int64)  # Rows that do not count are copies of the first one.
+        source[rows] = np.arange(rows.size)
+        y = self.y.iloc[source] if hasattr(self.y, "iloc") else self.y[source]
+        return replace(self, X=self.X[source], y=y, sample_weight=weight, read=None)
 
     def model(self) -> ModelRows:
         """Return the rows of this regression, with the user's names of the coefficients."""
@@ -90,3 +102,17 @@ def shares_as_counts(y: Any) -> Any:
     if ((y >= 0) & (y <= 1)).all() and ((y > 0) & (y < 1)).any():
         return np.column_stack([y > 0, y < 1]).astype(np.float64)
     return y
+
+
+def factor_levels(spec: Any) -> dict[str, tuple[Any, ...]]:
+    """Return the levels of the factors of a design that formulaic, or patsy, has made; None has none."""
+    if hasattr(spec, "factor_infos"):
+        found = {k.name(): info.categories for k, info in spec.factor_infos.items()}
+    else:
+        states = getattr(spec, "encoder_state", {})
+        found = {str(k): state.get("categories") for k, (_, state) in states.items()}
+    return {
+        name: tuple(level.item() if isinstance(level, np.generic) else level for level in levels)
+        for name, levels in found.items()
+        if levels is not None
+    }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Array
-from prgd.separation.regression import Regression, shares_as_counts
+from prgd.separation.regression import Regression, factor_levels, shares_as_counts
 from prgd.separation.verdict import Separability
 
 # The family of each class of models, and for each family of GLM the links for which the verdict holds.
@@ -75,15 +75,17 @@ def read_model(model_or_results: Any, sample_weight: None = None) -> Regression:
         for word in ("offset", "exposure")
         if np.any(getattr(model, word, None) is not None) and np.any(getattr(model, word))
     )
+    spec = getattr(model.data, "model_spec", None) or getattr(model.data, "design_info", None)
+    factors = factor_levels(spec)
     if family == "ordinal":
         d = X.shape[1]
         own = tuple(names[d:])
-        return Regression(X, y, tuple(names[:d]), family, True, weight, notes, own, read_model)
+        return Regression(X, y, tuple(names[:d]), family, True, weight, notes, own, read_model, factors)
     has_intercept = X.shape[1] > 1 and bool((X[:, 0] == 1.0).all())
     first = int(has_intercept)
     own = tuple(names[:first])
     features = X[:, first:], y, tuple(names[first:])
-    return Regression(*features, family, has_intercept, weight, notes, own, read_model)
+    return Regression(*features, family, has_intercept, weight, notes, own, read_model, factors)
 
 
 def _family(model: Any) -> str:

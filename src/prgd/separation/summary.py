@@ -26,8 +26,14 @@ if TYPE_CHECKING:
 
 _SHOWN = 5  # features or rows that the explanation lists
 MAX_LINES = 20  # coefficients that text and HTML show
-_WIDTH = 100  # characters of a line of advice
+_WIDTH = 100  # characters of a line of sentences
 _TERMS = 4  # terms of a relation that text and HTML show
+_NUMBERS = ("0", "1"), ("-1", "1"), ("False", "True")  # classes whose event goes without saying
+_KINDS = {
+    "separable": "complete separation",
+    "quasi-separable": "quasi-complete separation",
+    "not separable": "no separation",
+}
 _HEADER = ("coefficient", "verdict", "rows involved")
 _LEGEND = "either: infinite, and the data allow both signs; it leans to that of the maximum-margin direction."
 
@@ -90,7 +96,8 @@ def relations(
 
 def as_text(s: Separability) -> str:
     """Return the verdict, its proof in words, the table of the coefficients, and what to do next."""
-    text = [*explanation(s), *(f"  Note: {note}" for note in s.notes)]
+    sentences = [*explanation(s), *(f"  Note: {note}" for note in s.notes)]
+    text = [line for sentence in sentences for line in _wrapped(sentence)]
     if not s.coefficients:
         return "\n".join(text)
     cells, hidden = _cells(s)
@@ -106,7 +113,7 @@ def as_text(s: Separability) -> str:
 def as_html(s: Separability) -> str:
     """Return the same as HTML, for notebooks with light or dark pages: colours are those of the page."""
     cells, hidden = _cells(s)
-    first, *proof = [*_reasons(s), s.how]
+    first, *proof = explanation(s)
     head = "".join(f"<th>{escape(title)}</th>" for title in _HEADER)
     body = "".join(
         f'<tr class="{_mark(Behaviour(row[1]))}">'
@@ -119,9 +126,16 @@ def as_html(s: Separability) -> str:
     legend = [_LEGEND] if any(row[1] == "either" for row in cells) else []
     last = [*legend, advice(s)] if cells else []
     return (
-        f'<div class="prgd-separability">{_STYLE}<p><b>{escape(first)}</b></p>{_paragraphs([meaning(s)])}'
+        f'<div class="prgd-separability">{_STYLE}<p><b>{escape(first)}</b></p>'
         f"{table}{_paragraphs([*last, *(f'Note: {note}' for note in s.notes)])}"
         f"<details><summary>how it is proven</summary>{_paragraphs(proof)}</details></div>"
+    )
+
+
+def _wrapped(sentence: str) -> list[str]:
+    """Return a sentence as lines, of which all but the first are indented; words stay whole."""
+    return textwrap.wrap(
+        sentence, _WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
 
 
@@ -183,6 +197,7 @@ def facts(s: Separability) -> dict[str, Any]:
         "verdict": str(s.verdict),
         "is_separable": s.is_separable,
         "family": s.family,
+        "classes": s.classes,
         "fit_intercept": s.fit_intercept,
         "coefficients": [_line_facts(line) for line in lines(s)],
         "advice": advice(s),
@@ -260,9 +275,27 @@ def _some(rows: Indices) -> str:
 
 
 def explanation(s: Separability) -> list[str]:
-    """Return the verdict, what it rests on and what it means, one sentence in each line."""
-    words = meaning(s)
-    return [*_reasons(s), *([f"  {words}"] if words else []), f"  {s.how}"]
+    """Return the verdict, what it means for the estimates and what it rests on, a sentence after the other.
+
+    The estimates come first, since they are what the user of a regression asks about.
+    """
+    words, (first, *rest) = meaning(s), _reasons(s)
+    kind = _KINDS.get(s.verdict.value)
+    if words and kind is not None:
+        rest = [f"  {kind}: {first.partition(': ')[2]}", *rest]
+        first = f"{s.verdict.value}: {words}"
+    elif words:
+        rest.append(f"  {words}")
+    return [first, *_event(s), *rest, f"  {s.how}"]
+
+
+def _event(s: Separability) -> list[str]:
+    """Return what the signs of the coefficients are about, unless classes are numbers or truth values."""
+    if s.family == "multinomial" and s.classes:
+        return [f"  coefficients compare each class with {s.classes[0]}, the first one."]
+    if s.family == "binomial" and len(s.classes) == 2 and s.classes not in _NUMBERS:
+        return [f"  the event is {s.classes[1]}, against {s.classes[0]}: a coefficient of +inf is for it."]
+    return []
 
 
 def _reasons(s: Separability) -> list[str]:

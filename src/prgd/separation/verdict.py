@@ -19,11 +19,11 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, is_rounded, weights_prove
 from prgd.rows.readers.columns import in_order
 from prgd.separation import summary
-from prgd.separation.advice import advice, listed, shown
+from prgd.separation.advice import advice, infinite_names, listed, shown
 from prgd.separation.coefficients import Coefficients
 from prgd.separation.evidence import Behaviour, Witness
 from prgd.separation.families import ModelRows, Name, limiting_rows, model_rows
-from prgd.separation.involved import Involved, rows_involved
+from prgd.separation.involved import Involved, observations_of, rows_involved, single_outcome_references
 
 _MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
 INTERRUPTED = "Interrupted before a proof was found."
@@ -103,6 +103,9 @@ class Separability:
         so they may rest on that rounding; the notes have the combinations.
     notes : tuple of str
         What the user should know about the model, e.g. that its offset does not matter.
+    classes : tuple of str
+        The classes of the response in their order, if it has some: of two labels the second one is the event
+        of the regression, and of more the first one is what the others are compared with.
     model : ModelRows or None
         The rows of the recession cone and the names of their columns; None in a copy that was pickled.
     """
@@ -128,9 +131,11 @@ class Separability:
     limiting_rows: Indices = field(default_factory=NO_ROWS.copy)
     nearly_aliased: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
     _evidence: Coefficients | None = None
     model: ModelRows | None = None
     _read: Callable[..., Any] | None = None
+    _factors: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def witness(self, name: Name) -> Witness:
         """Return the objects that prove the verdict on a coefficient, with exact numbers.
@@ -153,7 +158,9 @@ class Separability:
     def __getstate__(self) -> dict[str, Any]:
         # The data stay where they are, so what is computed from them goes along.
         relations = summary.relations(self, list(self.coefficients), summary.MAX_LINES)
-        known = {name: getattr(self, name) for name in ("fitted_rows", "involved", "loses_classes")}
+        known = {
+            name: getattr(self, name) for name in ("fitted_rows", "involved", "loses_classes", "references")
+        }
         return {**vars(self), **known, "relations": relations, "model": None}
 
     def __repr__(self) -> str:
@@ -300,11 +307,29 @@ class Separability:
 
     @lazy
     def involved(self) -> dict[Name, Involved]:
-        """For each infinite coefficient the rows that are separated and in which its column is not zero."""
+        """For each infinite coefficient the rows that are separated and in which its column is not zero.
+
+        If it is zero in all of them, those whose weights prove its sign, by way of other columns; if it may
+        have either sign, all separated ones.
+        """
         if self.model is None:
             return {}
-        names = [name for name, word in self.coefficients.items() if word.is_infinite]
-        return rows_involved(self.model, self.separated_rows, names)
+        found = rows_involved(self.model, self.separated_rows, infinite_names(self))
+        places = dict(zip(self.model.names, self.model.columns.tolist(), strict=True))
+        proofs = {} if self._evidence is None else self._evidence.memberships
+        for name in [name for name, involved in found.items() if not involved.total]:
+            proof = proofs.get(places[name])
+            rows = self.separated_rows if proof is None else proof.rows
+            found[name] = observations_of(self.model, rows)
+        return found
+
+    @lazy
+    def references(self) -> dict[str, tuple[Any, Any]]:
+        """Factors whose reference level has one outcome alone: that level, and another to take instead."""
+        if self.model is None or not self.limiting_rows.size:
+            return {}
+        infinite = infinite_names(self)
+        return single_outcome_references(self.model, self._factors, infinite, self.separated_rows)
 
     @lazy
     def relations(self) -> dict[Name, dict[Name, Fraction]]:
@@ -344,6 +369,7 @@ def with_evidence(found: Separability, model: ModelRows, evidence: Coefficients)
         leaning={named[j]: evidence.leaning[j] for j in columns if j in evidence.leaning},
         limiting_rows=limiting_rows(model, found.boundary_rows),
         how=f"{found.how} {_INTERRUPTED_LATE}" if evidence.is_interrupted else found.how,
+        classes=model.classes,
         model=model,
         _evidence=evidence,
     )
