@@ -41,6 +41,7 @@ from prgd.separation.simplicial import basis_vectors
 WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
 _NEARLY_SQUARE = 1.1  # rows for each coordinate up to which the rows of a basis are tried alone
 MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
+SEARCH_WORK = 2e12  # rows times squared columns that searches for single coefficients may cost together
 _RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
 _PRUNED = (1e-6, 1e-9, 1e-12, 0.0)  # weights below these fractions of the largest may be zero
 _ROWS_FOR_COLUMN = 2  # rows for each coordinate with which non-negative least squares begins
@@ -149,11 +150,14 @@ class _SignSearch:
             if not left or grown.size == index.size:
                 break
             index = grown
+        # A search takes about 20 steps of an interior point; what is too expensive stays undecided.
+        affordable = int(SEARCH_WORK / (20.0 * index.size * cone.size**2))
         for j in left:
-            if self._sign(j):
-                self._exactly(j, index)
-            else:
+            if not self._sign(j):
                 self._move_both_ways(j)
+            elif affordable > 0:
+                self._exactly(j, index)
+                affordable -= 1
 
     def _by_basis(self, columns: list[int]) -> None:
         """Decide coefficients of a cone that has hardly more rows than coordinates."""
