@@ -18,6 +18,9 @@ from prgd.separation.families import ModelRows, model_rows
 from prgd.separation.near_relations import with_near_relations
 from prgd.separation.search import Search
 from prgd.separation.verdict import INTERRUPTED, Separability, Verdict, with_evidence
+from prgd.threads import single_blas
+
+_PANELS = 64  # parts in which a decomposition multiplies the columns
 
 
 def separability(
@@ -106,10 +109,17 @@ def separability(
     True
     """
     model = model_rows(X, y, family=family, fit_intercept=fit_intercept, sample_weight=sample_weight)
-    return with_coefficients(decide(model.rows), model)
+    return decide_model(model)
 
 
-def with_coefficients(found: Separability, model: ModelRows) -> Separability:
+def decide_model(model: ModelRows) -> Separability:
+    """Return the verdict on the rows of a model with those on its coefficients."""
+    # Decompositions multiply a panel of columns at a time, and most products are as small.
+    with single_blas(model.rows.n * model.rows.width**2 / _PANELS):
+        return _with_coefficients(decide(model.rows), model)
+
+
+def _with_coefficients(found: Separability, model: ModelRows) -> Separability:
     """Add the verdicts on the coefficients of a model to the verdict on its rows."""
     if found.verdict is Verdict.UNDECIDED:
         return with_evidence(found, model, undecided_coefficients(model.columns))

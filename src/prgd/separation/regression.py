@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.separation.decide import decide, with_coefficients
+from prgd.separation.decide import decide_model
 from prgd.separation.families import ModelRows, Name, model_rows
 from prgd.separation.responses import INTERCEPT
 from prgd.separation.verdict import Separability
@@ -53,7 +53,7 @@ class Regression:
     def decide(self) -> Separability:
         """Return the verdict on this regression."""
         model = self.model()
-        found = with_coefficients(decide(model.rows), model)
+        found = decide_model(model)
         return replace(found, notes=(*self.notes, *found.notes), _read=self.read, _factors=self.factors)
 
     def placed(self, rows: Indices, n: int) -> Regression:
