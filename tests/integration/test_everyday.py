@@ -549,7 +549,7 @@ def test_help_says_when_the_limit_on_passes_is_asked():
 
 def test_a_proof_of_overlap_speaks_plainly():
     write_overlap()
-    said = call("separability", "overlap.csv").stdout
+    said = " ".join(call("separability", "overlap.csv").stdout.split())
     assert re.search(r"\(but for rounding, \S+; exact weights next to these are proven to exist\)\.", said)
 
 
