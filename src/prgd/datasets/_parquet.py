@@ -40,7 +40,8 @@ def read_frame(file: Path) -> Any:
     """Return all columns as a pandas data frame, without the row index that pandas stored."""
     with open_parquet(file) as source:
         table = read_table(source, file)
-    frame = table.to_pandas(ignore_metadata=True, integer_object_nulls=True)  # as floats they may be rounded
+    # Integers beside missing values stay Python's integers, since float64 may round them.
+    frame = table.to_pandas(ignore_metadata=True, integer_object_nulls=True)
     return frame.filter(regex=r"^(?!__index_level_\d+__$)")
 
 

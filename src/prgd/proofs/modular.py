@@ -72,14 +72,25 @@ def rank_at_least(A: Array) -> int:
     >>> rank_at_least(np.array([[0.1, 0.2], [0.2, 0.4], [0.1, 0.3]]))
     2
     """
-    rank = 0
+    return len(independent_rows(A))
+
+
+def independent_rows(Z: Array) -> list[int]:
+    """Return positions of rows that are a basis of all rows, found modulo a prime, or two.
+
+    Examples
+    --------
+    >>> independent_rows(np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 1.0]]))
+    [0, 2]
+    """
+    best: Indices = np.empty(0, np.int64)
     for prime in islice(short_primes(), 2):
-        elimination = Elimination(len(A), prime)
-        elimination.extend(residues(A, prime))
-        rank = max(rank, elimination.pivots.size)
-        if rank == min(A.shape):
+        elimination = Elimination(len(Z), prime)
+        elimination.extend(residues(Z, prime))
+        best = max(best, elimination.pivots, key=len)
+        if best.size == min(Z.shape):
             break
-    return rank
+    return [int(i) for i in np.sort(best)]
 
 
 def solve_rational(

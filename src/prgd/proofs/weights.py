@@ -70,8 +70,7 @@ def weights_prove(rows: LiftedRows, boundary: Indices, p: Array, proof: Proof) -
     if len(set(own)) < len(own) or set(own) & set(used) or not {*own, *used} <= set(range(rows.width)):
         return False
     spans = support.size == boundary.size
-    needs_relations = proof.weights is None or not spans
-    if needs_relations and rows_obeying(rows, proof.relations, boundary).size < boundary.size:
+    if rows_obeying(rows, proof.relations, boundary).size < boundary.size:
         return False
     columns = np.setdiff1d(np.arange(rows.width), own)
     Z = rows.take(support)

@@ -140,5 +140,5 @@ class Coefficients:
             return None
         v = [Fraction(0)] * width
         for column, value in zip(self.kept, cone.vector(t), strict=True):
-            v[column] = Fraction(value)
+            v[column] = value
         return tuple(v)

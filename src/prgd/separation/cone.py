@@ -17,8 +17,15 @@ from functools import cached_property
 import numpy as np
 
 from prgd._types import Array, Indices, Mask, RationalVector
-from prgd.arithmetic import error_bound, exact_dot, nearest_float, nearest_floats, rounding_factor
-from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure, rows_obeying
+from prgd.arithmetic import (
+    error_bound,
+    exact_dot,
+    literal_fractions,
+    nearest_float,
+    nearest_floats,
+    rounding_factor,
+)
+from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
 from prgd.proofs.lifted_rows import KeptColumns
 from prgd.proofs.pivots import pivot_columns
 from prgd.proofs.weights import Proof, weights_prove
@@ -65,9 +72,7 @@ class Cone:
         own = Proof(weights=proof.weights, relations=tuple(known.relations))
         if not weights_prove(rows, boundary, p, own):
             return None
-        # The relations span N if they hold on all boundary rows and the other columns are independent.
-        if rows_obeying(rows, known.relations, boundary).size < boundary.size:
-            return None
+        # The relations, which hold on all boundary rows, span N if the other columns are independent.
         cone = cls(rows, boundary, known)
         return cone if cone.basis_rows is not None else None
 
@@ -87,9 +92,13 @@ class Cone:
                 basis[k, j] = nearest_float(value)
         return basis
 
-    def functional(self, j: int) -> Array:
-        """Return the entry v_j as a linear function of the coordinates, rounded."""
-        return np.eye(self.size)[j] if self.basis is None else self.basis[:, j]
+    def functionals(self, columns: Sequence[int]) -> Array:
+        """Return some entries of v as linear functions of the coordinates, one in each row, rounded."""
+        if self.basis is not None:
+            return self.basis[:, columns].T
+        units = np.zeros((len(columns), self.size))
+        units[np.arange(len(columns)), columns] = 1.0
+        return units
 
     @cached_property
     def infinite(self) -> list[int]:
@@ -188,7 +197,7 @@ class Cone:
     def exact_reduced(self, z: Array) -> list[Fraction]:
         """Return a row as a linear function of the coordinates."""
         if self.relations is None:
-            return [Fraction(float(x)) for x in z]
+            return list(literal_fractions(z))
         return [
             sum((k * Fraction(float(z[j])) for j, k in relation.items()), Fraction(0))
             for relation in self.relations

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from prgd._types import Array, Indices, RationalVector
-from prgd.arithmetic import nearest_floats, shortened
+from prgd.arithmetic import literal_fractions, nearest_floats, shortened
 from prgd.norms import norm
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, spread
 from prgd.proofs.pivots import Pivots, pivot_columns
@@ -106,12 +106,12 @@ def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> 
     index = np.union1d(np.intersect1d(pivots.rows, cone.separated), spread(cone.separated, 4 * cone.size))
     t = least_squares(cone.reduced(index), rows.margins(nearest_floats(v))[index])
     if t is not None:
-        yield tuple(Fraction(float(x)) for x in t)
+        yield literal_fractions(t)
     copy = cone.rows.sparse(cone.rows.counted, MAX_COPY_ENTRIES)
     if copy is not None:
         found = Search(LiftedRows(copy, None, fit_intercept=False)).find_proof()
         if found is not None and found.v is not None:
-            exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)
+            exact = found.proof.direction or literal_fractions(found.v)
             yield tuple(exact[k] for k in cone.free)
 
 
@@ -163,7 +163,7 @@ class _SignSearch:
         """Decide coefficients of a cone that has hardly more rows than coordinates."""
         signs = np.array([self._sign(j) for j in columns])
         with np.errstate(all="ignore"):
-            C = np.eye(self.cone.size)[columns]
+            C = self.cone.functionals(columns)
             near = near_vectors(self.cone.reduced(self.cone.separated), self.base, C, signs)
         self._keep({(columns[k], sign): t for (k, sign), t in near.items()})
         proposals: dict[tuple[int, int], Array] = {}
@@ -232,7 +232,7 @@ class _SignSearch:
         index, G = index[np.sort(first)], G[np.sort(first)]
         G, row_powers, powers = balance_dense(G)
         t = np.ldexp(self.base, -powers)
-        C = np.stack([np.ldexp(self.cone.functional(j), powers) for j in left])
+        C = np.ldexp(self.cone.functionals(left), powers)
         if not (np.isfinite(G).all() and np.isfinite(t).all() and np.isfinite(C).all()):
             return {}
         vectors, duals = opposite_vectors(G, t, C, np.array([self._sign(j) for j in left]))
@@ -302,7 +302,7 @@ class _SignSearch:
     def _move_both_ways(self, j: int) -> None:
         """Prove that v_j, which is zero in the separating direction, has both signs next to it."""
         cone = self.cone
-        k = int(np.argmax(np.abs(cone.functional(j))))
+        k = int(np.argmax(np.abs(cone.functionals([j])[0])))
         with np.errstate(all="ignore"):
             speeds = np.abs(cone.margins(np.eye(cone.size)[k]))
             reach = 0.5 * float(np.min(cone.margins(self.base) / np.maximum(speeds, np.finfo(float).tiny)))
@@ -331,7 +331,7 @@ class _SignSearch:
                 elif found.p[last] > 0.0:
                     self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
                 return
-            exact = found.proof.direction or tuple(Fraction(float(x)) for x in found.v)  # type: ignore[union-attr]
+            exact = found.proof.direction or literal_fractions(found.v)  # type: ignore[arg-type]
             # A small multiple of the separating direction makes all margins positive and keeps the sign.
             share = -sign * exact[j] / (2 * abs(self.exact[j]))
             t = tuple(exact[k] + share * self.exact[k] for k in cone.free)

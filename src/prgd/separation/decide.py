@@ -7,9 +7,9 @@ Simple checks, an iterative method, an interior point and exact arithmetic make 
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
+from prgd.arithmetic import literal_fractions
 from prgd.certificate import DualWeights
 from prgd.progress import tell_stage
 from prgd.proofs.lifted_rows import LiftedRows
@@ -125,7 +125,7 @@ def _with_coefficients(found: Separability, model: ModelRows) -> Separability:
         return with_evidence(found, model, undecided_coefficients(model.columns))
     v = found.proof.direction
     if v is None and found.coef is not None:
-        v = tuple(Fraction(float(x)) for x in model.rows.lift(found.coef, found.intercept))
+        v = literal_fractions(model.rows.lift(found.coef, found.intercept))
     tell_stage(f"{found.verdict}; the coefficients")
     partition = found.boundary_rows, v, found.dual_weights, found.proof
     try:

@@ -63,14 +63,9 @@ def opposite_vectors(
         Q, R = np.linalg.qr(scaled)
         if not (len(R) == R.shape[1] and np.isfinite(R).all() and R.diagonal().all()):
             break
-        roots = solve_triangular(R, C[missing].T, trans="T", check_finite=False)
-        moves = solve_triangular(R, roots, check_finite=False).T
-        values, widths = C[missing] @ t, np.sqrt(np.einsum("rk,rk->k", roots, roots))
-        is_inside = np.abs(values) < _INSIDE * widths
-        steps = 0.5 * (np.abs(values) / widths + 1.0) / widths
-        for k, move, step in zip(missing[is_inside], moves[is_inside], steps[is_inside], strict=True):
-            for sign in {1, -1} - {int(signs[k])}:
-                vectors[int(k), sign] = t + sign * step * move
+        roots, found_inside = _inside(R, t, C[missing], signs[missing])
+        vectors |= {(int(missing[k]), sign): vector for (k, sign), vector in found_inside.items()}
+        is_inside = np.isin(np.arange(missing.size), [k for k, _ in found_inside])
         missing, weights = missing[~is_inside], Q @ roots[:, ~is_inside]
         others = -signs[missing]
         found = _stretched(scaled, Q, R, t, others[:, None] * C[missing], others * weights)
@@ -97,21 +92,27 @@ def near_vectors(G: Array, t: Array, C: Array, signs: Indices) -> dict[tuple[int
     Rows that depend on each other but for rounding make Dikin's ellipsoid so long that float64 misses its
     axes; its intersection with a ball (to a factor of 2) has no such axes.
     """
-    from scipy.linalg import solve_triangular
-
     margins = (G @ t)[:, None]
     R = np.asarray(np.linalg.qr(np.vstack([G / margins, np.eye(t.size) / norm(t)]), mode="r"))
     if not (np.isfinite(R).all() and R.diagonal().all()):
         return {}
-    vectors: dict[tuple[int, int], Array] = {}
-    roots = solve_triangular(R, C.T, trans="T", check_finite=False)
+    return _inside(R, t, C, signs)[1]
+
+
+def _inside(R: Array, t: Array, C: Array, signs: Indices) -> tuple[Array, dict[tuple[int, int], Array]]:
+    """Return ``R^-T C^T``, and vectors of missing signs inside the ellipsoid ``|R (v - t)| < 1``, if any."""
+    from scipy.linalg import solve_triangular
+
+    roots = np.asarray(solve_triangular(R, C.T, trans="T", check_finite=False))
     moves = solve_triangular(R, roots, check_finite=False).T
     values, widths = C @ t, np.sqrt(np.einsum("rk,rk->k", roots, roots))
     steps = 0.5 * (np.abs(values) / widths + 1.0) / widths
-    for k in np.flatnonzero(np.abs(values) < _INSIDE * widths).tolist():
-        for sign in {1, -1} - {int(signs[k])}:
-            vectors[k, sign] = t + sign * steps[k] * moves[k]
-    return vectors
+    vectors = {
+        (k, sign): t + sign * steps[k] * moves[k]
+        for k in np.flatnonzero(np.abs(values) < _INSIDE * widths).tolist()
+        for sign in {1, -1} - {int(signs[k])}
+    }
+    return roots, vectors
 
 
 def _stretched(scaled: Array, Q: Array, R: Array, t: Array, C: Array, weights: Array) -> list[Array | None]:

@@ -322,7 +322,8 @@ def _names_in(expression: str) -> tuple[set[str], set[str]]:
     """
     quoted = re.findall(r"`([^`]*)`", expression)
     nodes = list(ast.walk(ast.parse(re.sub(r"`[^`]*`", "None", expression), mode="eval")))
-    if any(isinstance(node, ast.BitXor) for node in nodes):  # of integers it would silently be the XOR
+    # Python's ^ of integers is their XOR, without a word.
+    if any(isinstance(node, ast.BitXor) for node in nodes):
         raise ValueError(f"Formula: {expression} has ^, but powers are ** in Python, as in I(x ** 2).")
     called = {
         node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)

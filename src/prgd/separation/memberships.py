@@ -6,16 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice
 
 import numpy as np
 
 from prgd._types import Array, Indices, RationalVector
 from prgd.arithmetic import integer_multiple
 from prgd.proofs.column_relations import column_structure, structure_of
-from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.modular import solve_rational, vanishes
+from prgd.proofs.modular import independent_rows, solve_rational, vanishes
 from prgd.proofs.weights import Proof, completed_weights, prove_weights, weights_prove
 from prgd.separation.cone import Cone
 
@@ -229,21 +227,3 @@ def _by_elimination(equations: Sequence[Sequence[int]]) -> RationalVector | None
     weights = tuple(line[count] for line in table[:count])
     is_solved = not any(line[count] for line in table[count:])
     return weights if is_solved and min(weights, default=Fraction(1)) > 0 else None
-
-
-def independent_rows(Z: Array) -> list[int]:
-    """Return positions of rows that are a basis of all rows, found modulo a prime, or two.
-
-    Examples
-    --------
-    >>> independent_rows(np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 1.0]]))
-    [0, 2]
-    """
-    best: Indices = np.empty(0, np.int64)
-    for prime in islice(short_primes(), 2):
-        elimination = Elimination(len(Z), prime)
-        elimination.extend(residues(Z, prime))
-        best = max(best, elimination.pivots, key=len)
-        if best.size == min(Z.shape):
-            break
-    return [int(i) for i in np.sort(best)]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.arithmetic import error_bound, nearest_floats
+from prgd.arithmetic import error_bound, literal_fractions, nearest_floats
 from prgd.lazy import lazy
 from prgd.problem import NO_ROWS
 from prgd.proofs.directions import exact_lower, margin_below, separates, smallest_margin
@@ -263,7 +263,7 @@ class Separability:
         if self.coef.shape != (rows.d,):
             return False
         v = rows.lift(self.coef, self.intercept)
-        exact = self.proof.direction or tuple(Fraction(float(value)) for value in v)
+        exact = self.proof.direction or literal_fractions(v)
         if not np.array_equal(nearest_floats(exact), v):
             return False
         if self.verdict is not Verdict.QUASI_SEPARABLE:
