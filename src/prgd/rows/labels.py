@@ -12,7 +12,6 @@ import numpy.typing as npt
 from prgd._types import Array, Codes, Indices, Signs
 from prgd.rows.exact import as_array, as_float, check_exact
 
-
 JOINTLY = "prgd.max_margin(X, y, multi_class='joint') separates all classes jointly."
 NO_CODES: Codes = np.empty(0, np.int32)
 
@@ -99,9 +98,7 @@ class Labels:
     def part(self, at: slice) -> Labels:
         """Return the labels of a run of rows."""
         weight = self.sample_weight
-        return Labels(
-            self.signs[at], weight[at] if weight.size else weight, self.classes, self.codes[at]
-        )
+        return Labels(self.signs[at], weight[at] if weight.size else weight, self.classes, self.codes[at])
 
     def groups(self, by_class: bool) -> list[Any]:
         """Return which rows share a softmax: those of one class with an intercept, else all."""
