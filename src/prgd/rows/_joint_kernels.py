@@ -15,18 +15,42 @@ import math
 from typing import Any
 
 import numpy as np
+from numba import config
 
 from prgd.rows import _tiles
 from prgd.rows._kernels import (
     EXPONENTIAL, LN2_HIGH, LN2_LOW, LOG2_E, LOGISTIC, NEGLIGIBLE,
     _grow, inner_exact_jit, inner_jit, inner_vector_jit, jit, log_slope, log_value,
 )  # fmt: skip
-from prgd.rows._tiles import CLASSES, COLUMNS, LANES, PAIR, power_of_two, transpose
-from prgd.rows.arrays import CSR, ROWS
+from prgd.rows._tiles import (
+    CLASSES, COLUMNS, LANES, PAIR, power_of_two, sparse_products, sparse_sums, transpose,
+)  # fmt: skip
+from prgd.rows.arrays import CSR
 from prgd.rows.arrays import COLUMNS as BY_COLUMNS
+from prgd.rows.labels import frozen
 from prgd.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 _FEW_ROWS = 8  # so few rows of a block are added one by one: a tile takes as long for 8 rows as for 60
+
+_BLOCK_BYTES, _SORTED_BLOCK_BYTES = 2**17, 2**19  # buffers of a block stay in the second-level cache
+IS_COMPILED = not config.DISABLE_JIT  # Python cannot run the tiles
+
+
+def arranged(A: Any, W: Any) -> Any:
+    """Return W of shape (K, d) as the kernel takes it for the storage A."""
+    if len(A) != CSR:
+        return frozen(np.ascontiguousarray(W))
+    K, d = W.shape
+    padded = np.zeros((d, -(-K // LANES) * LANES))
+    padded[:, :K] = W.T
+    return frozen(padded)
+
+
+def block_of(K: int, d: int, by_class: bool) -> int:
+    """Return the number of rows of a block; with groups of classes, each class should have many of them."""
+    size = (_SORTED_BLOCK_BYTES if by_class else _BLOCK_BYTES) // (8 * (d + K))
+    return min(max(size // PAIR, 2), 64) * PAIR
+
 
 _products_1, _products_2, _products_3, _products_4, _products_5 = (
     _tiles.product_tile(k) for k in range(1, CLASSES + 1)
@@ -44,7 +68,7 @@ def _tile_of(left: int) -> int:
 @inner_jit
 def _pack(A: Any, rows: Any, count: int, d: int, XT: Any, stride: int) -> None:
     """Copy rows, a multiple of LANES, to the transposed buffer."""
-    X = A[len(A) - 1]
+    X = A[-1]
     if len(A) == BY_COLUMNS:
         for j in range(d):
             for r in range(count):
@@ -64,7 +88,7 @@ def _pack(A: Any, rows: Any, count: int, d: int, XT: Any, stride: int) -> None:
 @inner_jit
 def _products(A: Any, XT: Any, stride: int, count: int, W: Any, K: int, d: int, S: Any, ahead: int) -> None:
     """Write the products of ``count`` rows, a multiple of PAIR, with the vectors of all classes."""
-    X = A[len(A) - 1]
+    X = A[-1]
     step = 64 * min(-(-d * PAIR * X.itemsize // 64), 2 * d) // d if K <= CLASSES else 64
     if len(A) == BY_COLUMNS:
         step = 0
@@ -120,14 +144,15 @@ def _add(XT: Any, stride: int, first: int, last: int, C: Any, K: int, d: int, V:
 @inner_jit
 def _add_few(A: Any, rows: Any, first: int, last: int, C: Any, V: Any) -> None:
     """Add rows one by one to the vectors of the classes in which they have a factor."""
-    X = A[len(A) - 1]
+    X = A[-1]
+    d = X.shape[1]
     for r in range(first, last):
         i = rows[r]
         for k in range(C.shape[0]):
             c = C[k, r]
             if c != 0.0:
-                for j in range(X.shape[1]):
-                    V[k, j] += c * X[i, j]
+                for j in range(d):
+                    V[k * d + j] += c * X[i, j]
 
 
 @inner_vector_jit
@@ -309,14 +334,14 @@ def _weigh(
 
 @inner_vector_jit
 def _weigh_class(
-    S: Any, s: Any, rows: Any, first: int, size: int, k: int, sums: Any, vectors: Any, gaps: Any, total: Any
-) -> None:
+    S: Any, s: Any, rows: Any, first: int, size: int, k: int, sums: Any, vectors: Any, gaps: Any
+) -> bool:
     """Turn the products of rows of class k into the weights of their pairs, apart for each other class.
 
-    ``sums`` and ``vectors`` are those of the K groups of class k; ``total`` becomes the weight of each row.
+    ``sums`` and ``vectors`` are those of the K groups of class k. The answer says whether any row carries
+    weight.
     """
-    for r in range(size):
-        total[r] = 0.0
+    has_weight = False
     for j in range(S.shape[0]):
         out = sums[j]
         if j == k:
@@ -340,11 +365,12 @@ def _weigh_class(
                 gaps[r] = gaps[r] * s[rows[first + r]] if s[rows[first + r]] > 0.0 else 0.0
         for r in range(size):
             mass += gaps[r]
-            total[r] += gaps[r]
             S[j, first + r] = gaps[r]
         out[SLOPE_MASS] += mass
+        has_weight = True
     for r in range(size):
         S[k, first + r] = 0.0
+    return has_weight
 
 
 @inner_jit
@@ -374,14 +400,6 @@ def _pad(rows: Any, first: int, last: int, multiple: int) -> int:
 
 
 @inner_jit
-def _clear(S: Any, first: int, last: int) -> None:
-    """Give the rows ``first..last`` of the buffer, which only pad it, no weight."""
-    for k in range(S.shape[0]):
-        for r in range(first, last):
-            S[k, r] = 0.0
-
-
-@inner_jit
 def _identity(scalars: Any) -> None:
     """Write the scalars of no rows to each group."""
     for g in range(scalars.shape[0]):
@@ -390,60 +408,94 @@ def _identity(scalars: Any) -> None:
         scalars[g, MARGIN] = np.inf
 
 
+@inner_jit
+def _multiply(
+    A: Any, rows: Any, count: int, W: Any, K: int, d: int, XT: Any, stride: int, S: Any, ahead: int
+) -> None:
+    """Write the products of ``count`` rows, a multiple of PAIR, with the vectors of all classes to S."""
+    if len(A) == CSR:
+        width = W.size // d
+        for r in range(count):
+            start, stop = A[2][rows[r]], A[2][rows[r] + 1]
+            for k in range(0, width, LANES):
+                sparse_products(A[0], A[1], start, stop, W, width, k, XT)
+            for k in range(K):
+                S[k * stride + r] = XT[k]
+    else:
+        _pack(A, rows, count, d, XT, stride)
+        _products(A, XT, stride, count, W, K, d, S, ahead)
+
+
+@inner_jit
+def _add_rows(
+    A: Any, rows: Any, first: int, count: int, C: Any, S: Any, d: int, XT: Any, is_packed: bool, V: Any
+) -> None:
+    """Add rows times their factors C to V; S is C as a flat array."""
+    K, stride = C.shape
+    if len(A) == CSR:
+        width = V.size // d
+        for r in range(first, first + count):
+            start, stop, weight = A[2][rows[r]], A[2][rows[r] + 1], 0.0
+            for k in range(width):
+                XT[k] = C[k, r] if k < K else 0.0
+                weight = max(weight, abs(XT[k]))
+            for k in range(0, width if weight != 0.0 else 0, LANES):
+                sparse_sums(A[0], A[1], start, stop, XT, k, V, width)
+    elif count <= _FEW_ROWS:
+        _add_few(A, rows, first, first + count, C, V)
+    else:
+        end = _pad(rows, first, first + count, LANES)
+        for k in range(K):
+            for r in range(first + count, end):
+                C[k, r] = 0.0
+        if not is_packed:
+            _pack(A, rows, end, d, XT, stride)
+        _add(XT, stride, first, end, S, K, d, V)
+
+
 @jit
-def joint_dense(
-    A: Any, y: Any, s: Any, W: Any, loss: int, block: int,
+def joint_slices(
+    A: Any, y: Any, s: Any, W: Any, K: int, d: int, loss: int, block: int,
     bounds: Any, first: int, last: int, scalars: Any, vectors: Any,
 ) -> None:  # fmt: skip
-    """Tally slices ``first..last`` of dense rows with the vectors W of K classes, given as K d numbers.
+    """Tally slices ``first..last`` of the storage A with the vectors of K classes.
 
-    ``scalars`` has shape (slices, groups, 6) with 1 or K^2 groups, and ``vectors`` (slices, 1 or K, K, d): the
-    sums of each class, or for each class those of its pairs with class j.
+    ``scalars`` has shape (slices, groups, 6) with one group or K^2, and ``vectors`` (slices, 1 or K, K, d): the
+    sums of each class, or for each class those of its pairs with every class. For CSR rows, W is transposed
+    and padded with zeros to shape (d, width), with a multiple of LANES for the width, and so are the vectors.
     """
-    K, d = vectors.shape[2:]
-    by_class = vectors.shape[1] > 1
-    stride = block + PAIR + (K * LANES if by_class else 0) + 8  # a power of two would fill few cache lines
-    buffer, XT = np.empty((K, stride)), np.empty(d * stride)
-    flat = buffer.reshape(K * stride)
+    by_class = scalars.shape[1] > 1
+    stride = block + PAIR + (K * LANES if by_class else 0) + 8  # a power of two would use few sets of a cache
+    C, XT = np.empty((K, stride)), np.empty(max(d * stride, W.size) if len(A) != CSR else W.size // d)
+    S, W = C.reshape(K * stride), W.reshape(W.size)
     top, gaps, total, factor = np.empty(stride), np.empty(stride), np.empty(stride), np.empty(stride)
     rows, cuts = np.empty(stride, np.int64), np.empty((K, 2), np.int64)
     for p in range(first, last):
         _identity(scalars[p])
         vectors[p] = 0.0
-        out, vector = scalars[p, 0], vectors[p, 0].reshape(K * d)
+        out, vector = scalars[p, 0], vectors[p, 0].reshape(W.size)
         for start in range(bounds[p], bounds[p + 1], block):
             size = min(block, bounds[p + 1] - start)
             if by_class:
-                end = _sort_block(y, start, size, rows, cuts)
-                end = _pad(rows, 0, end, PAIR)
+                count = _sort_block(y, start, size, rows, cuts)
             else:
+                count = size
                 for r in range(size):
                     rows[r] = start + r
-                end = _pad(rows, 0, size, PAIR)
-            _pack(A, rows, end, d, XT, stride)
-            _products(A, XT, stride, end, W, K, d, flat, start + size)
+            _multiply(A, rows, _pad(rows, 0, count, PAIR), W, K, d, XT, stride, S, start + size)
             if by_class:
                 for k in range(K):
-                    a, b = cuts[k]
-                    if a < b:
-                        _weigh_class(
-                            buffer, s, rows, a, b - a, k, scalars[p, k * K : k * K + K], vectors[p, k], gaps, total
-                        )
-                        end = _pad(rows, a, b, LANES)
-                        _clear(buffer, b, end)
-                        _add(XT, stride, a, end, flat, K, d, vectors[p, k].reshape(K * d))
-                continue
-            count = _weigh(buffer, y, s, rows, size, loss, out, vector, top, gaps, total, factor)
-            if count == 0:
-                continue
-            if count <= _FEW_ROWS:
-                _add_few(A, rows, 0, count, buffer, vectors[p, 0])
-                continue
-            end = _pad(rows, 0, count, LANES)
-            _clear(buffer, count, end)
-            if count < size:
-                _pack(A, rows, end, d, XT, stride)
-            _add(XT, stride, 0, end, flat, K, d, vector)
+                    a, size = cuts[k, 0], cuts[k, 1] - cuts[k, 0]
+                    if size == 0:
+                        continue
+                    sums = scalars[p, k * K : k * K + K]
+                    groups = vectors[p, k].T if len(A) == CSR else vectors[p, k]
+                    if _weigh_class(C, s, rows, a, size, k, sums, groups, gaps):
+                        _add_rows(A, rows, a, size, C, S, d, XT, True, vectors[p, k].reshape(W.size))
+            else:
+                count = _weigh(C, y, s, rows, size, loss, out, vector, top, gaps, total, factor)
+                if count > 0:
+                    _add_rows(A, rows, 0, count, C, S, d, XT, count == size, vector)
         if loss == EXPONENTIAL:
             for g in range(scalars.shape[1]):
                 scalars[p, g, SHIFT], scalars[p, g, MASS] = scalars[p, g, SLOPE_SHIFT], scalars[p, g, SLOPE_MASS]

@@ -11,6 +11,7 @@ so that no class and no column is padded. Buffers are flat float64 arrays.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -38,12 +39,15 @@ def _load(builder: Any, address: Any) -> Any:
     return builder.load(builder.bitcast(address, _VECTOR.as_pointer()), align=8)
 
 
+def _mask(lanes: Iterable[int]) -> Any:
+    places = [_INT(lane) for lane in lanes]
+    return ir.Constant(ir.VectorType(_INT, len(places)), places)
+
+
 def _splat(builder: Any, number: Any) -> Any:
     undefined = ir.Constant(_VECTOR, ir.Undefined)
     first = builder.insert_element(undefined, number, _INT(0))
-    return builder.shuffle_vector(
-        first, undefined, ir.Constant(ir.VectorType(_INT, LANES), [_INT(0)] * LANES)
-    )
+    return builder.shuffle_vector(first, undefined, _mask([0] * LANES))
 
 
 def _sums(builder: Any, count: int) -> list[Any]:
@@ -65,13 +69,8 @@ def _lane_sum(builder: Any, vector: Any) -> Any:
     width = LANES
     while width > 1:
         width //= 2
-        low, high = (
-            builder.shuffle_vector(
-                vector, vector, ir.Constant(ir.VectorType(_INT, width), [_INT(i) for i in lanes])
-            )
-            for lanes in (range(width), range(width, 2 * width))
-        )
-        vector = builder.fadd(low, high)
+        halves = range(width), range(width, 2 * width)
+        vector = builder.fadd(*(builder.shuffle_vector(vector, vector, _mask(half)) for half in halves))
     return builder.extract_element(vector, _INT(0))
 
 
@@ -99,27 +98,38 @@ def transpose(typing: Any, X: Any, rows: Any, r: Any, j: Any, XT: Any, stride: A
         X_type, rows_type, XT_type = signature.args[0], signature.args[1], signature.args[4]
         table = context.make_array(X_type)(context, builder, X)
         row_bytes = builder.extract_value(table.strides, 0)
-        stored = ir.VectorType(table.data.type.pointee, LANES)
-        vectors = []
+        half = LANES // 2
+        stored = ir.VectorType(table.data.type.pointee, half)
+        places = []
         for lane in range(LANES):
             place = _address(context, builder, rows_type, rows, builder.add(r, r.type(lane)))
             row = cgutils.pointer_add(builder, table.data, builder.mul(builder.load(place), row_bytes))
-            entries = builder.bitcast(builder.gep(row, [j]), stored.as_pointer())
-            vector = builder.load(entries, align=X_type.dtype.bitwidth // 8)
-            vectors.append(vector if stored == _VECTOR else builder.fpext(vector, _VECTOR))
-        half = LANES // 2
-        while half:  # halves of two vectors change places, then quarters, then single entries
+            places.append(builder.gep(row, [j]))
+
+        def entries(lane: int, first: int) -> Any:
+            start = builder.gep(places[lane], [j.type(first)])
+            vector = builder.load(
+                builder.bitcast(start, stored.as_pointer()), align=X_type.dtype.bitwidth // 8
+            )
+            wide = ir.VectorType(_DOUBLE, half)
+            return vector if stored == wide else builder.fpext(vector, wide)
+
+        # Halves of two rows are joined as they are loaded, which takes no instruction of its own. Then
+        # quarters of two vectors change places, and at last single entries.
+        both = _mask(range(LANES))
+        vectors = [
+            builder.shuffle_vector(entries(lane, first), entries(lane + half, first), both)
+            for first in (0, half)
+            for lane in range(half)
+        ]
+        while half > 1:
+            half //= 2
             for i in range(LANES):
                 if not i & half:
                     a, b = vectors[i], vectors[i + half]
-                    picks: list[list[Any]] = [[], []]
-                    for lane in range(LANES):
-                        is_low = not lane & half
-                        picks[0].append(_INT(lane if is_low else LANES + lane - half))
-                        picks[1].append(_INT(lane + half if is_low else LANES + lane))
-                    masks = [ir.Constant(ir.VectorType(_INT, LANES), pick) for pick in picks]
-                    vectors[i], vectors[i + half] = (builder.shuffle_vector(a, b, mask) for mask in masks)
-            half //= 2
+                    low = _mask(n if not n & half else LANES + n - half for n in range(LANES))
+                    high = _mask(n + half if not n & half else LANES + n for n in range(LANES))
+                    vectors[i], vectors[i + half] = (builder.shuffle_vector(a, b, mask) for mask in (low, high))
         for column, vector in enumerate(vectors):
             index = builder.add(r, builder.mul(stride, builder.add(j, j.type(column))))
             to = _address(context, builder, XT_type, XT, index)
