@@ -86,6 +86,7 @@ class Spectral(MatrixNorm):
 
     def dual_ratio(self, shape: tuple[int, ...]) -> float:
         """Return ``sqrt(min(K, d))``."""
+        self.check_shape(shape)
         return raised(math.sqrt(min(shape)))
 
 

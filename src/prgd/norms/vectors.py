@@ -48,7 +48,7 @@ def _square(v: Array) -> float:
 
 def moderate(v: Array) -> Array:
     """Return v divided by a power of two, if its products could lose digits to under- or overflow."""
-    exponent = math.frexp(float(np.abs(v).max(initial=0.0)))[1]
+    exponent = math.frexp(largest_entry(v))[1]
     return np.ldexp(v, -exponent) if abs(exponent) > _MAX_EXPONENT else v
 
 
@@ -70,9 +70,9 @@ def raised_norm(v: Array) -> float:
     # Scaling by a power of two keeps the squares in the floating range; `math.fsum` rounds once.
     exponent = math.frexp(largest)[1]
     scaled = np.ldexp(v, -exponent)
-    # Six units cover the rounding of squares, their sum, the product and the underflows; two more the root.
+    # Six units cover the rounding of the squares, their sum and this line; two more cover the next.
     square = math.fsum((scaled * scaled).ravel().tolist()) * (1.0 + 6.0 * UNIT_ROUNDOFF) + v.size * SMALLEST
-    return times_power(math.sqrt(square) * (1.0 + 4.0 * UNIT_ROUNDOFF), exponent) + SMALLEST
+    return times_power(math.sqrt(square) * (1.0 + 2.0 * UNIT_ROUNDOFF), exponent) + SMALLEST
 
 
 def raised_sum(v: Array) -> float:
@@ -84,9 +84,10 @@ def raised_sum(v: Array) -> float:
     True
     """
     try:
-        return raised(math.fsum(np.abs(v).ravel().tolist()))
+        total = math.fsum(np.abs(v).ravel().tolist())
     except OverflowError:
         return math.inf
+    return raised(total) if total else total
 
 
 def largest_entry(v: Array) -> float:
