@@ -20,9 +20,9 @@ NORMS = [*VECTOR_NORMS, "spectral", "nuclear", "rows", "columns"]
 CLOSE = 1e-13
 
 # Few distinct numbers make ties, zero groups and matrices of low rank.
-entries = st.sampled_from([0.0, 1.0, -1.0, 0.5]) | st.floats(-1.0, 1.0, allow_subnormal=False)
+entries = st.sampled_from([0.0, 1.0, -1.0, 0.5]) | st.floats(1e-6, 1.0) | st.floats(-1.0, -1e-6)
 matrices = arrays(np.float64, SHAPE, elements=entries)
-scales = st.sampled_from([1e-300, 1e-160, 1.0, 1e160, 1e299])
+scales = st.sampled_from([1e-300, 1e-160, 1.0, 1e160, 1e300])
 # Entries of very different size, in one matrix.
 wild_entries = entries | st.tuples(st.floats(-1.0, 1.0), st.integers(-300, 300)).map(
     lambda t: t[0] * 10.0 ** t[1]
@@ -30,21 +30,21 @@ wild_entries = entries | st.tuples(st.floats(-1.0, 1.0), st.integers(-300, 300))
 wild_matrices = arrays(np.float64, SHAPE, elements=wild_entries)
 
 
-def close(a, b, scale=1.0):
-    """Say whether numbers agree to rounding, of themselves or of numbers of the size ``scale``."""
-    return abs(a - b) <= CLOSE * max(abs(a), abs(b), scale)
+def close(a, b, size=0.0):
+    """Say whether numbers agree to rounding, of themselves or of numbers of this size."""
+    return abs(a - b) <= CLOSE * max(abs(a), abs(b), size)
 
 
 @pytest.mark.parametrize("name", NORMS)
 @settings(max_examples=40)
-@given(v=matrices, w=matrices, scale=scales, factor=st.floats(-8.0, 8.0, allow_subnormal=False))
+@given(v=matrices, w=matrices, scale=scales, factor=st.floats(-8.0, 8.0))
 def test_a_norm_is_homogeneous_and_meets_the_triangle_inequality(name, v, w, scale, factor):
     value = as_norm(name)
     for measure in (value, value.dual):
         assert measure(v) > 0.0 or not v.any()
         assert measure(v + w) <= (measure(v) + measure(w)) * (1.0 + CLOSE)
-        assert close(measure(factor * v), abs(factor) * measure(v), 1e-290)
-        assert close(measure(scale * v) / scale, measure(v), 1e-15)
+        assert close(measure(factor * v), abs(factor) * measure(v), 1e-300)
+        assert close(measure(scale * v) / scale, measure(v))
 
 
 @pytest.mark.parametrize("name", NORMS)
@@ -52,14 +52,14 @@ def test_a_norm_is_homogeneous_and_meets_the_triangle_inequality(name, v, w, sca
 @given(u=matrices, w=matrices, scale=scales)
 def test_the_steepest_direction_attains_the_dual_norm(name, u, w, scale):
     value = as_norm(name)
-    assert np.vdot(u, w) <= value(w) * value.dual(u) * (1.0 + CLOSE) + 1e-300
+    assert np.vdot(u, w) <= value(w) * value.dual(u) * (1.0 + CLOSE)
     direction = value.steepest(scale * u)
     assert direction.shape == u.shape
     if not (scale * u).any():
         assert not direction.any()
         return
     assert close(value(direction), 1.0)
-    assert close(np.vdot(u, direction), value.dual(u), 1e-290 / scale)
+    assert close(np.vdot(u, direction), value.dual(u))
     assert close(value(value.ascent(scale * u)) / scale, value.dual(scale * u) / scale)
     assert close(value(value.rescale(scale * u, 7.0)), 7.0)
     assert value(value.project(scale * u, scale)) <= scale * (1.0 + CLOSE)
@@ -73,8 +73,8 @@ def test_the_steepest_direction_attains_the_dual_norm(name, u, w, scale):
 @settings(max_examples=40)
 def test_the_dual_of_the_dual_is_the_norm(name, other, w, scale):
     value, dual = as_norm(name), as_norm(other)
-    assert close(value.dual(scale * w) / scale, dual(scale * w) / scale, 1e-15)
-    assert close(dual.dual(scale * w) / scale, value(scale * w) / scale, 1e-15)
+    assert close(value.dual(scale * w) / scale, dual(scale * w) / scale)
+    assert close(dual.dual(scale * w) / scale, value(scale * w) / scale)
 
 
 @pytest.mark.parametrize("axis", ["rows", "columns"])
@@ -84,9 +84,9 @@ def test_the_dual_of_the_dual_of_a_group_norm(axis, w):
     """The matrix of the unit vectors of the groups has dual norm 1, and attains the norm."""
     value = as_norm(axis)
     lengths = np.linalg.norm(w, axis=1 if axis == "rows" else 0, keepdims=True)
-    u = np.divide(w, lengths, out=np.zeros_like(w), where=lengths > 1e-150)
+    u = np.divide(w, lengths, out=np.zeros_like(w), where=lengths > 0.0)
     assert value.dual(u) <= 1.0 + CLOSE
-    assert close(np.vdot(u, w), value(w), 1e-140)
+    assert close(np.vdot(u, w), value(w))
 
 
 def orthogonal(rng, size):
