@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from prgd.norms import (
     project_ball,
     rescale,
 )
+from prgd.norms.matrix import distance_above
 from prgd.values import parse, to_text
 
 ALL = [L2(), L1(), Linf(), Lp(1.5), Lp(3.0), Spectral(), Nuclear(), GroupNorm("rows"), GroupNorm("columns")]
@@ -280,6 +282,32 @@ def test_bounds_hold_without_a_decomposition(monkeypatch):
     assert nuclear <= Nuclear().above(V) <= math.sqrt(3.0) * norm(V) * (1.0 + 1e-14)
     with pytest.raises(np.linalg.LinAlgError):
         Spectral()(V)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_distance_of_a_product_has_the_digits_of_its_smallness(seed):
+    """Products are within rounding of C, and the bound is the exact distance up to rounding of that."""
+    rng = np.random.default_rng(seed)
+    A = np.linalg.qr(rng.standard_normal((4, 3)))[0]
+    B = np.linalg.qr(rng.standard_normal((60, 3)))[0].T
+    C = A @ B
+    a, b, c = ([[Fraction(x) for x in row] for row in M.tolist()] for M in (A, B.T, C))
+    square = sum(
+        (c[i][j] - sum(x * y for x, y in zip(a[i], b[j], strict=True))) ** 2
+        for i in range(4)
+        for j in range(60)
+    )
+    exact = math.sqrt(square)
+    assert exact <= distance_above(C, A, B) <= exact * (1.0 + 1e-5)
+    assert distance_above(C, 100.0 * A, B) == math.inf
+
+
+def test_the_spectral_direction_of_a_matrix_of_low_rank_has_that_rank():
+    a, b = np.array([1.0, -2.0, 2.0]) / 3.0, np.array([2.0, 3.0, 6.0, 0.0]) / 7.0
+    for scale in (1e-300, 0.1, 1e300):
+        direction = Spectral().steepest(scale * np.outer(a, b))
+        np.testing.assert_allclose(direction, np.outer(a, b), atol=1e-14)
+        assert np.linalg.matrix_rank(direction) == 1
 
 
 @dataclass(frozen=True)
