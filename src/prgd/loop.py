@@ -190,9 +190,9 @@ def _begin(
     fingerprint: str,
 ) -> tuple[State, Certificate, History]:
     if resume is None:
-        w = np.zeros(problem.d) if w0 is None else np.array(w0, dtype=np.float64)
-        if w.shape != (problem.d,):
-            raise ValueError(f"w0 must have shape ({problem.d},); got {w.shape}.")
+        w = np.zeros(problem.shape) if w0 is None else np.array(w0, dtype=np.float64)
+        if w.shape != problem.shape:
+            raise ValueError(f"w0 must have shape {problem.shape}; got {w.shape}.")
         if not np.isfinite(w).all():
             raise ValueError("w0 must be finite; it has a NaN or infinite entry.")
         return algorithm.init(problem, w), Certificate(), History(window=rule.window)
