@@ -30,12 +30,11 @@ from prgd.arithmetic import (
     raised,
     root_up,
     rounding_factor,
-    times_power,
     two_product,
     two_sum,
 )
 from prgd.errors import CrossedBoundsError
-from prgd.norms import norm
+from prgd.norms import norm, raised_norm
 from prgd.problem import Evaluation, Problem, balanced_intercept
 from prgd.rows import AccurateAt, MarginsAt
 
@@ -237,18 +236,6 @@ def margin_over_length(margin: float, length: float, d: int) -> float:
         return -math.inf
     error = rounding_factor(d + 8)
     return lowered(margin / (length * (1.0 + error if margin > 0.0 else 1.0 - error)))
-
-
-def raised_norm(v: Array) -> float:
-    """Return a number that is at least ``||v||_2``, and larger by a few units in the last place at most."""
-    largest = float(np.abs(v).max(initial=0.0))
-    if not 0.0 < largest < math.inf:
-        return largest
-    # Scaling by a power of two keeps the squares in the floating range; `math.fsum` rounds once.
-    exponent = math.frexp(largest)[1]
-    scaled = np.ldexp(v, -exponent)
-    root = math.sqrt(math.fsum((scaled * scaled).tolist()) * (1.0 + 4.0 * UNIT_ROUNDOFF) + v.size * SMALLEST)
-    return times_power(root * (1.0 + 2.0 * UNIT_ROUNDOFF), exponent) + SMALLEST
 
 
 def accurate_lower(problem: Problem, w: Array, intercept: float) -> tuple[float, Array, float]:
