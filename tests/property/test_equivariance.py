@@ -1,4 +1,4 @@
-"""Rotating (permuting columns, in other norms than l2), scaling or permuting the data moves every algorithm's iterates as it must."""
+"""Scaling, permuting or, by a symmetry of the norm, turning the data moves all iterates as it must."""
 
 from __future__ import annotations
 

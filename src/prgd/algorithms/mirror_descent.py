@@ -62,7 +62,8 @@ class MirrorDescent(FixedStep):
         # powers are added: powers of w and of the unit could overflow.
         step = root * signed_power(-self.eta * root * gradient, 1.0 / power)
         size = max(float(np.abs(s.w).max()), float(np.abs(step).max())) or 1.0
-        theta = signed_power(s.w / size, power) + signed_power(step / size, power)
+        with np.errstate(invalid="ignore"):  # A gradient beyond the floating range ends the run as diverged.
+            theta = signed_power(s.w / size, power) + signed_power(step / size, power)
         return State(s.t + 1, problem.at(size * signed_power(theta, 1.0 / power)))
 
 
