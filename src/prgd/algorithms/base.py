@@ -10,8 +10,9 @@ import numpy as np
 
 from prgd._types import Array
 from prgd.checks import check_positive
+from prgd.evaluation import Evaluation
 from prgd.norms import L2, Norm, as_norm
-from prgd.problem import Evaluation, Problem
+from prgd.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
