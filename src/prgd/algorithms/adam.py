@@ -41,13 +41,14 @@ class Adam:
         \quad g_t = \nabla L(w(t)) \\
         w(t+1) &= w(t) - \eta_t\, m_t / \sqrt{v_t}, \qquad \eta_t = \eta\, (t + 1)^{-a}
 
-    by coordinates, from m = v = 0; a coordinate whose gradients were all zero stays. As the steps decrease, Adam
-    comes to move as sign descent does, and its l-infinity margin converges to the maximum: like t^(-a/2) for
-    a < 2/3, t^(-1/3) up to logarithms for a = 2/3, and t^(a-1) for a above it (Zhang et al.; Fan et al. show
-    log t / t^(1/3) for cross-entropy and several classes).
+    by coordinates, from m = v = 0; a coordinate whose gradients were all zero stays. As the steps decrease,
+    Adam comes to move as sign descent does, and its l-infinity margin converges to the maximum: like
+    t^(-a/2) for a < 2/3, t^(-1/3) up to a logarithm for a = 2/3, and t^(a-1) from there to a = 1 (Zhang et
+    al.; Fan et al. show log t / t^(1/3) for cross-entropy and any number of classes). Before that, the root of
+    v falls by at most ``sqrt(beta2)`` a step, and while the loss would fall faster, the steps shrink.
 
-    The direction does not change if m is multiplied by a factor and v by its square. So both are kept relative
-    to the size of the gradients, and go on where the loss itself underflows.
+    The direction does not change if m is multiplied by a factor and v by its square. So both are kept
+    relative to the size of the gradients, and go on where the loss itself underflows.
 
     Parameters
     ----------
@@ -59,8 +60,8 @@ class Adam:
     References
     ----------
     Kingma and Ba (2015), Adam: a method for stochastic optimization. Zhang, Zou and Cao (2024), The implicit
-    bias of Adam on separable data. Fan, Schmidt and Thrampoulidis (2025), Implicit bias of spectral descent and
-    Muon on multiclass separable data, Appendix G.
+    bias of Adam on separable data. Fan, Schmidt and Thrampoulidis (2025), Implicit bias of spectral descent
+    and Muon on multiclass separable data, Appendix G.
 
     Examples
     --------

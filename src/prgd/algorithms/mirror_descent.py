@@ -23,9 +23,9 @@ class MirrorDescent(FixedStep):
         \theta_j(t+1) = \mathrm{sign}(w_j(t))\, |w_j(t)|^{p-1} - \eta\, \nabla_j L(w(t)), \qquad
         w_j(t+1) = \mathrm{sign}(\theta_j)\, |\theta_j|^{1/(p-1)}
 
-    For p = 2 it is `GD`. Its direction converges to that of the largest l_p margin for every p above 1, as slowly
-    as that of gradient descent: w grows like log t. With ``loss_scaled`` the gradient is divided by the loss, as
-    in `NGD`, and w grows like t^(1/(p-1)); the steps of Sun et al. (2023) are normalized to the same end.
+    For p = 2 it is `GD`. Its direction converges to that of the largest l_p margin for every p above 1, as
+    slowly as that of gradient descent: w grows like log t. With ``loss_scaled`` the gradient is divided by
+    the loss, as in `NGD`, and w grows like t^(1/(p-1)); Sun et al. (2023) normalize steps to the same end.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class MirrorDescent(FixedStep):
 
     References
     ----------
-    Sun, Ahn, Thrampoulidis and Azizan (2022), Mirror descent maximizes generalized margin and can be implemented
-    efficiently. Sun, Gatmiry, Ahn and Azizan (2023), A unified approach to controlling implicit regularization
-    via mirror descent.
+    Sun, Ahn, Thrampoulidis and Azizan (2022), Mirror descent maximizes generalized margin and can be
+    implemented efficiently. Sun, Gatmiry, Ahn and Azizan (2023), A unified approach to controlling implicit
+    regularization via mirror descent.
 
     Examples
     --------

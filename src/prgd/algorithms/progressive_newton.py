@@ -114,8 +114,8 @@ class ProgressiveNewton:
         check_euclidean(self, problem)
         if len(problem.shape) > 1:
             raise ValueError(
-                f"ProgressiveNewton needs two classes; got a joint problem of {problem.shape[0]}. Use GatedPRGD, "
-                "or one problem for each class."
+                f"ProgressiveNewton needs two classes; got a joint problem of {problem.shape[0]}. "
+                "Use GatedPRGD, or one problem for each class."
             )
         lam, at = 1.0 / problem.unit, problem.at(w0)
         if at.length > 0.0:

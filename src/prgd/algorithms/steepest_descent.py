@@ -16,20 +16,20 @@ from prgd.problem import Problem
 class SteepestDescent(FixedStep):
     r"""Steepest descent on log L in a norm: the direction of norm 1 along which the loss falls fastest.
 
-    With ``u = -grad L / L`` and ``s(u)`` a vector of norm 1 with ``<u, s(u)> = ||u||_*``, loss-scaled steps are
+    With ``u = -grad L / L`` and ``s(u)`` of norm 1 such that ``<u, s(u)> = ||u||_*``, loss-scaled steps are
 
     .. math:: w(t+1) = w(t) + \eta_t \|u(t)\|_*\, s(u(t)), \qquad \eta_t = \eta\, (t + 1)^{-a},
 
     and normalized steps have the length :math:`\eta_t` itself, ``w + eta_t s(u)``. The norm l-infinity gives
-    sign descent, l1 coordinate descent (boosting), the spectral norm spectral descent (Muon without momentum),
-    and l2 `NGD` (or, with ``power=0.5``, `LossScaledGD`).
+    sign descent, l1 coordinate descent (boosting), the spectral norm spectral descent (Muon without
+    momentum), and l2 `NGD` (or, with ``power=0.5``, `LossScaledGD`).
 
-    The margin in this norm converges to its maximum like log t / sqrt t for ``power=0.5``: Nacson et al. for the
-    exponential loss and two classes, Fan et al. for cross-entropy, any number of classes and normalized steps.
-    With constant steps (``power=0``) the rate is 1 / t in l2 (`NGD`). In other norms only a margin of
-    ``(1 - eta / 2) gamma_star`` is proven, for loss-scaled steps and ``eta <= 1`` (Telgarsky, for l1): log L is
-    1-smooth in the norm, so a step lowers it by ``eta (1 - eta / 2) ||u||_*^2`` and adds at most
-    ``eta ||u||_*`` to the norm of w, where ``||u||_* >= gamma_star``.
+    The margin in this norm converges to its maximum like log t / sqrt t for ``power=0.5`` (Nacson et al. for
+    the exponential loss and two classes; Fan et al. for cross-entropy, any number of classes and normalized
+    steps). With constant steps (``power=0``) the rate is 1 / t in l2 (`NGD`). In other norms a margin of
+    ``(1 - eta / 2) gamma_star`` follows for loss-scaled steps with ``eta <= 1``: log L of the exponential
+    loss is 1-smooth in the norm, so that a step lowers it by ``eta (1 - eta / 2) ||u||_*^2`` at least and adds
+    at most ``eta ||u||_*`` to the norm of w, where ``||u||_* >= gamma_star``. For l1 see Telgarsky.
 
     Parameters
     ----------
