@@ -44,8 +44,8 @@ class Adam:
     by coordinates, from m = v = 0; a coordinate whose gradients were all zero stays. As the steps decrease,
     Adam comes to move as sign descent does, and its l-infinity margin converges to the maximum: like
     t^(-a/2) for a < 2/3, t^(-1/3) up to a logarithm for a = 2/3, and t^(a-1) from there to a = 1 (Zhang et
-    al.; Fan et al. show log t / t^(1/3) for cross-entropy and any number of classes). Before that, the root of
-    v falls by at most ``sqrt(beta2)`` a step, and while the loss would fall faster, the steps shrink.
+    al.; Fan et al. show log t / t^(1/3) for cross-entropy and any number of classes). Before that, the root
+    of v falls by at most ``sqrt(beta2)`` a step, and while the loss would fall faster, the steps shrink.
 
     The direction does not change if m is multiplied by a factor and v by its square. So both are kept
     relative to the size of the gradients, and go on where the loss itself underflows.

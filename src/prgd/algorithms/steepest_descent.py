@@ -28,8 +28,8 @@ class SteepestDescent(FixedStep):
     the exponential loss and two classes; Fan et al. for cross-entropy, any number of classes and normalized
     steps). With constant steps (``power=0``) the rate is 1 / t in l2 (`NGD`). In other norms a margin of
     ``(1 - eta / 2) gamma_star`` follows for loss-scaled steps with ``eta <= 1``: log L of the exponential
-    loss is 1-smooth in the norm, so that a step lowers it by ``eta (1 - eta / 2) ||u||_*^2`` at least and adds
-    at most ``eta ||u||_*`` to the norm of w, where ``||u||_* >= gamma_star``. For l1 see Telgarsky.
+    loss is 1-smooth in the norm, so that a step lowers it by ``eta (1 - eta / 2) ||u||_*^2`` at least and
+    adds at most ``eta ||u||_*`` to the norm of w, where ``||u||_* >= gamma_star``. For l1 see Telgarsky.
 
     Parameters
     ----------
