@@ -152,7 +152,8 @@ def _wide(X: Any) -> Any:
 class Entry:
     """An algorithm, whether it needs a warm start, and the gap it reaches on the synthetic sets.
 
-    ``history_tol`` is how closely the margins of all its iterates agree between engines.
+    ``history_tol`` is how closely the margins of all its iterates agree between engines, ``loss`` the loss that
+    it is for, and ``passes`` the number of passes of a step.
     """
 
     algorithm: Any
@@ -160,6 +161,12 @@ class Entry:
     steps: int = 300
     gap: float = 1.0
     history_tol: float = 1e-9
+    loss: str = "exponential"
+    passes: int = 1
+
+    def problem(self, *data: Any, **options: Any) -> prgd.Problem:
+        """Return a problem with the loss of the algorithm."""
+        return prgd.Problem(*data, loss=self.loss, **options)
 
 
 ALGORITHMS: dict[str, Entry] = {
@@ -173,7 +180,20 @@ ALGORITHMS: dict[str, Entry] = {
     # within a phase few rows carry weight, H is nearly singular and a step multiplies rounding by up to
     # 1e3; where the phase is solved the iterates agree again, to 1e-12
     "progressive-newton": Entry(prgd.algorithms.ProgressiveNewton(), steps=40, gap=1e-9, history_tol=1e-4),
+    "adaptive-gd": Entry(prgd.algorithms.AdaptiveGD(), steps=1000, gap=0.99),
+    "large-step-gd": Entry(prgd.algorithms.LargeStepGD(), gap=0.9, loss="logistic"),
+    "normalized-perceptron": Entry(prgd.algorithms.NormalizedPerceptron(), gap=1e-9, passes=2),
+    "away-step-frank-wolfe": Entry(prgd.algorithms.AwayStepFrankWolfe(), gap=1e-9, passes=2),
+    "mdm": Entry(prgd.algorithms.MDM(), gap=1e-9, passes=2),
 }
+
+# Names of algorithms, each without an intercept and, for the loss that has one, with it.
+CASES = [
+    (name, fit_intercept)
+    for name, entry in ALGORITHMS.items()
+    for fit_intercept in (False, True)
+    if entry.loss == "exponential" or not fit_intercept
+]
 
 
 def start(problem: prgd.Problem, entry: Entry) -> Any:

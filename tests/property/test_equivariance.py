@@ -21,8 +21,8 @@ def test_rotation_scale_and_order(name, set_name, seed, log_scale):
     d = data.X.shape[1]
     Q, _ = np.linalg.qr(rng.standard_normal((d, d)))
     c, order = 10**log_scale, rng.permutation(len(data.y))
-    a = prgd.Problem(data.X, data.y)
-    b = prgd.Problem(c * data.X[order] @ Q, data.y[order])
+    a = entry.problem(data.X, data.y)
+    b = entry.problem(c * data.X[order] @ Q, data.y[order])
     w0 = grid.start(a, entry)
     first = prgd.run(a, entry.algorithm, w0, stop=30)
     second = prgd.run(b, entry.algorithm, None if w0 is None else w0 @ Q / c, stop=30)
@@ -34,7 +34,7 @@ def test_rotation_scale_and_order(name, set_name, seed, log_scale):
 @pytest.mark.parametrize("name", grid.ALGORITHMS)
 def test_scaled_units_are_the_literal_paper_on_scaled_rows(name):
     data, entry = prgd.datasets.digits(0, 1, 60), grid.ALGORITHMS[name]
-    literal, pixels = prgd.Problem(data.X, data.y, scale="none"), prgd.Problem(16.0 * data.X, data.y)
+    literal, pixels = entry.problem(data.X, data.y, scale="none"), entry.problem(16.0 * data.X, data.y)
     w0 = grid.start(literal, entry)
     a = prgd.run(literal, entry.algorithm, w0, stop=40)
     b = prgd.run(pixels, entry.algorithm, None if w0 is None else w0 / 16.0, stop=40)

@@ -14,6 +14,9 @@ from prgd.certificate import DualWeights
 from prgd.norms import L2, norm
 from prgd.problem import NO_ROWS, Problem
 
+# Margins that differ by less than this fraction of ||u|| max ||z_i|| are the same: their order is rounding.
+TIE = 1e-13
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HullState(State):
@@ -57,19 +60,25 @@ class Support:
         self.Z: Any = problem.take(self.rows)
         self.p = np.zeros(self.rows.size)
         self.p[np.searchsorted(self.rows, s.indices)] = s.p
-        self.margins: Array = self.Z @ self.combine(self.p)
+        u = self.combine(self.p)
+        self.margins: Array = self.Z @ u
         signs = problem.labels.at(self.rows)
         self.groups = [signs > 0, signs < 0] if problem.fit_intercept else [np.ones(self.rows.size, bool)]
-        self.entering = [int(np.searchsorted(self.rows, i)) for i in smallest]
+        self._tie = TIE * norm(u) * problem.max_norm
+        self.entering = [self._first(-self.margins, group) for group in self.groups]
+
+    def leaving(self) -> list[int]:
+        """Return the place of the row of largest margin among those that carry weight, of each group."""
+        return [self._first(self.margins, group & (self.p > 0.0)) for group in self.groups]
+
+    def _first(self, values: Array, among: Any) -> int:
+        """Return the place of the largest value; of values that differ by rounding, that of most weight."""
+        is_tied = among & (values >= values[among].max() - self._tie)
+        return int(np.argmax(np.where(is_tied, self.p, -1.0)))
 
     def combine(self, c: Array) -> Array:
         """Return ``Z^T c``."""
         return np.asarray(self.Z.T @ c)
-
-    def largest(self) -> list[int]:
-        """Return the place of the row of largest margin among those that carry weight, of each group."""
-        carried = [group & (self.p > 0.0) for group in self.groups]
-        return [int(np.argmax(np.where(held, self.margins, -np.inf))) for held in carried]
 
     def corner(self, places: list[int]) -> Array:
         """Return the weights of a corner of the simplices: all the weight of each group on one row."""
@@ -83,13 +92,12 @@ class Support:
         slope = float(self.margins @ direction)
         return min(max(-slope / square, 0.0), limit) if square > 0.0 else 0.0
 
-    def normalized(self, p: Array) -> DualWeights:
-        """Return the positive weights among p, divided by their sum in each group."""
+    def normalized(self, p: Array) -> Array:
+        """Return weights that are not negative, divided by their sum in each group."""
         weights = p.copy()
         for group in self.groups:
             weights[group] /= weights[group].sum() * len(self.groups)
-        carried = np.flatnonzero(weights > 0.0)
-        return DualWeights(self.rows[carried], weights[carried])
+        return weights
 
 
 @dataclass(frozen=True)
@@ -122,26 +130,22 @@ class HullMethod:
         # At w = 0 all margins are the same: the first row is that of smallest margin along the mean row.
         is_first = not s.indices.size
         along = s.at.dual_vector if is_first and s.at.length == 0.0 else s.w
-        smallest = np.concatenate([found.indices for found in problem.smallest(along, 1)])
-        support = Support(problem, s, smallest)
+        # After an exact step two rows often share the smallest margin, so two are asked for.
+        found = problem.smallest(along, 1 if is_first else 2)
+        support = Support(problem, s, np.concatenate([group.indices for group in found]))
         p = support.corner(support.entering) if is_first else self.move(support, s.t)
-        weights = support.normalized(p)
         # The sum begins anew from p at every step, so roundings of earlier steps do not add up.
-        u = support.combine(_spread(weights, support.rows))
+        p = support.normalized(p)
+        u, carried = support.combine(p), np.flatnonzero(p)
         return HullState(
             t=s.t + 1,
             at=problem.at(problem.unit * u),
-            indices=weights.indices,
-            p=weights.values,
+            indices=support.rows[carried],
+            p=p[carried],
             length=norm(u),
         )
 
     def move(self, support: Support, t: int) -> Array:
-        """Return the weights after a step, for the rows of ``support``, positive in each group."""
+        """Return the weights after a step, for the rows of ``support``: not negative, and positive in each group."""
         raise NotImplementedError
 
-
-def _spread(weights: DualWeights, rows: Indices) -> Array:
-    p = np.zeros(rows.size)
-    p[np.searchsorted(rows, weights.indices)] = weights.values
-    return p

@@ -34,11 +34,11 @@ class AdaptiveGD(FixedStep):
     ``<Z^T p, v> >= gamma_star ||v||`` for v along w_star, and ``<Z^T p, w(k)> <= sum_i p_i log(1 / -l'_i) <=
     log(1 / G(w(k)))`` by ``-l'(m) <= e^-m`` and Jensen's inequality. Sum over k < t with ``||v|| = gamma_star eta t``.
 
-    Steps divided by the risk in the form ``eta / (1 - e^-L)``, which is GD on ``-l^-1(L)`` for the logistic loss, are of
-    length ``eta / n`` while one row of n is far on the wrong side, so that these rows delay a separator by
-    about n steps. Dividing by G has no such delay; for the exponential loss they are the same.
+    For the logistic loss the same recipe in terms of the risk, GD on ``-l^-1(L)``, would divide by ``1 - e^-L``, which is
+    about 1 while one row of n is far on the wrong side: steps are of length ``eta / n`` then, and that row delays a
+    separator by a multiple of n steps. Dividing by G has no such delay; for the exponential loss both are the same.
 
-    Steps of constant size leave the margin's error at Theta(1 / t), as for `NGD`, with a larger constant.
+    The paper is about the risk. That the margin's error falls like 1 / t is proven for ``eta <= 1`` only (`NGD`).
 
     References
     ----------
@@ -49,8 +49,8 @@ class AdaptiveGD(FixedStep):
     Examples
     --------
     >>> import prgd
-    >>> problem = prgd.Problem(*prgd.datasets.digits(0, 1))
-    >>> bool(prgd.run(problem, AdaptiveGD(), stop=10).certificate.lower > 0)
+    >>> problem = prgd.Problem(*prgd.datasets.toy(0.3))
+    >>> bool(prgd.run(problem, AdaptiveGD(), stop=12).certificate.lower > 0)  # 1 / gamma_star^2 = 11.1
     True
     """
 

@@ -51,7 +51,7 @@ class AwayStepFrankWolfe(HullMethod):
 
     def move(self, support: Support, t: int) -> Array:
         """Go towards the row of smallest margin, or away from that of largest."""
-        p, m, places = support.p, support.margins, support.largest()
+        p, m, places = support.p, support.margins, support.leaving()
         towards, away = support.corner(support.entering) - p, p - support.corner(places)
         if float(m @ towards) <= float(m @ away):
             return np.maximum(p + support.step_length(towards, 1.0) * towards, 0.0)

@@ -45,7 +45,7 @@ class LargeStepGD(GD):
     Examples
     --------
     >>> import prgd
-    >>> problem = prgd.Problem(*prgd.datasets.synthetic_one(0), loss="logistic")
+    >>> problem = prgd.Problem(*prgd.datasets.toy(0.1), loss="logistic")
     >>> losses = prgd.run(problem, LargeStepGD(), stop=300).history["log_loss"]
     >>> bool((losses[1:] > losses[:-1]).any()), bool(losses[-1] < -5)
     (True, True)

@@ -48,7 +48,7 @@ class MDM(HullMethod):
     def move(self, support: Support, t: int) -> Array:
         """Move weight from the row of largest margin to that of smallest."""
         m = support.margins
-        pairs = zip(support.entering, support.largest(), strict=True)
+        pairs = zip(support.entering, support.leaving(), strict=True)
         i, j = max(pairs, key=lambda pair: m[pair[1]] - m[pair[0]])
         direction = 0.0 * m
         direction[i] += 1.0
