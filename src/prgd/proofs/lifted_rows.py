@@ -47,6 +47,7 @@ class LiftedRows:
     def __init__(self, X: Any, y: Any, *, fit_intercept: bool) -> None:
         self.rows: Rows = as_rows(X, y)
         labels = self.rows.labels
+        labels.check_two()
         if fit_intercept and min(labels.class_weights) == 0.0:
             raise ValueError(
                 "fit_intercept=True needs rows of both classes; got one. Give y, or use fit_intercept=False "
