@@ -12,11 +12,12 @@ import numpy as np
 
 from prgd.algorithms.base import Algorithm, State
 from prgd.arithmetic import UNIT_ROUNDOFF, raised, rounding_factor
-from prgd.certificate import Certificate, certify, certify_in_double, dual_vector_error, weights_at
+from prgd.certificate import Certificate
 from prgd.checks import check_integer
 from prgd.errors import RowsLostError
 from prgd.files import SaveTimer
 from prgd.history import History, Record, Status
+from prgd.pass_bounds import certify, certify_in_double, dual_vector_error, weights_at
 from prgd.problem import Problem
 from prgd.progress import progress_line
 from prgd.proofs.overlap import proves_overlap

@@ -8,8 +8,11 @@ import pytest
 
 import prgd
 from prgd.arithmetic import common_integers, lowered, raised, root_up
-from prgd.certificate import Certificate, DualWeights, accurate_upper, certify, certify_in_double, raised_norm
+from prgd.certificate import Certificate, DualWeights
+from prgd.dual_bounds import accurate_upper
 from prgd.errors import CrossedBoundsError
+from prgd.norms import raised_norm
+from prgd.pass_bounds import certify, certify_in_double
 from prgd.proofs.overlap import proves_overlap
 from prgd.solvers.exact_active_set import shortest_vector
 

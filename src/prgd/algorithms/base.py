@@ -10,7 +10,8 @@ import numpy as np
 
 from prgd._types import Array
 from prgd.checks import check_positive
-from prgd.problem import Evaluation, Problem
+from prgd.evaluation import Evaluation
+from prgd.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)

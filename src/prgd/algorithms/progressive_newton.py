@@ -10,9 +10,10 @@ from prgd._types import Array, Indices
 from prgd.algorithms.base import State
 from prgd.arithmetic import EPSILON
 from prgd.checks import check_positive
+from prgd.evaluation import Evaluation
 from prgd.losses import EXPONENTIAL
 from prgd.norms import norm, project_ball
-from prgd.problem import NO_ROWS, Evaluation, Problem
+from prgd.problem import NO_ROWS, Problem
 from prgd.solvers.active_rows import ActiveRows
 
 FORCING = 0.1  # a Newton system is solved to this fraction of its right-hand side, or to the phase's limit

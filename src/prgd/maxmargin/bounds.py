@@ -10,16 +10,12 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.arithmetic import BOUND_FACTOR, lowered, raised, rounding_factor, times_power
-from prgd.certificate import (
-    Certificate,
-    DualWeights,
-    accurate_margin,
-    accurate_upper,
-    margin_error,
-    margin_over_length,
-)
+from prgd.certificate import Certificate, DualWeights
+from prgd.dual_bounds import accurate_upper
+from prgd.evaluation import balanced_intercept
 from prgd.norms import norm
-from prgd.problem import Problem, balanced_intercept
+from prgd.pass_bounds import accurate_margin, margin_error, margin_over_length
+from prgd.problem import Problem
 from prgd.rows.queries import Smallest, TallyAt
 from prgd.solvers.working_set import WorkingSet
 

@@ -8,8 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from prgd.arithmetic import SMALLEST, times_power
-from prgd.certificate import Certificate, accurate_lower, accurate_upper, is_on_simplex, weights_at
+from prgd.certificate import Certificate
+from prgd.dual_bounds import accurate_upper, is_on_simplex
 from prgd.norms import norm
+from prgd.pass_bounds import accurate_lower, weights_at
 from prgd.problem import Problem
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows

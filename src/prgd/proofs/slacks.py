@@ -27,8 +27,10 @@ from prgd.arithmetic import (
     rounding_factor,
     times_power,
 )
-from prgd.certificate import Certificate, DualWeights, accurate_upper, is_on_simplex, margin_error
+from prgd.certificate import Certificate, DualWeights
+from prgd.dual_bounds import accurate_upper, is_on_simplex
 from prgd.norms import norm
+from prgd.pass_bounds import margin_error
 from prgd.problem import Problem
 from prgd.rows import AccurateAt, Combine, MarginsAt
 
