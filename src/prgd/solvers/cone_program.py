@@ -80,9 +80,7 @@ def solve_cone_program(terms: Terms, norm: str, tol: float) -> Solution | None:
     cones = [clarabel.NonnegativeConeT(m), *ball.cones]
     quadratic = csc_matrix((cost.size, cost.size))
     settings = _settings(clarabel, tol)
-    found = clarabel.DefaultSolver(
-        quadratic, cost, csc_matrix(constraints), limits, cones, settings
-    ).solve()
+    found = clarabel.DefaultSolver(quadratic, cost, csc_matrix(constraints), limits, cones, settings).solve()
     x, p = np.array(found.x), np.array(found.z)[:m]
     if not (np.isfinite(x).all() and np.isfinite(p).all()):
         return None

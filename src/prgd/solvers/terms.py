@@ -9,10 +9,11 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.rows.blocks import is_sparse
+from prgd.rows.pairs import pair_rows
 
 
 class Solution(NamedTuple):
-    """What a program found: w of norm at most 1, an intercept for each class or one, and weights of terms.
+    """What a program found: w of norm at most 1, K intercepts (one for two classes), and weights of terms.
 
     The weights are not negative, and their sum is about 1.
     """
@@ -62,13 +63,7 @@ class Terms:
         X = csr_array(self.X)[self.row]
         if self.plus is None or self.minus is None:
             return csr_array(X * np.asarray(self.signs)[:, None])
-        shape = X.shape[0], self.K * X.shape[1]
-        counts = np.diff(X.indptr)
-        first, second = (
-            csr_array((X.data, X.indices + np.repeat(k * X.shape[1], counts), X.indptr), shape=shape)
-            for k in (self.plus, self.minus)
-        )
-        return csr_array(first - second)
+        return pair_rows(X, self.plus, self.minus, self.K)
 
     @property
     def intercepts(self) -> Array:
@@ -85,8 +80,10 @@ class Terms:
 
     def solution(self, w: Array, b: Array, p: Array) -> Solution:
         """Return what a program found for `matrix` and `intercepts`, in the shapes of the problem."""
-        if self.plus is not None:
-            b = np.append(b, 0.0) if self.fit_intercept else np.zeros(self.K)
+        if not self.fit_intercept:
+            b = np.zeros(self.K)
+        elif self.plus is not None:
+            b = np.append(b, 0.0)
         return Solution(w.reshape(self.shape), b, np.maximum(p, 0.0))
 
     def in_row_space(self) -> tuple[Terms, Array | None]:
