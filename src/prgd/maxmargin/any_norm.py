@@ -201,9 +201,8 @@ class TermSolver:
         c = self.certificate
         if c.w is None:  # the margin of the set vanished before any w was measured
             at = self.problem.at(np.ones(self.problem.shape))
-            c = c.with_lower(
-                plain_lower(self.problem, at.w, at.smallest_margin, at.intercept), at.w, at.intercept
-            )
+            lower = plain_lower(self.problem, at.w, at.smallest_margin, at.intercept)
+            c = c.with_lower(lower, at.w, at.intercept)
             self.passes += 1
         return Result(
             w=np.asarray(c.w),

@@ -10,7 +10,7 @@ from prgd._types import Indices
 
 
 def pair_rows(X: Any, plus: Indices, minus: Indices, K: int) -> Any:
-    """Return ``x_t (x) (e_plus - e_minus)`` for each of the rows x_t, exactly; columns are those of W row by row.
+    """Return ``x_t (x) (e_plus - e_minus)`` for each of the rows x_t, exactly; W is read row by row.
 
     Examples
     --------

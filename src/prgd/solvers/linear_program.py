@@ -19,7 +19,7 @@ _TOLERANCE = 1e-10  # the smallest feasibility tolerance that HiGHS takes
 
 
 def solve_linear_program(terms: Terms, norm: str) -> Solution | None:
-    """Return the largest smallest term over ``||w|| <= 1`` in the norm ``l1`` or ``linf``; None if HiGHS fails.
+    """Return the largest smallest term over ``||w|| <= 1`` in ``l1`` or ``linf``; None if HiGHS fails.
 
     Entries of the terms should be of moderate size, and the value of the program not far below 1.
     """

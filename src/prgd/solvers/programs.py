@@ -9,7 +9,7 @@ from prgd.solvers.terms import Solution, Terms
 
 
 def solve_program(terms: Terms, norm: Norm, tol: float) -> Solution | None:
-    """Return the largest smallest term over ``||w|| <= 1``, to about ``tol`` of its value; None if that fails."""
+    """Return the largest smallest term over ``||w|| <= 1``, to about ``tol``; None if that fails."""
     if norm.name in ("l1", "linf"):
         return solve_linear_program(terms, norm.name)
     return solve_cone_program(terms, norm.name, tol)

@@ -94,7 +94,7 @@ class TermSet:
         return block if self.center is None else block - self.center
 
     def terms(self, value: float) -> Terms:
-        """Return the terms divided by a power of two, so that one of this value in units of the data is about 1."""
+        """Return the terms divided by a power of two, so that one of this value in the data is about 1."""
         X = self._X.copy()
         divide_by_power(X, self._value_exponent(value))
         order = np.argsort(self._rows)

@@ -1,4 +1,4 @@
-"""Terms: the linear functions of (w, b) of which a program maximises the smallest, two classes or many alike."""
+"""Terms: the linear functions of (w, b) of which a program maximises the smallest one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Solution(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Terms of a working set: ``y_i (<w, x_i> + b)``, or ``<w_k - w_j, x_i> + b_k - b_j`` of pairs of classes.
+    """Terms of a set: ``y_i (<w, x_i> + b)``, or ``<w_k - w_j, x_i> + b_k - b_j`` of pairs.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Terms:
 
     @property
     def intercepts(self) -> Array:
-        """The terms' coefficients of the intercepts; that of the last class is 0, since only differences count."""
+        """Coefficients of the intercepts in the terms; the intercept of the last class is 0."""
         m = self.row.size
         if not self.fit_intercept:
             return np.zeros((m, 0))
