@@ -23,6 +23,7 @@ from prgd.coding import Intercept
 from prgd.dual_bounds import accurate_upper
 from prgd.history import History, Status
 from prgd.maxmargin.bounds import Round
+from prgd.maxmargin.overlap import prove_overlap
 from prgd.norms import moderate, norm
 from prgd.pass_bounds import accurate_margin, margin_error, plain_lower
 from prgd.problem import Problem
@@ -43,6 +44,23 @@ _LAST = 1e-3  # the smallest fraction of the tolerance to which a program is sol
 _ROUNDING = 0.05  # rounding may take this fraction of the tolerance; else products are compensated
 _ZERO = 1e-9  # a value below this fraction of the largest entry may be zero
 _IDLE = 1e-13  # weights below this fraction of the heaviest are left out
+
+
+def solve_terms(
+    problem: Problem, w0: Array | None, tol: float, max_passes: int, tell: Callable[[Round], None]
+) -> Result:
+    """Return the largest margin in the norm of a problem, of two classes or of all classes jointly."""
+    state = TermSolver(problem, tol, max_passes, tell)
+    try:
+        status = state.run(w0)
+        if status is Status.STALLED and state.certificate.lower <= 0.0:
+            proven, state.certificate = prove_overlap(problem, state.working, state.certificate)
+            status = proven or status
+    except KeyboardInterrupt:
+        if state.certificate.w is None or state.certificate.dual_weights is None:
+            raise  # there is no interval to return
+        status = Status.INTERRUPTED
+    return state.result(status)
 
 
 class _Outside(NamedTuple):

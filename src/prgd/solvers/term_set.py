@@ -51,14 +51,17 @@ class TermSet:
         """Let all terms join if they are few; say whether they have."""
         if self.n_terms > _ALL_TERMS:
             return False
+        self.add(self.all_terms())
+        return True
+
+    def all_terms(self) -> Indices:
+        """Return the terms of all rows of positive weight."""
         weight = self._problem.labels.sample_weight
         rows = np.flatnonzero(weight) if weight.size else np.arange(self._problem.n)
         if not self._problem.is_joint:
-            self.add(rows)
-            return True
+            return rows
         pairs = rows[:, None] * self.K + np.arange(self.K)
-        self.add(pairs[self._problem.labels.codes_at(rows)[:, None] != np.arange(self.K)])
-        return True
+        return np.asarray(pairs[self._problem.labels.codes_at(rows)[:, None] != np.arange(self.K)])
 
     def add(self, indices: Indices) -> None:
         """Let terms join that are not in the set."""
