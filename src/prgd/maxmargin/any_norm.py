@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -119,7 +119,7 @@ class TermSolver:
             self.set_tol = self.final_tol
             return
         if w is None:
-            w = problem.at(np.zeros(problem.shape)).dual_vector
+            w = _mean_term(problem)
             self.passes += 1
         w = moderate(w) if norm(w) > 0.0 else np.ones(problem.shape)
         count = min(max(_MIN_FIRST_TERMS, 2 * w.size), _MAX_FIRST_TERMS)
@@ -218,9 +218,9 @@ class TermSolver:
         """Return the outcome."""
         c = self.certificate
         if c.w is None:  # the margin of the set vanished before any w was measured
-            at = self.problem.at(np.ones(self.problem.shape))
-            lower = plain_lower(self.problem, at.w, at.smallest_margin, at.intercept)
-            c = c.with_lower(lower, at.w, at.intercept)
+            w = np.ones(self.problem.shape)
+            margin, b = self.problem.coding.best([group.smallest for group in self.problem.smallest(w, 1)])
+            c = c.with_lower(plain_lower(self.problem, w, margin, b), w, b)
             self.passes += 1
         return Result(
             w=np.asarray(c.w),
@@ -232,3 +232,10 @@ class TermSolver:
             algorithm=f"max_margin(tol={self.tol!r})",
             **self.problem.facts,
         )
+
+
+def _mean_term(problem: Problem) -> Array:
+    """Return the mean of all terms; with intercepts, the sum of the means of groups."""
+    w = np.zeros(problem.shape)
+    query = replace(problem.coding.tally_at(w, problem.loss), is_repeated=False)  # type: ignore[type-var]
+    return problem.coding.evaluation(problem, w, problem.ask(query)).dual_vector

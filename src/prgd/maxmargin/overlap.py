@@ -90,7 +90,7 @@ def _of_pairs(problem: Problem, weights: DualWeights, terms: Indices) -> DualWei
 
 
 def _joint_hyperplane(problem: Problem, v: Array) -> tuple[Array, Array]:
-    """Return W and the intercepts of a direction in the columns of `lifted_pairs`; the last class has zeros."""
+    """Return W and intercepts from a direction in the columns of `lifted_pairs`; the last class has zeros."""
     K, d = problem.shape
     W, b = np.zeros((K, d)), np.zeros(K)
     W[:-1] = v[: (K - 1) * d].reshape(K - 1, d)
