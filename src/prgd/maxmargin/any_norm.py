@@ -28,9 +28,10 @@ from prgd.norms import moderate, norm
 from prgd.pass_bounds import accurate_margin, margin_error, plain_lower
 from prgd.problem import Problem
 from prgd.result import Result
-from prgd.solvers.programs import solve_program
+from prgd.solvers.programs import max_terms_at_once, solve_program
 from prgd.solvers.term_set import TermSet
 from prgd.solvers.terms import Solution
+from prgd.threads import single_blas
 
 _MIN_FIRST_TERMS, _MAX_FIRST_TERMS = 128, 1024  # terms that start the set
 _MIN_NEW_TERMS = 64  # terms that join in a round, at least
@@ -52,7 +53,8 @@ def solve_terms(
     """Return the largest margin in the norm of a problem, of two classes or of all classes jointly."""
     state = TermSolver(problem, tol, max_passes, tell)
     try:
-        status = state.run(w0)
+        with single_blas():
+            status = state.run(w0)
         if status is Status.STALLED and state.certificate.lower <= 0.0:
             proven, state.certificate = prove_overlap(problem, state.working, state.certificate)
             status = proven or status
@@ -115,7 +117,8 @@ class TermSolver:
     def choose_terms(self, w: Array | None) -> None:
         """Start the set with all terms if they are few, else with those of smallest margin."""
         problem = self.problem
-        if self.working.takes_all():
+        if self.working.n_terms <= max_terms_at_once(problem.norm, problem.shape):
+            self.working.add(self.working.all_terms())
             self.set_tol = self.final_tol
             return
         if w is None:

@@ -14,7 +14,6 @@ from prgd.rows.blocks import divide_by_power, is_sparse, stack_blocks
 from prgd.solvers.terms import Solution, Terms
 
 _MAX_ZOOM = 30  # entries of a program are at most 2^30 times its value
-_ALL_TERMS = 256  # so few terms are in the set from the start
 
 
 class TermSet:
@@ -46,13 +45,6 @@ class TermSet:
     def n_terms(self) -> int:
         """Number of terms of all rows."""
         return self._problem.n * max(self.K - 1, 1)
-
-    def takes_all(self) -> bool:
-        """Let all terms join if they are few; say whether they have."""
-        if self.n_terms > _ALL_TERMS:
-            return False
-        self.add(self.all_terms())
-        return True
 
     def all_terms(self) -> Indices:
         """Return the terms of all rows of positive weight."""
