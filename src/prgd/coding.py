@@ -14,7 +14,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd._types import Array, Indices, Intercept
 from prgd.evaluation import Evaluation, JointEvaluation, balanced_intercept
 from prgd.joint import balance, best_intercept, circulation
 from prgd.losses import Loss
@@ -35,8 +35,6 @@ from prgd.rows import (
 )
 from prgd.rows.queries import Accurate, Smallest
 from prgd.tally import Tally
-
-Intercept = float | Array  # one number for two classes, one for each class of a joint problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -227,14 +227,16 @@ def _check_record(resume: Result, state: State) -> None:
 
 def _tightened(certificate: Certificate, problem: Problem, state: State) -> Certificate:
     certificate = certificate.best(certify(state.at))
-    if problem.rows.unit_roundoff > UNIT_ROUNDOFF and state.t & (state.t - 1) == 0:
+    if problem.unit_roundoff > UNIT_ROUNDOFF and state.t & (state.t - 1) == 0:
         # Sums in float32 bound gamma_star loosely, so float64 is asked at some steps, the same in every run.
         certificate = certificate.best(certify_in_double(problem, state.w))
     own = state.own_upper
     if own < certificate.upper:
         # The mean of t dual vectors: each has the error of its pass, and their sum one rounding for each.
         error = dual_vector_error(problem, _smallest_weight(problem))
-        own += error + rounding_factor(4 * state.t + 16) * problem.max_norm
+        size = problem.max_norm * (2.0 if problem.is_joint else 1.0)
+        error += rounding_factor(4 * state.t + 16) * size
+        own += problem.norm.dual_ratio(problem.shape) * error
         certificate = certificate.with_upper(raised(own, problem.d + 8))
     return certificate
 
@@ -248,6 +250,8 @@ def _smallest_weight(problem: Problem) -> float:
 def _proof_of_overlap(problem: Problem, certificate: Certificate) -> Certificate | None:
     """Return the certificate with an upper bound of 0, if the weights of its bound prove that."""
     error = dual_vector_error(problem, 1.0)
+    if problem.is_joint:
+        return None
     is_zero = certificate.upper <= ZERO_BOUND * problem.max_norm + 2.0 * error
     if not is_zero or certificate.lower > 0.0 or certificate.w_upper is None or not minimal.HAS_SCIPY:
         return None

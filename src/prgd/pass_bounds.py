@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from prgd._types import Array
+from prgd._types import Array, Intercept
 from prgd.arithmetic import BOUND_FACTOR, LARGEST, SMALLEST, UNIT_ROUNDOFF, lowered, raised, rounding_factor
 from prgd.certificate import Certificate, DualWeights
-from prgd.coding import Intercept
 from prgd.dual_bounds import accurate_upper
 from prgd.evaluation import Evaluation
 from prgd.norms import L2, norm
@@ -75,7 +74,9 @@ def certify_in_double(problem: Problem, w: Array) -> Certificate:
         return found.with_upper(accurate_upper(problem, weights), w_upper=w)
     # The weights have sum 1 to the rounding of a sum of n terms, and n terms are added for every column.
     count = problem.coding.n_terms
-    error = rounding_factor(4 * count + problem.d + 64) * problem.max_norm * (2.0 if problem.is_joint else 1.0)
+    error = (
+        rounding_factor(4 * count + problem.d + 64) * problem.max_norm * (2.0 if problem.is_joint else 1.0)
+    )
     u = problem.combine(weights.dense(count))
     return found.with_upper(raised(_upper_of(problem, u, error), problem.d + 8), w_upper=w)
 
@@ -109,7 +110,11 @@ def dual_vector_error(problem: Problem, mass: float) -> float:
     if problem.is_joint:  # the weight of a row in its own class is summed over the pairs, apart from theirs
         roundings, terms, size = roundings + 2 * problem.shape[0], terms * problem.shape[0], 2.0 * size
     underflow = 4 * (terms + problem.d) * _underflow(unit)
-    return BOUND_FACTOR * (rounding_factor(roundings, unit) * size + underflow / mass) if mass > 0.0 else math.inf
+    return (
+        BOUND_FACTOR * (rounding_factor(roundings, unit) * size + underflow / mass)
+        if mass > 0.0
+        else math.inf
+    )
 
 
 def margin_over_length(margin: float, length: float, d: int) -> float:
