@@ -9,6 +9,7 @@ the weights of the set bound ``gamma_star`` from above, and the pass bounds it f
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from prgd.dual_bounds import accurate_upper
 from prgd.history import History, Status
 from prgd.maxmargin.bounds import Round
 from prgd.maxmargin.overlap import prove_overlap
-from prgd.norms import moderate, norm
+from prgd.norms import L2, moderate, norm
 from prgd.pass_bounds import accurate_margin, margin_error, plain_lower
 from prgd.problem import Problem
 from prgd.result import Result
@@ -122,13 +123,24 @@ class TermSolver:
             self.set_tol = self.final_tol
             return
         if w is None:
-            w = _mean_term(problem)
+            w = self._first_direction()
             self.passes += 1
         w = moderate(w) if norm(w) > 0.0 else np.ones(problem.shape)
         count = min(max(_MIN_FIRST_TERMS, 2 * w.size), _MAX_FIRST_TERMS)
         smallest = problem.smallest(w, self._per_group(count))
         self.passes += 1
         self.working.add(np.concatenate([group.indices for group in smallest]))
+
+    def _first_direction(self) -> Array:
+        """Return the W of largest margin in l2, if it is quickly found for all classes, else the mean term."""
+        problem = self.problem
+        if problem.is_joint and self.working.n_terms <= max_terms_at_once(L2(), problem.shape):
+            every = TermSet(problem)
+            every.add(every.all_terms())
+            found = solve_program(every.terms(math.inf), L2(), _FIRST_TOLERANCE)
+            if found is not None:
+                return found.w
+        return _mean_term(problem)
 
     def _per_group(self, count: int) -> int:
         """Return how many terms of each group are asked for, if about ``count`` may join in all."""

@@ -23,7 +23,7 @@ def max_terms_at_once(norm: Norm, shape: tuple[int, ...]) -> int:
     if norm.name == "l2" and len(shape) == 2:
         step = shape[1] ** 2
     elif norm.name in ("spectral", "nuclear"):
-        step = math.prod(shape) ** 2
+        step = 2.0 * math.prod(shape) ** 2
     return max(_FEW_TERMS, int(_MAX_OPERATIONS / step)) if step else _FEW_TERMS
 
 
