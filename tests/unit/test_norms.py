@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -282,6 +283,13 @@ def test_bounds_hold_without_a_decomposition(monkeypatch):
     assert nuclear <= Nuclear().above(V) <= math.sqrt(3.0) * norm(V) * (1.0 + 1e-14)
     with pytest.raises(np.linalg.LinAlgError):
         Spectral()(V)
+
+
+@pytest.mark.parametrize("value", ALL, ids=str)
+def test_a_bound_on_entries_bounds_the_dual_norm_whatever_the_signs(value):
+    bounds = np.array([[1.0, 1.0, 0.5], [1.0, 1.0, 0.25]])
+    for signs in product((-1.0, 0.0, 1.0), repeat=6):
+        assert value.dual(bounds * np.reshape(signs, (2, 3))) <= value.dual_of_bounds(bounds)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -84,6 +84,10 @@ class Spectral(MatrixNorm):
         self.check_shape(u.shape)
         return _nuclear_above(u)
 
+    def dual_of_bounds(self, bounds: Array) -> float:
+        """Return ``sqrt(min(K, d)) ||bounds||_F``: signs may raise the nuclear norm of a matrix."""
+        return raised(self.dual_ratio(bounds.shape) * _length_above(bounds))
+
     def dual_ratio(self, shape: tuple[int, ...]) -> float:
         """Return ``sqrt(min(K, d))``."""
         self.check_shape(shape)
