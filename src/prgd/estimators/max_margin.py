@@ -197,8 +197,8 @@ class MaxMarginClassifier(LinearClassifier):
     def _hard_fits(self, task: OneVsRest) -> list[Fit]:
         """Separate each class from the rest: several of them together, unless they have a start."""
         if task.is_joint:
-            start = self._starts(task.given.classes.size, task.X.shape[1])
-            w0 = None if start[0] is None else np.vstack(start)
+            starts = [w for w in self._starts(task.given.classes.size, task.X.shape[1]) if w is not None]
+            w0 = np.vstack(starts) if starts else None
             result, coef, b = self._fit_one(task.X, task.codes, None, w0, "joint")
             return [(task.given.place(replace(result, classes=task.given.classes)), coef, b)]
         is_alone = len(task.targets) == 1 or not isinstance(as_norm(self.norm), L2)
