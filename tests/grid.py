@@ -170,8 +170,9 @@ class Entry:
         return np.eye(d)[rng.permutation(d)] * rng.choice([-1.0, 1.0], d)
 
     def problem(self, X: Any, y: Any = None, **options: Any) -> prgd.Problem:
-        """Return the problem of these rows in the norm of the entry."""
-        return prgd.Problem(X, y, norm=self.norm, **options)
+        """Return the problem of these rows in the norm of the entry, joint if it measures matrices."""
+        joint = "joint" if self.norm == "spectral" else None
+        return prgd.Problem(X, y, norm=self.norm, multi_class=joint, **options)
 
 
 ALGORITHMS: dict[str, Entry] = {
@@ -190,6 +191,7 @@ ALGORITHMS: dict[str, Entry] = {
     "steepest-descent": Entry(
         prgd.algorithms.SteepestDescent(normalized=True, power=0.5), gap=0.9, norm="lp:1.5"
     ),
+    "spectral-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.9, norm="spectral"),
     "prgd-linf": Entry(prgd.PRGD(), warm=True, gap=0.9, norm="linf"),
     "prgd-l1": Entry(prgd.PRGD(), warm=True, gap=0.9, norm="l1"),
     "adam": Entry(prgd.algorithms.Adam(), gap=0.9, norm="linf"),
@@ -217,8 +219,8 @@ def start(problem: prgd.Problem, entry: Entry) -> Any:
 
 def gamma_star(data: datasets.Dataset, entry: Entry) -> float:
     """Return the largest margin of two-dimensional rows in the norm of an entry."""
-    if entry.norm == "l2":
-        return float(data.gamma_star)
+    if entry.norm in ("l2", "spectral"):  # of (v, -v), the spectral norm is sqrt 2 ||v||, the margin 2 <v, z>
+        return float(data.gamma_star) * (1.0 if entry.norm == "l2" else np.sqrt(2.0))
     norm, Z = prgd.norms.as_norm(entry.norm), data.X * data.y[:, None]
 
     def margin(angle: float) -> float:

@@ -1,4 +1,4 @@
-"""Every steepest method maximises the margin in its own norm, and not in others, where the separators differ."""
+"""Every steepest method maximises the margin in its own norm and not in others, if the separators differ."""
 
 from __future__ import annotations
 
