@@ -152,8 +152,8 @@ def _wide(X: Any) -> Any:
 class Entry:
     """An algorithm, whether it needs a warm start, and the gap it reaches on the synthetic sets.
 
-    ``history_tol`` is how closely the margins of all its iterates agree between engines, and ``norm`` that of
-    the problems it is run on, whose symmetries it has.
+    ``history_tol`` is how closely the margins of all its iterates agree between engines, ``norm`` and ``loss``
+    those of the problems it is run on, and ``passes`` the number of passes of a step.
     """
 
     algorithm: Any
@@ -162,6 +162,8 @@ class Entry:
     gap: float = 1.0
     history_tol: float = 1e-9
     norm: str = "l2"
+    loss: str = "exponential"
+    passes: int = 1
 
     def symmetry(self, d: int, rng: np.random.Generator) -> Any:
         """Return a random matrix that keeps the norm: a rotation for l2, else a signed permutation."""
@@ -170,9 +172,9 @@ class Entry:
         return np.eye(d)[rng.permutation(d)] * rng.choice([-1.0, 1.0], d)
 
     def problem(self, X: Any, y: Any = None, **options: Any) -> prgd.Problem:
-        """Return the problem of these rows in the norm of the entry, joint if it measures matrices."""
+        """Return the problem of these rows in the norm and with the loss of the entry; joint for matrix norms."""
         joint = "joint" if self.norm == "spectral" else None
-        return prgd.Problem(X, y, norm=self.norm, multi_class=joint, **options)
+        return prgd.Problem(X, y, norm=self.norm, loss=self.loss, multi_class=joint, **options)
 
 
 ALGORITHMS: dict[str, Entry] = {
@@ -196,20 +198,39 @@ ALGORITHMS: dict[str, Entry] = {
     "prgd-l1": Entry(prgd.PRGD(), warm=True, gap=0.9, norm="l1"),
     "adam": Entry(prgd.algorithms.Adam(), gap=0.9, norm="linf"),
     "mirror-descent": Entry(prgd.algorithms.MirrorDescent(p=3.0), gap=0.9, norm="lp:3"),
+    "adaptive-gd": Entry(prgd.algorithms.AdaptiveGD(), steps=1000, gap=0.99),
+    "large-step-gd": Entry(prgd.algorithms.LargeStepGD(), gap=0.9, loss="logistic"),
+    "normalized-perceptron": Entry(prgd.algorithms.NormalizedPerceptron(), gap=1e-9, passes=2),
+    "away-step-frank-wolfe": Entry(prgd.algorithms.AwayStepFrankWolfe(), gap=1e-9, passes=2),
+    "mdm": Entry(prgd.algorithms.MDM(), gap=1e-9, passes=2),
 }
+
+# Names of algorithms, each without an intercept and, for the loss that has one, with it.
+CASES = [
+    (name, fit_intercept)
+    for name, entry in ALGORITHMS.items()
+    for fit_intercept in (False, True)
+    if entry.loss == "exponential" or not fit_intercept
+]
 
 
 def runs() -> list[Any]:
-    """Return pairs of engine and algorithm; the engines that are not quick are slow, and take those of l2.
+    """Return engines, algorithms and intercepts; the engines that are not quick are slow, and for l2 alone.
 
     Steps in other norms ask the engines nothing else, so one test of trajectories runs them on every engine.
     """
-    pairs = [(engine, name) for engine in ENGINES for name in ALGORITHMS]
     return [
-        pytest.param(engine, name, marks=() if engine in QUICK_ENGINES else pytest.mark.slow)
-        for engine, name in pairs
+        pytest.param(engine, name, fit, marks=() if engine in QUICK_ENGINES else pytest.mark.slow)
+        for engine in ENGINES
+        for name, fit in CASES
         if engine in QUICK_ENGINES or ALGORITHMS[name].norm == "l2"
     ]
+
+
+def runs_without_intercept() -> list[Any]:
+    """Return the engines and algorithms of `runs`."""
+    chosen = [run for run in runs() if not run.values[2]]
+    return [pytest.param(*run.values[:2], marks=run.marks) for run in chosen]
 
 
 def start(problem: prgd.Problem, entry: Entry) -> Any:
