@@ -152,8 +152,8 @@ def _wide(X: Any) -> Any:
 class Entry:
     """An algorithm, whether it needs a warm start, and the gap it reaches on the synthetic sets.
 
-    ``history_tol`` is how closely the margins of all its iterates agree between engines, ``loss`` the loss that
-    it is for, and ``passes`` the number of passes of a step.
+    ``history_tol`` is how closely the margins of all its iterates agree between engines, ``loss`` the loss
+    that it is for, and ``passes`` the number of passes of a step.
     """
 
     algorithm: Any

@@ -257,13 +257,14 @@ def _proof_of_overlap(problem: Problem, certificate: Certificate) -> Certificate
     """Return the certificate with an upper bound of 0, if the weights of its bound prove that."""
     error = dual_vector_error(problem, 1.0)
     is_zero = certificate.upper <= ZERO_BOUND * problem.max_norm + 2.0 * error
-    weights = certificate.dual_weights
-    has_witness = weights is not None or certificate.w_upper is not None
-    if not is_zero or certificate.lower > 0.0 or not has_witness or not minimal.HAS_SCIPY:
+    if not is_zero or certificate.lower > 0.0 or not minimal.HAS_SCIPY:
         return None
-    if weights is None:
+    weights = certificate.dual_weights
+    if weights is None and certificate.w_upper is not None:
         weights = weights_at(problem, certificate.w_upper)
-    return certificate.with_upper(0.0, weights) if proves_overlap(problem, weights) else None
+    if weights is None or not proves_overlap(problem, weights):
+        return None
+    return certificate.with_upper(0.0, weights)
 
 
 def _record(state: State, certificate: Certificate) -> Record:
