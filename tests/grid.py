@@ -152,7 +152,8 @@ def _wide(X: Any) -> Any:
 class Entry:
     """An algorithm, whether it needs a warm start, and the gap it reaches on the synthetic sets.
 
-    ``history_tol`` is how closely the margins of all its iterates agree between engines.
+    ``history_tol`` is how closely the margins of all its iterates agree between engines, and ``norm`` that of
+    the problems it is run on, whose symmetries it has.
     """
 
     algorithm: Any
@@ -160,6 +161,17 @@ class Entry:
     steps: int = 300
     gap: float = 1.0
     history_tol: float = 1e-9
+    norm: str = "l2"
+
+    def symmetry(self, d: int, rng: np.random.Generator) -> Any:
+        """Return a random matrix that keeps the norm: a rotation for l2, else a signed permutation."""
+        if self.norm in ("l2", "spectral"):
+            return np.linalg.qr(rng.standard_normal((d, d)))[0]
+        return np.eye(d)[rng.permutation(d)] * rng.choice([-1.0, 1.0], d)
+
+    def problem(self, X: Any, y: Any = None, **options: Any) -> prgd.Problem:
+        """Return the problem of these rows in the norm of the entry."""
+        return prgd.Problem(X, y, norm=self.norm, **options)
 
 
 ALGORITHMS: dict[str, Entry] = {
@@ -173,9 +185,50 @@ ALGORITHMS: dict[str, Entry] = {
     # within a phase few rows carry weight, H is nearly singular and a step multiplies rounding by up to
     # 1e3; where the phase is solved the iterates agree again, to 1e-12
     "progressive-newton": Entry(prgd.algorithms.ProgressiveNewton(), steps=40, gap=1e-9, history_tol=1e-4),
+    "sign-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.9, norm="linf"),
+    "coordinate-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.9, norm="l1"),
+    "steepest-descent": Entry(
+        prgd.algorithms.SteepestDescent(normalized=True, power=0.5), gap=0.9, norm="lp:1.5"
+    ),
+    "prgd-linf": Entry(prgd.PRGD(), warm=True, gap=0.9, norm="linf"),
+    "prgd-l1": Entry(prgd.PRGD(), warm=True, gap=0.9, norm="l1"),
+    "adam": Entry(prgd.algorithms.Adam(), gap=0.9, norm="linf"),
+    "mirror-descent": Entry(prgd.algorithms.MirrorDescent(p=3.0), gap=0.9, norm="lp:3"),
 }
+
+
+def runs() -> list[Any]:
+    """Return pairs of engine and algorithm; the engines that are not quick are slow, and take those of l2.
+
+    Steps in other norms ask the engines nothing else, so one test of trajectories runs them on every engine.
+    """
+    pairs = [(engine, name) for engine in ENGINES for name in ALGORITHMS]
+    return [
+        pytest.param(engine, name, marks=() if engine in QUICK_ENGINES else pytest.mark.slow)
+        for engine, name in pairs
+        if engine in QUICK_ENGINES or ALGORITHMS[name].norm == "l2"
+    ]
 
 
 def start(problem: prgd.Problem, entry: Entry) -> Any:
     """Return the w0 of an entry: a short warm-up where it needs one."""
     return prgd.run(problem, prgd.GD(), stop=50).w if entry.warm else None
+
+
+def gamma_star(data: datasets.Dataset, entry: Entry) -> float:
+    """Return the largest margin of two-dimensional rows in the norm of an entry."""
+    if entry.norm == "l2":
+        return float(data.gamma_star)
+    norm, Z = prgd.norms.as_norm(entry.norm), data.X * data.y[:, None]
+
+    def margin(angle: float) -> float:
+        w = np.array([np.cos(angle), np.sin(angle)])
+        return float((Z @ w).min()) / norm(w)
+
+    # The margin has one maximum over the separators, which lie on both sides of that of largest l2 margin.
+    centre = float(np.arctan2(*data.w_star[::-1]))
+    low, high = centre - np.pi / 2.0, centre + np.pi / 2.0
+    for _ in range(120):
+        a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
+        low, high = (a, high) if margin(a) < margin(b) else (low, b)
+    return margin(0.5 * (low + high))

@@ -1,4 +1,4 @@
-"""Rotating, scaling or permuting the data moves every algorithm's iterates as it must."""
+"""Scaling, permuting or, by a symmetry of the norm, turning the data moves all iterates as it must."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ import prgd
 @pytest.mark.parametrize("set_name", ["synthetic-two", "gaussian"])
 @settings(max_examples=8)
 @given(seed=st.integers(0, 10**6), log_scale=st.floats(-4, 4))
-def test_rotation_scale_and_order(name, set_name, seed, log_scale):
+def test_symmetry_of_the_norm_scale_and_order(name, set_name, seed, log_scale):
     rng = np.random.default_rng(seed)
     data, entry = grid.PROBLEMS[set_name](), grid.ALGORITHMS[name]
-    d = data.X.shape[1]
-    Q, _ = np.linalg.qr(rng.standard_normal((d, d)))
+    Q = entry.symmetry(data.X.shape[1], rng)
     c, order = 10**log_scale, rng.permutation(len(data.y))
-    a = prgd.Problem(data.X, data.y)
-    b = prgd.Problem(c * data.X[order] @ Q, data.y[order])
+    a = entry.problem(data.X, data.y)
+    b = entry.problem(c * data.X[order] @ Q, data.y[order])
     w0 = grid.start(a, entry)
     first = prgd.run(a, entry.algorithm, w0, stop=30)
     second = prgd.run(b, entry.algorithm, None if w0 is None else w0 @ Q / c, stop=30)
@@ -34,7 +33,8 @@ def test_rotation_scale_and_order(name, set_name, seed, log_scale):
 @pytest.mark.parametrize("name", grid.ALGORITHMS)
 def test_scaled_units_are_the_literal_paper_on_scaled_rows(name):
     data, entry = prgd.datasets.digits(0, 1, 60), grid.ALGORITHMS[name]
-    literal, pixels = prgd.Problem(data.X, data.y, scale="none"), prgd.Problem(16.0 * data.X, data.y)
+    X = data.X * np.sqrt(entry.problem(data.X, data.y).unit)
+    literal, pixels = entry.problem(X, data.y, scale="none"), entry.problem(16.0 * X, data.y)
     w0 = grid.start(literal, entry)
     a = prgd.run(literal, entry.algorithm, w0, stop=40)
     b = prgd.run(pixels, entry.algorithm, None if w0 is None else w0 / 16.0, stop=40)

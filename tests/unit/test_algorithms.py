@@ -119,5 +119,5 @@ def test_names_are_found_and_suggested():
     assert prgd.algorithms.find_algorithm("PRGD") is prgd.PRGD
     with pytest.raises(ValueError, match="Did you mean prgd"):
         prgd.algorithms.find_algorithm("pgrd")
-    with pytest.raises(ValueError, match="Known: dual-acceleration, game-dynamics, gated-prgd, gd"):
+    with pytest.raises(ValueError, match="Known: adam, dual-acceleration, game-dynamics, gated-prgd, gd"):
         prgd.algorithms.find_algorithm("zzzzzz")

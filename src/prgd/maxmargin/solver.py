@@ -89,6 +89,7 @@ def max_margin(
     check_integer("max_passes", max_passes, minimum=1)
     # The unit of step sizes is not needed here, and it would not exist at norms beyond 1e150.
     problem = Problem(X, y, fit_intercept=fit_intercept, scale="none", n_threads=n_threads)
+    problem.labels.check_two()
     if w0 is not None:
         w0 = np.array(w0, dtype=np.float64)
         if w0.shape != (problem.d,) or not np.isfinite(w0).all():

@@ -153,7 +153,7 @@ class ArrayRows(LeafRows):
         sums = self._each(
             lambda a, b: int(hash_rows(s.A, low, high, zero, s.bounds[a], s.bounds[b], query.first))
         )
-        return query.words(sum(sums), labels.signs, labels.sample_weight)
+        return query.words(sum(sums), labels)
 
     def times(self, w: Array) -> Array:
         """Return ``<w, x_i>`` for every row."""

@@ -234,13 +234,15 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
 
     def merge(self, parts: Sequence[tuple[Smallest, ...]]) -> tuple[Smallest, ...]:
         """Keep the smallest of all parts."""
-        return tuple(self._merge_group(group) for group in zip(*parts, strict=True))
+        return tuple(merge_smallest(group, self.max_rows) for group in zip(*parts, strict=True))
 
-    def _merge_group(self, parts: Sequence[Smallest]) -> Smallest:
-        margins = np.concatenate([part.margins for part in parts])
-        indices = np.concatenate([part.indices for part in parts])
-        order = np.lexsort((indices, margins))[: self.max_rows]
-        return Smallest(min(part.smallest for part in parts), margins[order], indices[order])
+
+def merge_smallest(parts: Sequence[Smallest], max_rows: int) -> Smallest:
+    """Return the rows of smallest margin of a group, from those of consecutive parts."""
+    margins = np.concatenate([part.margins for part in parts])
+    indices = np.concatenate([part.indices for part in parts])
+    order = np.lexsort((indices, margins))[:max_rows]
+    return Smallest(min(part.smallest for part in parts), margins[order], indices[order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,6 +308,30 @@ class CurvatureAt(Query[tuple[Array, float]]):
         """Add the sums of the parts."""
         vectors, sums = zip(*parts, strict=True)
         return np.asarray(np.sum(vectors, axis=0)), float(sum(sums))
+
+
+@dataclass(frozen=True, eq=False)
+class LargestRow(Query[float]):
+    """Return the largest ``||x_i||_q`` of all rows, for an exponent q from 1 to infinity."""
+
+    q: float
+
+    def answer(self, rows: LeafRows, labels: Labels) -> float:
+        """Gather the rows part by part, and measure them in NumPy; powers are of entries of at most 1."""
+        step, largest = max(1, _BLOCK_ENTRIES // rows.d), 0.0
+        for start in range(0, rows.n, step):
+            block = abs(rows.take(np.arange(start, min(start + step, rows.n))))
+            size = float(block.max())
+            if size == 0.0 or self.q == np.inf:
+                largest = max(largest, size)
+                continue
+            sums = np.asarray(((block / size) ** self.q).sum(axis=1))
+            largest = max(largest, size * float(sums.max()) ** (1.0 / self.q))
+        return largest
+
+    def merge(self, parts: Sequence[float]) -> float:
+        """Take the largest of all parts."""
+        return max(parts)
 
 
 @dataclass(frozen=True, eq=False)

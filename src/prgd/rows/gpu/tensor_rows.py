@@ -143,7 +143,7 @@ class TensorRows(LeafRows):
             bits = (self._X[at].double() + 0.0).view(torch.int64)
             indices = torch.arange(at.start, at.stop, device=self.device) + query.first
             total += int(with_index(products(bits, low, high).sum(dim=1) - zero, indices).sum())
-        return query.words(total, labels.signs, labels.sample_weight)
+        return query.words(total, labels)
 
     def _parts(self, step: int | None = None) -> Iterator[slice]:
         """Cut the rows so that a float64 copy of a part is small."""
