@@ -10,33 +10,16 @@ Both ends are rounded outward, so that they hold in exact arithmetic on the data
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices, RationalVector, Signs
+from prgd._types import Array, Indices, Intercept, RationalVector
 from prgd.arithmetic import (
-    BOUND_FACTOR,
-    LARGEST,
-    SMALLEST,
     UNIT_ROUNDOFF,
-    common_integers,
-    compensated_bound,
     lowered,
-    raised,
-    root_up,
-    rounding_factor,
-    times_power,
-    two_product,
-    two_sum,
 )
 from prgd.errors import CrossedBoundsError
-from prgd.evaluation import Evaluation
-from prgd.joint import is_balanced
-from prgd.norms import L2, norm
 from prgd.problem import Problem
 
 _LANE_ENTRIES = 2**14  # entries of the rows that a compensated sum takes at once

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from prgd._types import Array
+from prgd._types import Array, Intercept
 from prgd.arithmetic import BOUND_FACTOR, LARGEST, SMALLEST, UNIT_ROUNDOFF, lowered, raised, rounding_factor
 from prgd.certificate import Certificate, DualWeights
-from prgd.coding import Intercept
 from prgd.dual_bounds import accurate_upper
 from prgd.evaluation import Evaluation
 from prgd.norms import L2, norm
@@ -28,13 +27,13 @@ def certify(at: Evaluation) -> Certificate:
     problem, length = at.problem, at.length
     lower, w = -math.inf, None
     if length > 0.0:
-        lower, w = _lower_of(problem, at.w, at.smallest_margin, at.intercept, problem.unit_roundoff), at.w
+        lower, w = plain_lower(problem, at.w, at.smallest_margin, at.intercept, problem.unit_roundoff), at.w
     error = dual_vector_error(problem, at.tally.smallest_mass)
     error += 2.0 * at.weights_error * problem.max_norm  # a pair has two vectors of a row
     return Certificate(lower, _upper_of(problem, at.dual_vector, error), w, at.intercept, w_upper=at.w)
 
 
-def _lower_of(
+def plain_lower(
     problem: Problem, w: Array, margin: float, intercept: Intercept, unit: float = UNIT_ROUNDOFF
 ) -> float:
     """Return a lower bound of ``gamma(w)`` from the smallest margin that a pass found at an intercept."""
@@ -69,13 +68,15 @@ def certify_in_double(problem: Problem, w: Array) -> Certificate:
     margin, intercept = problem.coding.best(problem.smallest_of(margins))
     found = Certificate()
     if norm(w) > 0.0:
-        found = found.with_lower(_lower_of(problem, w, margin, intercept), w, intercept)
+        found = found.with_lower(plain_lower(problem, w, margin, intercept), w, intercept)
     weights = weights_at(problem, w)
     if problem.is_joint and problem.fit_intercept:  # weights that balance exactly
         return found.with_upper(accurate_upper(problem, weights), w_upper=w)
     # The weights have sum 1 to the rounding of a sum of n terms, and n terms are added for every column.
     count = problem.coding.n_terms
-    error = rounding_factor(4 * count + problem.d + 64) * problem.max_norm * (2.0 if problem.is_joint else 1.0)
+    error = (
+        rounding_factor(4 * count + problem.d + 64) * problem.max_norm * (2.0 if problem.is_joint else 1.0)
+    )
     u = problem.combine(weights.dense(count))
     return found.with_upper(raised(_upper_of(problem, u, error), problem.d + 8), w_upper=w)
 
@@ -109,7 +110,11 @@ def dual_vector_error(problem: Problem, mass: float) -> float:
     if problem.is_joint:  # the weight of a row in its own class is summed over the pairs, apart from theirs
         roundings, terms, size = roundings + 2 * problem.shape[0], terms * problem.shape[0], 2.0 * size
     underflow = 4 * (terms + problem.d) * _underflow(unit)
-    return BOUND_FACTOR * (rounding_factor(roundings, unit) * size + underflow / mass) if mass > 0.0 else math.inf
+    return (
+        BOUND_FACTOR * (rounding_factor(roundings, unit) * size + underflow / mass)
+        if mass > 0.0
+        else math.inf
+    )
 
 
 def margin_over_length(margin: float, length: float, d: int) -> float:

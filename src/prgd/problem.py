@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.coding import Binary, Coding, Intercept, Joint
+from prgd._types import Array, Indices, Intercept
+from prgd.coding import Binary, Coding, Joint
 from prgd.errors import ZeroRowWarning
 from prgd.evaluation import Evaluation
 from prgd.lazy import lazy
@@ -169,6 +169,11 @@ class Problem:
         solved |= {"norm": self.norm.name, "multi_class": "joint" if self.is_joint else None}
         data = {"n": self.n, "classes": self.classes, "feature_names": self.rows.feature_names}
         return {"problem": repr(self), "scale": self.scale, **solved, **data}
+
+    @property
+    def unit_roundoff(self) -> float:
+        """Unit roundoff of the least precise sums of the pass of a step."""
+        return self.rows.joint_unit_roundoff if self.is_joint else self.rows.unit_roundoff
 
     @lazy
     def fingerprint(self) -> str:
