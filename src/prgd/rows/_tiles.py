@@ -5,8 +5,8 @@ Sums must stay in registers, in which Numba's loops do not keep them: each funct
 vectors of `LANES` numbers with a register for each sum. BLAS took 1.6 times as long on these shapes (10
 classes, blocks of 256 rows of 50 columns), and its threads would have to be kept from starting.
 
-A block of rows lies transposed in a buffer ``XT``: ``XT[j * stride + r]`` is column j of row r. Lanes are rows,
-so that no class and no column is padded. Buffers are flat float64 arrays.
+A block of rows lies transposed in a buffer ``XT``: ``XT[j * stride + r]`` is column j of row r. Lanes are
+rows, so that any number of classes fits. Buffers are flat float64 arrays.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
+from numba import extending
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+
+intrinsic: Any = extending.intrinsic  # type checkers would count the typing context as an argument of calls
 
 _HAS_512_BITS = bool(llvm.get_host_cpu_features().get("avx512f", False))
 LANES = 8 if _HAS_512_BITS else 4
 PAIR = 2 * LANES  # rows of a tile of products
-CLASSES = 5  # classes of the largest tile: 10 sums are enough to hide the latency of an addition
 COLUMNS = 4 if _HAS_512_BITS else 2  # columns of a tile of sums; there are 32 registers of 512 bits, else 16
 
 _DOUBLE, _INT = ir.DoubleType(), ir.IntType(32)
@@ -129,7 +130,9 @@ def transpose(typing: Any, X: Any, rows: Any, r: Any, j: Any, XT: Any, stride: A
                     a, b = vectors[i], vectors[i + half]
                     low = _mask(n if not n & half else LANES + n - half for n in range(LANES))
                     high = _mask(n + half if not n & half else LANES + n for n in range(LANES))
-                    vectors[i], vectors[i + half] = (builder.shuffle_vector(a, b, mask) for mask in (low, high))
+                    vectors[i], vectors[i + half] = (
+                        builder.shuffle_vector(a, b, mask) for mask in (low, high)
+                    )
         for column, vector in enumerate(vectors):
             index = builder.add(r, builder.mul(stride, builder.add(j, j.type(column))))
             to = _address(context, builder, XT_type, XT, index)
@@ -155,18 +158,29 @@ def product_tile(classes: int) -> Any:
 
     @intrinsic
     def tile(
-        typing: Any, XT: Any, r: Any, stride: Any, W: Any, k: Any, d: Any, S: Any, X: Any, ahead: Any, step: Any
+        typing: Any,
+        XT: Any,
+        r: Any,
+        stride: Any,
+        W: Any,
+        width: Any,
+        k: Any,
+        d: Any,
+        S: Any,
+        X: Any,
+        ahead: Any,
+        step: Any,
     ) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            XT, r, stride, W, k, d, S, X, ahead, step = args
-            table = context.make_array(signature.args[7])(context, builder, X)
+            XT, r, stride, W, width, k, d, S, X, ahead, step = args
+            table = context.make_array(signature.args[8])(context, builder, X)
             row_bytes = builder.extract_value(table.strides, 0)
             bytes_ahead = builder.bitcast(table.data, ir.IntType(8).as_pointer())
             bytes_ahead = builder.gep(bytes_ahead, [builder.mul(ahead, row_bytes)])
             sums = _sums(builder, 2 * classes)
             weights = [
                 _address(
-                    context, builder, signature.args[3], W, builder.mul(builder.add(k, k.type(i)), d)
+                    context, builder, signature.args[3], W, builder.mul(builder.add(k, k.type(i)), width)
                 )
                 for i in range(classes)
             ]
@@ -183,12 +197,12 @@ def product_tile(classes: int) -> Any:
             for i, total in enumerate(sums):
                 index = builder.mul(builder.add(k, k.type(i // 2)), stride)
                 index = builder.add(builder.add(index, r), r.type(i % 2 * LANES))
-                to = _address(context, builder, signature.args[6], S, index)
+                to = _address(context, builder, signature.args[7], S, index)
                 builder.store(builder.load(total), builder.bitcast(to, _VECTOR.as_pointer()), align=8)
             return context.get_dummy_value()
 
         whole = types.intp
-        return types.void(XT, whole, whole, W, whole, whole, S, X, whole, whole), code
+        return types.void(XT, whole, whole, W, whole, whole, whole, S, X, whole, whole), code
 
     return tile
 
@@ -196,7 +210,7 @@ def product_tile(classes: int) -> Any:
 def sum_tile(classes: int, columns: int) -> Any:
     """Return a function that adds ``sum_r C[k * stride + r] x_rj`` to ``V[k * d + j]``.
 
-    The sum is over ``first <= r < last``, a multiple of LANES rows, for some classes from k and columns from j.
+    The sum is over ``first <= r < last``, a multiple of LANES rows, for classes from k and columns from j on.
     """
 
     @intrinsic
@@ -280,7 +294,9 @@ def sparse_sums(
             value, start = _sparse_entry(context, builder, kinds, (data, indices, V), q, width)
             place = builder.bitcast(builder.gep(start, [k]), _VECTOR.as_pointer())
             product = builder.fmul(c, _splat(builder, value), flags=_CONTRACT)
-            builder.store(builder.fadd(builder.load(place, align=8), product, flags=_CONTRACT), place, align=8)
+            builder.store(
+                builder.fadd(builder.load(place, align=8), product, flags=_CONTRACT), place, align=8
+            )
         return context.get_dummy_value()
 
     whole = types.intp

@@ -124,9 +124,9 @@ class ArrayRows(LeafRows):
             return query.answer(self, labels)
         s, (K, d) = self._storage, query.w.shape
         bounds = self._joint_bounds(K, query.by_class)
-        slices, groups, classes = bounds.size - 1, *((K * K, K) if query.by_class else (1, 1))
+        slices, classes = bounds.size - 1, K if query.by_class else 1
         W, block = _joint_kernels.arranged(s.A, query.w), _joint_kernels.block_of(K, d, query.by_class)
-        scalars, vectors = np.empty((slices, groups, 6)), np.empty((slices, classes, *W.shape))
+        scalars, vectors = np.empty((slices, classes**2, 6)), np.empty((slices, classes, *W.shape))
 
         def work(first: int, last: int) -> None:
             _joint_kernels.joint_slices(
@@ -136,8 +136,9 @@ class ArrayRows(LeafRows):
 
         self._each(work, slices)
         if s.is_sparse:  # from columns of all classes to classes of all columns
-            vectors = vectors.swapaxes(2, 3)[:, :, :K]
-        return merge_slices(scalars, vectors.reshape(slices, groups, -1))
+            vectors = vectors.swapaxes(2, 3)
+        vectors = vectors[:, :, :K, :d]
+        return merge_slices(scalars, vectors.reshape(slices, classes**2, -1))
 
     def _joint_bounds(self, K: int, by_class: bool) -> Indices:
         """Return slices whose vectors together take little memory, each made of some of the storage's."""
