@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from prgd.losses import EXPONENTIAL, LOGISTIC
-from prgd.rows import DenseRows, JointTallyAt, Labels, SparseRows, arrays
+from prgd.rows import DenseRows, JointMarginsAt, JointSmallestAt, JointTallyAt, Labels, SparseRows, arrays
 from prgd.tally import COUNT, MARGIN
 
 SHAPES = [(2, 1, 1.0), (3, 7, 0.0), (4, 8, 0.1), (5, 50, 2.0), (7, 3, 40.0), (10, 17, 5.0), (12, 9, 1.0)]
@@ -194,3 +194,23 @@ def test_engines_agree(engine, loss, by_class, tmp_path):
     s = np.random.default_rng(3).integers(0, 3, len(X)).astype(float)
     rows = grid.ENGINES[engine](X, codes, s, tmp_path)
     check(rows.ask(JointTallyAt(W, loss, by_class)), expected(X, codes, s, W, loss, by_class), 1e-10)
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns", "sparse"])
+def test_margins_of_all_pairs(layout, monkeypatch):
+    monkeypatch.setattr(arrays, "SMALL_ENTRIES", 0)  # else NumPy would answer
+    X, codes, W = data_of(701, 9, 6)
+    rows, labels, at = LAYOUTS[layout](X), labels_of(codes, 6), np.arange(len(X))
+    b = np.random.default_rng(4).standard_normal(6)
+    for intercept in (np.zeros(6), b):
+        scores = X @ W.T + intercept
+        margins = scores[at, codes][:, None] - scores
+        margins[at, codes] = np.inf
+        if not intercept.any():
+            np.testing.assert_allclose(rows.ask(JointMarginsAt(W), labels), margins, rtol=1e-12, atol=1e-12)
+        (found,) = rows.ask(JointSmallestAt(W, 20, False, np.array([3]), intercept), labels)
+        order = np.argsort(margins, axis=None)
+        order = order[order != 3][:20]
+        np.testing.assert_array_equal(found.indices, order)
+        np.testing.assert_allclose(found.margins, margins.ravel()[order], rtol=1e-12)
+        assert found.smallest == pytest.approx(margins.min(), rel=1e-12)

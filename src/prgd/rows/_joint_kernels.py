@@ -251,3 +251,24 @@ def joint_slices(
                     scalars[p, g, SLOPE_SHIFT],
                     scalars[p, g, SLOPE_MASS],
                 )
+
+
+@jit
+def joint_margins(
+    A: Any, y: Any, W: Any, b: Any, K: int, d: int, block: int, first: int, last: int, out: Any
+) -> None:
+    """Write ``<w_y - w_j, x_i> + b_y - b_j`` for rows ``first..last`` and all classes, inf for j = y."""
+    stride = block + PAIR + 8
+    S, XT = np.empty(K * stride), np.zeros(W.shape[1] * (1 if len(A) == CSR else stride))
+    rows, W, zero = np.empty(stride, np.int64), W.reshape(W.size), np.int64(0)
+    for start in range(first, last, block):
+        size = min(block, last - start)
+        for r in range(size):
+            rows[r] = start + r
+        _multiply(A, rows, _pad(rows, zero, size, np.int64(PAIR)), W, K, d, XT, stride, S, start + size)
+        for r in range(size):
+            i, own = start + r, y[start + r]
+            product = S[own * stride + r] + b[own]
+            for k in range(K):
+                out[i, k] = product - (S[k * stride + r] + b[k])
+            out[i, own] = np.inf
