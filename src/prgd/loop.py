@@ -240,7 +240,7 @@ def _tightened(certificate: Certificate, problem: Problem, state: State) -> Cert
         size = problem.max_norm * (2.0 if problem.is_joint else 1.0)
         error += rounding_factor(4 * state.t + 16) * size
         own += problem.norm.dual_ratio(problem.shape) * error
-        certificate = certificate.with_upper(raised(own, problem.d + 8))
+        certificate = certificate.with_upper(raised(own, math.prod(problem.shape) + 8))
     return certificate
 
 
