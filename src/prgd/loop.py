@@ -258,11 +258,11 @@ def _proof_of_overlap(problem: Problem, certificate: Certificate) -> Certificate
     is_zero = certificate.upper <= ZERO_BOUND * problem.max_norm + 2.0 * error
     if not is_zero or certificate.lower > 0.0:
         return None
-    if weights is None:
-        if certificate.w_upper is None:
-            return None
+    if weights is None and certificate.w_upper is not None:
         weights = weights_at(problem, certificate.w_upper)
-    return certificate.with_upper(0.0, weights) if proves_overlap(problem, weights) else None
+    if weights is None or not proves_overlap(problem, weights):
+        return None
+    return certificate.with_upper(0.0, weights)
 
 
 def _record(state: State, certificate: Certificate) -> Record:

@@ -68,6 +68,17 @@ def test_dual_acceleration():
     np.testing.assert_allclose([s.w, s.g], [[5.0, 0.0], [1.0, 0.0]])
 
 
+def test_dual_acceleration_is_nesterov_s_method_on_log_l():
+    problem = prgd.Problem(*prgd.datasets.synthetic_two(0))
+    algorithm, x = prgd.algorithms.DualAcceleration(0.5), np.zeros(2)
+    s = algorithm.init(problem, x)
+    for t in range(30):
+        x_next = s.w + 0.5 * problem.unit * s.at.dual_vector
+        s, x = algorithm.step(problem, s), x_next + t / (t + 1) * (x_next - x)
+        np.testing.assert_allclose(s.w, x, rtol=1e-12)
+        x = x_next
+
+
 def test_game_dynamics():
     algorithm = prgd.algorithms.GameDynamics()
     s = algorithm.init(ONE, np.zeros(2))

@@ -158,25 +158,24 @@ def test_normalized_perceptron_keeps_its_bound(seed):
     prgd.run(problem, NormalizedPerceptron(), stop=300, observe=observe)
 
 
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 @pytest.mark.parametrize("eta", [2.0, 10.0, 1000.0])
-def test_adaptive_gd_separates_soon_after_one_over_gamma_squared(loss, eta):
-    for seed in range(3):
-        Z, gamma_star, _ = separable(seed)
-        problem = prgd.Problem(Z, loss=loss, scale="none")
-        log_G, margins = [], []
+def test_adaptive_gd_separates_soon_after_one_over_gamma_squared(loss, eta, seed):
+    Z, gamma_star, _ = separable(seed)
+    problem, log_G, margins = prgd.Problem(Z, loss=loss, scale="none"), [], []
 
-        def observe(state, record, certificate):
-            terms = problem.loss.log_slope(Z @ state.w)
-            log_G.append(float(np.logaddexp.reduce(terms)) - math.log(len(Z)))  # noqa: B023
-            margins.append(state.at.smallest_margin)  # noqa: B023
+    def observe(state, record, certificate):
+        terms = problem.loss.log_slope(Z @ state.w)
+        log_G.append(float(np.logaddexp.reduce(terms)) - math.log(len(Z)))
+        margins.append(state.at.smallest_margin)
 
-        t = math.ceil((1.0 + 2.0 * math.log(2 * len(Z)) / eta) / gamma_star**2) + 1
-        prgd.run(problem, AdaptiveGD(eta), stop=t, observe=observe)
-        means = np.cumsum(log_G)[:-1] / np.arange(1, t + 1)
-        bound = -0.5 * eta * (gamma_star**2 * np.arange(1, t + 1) - 1.0)
-        assert (means <= bound + 1e-9 * eta).all()
-        assert max(margins[:t]) > 0.0  # so some iterate before t separates
+    t = math.ceil((1.0 + 2.0 * math.log(2 * len(Z)) / eta) / gamma_star**2) + 1
+    prgd.run(problem, AdaptiveGD(eta), stop=t, observe=observe)
+    means = np.cumsum(log_G)[:-1] / np.arange(1, t + 1)
+    bound = -0.5 * eta * (gamma_star**2 * np.arange(1, t + 1) - 1.0)
+    assert (means <= bound + 1e-9 * eta).all()
+    assert max(margins[:t]) > 0.0  # so some iterate before t separates
 
 
 def test_steps_divided_by_the_logistic_risk_wait_for_every_row():

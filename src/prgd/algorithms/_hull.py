@@ -104,8 +104,8 @@ class Support:
 class HullMethod:
     """A method that moves the weights of a point of the hull, and looks for the row of smallest margin.
 
-    A step makes two passes: one finds the row of smallest ``<u, z_i>`` (of each class, with an intercept), the
-    other is that of `prgd.run` at the new w. The rows that carry weight are gathered too.
+    A step makes two passes: one finds the row of smallest ``<u, z_i>`` (of each class, with an intercept),
+    the other is that of `prgd.run` at the new w. The rows that carry weight are gathered too.
     """
 
     state_type: ClassVar[type[State]] = HullState
@@ -146,5 +146,5 @@ class HullMethod:
         )
 
     def move(self, support: Support, t: int) -> Array:
-        """Return the weights after a step, for the rows of ``support``: not negative, and positive in each group."""
+        """Return the weights after a step, one for each row of ``support``, and positive for one of a group."""
         raise NotImplementedError

@@ -21,17 +21,17 @@ class AwayStepFrankWolfe(HullMethod):
 
         i = \arg\min_k \langle u, z_k \rangle, \qquad j = \arg\max_{k : p_k > 0} \langle u, z_k \rangle,
 
-    a step goes along ``z_i - u`` if ``<u, u - z_i> >= <u, z_j - u>``, else along ``u - z_j``, by an exact line
-    search; weights stay on the simplex, which limits a step of the second kind to ``p_j / (1 - p_j)``, where row
-    j is dropped. With an intercept there is a row i and a row j of each class, and a step moves both of its
-    points. The iterate is ``w = problem.unit * u``, and p witnesses the upper bound ``||u||``. A step makes
-    two passes.
+    a step goes along ``z_i - u`` if ``<u, u - z_i> >= <u, z_j - u>``, else along ``u - z_j``, by an exact
+    line search; weights stay on the simplex, which limits a step of the second kind to ``p_j / (1 - p_j)``,
+    where row j is dropped. With an intercept there is a row i and a row j of each class, and a step moves
+    both of its points. The iterate is ``w = problem.unit * u``, and p witnesses the upper bound ``||u||``. A
+    step makes two passes.
 
     Notes
     -----
-    The rate is linear: ``||u||^2 - gamma_star^2`` falls by a constant factor at each step that drops no row, and
-    at most half of all steps do. Without away steps it would be 1/t. So the paper's "all existing
-    algorithms ... at a slow polynomial rate" is about gradient methods only (``docs/errata.md``, E43).
+    The rate is linear: ``||u||^2 - gamma_star^2`` falls by a constant factor at each step that drops no row,
+    and at most half of all steps drop one. Without away steps it would be 1 / t. So "all existing algorithms
+    ... at a slow polynomial rate" can be about gradient methods only (``docs/errata.md``, E43).
 
     ``w0`` only chooses the first row: that of smallest margin along w0, or along the mean row if w0 is 0.
 

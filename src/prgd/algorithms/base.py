@@ -54,7 +54,7 @@ class State:
 
     @property
     def own_weights(self) -> DualWeights | None:
-        """The weights p behind ``own_upper``, if the algorithm holds them: `prgd.run` proves the bound by them."""
+        """The weights p behind ``own_upper``, if the algorithm holds them: they prove the bound."""
         return None
 
 

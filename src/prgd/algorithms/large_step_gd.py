@@ -15,11 +15,13 @@ from prgd.problem import Problem
 class LargeStepGD(GD):
     r"""Gradient descent on the logistic loss with a constant step far above 2 / smoothness.
 
-    .. math:: w(t+1) = w(t) - \eta \nabla L(w(t)), \qquad L(w) = \frac1n \sum_i \log(1 + e^{-\langle w, z_i \rangle})
+    .. math:: w(t+1) = w(t) - \eta \nabla L(w(t)), \qquad
+        L(w) = \frac1n \sum_i \log(1 + e^{-\langle w, z_i \rangle})
 
-    The recursion is that of `GD`. With rows of norm at most 1 the loss is 1/4-smooth, so above eta = 8 it need not
-    fall at each step. It oscillates for O(eta) steps, and falls like O~(1 / (eta t)) after them: with
-    a budget of T steps and eta = Theta(T), like O~(1 / T^2). The direction is that of `GD`, with its O(1 / log t).
+    The recursion is that of `GD`. With rows of norm at most 1 the loss is 1/4-smooth, so above eta = 8 it need
+    not fall at each step. It oscillates for O(eta) steps, and falls like 1 / (eta t) after them, up to
+    logarithms: like 1 / T^2 with a budget of T steps and eta = Theta(T). The direction is that of `GD`, with
+    its error of O(1 / log t).
 
     Parameters
     ----------
@@ -33,8 +35,9 @@ class LargeStepGD(GD):
         \frac{1 + \frac12 (\log(\gamma_\star^2 \eta t) + \eta / 2)^2}{\gamma_\star^2 \eta t}.
 
     Proof: split ``v = (a + b) w_star`` with ``a = log(gamma_star^2 eta t) / gamma_star`` and
-    ``b = eta / (2 gamma_star)``. With G the mean of ``-l'``, ``2 eta <grad L, b w_star> + eta^2 ||grad L||^2 <=
-    eta^2 (G^2 - G) <= 0``, so ``||w(k+1) - v||^2 <= ||w(k) - v||^2 + 2 eta (L(a w_star) - L(w(k)))`` by convexity, and
+    ``b = eta / (2 gamma_star)``. With G the mean of -l',
+    ``2 eta <grad L, b w_star> + eta^2 ||grad L||^2 <= eta^2 (G^2 - G) <= 0``. So by convexity
+    ``||w(k+1) - v||^2 <= ||w(k) - v||^2 + 2 eta (L(a w_star) - L(w(k)))``, where
     ``L(a w_star) <= e^(-gamma_star a)``. Sum over k < t.
 
     References
@@ -57,7 +60,7 @@ class LargeStepGD(GD):
         """Start at ``w0`` (the paper: 0)."""
         if problem.loss != LOGISTIC:
             raise ValueError(
-                "LargeStepGD needs loss='logistic', whose gradient is bounded: large steps diverge otherwise; "
-                f"got loss={str(problem.loss)!r}. Use AdaptiveGD, whose steps shrink as the loss grows."
+                "LargeStepGD needs loss='logistic', whose gradient is bounded: large steps diverge "
+                f"otherwise; got loss={str(problem.loss)!r}. Use AdaptiveGD, whose steps shrink as it grows."
             )
         return super().init(problem, w0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from prgd._types import Array
 from prgd.algorithms._hull import HullMethod, Support
 
@@ -16,7 +18,8 @@ class MDM(HullMethod):
 
     .. math::
 
-        i = \arg\min_k \langle u, z_k \rangle, \qquad j = \arg\max_{k : p_k > 0} \langle u, z_k \rangle, \qquad
+        i = \arg\min_k \langle u, z_k \rangle, \quad j = \arg\max_{k : p_k > 0} \langle u, z_k \rangle,
+        \\
         \lambda = \min\Bigl(p_j, \frac{\langle u, z_j - z_i \rangle}{\|z_j - z_i\|^2}\Bigr),
 
     a step moves the weight lambda from row j to row i. With an intercept p has two simplices, of sum 1/2 for
@@ -25,17 +28,19 @@ class MDM(HullMethod):
 
     Notes
     -----
-    The rate is linear: ``||u||^2 - gamma_star^2`` falls by a constant factor, up to steps that drop a row
-    (``lambda = p_j``). So MDM, like `AwayStepFrankWolfe`, is no "existing algorithm ... at a slow polynomial rate"
-    (``docs/errata.md``, E43). Its last step is ``gamma_star w_star`` itself where two rows support it.
+    These are the pairwise steps of Frank-Wolfe's method: ``||u||^2 - gamma_star^2`` falls by a constant factor
+    at each step that is not cut short by ``lambda = p_j``. So the rate is linear in the number of such
+    steps; the bound that is proven for the number of the others, which swap rows, is finite and loose, and few
+    occur. So MDM, like `AwayStepFrankWolfe`, is no "existing algorithm" of "a slow polynomial rate"
+    (``docs/errata.md``, E43). Where two rows support the solution, its last step is exact.
 
     ``w0`` only chooses the first row: that of smallest margin along w0, or along the mean row if w0 is 0.
 
     References
     ----------
-    Mitchell, Demyanov and Malozemov (1974), Finding the point of a polyhedron closest to the origin. Barbero,
-    Lopez and Dorronsoro (2008), on its form for two hulls. Lacoste-Julien and Jaggi (2015), On the global linear
-    convergence of Frank-Wolfe optimization variants, whose pairwise steps these are.
+    Mitchell, Demyanov and Malozemov (1974), Finding the point of a polyhedron closest to the origin. Lopez and
+    Dorronsoro (2010), A common framework for the convergence of the GSK, MDM and SMO algorithms, for two hulls.
+    Lacoste-Julien and Jaggi (2015), On the global linear convergence of Frank-Wolfe optimization variants.
 
     Examples
     --------
@@ -50,7 +55,7 @@ class MDM(HullMethod):
         m = support.margins
         pairs = zip(support.entering, support.leaving(), strict=True)
         i, j = max(pairs, key=lambda pair: m[pair[1]] - m[pair[0]])
-        direction = 0.0 * m
+        direction = np.zeros_like(m)
         direction[i] += 1.0
         direction[j] -= 1.0
         length = support.step_length(direction, support.p[j])

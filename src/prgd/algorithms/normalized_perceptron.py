@@ -17,10 +17,10 @@ class NormalizedPerceptron(HullMethod):
         u_{t+1} = \Bigl(1 - \frac{1}{t+1}\Bigr) u_t + \frac{1}{t+1} z_i, \qquad
         i = \arg\min_k \langle u_t, z_k \rangle
 
-    It is the subgradient method on :math:`\frac12 \|u\|^2 - \min_k \langle u, z_k \rangle`, whose least point is
-    ``gamma_star w_star``, and Frank-Wolfe's method with steps 1 / (t + 1) on ``||Z^T p||``. With an intercept a
-    step takes one row of each class. The iterate is ``w = problem.unit * u``, and ``u = Z^T p`` witnesses the
-    upper bound ``||u||``. A step makes two passes.
+    It is the subgradient method on :math:`\frac12 \|u\|^2 - \min_k \langle u, z_k \rangle`, whose least point
+    is ``gamma_star w_star``, and Frank-Wolfe's method with steps 1 / (t + 1) on ``||Z^T p||``. With an
+    intercept a step takes one row of each class. The iterate is ``w = problem.unit * u``, and ``u = Z^T p``
+    witnesses the upper bound ``||u||``. A step makes two passes.
 
     Notes
     -----
@@ -29,10 +29,10 @@ class NormalizedPerceptron(HullMethod):
     .. math:: \|u_t - c\|^2 \le (1 - \gamma_\star^2) / t, \qquad
         \|u_t\| - \gamma(u_t) \le 2 / (\gamma_\star \sqrt t).
 
-    Proof: ``t (u_t - c) = (t - 1) (u_{t-1} - c) + (z_i - c)``, and ``<u_{t-1} - c, z_i - c> <= 0``: c is in the
-    hull, so ``<u_{t-1}, z_i> <= <u_{t-1}, c>``, and ``<c, z_i> >= ||c||^2``. So ``t^2 ||u_t - c||^2`` grows by
-    ``||z_i - c||^2 <= 1 - gamma_star^2`` at most. The second bound follows from ``<u_t, z_k> >= gamma_star^2 - e``
-    and ``||u_t|| <= gamma_star + e`` with ``e = ||u_t - c||``.
+    Proof: ``t (u_t - c) = (t - 1) (u_{t-1} - c) + (z_i - c)``, and ``<u_{t-1} - c, z_i - c> <= 0``: c is in
+    the hull, so ``<u_{t-1}, z_i> <= <u_{t-1}, c>``, and ``<c, z_i> >= ||c||^2``. So ``t^2 ||u_t - c||^2``
+    grows by ``||z_i - c||^2 <= 1 - gamma_star^2`` at most. The second bound follows from ``<u_t, z_k> >=
+    gamma_star^2 - e`` and ``||u_t|| <= gamma_star + e`` with ``e = ||u_t - c||``.
 
     ``w0`` only chooses the first row: that of smallest margin along w0, or along the mean row if w0 is 0.
 

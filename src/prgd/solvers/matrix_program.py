@@ -171,8 +171,9 @@ class _Program:
         best, smallest_error = None, math.inf
         for _ in range(_MAX_STEPS):
             try:
-                dx, dz, dZ, alpha, beta = _Step(self, s, S, z, Z).predicted_and_corrected()
-            except np.linalg.LinAlgError:  # rounding ends the steps
+                with np.errstate(all="ignore"):  # numbers that are not finite end the steps
+                    dx, dz, dZ, alpha, beta = _Step(self, s, S, z, Z).predicted_and_corrected()
+            except (np.linalg.LinAlgError, ValueError):  # rounding ends the steps
                 break
             x, z, Z = x + alpha * dx, z + beta * dz, Z + beta * dZ
             s, S = self.slacks(x)
