@@ -199,15 +199,15 @@ ALGORITHMS: dict[str, Entry] = {
     "progressive-newton": Entry(
         prgd.algorithms.ProgressiveNewton(), steps=40, gap=1e-9, history_tol=1e-4, joint=False
     ),
-    "sign-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.9, norm="linf"),
-    "coordinate-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.9, norm="l1"),
+    "sign-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.7, norm="linf"),
+    "coordinate-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.5, norm="l1"),
     "steepest-descent": Entry(
-        prgd.algorithms.SteepestDescent(normalized=True, power=0.5), gap=0.9, norm="lp:1.5"
+        prgd.algorithms.SteepestDescent(normalized=True, power=0.5), gap=0.45, norm="lp:1.5"
     ),
-    "spectral-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.9, norm="spectral"),
-    "prgd-linf": Entry(prgd.PRGD(), warm=True, gap=0.9, norm="linf"),
-    "prgd-l1": Entry(prgd.PRGD(), warm=True, gap=0.9, norm="l1"),
-    "adam": Entry(prgd.algorithms.Adam(), gap=0.9, norm="linf"),
+    "spectral-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.5, norm="spectral"),
+    "prgd-linf": Entry(prgd.PRGD(), warm=True, gap=0.05, norm="linf"),
+    "prgd-l1": Entry(prgd.PRGD(), warm=True, gap=1e-6, norm="l1"),
+    "adam": Entry(prgd.algorithms.Adam(), gap=0.75, norm="linf"),
     "mirror-descent": Entry(prgd.algorithms.MirrorDescent(p=3.0), gap=0.9, norm="lp:3"),
     "adaptive-gd": Entry(prgd.algorithms.AdaptiveGD(), steps=1000, gap=0.99),
     "large-step-gd": Entry(prgd.algorithms.LargeStepGD(), gap=0.9, loss="logistic"),
