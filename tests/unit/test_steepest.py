@@ -10,6 +10,7 @@ import pytest
 import prgd
 from prgd.algorithms import (
     Adam,
+    AdaptiveGD,
     DualAcceleration,
     GameDynamics,
     GatedPRGD,
@@ -195,7 +196,7 @@ def test_a_matrix_norm_does_not_measure_vectors(algorithm):
 
 @pytest.mark.parametrize("norm", ["l1", "lp:3", "linf"])
 @pytest.mark.parametrize(
-    "algorithm", [prgd.GD(), prgd.NGD(), LossScaledGD(), DualAcceleration(), GameDynamics()]
+    "algorithm", [prgd.GD(), prgd.NGD(), LossScaledGD(), DualAcceleration(), GameDynamics(), AdaptiveGD()]
 )
 def test_euclidean_methods_are_certified_in_the_norm_of_the_problem(algorithm, norm):
     problem = prgd.Problem(TOY.X, TOY.y, norm=norm)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from prgd.algorithms.base import FixedStep, State
+from prgd.norms import L2
 from prgd.problem import Problem
 
 
@@ -22,7 +23,7 @@ class AdaptiveGD(FixedStep):
 
     Parameters
     ----------
-    eta : float, in units of ``problem.unit``.
+    eta : float, in units of ``problem.unit_in(L2())``.
 
     Notes
     -----
@@ -65,4 +66,4 @@ class AdaptiveGD(FixedStep):
 
     def step(self, problem: Problem, s: State) -> State:
         """Take one step of length ``eta ||Z^T p||``."""
-        return State(s.t + 1, problem.at(s.w + self.eta * problem.unit * s.at.dual_vector))
+        return State(s.t + 1, problem.at(s.w + self.eta * problem.unit_in(L2()) * s.at.dual_vector))

@@ -25,7 +25,7 @@ class LargeStepGD(GD):
 
     Parameters
     ----------
-    eta : float, in units of ``problem.unit``.
+    eta : float, in units of ``problem.unit_in(L2())``.
 
     Notes
     -----
