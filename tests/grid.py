@@ -152,8 +152,8 @@ def _wide(X: Any) -> Any:
 class Entry:
     """An algorithm, whether it needs a warm start, and the gap it reaches on the synthetic sets.
 
-    ``history_tol`` is how closely the margins of all its iterates agree between engines, ``loss`` the loss
-    that it is for, and ``passes`` the number of passes of a step.
+    ``history_tol`` is how closely the margins of all its iterates agree between engines over ``trace`` steps,
+    ``loss`` the loss that it is for, and ``passes`` the number of passes of a step.
     """
 
     algorithm: Any
@@ -163,6 +163,7 @@ class Entry:
     history_tol: float = 1e-9
     loss: str = "exponential"
     passes: int = 1
+    trace: int = 60
 
     def problem(self, *data: Any, **options: Any) -> prgd.Problem:
         """Return a problem with the loss of the algorithm."""
@@ -182,9 +183,9 @@ ALGORITHMS: dict[str, Entry] = {
     "progressive-newton": Entry(prgd.algorithms.ProgressiveNewton(), steps=40, gap=1e-9, history_tol=1e-4),
     "adaptive-gd": Entry(prgd.algorithms.AdaptiveGD(), steps=1000, gap=0.99),
     "large-step-gd": Entry(prgd.algorithms.LargeStepGD(), gap=0.9, loss="logistic"),
-    "normalized-perceptron": Entry(prgd.algorithms.NormalizedPerceptron(), gap=1e-9, passes=2),
-    "away-step-frank-wolfe": Entry(prgd.algorithms.AwayStepFrankWolfe(), gap=1e-9, passes=2),
-    "mdm": Entry(prgd.algorithms.MDM(), gap=1e-9, passes=2),
+    "normalized-perceptron": Entry(prgd.algorithms.NormalizedPerceptron(), gap=1e-9, passes=2, trace=15),
+    "away-step-frank-wolfe": Entry(prgd.algorithms.AwayStepFrankWolfe(), gap=1e-9, passes=2, trace=15),
+    "mdm": Entry(prgd.algorithms.MDM(), gap=1e-9, passes=2, trace=15),
 }
 
 # Names of algorithms, each without an intercept and, for the loss that has one, with it.

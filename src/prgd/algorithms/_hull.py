@@ -146,5 +146,5 @@ class HullMethod:
         )
 
     def move(self, support: Support, t: int) -> Array:
-        """Return the weights after a step, one for each row of ``support``, and positive for one of a group."""
+        """Return the weights after a step, one for each row of ``support``."""
         raise NotImplementedError
