@@ -225,10 +225,21 @@ def test_the_same_numbers_have_the_same_fingerprint(engine, data, tmp_path):
 
 
 @pytest.mark.no_cover  # test_a_run_makes_one_pass_for_each_step_and_one_at_the_start runs the same lines.
-@pytest.mark.parametrize("engine", grid.engines())
-@pytest.mark.parametrize(("name", "fit_intercept"), grid.CASES)
+@pytest.mark.parametrize(("engine", "name", "fit_intercept"), grid.runs())
 @pytest.mark.parametrize("set_name", ["toy", "synthetic-one", "gaussian"])
 def test_same_trajectory_on_every_engine(engine, name, set_name, fit_intercept, tmp_path):
+    check_trajectory(engine, name, set_name, fit_intercept, tmp_path)
+
+
+@pytest.mark.no_cover
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [name for name in grid.ENGINES if name not in grid.QUICK_ENGINES])
+@pytest.mark.parametrize("name", [name for name, entry in grid.ALGORITHMS.items() if entry.norm != "l2"])
+def test_same_trajectory_in_other_norms(engine, name, tmp_path):
+    check_trajectory(engine, name, "gaussian", True, tmp_path)
+
+
+def check_trajectory(engine, name, set_name, fit_intercept, tmp_path):
     data, entry = grid.PROBLEMS[set_name](), grid.ALGORITHMS[name]
     reference = entry.problem(data.X, data.y, fit_intercept=fit_intercept)
     problem = entry.problem(grid.ENGINES[engine](data.X, data.y, None, tmp_path), fit_intercept=fit_intercept)
@@ -243,8 +254,7 @@ def test_same_trajectory_on_every_engine(engine, name, set_name, fit_intercept, 
 
 
 @pytest.mark.no_cover  # test_a_run_makes_one_pass_for_each_step_and_one_at_the_start runs the same lines.
-@pytest.mark.parametrize("engine", grid.engines())
-@pytest.mark.parametrize("name", grid.ALGORITHMS)
+@pytest.mark.parametrize(("engine", "name"), grid.runs_without_intercept())
 def test_weight_three_is_three_copies(engine, name, tmp_path):
     data, entry = grid.PROBLEMS["synthetic-two"](), grid.ALGORITHMS[name]
     s = np.ones(len(data.y))
@@ -280,8 +290,7 @@ def test_names_the_entry_that_is_not_finite(engine, value, data, tmp_path):
         prgd.Problem(grid.ENGINES[engine](X, y, None, tmp_path))
 
 
-@pytest.mark.parametrize("engine", grid.engines())
-@pytest.mark.parametrize("name", grid.ALGORITHMS)
+@pytest.mark.parametrize(("engine", "name"), grid.runs_without_intercept())
 def test_resume_is_bit_identical(engine, name, tmp_path):
     data, entry = grid.PROBLEMS["synthetic-one"](), grid.ALGORITHMS[name]
     problem = entry.problem(grid.ENGINES[engine](data.X, data.y, None, tmp_path))
@@ -305,23 +314,22 @@ def test_resume_is_bit_identical(engine, name, tmp_path):
 @pytest.mark.parametrize("set_name", ["synthetic-one", "synthetic-two"])
 def test_every_algorithm_certifies_the_known_margin(name, set_name):
     data, entry = grid.PROBLEMS[set_name](), grid.ALGORITHMS[name]
-    problem = entry.problem(data.X, data.y)
+    problem, gamma_star = entry.problem(data.X, data.y), grid.gamma_star(data, entry)
     warm = prgd.run(problem, prgd.GD(), stop=1000).w if entry.warm else None
     result = prgd.run(problem, entry.algorithm, warm, stop=entry.steps)
     c = result.certificate
-    assert c.lower <= data.gamma_star * (1 + 1e-12)
-    assert c.upper >= data.gamma_star * (1 - 1e-12)
+    assert c.lower <= gamma_star * (1 + 1e-12)
+    assert c.upper >= gamma_star * (1 - 1e-12)
     assert c.gap <= entry.gap
     assert problem.at(c.w).gamma == pytest.approx(c.lower, rel=1e-14)
 
 
-@pytest.mark.parametrize("engine", grid.engines())
-@pytest.mark.parametrize(("name", "fit_intercept"), grid.CASES)
+@pytest.mark.parametrize(("engine", "name", "fit_intercept"), grid.runs())
 def test_a_run_makes_one_pass_for_each_step_and_one_at_the_start(engine, name, fit_intercept, tmp_path):
     data, entry = grid.PROBLEMS["gaussian"](), grid.ALGORITHMS[name]
     rows = grid.ENGINES[engine](data.X, data.y, None, tmp_path)
     problem = entry.problem(rows, fit_intercept=fit_intercept)
-    w0 = np.ones(problem.d) * np.sqrt(problem.unit / problem.d)  # short: no algorithm begins elsewhere
+    w0 = np.full(problem.shape, np.sqrt(problem.unit / problem.d))  # short: no algorithm begins elsewhere
     result = prgd.run(problem, entry.algorithm, w0, stop=12, record=None)
     extra = 12 * (entry.passes - 1)
     if name == "progressive-newton":  # a pass finds the active rows of each phase, others try steps that fail

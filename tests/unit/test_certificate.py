@@ -8,8 +8,11 @@ import pytest
 
 import prgd
 from prgd.arithmetic import common_integers, lowered, raised, root_up
-from prgd.certificate import Certificate, DualWeights, accurate_upper, certify, certify_in_double, raised_norm
+from prgd.certificate import Certificate, DualWeights
+from prgd.dual_bounds import accurate_upper
 from prgd.errors import CrossedBoundsError
+from prgd.norms import raised_norm
+from prgd.pass_bounds import certify, certify_in_double
 from prgd.proofs.overlap import proves_overlap
 from prgd.solvers.exact_active_set import shortest_vector
 
@@ -62,9 +65,10 @@ def test_common_integers_are_exact():
 def test_accurate_upper_is_above_the_exact_norm_by_little(offset):
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((40, 3)) + offset, np.where(np.arange(40) % 3, 1, -1)
-    weights = DualWeights.normalized(np.arange(40), rng.random(40), y)
+    problem = prgd.Problem(X, y, fit_intercept=True)
+    weights = DualWeights.normalized(problem, np.arange(40), rng.random(40))
     square = exact_norm_square(X, y, weights)
-    bound = Fraction(accurate_upper(prgd.Problem(X, y, fit_intercept=True), weights))
+    bound = Fraction(accurate_upper(problem, weights))
     assert square <= bound**2 <= square * (1 + Fraction(1, 10**12))
 
 

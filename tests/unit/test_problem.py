@@ -19,7 +19,7 @@ y = np.array([1, -1, 1])
     ("make", "words"),
     [
         (lambda: prgd.Problem(X, [1, 1, 1]), "two classes; got 1"),
-        (lambda: prgd.Problem(X, [0, 1, 2]), "two classes; got 3"),
+        (lambda: prgd.max_margin(X, [0, 1, 2]), "two classes; got 3"),
         (lambda: prgd.Problem(np.ones((9, 1)), list("abcdefghi")), r"got 9 .*\.\.\."),
         (lambda: prgd.Problem(X, [1, -1]), "one label for each of the 3 rows"),
         (lambda: prgd.Problem(X, [1.0, np.nan, -1.0]), "not finite, at row 1"),

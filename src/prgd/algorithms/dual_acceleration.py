@@ -9,6 +9,7 @@ import numpy as np
 
 from prgd._types import Array
 from prgd.algorithms.base import FixedStep, State
+from prgd.norms import L2
 from prgd.problem import Problem
 
 
@@ -34,7 +35,7 @@ class DualAcceleration(FixedStep):
 
     Parameters
     ----------
-    eta : float, in units of ``problem.unit``.
+    eta : float, in units of ``problem.unit_in(L2())``.
 
     References
     ----------
@@ -52,11 +53,11 @@ class DualAcceleration(FixedStep):
 
     def init(self, problem: Problem, w0: Array) -> DualAccelerationState:
         """Start at ``w0`` without momentum."""
-        return DualAccelerationState(t=0, at=problem.at(w0), g=np.zeros(problem.d))
+        return DualAccelerationState(t=0, at=problem.at(w0), g=np.zeros(problem.shape))
 
     def step(self, problem: Problem, s: DualAccelerationState) -> DualAccelerationState:
         """Take one accelerated step."""
         u = s.at.dual_vector
         g = s.t / (s.t + 1) * (s.g + u)
-        w = s.w + self.eta * problem.unit * (g + u)
+        w = s.w + self.eta * problem.unit_in(L2()) * (g + u)
         return DualAccelerationState(t=s.t + 1, at=problem.at(w), g=g)

@@ -12,12 +12,13 @@ import numpy as np
 
 from prgd._types import Array, Mask
 from prgd.algorithms import GD, PRGD
-from prgd.certificate import Certificate, weights_at
+from prgd.certificate import Certificate
 from prgd.checks import check_integer
 from prgd.estimators._common import Fit, LinearClassifier
 from prgd.history import Status
 from prgd.loop import run
 from prgd.norms import norm, rescale
+from prgd.pass_bounds import weights_at
 from prgd.problem import Problem
 from prgd.result import Result
 from prgd.schedules import Radius, Times, as_radius, as_times

@@ -28,7 +28,8 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.arithmetic import EPSILON, times_power
-from prgd.certificate import Certificate, margin_error
+from prgd.certificate import Certificate
+from prgd.evaluation import balanced_intercept
 from prgd.history import History, Status
 from prgd.maxmargin.bounds import Bounds, Round, mean_row
 from prgd.maxmargin.costs import (
@@ -42,7 +43,8 @@ from prgd.maxmargin.costs import (
 from prgd.maxmargin.exactly import is_exactly_solvable
 from prgd.maxmargin.sparse import solve_by_rows
 from prgd.norms import moderate, norm
-from prgd.problem import Problem, balanced_intercept
+from prgd.pass_bounds import margin_error
+from prgd.problem import Problem
 from prgd.result import Result
 from prgd.rows.queries import Smallest
 from prgd.solvers import pairwise_descent

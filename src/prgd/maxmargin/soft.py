@@ -123,6 +123,7 @@ def soft_margin(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ZeroRowWarning)  # a row of zeros has a slack like others
         problem = Problem(rows, fit_intercept=fit_intercept, scale="none")
+    problem.labels.check_two()
     if w0 is not None:
         w0 = np.array(w0, dtype=np.float64)
         if w0.shape != (problem.d,) or not np.isfinite(w0).all():
@@ -251,7 +252,7 @@ class SoftState:
         if found.w is None or not found.lower > 0.0:
             return at
         scale = 1.0 / (found.lower * norm(found.w))
-        w, b = found.w[: problem.d] * scale, found.intercept * scale
+        w, b = found.w[: problem.d] * scale, float(found.intercept) * scale
         if found.dual_weights is not None:
             # The weights of the set are more exact than C times the slacks, which amplifies their rounding.
             self._prove(w, b, found.dual_weights.indices, found.dual_weights.values)
@@ -272,7 +273,7 @@ class SoftState:
         self.certificate = self.certificate.with_lower(lower, w, b)
         signs = problem.labels.at(indices) if problem.fit_intercept else None
         if indices.size and (signs is None or abs(int(signs.sum())) < signs.size):
-            weights = DualWeights.normalized(indices, p, signs)
+            weights = DualWeights.normalized(problem, indices, p)
             upper = soft_upper(problem, self.C, weights, self.tol)
             self.certificate = self.certificate.with_upper(upper, weights)
         c = self.certificate

@@ -7,9 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from prgd.arithmetic import SMALLEST, times_power
-from prgd.certificate import Certificate, accurate_lower, accurate_upper, is_on_simplex, weights_at
+from prgd.arithmetic import SMALLEST
+from prgd.certificate import Certificate
+from prgd.dual_bounds import accurate_upper, is_on_simplex
 from prgd.norms import norm
+from prgd.pass_bounds import accurate_lower, weights_at
 from prgd.problem import Problem
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
@@ -40,7 +42,7 @@ def prove_again(problem: Problem, stated: Certificate) -> tuple[Certificate, boo
 def _lower_again(problem: Problem, stated: Certificate) -> Certificate:
     """Return the lower bound that the hyperplane of a certificate proves."""
     found, exact, w = Certificate(), stated.exact_w, stated.w
-    if w is None or w.shape != (problem.d,):
+    if w is None or w.shape != problem.shape:
         return found
     if exact is not None:
         rows = LiftedRows.of(problem)
@@ -50,10 +52,10 @@ def _lower_again(problem: Problem, stated: Certificate) -> Certificate:
     if not norm(w) > 0.0:
         return found
     scale = int(np.frexp(np.abs(w).max())[1])  # a power of two keeps the digits of w and of products
-    w, b = np.ldexp(w, -scale), times_power(stated.intercept, -scale)
-    found = found.with_lower(*accurate_lower(problem, w, b))
-    if found.lower < stated.lower:  # products beyond the floating range
+    w, b = np.ldexp(w, -scale), np.ldexp(stated.intercept, -scale)
+    found = found.with_lower(*accurate_lower(problem, w, b if problem.is_joint else float(b)))
+    if found.lower < stated.lower and not problem.is_joint:  # products beyond the floating range
         rows = LiftedRows.of(problem)
-        exact = tuple(Fraction(float(v)) for v in [*w, b][: rows.width])
+        exact = tuple(Fraction(float(v)) for v in [*w, float(b)][: rows.width])
         found = found.with_lower(exact_lower(rows, exact), w, b)
     return found

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask
+from prgd._types import Array, Indices, Intercept, Mask
 from prgd.problem import Problem
 from prgd.rows import Combine, MarginsAt, Measure, Rows, as_rows
 from prgd.rows.blocks import times_signs
@@ -71,7 +71,7 @@ class LiftedRows:
         """Say whether a dense copy of ``count`` rows is small enough to carry a proof."""
         return count * self.width <= MAX_DENSE_ENTRIES
 
-    def lift(self, w: Array, intercept: float) -> Array:
+    def lift(self, w: Array, intercept: Intercept) -> Array:
         """Return v, which is ``(w, b)`` with an intercept and w without."""
         return np.append(w, intercept) if self.fit_intercept else w
 

@@ -83,8 +83,8 @@ class Labels:
     def class_weights(self) -> tuple[float, ...]:
         """Total weight of the rows labelled +1 and -1, or that of each class if the problem is joint."""
         mass = self.sample_weight if self.sample_weight.size else np.ones(self.signs.size)
-        if self.is_joint:
-            return tuple(np.bincount(self.codes, mass, np.size(self.classes)).tolist())
+        if self.is_joint and self.classes is not None:
+            return tuple(np.bincount(self.codes, mass, self.classes.size).tolist())
         return float(mass[self.signs > 0].sum()), float(mass[self.signs < 0].sum())
 
     def at(self, indices: Indices) -> Signs:

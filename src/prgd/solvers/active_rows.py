@@ -8,8 +8,9 @@ import numpy as np
 
 from prgd._types import Array, Indices, Mask
 from prgd.arithmetic import EPSILON
+from prgd.evaluation import Evaluation
 from prgd.norms import norm
-from prgd.problem import Evaluation, Problem
+from prgd.problem import Problem
 from prgd.rows import MarginsAt
 from prgd.rows.blocks import row_squares
 

@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array
-from prgd.certificate import Certificate, DualWeights, accurate_lower, accurate_upper
+from prgd.certificate import Certificate, DualWeights
+from prgd.dual_bounds import accurate_upper
 from prgd.errors import NotSeparableError
+from prgd.pass_bounds import accurate_lower
 from prgd.problem import Problem
 from prgd.rows.labels import Labels
 from prgd.theory.minimum_norm import ROUNDING, least_norm_in_hull, refined

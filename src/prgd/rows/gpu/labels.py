@@ -81,7 +81,7 @@ class DeviceLabels(Labels):
     def class_weights(self) -> tuple[float, ...]:
         """Total weight of the rows labelled +1 and -1, or that of each class if the problem is joint."""
         if self.is_joint:
-            return Labels.class_weights.func(self)
+            return Labels(self.signs, self.sample_weight, self.classes, self.codes).class_weights
         mass = self.weight_on_device
         if mass is None:
             mass = torch.ones((), dtype=torch.float64, device=self.on_device.device)

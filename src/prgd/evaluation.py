@@ -1,0 +1,187 @@
+"""Evaluation: the data seen from one w, and all that follows from the Tally of one pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from prgd._types import Array
+from prgd.arithmetic import UNIT_ROUNDOFF
+from prgd.joint import Balance, balance, best_intercept
+from prgd.lazy import lazy
+from prgd.losses import EXPONENTIAL
+from prgd.tally import SLOPE_MASS, Tally
+
+if TYPE_CHECKING:
+    from prgd.problem import Problem
+
+
+def balanced_intercept(smallest: Sequence[float]) -> float:
+    """Return the intercept that gives both classes the same smallest margin; 0 for one group of rows."""
+    if len(smallest) == 1:
+        return 0.0
+    plus, minus = smallest
+    return 0.5 * (minus - plus)
+
+
+class Evaluation:
+    """The data seen from one w: the Tally of the pass, and what follows from it without another pass.
+
+    Made by `Problem.at`. Each quantity is computed when it is first asked for.
+
+    Attributes
+    ----------
+    w : ndarray of shape ``problem.shape``, read-only
+    tally : Tally
+    problem : Problem
+    """
+
+    def __init__(self, problem: Problem, w: Array, tally: Tally) -> None:
+        self.w, self.tally, self.problem = w, tally, problem
+
+    @lazy
+    def length(self) -> float:
+        """``||w||``."""
+        return self.problem.norm(self.w)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether w and its loss are within the floating range."""
+        return math.isfinite(self.length) and math.isfinite(self.log_loss)
+
+    @lazy
+    def log_loss(self) -> float:
+        r"""``log L(w)``, minimised over the intercept if the problem has one.
+
+        .. math:: \log L = \tfrac12 (\mathrm{LSE}(-X_+ w) + \mathrm{LSE}(X_- w)) + \log 2 - \log n
+        """
+        sums, count = self.tally.log_sums, self.tally.count
+        if self.problem.fit_intercept:
+            return 0.5 * (sums[0] + sums[1]) + math.log(2.0) - math.log(count)
+        return sums[0] - math.log(count)
+
+    @lazy
+    def dual_vector(self) -> Array:
+        r"""``u = Z^T p`` with p the dual weights at w: its dual norm bounds ``gamma_star`` from above."""
+        means = self.tally.mean_rows
+        return np.asarray(0.5 * (means[0] + means[1]) if self.problem.fit_intercept else means[0])
+
+    @lazy
+    def normalized_gradient(self) -> Array:
+        r""":math:`\nabla L(w) / L(w)` (equation of NGD, Section 3)."""
+        if self.problem.loss == EXPONENTIAL:
+            return -self.dual_vector
+        return -self.tally.slope_over_value * self.dual_vector
+
+    @property
+    def gradient(self) -> Array:
+        r""":math:`\nabla L(w)`; it underflows to 0 at margins above 745, and overflows as L does."""
+        gradient = self.normalized_gradient
+        if self.log_loss < 700.0:
+            return math.exp(self.log_loss) * gradient
+        with np.errstate(over="ignore", divide="ignore"):  # log 0 is -inf, and an entry of 0 stays 0
+            return np.copysign(np.exp(self.log_loss + np.log(np.abs(gradient))), gradient)
+
+    @lazy
+    def smallest_margin(self) -> float:
+        """``min_i <w, z_i>``, at the best intercept if there is one; not normalized."""
+        # The midpoint between the classes, never the intercept of the loss: they agree only as ||w|| grows.
+        margins = self.tally.margins
+        return sum(margins) / len(margins)
+
+    @property
+    def gamma(self) -> float:
+        r"""The normalized margin of w, whose length does not matter; it is not defined at w = 0.
+
+        .. math:: \gamma(w) = \min_i \langle w, z_i \rangle / \|w\|
+        """
+        if self.length == 0.0:
+            raise ValueError("gamma(w) is not defined at w = 0. Take a step first.")
+        return self.smallest_margin / self.length
+
+    @lazy
+    def upper(self) -> float:
+        """``||Z^T p||_*``: at least ``gamma_star``."""
+        return self.problem.norm.dual(self.dual_vector)
+
+    @property
+    def gap_split(self) -> tuple[float, float]:
+        """``||u|| - gamma(w)`` in two parts: the direction has not converged, and the radius is too soft.
+
+        These are ``(||u|| - <u, w>/||w||, <u, w>/||w|| - gamma(w))`` with ``u`` the dual vector.
+        """
+        along = float(np.vdot(self.dual_vector, self.w / self.length))
+        return self.upper - along, along - self.gamma
+
+    @property
+    def intercept(self) -> float | Array:
+        """The intercept that gives both classes the same smallest margin; 0 without an intercept."""
+        return balanced_intercept(self.tally.margins)
+
+    @property
+    def weights_error(self) -> float:
+        """Bound the relative error of the dual weights beyond that of the sums of a pass."""
+        return 0.0
+
+
+class JointEvaluation(Evaluation):
+    """The data of K classes seen from one W of shape (K, d), with an intercept for each class or none."""
+
+    @property
+    def _K(self) -> int:
+        return len(self.w)
+
+    def _by_class(self, numbers: Sequence[float]) -> Array:
+        return np.array(numbers).reshape(self._K, self._K)
+
+    @lazy
+    def _balance(self) -> Balance:
+        return balance(self._by_class(self.tally.log_sums))
+
+    @lazy
+    def log_loss(self) -> float:
+        """``log L(W)``, minimised over the intercepts if the problem has them."""
+        if not self.problem.fit_intercept:
+            return self.tally.log_sums[0] - math.log(self.tally.count)
+        rows = self.tally.count / (self._K - 1)  # each row counts once against each other class
+        return self._balance.log_loss - math.log(rows)
+
+    @lazy
+    def dual_vector(self) -> Array:
+        """``sum_ij p_ij (e_y - e_j) x_i^T`` with p the dual weights at W, of shape (K, d)."""
+        if not self.problem.fit_intercept:
+            return np.asarray(self.tally.mean_rows[0].reshape(self.w.shape))
+        mass = self.tally.scalars[:, SLOPE_MASS]
+        flows = self._balance.flows.ravel() / np.where(mass > 0.0, mass, 1.0)
+        parts = (flows[:, None] * self.tally.vector).reshape(self._K, *self.w.shape)
+        return np.asarray(parts.sum(axis=1) - parts.sum(axis=0))
+
+    @lazy
+    def _best(self) -> tuple[float, Array]:
+        if not self.problem.fit_intercept:
+            return self.tally.margins[0], np.zeros(self._K)
+        return best_intercept(self._by_class(self.tally.margins))
+
+    @lazy
+    def smallest_margin(self) -> float:
+        """``min_ij m_ij``, at the best intercepts if there are any; not normalized."""
+        return self._best[0]
+
+    @property
+    def intercept(self) -> Array:
+        """The intercepts of largest smallest margin, of sum 0; zeros without intercepts."""
+        return self._best[1]
+
+    @property
+    def weights_error(self) -> float:
+        """Bound the weight that the pairs must exchange so that flows between classes balance exactly.
+
+        A class whose flow out exceeds the flow into it gets weight from classes of the opposite kind, by
+        pairs that always exist: half of the imbalance in all. The flows themselves are rounded, too.
+        """
+        if not self.problem.fit_intercept:
+            return 0.0
+        return 2.0 * self._balance.imbalance + 8.0 * (self._K + 2) ** 2 * UNIT_ROUNDOFF

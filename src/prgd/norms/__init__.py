@@ -1,0 +1,105 @@
+"""Norms as values: the margin of w is measured in a norm, the upper bound of a certificate in its dual norm.
+
+``min_i <w, z_i> / ||w|| <= gamma_star <= ||Z^T p||_*``. A new norm is a subclass of `Norm` and its line in
+`NORMS`.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+from prgd.norms.base import Norm
+from prgd.norms.entrywise import L1, L2, Linf, Lp
+from prgd.norms.matrix import GroupNorm, Nuclear, Spectral
+from prgd.norms.vectors import moderate, norm, project_ball, raised_norm, rescale
+from prgd.values import parse
+
+__all__ = [
+    "L1",
+    "L2",
+    "NORMS",
+    "Frobenius",
+    "GroupNorm",
+    "Linf",
+    "Lp",
+    "Norm",
+    "Nuclear",
+    "Spectral",
+    "as_norm",
+    "moderate",
+    "norm",
+    "project_ball",
+    "raised_norm",
+    "rescale",
+]
+
+Frobenius = L2
+
+NORMS: dict[str, Norm | type[Norm]] = {
+    "l2": L2(),
+    "l1": L1(),
+    "linf": Linf(),
+    "lp": Lp,
+    "frobenius": Frobenius(),
+    "spectral": Spectral(),
+    "nuclear": Nuclear(),
+    "rows": GroupNorm("rows"),
+    "columns": GroupNorm("columns"),
+}
+_ACCEPTED = (
+    f"A norm is one of the texts {', '.join(repr(name) for name in NORMS if name != 'lp')} and 'lp:1.5', a "
+    "number p of at least 1 or math.inf, or a value of prgd.norms, such as Lp(1.5)."
+)
+
+
+def as_norm(value: Norm | str | float) -> Norm:
+    """Return the norm that a value, its text or a number p stands for.
+
+    Parameters
+    ----------
+    value : Norm, str or float
+        A norm; one of the names in `NORMS`, ``"lp:1.5"`` for ``Lp(1.5)``; or p, also as text, where 1 stands
+        for `L1`, 2 for `L2` and infinity for `Linf`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the text or the number is no norm, or if value is neither.
+
+    Examples
+    --------
+    >>> as_norm("l2"), as_norm("lp:1.5"), as_norm(math.inf), as_norm("rows")
+    (L2(), Lp(p=1.5), Linf(), GroupNorm(axis='rows'))
+    """
+    if isinstance(value, Norm) and not isinstance(value, Lp):
+        return value
+    p = value.p if isinstance(value, Lp) else _exponent(value)
+    if p is not None:
+        return _with_exponent(p)
+    try:
+        found: Norm = parse(str(value), NORMS, "norm")
+    except ValueError as error:
+        raise ValueError(f"{error} {_ACCEPTED}") from None
+    return found
+
+
+def _exponent(value: Any) -> float | None:
+    """Return the p that a number or its text gives, None for other text."""
+    if isinstance(value, bool) or not isinstance(value, (str, Real)):
+        raise TypeError(f"A norm cannot be made of {value!r:.60}. {_ACCEPTED}")
+    try:
+        return float(value.strip().removeprefix("lp:") if isinstance(value, str) else value)
+    except OverflowError:
+        return math.nan
+    except ValueError:
+        return None
+
+
+def _with_exponent(p: float) -> Norm:
+    if not p >= 1.0:
+        raise ValueError(f"The p of a norm must be a number of at least 1; got {p!r}. {_ACCEPTED}")
+    if p in (1.0, math.inf):
+        return L1() if p == 1.0 else Linf()
+    return L2() if p == 2.0 else Lp(p)
