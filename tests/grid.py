@@ -160,8 +160,8 @@ class Entry:
     """An algorithm, whether it needs a warm start, and the gap it reaches on the synthetic sets.
 
     ``history_tol`` is how closely the margins of all its iterates agree between engines over ``trace`` steps,
-    ``norm`` and ``loss`` those of the problems it is run on, ``joint`` whether these may have more classes than
-    two, and ``passes`` the number of passes of a step.
+    ``norm`` and ``loss`` those of the problems it is run on, ``joint`` whether these may have more than two
+    classes, and ``passes`` the number of passes of a step.
     """
 
     algorithm: Any
