@@ -17,8 +17,8 @@ class AdaptiveGD(FixedStep):
         G(w) = \frac1n \sum_i -\ell'(\langle w, z_i \rangle), \quad
         p_i = \frac{-\ell'(\langle w, z_i \rangle)}{n G(w)}
 
-    For the exponential loss G is the risk L itself, and the recursion is that of `NGD`, but for an eta that is
-    as large as one likes. The loss may oscillate, and yet some iterate separates after few steps. For the
+    For the exponential loss G is the risk L itself, and the recursion is that of `NGD`, but for an eta that
+    is as large as one likes. The loss may oscillate, and yet some iterate separates after few steps. For the
     logistic loss the division by G is ours: see the notes.
 
     Parameters
