@@ -224,5 +224,5 @@ def _path(arcs: dict[tuple[int, int], int], source: int, target: int, K: int) ->
 
 def is_balanced(pairs: Indices, p: Array, own: Codes, K: int) -> bool:
     """Say whether weights balance exactly: each class has as much weight out as in."""
-    integers, _ = common_integers(p)
+    integers = p if p.dtype == object else common_integers(p)[0]
     return not any(_excess([int(v) for v in integers], own, (pairs % K).astype(np.int64), K))
