@@ -18,6 +18,12 @@ def check_positive(name: str, value: float, *, above: float = 0.0) -> None:
         raise ValueError(f"{name} must be a finite number above {above:g}; got {value!r}.")
 
 
+def check_fraction(name: str, value: float) -> None:
+    """Raise ``ValueError`` unless ``value`` is a number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} must be a number from 0 to 1; got {value!r}.")
+
+
 def check_integer(name: str, value: int, *, minimum: int) -> None:
     """Raise ``ValueError`` unless ``value`` is an integer of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:

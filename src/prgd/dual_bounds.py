@@ -81,7 +81,7 @@ def _joint_upper(problem: Problem, weights: DualWeights) -> float:
             factors = np.where(own[mine] == k, p[mine], -p[mine])
             Z = X[place[mine]]
             u[k], error[k] = _exact_sum(Z, factors, scale) if exact else _compensated_sum(Z, factors)
-    total = raised(problem.norm.dual_above(u) + problem.norm.dual_above(error))
+    total = raised(problem.norm.dual_above(u) + problem.norm.dual_of_bounds(error))
     return total if exact else raised(total / lowered(math.fsum(p), 2))
 
 

@@ -24,7 +24,7 @@ from prgd.arithmetic import UNIT_ROUNDOFF, common_integers
 
 _SWEEPS = 60  # steps of Newton's or sweeps of Osborne's iteration
 _BALANCED = 4.0 * UNIT_ROUNDOFF  # flows whose sums differ by less, relative to all flows, are balanced
-_GRID = 2.0**52  # weights are integers of at most this size
+_GRID = 2.0**52  # weights are integers of at most this size, before they balance
 
 
 class Balance(NamedTuple):
@@ -179,8 +179,8 @@ def circulation(pairs: Indices, p: Array, own: Codes, K: int) -> Array:
     array([0.5, 0.5])
     """
     against = (pairs % K).astype(np.int64)
-    unit = math.ldexp(1.0, math.frexp(float(p.max()))[1] + (len(p) - 1).bit_length()) / _GRID
-    integers = [round(v) for v in (p / unit).tolist()]  # sums of all stay below 2^53
+    unit = math.ldexp(1.0, math.frexp(float(p.max()))[1]) / _GRID
+    integers = [round(v) for v in (p / unit).tolist()]
     out = _excess(integers, own, against, K)
     heaviest: dict[tuple[int, int], int] = {}
     for q in np.argsort(p, kind="stable").tolist():
@@ -193,6 +193,8 @@ def circulation(pairs: Indices, p: Array, own: Codes, K: int) -> Array:
         for arc in path:
             integers[heaviest[arc]] += amount
         out[source], out[target] = out[source] + amount, out[target] - amount
+    if max(integers) > 2.0 * _GRID:  # weights far from balance have grown beyond the digits of float64
+        return circulation(pairs, np.array(integers, dtype=np.float64) * unit, own, K)
     return np.array(integers, dtype=np.float64) * unit
 
 

@@ -79,8 +79,8 @@ class Tally:
 
     @property
     def smallest_mass(self) -> float:
-        """The smallest ``slope_mass`` of a group: the sum of its weights, relative to the largest term."""
-        return min(group[SLOPE_MASS] for group in self._numbers)
+        """The smallest ``slope_mass`` of a group with rows: the sum of its weights over the largest one."""
+        return min((group[SLOPE_MASS] for group in self._numbers if group[COUNT] > 0.0), default=0.0)
 
     @property
     def slope_over_value(self) -> float:

@@ -104,6 +104,8 @@ def _described(value: Any) -> Iterator[str]:
     elif is_dataclass(value) and not isinstance(value, type):
         yield f"{type(value).__name__}"
         for f in fields(value):
+            if f.name == "norm" and getattr(value, f.name) is None:  # saved before algorithms had a norm
+                continue
             yield f.name
             yield from _described(getattr(value, f.name))
     elif isinstance(value, FunctionType):

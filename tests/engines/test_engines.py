@@ -225,14 +225,24 @@ def test_the_same_numbers_have_the_same_fingerprint(engine, data, tmp_path):
 
 
 @pytest.mark.no_cover  # test_a_run_makes_one_pass_for_each_step_and_one_at_the_start runs the same lines.
-@pytest.mark.parametrize("engine", grid.engines())
-@pytest.mark.parametrize("name", grid.ALGORITHMS)
+@pytest.mark.parametrize(("engine", "name", "fit_intercept"), grid.runs())
 @pytest.mark.parametrize("set_name", ["toy", "synthetic-one", "gaussian"])
-@pytest.mark.parametrize("fit_intercept", [False, True])
 def test_same_trajectory_on_every_engine(engine, name, set_name, fit_intercept, tmp_path):
+    check_trajectory(engine, name, set_name, fit_intercept, tmp_path)
+
+
+@pytest.mark.no_cover
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", [name for name in grid.ENGINES if name not in grid.QUICK_ENGINES])
+@pytest.mark.parametrize("name", [name for name, entry in grid.ALGORITHMS.items() if entry.norm != "l2"])
+def test_same_trajectory_in_other_norms(engine, name, tmp_path):
+    check_trajectory(engine, name, "gaussian", True, tmp_path)
+
+
+def check_trajectory(engine, name, set_name, fit_intercept, tmp_path):
     data, entry = grid.PROBLEMS[set_name](), grid.ALGORITHMS[name]
-    reference = prgd.Problem(data.X, data.y, fit_intercept=fit_intercept)
-    problem = prgd.Problem(grid.ENGINES[engine](data.X, data.y, None, tmp_path), fit_intercept=fit_intercept)
+    reference = entry.problem(data.X, data.y, fit_intercept=fit_intercept)
+    problem = entry.problem(grid.ENGINES[engine](data.X, data.y, None, tmp_path), fit_intercept=fit_intercept)
     w0 = grid.start(reference, entry)
     stop = 60
     a = prgd.run(reference, entry.algorithm, w0, stop=stop)
@@ -245,16 +255,15 @@ def test_same_trajectory_on_every_engine(engine, name, set_name, fit_intercept, 
 
 
 @pytest.mark.no_cover  # test_a_run_makes_one_pass_for_each_step_and_one_at_the_start runs the same lines.
-@pytest.mark.parametrize("engine", grid.engines())
-@pytest.mark.parametrize("name", grid.ALGORITHMS)
+@pytest.mark.parametrize(("engine", "name"), grid.runs_without_intercept())
 def test_weight_three_is_three_copies(engine, name, tmp_path):
     data, entry = grid.PROBLEMS["synthetic-two"](), grid.ALGORITHMS[name]
     s = np.ones(len(data.y))
     s[4] = 3.0
     (tmp_path / "copies").mkdir()
-    weighted = prgd.Problem(grid.ENGINES[engine](data.X, data.y, s, tmp_path))
+    weighted = entry.problem(grid.ENGINES[engine](data.X, data.y, s, tmp_path))
     copies = np.r_[np.arange(len(data.y)), 4, 4]
-    repeated = prgd.Problem(grid.ENGINES[engine](data.X[copies], data.y[copies], None, tmp_path / "copies"))
+    repeated = entry.problem(grid.ENGINES[engine](data.X[copies], data.y[copies], None, tmp_path / "copies"))
     w0 = grid.start(repeated, entry)
     a = prgd.run(weighted, entry.algorithm, w0, stop=60)
     b = prgd.run(repeated, entry.algorithm, w0, stop=60)
@@ -282,11 +291,10 @@ def test_names_the_entry_that_is_not_finite(engine, value, data, tmp_path):
         prgd.Problem(grid.ENGINES[engine](X, y, None, tmp_path))
 
 
-@pytest.mark.parametrize("engine", grid.engines())
-@pytest.mark.parametrize("name", grid.ALGORITHMS)
+@pytest.mark.parametrize(("engine", "name"), grid.runs_without_intercept())
 def test_resume_is_bit_identical(engine, name, tmp_path):
     data, entry = grid.PROBLEMS["synthetic-one"](), grid.ALGORITHMS[name]
-    problem = prgd.Problem(grid.ENGINES[engine](data.X, data.y, None, tmp_path))
+    problem = entry.problem(grid.ENGINES[engine](data.X, data.y, None, tmp_path))
     w0 = grid.start(problem, entry)
     whole = prgd.run(problem, entry.algorithm, w0, stop=40, record=3)
     part = prgd.run(problem, entry.algorithm, w0, stop=23, record=3)
@@ -307,26 +315,24 @@ def test_resume_is_bit_identical(engine, name, tmp_path):
 @pytest.mark.parametrize("set_name", ["synthetic-one", "synthetic-two"])
 def test_every_algorithm_certifies_the_known_margin(name, set_name):
     data, entry = grid.PROBLEMS[set_name](), grid.ALGORITHMS[name]
-    problem = prgd.Problem(data.X, data.y)
+    problem, gamma_star = entry.problem(data.X, data.y), grid.gamma_star(data, entry)
     warm = prgd.run(problem, prgd.GD(), stop=1000).w if entry.warm else None
     result = prgd.run(problem, entry.algorithm, warm, stop=entry.steps)
     c = result.certificate
-    assert c.lower <= data.gamma_star * (1 + 1e-12)
-    assert c.upper >= data.gamma_star * (1 - 1e-12)
+    assert c.lower <= gamma_star * (1 + 1e-12)
+    assert c.upper >= gamma_star * (1 - 1e-12)
     assert c.gap <= entry.gap
     assert problem.at(c.w).gamma == pytest.approx(c.lower, rel=1e-14)
 
 
-@pytest.mark.parametrize("engine", grid.engines())
-@pytest.mark.parametrize("name", grid.ALGORITHMS)
-@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize(("engine", "name", "fit_intercept"), grid.runs())
 def test_a_run_makes_one_pass_for_each_step_and_one_at_the_start(engine, name, fit_intercept, tmp_path):
-    data = grid.PROBLEMS["gaussian"]()
+    data, entry = grid.PROBLEMS["gaussian"](), grid.ALGORITHMS[name]
     rows = grid.ENGINES[engine](data.X, data.y, None, tmp_path)
-    problem = prgd.Problem(rows, fit_intercept=fit_intercept)
-    w0 = np.ones(problem.d) * np.sqrt(problem.unit / problem.d)  # short: no algorithm begins elsewhere
-    result = prgd.run(problem, grid.ALGORITHMS[name].algorithm, w0, stop=12, record=None)
-    extra = 0
+    problem = entry.problem(rows, fit_intercept=fit_intercept)
+    w0 = np.full(problem.shape, np.sqrt(problem.unit / problem.d))  # short: no algorithm begins elsewhere
+    result = prgd.run(problem, entry.algorithm, w0, stop=12, record=None)
+    extra = 12 * (entry.passes - 1)
     if name == "progressive-newton":  # a pass finds the active rows of each phase, others try steps that fail
         extra = problem.passes - 13
         assert result.history["phase"][-1] <= extra <= result.history["phase"][-1] + 6

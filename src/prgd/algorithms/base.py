@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
 from prgd._types import Array
+from prgd.certificate import DualWeights
 from prgd.checks import check_positive
 from prgd.evaluation import Evaluation
+from prgd.norms import L2, Norm, as_norm
 from prgd.problem import Problem
 
 
@@ -50,6 +52,11 @@ class State:
         """An upper bound on gamma_star that the algorithm proves beside that of the iterate."""
         return math.inf
 
+    @property
+    def own_weights(self) -> DualWeights | None:
+        """The weights p behind ``own_upper``, if the algorithm holds them: they prove the bound."""
+        return None
+
 
 S = TypeVar("S", bound=State)
 
@@ -72,7 +79,7 @@ class FixedStep:
 
     Parameters
     ----------
-    eta : float, in units of ``problem.unit``.
+    eta : float, in units of ``problem.unit_in(norm)``, where norm is that of the algorithm's steps.
     """
 
     eta: float = 1.0
@@ -84,3 +91,24 @@ class FixedStep:
     def init(self, problem: Problem, w0: Array) -> State:
         """Start at ``w0``."""
         return State(0, problem.at(w0))
+
+
+def read_norm(algorithm: Any) -> None:
+    """Turn the field ``norm`` of an algorithm, if it is a name or a number, into the norm itself."""
+    if algorithm.norm is not None:
+        object.__setattr__(algorithm, "norm", as_norm(algorithm.norm))
+
+
+def norm_for(problem: Problem, norm: Any) -> Norm:
+    """Return the norm in which an algorithm steps: that of its field, or else that of the problem."""
+    found: Norm = problem.norm if norm is None else norm
+    return found
+
+
+def check_euclidean(algorithm: Any, problem: Problem) -> None:
+    """Raise ``ValueError`` unless the margins of the problem are measured in the l2 norm."""
+    if problem.norm != L2():
+        raise ValueError(
+            f"{type(algorithm).__name__} needs a problem with norm='l2', since it works in Euclidean balls; "
+            f"got norm={problem.norm.name!r}. Use PRGD or SteepestDescent, which step in any norm."
+        )

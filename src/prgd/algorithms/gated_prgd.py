@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from prgd._types import Array
-from prgd.algorithms.base import State
+from prgd.algorithms.base import State, check_euclidean
 from prgd.checks import check_positive
 from prgd.norms import norm, project_ball, rescale
 from prgd.problem import Problem
@@ -101,9 +101,10 @@ class GatedPRGD:
 
     def init(self, problem: Problem, w0: Array) -> GatedPRGDState:
         """Start at ``w0``, without momentum; shorten it if its direction has not converged at its length."""
+        check_euclidean(self, problem)
         at, R_0 = problem.at(w0), math.sqrt(problem.unit)
         u = at.dual_vector
-        if at.length > R_0 and float(u @ (w0 / at.length)) <= 0.9 * at.upper:
+        if at.length > R_0 and float(np.vdot(u, w0 / at.length)) <= 0.9 * at.upper:
             at = problem.at(project_ball(w0, R_0))
         return GatedPRGDState(
             t=0, at=at, phase=1, R_k=max(at.length, R_0), x=at.w, w_last=at.w, dual_vector_last=u,
@@ -125,7 +126,7 @@ class GatedPRGD:
             step_size = min(STEP_GROWTH * step_size, SAFETY / smoothness if smoothness > 0.0 else math.inf)
             step_size = max(step_size, self.eta * problem.unit)
         x = project_ball(s.w + step_size * u, s.R_k)
-        j = s.j + 1 if float(u @ (x - s.x)) >= 0.0 else 1
+        j = s.j + 1 if float(np.vdot(u, x - s.x)) >= 0.0 else 1
         at = problem.at(project_ball(x + (j - 1) / (j + 2) * (x - s.x), s.R_k))
         return replace(s, t=s.t + 1, at=at, x=x, w_last=s.w, dual_vector_last=u, step_size=step_size, j=j)
 

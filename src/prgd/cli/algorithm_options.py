@@ -73,9 +73,12 @@ def build_algorithm(name: str, given: Mapping[str, Given], form: Any = None) -> 
 
 
 def options_by_field(algorithm: Any) -> dict[str, Option]:
-    """Return the options of an algorithm by the names of their fields; none if it is no dataclass."""
+    """Return the options of an algorithm by the names of their fields; none if it is no dataclass.
+
+    The field ``norm`` has none: on the command line an algorithm steps in the norm of its problem.
+    """
     options = options_of(algorithm) if is_dataclass(algorithm) and isinstance(algorithm, type) else []
-    return {o.name: replace(o, flags=FLAGS.get(o.name, o.flags)) for o in options}
+    return {o.name: replace(o, flags=FLAGS.get(o.name, o.flags)) for o in options if o.name != "norm"}
 
 
 def parse_warm_up(text: str, given: Mapping[str, Given]) -> tuple[Any, int]:

@@ -18,7 +18,7 @@ import numpy as np
 from prgd._types import Array, Indices
 from prgd.solvers.interior_point import maximise_margin
 from prgd.solvers.joint_coordinates import Pairs, coordinates_of, potentials
-from prgd.solvers.joint_polish import polished
+from prgd.solvers.joint_polish import bounds_of, polished
 
 _TINY = 1e-12  # a direction shorter than this, for rows of norm 1, is rounding
 _PATIENCE = 6  # steps without a smaller gap after which rounding has ended the progress
@@ -161,14 +161,14 @@ def _solve(pairs: Pairs, tol: float, start: Array | None) -> tuple[Array, Array,
         p = np.ones(pairs.size) if p is None else p
         return W, p / p.sum(), 1.0, False
     found = maximise_margin(at, np.ones(pairs.size), False, at.coordinates(W), tol, _PATIENCE)
-    W, p, upper = at.matrix(found.x), pairs.balanced(found.p), float(found.upper)
-    p, lower = found.p if p is None else p, float(pairs.margins(W).min())
-    if not lower > 0.0 or upper <= at.vanished:
-        return W / pairs.length(W), p / p.sum(), 1.0, False
-    W, p, gap = W / lower, p / (upper**2 * p.sum()), float(found.gap)
-    if gap > tol:
-        W, p, gap = polished(pairs, W, p, found.is_active, tol)
-    return W, p, gap, True
+    W, p = at.matrix(found.x), pairs.balanced(found.p)
+    best = bounds_of(pairs, W / pairs.length(W), found.p if p is None else p / p.sum())
+    if best.upper > at.vanished and best.gap > tol:
+        best = polished(pairs, best, found.is_active, tol)
+    if best.upper <= at.vanished or best.lower <= 0.0:
+        return best.W / pairs.length(best.W), best.p, 1.0, False
+    margin = best.lower * pairs.length(best.W)
+    return best.W / margin, best.p / best.upper**2, best.gap, True
 
 
 def _first_direction(pairs: Pairs) -> Array:
@@ -193,7 +193,7 @@ def _moderate(X: Array, fit_intercept: bool) -> tuple[Array, Array, int]:
     """
     first = _exponent(np.abs(X).max(initial=0.0))
     X = np.ldexp(X, -first)
-    center = X.mean(axis=0) if fit_intercept else np.zeros(X.shape[1])
+    center = X.mean(axis=0) if fit_intercept and len(X) else np.zeros(X.shape[1])
     X -= center
     second = _exponent(np.sqrt(np.einsum("ij,ij->i", X, X).max(initial=0.0)))
     return np.ldexp(X, -second), np.ldexp(center, first), first + second
