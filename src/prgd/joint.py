@@ -187,8 +187,10 @@ def circulation(pairs: Indices, p: Array, own: Codes, K: int) -> Array:
         heaviest[int(own[q]), int(against[q])] = q
     while any(out):
         # A class with more weight out than in gets weight from one with less, over classes in between.
-        source, target = out.index(min(out)), out.index(max(out))
-        path = _path(heaviest, source, target, K)
+        # Pairs need not connect all classes, so that the nearest one is taken.
+        source = out.index(min(out))
+        path = _path(heaviest, source, out)
+        target = path[0][1]
         amount = min(-out[source], out[target])
         for arc in path:
             integers[heaviest[arc]] += amount
@@ -207,24 +209,26 @@ def _excess(integers: list[int], own: Codes, against: Indices, K: int) -> list[i
     return out
 
 
-def _path(arcs: dict[tuple[int, int], int], source: int, target: int, K: int) -> list[tuple[int, int]]:
-    """Return arcs that lead from a class to another one, as few as possible."""
+def _path(arcs: dict[tuple[int, int], int], source: int, out: list[int]) -> list[tuple[int, int]]:
+    """Return the fewest arcs, the last one first, from a class to one with more weight out than in."""
     before, queue = {source: -1}, [source]
     for k in queue:
-        for j in range(K):
+        if out[k] > 0:
+            break
+        for j in range(len(out)):
             if (k, j) in arcs and j not in before:
                 before[j] = k
                 queue.append(j)
-    if target not in before:
-        raise ValueError(f"No pairs lead from class {source} to class {target}: the weights cannot balance.")
-    path, at = [], target
-    while at != source:
-        path.append((before[at], at))
-        at = before[at]
+    else:
+        raise ValueError(f"No pairs lead from class {source} to one that needs weight: they cannot balance.")
+    path = []
+    while k != source:
+        path.append((before[k], k))
+        k = before[k]
     return path
 
 
 def is_balanced(pairs: Indices, p: Array, own: Codes, K: int) -> bool:
     """Say whether weights balance exactly: each class has as much weight out as in."""
-    integers, _ = common_integers(p)
+    integers = p if p.dtype == object else common_integers(p)[0]
     return not any(_excess([int(v) for v in integers], own, (pairs % K).astype(np.int64), K))
