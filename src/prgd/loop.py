@@ -14,6 +14,7 @@ from prgd.algorithms.base import Algorithm, State
 from prgd.arithmetic import UNIT_ROUNDOFF, raised, rounding_factor
 from prgd.certificate import Certificate
 from prgd.checks import check_integer
+from prgd.dual_bounds import accurate_upper
 from prgd.errors import RowsLostError
 from prgd.files import SaveTimer
 from prgd.history import History, Record, Status
@@ -230,7 +231,9 @@ def _tightened(certificate: Certificate, problem: Problem, state: State) -> Cert
     if problem.unit_roundoff > UNIT_ROUNDOFF and state.t & (state.t - 1) == 0:
         # Sums in float32 bound gamma_star loosely, so float64 is asked at some steps, the same in every run.
         certificate = certificate.best(certify_in_double(problem, state.w))
-    own = state.own_upper
+    own, weights = state.own_upper, state.own_weights
+    if own < certificate.upper and weights is not None:
+        return certificate.with_upper(accurate_upper(problem, weights), weights)
     if own < certificate.upper:
         # The mean of t dual vectors: each has the error of its pass, and their sum one rounding for each.
         error = dual_vector_error(problem, _smallest_weight(problem))
@@ -249,14 +252,17 @@ def _smallest_weight(problem: Problem) -> float:
 
 def _proof_of_overlap(problem: Problem, certificate: Certificate) -> Certificate | None:
     """Return the certificate with an upper bound of 0, if the weights of its bound prove that."""
-    error = dual_vector_error(problem, 1.0)
-    if problem.is_joint:
+    if problem.is_joint or not minimal.HAS_SCIPY:
         return None
+    error, weights = dual_vector_error(problem, 1.0), certificate.dual_weights
     is_zero = certificate.upper <= ZERO_BOUND * problem.max_norm + 2.0 * error
-    if not is_zero or certificate.lower > 0.0 or certificate.w_upper is None or not minimal.HAS_SCIPY:
+    if not is_zero or certificate.lower > 0.0:
         return None
-    weights = weights_at(problem, certificate.w_upper)
-    return certificate.with_upper(0.0, weights) if proves_overlap(problem, weights) else None
+    if weights is None and certificate.w_upper is not None:
+        weights = weights_at(problem, certificate.w_upper)
+    if weights is None or not proves_overlap(problem, weights):
+        return None
+    return certificate.with_upper(0.0, weights)
 
 
 def _record(state: State, certificate: Certificate) -> Record:

@@ -42,6 +42,9 @@ class GameDynamics(FixedStep):
     The iterate kept here is ``w = W_t / 4``, the point at which p_t is taken; it has the direction of
     the output W_t. The mean dual vector ``S_t / A_t`` certifies an upper bound of its own.
 
+    The reference shows the rate 1 / t^2 for Nesterov's accelerated gradient descent on log L too. That
+    recursion, with momentum t / (t + 1), is `DualAcceleration`, and has no file of its own.
+
     Parameters
     ----------
     eta : float, in units of ``problem.unit_in(L2())``; 1 is the paper's 1 / 4 for rows of norm at most 1.
