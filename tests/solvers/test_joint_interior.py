@@ -299,5 +299,4 @@ def test_digits_all_pairs_at_once(fit_intercept):
 
     X, codes = load_digits(return_X_y=True)
     problem = X, codes, *all_pairs(codes, 10), 10, fit_intercept
-    assert joint_interior.all_pairs_pay(*X.shape, 10)
     check_conditions(solve_pairs(*problem), *problem)
