@@ -48,9 +48,9 @@ class RunOptions(common.SeparatorOptions):
     )
     warm_up: str | None = option(
         None,
-        "Start where another algorithm ends; 0 starts at w = 0, which prgd, a rescaling of w, cannot.",
+        "Start where N steps of another algorithm end; 0 starts at w = 0, which prgd, a rescaling of w, cannot.",
         flags=("--warm-up", "--warmup"),
-        metavar="NAME:STEPS",
+        metavar="NAME:N",
         shown_default=f"{WARM_UP} for prgd, as in Appendix E.1 of the paper; else 0",
     )
     every: int | None = option(None, "Steps of prgd from one rescaling to the next.", shown_default="5")
