@@ -48,7 +48,7 @@ class RunOptions(common.SeparatorOptions):
     )
     warm_up: str | None = option(
         None,
-        "Start where N steps of another algorithm end; 0 starts at w = 0, which prgd, a rescaling of w, cannot.",
+        "Start where N steps of another algorithm end; 0 starts at w = 0, which prgd, a rescaling, cannot.",
         flags=("--warm-up", "--warmup"),
         metavar="NAME:N",
         shown_default=f"{WARM_UP} for prgd, as in Appendix E.1 of the paper; else 0",
