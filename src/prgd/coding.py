@@ -278,7 +278,12 @@ class Joint(Coding):
     def normalized(self, indices: Indices, p: Array) -> Array:
         """Divide weights by their sum; with intercepts, let them balance exactly."""
         p = p / p.sum()
-        return circulation(indices, p, self._own(indices), self.K) if self.by_class else p
+        if not self.by_class:
+            return p
+        own = self._own(indices)
+        # The correction of the balance changes the sum, and the division that of the last bits.
+        p = circulation(indices, p, own, self.K)
+        return circulation(indices, p / p.sum(), own, self.K)
 
     def _own(self, pairs: Indices) -> Any:
         return self.labels.codes[pairs // self.K]

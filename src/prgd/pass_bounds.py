@@ -27,13 +27,13 @@ def certify(at: Evaluation) -> Certificate:
     problem, length = at.problem, at.length
     lower, w = -math.inf, None
     if length > 0.0:
-        lower, w = _lower_of(problem, at.w, at.smallest_margin, at.intercept, problem.unit_roundoff), at.w
+        lower, w = plain_lower(problem, at.w, at.smallest_margin, at.intercept, problem.unit_roundoff), at.w
     error = dual_vector_error(problem, at.tally.smallest_mass)
     error += 2.0 * at.weights_error * problem.max_norm  # a pair has two vectors of a row
     return Certificate(lower, _upper_of(problem, at.dual_vector, error), w, at.intercept, w_upper=at.w)
 
 
-def _lower_of(
+def plain_lower(
     problem: Problem, w: Array, margin: float, intercept: Intercept, unit: float = UNIT_ROUNDOFF
 ) -> float:
     """Return a lower bound of ``gamma(w)`` from the smallest margin that a pass found at an intercept."""
@@ -68,7 +68,7 @@ def certify_in_double(problem: Problem, w: Array) -> Certificate:
     margin, intercept = problem.coding.best(problem.smallest_of(margins))
     found = Certificate()
     if norm(w) > 0.0:
-        found = found.with_lower(_lower_of(problem, w, margin, intercept), w, intercept)
+        found = found.with_lower(plain_lower(problem, w, margin, intercept), w, intercept)
     weights = weights_at(problem, w)
     if problem.is_joint and problem.fit_intercept:  # weights that balance exactly
         return found.with_upper(accurate_upper(problem, weights), w_upper=w)

@@ -1,0 +1,161 @@
+r"""Margins in l_p, spectral, nuclear and group norms are cone programs, solved by Clarabel.
+
+.. math:: \max \gamma \quad \text{with} \quad \langle A_t, w \rangle + \langle B_t, b \rangle \ge \gamma
+    \text{ for all terms}, \ \|w\| \le 1.
+
+The ball is written with cones that Clarabel knows: ``||w||_p <= 1`` by power cones, one for each entry
+(``|w_j|^p <= t_j``, ``sum_j t_j <= 1``); group norms by second-order cones; the spectral and the nuclear norm
+of W by a positive semidefinite matrix with the block W. There is a w in the interior of the ball, and weights
+in the interior of the simplex, so that the program and its dual have solutions of the same value.
+
+References
+----------
+Goulart and Chen (2024), Clarabel: an interior-point solver for conic programs with quadratic objectives.
+Recht, Fazel and Parrilo (2010), Guaranteed minimum-rank solutions of linear matrix equations via nuclear norm
+minimization, SIAM Review 52(3), for the two norms of matrices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.errors import missing_package
+from prgd.solvers.terms import Solution, Terms
+
+_SMALLEST_TOLERANCE = 1e-10  # rounding keeps Clarabel from smaller ones
+_ROTATIONS = ("l2", "spectral", "nuclear", "rows")  # norms that rotations of the columns do not change
+
+
+class _Ball(NamedTuple):
+    """The unit ball as ``limits - entries x`` in a product of cones, where x is w and further variables."""
+
+    entries: Any
+    limits: Array
+    cones: list[Any]
+
+
+def solve_cone_program(terms: Terms, norm: str, tol: float) -> Solution | None:
+    """Return the largest smallest term over ``||w|| <= 1``, to about ``tol``; None if Clarabel fails.
+
+    Entries of the terms should be of moderate size, and the value of the program not far below 1.
+
+    Parameters
+    ----------
+    norm : str
+        The name of the norm: ``l2``, ``lp:`` and p, ``spectral``, ``nuclear``, ``rows`` or ``columns``.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If Clarabel is not installed.
+    """
+    try:
+        import clarabel
+    except ImportError as error:
+        raise missing_package(f"The largest margin in the norm {norm!r}", "clarabel", "cones") from error
+    from scipy.sparse import csc_matrix, csr_array, hstack, vstack
+
+    basis = None
+    if norm in _ROTATIONS:
+        terms, basis = terms.in_row_space()
+    A, B = terms.matrix, terms.intercepts
+    (m, D), k = A.shape, B.shape[1]
+    ball = _ball(clarabel, norm, terms.shape)
+    others = ball.entries.shape[1] - D  # variables beside w, the intercepts and gamma
+    middle = csr_array((ball.limits.size, k + 1))
+    constraints = vstack(
+        [
+            hstack([-A, csr_array(-B), csr_array(np.ones((m, 1))), csr_array((m, others))]),
+            hstack([ball.entries[:, :D], middle, ball.entries[:, D:]]),
+        ]
+    )
+    cost = np.zeros(D + k + 1 + others)
+    cost[D + k] = -1.0
+    limits = np.concatenate([np.zeros(m), ball.limits])
+    cones = [clarabel.NonnegativeConeT(m), *ball.cones]
+    quadratic = csc_matrix((cost.size, cost.size))
+    settings = _settings(clarabel, tol)
+    found = clarabel.DefaultSolver(quadratic, cost, csc_matrix(constraints), limits, cones, settings).solve()
+    x, p = np.array(found.x), np.array(found.z)[:m]
+    if not (np.isfinite(x).all() and np.isfinite(p).all()):
+        return None
+    w, b, p = terms.solution(x[:D], x[D : D + k], p)
+    return Solution(w if basis is None else w @ basis.T, b, p)
+
+
+def _settings(clarabel: Any, tol: float) -> Any:
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.max_threads = False, 1
+    for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
+        setattr(settings, name, max(tol, _SMALLEST_TOLERANCE))
+    return settings
+
+
+def _ball(clarabel: Any, norm: str, shape: tuple[int, ...]) -> _Ball:
+    entries = np.arange(math.prod(shape)).reshape(shape)
+    if norm == "l2":
+        return _group_ball(clarabel, entries.reshape(1, -1))
+    if norm.startswith("lp:"):
+        return _power_ball(clarabel, float(norm.removeprefix("lp:")), entries.size)
+    if norm in ("rows", "columns"):
+        return _group_ball(clarabel, entries if norm == "rows" else entries.T)
+    return _matrix_ball(clarabel, norm, *shape)
+
+
+def _csr(rows: Sequence[Any], columns: Sequence[Any], values: Sequence[Any], shape: tuple[int, int]) -> Any:
+    from scipy.sparse import csr_array
+
+    at = np.concatenate(rows), np.concatenate(columns)
+    filled = [np.broadcast_to(v, np.shape(r)) for v, r in zip(values, rows, strict=True)]
+    return csr_array((np.concatenate(filled), at), shape=shape)
+
+
+def _power_ball(clarabel: Any, p: float, D: int) -> _Ball:
+    """Write ``||w||_p <= 1``: ``(t_j, 1, w_j)`` in power cones of exponent 1/p, and ``sum_j t_j <= 1``."""
+    j = np.arange(D)
+    rows, columns = [3 * j, 3 * j + 2, np.full(D, 3 * D)], [D + j, j, D + j]
+    limits = np.append(np.tile([0.0, 1.0, 0.0], D), 1.0)
+    entries = _csr(rows, columns, [-1.0, -1.0, 1.0], (3 * D + 1, 2 * D))
+    return _Ball(entries, limits, [clarabel.PowerConeT(1.0 / p)] * D + [clarabel.NonnegativeConeT(1)])
+
+
+def _group_ball(clarabel: Any, members: Indices) -> _Ball:
+    """Write ``sum_g ||w_g||_2 <= 1`` for groups of entries: ``(t_g, w_g)`` in second-order cones."""
+    groups, size = members.shape
+    D, g = members.size, np.arange(groups)
+    first = (size + 1) * g
+    inside = (first[:, None] + 1 + np.arange(size)).ravel()
+    total = np.full(groups, groups * (size + 1))
+    rows, columns = [first, inside, total], [D + g, members.ravel(), D + g]
+    entries = _csr(rows, columns, [-1.0, -1.0, 1.0], (groups * (size + 1) + 1, D + groups))
+    limits = np.append(np.zeros(groups * (size + 1)), 1.0)
+    cones = [clarabel.SecondOrderConeT(size + 1)] * groups
+    return _Ball(entries, limits, [*cones, clarabel.NonnegativeConeT(1)])
+
+
+def _matrix_ball(clarabel: Any, norm: str, K: int, d: int) -> _Ball:
+    """Write the ball of the spectral or the nuclear norm by a matrix with diagonal blocks P, Q and W beside.
+
+    The spectral norm is at most 1 if the matrix is positive semidefinite with identity matrices as P and Q;
+    the nuclear norm, if it is with some P and Q of ``trace P + trace Q <= 2``.
+    """
+    # Clarabel takes the upper triangle column by column, and entries off the diagonal times sqrt(2).
+    column, row = np.tril_indices(K + d)
+    is_w, is_diagonal = (row < K) & (column >= K), row == column
+    at, value = np.arange(row.size), np.where(is_diagonal, -1.0, -math.sqrt(2.0))
+    w = row[is_w] * d + column[is_w] - K
+    cone = clarabel.PSDTriangleConeT(K + d)
+    if norm == "spectral":
+        entries = _csr([at[is_w]], [w], [value[is_w]], (row.size, K * d))
+        return _Ball(entries, is_diagonal.astype(np.float64), [cone])
+    others = K * d + np.arange(np.count_nonzero(~is_w))
+    traced = others[is_diagonal[~is_w]]
+    rows = [at[is_w], at[~is_w], np.full(traced.size, row.size)]
+    shape = row.size + 1, K * d + others.size
+    entries = _csr(rows, [w, others, traced], [value[is_w], value[~is_w], 1.0], shape)
+    return _Ball(entries, np.append(np.zeros(row.size), 2.0), [cone, clarabel.NonnegativeConeT(1)])

@@ -1,0 +1,203 @@
+r"""The joint multiclass program in l2 over a set of pairs (row, class), by interior point.
+
+.. math:: \min \tfrac12 \|W\|_F^2 \quad \text{subject to} \quad
+    \langle w_y - w_j, x \rangle + b_y - b_j \ge 1 \quad \text{for each pair}
+
+The path is that of `prgd.solvers.interior_point`, in the coordinates of `prgd.solvers.joint_coordinates`: 10
+to 30 steps, each of them a product with ``d^2`` operations for a pair, and a factorisation in ``(K - 1) d``
+dimensions, or one in as many dimensions as there are pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.solvers.interior_point import maximise_margin
+from prgd.solvers.joint_coordinates import Pairs, coordinates_of, potentials
+from prgd.solvers.joint_polish import polished
+
+_TINY = 1e-12  # a direction shorter than this, for rows of norm 1, is rounding
+_PATIENCE = 6  # steps without a smaller gap after which rounding has ended the progress
+
+
+class PairSolution(NamedTuple):
+    """The joint program over a set of pairs; all numbers are rounded, and prove nothing.
+
+    Attributes
+    ----------
+    W : ndarray of shape (K, d)
+        The smallest margin of the pairs is 1. If not feasible: a direction of norm 1 at most.
+    b : ndarray of shape (K,)
+        The intercepts, of sum 0; zeros without intercepts.
+    p : ndarray of shape (m,)
+        Multipliers, not negative: W is near ``sum p (e_y - e_j) x^T``. With intercepts they leave each class
+        as often as they enter it, up to rounding. If not feasible: weights of sum 1 whose combination is
+        near zero (Farkas).
+    gap : float
+        Relative distance of the margin ``1 / ||W||`` to its upper bound by p; 1 if not feasible.
+    is_feasible : bool
+        Whether W satisfies all pairs.
+    """
+
+    W: Array
+    b: Array
+    p: Array
+    gap: float
+    is_feasible: bool
+
+
+def solve_pairs(
+    X: Array,
+    codes: Indices,
+    pairs_row: Indices,
+    pairs_class: Indices,
+    K: int,
+    fit_intercept: bool,
+    tol: float = 1e-9,
+    start: tuple[Array, Array, Array] | None = None,
+) -> PairSolution:
+    """Solve the joint program over pairs until the relative gap is at most ``tol``.
+
+    Parameters
+    ----------
+    X : ndarray of shape (rows, d)
+    codes : ndarray of int of shape (rows,)
+        The class of each row, from 0 to K - 1.
+    pairs_row, pairs_class : ndarray of int of shape (m,)
+        The row of each pair, and the class, not its own, that it is compared with.
+    K : int
+    fit_intercept : bool
+    tol : float
+    start : tuple of (W, b, p)
+        An answer to start from.
+
+    Returns
+    -------
+    PairSolution
+        Its gap is above ``tol`` if rounding ends the steps.
+    """
+    y, j = np.asarray(codes, np.int64)[pairs_row], np.asarray(pairs_class, np.int64)
+    rows, row = np.unique(pairs_row, return_inverse=True)
+    X, center, exponent = _moderate(np.asarray(X[rows], dtype=np.float64), fit_intercept)
+    if fit_intercept:
+        X = np.hstack([X, np.ones((len(X), 1))])
+    V = None
+    if start is not None:
+        V = np.ldexp(start[0], exponent)
+        V = np.hstack([V, (start[1] + start[0] @ center)[:, None]]) if fit_intercept else V
+    V, p, gap, is_feasible = _solve_components(Pairs(X, row, y, j, K, fit_intercept), tol, V)
+    W, b = np.ldexp(V[:, : center.size], -exponent), np.zeros(K)
+    if fit_intercept:
+        b = V[:, -1] - W @ center
+        b -= b.mean()
+    return PairSolution(W, b, np.ldexp(p, -2 * exponent) if is_feasible else p, gap, is_feasible)
+
+
+def _solve_components(pairs: Pairs, tol: float, start: Array | None) -> tuple[Array, Array, float, bool]:
+    """Solve the program for each set of classes whose pairs have cycles; intercepts satisfy all other pairs.
+
+    Multipliers leave each class as often as they enter it, so that those of a pair on no cycle are zero.
+    """
+    if not pairs.has_intercept:
+        return _solve(pairs, tol, start)
+    component = _strong_components(pairs)
+    of_y, of_j = component[pairs.y], component[pairs.j]
+    names = np.unique(of_y[of_y == of_j])
+    if names.size == 1 and (of_y == of_j).all() and (component == names).all():
+        return _solve(pairs, tol, start)
+    W, p, gap = np.zeros((pairs.K, pairs.X.shape[1])), np.zeros(pairs.size), 0.0
+    for name in names:
+        (inner,), (classes,) = ((of_y == name) & (of_j == name)).nonzero(), (component == name).nonzero()
+        place = np.cumsum(component == name) - 1
+        rows, row = np.unique(pairs.row[inner], return_inverse=True)
+        part = Pairs(pairs.X[rows], row, place[pairs.y[inner]], place[pairs.j[inner]], classes.size, True)
+        V, weights, part_gap, is_feasible = _solve(part, tol, None if start is None else start[classes])
+        if not is_feasible:
+            W, p = np.zeros_like(W), np.zeros(pairs.size)
+        W[classes], p[inner], gap = V, weights, max(gap, part_gap)
+        if not is_feasible:
+            return W, p, gap, False
+    W[:, -1] += _shifts(of_y, of_j, 1.0 - pairs.margins(W), pairs.K)[component]
+    return W, p, gap, True
+
+
+def _strong_components(pairs: Pairs) -> Indices:
+    """Return a number for each class, equal for two classes if pairs lead from each of them to the other."""
+    leads = np.eye(pairs.K)
+    leads[pairs.y, pairs.j] = 1.0
+    for _ in range(pairs.K.bit_length()):
+        leads = np.minimum(leads @ leads, 1.0)
+    return np.argmax(leads * leads.T, axis=1)
+
+
+def _shifts(of_y: Indices, of_j: Indices, missing: Array, K: int) -> Array:
+    """Return shifts of components whose differences are at least what pairs between them miss."""
+    needed = np.full((K, K), -np.inf)
+    outer = of_y != of_j
+    np.maximum.at(needed, (of_y[outer], of_j[outer]), missing[outer])
+    shifts = np.zeros(K)
+    for _ in range(K):  # no path between components has more edges
+        shifts = np.maximum(shifts, (needed + shifts).max(axis=1))
+    return shifts
+
+
+def _solve(pairs: Pairs, tol: float, start: Array | None) -> tuple[Array, Array, float, bool]:
+    """Solve the program for classes that are strongly connected, or without intercepts.
+
+    Returns
+    -------
+    W, p, gap, is_feasible : as in `PairSolution`, with intercepts in the last column of W
+    """
+    if not pairs.size:
+        return np.zeros((pairs.K, pairs.X.shape[1])), np.zeros(0), 0.0, True
+    at = coordinates_of(pairs)
+    W = _first_direction(pairs) if start is None or not pairs.length(start) > 0.0 else start
+    if not pairs.length(W) > 0.0:  # all rows are zero
+        p = pairs.balanced(np.ones(pairs.size))
+        p = np.ones(pairs.size) if p is None else p
+        return W, p / p.sum(), 1.0, False
+    found = maximise_margin(at, np.ones(pairs.size), False, at.coordinates(W), tol, _PATIENCE)
+    W, p, upper = at.matrix(found.x), pairs.balanced(found.p), float(found.upper)
+    p, lower = found.p if p is None else p, float(pairs.margins(W).min())
+    if not lower > 0.0 or upper <= at.vanished:
+        return W / pairs.length(W), p / p.sum(), 1.0, False
+    W, p, gap = W / lower, p / (upper**2 * p.sum()), float(found.gap)
+    if gap > tol:
+        W, p, gap = polished(pairs, W, p, found.is_active, tol)
+    return W, p, gap, True
+
+
+def _first_direction(pairs: Pairs) -> Array:
+    """Return the sum of all ``(e_y - e_j) x^T``, with intercepts that balance the mean margins of classes."""
+    W = pairs.combine(np.ones(pairs.size))
+    if not pairs.length(W) > _TINY * pairs.size:
+        longest = np.argmax(np.einsum("ij,ij->i", pairs.X, pairs.X)[pairs.row])
+        W = pairs.combine(np.arange(pairs.size) == longest)
+    if pairs.has_intercept:
+        W[:, -1] = 0.0
+        margins = pairs.margins(W)
+        net = np.bincount(pairs.y, margins, pairs.K) - np.bincount(pairs.j, margins, pairs.K)
+        count = np.bincount(pairs.y * pairs.K + pairs.j, minlength=pairs.K**2).reshape(pairs.K, pairs.K)
+        W[:, -1] = -potentials(count + count.T, net)
+    return W
+
+
+def _moderate(X: Array, fit_intercept: bool) -> tuple[Array, Array, int]:
+    """Return rows of norm at most 1, with what was subtracted from them, and the exponent of two that divides.
+
+    With intercepts, the program does not change under translation: the mean is subtracted.
+    """
+    first = _exponent(np.abs(X).max(initial=0.0))
+    X = np.ldexp(X, -first)
+    center = X.mean(axis=0) if fit_intercept else np.zeros(X.shape[1])
+    X -= center
+    second = _exponent(np.sqrt(np.einsum("ij,ij->i", X, X).max(initial=0.0)))
+    return np.ldexp(X, -second), np.ldexp(center, first), first + second
+
+
+def _exponent(size: float) -> int:
+    return math.frexp(float(size))[1]

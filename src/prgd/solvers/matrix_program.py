@@ -1,0 +1,230 @@
+r"""Margins in the spectral and the nuclear norm, by a primal-dual interior point for semidefinite programs.
+
+.. math:: \max \gamma \quad \text{with} \quad \langle A_t, W \rangle + \langle B_t, b \rangle \ge \gamma
+    \text{ for all terms}, \quad S = \begin{pmatrix} P & W \\ W^T & Q \end{pmatrix} \succeq 0,
+
+where P and Q are identity matrices for ``||W|| <= 1`` in the spectral norm, and any matrices of
+``trace P + trace Q <= 2`` in the nuclear norm. The matrix has K + d rows only, so that a step costs little more
+than the products of the terms. Margins do not change if a vector is added to all rows of W, and both norms are
+smallest if the rows have the sum 0: W is written in an orthonormal basis of K - 1 such directions.
+
+References
+----------
+Helmberg, Rendl, Vanderbei and Wolkowicz (1996), An interior-point method for semidefinite programming, SIAM J.
+Optim. 6(2): the direction. Mehrotra (1992): predictor and corrector. Recht, Fazel and Parrilo (2010), Guaranteed
+minimum-rank solutions of linear matrix equations via nuclear norm minimization: the two norms as programs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.solvers.terms import Solution, Terms
+
+_MAX_STEPS = 60
+_STEP_FRACTION = 0.98  # fraction of the step to the boundary that is taken
+_SHORTEST_STEP = 1e-8  # shorter steps end the solve
+_SMALL_VALUE = 1e-3  # the gap is relative to the value of the program, or to this number
+_SMALLEST_RIDGE = 1e-15  # added to the diagonal of a system, relative to it
+
+
+def solve_matrix_program(terms: Terms, norm: str, tol: float) -> Solution | None:
+    """Return the largest smallest term over ``||W|| <= 1``, to about ``tol``; None if no step can be taken.
+
+    Parameters
+    ----------
+    norm : {"spectral", "nuclear"}
+    """
+    terms, basis = terms.in_row_space()
+    K, d = terms.shape
+    H = _centred_basis(K)
+    A, B = terms.matrix, terms.intercepts
+    m = A.shape[0]
+    rows = np.einsum("mkd,kr->mrd", A.toarray().reshape(m, K, d), H).reshape(m, -1)
+    program = _Program.of(rows, B, K - 1, d, norm)
+    found = program.solve(tol)
+    if found is None:
+        return None
+    x, z = found
+    W = H @ x[: (K - 1) * d].reshape(K - 1, d)
+    W, b, p = terms.solution(W.ravel(), x[program.others : program.others + B.shape[1]], z[:m])
+    return Solution(W if basis is None else W @ basis.T, b, p)
+
+
+def _centred_basis(K: int) -> Array:
+    """Return an orthonormal basis of the vectors of K entries whose sum is 0, as columns."""
+    return np.linalg.qr(np.eye(K) - 1.0 / K)[0][:, : K - 1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Program:
+    """Maximise the last entry of x, with ``G x + h >= 0`` and S positive semidefinite.
+
+    Attributes
+    ----------
+    G, h : ndarray of shapes (rows, N) and (rows,)
+    row, column : ndarray of int
+        The place in S, above its diagonal or on it, of each of the first entries of x.
+    S0 : ndarray
+        S at x = 0.
+    start : ndarray of shape (N,)
+        A point in the interior.
+    others : int
+        Place in x of the first entry that is not in S.
+    """
+
+    G: Array
+    h: Array
+    row: Indices
+    column: Indices
+    S0: Array
+    start: Array
+
+    @property
+    def others(self) -> int:
+        return self.row.size
+
+    @classmethod
+    def of(cls, A: Array, B: Array, r: int, d: int, norm: str) -> _Program:
+        m, k = B.shape
+        row, column = np.repeat(np.arange(r), d), r + np.tile(np.arange(d), r)
+        S0 = np.eye(r + d)
+        middle = np.zeros((m, 0))
+        if norm == "nuclear":
+            (a, b), (e, f) = np.triu_indices(r), np.triu_indices(d)
+            row, column = np.concatenate([row, a, r + e]), np.concatenate([column, b, r + f])
+            S0, middle = np.zeros_like(S0), np.zeros((m, a.size + e.size))
+        G, h = np.hstack([A, middle, B, -np.ones((m, 1))]), np.zeros(m)
+        start = np.zeros(G.shape[1])
+        start[-1] = -1.0
+        if norm == "nuclear":
+            is_diagonal = np.append(row == column, np.zeros(k + 1, np.bool_))
+            G, h = np.vstack([G, -is_diagonal.astype(np.float64)]), np.append(h, 2.0)
+            start[is_diagonal] = 1.0 / (r + d)
+        return cls(G, h, row, column, S0, start)
+
+    def matrix(self, x: Array) -> Array:
+        """Return the part of S that is linear in x."""
+        S = np.zeros_like(self.S0)
+        S[self.row, self.column] = S[self.column, self.row] = x[: self.others]
+        return S
+
+    def adjoint(self, M: Array) -> Array:
+        """Return the products of a symmetric matrix with what each entry of x adds to S."""
+        products = np.zeros(self.start.size)
+        products[: self.others] = self._weight * M[self.row, self.column] * 2.0
+        return products
+
+    @property
+    def _weight(self) -> Array:
+        return np.where(self.row == self.column, 0.5, 1.0)
+
+    def curvature(self, Z: Array, inverse: Array) -> Array:
+        """Return ``<E_a, Z E_b S^-1>`` for all entries a, b of x in S, where E_a is what a adds to S."""
+        i, j, c = self.row, self.column, self._weight
+        total = Z[np.ix_(j, i)] * inverse[np.ix_(i, j)]
+        total += total.T
+        total += Z[np.ix_(j, j)] * inverse[np.ix_(i, i)]
+        total += Z[np.ix_(i, i)] * inverse[np.ix_(j, j)]
+        return np.asarray(total * c[:, None] * c)
+
+    def solve(self, tol: float) -> tuple[Array, Array] | None:
+        """Return x and the multipliers of ``G x + h >= 0``, or None if no step could be taken."""
+        x = self.start
+        s, S = self.G @ x + self.h, self.S0 + self.matrix(x)
+        z, Z = np.full(s.size, 1.0 / s.size), np.eye(len(S)) / len(S)
+        best, smallest_error = None, math.inf
+        for _ in range(_MAX_STEPS):
+            try:
+                dx, dz, dZ, alpha, beta = _Step(self, s, S, z, Z).predicted_and_corrected()
+            except np.linalg.LinAlgError:  # rounding ends the steps
+                break
+            x, z, Z = x + alpha * dx, z + beta * dz, Z + beta * dZ
+            s, S = self.G @ x + self.h, self.S0 + self.matrix(x)
+            if not (np.isfinite(x).all() and s.min() > 0.0 and z.min() > 0.0):
+                break
+            error = self._error(x, s, S, z, Z)
+            if error < smallest_error:
+                best, smallest_error = (x, z), error
+            if error <= tol or max(alpha, beta) < _SHORTEST_STEP:
+                break
+        return best
+
+    def _error(self, x: Array, s: Array, S: Array, z: Array, Z: Array) -> float:
+        """Return the gap relative to the value, and what the multipliers violate."""
+        residual = self.G.T @ z + self.adjoint(Z)
+        residual[-1] += 1.0
+        gap = float(s @ z) + float(np.vdot(S, Z))
+        return gap / max(abs(float(x[-1])), _SMALL_VALUE) + float(np.abs(residual).max())
+
+
+class _Step:
+    """The directions of one step: the Newton system is factorised once."""
+
+    def __init__(self, program: _Program, s: Array, S: Array, z: Array, Z: Array) -> None:
+        self.program, self.s, self.S, self.z, self.Z = program, s, S, z, Z
+        inverse = np.linalg.inv(S)
+        self.inverse = 0.5 * (inverse + inverse.T)
+        G = program.G
+        system = G.T @ (G * (z / s)[:, None])
+        n = program.others
+        system[:n, :n] += program.curvature(Z, self.inverse)
+        self.scale = 1.0 / np.sqrt(np.diag(system))
+        self.system = system * self.scale[:, None] * self.scale
+        self.system[np.diag_indices_from(self.system)] += _SMALLEST_RIDGE
+        self.factor = np.linalg.cholesky(self.system)
+
+    def predicted_and_corrected(self) -> tuple[Array, Array, Array, float, float]:
+        """Return the steps of x, z and Z, and how far s and S, and z and Z, can go."""
+        s, S, z, Z = self.s, self.S, self.z, self.Z
+        count = s.size + len(S)
+        mu = (float(s @ z) + float(np.vdot(S, Z))) / count
+        ds, dS, dz, dZ, _ = self.direction(0.0)
+        alpha, beta = _length(s, S, ds, dS), _length(z, Z, dz, dZ)
+        after = float((s + alpha * ds) @ (z + beta * dz)) + float(np.vdot(S + alpha * dS, Z + beta * dZ))
+        target = mu * max(0.0, after / (count * mu)) ** 3
+        ds, dS, dz, dZ, dx = self.direction(target, ds * dz, dZ @ dS)
+        return dx, dz, dZ, _STEP_FRACTION * _length(s, S, ds, dS), _STEP_FRACTION * _length(z, Z, dz, dZ)
+
+    def direction(
+        self, target: float, product: Array | float = 0.0, matrix_product: Array | None = None
+    ) -> tuple[Array, Array, Array, Array, Array]:
+        """Return the steps of s, S, z, Z and x toward complementarity ``target``.
+
+        The products are those of the predictor, which the corrector takes into account.
+        """
+        program = self.program
+        first = (target - product) / self.s - self.z
+        second = target * self.inverse - self.Z
+        if matrix_product is not None:
+            second = second - _symmetric(matrix_product @ self.inverse)
+        right = program.G.T @ (self.z + first) + program.adjoint(self.Z + second)
+        right[-1] += 1.0
+        dx = self._solve(right)
+        ds, dS = program.G @ dx, program.matrix(dx)
+        dz = first - self.z / self.s * ds
+        dZ = second - _symmetric(self.Z @ dS @ self.inverse)
+        return ds, dS, dz, dZ, dx
+
+    def _solve(self, right: Array) -> Array:
+        from scipy.linalg import cho_solve
+
+        right = right * self.scale
+        x = cho_solve((self.factor, True), right)
+        x = x + cho_solve((self.factor, True), right - self.system @ x)
+        return np.asarray(x * self.scale)
+
+
+def _symmetric(M: Array) -> Array:
+    return np.asarray(0.5 * (M + M.T))
+
+
+def _length(s: Array, S: Array, ds: Array, dS: Array) -> float:
+    """Return the largest step, at most 1, that keeps s and S in their cones."""
+    root = np.linalg.inv(np.linalg.cholesky(S))
+    smallest = float(np.linalg.eigvalsh(_symmetric(root @ dS @ root.T))[0])
+    return 1.0 / max(float(np.max(-ds / s)), -smallest, 1.0)

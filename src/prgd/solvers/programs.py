@@ -1,0 +1,50 @@
+"""The program of a norm: which method maximises the smallest of some terms over the unit ball."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from prgd.norms import Norm
+from prgd.solvers.cone_program import solve_cone_program
+from prgd.solvers.joint_interior import solve_pairs
+from prgd.solvers.linear_program import solve_linear_program
+from prgd.solvers.matrix_program import solve_matrix_program
+from prgd.solvers.terms import Solution, Terms
+
+_FEW_TERMS = 256  # so few terms are solved at once by any method
+_MAX_OPERATIONS = 1e9  # operations of a step for which an interior point of our own takes all terms
+
+
+def max_terms_at_once(norm: Norm, shape: tuple[int, ...]) -> int:
+    """Return how many terms the method for a norm solves faster at once than by a working set."""
+    step = 0.0
+    if norm.name == "l2" and len(shape) == 2:
+        step = shape[1] ** 2
+    elif norm.name in ("spectral", "nuclear"):
+        step = math.prod(shape) ** 2
+    return max(_FEW_TERMS, int(_MAX_OPERATIONS / step)) if step else _FEW_TERMS
+
+
+def solve_program(terms: Terms, norm: Norm, tol: float) -> Solution | None:
+    """Return the largest smallest term over ``||w|| <= 1``, to about ``tol``; None if that fails."""
+    if norm.name in ("l1", "linf"):
+        return solve_linear_program(terms, norm.name)
+    if norm.name in ("spectral", "nuclear"):
+        return solve_matrix_program(terms, norm.name, tol)
+    if norm.name == "l2" and terms.plus is not None:
+        return _solve_joint_l2(terms, tol)
+    return solve_cone_program(terms, norm.name, tol)
+
+
+def _solve_joint_l2(terms: Terms, tol: float) -> Solution | None:
+    """Return the solution of the quadratic program with margins of at least 1, divided by its norm."""
+    codes = np.zeros(terms.X.shape[0], np.int64)
+    codes[terms.row] = terms.plus
+    X = terms.X if isinstance(terms.X, np.ndarray) else terms.X.toarray()
+    found = solve_pairs(X, codes, terms.row, terms.minus, terms.K, terms.fit_intercept, tol)
+    length, total = float(np.linalg.norm(found.W)), float(found.p.sum())
+    if not (0.0 < length < math.inf and 0.0 < total < math.inf):
+        return None
+    return Solution(found.W / length, found.b / length, found.p / total)
