@@ -1,4 +1,4 @@
-"""Ours: steps of steepest descent that stay inside the ball, and two ways to grow it; see docs/any_norm.md."""
+"""Ours: steps of steepest descent that stay inside a ball, and two ways to grow it; see docs/any_norm.md."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ from prgd.norms import L1, Linf, Norm, Spectral
 from prgd.problem import Problem
 
 ROUNDING = 1e-13  # a second part of the gap below this fraction of the upper bound is rounding
-LONGER, SHORTER = (
-    1.5,
-    0.5,
-)  # factors of a step's length after one that still ascends, and after one that does not
+LONGER, SHORTER = 1.5, 0.5  # factors of the length after a step that ascends to its end, and after another
 
 
 def inside(norm: Norm, w: Array, u: Array, length: float, R: float) -> Array:
-    r"""Return the point v of the ball of radius R at most ``length`` away from w that has the largest ``<u, v>``.
+    r"""Return the best point of a ball near w: no other has a larger ``<u, v>``.
 
-    .. math:: \mathrm{argmax} \{ \langle u, v \rangle : \|v\| \le R, \|v - w\| \le a \}
+    .. math:: \mathrm{argmax} \{ \langle u, v \rangle : \|v\| \le R, \|v - w\| \le a \}, \qquad \|w\| \le R
 
     In l-infinity this is the step of sign descent, clipped; in l1 the step of coordinate descent, which takes
-    from the worst coordinates what the ball has no room for. Other norms have no such formula: the spectral one
-    gets the nearest point of the ball (its singular values are clipped), all others the radial projection.
+    from the worst coordinates what the ball has no room for. Other norms have no such formula here: the
+    spectral one gets the nearest point of the ball to the steepest step (singular values are clipped), all
+    others its radial projection.
 
     Examples
     --------
@@ -100,7 +98,8 @@ class GatedInside:
     """Radii that grow when the first part of the gap is at most ``fraction`` of the second, in any norm.
 
     Between rescalings it takes steps by `inside`, whose length grows by half after a step at whose end ``u``
-    still points along the step, and is halved after any other: steps of a fixed length never let the gate open.
+    still points along the step, and is halved after any other: with steps of a fixed length the gate seldom
+    opens.
     ``is_fixed`` keeps the length at ``eta`` units, to show that.
     """
 
