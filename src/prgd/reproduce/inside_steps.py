@@ -51,8 +51,9 @@ def _moved_mass(w: Array, u: Array, length: float, R: float) -> Array:
     """Return the best point of the l1 ball near w: the largest entry of u gains, the smallest ones pay."""
     v, k = w.astype(np.float64), int(np.abs(u).argmax())
     best, sign = abs(u.flat[k]), np.sign(u.flat[k])
-    free = min(length, max(R - float(np.abs(v).sum()), 0.0))
-    v.flat[k] += sign * free
+    # An entry of the other sign shrinks first, and the room that this frees counts twice.
+    free = max(R - float(np.abs(v).sum()), 0.0) + 2.0 * max(-sign * v.flat[k], 0.0)
+    v.flat[k] += sign * min(length, free)
     left, worth = length - free, np.where(v != 0.0, np.sign(v) * u, np.inf).ravel()
     for i in np.argsort(worth):
         if left <= 0.0 or worth[i] >= best:
