@@ -307,38 +307,44 @@ def _plane_table(rows: Any, settings: Settings) -> fig.Table:
 
 def _space_table(rows: Any, settings: Settings) -> fig.Table:
     lines = []
-    keys = ["set", "norm", "method", "growth"]
-    for (name, norm, method, growth), some in where(last_of(rows), part="space").groupby(keys, sort=False):
-        lines.append(
-            {
-                "set": name,
-                "norm": label_of(norm),
-                "active rows": f"{some.active.median():g}" if norm != "spectral" else "",
-                "bounds of a corner": f"{some.corner.median():g}" if norm in CORNERED else "",
-                "method": method,
-                "growth": f"{growth:g}" if growth else "",
-                "median error": fig.small(some.error.median()),
-                "smallest": fig.small(some.error.min()),
-                "largest": fig.small(some.error.max()),
-            }
-        )
-    caption = f"More dimensions, digits and matrices: relative errors after {settings.space_steps:,} steps."
-    return fig.Table.of(caption, lines, numbers=("active rows", "bounds of a corner", *tuple(lines[0])[5:]))
+    for (name, norm), some in where(last_of(rows), part="space").groupby(["set", "norm"], sort=False):
+        medians = some.groupby(["method", "growth"]).error.median()
+        is_joint = norm == "spectral"
+        line = {
+            "set": name,
+            "norm": label_of(norm),
+            "draws": f"{some.seed.nunique()}",
+            "active rows": "" if is_joint else f"{some.active.median():g}",
+            "bounds": f"{some.corner.median():g}" if norm in CORNERED else "",
+            "plain": fig.small(medians[PLAIN, 0.0]),
+        }
+        for method, word in ((RADIAL, "radial"), (INSIDE, "inside")):
+            for growth in settings.space_growths:
+                error = medians.get((method, growth))
+                line[f"{word}, {growth:g}"] = "" if error is None else fig.small(error)
+        lines.append(line | {"gated": fig.small(medians[GATED, 0.0])})
+    caption = (
+        f"More dimensions, digits and matrices: median relative errors after {settings.space_steps:,} steps, "
+        "by growth of the radius; bounds are those that make w_star a corner."
+    )
+    return fig.Table.of(caption, lines, numbers=tuple(lines[0])[2:])
 
 
 def _sweep_table(rows: Any, settings: Settings) -> fig.Table:
     swept, lines = where(rows, part="sweep"), []
     goes_on = swept.assign(goes_on=~is_frozen(swept))
-    keys = ["set", "norm", "method", "eta"]
-    for (name, norm, method, eta), some in goes_on.groupby(keys, sort=False):
-        counts = some.groupby("growth").goes_on.sum()
-        line = {"set": name, "norm": label_of(norm), "method": method, "eta": f"{eta:g}"}
-        lines.append(line | {f"{growth:g}": f"{counts[growth]}" for growth in settings.sweep_growths})
+    for (name, norm, eta), some in goes_on.groupby(["set", "norm", "eta"], sort=False):
+        counts = some.groupby(["growth", "method"]).goes_on.sum().unstack("method")
+        line = {"set": name, "norm": label_of(norm), "eta": f"{eta:g}"}
+        for growth in settings.sweep_growths:
+            line[f"{growth:g}"] = " / ".join(f"{counts[m][growth]:g}" for m in STYLES if m in counts)
+        lines.append(line)
     caption = (
-        f"Draws of {swept.seed.nunique()} that do not freeze, by growth of the radius in a phase: the error "
-        f"falls at least a thousand times while the radius grows {settings.sweep_radius:.0e} times."
+        f"Draws of {swept.seed.nunique()} that do not freeze, by growth of the radius in a phase (radial "
+        "steps / steps inside): the error falls at least a thousand times while the radius grows "
+        f"{settings.sweep_radius:.0e} times."
     )
-    return fig.Table.of(caption, lines, numbers=tuple(lines[0])[3:])
+    return fig.Table.of(caption, lines, numbers=tuple(lines[0])[2:])
 
 
 def reading(rows: Any, settings: Settings) -> str:
