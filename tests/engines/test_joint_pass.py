@@ -110,6 +110,18 @@ def test_matches_all_pairs(layout, loss, by_class):
             check(found, expected(X, codes, np.ones(len(X)) if s is None else s, scale * W, loss, by_class))
 
 
+@pytest.mark.kernels
+@pytest.mark.parametrize("layout", ["rows", "columns", "backwards", "sparse"])
+@pytest.mark.parametrize(("loss", "by_class"), KINDS)
+def test_few_rows(layout, loss, by_class):
+    for K, scale in ((3, 1.0), (8, 60.0)):
+        X, codes, W = data_of(67, 9, K, seed=5)
+        query, rows = JointTallyAt(scale * W, loss, by_class), LAYOUTS[layout](X)
+        for s in (np.ones(len(X)), np.random.default_rng(6).integers(0, 3, len(X)).astype(float)):
+            found = rows.ask(query, labels_of(codes, K, None if s.all() else s))
+            check(found, expected(X, codes, s, query.w, loss, by_class))
+
+
 @pytest.mark.parametrize("layout", ["rows", "sparse"])
 @pytest.mark.parametrize(("loss", "by_class"), KINDS)
 def test_classes_that_some_slices_or_all_rows_lack(layout, loss, by_class, monkeypatch):
@@ -196,6 +208,7 @@ def test_engines_agree(engine, loss, by_class, tmp_path):
     check(rows.ask(JointTallyAt(W, loss, by_class)), expected(X, codes, s, W, loss, by_class), 1e-10)
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("layout", ["rows", "columns", "sparse"])
 def test_margins_of_all_pairs(layout, monkeypatch):
     monkeypatch.setattr(arrays, "SMALL_ENTRIES", 0)  # else NumPy would answer

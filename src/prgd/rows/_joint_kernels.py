@@ -14,19 +14,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.core import config
 
-from prgd.rows import _tiles
-from prgd.rows._joint_weights import FEW_ROWS, clear, weigh, weigh_class
+from prgd.rows._joint_weights import FEW_ROWS, clear, tiles, weigh, weigh_class
 from prgd.rows._kernels import EXPONENTIAL, inner_jit, jit
-from prgd.rows._tiles import COLUMNS, LANES, PAIR, sparse_products, sparse_sums, transpose
+from prgd.rows._tiles import COLUMNS, LANES, PAIR
 from prgd.rows.arrays import COLUMNS as BY_COLUMNS
 from prgd.rows.arrays import CSR
 from prgd.rows.labels import frozen
 from prgd.tally import MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 _BLOCK_BYTES, _SORTED_BLOCK_BYTES = 2**17, 2**19  # buffers of a block stay in the second-level cache
-IS_COMPILED = not getattr(config, "DISABLE_JIT", False)  # Python cannot run the tiles
 
 
 def arranged(A: Any, W: Any) -> Any:
@@ -43,9 +40,10 @@ def block_of(K: int, d: int, by_class: bool) -> int:
     return min(max(size // PAIR, 2), 64) * PAIR
 
 
+transpose, sparse_products, sparse_sums = tiles.transpose, tiles.sparse_products, tiles.sparse_sums
 # Ten classes take two tiles of 5; every further size of a tile would take time to compile.
-_products_5, _products_2, _products_1 = (_tiles.product_tile(k) for k in (5, 2, 1))
-_sums_5, _sums_2, _sums_1 = (_tiles.sum_tile(k, COLUMNS) for k in (5, 2, 1))
+_products_5, _products_2, _products_1 = (tiles.product_tile(k) for k in (5, 2, 1))
+_sums_5, _sums_2, _sums_1 = (tiles.sum_tile(k, COLUMNS) for k in (5, 2, 1))
 
 
 @inner_jit
@@ -260,7 +258,8 @@ def joint_margins(
     """Write ``<w_y - w_j, x_i> + b_y - b_j`` for rows ``first..last`` and all classes, inf for j = y."""
     stride = block + PAIR + 8
     S, XT = np.empty(K * stride), np.zeros(W.shape[1] * (1 if len(A) == CSR else stride))
-    rows, W, zero = np.empty(stride, np.int64), W.reshape(W.size), np.int64(0)
+    rows, W = np.empty(stride, np.int64), W.reshape(W.size)
+    zero: Any = np.int64(0)
     for start in range(first, last, block):
         size = min(block, last - start)
         for r in range(size):

@@ -11,7 +11,9 @@ import math
 from typing import Any
 
 import numpy as np
+from numba.core import config
 
+from prgd.rows import _plain_tiles, _tiles
 from prgd.rows._kernels import (
     LN2_HIGH,
     LN2_LOW,
@@ -25,9 +27,10 @@ from prgd.rows._kernels import (
     log_slope,
     log_value,
 )  # fmt: skip
-from prgd.rows._tiles import power_of_two
 from prgd.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
+tiles: Any = _plain_tiles if getattr(config, "DISABLE_JIT", False) else _tiles
+power_of_two = tiles.power_of_two
 FEW_ROWS = 8  # so few rows of a block are added one by one: a tile takes as long for 8 rows as for 60
 
 

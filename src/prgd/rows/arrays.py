@@ -20,8 +20,6 @@ from prgd.rows.joint_queries import (
     JointMarginsAt,
     JointSmallestAt,
     JointTallyAt,
-    pair_margins,
-    products_of,
 )
 from prgd.rows.labels import Labels, frozen
 from prgd.rows.queries import (
@@ -93,7 +91,7 @@ class ArrayRows(LeafRows):
         """Largest number of roundings on the way of a row into the sums of a Tally: in a slice, and after."""
         bounds = self._storage.bounds
         if self.labels.is_joint:
-            bounds = self._joint_bounds(np.size(self.labels.classes), by_class=True)
+            bounds = self._joint_bounds(len(self.labels.class_weights), by_class=True)
         longest = int(np.diff(bounds).max())
         return longest + longest // 16 + bounds.size + 8
 
@@ -126,8 +124,6 @@ class ArrayRows(LeafRows):
     def _joint_tally(self, query: JointTallyAt, labels: Labels) -> Tally:
         from prgd.rows import _joint_kernels
 
-        if not _joint_kernels.IS_COMPILED:
-            return query.answer(self, labels)
         s, (K, d) = self._storage, query.w.shape
         bounds = self._joint_bounds(K, query.by_class)
         slices, classes = bounds.size - 1, K if query.by_class else 1
@@ -164,8 +160,6 @@ class ArrayRows(LeafRows):
     def _pair_margins(self, w: Array, intercept: Array, labels: Labels) -> Array:
         from prgd.rows import _joint_kernels
 
-        if not _joint_kernels.IS_COMPILED:
-            return np.asarray(pair_margins(products_of(self, w) + intercept, labels.codes))
         s, (K, d), out = self._storage, w.shape, np.empty((self.n, len(w)))
         W, b, block = _joint_kernels.arranged(s.A, w), frozen(intercept), _joint_kernels.block_of(K, d, False)
         self._each(
