@@ -91,7 +91,12 @@ def check(tally, groups, tol=1e-11):
         np.testing.assert_allclose(vector / mass, group[3], rtol=tol, atol=tol * np.abs(group[3]).max())
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+QUICK = ("rows", "columns", "sparse")  # a kernel is compiled for every further kind of array
+
+
+@pytest.mark.parametrize(
+    "layout", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in LAYOUTS]
+)
 @pytest.mark.parametrize(("loss", "by_class"), KINDS)
 def test_matches_all_pairs(layout, loss, by_class):
     for K, d, scale in [
@@ -111,7 +116,7 @@ def test_matches_all_pairs(layout, loss, by_class):
 
 
 @pytest.mark.kernels
-@pytest.mark.parametrize("layout", ["rows", "columns", "backwards", "sparse"])
+@pytest.mark.parametrize("layout", QUICK)
 @pytest.mark.parametrize(("loss", "by_class"), KINDS)
 def test_few_rows(layout, loss, by_class):
     for K, scale in ((3, 1.0), (8, 60.0)):
@@ -135,7 +140,7 @@ def test_classes_that_some_slices_or_all_rows_lack(layout, loss, by_class, monke
     check(found, expected(X, codes, s, W, loss, by_class))
 
 
-@pytest.mark.parametrize("layout", ["rows", "columns", "sparse"])
+@pytest.mark.parametrize("layout", QUICK)
 @pytest.mark.parametrize(("loss", "by_class"), KINDS)
 @pytest.mark.parametrize("scale", [1e3, 1e200, -1e200])
 def test_margins_of_any_size(layout, loss, by_class, scale):
@@ -156,11 +161,11 @@ def test_few_rows_carry_weight(by_class):
     for scale in (3.0, 20.0, 100.0, 1000.0):  # most rows, some, few or one of each block
         query, labels = JointTallyAt(scale * centres, EXPONENTIAL, by_class), labels_of(codes, 4)
         groups = expected(X, codes, np.ones(len(X)), query.w, EXPONENTIAL, by_class)
-        for layout in ("rows", "columns", "part", "sparse"):
+        for layout in QUICK:
             check(LAYOUTS[layout](X).ask(query, labels), groups)
 
 
-@pytest.mark.parametrize("layout", ["rows", "columns", "sparse"])
+@pytest.mark.parametrize("layout", QUICK)
 @pytest.mark.parametrize(("loss", "by_class"), KINDS)
 def test_results_do_not_depend_on_the_number_of_threads(layout, loss, by_class, monkeypatch):
     monkeypatch.setattr(arrays, "SLICE_BYTES", 2**14)
@@ -186,7 +191,7 @@ def test_vectors_of_all_slices_take_bounded_memory(by_class, monkeypatch):
     assert rows.with_labels(labels_of(codes, 5)).sum_roundings > before
 
 
-@pytest.mark.parametrize("layout", ["rows", "columns", "sparse"])
+@pytest.mark.parametrize("layout", QUICK)
 @pytest.mark.parametrize(("loss", "by_class"), KINDS)
 def test_products_beyond_the_floating_range_are_seen(layout, loss, by_class):
     X, codes, W = data_of(300, 5, 3)
@@ -209,7 +214,7 @@ def test_engines_agree(engine, loss, by_class, tmp_path):
 
 
 @pytest.mark.kernels
-@pytest.mark.parametrize("layout", ["rows", "columns", "sparse"])
+@pytest.mark.parametrize("layout", QUICK)
 def test_margins_of_all_pairs(layout, monkeypatch):
     monkeypatch.setattr(arrays, "SMALL_ENTRIES", 0)  # else NumPy would answer
     X, codes, W = data_of(701, 9, 6)
