@@ -156,7 +156,10 @@ BAD_DATA = {
     "huge units": lambda X, y: (X * 1e200, y),
     "sparse": lambda X, y: (sp.csr_array(X * (np.abs(X) > 0.02)), y),
     "one row of a class": lambda X, y: (np.vstack([X, 9.0 + 0.0 * X[:1]]), np.append(y, 3)),
-    "one column": lambda X, y: (np.linspace(-1.0, 1.1, 30)[:, None], np.arange(30) * (int(y.max()) + 1) // 30),
+    "one column": lambda X, y: (
+        np.linspace(-1.0, 1.1, 30)[:, None],
+        np.arange(30) * (int(y.max()) + 1) // 30,
+    ),
     "more columns than rows": lambda X, y: (np.random.default_rng(0).standard_normal((12, 40)), y[:12]),
     "overlap": lambda X, y: (np.vstack([X, X[:1]]), np.append(y, y[0] == 0)),
     "noise": lambda X, y: (X, np.random.default_rng(0).permutation(y)),
