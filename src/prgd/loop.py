@@ -30,6 +30,9 @@ from prgd.values import digest
 # If the upper bound falls below this fraction of the largest row norm, a proof that it is zero is tried.
 ZERO_BOUND = 1e-12
 
+# A bound that an algorithm proves by weights is summed anew if it closes this fraction of the gap.
+WORTH = 0.01
+
 Observer = Callable[[Any, Record, Certificate], None]
 
 
@@ -232,15 +235,17 @@ def _tightened(certificate: Certificate, problem: Problem, state: State) -> Cert
         # Sums in float32 bound gamma_star loosely, so float64 is asked at some steps, the same in every run.
         certificate = certificate.best(certify_in_double(problem, state.w))
     own, weights = state.own_upper, state.own_weights
-    if own < certificate.upper and weights is not None:
-        return certificate.with_upper(accurate_upper(problem, weights), weights)
-    if own < certificate.upper:
+    if weights is not None:
+        gain, gap = certificate.upper - own, certificate.upper - max(certificate.lower, 0.0)
+        if gain > WORTH * gap:
+            certificate = certificate.with_upper(accurate_upper(problem, weights), weights)
+    elif own < certificate.upper:
         # The mean of t dual vectors: each has the error of its pass, and their sum one rounding for each.
         error = dual_vector_error(problem, _smallest_weight(problem))
         size = problem.max_norm * (2.0 if problem.is_joint else 1.0)
         error += rounding_factor(4 * state.t + 16) * size
         own += problem.norm.dual_ratio(problem.shape) * error
-        certificate = certificate.with_upper(raised(own, problem.d + 8))
+        certificate = certificate.with_upper(raised(own, math.prod(problem.shape) + 8))
     return certificate
 
 

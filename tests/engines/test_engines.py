@@ -244,9 +244,8 @@ def check_trajectory(engine, name, set_name, fit_intercept, tmp_path):
     reference = entry.problem(data.X, data.y, fit_intercept=fit_intercept)
     problem = entry.problem(grid.ENGINES[engine](data.X, data.y, None, tmp_path), fit_intercept=fit_intercept)
     w0 = grid.start(reference, entry)
-    stop = 60
-    a = prgd.run(reference, entry.algorithm, w0, stop=stop)
-    b = prgd.run(problem, entry.algorithm, w0, stop=stop)
+    a = prgd.run(reference, entry.algorithm, w0, stop=entry.trace)
+    b = prgd.run(problem, entry.algorithm, w0, stop=entry.trace)
     assert np.linalg.norm(a.w - b.w) <= 1e-12 * np.linalg.norm(a.w)
     np.testing.assert_allclose(
         a.history["margin"], b.history["margin"], rtol=entry.history_tol, atol=1e-2 * entry.history_tol
@@ -265,8 +264,8 @@ def test_weight_three_is_three_copies(engine, name, tmp_path):
     copies = np.r_[np.arange(len(data.y)), 4, 4]
     repeated = entry.problem(grid.ENGINES[engine](data.X[copies], data.y[copies], None, tmp_path / "copies"))
     w0 = grid.start(repeated, entry)
-    a = prgd.run(weighted, entry.algorithm, w0, stop=60)
-    b = prgd.run(repeated, entry.algorithm, w0, stop=60)
+    a = prgd.run(weighted, entry.algorithm, w0, stop=entry.trace)
+    b = prgd.run(repeated, entry.algorithm, w0, stop=entry.trace)
     assert np.linalg.norm(a.w - b.w) <= 1e-12 * np.linalg.norm(a.w)
     np.testing.assert_allclose(a.history["log_loss"], b.history["log_loss"], rtol=1e-12, atol=1e-12)
 

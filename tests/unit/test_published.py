@@ -128,15 +128,20 @@ def test_rows_of_weight_zero_do_not_enter(algorithm):
 
 @pytest.mark.parametrize("algorithm", HULL_METHODS)
 def test_hull_methods_are_for_two_classes_and_the_euclidean_norm(algorithm):
-    with pytest.raises(ValueError, match=r"is for two classes.*got w of shape \(3, 2\)"):
-        algorithm.init(TWO, np.zeros((3, 2)))
+    joint = prgd.Problem(np.array([[2.0, 1.0], [1.0, -1.0], [0.0, 3.0]]), [0, 1, 2])
+    with pytest.raises(ValueError, match=r"is for two classes.*with w of shape \(3, 2\)"):
+        prgd.run(joint, algorithm, stop=3)
+    with pytest.raises(ValueError, match=r"needs a problem with norm='l2'.*got norm='l1'"):
+        prgd.run(prgd.Problem(np.array([[2.0, 1.0]]), norm="l1"), algorithm, stop=3)
 
-    class Other(prgd.norms.L2):
-        name = "other"
 
-    problem = prgd.Problem(np.array([[2.0, 1.0]]), norm=Other())
-    with pytest.raises(ValueError, match=r"needs norm='l2'.*got norm='other'"):
-        prgd.run(problem, algorithm, stop=3)
+@pytest.mark.parametrize("algorithm", [AdaptiveGD(), LargeStepGD()])
+def test_gradient_methods_separate_three_classes(algorithm):
+    X = np.array([[1.0, 0.0], [1.0, 0.2], [-1.0, 1.0], [-1.0, 0.8], [-0.2, -1.0], [0.0, -1.0]])
+    problem = prgd.Problem(X, [0, 0, 1, 1, 2, 2], loss="logistic")
+    result = prgd.run(problem, algorithm, stop=200)
+    assert result.w.shape == (3, 2)
+    assert result.certificate.lower > 0.0
 
 
 def test_large_steps_need_the_logistic_loss():

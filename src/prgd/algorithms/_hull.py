@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.algorithms.base import State
+from prgd.algorithms.base import State, check_euclidean
 from prgd.certificate import DualWeights
-from prgd.norms import L2, norm
+from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem
 
 # Margins that differ by less than this fraction of ||u|| max ||z_i|| are the same: their order is rounding.
@@ -112,16 +112,11 @@ class HullMethod:
 
     def init(self, problem: Problem, w0: Array) -> HullState:
         """Start without weights at ``w0``, along which the first row is chosen."""
-        name = type(self).__name__
-        if w0.ndim != 1:
+        check_euclidean(self, problem)
+        if problem.is_joint:
             raise ValueError(
-                f"{name} is for two classes, with w of shape (d,); got w of shape {w0.shape}. "
-                "Use max_margin(..., multi_class='joint'), or a gradient method."
-            )
-        if problem.norm != L2():
-            raise ValueError(
-                f"{name} needs norm='l2': it finds the shortest vector Z^T p in that norm; "
-                f"got norm={problem.norm.name!r}. Use max_margin(..., norm=), or a gradient method."
+                f"{type(self).__name__} is for two classes and w of shape (d,); got a joint problem, with "
+                f"w of shape {problem.shape}. Use max_margin(..., multi_class='joint'), or a gradient method."
             )
         return HullState(t=0, at=problem.at(w0), indices=NO_ROWS, p=np.empty(0), length=math.inf)
 
@@ -146,5 +141,5 @@ class HullMethod:
         )
 
     def move(self, support: Support, t: int) -> Array:
-        """Return the weights after a step, one for each row of ``support``, and positive for one of a group."""
+        """Return the weights after a step, one for each row of ``support``."""
         raise NotImplementedError

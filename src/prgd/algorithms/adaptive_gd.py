@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from prgd.algorithms.base import FixedStep, State
+from prgd.norms import L2
 from prgd.problem import Problem
 
 
@@ -16,13 +17,13 @@ class AdaptiveGD(FixedStep):
         G(w) = \frac1n \sum_i -\ell'(\langle w, z_i \rangle), \quad
         p_i = \frac{-\ell'(\langle w, z_i \rangle)}{n G(w)}
 
-    For the exponential loss G is the risk L itself, and the recursion is that of `NGD`, but for an eta that is
-    as large as one likes. The loss may oscillate, and yet some iterate separates after few steps. For the
+    For the exponential loss G is the risk L itself, and the recursion is that of `NGD`, but for an eta that
+    is as large as one likes. The loss may oscillate, and yet some iterate separates after few steps. For the
     logistic loss the division by G is ours: see the notes.
 
     Parameters
     ----------
-    eta : float, in units of ``problem.unit``.
+    eta : float, in units of ``problem.unit_in(L2())``.
 
     Notes
     -----
@@ -65,4 +66,4 @@ class AdaptiveGD(FixedStep):
 
     def step(self, problem: Problem, s: State) -> State:
         """Take one step of length ``eta ||Z^T p||``."""
-        return State(s.t + 1, problem.at(s.w + self.eta * problem.unit * s.at.dual_vector))
+        return State(s.t + 1, problem.at(s.w + self.eta * problem.unit_in(L2()) * s.at.dual_vector))

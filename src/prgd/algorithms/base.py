@@ -109,6 +109,6 @@ def check_euclidean(algorithm: Any, problem: Problem) -> None:
     """Raise ``ValueError`` unless the margins of the problem are measured in the l2 norm."""
     if problem.norm != L2():
         raise ValueError(
-            f"{type(algorithm).__name__} needs a problem with norm='l2', since it works in Euclidean balls; "
+            f"{type(algorithm).__name__} needs a problem with norm='l2', whose balls and distances it uses; "
             f"got norm={problem.norm.name!r}. Use PRGD or SteepestDescent, which step in any norm."
         )

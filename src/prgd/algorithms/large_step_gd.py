@@ -18,14 +18,14 @@ class LargeStepGD(GD):
     .. math:: w(t+1) = w(t) - \eta \nabla L(w(t)), \qquad
         L(w) = \frac1n \sum_i \log(1 + e^{-\langle w, z_i \rangle})
 
-    The recursion is that of `GD`. With rows of norm at most 1 the loss is 1/4-smooth, so above eta = 8 it need
-    not fall at each step. It oscillates for O(eta) steps, and falls like 1 / (eta t) after them, up to
+    The recursion is that of `GD`. With rows of norm at most 1 the loss is 1/4-smooth, so above eta = 8 it
+    need not fall at each step. It oscillates for O(eta) steps, and falls like 1 / (eta t) after them, up to
     logarithms: like 1 / T^2 with a budget of T steps and eta = Theta(T). The direction is that of `GD`, with
     its error of O(1 / log t).
 
     Parameters
     ----------
-    eta : float, in units of ``problem.unit``.
+    eta : float, in units of ``problem.unit_in(L2())``.
 
     Notes
     -----

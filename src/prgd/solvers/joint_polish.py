@@ -5,12 +5,11 @@ often as they enter it if there are intercepts. Its vertices are single pairs, o
 classes in equal parts. The lowest vertex along W gives the smallest margin of W, at the best intercepts.
 
 The systems of the interior point have the square of the condition number of the rows: if the margin is below
-1e-4 of their norms, rounding ends it at gaps of 1e-7, and below 1e-5 early. The rows themselves keep the digits.
+1e-4 of their norms, rounding ends it at gaps of 1e-7, and below 1e-5 early. The rows keep the digits.
 
 References
 ----------
 P. Wolfe (1976). Finding the nearest point in a polytope. Mathematical Programming 11.
-R. M. Karp (1978). A characterization of the minimum cycle mean in a digraph. Discrete Mathematics 23.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prgd._types import Array, Indices, Mask
+from prgd.joint import best_intercept, smallest_mean_cycle
 from prgd.solvers.joint_coordinates import Pairs
 
 _RANK_TOLERANCE = 1e-14  # singular values below this fraction of the largest count as zero
@@ -71,47 +71,9 @@ def lowest_vertex(pairs: Pairs, W: Array) -> tuple[Array, Indices]:
     lowest = np.full((K, K), -1)
     lowest[pairs.y[order], pairs.j[order]] = order  # the last one written, of smallest margin, stays
     costs = np.where(lowest >= 0, margins[lowest], np.inf)
-    cycle, W[:, -1] = smallest_mean_cycle(costs)
+    _, cycle = smallest_mean_cycle(costs)
+    W[:, -1] = best_intercept(costs)[1]
     return W, lowest[cycle, np.roll(cycle, -1)]
-
-
-def smallest_mean_cycle(costs: Array) -> tuple[Indices, Array]:
-    """Return the cycle of smallest mean cost, and potentials b by which no edge is below it.
-
-    Parameters
-    ----------
-    costs : ndarray of shape (K, K)
-        The cost of the edge from k to j, infinite if there is none; each node has an edge to it.
-
-    Returns
-    -------
-    cycle : ndarray of int
-        Its nodes in order.
-    b : ndarray of shape (K,), such that ``costs[k, j] + b[k] - b[j]`` is at least the mean.
-
-    Examples
-    --------
-    >>> smallest_mean_cycle(np.array([[np.inf, 1.0, 9.0], [3.0, np.inf, 2.0], [0.0, 8.0, np.inf]]))
-    (array([0, 1, 2]), array([0., 0., 0.]))
-    """
-    K = len(costs)
-    paths, before = np.zeros((K + 1, K)), np.zeros((K + 1, K), np.int64)
-    for k in range(K):  # shortest paths of k + 1 edges to each node
-        reached = paths[k][:, None] + costs
-        before[k + 1] = np.argmin(reached, axis=0)
-        paths[k + 1] = reached[before[k + 1], np.arange(K)]
-    edges = np.arange(K)[:, None]
-    means = ((paths[K] - paths[:K]) / (K - edges)).max(axis=0)
-    node = int(np.argmin(means))
-    walk = [node]
-    for k in range(K, 0, -1):
-        node = int(before[k, node])
-        if node in walk:
-            break
-        walk.append(node)
-    cycle = np.array(walk[walk.index(node) :][::-1])
-    mean = costs[cycle, np.roll(cycle, -1)].mean()
-    return cycle, (paths[:K] - edges * mean).min(axis=0)
 
 
 def polished(pairs: Pairs, start: JointBounds, is_face: Mask, tol: float) -> JointBounds:
@@ -158,10 +120,10 @@ def _first_weights(pairs: Pairs, start: JointBounds, is_face: Mask) -> Array:
     if weights.sum() > 0.0 and (balanced := pairs.balanced(weights / weights.sum())) is not None:
         balanced = balanced / balanced.sum()
         if not pairs.has_intercept or np.abs(pairs.combine(balanced)[:, -1]).max() <= _UNBALANCED:
-            return balanced
+            return np.asarray(balanced)
     weights = np.zeros(pairs.size)
     weights[lowest_vertex(pairs, start.W)[1]] = 1.0
-    return weights / weights.sum()
+    return np.asarray(weights / weights.sum())
 
 
 def _towards(pairs: Pairs, p: Array, joining: Indices) -> Array:
@@ -213,7 +175,7 @@ def _least_squares(A: Array, target: Array) -> Array:
 
 
 def _rows_of(pairs: Pairs, face: Indices) -> tuple[Array, Array]:
-    """Return ``(e_y - e_j) x^T`` as a row for each pair of the face, and ``e_y - e_j`` if there are intercepts."""
+    """Return ``(e_y - e_j) x^T`` as a row for each pair, and ``e_y - e_j`` if there are intercepts."""
     Z = np.zeros((face.size, pairs.K, pairs.X.shape[1]))
     places, X = np.arange(face.size), pairs.X[pairs.row[face]]
     Z[places, pairs.y[face]] = X
