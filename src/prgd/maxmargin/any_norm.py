@@ -35,7 +35,8 @@ from prgd.threads import single_blas
 
 _MIN_FIRST_TERMS, _MAX_FIRST_TERMS = 128, 1024  # terms that start the set
 _MIN_NEW_TERMS = 64  # terms that join in a round, at least
-_MAX_TERMS = 20_000  # above, terms of large margin leave
+_MAX_TERMS = 20_000  # above, terms leave that carry little weight
+_SMALL_WEIGHT = 1e-6  # fraction of the heaviest weight below which a weight is little
 _PATIENCE = 12  # rounds without progress that end a solve
 _MIN_PROGRESS = 1e-3  # relative decrease of the gap that counts as progress
 _FIRST_TOLERANCE = 1e-3  # tolerance of the first program, relative to its value
@@ -113,7 +114,7 @@ class TermSolver:
             if found is None or self.certificate.upper <= _ZERO * self.working.largest_entry:
                 return Status.STALLED  # the terms of the set have no positive margin, up to rounding
             outside = self.bound_below(found)
-            if (status := self.end_of_solve() or self.grow(outside)) is not None:
+            if (status := self.end_of_solve() or self.grow(outside, found.p)) is not None:
                 return status
 
     def choose_terms(self, w: Array | None) -> None:
@@ -213,11 +214,13 @@ class TermSolver:
         is_stalled = len(rounds) > _PATIENCE and not gap < (1.0 - _MIN_PROGRESS) * rounds[-1 - _PATIENCE].gap
         return Status.STALLED if is_stalled else None
 
-    def grow(self, outside: _Outside) -> Status | None:
+    def grow(self, outside: _Outside, p: Array) -> Status | None:
         """Let the terms join that violate the bound of the set, or tighten the tolerance if none does."""
         level = (1.0 - 0.5 * self.tol) * self.certificate.upper * outside.length
         joining = outside.indices[outside.margins < level]
         if joining.size:
+            if self.working.size + joining.size > _MAX_TERMS:
+                self.working.keep(p > _SMALL_WEIGHT * p.max())
             self.working.add(joining)
             self.set_tol = max(self.final_tol, _LOOSE * min(1.0, self.certificate.gap))
         elif self.set_tol > self.final_tol:
