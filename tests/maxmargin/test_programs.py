@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from fractions import Fraction
 
+import grid
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -251,3 +252,19 @@ def test_errors_are_sentences(monkeypatch):
     monkeypatch.setitem(sys.modules, "clarabel", None)
     with pytest.raises(ModuleNotFoundError, match=r"'lp:3' needs clarabel: pip install '.\[cones\]'"):
         prgd.max_margin(X[y < 2], y[y < 2], norm=3)
+
+
+@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("K", [2, 3])
+def test_every_engine_gives_the_same_answer(engine, K, tmp_path):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((200, 4)).astype(np.float32)  # numbers that every engine holds
+    y = (X @ rng.standard_normal((4, K))).argmax(axis=1)
+    norms, joint = (("l1", 3.0), None) if K == 2 else (("l2", "linf", "spectral"), "joint")
+    rows = grid.ENGINES[engine](X, y, None, tmp_path)
+    for norm in norms:
+        reference = prgd.max_margin(X, y, norm=norm, multi_class=joint)
+        result = prgd.max_margin(rows, norm=norm, multi_class=joint)
+        assert result.status is Status.CERTIFIED
+        assert result.margin == pytest.approx(reference.margin, rel=2e-6)
+        assert result.check(rows).is_valid
