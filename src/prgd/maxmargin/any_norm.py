@@ -41,6 +41,7 @@ _PATIENCE = 12  # rounds without progress that end a solve
 _MIN_PROGRESS = 1e-3  # relative decrease of the gap that counts as progress
 _FIRST_TOLERANCE = 1e-3  # tolerance of the first program, relative to its value
 _LOOSE = 0.02  # programs of a growing set are solved to this fraction of the gap
+_SHRINK = 0.3  # the tolerance of programs of a growing set falls at least by this factor
 _FINAL = 0.05  # the last program is solved to this fraction of the tolerance
 _LAST = 1e-3  # the smallest fraction of the tolerance to which a program is solved if that was not enough
 _ROUNDING = 0.05  # rounding may take this fraction of the tolerance; else products are compensated
@@ -57,10 +58,14 @@ def solve_terms(
     state = TermSolver(problem, tol, max_passes, tell)
     try:
         with single_blas():
-            status = state.run(w0)
+            state.choose_terms(w0)
+            status = state.run()
         if status is Status.STALLED and state.certificate.lower <= 0.0:
             proven, state.certificate = prove_overlap(problem, state.working, state.certificate)
             status = proven or status
+            if proven is None and state.certificate.lower > 0.0:  # the margin is positive, and tiny
+                with single_blas():
+                    status = state.end_of_solve() or state.run()
     except KeyboardInterrupt:
         if state.certificate.w is None or state.certificate.dual_weights is None:
             raise  # there is no interval to return
@@ -106,13 +111,12 @@ class TermSolver:
         self.final_tol = _FINAL * self.tol
         self.working = TermSet(self.problem)
 
-    def run(self, w0: Array | None) -> Status:
+    def run(self) -> Status:
         """Make the moves until one of them ends the solve."""
-        self.choose_terms(w0)
         while True:
             found = self.solve_set()
-            if found is None or self.certificate.upper <= _ZERO * self.working.largest_entry:
-                return Status.STALLED  # the terms of the set have no positive margin, up to rounding
+            if found is None or self.has_vanished():
+                return Status.STALLED
             outside = self.bound_below(found)
             if (status := self.end_of_solve() or self.grow(outside, found.p)) is not None:
                 return status
@@ -149,6 +153,12 @@ class TermSolver:
         K = self.working.K
         groups = 1 if not self.problem.fit_intercept else 2 if K == 1 else K * (K - 1)
         return -(-count // groups)
+
+    def has_vanished(self) -> bool:
+        """Say whether the terms of the set have no positive margin, up to rounding, and none is proven."""
+        return self.certificate.lower <= 0.0 and (
+            self.certificate.upper <= _ZERO * self.working.largest_entry
+        )
 
     def solve_set(self) -> Solution | None:
         """Solve the program of the set, in units of the data, and bound gamma_star by its weights."""
@@ -222,7 +232,9 @@ class TermSolver:
             if self.working.size + joining.size > _MAX_TERMS:
                 self.working.keep(p > _SMALL_WEIGHT * p.max())
             self.working.add(joining)
-            self.set_tol = max(self.final_tol, _LOOSE * min(1.0, self.certificate.gap))
+            # A tolerance that never grows brings the bound down also if it begins far above a tiny margin.
+            loose = min(_LOOSE * self.certificate.gap, _SHRINK * self.set_tol)
+            self.set_tol = max(self.final_tol, loose)
         elif self.set_tol > self.final_tol:
             # No term outside the set violates its bound, so the set must be solved more exactly.
             self.set_tol = self.final_tol
