@@ -217,7 +217,7 @@ def test_parameters_live_in_scikit_learn():
     assert classifier.set_params(norm="linf").norm == "linf"
     assert "multi_class='joint'" in repr(classifier)
     found = classifier.fit(X, y)
-    again = pickle.loads(pickle.dumps(found))
+    again = pickle.loads(pickle.dumps(found))  # noqa: S301
     np.testing.assert_array_equal(again.decision_function(X), found.decision_function(X))
 
 
@@ -262,4 +262,4 @@ def test_prgd_classifier_goes_on_at_the_radius_of_its_norm():
     X, y = X[y < "red"], y[y < "red"]
     found = PRGDClassifier(norm=L1(), warmup_steps=200, max_iter=200, tol=0.05, warm_start=True).fit(X, y)
     first = found.R_0_.copy()
-    assert found.fit(X, y).R_0_ == pytest.approx(first)
+    assert pytest.approx(first) == found.fit(X, y).R_0_

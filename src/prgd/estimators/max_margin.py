@@ -285,9 +285,7 @@ class MaxMarginClassifier(LinearClassifier):
         advice = "Use fallback='soft', or choose a finite C."
         if not self._has_soft(is_joint):
             advice = "Use fallback='soft', which is one class against the rest in l2."
-        return NotSeparableError(
-            f"{found} {which}, and fallback='raise'. {advice}", weights=result.dual_coef
-        )
+        return NotSeparableError(f"{found} {which}, and fallback='raise'. {advice}", weights=result.dual_coef)
 
     def _has_soft(self, is_joint: bool) -> bool:
         """Whether a finite C is for such problems."""
