@@ -95,7 +95,7 @@ def tasks(settings: Settings) -> list[str]:
     return [f"{part}_{name}_{norm}_{seed}" for part, name, norm, draws in cells for seed in range(draws)]
 
 
-def data_of(settings: Settings, name: str, seed: int) -> tuple[Array, Array]:
+def data_of(settings: Settings, name: str, seed: int) -> tuple[Any, Any]:
     """Return rows and labels: a set of the paper, Gaussian rows, digits, or three or four classes."""
     kind, _, d = name.partition("-")
     if kind == "gaussian":
@@ -213,7 +213,8 @@ def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
         if some.empty:
             continue
         title = f"{label_of(norm)}, {name}, growth {growths[0]:g}"
-        marks = [replace(mark, style=STYLES[mark.name]) for mark in error_bands(some, "t")]
+        bands: list[Any] = error_bands(some, "t")
+        marks = [replace(band, style=STYLES[band.name]) for band in bands]
         panels.append(fig.log_log(title, marks, fig.LEFT_OUT, ERROR, 1e-16, 2.0, is_ours=True))
     alt = (
         "Relative margin error against steps after the warm-up for each norm, medians and bands over draws: "
