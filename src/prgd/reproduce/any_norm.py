@@ -58,7 +58,7 @@ class Settings:
     shift: float = 0.5
     steps: int = 1_000
     growth: float = 1.2
-    paper_eta: float = 1.0  # on the paper's sets I and II
+    paper_eta: float = 1.0  # on the paper's sets: I, II and digit-01
     plane_eta: float = 30.0  # on Gaussian rows in the plane
     dimensions: tuple[int, ...] = (5, 20)
     space_steps: int = 3_000
@@ -120,6 +120,8 @@ def runs(settings: Settings, part: str, name: str, has_corners: bool) -> Iterato
     """Yield the runs of a task."""
     kinds: dict[str, Any] = {RADIAL: PRGD, INSIDE: InsidePRGD} if has_corners else {RADIAL: PRGD}
     growths, eta, steps = settings.space_growths, settings.space_eta, settings.space_steps
+    if name == "digit-01":
+        eta = settings.paper_eta
     if part == "plane":
         growths, steps = (settings.growth,), settings.steps
         eta = settings.paper_eta if name in SETS else settings.plane_eta
