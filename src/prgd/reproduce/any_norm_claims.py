@@ -74,8 +74,8 @@ def corners_freeze_radial_steps(rows: Any, settings: Settings) -> Finding:
     others = cornered[(cornered.corner == 0) | (cornered.active > 1)]
     return Finding(
         (min(frozen, reached) / len(some), ">=", 0.95),
-        f"Of {len(some)} such draws {frozen} stay above {TINY:.0e} with radial projection, and {reached} reach "
-        f"it with steps inside. Of the other {len(others)} draws radial steps leave "
+        f"Of {len(some)} such draws {frozen} stay above {TINY:.0e} with radial projection, and {reached} "
+        f"reach it with steps inside. Of the other {len(others)} draws radial steps leave "
         f"{(others[RADIAL] > TINY).sum()} above, where this growth is too fast for them.",
         setting=setting,
         what="the smaller share",
