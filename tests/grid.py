@@ -29,6 +29,13 @@ def _gaussian() -> datasets.Dataset:
     return datasets.Dataset(X + 0.3 * y[:, None] * planted, y, "gaussian")
 
 
+def three_classes() -> tuple[Any, Any]:
+    """Return rows of three classes that a matrix W separates, and their labels."""
+    rng = np.random.default_rng(2)
+    y = np.arange(24) % 3
+    return rng.standard_normal((3, 5))[y] + 0.2 * rng.standard_normal((24, 5)), y
+
+
 PROBLEMS: dict[str, Callable[[], datasets.Dataset]] = {
     "toy": lambda: datasets.toy(0.3),
     "synthetic-one": lambda: datasets.synthetic_one(0),
@@ -152,8 +159,9 @@ def _wide(X: Any) -> Any:
 class Entry:
     """An algorithm, whether it needs a warm start, and the gap it reaches on the synthetic sets.
 
-    ``history_tol`` is how closely the margins of all its iterates agree between engines, and ``norm`` that of
-    the problems it is run on, whose symmetries it has.
+    ``history_tol`` is how closely the margins of all its iterates agree between engines over ``trace`` steps,
+    ``norm`` and ``loss`` those of the problems it is run on, ``joint`` whether these may have more than two
+    classes, and ``passes`` the number of passes of a step.
     """
 
     algorithm: Any
@@ -162,6 +170,10 @@ class Entry:
     gap: float = 1.0
     history_tol: float = 1e-9
     norm: str = "l2"
+    loss: str = "exponential"
+    passes: int = 1
+    joint: bool = True
+    trace: int = 60
 
     def symmetry(self, d: int, rng: np.random.Generator) -> Any:
         """Return a random matrix that keeps the norm: a rotation for l2, else a signed permutation."""
@@ -170,9 +182,13 @@ class Entry:
         return np.eye(d)[rng.permutation(d)] * rng.choice([-1.0, 1.0], d)
 
     def problem(self, X: Any, y: Any = None, **options: Any) -> prgd.Problem:
-        """Return the problem of these rows in the norm of the entry."""
-        return prgd.Problem(X, y, norm=self.norm, **options)
+        """Return the problem of these rows in the norm and with the loss of the entry, joint for matrices."""
+        joint = "joint" if self.norm == "spectral" else None
+        return prgd.Problem(X, y, norm=self.norm, loss=self.loss, multi_class=joint, **options)
 
+
+# methods that gather the rows that carry weight at each step, which takes long on a cluster
+HULL: dict[str, Any] = {"passes": 2, "joint": False, "trace": 15}
 
 ALGORITHMS: dict[str, Entry] = {
     "gd": Entry(prgd.GD(), gap=0.9),
@@ -184,30 +200,52 @@ ALGORITHMS: dict[str, Entry] = {
     "gated-prgd": Entry(prgd.algorithms.GatedPRGD(), gap=1e-3),
     # within a phase few rows carry weight, H is nearly singular and a step multiplies rounding by up to
     # 1e3; where the phase is solved the iterates agree again, to 1e-12
-    "progressive-newton": Entry(prgd.algorithms.ProgressiveNewton(), steps=40, gap=1e-9, history_tol=1e-4),
-    "sign-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.9, norm="linf"),
-    "coordinate-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.9, norm="l1"),
-    "steepest-descent": Entry(
-        prgd.algorithms.SteepestDescent(normalized=True, power=0.5), gap=0.9, norm="lp:1.5"
+    "progressive-newton": Entry(
+        prgd.algorithms.ProgressiveNewton(), steps=40, gap=1e-9, history_tol=1e-4, joint=False
     ),
-    "prgd-linf": Entry(prgd.PRGD(), warm=True, gap=0.9, norm="linf"),
-    "prgd-l1": Entry(prgd.PRGD(), warm=True, gap=0.9, norm="l1"),
-    "adam": Entry(prgd.algorithms.Adam(), gap=0.9, norm="linf"),
+    "sign-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.7, norm="linf"),
+    "coordinate-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.5, norm="l1"),
+    "steepest-descent": Entry(
+        prgd.algorithms.SteepestDescent(normalized=True, power=0.5), gap=0.45, norm="lp:1.5"
+    ),
+    "spectral-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.5, norm="spectral"),
+    "prgd-linf": Entry(prgd.PRGD(), warm=True, gap=0.05, norm="linf"),
+    "prgd-l1": Entry(prgd.PRGD(), warm=True, gap=1e-6, norm="l1"),
+    "adam": Entry(prgd.algorithms.Adam(), gap=0.75, norm="linf"),
     "mirror-descent": Entry(prgd.algorithms.MirrorDescent(p=3.0), gap=0.9, norm="lp:3"),
+    "adaptive-gd": Entry(prgd.algorithms.AdaptiveGD(), steps=1000, gap=0.99),
+    "large-step-gd": Entry(prgd.algorithms.LargeStepGD(), gap=0.9, loss="logistic"),
+    "normalized-perceptron": Entry(prgd.algorithms.NormalizedPerceptron(), gap=1e-9, **HULL),
+    "away-step-frank-wolfe": Entry(prgd.algorithms.AwayStepFrankWolfe(), gap=1e-9, **HULL),
+    "mdm": Entry(prgd.algorithms.MDM(), gap=1e-9, **HULL),
 }
+
+# Names of algorithms, each without an intercept and, for the loss that has one, with it.
+CASES = [
+    (name, fit_intercept)
+    for name, entry in ALGORITHMS.items()
+    for fit_intercept in (False, True)
+    if entry.loss == "exponential" or not fit_intercept
+]
 
 
 def runs() -> list[Any]:
-    """Return pairs of engine and algorithm; the engines that are not quick are slow, and take those of l2.
+    """Return engines, algorithms and intercepts; the engines that are not quick are slow, and for l2 alone.
 
     Steps in other norms ask the engines nothing else, so one test of trajectories runs them on every engine.
     """
-    pairs = [(engine, name) for engine in ENGINES for name in ALGORITHMS]
     return [
-        pytest.param(engine, name, marks=() if engine in QUICK_ENGINES else pytest.mark.slow)
-        for engine, name in pairs
+        pytest.param(engine, name, fit, marks=() if engine in QUICK_ENGINES else pytest.mark.slow)
+        for engine in ENGINES
+        for name, fit in CASES
         if engine in QUICK_ENGINES or ALGORITHMS[name].norm == "l2"
     ]
+
+
+def runs_without_intercept() -> list[Any]:
+    """Return the engines and algorithms of `runs`."""
+    chosen = [run for run in runs() if not run.values[2]]
+    return [pytest.param(*run.values[:2], marks=run.marks) for run in chosen]
 
 
 def start(problem: prgd.Problem, entry: Entry) -> Any:
@@ -217,8 +255,8 @@ def start(problem: prgd.Problem, entry: Entry) -> Any:
 
 def gamma_star(data: datasets.Dataset, entry: Entry) -> float:
     """Return the largest margin of two-dimensional rows in the norm of an entry."""
-    if entry.norm == "l2":
-        return float(data.gamma_star)
+    if entry.norm in ("l2", "spectral"):  # of (v, -v), the spectral norm is sqrt 2 ||v||, the margin 2 <v, z>
+        return float(data.gamma_star) * (1.0 if entry.norm == "l2" else np.sqrt(2.0))
     norm, Z = prgd.norms.as_norm(entry.norm), data.X * data.y[:, None]
 
     def margin(angle: float) -> float:

@@ -25,8 +25,13 @@ FLOORS = [
     ["schedules"],  # radii that read the iterate name Evaluation, for the type checker alone
     ["tally"],
     ["rows"],
+    ["joint"],
+    ["evaluation"],
+    ["coding"],
     ["problem"],
     ["certificate"],
+    ["dual_bounds"],
+    ["pass_bounds"],
     ["proofs"],
     ["solvers"],
     ["algorithms"],

@@ -60,7 +60,8 @@ def _is_joint_simplex(problem: Problem, weights: DualWeights) -> bool:
     p = weights.values if weights.integers is None else np.array(weights.integers, dtype=object)
     if p.size != pairs.size or (own == against).any() or not min(p.tolist()) > 0:
         return False
-    if weights.integers is None and abs(math.fsum(p) - 1.0) > 1e-12:
+    # Weights that balance exactly are rounded to a grid; the bound divides them by their sum.
+    if weights.integers is None and abs(math.fsum(p) - 1.0) > 1e-9:
         return False
     return not problem.fit_intercept or is_balanced(pairs, p, own, K)
 
@@ -80,7 +81,7 @@ def _joint_upper(problem: Problem, weights: DualWeights) -> float:
             factors = np.where(own[mine] == k, p[mine], -p[mine])
             Z = X[place[mine]]
             u[k], error[k] = _exact_sum(Z, factors, scale) if exact else _compensated_sum(Z, factors)
-    total = raised(problem.norm.dual_above(u) + problem.norm.dual_above(error))
+    total = raised(problem.norm.dual_above(u) + problem.norm.dual_of_bounds(error))
     return total if exact else raised(total / lowered(math.fsum(p), 2))
 
 

@@ -130,7 +130,7 @@ def best_intercept(margins: Array) -> tuple[float, Array]:
         return -math.inf, np.zeros(K)
     if not known.any():
         return math.inf, np.zeros(K)
-    mean = _smallest_mean(margins)
+    mean, _ = smallest_mean_cycle(margins)
     if math.isinf(mean):  # no cycle of classes: any margin can be reached, which one row a class excludes
         return math.inf, np.zeros(K)
     b = np.zeros(K)
@@ -142,18 +142,36 @@ def best_intercept(margins: Array) -> tuple[float, Array]:
     return float(reached.min()), b
 
 
-def _smallest_mean(lengths: Array) -> float:
-    """Return the smallest mean length of a cycle, infinite if there is none (Karp's algorithm)."""
+def smallest_mean_cycle(lengths: Array) -> tuple[float, list[int]]:
+    """Return the smallest mean length of a cycle, and its nodes in order; infinite and none if there is none.
+
+    Karp's algorithm: the shortest walks of K steps hold the cycle.
+
+    Examples
+    --------
+    >>> smallest_mean_cycle(np.array([[np.inf, 1.0, 9.0], [3.0, np.inf, 2.0], [0.0, 8.0, np.inf]]))
+    (1.0, [0, 1, 2])
+    """
     K = len(lengths)
-    walks = [np.zeros(K)]  # the shortest walk of m steps to each class, from anywhere
+    walks, before = [np.zeros(K)], []  # the shortest walk of m steps to each class, from anywhere
     for _ in range(K):
-        walks.append(np.min(walks[-1][:, None] + lengths, axis=0))
+        longer = walks[-1][:, None] + lengths
+        before.append(np.argmin(longer, axis=0))
+        walks.append(np.min(longer, axis=0))
     steps = np.arange(K)[:, None]
     last, others = walks[K], np.array(walks[:K])
     with np.errstate(invalid="ignore"):
         means = np.where(np.isfinite(others), (last - others) / (K - steps), -math.inf).max(axis=0)
-    means = means[np.isfinite(last)]
-    return float(means.min(initial=math.inf))
+    means[~np.isfinite(last)] = math.inf
+    node = int(np.argmin(means))
+    mean = float(means[node])
+    if math.isinf(mean):
+        return mean, []
+    walk: list[int] = []
+    while node not in walk:  # backwards, until a class comes again
+        walk.append(node)
+        node = int(before.pop()[node])
+    return mean, walk[walk.index(node) :][::-1]
 
 
 def circulation(pairs: Indices, p: Array, own: Codes, K: int) -> Array:
@@ -187,8 +205,10 @@ def circulation(pairs: Indices, p: Array, own: Codes, K: int) -> Array:
         heaviest[int(own[q]), int(against[q])] = q
     while any(out):
         # A class with more weight out than in gets weight from one with less, over classes in between.
-        source, target = out.index(min(out)), out.index(max(out))
-        path = _path(heaviest, source, target, K)
+        # Pairs need not connect all classes, so that the nearest one is taken.
+        source = out.index(min(out))
+        path = _path(heaviest, source, out)
+        target = path[0][1]
         amount = min(-out[source], out[target])
         for arc in path:
             integers[heaviest[arc]] += amount
@@ -207,24 +227,26 @@ def _excess(integers: list[int], own: Codes, against: Indices, K: int) -> list[i
     return out
 
 
-def _path(arcs: dict[tuple[int, int], int], source: int, target: int, K: int) -> list[tuple[int, int]]:
-    """Return arcs that lead from a class to another one, as few as possible."""
+def _path(arcs: dict[tuple[int, int], int], source: int, out: list[int]) -> list[tuple[int, int]]:
+    """Return the fewest arcs, the last one first, from a class to one with more weight out than in."""
     before, queue = {source: -1}, [source]
     for k in queue:
-        for j in range(K):
+        if out[k] > 0:
+            break
+        for j in range(len(out)):
             if (k, j) in arcs and j not in before:
                 before[j] = k
                 queue.append(j)
-    if target not in before:
-        raise ValueError(f"No pairs lead from class {source} to class {target}: the weights cannot balance.")
-    path, at = [], target
-    while at != source:
-        path.append((before[at], at))
-        at = before[at]
+    else:
+        raise ValueError(f"No pairs lead from class {source} to one that needs weight: they cannot balance.")
+    path = []
+    while k != source:
+        path.append((before[k], k))
+        k = before[k]
     return path
 
 
 def is_balanced(pairs: Indices, p: Array, own: Codes, K: int) -> bool:
     """Say whether weights balance exactly: each class has as much weight out as in."""
-    integers, _ = common_integers(p)
+    integers = p if p.dtype == object else common_integers(p)[0]
     return not any(_excess([int(v) for v in integers], own, (pairs % K).astype(np.int64), K))

@@ -14,6 +14,7 @@ from prgd.algorithms.base import Algorithm, State
 from prgd.arithmetic import UNIT_ROUNDOFF, raised, rounding_factor
 from prgd.certificate import Certificate
 from prgd.checks import check_integer
+from prgd.dual_bounds import accurate_upper
 from prgd.errors import RowsLostError
 from prgd.files import SaveTimer
 from prgd.history import History, Record, Status
@@ -28,6 +29,9 @@ from prgd.values import digest
 
 # If the upper bound falls below this fraction of the largest row norm, a proof that it is zero is tried.
 ZERO_BOUND = 1e-12
+
+# A bound that an algorithm proves by weights is summed anew if it closes this fraction of the gap.
+WORTH = 0.01
 
 Observer = Callable[[Any, Record, Certificate], None]
 
@@ -230,14 +234,18 @@ def _tightened(certificate: Certificate, problem: Problem, state: State) -> Cert
     if problem.unit_roundoff > UNIT_ROUNDOFF and state.t & (state.t - 1) == 0:
         # Sums in float32 bound gamma_star loosely, so float64 is asked at some steps, the same in every run.
         certificate = certificate.best(certify_in_double(problem, state.w))
-    own = state.own_upper
-    if own < certificate.upper:
+    own, weights = state.own_upper, state.own_weights
+    if weights is not None:
+        gain, gap = certificate.upper - own, certificate.upper - max(certificate.lower, 0.0)
+        if gain > WORTH * gap:
+            certificate = certificate.with_upper(accurate_upper(problem, weights), weights)
+    elif own < certificate.upper:
         # The mean of t dual vectors: each has the error of its pass, and their sum one rounding for each.
         error = dual_vector_error(problem, _smallest_weight(problem))
         size = problem.max_norm * (2.0 if problem.is_joint else 1.0)
         error += rounding_factor(4 * state.t + 16) * size
         own += problem.norm.dual_ratio(problem.shape) * error
-        certificate = certificate.with_upper(raised(own, problem.d + 8))
+        certificate = certificate.with_upper(raised(own, math.prod(problem.shape) + 8))
     return certificate
 
 
@@ -249,14 +257,17 @@ def _smallest_weight(problem: Problem) -> float:
 
 def _proof_of_overlap(problem: Problem, certificate: Certificate) -> Certificate | None:
     """Return the certificate with an upper bound of 0, if the weights of its bound prove that."""
-    error = dual_vector_error(problem, 1.0)
-    if problem.is_joint:
+    if problem.is_joint or not minimal.HAS_SCIPY:
         return None
+    error, weights = dual_vector_error(problem, 1.0), certificate.dual_weights
     is_zero = certificate.upper <= ZERO_BOUND * problem.max_norm + 2.0 * error
-    if not is_zero or certificate.lower > 0.0 or certificate.w_upper is None or not minimal.HAS_SCIPY:
+    if not is_zero or certificate.lower > 0.0:
         return None
-    weights = weights_at(problem, certificate.w_upper)
-    return certificate.with_upper(0.0, weights) if proves_overlap(problem, weights) else None
+    if weights is None and certificate.w_upper is not None:
+        weights = weights_at(problem, certificate.w_upper)
+    if weights is None or not proves_overlap(problem, weights):
+        return None
+    return certificate.with_upper(0.0, weights)
 
 
 def _record(state: State, certificate: Certificate) -> Record:

@@ -27,27 +27,38 @@ def certify(at: Evaluation) -> Certificate:
     problem, length = at.problem, at.length
     lower, w = -math.inf, None
     if length > 0.0:
-        lower, w = plain_lower(problem, at.w, at.smallest_margin, at.intercept, problem.unit_roundoff), at.w
+        w, unit = at.w, problem.unit_roundoff
+        lower = plain_lower(problem, w, at.smallest_margin, at.intercept, unit, length)
     error = dual_vector_error(problem, at.tally.smallest_mass)
     error += 2.0 * at.weights_error * problem.max_norm  # a pair has two vectors of a row
-    return Certificate(lower, _upper_of(problem, at.dual_vector, error), w, at.intercept, w_upper=at.w)
+    upper = _upper_of(problem, at.dual_vector, at.upper, error)
+    return Certificate(lower, upper, w, at.intercept, w_upper=at.w)
 
 
 def plain_lower(
-    problem: Problem, w: Array, margin: float, intercept: Intercept, unit: float = UNIT_ROUNDOFF
+    problem: Problem,
+    w: Array,
+    margin: float,
+    intercept: Intercept,
+    unit: float = UNIT_ROUNDOFF,
+    length: float | None = None,
 ) -> float:
-    """Return a lower bound of ``gamma(w)`` from the smallest margin that a pass found at an intercept."""
-    reach = problem.coding.reach(w)
+    """Return a lower bound of ``gamma(w)`` from the smallest margin that a pass found at an intercept.
+
+    ``length`` is ``||w||`` in the norm of the problem if it is known already.
+    """
+    length = problem.norm(w) if length is None else length
+    is_plain = isinstance(problem.norm, L2) and not problem.is_joint
+    reach = length if is_plain else problem.coding.reach(w)
     error = margin_error(problem, reach, unit)
     if problem.is_joint:  # two products are subtracted, and two intercepts added
         size = reach * problem.max_norm + 2.0 * float(np.abs(intercept).max(initial=0.0))
         error = BOUND_FACTOR * (error + 8.0 * UNIT_ROUNDOFF * size)
-    return over_length(problem, lowered(margin, 2) - error, w)
+    return over_length(problem, lowered(margin, 2) - error, w, length)
 
 
-def over_length(problem: Problem, margin: float, w: Array) -> float:
-    """Return a number that is at most ``margin / ||w||`` in the norm of the problem."""
-    length = problem.norm(w)
+def over_length(problem: Problem, margin: float, w: Array, length: float) -> float:
+    """Return a number that is at most ``margin / ||w||``; ``length`` is that norm, rounded."""
     if isinstance(problem.norm, L2):
         return margin_over_length(margin, length, w.size)
     if not (margin > 0.0 and _SMALLEST_LENGTH < length < math.inf):
@@ -55,10 +66,13 @@ def over_length(problem: Problem, margin: float, w: Array) -> float:
     return lowered(margin / problem.norm.above(w))
 
 
-def _upper_of(problem: Problem, u: Array, error: float) -> float:
-    """Return an upper bound of the dual norm of every vector within a Euclidean distance of u."""
+def _upper_of(problem: Problem, u: Array, size: float, error: float) -> float:
+    """Return an upper bound of the dual norm of every vector within a Euclidean distance of u.
+
+    ``size`` is the dual norm of u, rounded.
+    """
     if isinstance(problem.norm, L2):
-        return raised(problem.norm.dual(u) * (1.0 + rounding_factor(u.size + 8)) + error)
+        return raised(size * (1.0 + rounding_factor(u.size + 8)) + error)
     return raised(problem.norm.dual_above(u) + raised(problem.norm.dual_ratio(u.shape) * error, 4))
 
 
@@ -78,7 +92,9 @@ def certify_in_double(problem: Problem, w: Array) -> Certificate:
         rounding_factor(4 * count + problem.d + 64) * problem.max_norm * (2.0 if problem.is_joint else 1.0)
     )
     u = problem.combine(weights.dense(count))
-    return found.with_upper(raised(_upper_of(problem, u, error), problem.d + 8), w_upper=w)
+    return found.with_upper(
+        raised(_upper_of(problem, u, problem.norm.dual(u), error), problem.d + 8), w_upper=w
+    )
 
 
 def margin_error(problem: Problem, length: float, unit: float = UNIT_ROUNDOFF) -> float:
@@ -151,7 +167,7 @@ def accurate_margin(
     margin = lowered(found, 4) - 8.0 * UNIT_ROUNDOFF * (max(sizes, default=0.0) if problem.is_joint else 0.0)
     if margin > 0.0:
         return lowered(margin / problem.norm.above(w)), w, intercept
-    return over_length(problem, margin, w), w, intercept
+    return over_length(problem, margin, w, problem.norm(w)), w, intercept
 
 
 def weights_at(problem: Problem, w: Array) -> DualWeights:

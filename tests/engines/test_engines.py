@@ -225,9 +225,8 @@ def test_the_same_numbers_have_the_same_fingerprint(engine, data, tmp_path):
 
 
 @pytest.mark.no_cover  # test_a_run_makes_one_pass_for_each_step_and_one_at_the_start runs the same lines.
-@pytest.mark.parametrize(("engine", "name"), grid.runs())
+@pytest.mark.parametrize(("engine", "name", "fit_intercept"), grid.runs())
 @pytest.mark.parametrize("set_name", ["toy", "synthetic-one", "gaussian"])
-@pytest.mark.parametrize("fit_intercept", [False, True])
 def test_same_trajectory_on_every_engine(engine, name, set_name, fit_intercept, tmp_path):
     check_trajectory(engine, name, set_name, fit_intercept, tmp_path)
 
@@ -245,9 +244,8 @@ def check_trajectory(engine, name, set_name, fit_intercept, tmp_path):
     reference = entry.problem(data.X, data.y, fit_intercept=fit_intercept)
     problem = entry.problem(grid.ENGINES[engine](data.X, data.y, None, tmp_path), fit_intercept=fit_intercept)
     w0 = grid.start(reference, entry)
-    stop = 60
-    a = prgd.run(reference, entry.algorithm, w0, stop=stop)
-    b = prgd.run(problem, entry.algorithm, w0, stop=stop)
+    a = prgd.run(reference, entry.algorithm, w0, stop=entry.trace)
+    b = prgd.run(problem, entry.algorithm, w0, stop=entry.trace)
     assert np.linalg.norm(a.w - b.w) <= 1e-12 * np.linalg.norm(a.w)
     np.testing.assert_allclose(
         a.history["margin"], b.history["margin"], rtol=entry.history_tol, atol=1e-2 * entry.history_tol
@@ -256,7 +254,7 @@ def check_trajectory(engine, name, set_name, fit_intercept, tmp_path):
 
 
 @pytest.mark.no_cover  # test_a_run_makes_one_pass_for_each_step_and_one_at_the_start runs the same lines.
-@pytest.mark.parametrize(("engine", "name"), grid.runs())
+@pytest.mark.parametrize(("engine", "name"), grid.runs_without_intercept())
 def test_weight_three_is_three_copies(engine, name, tmp_path):
     data, entry = grid.PROBLEMS["synthetic-two"](), grid.ALGORITHMS[name]
     s = np.ones(len(data.y))
@@ -266,8 +264,8 @@ def test_weight_three_is_three_copies(engine, name, tmp_path):
     copies = np.r_[np.arange(len(data.y)), 4, 4]
     repeated = entry.problem(grid.ENGINES[engine](data.X[copies], data.y[copies], None, tmp_path / "copies"))
     w0 = grid.start(repeated, entry)
-    a = prgd.run(weighted, entry.algorithm, w0, stop=60)
-    b = prgd.run(repeated, entry.algorithm, w0, stop=60)
+    a = prgd.run(weighted, entry.algorithm, w0, stop=entry.trace)
+    b = prgd.run(repeated, entry.algorithm, w0, stop=entry.trace)
     assert np.linalg.norm(a.w - b.w) <= 1e-12 * np.linalg.norm(a.w)
     np.testing.assert_allclose(a.history["log_loss"], b.history["log_loss"], rtol=1e-12, atol=1e-12)
 
@@ -292,7 +290,7 @@ def test_names_the_entry_that_is_not_finite(engine, value, data, tmp_path):
         prgd.Problem(grid.ENGINES[engine](X, y, None, tmp_path))
 
 
-@pytest.mark.parametrize(("engine", "name"), grid.runs())
+@pytest.mark.parametrize(("engine", "name"), grid.runs_without_intercept())
 def test_resume_is_bit_identical(engine, name, tmp_path):
     data, entry = grid.PROBLEMS["synthetic-one"](), grid.ALGORITHMS[name]
     problem = entry.problem(grid.ENGINES[engine](data.X, data.y, None, tmp_path))
@@ -326,15 +324,14 @@ def test_every_algorithm_certifies_the_known_margin(name, set_name):
     assert problem.at(c.w).gamma == pytest.approx(c.lower, rel=1e-14)
 
 
-@pytest.mark.parametrize(("engine", "name"), grid.runs())
-@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize(("engine", "name", "fit_intercept"), grid.runs())
 def test_a_run_makes_one_pass_for_each_step_and_one_at_the_start(engine, name, fit_intercept, tmp_path):
     data, entry = grid.PROBLEMS["gaussian"](), grid.ALGORITHMS[name]
     rows = grid.ENGINES[engine](data.X, data.y, None, tmp_path)
     problem = entry.problem(rows, fit_intercept=fit_intercept)
     w0 = np.full(problem.shape, np.sqrt(problem.unit / problem.d))  # short: no algorithm begins elsewhere
     result = prgd.run(problem, entry.algorithm, w0, stop=12, record=None)
-    extra = 0
+    extra = 12 * (entry.passes - 1)
     if name == "progressive-newton":  # a pass finds the active rows of each phase, others try steps that fail
         extra = problem.passes - 13
         assert result.history["phase"][-1] <= extra <= result.history["phase"][-1] + 6

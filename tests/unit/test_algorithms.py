@@ -68,6 +68,17 @@ def test_dual_acceleration():
     np.testing.assert_allclose([s.w, s.g], [[5.0, 0.0], [1.0, 0.0]])
 
 
+def test_dual_acceleration_is_nesterov_s_method_on_log_l():
+    problem = prgd.Problem(*prgd.datasets.synthetic_two(0))
+    algorithm, x = prgd.algorithms.DualAcceleration(0.5), np.zeros(2)
+    s = algorithm.init(problem, x)
+    for t in range(30):
+        x_next = s.w + 0.5 * problem.unit * s.at.dual_vector
+        s, x = algorithm.step(problem, s), x_next + t / (t + 1) * (x_next - x)
+        np.testing.assert_allclose(s.w, x, rtol=1e-12)
+        x = x_next
+
+
 def test_game_dynamics():
     algorithm = prgd.algorithms.GameDynamics()
     s = algorithm.init(ONE, np.zeros(2))
@@ -77,7 +88,7 @@ def test_game_dynamics():
     np.testing.assert_allclose([s.w, s.S, s.dual_vector], [[1.5, 0.0], [2.0, 0.0], [2.0, 0.0]])
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", [name for name, kind in ALGORITHMS.items() if hasattr(kind, "eta")])
 @pytest.mark.parametrize("eta", [0.0, -1.0, float("nan"), float("inf"), "1"])
 def test_eta_must_be_positive(name, eta):
     with pytest.raises(ValueError, match="eta must be a finite number above 0"):
@@ -119,5 +130,5 @@ def test_names_are_found_and_suggested():
     assert prgd.algorithms.find_algorithm("PRGD") is prgd.PRGD
     with pytest.raises(ValueError, match="Did you mean prgd"):
         prgd.algorithms.find_algorithm("pgrd")
-    with pytest.raises(ValueError, match="Known: adam, dual-acceleration, game-dynamics, gated-prgd, gd"):
+    with pytest.raises(ValueError, match="Known: adam, adaptive-gd, away-step-frank-wolfe, "):
         prgd.algorithms.find_algorithm("zzzzzz")

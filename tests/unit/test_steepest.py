@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import grid
 import mpmath
 import numpy as np
 import pytest
 
 import prgd
-from prgd.algorithms import Adam, GatedPRGD, MirrorDescent, ProgressiveNewton, SteepestDescent
+from prgd.algorithms import (
+    Adam,
+    AdaptiveGD,
+    DualAcceleration,
+    GameDynamics,
+    GatedPRGD,
+    LossScaledGD,
+    MirrorDescent,
+    ProgressiveNewton,
+    SteepestDescent,
+)
 from prgd.norms import L2, Linf
 from prgd.schedules import Every, Geometric
 from prgd.values import digest
@@ -183,7 +194,37 @@ def test_a_matrix_norm_does_not_measure_vectors(algorithm):
         prgd.run(prgd.Problem(TOY.X, TOY.y), algorithm, [1.0, 0.0], stop=1)
 
 
+@pytest.mark.parametrize("norm", ["l1", "lp:3", "linf"])
+@pytest.mark.parametrize(
+    "algorithm", [prgd.GD(), prgd.NGD(), LossScaledGD(), DualAcceleration(), GameDynamics(), AdaptiveGD()]
+)
+def test_euclidean_methods_are_certified_in_the_norm_of_the_problem(algorithm, norm):
+    problem = prgd.Problem(TOY.X, TOY.y, norm=norm)
+    result = prgd.run(problem, algorithm, stop=300)
+    assert result.w.tobytes() == prgd.run(prgd.Problem(TOY.X, TOY.y), algorithm, stop=300).w.tobytes()
+    gamma_star = grid.gamma_star(TOY, grid.Entry(None, norm=norm))
+    assert result.certificate.lower <= gamma_star * (1 + 1e-12)
+    assert result.certificate.upper >= gamma_star * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf", "spectral"])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_bound_of_the_game_holds_for_joint_problems(norm, fit_intercept):
+    pytest.importorskip("clarabel")
+    X, y = grid.three_classes()
+    options = {"fit_intercept": fit_intercept, "multi_class": "joint", "norm": norm}
+    exact = prgd.max_margin(X, y, **options).certificate
+    result = prgd.run(prgd.Problem(X, y, **options), GameDynamics(), stop=200)
+    assert result.certificate.lower <= exact.upper
+    assert exact.lower <= result.certificate.upper < 1.5 * exact.upper
+
+
 @pytest.mark.parametrize("algorithm", [GatedPRGD(), ProgressiveNewton()])
 def test_methods_of_euclidean_balls_refuse_other_norms(algorithm):
     with pytest.raises(ValueError, match=r"needs a problem with norm='l2'.*got norm='linf'. Use PRGD"):
         prgd.run(prgd.Problem(TOY.X, TOY.y, norm="linf"), algorithm, stop=1)
+
+
+def test_progressive_newton_refuses_joint_problems():
+    with pytest.raises(ValueError, match=r"needs two classes; got a joint problem of 3. Use GatedPRGD"):
+        prgd.run(prgd.Problem(*grid.three_classes()), ProgressiveNewton(), stop=1)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from prgd._types import Array
+from prgd.certificate import DualWeights
 from prgd.checks import check_positive
 from prgd.evaluation import Evaluation
 from prgd.norms import L2, Norm, as_norm
@@ -50,6 +51,11 @@ class State:
     def own_upper(self) -> float:
         """An upper bound on gamma_star that the algorithm proves beside that of the iterate."""
         return math.inf
+
+    @property
+    def own_weights(self) -> DualWeights | None:
+        """The weights p behind ``own_upper``, if the algorithm holds them: they prove the bound."""
+        return None
 
 
 S = TypeVar("S", bound=State)
@@ -103,6 +109,6 @@ def check_euclidean(algorithm: Any, problem: Problem) -> None:
     """Raise ``ValueError`` unless the margins of the problem are measured in the l2 norm."""
     if problem.norm != L2():
         raise ValueError(
-            f"{type(algorithm).__name__} needs a problem with norm='l2', since it works in Euclidean balls; "
+            f"{type(algorithm).__name__} needs a problem with norm='l2', whose balls and distances it uses; "
             f"got norm={problem.norm.name!r}. Use PRGD or SteepestDescent, which step in any norm."
         )

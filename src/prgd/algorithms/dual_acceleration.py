@@ -29,7 +29,9 @@ class DualAcceleration(FixedStep):
         u_t = Z^\top q_t, \quad g_{t+1} = \frac{t}{t+1} (g_t + u_t), \quad
         w_{t+1} = w_t + \eta (g_{t+1} + u_t), \quad q_{t+1} = \mathrm{softmax}(-Z w_{t+1})
 
-    from w = g = 0 and q uniform. Its margin converges like log t / t^2.
+    from w = g = 0 and q uniform. Its margin converges like log t / t^2. In the primal it is Nesterov's method
+    on log L with momentum t / (t + 1): ``x_{t+1} = w_t + eta u_t``, ``w_{t+1} = x_{t+1} + t / (t + 1)
+    (x_{t+1} - x_t)``.
 
     Parameters
     ----------

@@ -43,8 +43,8 @@ class MirrorDescent(FixedStep):
     --------
     >>> import prgd
     >>> problem = prgd.Problem([[2.0, 0.0], [0.0, 1.0]], norm=3.0)
-    >>> round(prgd.run(problem, MirrorDescent(p=3.0, loss_scaled=True), stop=2000).certificate.gap, 2)
-    0.01
+    >>> prgd.run(problem, MirrorDescent(p=3.0, loss_scaled=True), stop=1000).certificate.gap < 0.03
+    True
     """
 
     p: float = 3.0

@@ -48,9 +48,9 @@ class SteepestDescent(FixedStep):
     Examples
     --------
     >>> import prgd
-    >>> problem = prgd.Problem([[1.0, 2.0], [3.0, -1.0]], norm="linf")
-    >>> round(prgd.run(problem, SteepestDescent(power=0.5), stop=1000).certificate.lower, 3)
-    2.0
+    >>> problem = prgd.Problem([[1.0, 0.2], [3.0, -1.0]], norm="linf")  # gamma_star is 1.2
+    >>> round(prgd.run(problem, SteepestDescent(), stop=1000).certificate.lower, 2)
+    1.2
     """
 
     norm: Norm | str | float | None = None

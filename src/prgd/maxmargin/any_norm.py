@@ -9,6 +9,7 @@ the weights of the set bound ``gamma_star`` from above, and the pass bounds it f
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,16 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd._types import Array, Indices, Intercept
 from prgd.arithmetic import EPSILON
 from prgd.certificate import Certificate, DualWeights
-from prgd.coding import Intercept
 from prgd.dual_bounds import accurate_upper
 from prgd.history import History, Status
 from prgd.maxmargin.bounds import Round
 from prgd.maxmargin.overlap import prove_overlap
-from prgd.norms import moderate, norm
-from prgd.pass_bounds import accurate_margin, margin_error, plain_lower
+from prgd.norms import L2, moderate, norm
+from prgd.pass_bounds import accurate_lower, accurate_margin, margin_error, plain_lower
 from prgd.problem import Problem
 from prgd.result import Result
 from prgd.solvers.programs import max_terms_at_once, solve_program
@@ -44,7 +44,9 @@ _FINAL = 0.05  # the last program is solved to this fraction of the tolerance
 _LAST = 1e-3  # the smallest fraction of the tolerance to which a program is solved if that was not enough
 _ROUNDING = 0.05  # rounding may take this fraction of the tolerance; else products are compensated
 _ZERO = 1e-9  # a value below this fraction of the largest entry may be zero
+_ROOM = 2.0**-40  # fraction of the largest entry by which a bound at or below 0 is lowered
 _IDLE = 1e-13  # weights below this fraction of the heaviest are left out
+_IDLE_LEVELS = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)  # the same for the result: the first that the gap allows
 
 
 def solve_terms(
@@ -122,13 +124,24 @@ class TermSolver:
             self.set_tol = self.final_tol
             return
         if w is None:
-            w = _mean_term(problem)
+            w = self._first_direction()
             self.passes += 1
         w = moderate(w) if norm(w) > 0.0 else np.ones(problem.shape)
         count = min(max(_MIN_FIRST_TERMS, 2 * w.size), _MAX_FIRST_TERMS)
         smallest = problem.smallest(w, self._per_group(count))
         self.passes += 1
         self.working.add(np.concatenate([group.indices for group in smallest]))
+
+    def _first_direction(self) -> Array:
+        """Return the W of largest margin in l2 if it is quickly found, else the mean term."""
+        problem = self.problem
+        if problem.is_joint and self.working.n_terms <= max_terms_at_once(L2(), problem.shape):
+            every = TermSet(problem)
+            every.add(every.all_terms())
+            found = solve_program(every.terms(math.inf), L2(), _FIRST_TOLERANCE)
+            if found is not None:
+                return found.w
+        return _mean_term(problem)
 
     def _per_group(self, count: int) -> int:
         """Return how many terms of each group are asked for, if about ``count`` may join in all."""
@@ -144,9 +157,8 @@ class TermSolver:
             return None
         order = np.argsort(self.working.indices)
         carried = order[found.p[order] > _IDLE * found.p.max(initial=0.0)]
-        try:
-            weights = DualWeights.normalized(self.problem, self.working.indices[carried], found.p[carried])
-        except ValueError:  # these pairs cannot balance
+        weights = _normalized(self.problem, self.working.indices[carried], found.p[carried])
+        if weights is None:
             return None
         self.certificate = self.certificate.with_upper(accurate_upper(self.problem, weights), weights)
         return self.working.in_data_units(found, value)
@@ -219,12 +231,9 @@ class TermSolver:
 
     def result(self, status: Status) -> Result:
         """Return the outcome."""
-        c = self.certificate
-        if c.w is None:  # the margin of the set vanished before any w was measured
-            w = np.ones(self.problem.shape)
-            margin, b = self.problem.coding.best([group.smallest for group in self.problem.smallest(w, 1)])
-            c = c.with_lower(plain_lower(self.problem, w, margin, b), w, b)
-            self.passes += 1
+        problem, c = self.problem, self._without_idle_weights()
+        if c.w is None or c.lower <= 0.0:
+            c = self._negative_margin(c)
         return Result(
             w=np.asarray(c.w),
             status=status,
@@ -233,8 +242,50 @@ class TermSolver:
             history=History(self.rounds, Round._fields),
             passes=self.passes,
             algorithm=f"max_margin(tol={self.tol!r})",
-            **self.problem.facts,
+            **problem.facts,
         )
+
+    def _negative_margin(self, c: Certificate) -> Certificate:
+        """Return the certificate with the margin of its w, or of the mean term, by compensated products.
+
+        A margin near zero has no relative accuracy: the bound leaves room for the rounding of the intercepts.
+        """
+        problem, w, b = self.problem, c.w, c.intercept
+        if w is None:
+            w, b = _mean_term(problem), np.zeros(self.working.K) if problem.is_joint else 0.0
+            w = moderate(w) if norm(w) > 0.0 else np.eye(1, w.size)[0].reshape(w.shape)
+            self.passes += 1
+        lower, w, b = accurate_lower(problem, w, b)
+        self.passes += 1
+        return replace(c, lower=lower - _ROOM * self.working.largest_entry, w=w, intercept=b)
+
+    def _without_idle_weights(self) -> Certificate:
+        """Return the certificate without weights so small that the certified gap does not need them.
+
+        An interior point leaves some weight on every term.
+        """
+        c, weights = self.certificate, self.certificate.dual_weights
+        if weights is None or not c.gap <= self.tol:
+            return c
+        for level in _IDLE_LEVELS:
+            kept = weights.values > level * weights.values.max()
+            fewer = _normalized(self.problem, weights.indices[kept], weights.values[kept])
+            if fewer is not None and not kept.all():
+                shorter = replace(c, upper=accurate_upper(self.problem, fewer), dual_weights=fewer)
+                if shorter.gap <= self.tol:
+                    return shorter
+        return c
+
+
+def _normalized(problem: Problem, terms: Indices, p: Array) -> DualWeights | None:
+    """Return weights of ascending terms on the simplex; None if they lack a class that must carry weight."""
+    is_two = problem.fit_intercept and not problem.is_joint
+    if not terms.size or (is_two and np.unique(problem.labels.at(terms)).size < 2):
+        return None
+    try:
+        return DualWeights.normalized(problem, terms, p)
+    except ValueError:  # these pairs cannot balance
+        return None
 
 
 def _mean_term(problem: Problem) -> Array:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd._types import Array, Indices, Intercept
 from prgd.certificate import Certificate, DualWeights
 from prgd.history import Status
 from prgd.pass_bounds import accurate_lower
@@ -57,10 +57,10 @@ def prove_overlap(
             weights = _of_pairs(problem, weights, terms)
         return status_of(found), certificate.with_upper(0.0, weights)
     if found.verdict is Verdict.SEPARABLE and found.coef is not None:
-        w, b = found.coef, found.intercept
+        hyperplane: tuple[Array, Intercept] = found.coef, found.intercept
         if terms is not None:
-            w, b = _joint_hyperplane(problem, found.coef)
-        certificate = certificate.with_lower(*accurate_lower(problem, w, b))
+            hyperplane = _joint_hyperplane(problem, found.coef)
+        certificate = certificate.with_lower(*accurate_lower(problem, *hyperplane))
     return None, certificate
 
 

@@ -110,7 +110,7 @@ def max_margin(
     problem = Problem(X, y, fit_intercept=fit_intercept, **options)
     if problem.is_joint and multi_class is None:
         raise ValueError(
-            f"y must hold two classes; got {np.size(problem.classes)}. Use multi_class='joint' to separate "
+            f"y must hold two classes; got {problem.shape[0]}. Use multi_class='joint' to separate "
             "all classes jointly, or prgd.MaxMarginClassifier to separate each class from the rest."
         )
     if w0 is not None:

@@ -54,6 +54,14 @@ class Norm(ABC):
     def dual_ratio(self, shape: tuple[int, ...]) -> float:
         """Return a number that is at least ``dual(v) / ||v||_2`` for every v of the shape."""
 
+    def dual_of_bounds(self, bounds: Array) -> float:
+        """Return a number that is at least ``dual(E)`` for every E of entries ``|E_i| <= bounds_i``.
+
+        Most dual norms depend on absolute values alone and grow with each of them, so that
+        ``dual_above(bounds)`` is such a number. The nuclear norm does not, and `Spectral` has its own.
+        """
+        return self.dual_above(bounds)
+
     def ascent(self, u: Array) -> Array:
         """Return ``dual(u) steepest(u)``, the step that maximises ``<u, v> - ||v||^2 / 2`` over v."""
         return self.dual(u) * self.steepest(u)

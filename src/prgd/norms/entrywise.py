@@ -10,7 +10,7 @@ import numpy as np
 from prgd._types import Array
 from prgd.arithmetic import BOUND_FACTOR, SMALLEST, UNIT_ROUNDOFF, lowered, raised
 from prgd.norms.base import Norm
-from prgd.norms.vectors import largest_entry, norm, project_ball, raised_norm, raised_sum, rescale
+from prgd.norms.vectors import largest_entry, norm, project_ball, raised_norm, raised_sums, rescale
 
 # A power is trusted to 8 units in the last place: libm's `pow` and the vector versions that NumPy uses have
 # errors below 1 and 4 units. Powers below the smallest normal number may be anything down to 0.
@@ -102,7 +102,7 @@ class L1(Norm):
 
     def above(self, w: Array) -> float:
         """Return ``sum_i |w_i|``, rounded upward."""
-        return raised_sum(w)
+        return float(raised_sums(w.ravel()))
 
     def dual_above(self, u: Array) -> float:
         """Return ``max_i |u_i|``, which is exact."""
@@ -145,7 +145,7 @@ class Linf(Norm):
 
     def dual_above(self, u: Array) -> float:
         """Return ``sum_i |u_i|``, rounded upward."""
-        return raised_sum(u)
+        return float(raised_sums(u.ravel()))
 
     def dual_ratio(self, shape: tuple[int, ...]) -> float:
         """Return ``sqrt(d)`` for d entries."""
@@ -245,14 +245,14 @@ def _raised_power_norm(v: Array, p: float) -> float:
     .. math:: \|v\|_p \le m \left( (1 + u) \|r\|_p + d 2^{-1074} \right),
 
     so rounding of the quotients is not magnified by p. Each computed power is at least ``(1 - 8 ulp) r_i^p``
-    or lies below the smallest normal number, `math.fsum` rounds once, and the sum S is raised by these.
+    or lies below the smallest normal number, and the sum S is raised by that and its own rounding.
     Since S is at least 1, a larger exponent than 1/p gives a larger root.
     """
     largest = largest_entry(v)
     if not 0.0 < largest < math.inf:
         return largest
     powers = np.power(np.abs(v) / largest, p)
-    total = math.fsum(powers.ravel().tolist()) * (1.0 + BOUND_FACTOR * (_POWER_ERROR + 4.0 * UNIT_ROUNDOFF))
+    total = float(raised_sums(powers.ravel())) * (1.0 + BOUND_FACTOR * (_POWER_ERROR + 2.0 * UNIT_ROUNDOFF))
     total = max(1.0, total + BOUND_FACTOR * v.size * _SMALLEST_NORMAL)
     root = math.pow(total, raised(1.0 / p)) * (1.0 + BOUND_FACTOR * _POWER_ERROR)
     return raised(largest * (root + v.size * SMALLEST), 4)

@@ -1,7 +1,7 @@
 r"""Norms of weight matrices W of shape (K, d), one row for each class: spectral, nuclear and group norms.
 
 The certified ends of the spectral and the nuclear norm do not trust the singular value decomposition that
-LAPACK returns. Its factors are taken as any matrices, and what they leave of W is bounded (`_distance`).
+LAPACK returns. Its factors are taken as any matrices, and what they leave of W is bounded (`distance_above`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from prgd.arithmetic import (
     times_power,
 )
 from prgd.norms.base import Norm
-from prgd.norms.vectors import largest_entry, norm, raised_norm, raised_sum
+from prgd.norms.vectors import largest_entry, norm, raised_norms, raised_sums
 
 _GRID = 2.0**26  # entries are split at the multiples of 2^-26: products of two such parts are exact
 
@@ -84,8 +84,13 @@ class Spectral(MatrixNorm):
         self.check_shape(u.shape)
         return _nuclear_above(u)
 
+    def dual_of_bounds(self, bounds: Array) -> float:
+        """Return ``sqrt(min(K, d)) ||bounds||_F``: signs may raise the nuclear norm of a matrix."""
+        return raised(self.dual_ratio(bounds.shape) * _length_above(bounds))
+
     def dual_ratio(self, shape: tuple[int, ...]) -> float:
         """Return ``sqrt(min(K, d))``."""
+        self.check_shape(shape)
         return raised(math.sqrt(min(shape)))
 
 
@@ -193,11 +198,11 @@ class GroupNorm(MatrixNorm):
 
     def above(self, w: Array) -> float:
         """Return the sum of the norms of the groups, rounded upward."""
-        return raised_sum(self._raised_lengths(w))
+        return float(raised_sums(raised_norms(self._groups(w))))
 
     def dual_above(self, u: Array) -> float:
         """Return the largest norm of a group, rounded upward."""
-        return largest_entry(self._raised_lengths(u))
+        return largest_entry(raised_norms(self._groups(u)))
 
     def dual_ratio(self, shape: tuple[int, ...]) -> float:
         """Return 1."""
@@ -215,24 +220,10 @@ class GroupNorm(MatrixNorm):
         lengths: Array = np.sqrt(np.einsum("ij,ij->i", scaled, scaled)) * largest
         return lengths
 
-    def _raised_lengths(self, w: Array) -> Array:
-        """Return the norms of the groups, each rounded upward.
 
-        The squares, scaled by a power of two, are added in blocks of b numbers, and the sums of n/b blocks
-        after that: no number passes through more than ``b + n/b`` roundings, besides that of its square.
-        """
-        groups, largest = self._groups(w), largest_entry(w)
-        if not 0.0 < largest < math.inf:
-            return np.full(len(groups), largest)
-        exponent, n = math.frexp(largest)[1], groups.shape[1]
-        block = math.isqrt(n - 1) + 1
-        starts = np.arange(0, n, block)
-        squares = np.add.reduceat(np.ldexp(groups, -exponent) ** 2, starts, axis=1).sum(axis=1)
-        relative = 0.5 * rounding_factor(block + starts.size + 8)
-        # Each entry may underflow when it is scaled, and when it is squared.
-        roots = np.sqrt(squares + n * SMALLEST) * (1.0 + BOUND_FACTOR * relative)
-        lengths: Array = np.ldexp(roots, exponent) + SMALLEST
-        return lengths
+def _length_above(w: Array) -> float:
+    """Return a number that is at least the Frobenius norm."""
+    return float(raised_norms(w.ravel()))
 
 
 def _scaled(w: Array) -> tuple[Array, int]:
@@ -281,7 +272,7 @@ def _spectral_above(w: Array) -> float:
     and the same for V. The product ``A = U diag(s)`` is rounded, ``||A|| <= s_1 (||U|| + u ||U||_F)``. The
     Frobenius norm is the bound if the decomposition fails.
     """
-    frobenius = raised_norm(w)
+    frobenius = _length_above(w)
     if not 0.0 < frobenius < math.inf:
         return frobenius
     v, exponent = _scaled(w)
@@ -291,9 +282,9 @@ def _spectral_above(w: Array) -> float:
         return frobenius
     identity, A = np.eye(s.size), U * s
     # The root of 1 + x is at most 1 + x / 2.
-    left = 1.0 + 0.5 * _distance(identity, U.T, U) + 2.0 * UNIT_ROUNDOFF * raised_norm(U)
-    right = 1.0 + 0.5 * _distance(identity, Vt, Vt.T)
-    rest = _distance(v, A, Vt) + 2.0 * (v.size + A.size) * SMALLEST
+    left = 1.0 + 0.5 * distance_above(identity, U.T, U) + 2.0 * UNIT_ROUNDOFF * _length_above(U)
+    right = 1.0 + 0.5 * distance_above(identity, Vt, Vt.T)
+    rest = distance_above(v, A, Vt) + 2.0 * (v.size + A.size) * SMALLEST
     bound = times_power(raised(largest_entry(s) * left * right + rest, 10), exponent) + SMALLEST
     return bound if bound < frobenius else frobenius
 
@@ -308,22 +299,23 @@ def _nuclear_above(w: Array) -> float:
     The factors are ``U diag(s)^(1/2)`` and ``diag(s)^(1/2) V^T``, rounded. The bound is
     ``sqrt(r) ||W||_F`` if the decomposition fails.
     """
-    frobenius, root = raised_norm(w), raised(math.sqrt(min(w.shape)))
+    frobenius, root = _length_above(w), raised(math.sqrt(min(w.shape)))
     if not 0.0 < frobenius < math.inf:
         return frobenius
+    loosest = raised(root * frobenius)
     v, exponent = _scaled(w)
     try:
         U, s, Vt = _factors(v)
     except np.linalg.LinAlgError:
-        return raised(root * frobenius)
+        return loosest
     roots = np.sqrt(s)
     A, B = U * roots, roots[:, None] * Vt
-    rest = _distance(v, A, B) + 2.0 * v.size * SMALLEST
-    bound = times_power(raised(raised_norm(A) * raised_norm(B) + root * rest, 6), exponent) + SMALLEST
-    return bound if bound < raised(root * frobenius) else raised(root * frobenius)
+    rest = distance_above(v, A, B) + 2.0 * v.size * SMALLEST
+    bound = times_power(raised(_length_above(A) * _length_above(B) + root * rest, 6), exponent) + SMALLEST
+    return bound if bound < loosest else loosest
 
 
-def _distance(C: Array, A: Array, B: Array) -> float:
+def distance_above(C: Array, A: Array, B: Array) -> float:
     r"""Return a number that is at least ``||C - A B||_F``; infinite if rows of A or columns of B are long.
 
     Both factors are split at the multiples of 2^-26, without rounding: ``A = A_1 + A_2``, ``B = B_1 + B_2``.
@@ -341,7 +333,9 @@ def _distance(C: Array, A: Array, B: Array) -> float:
         return math.inf
     A_2, B_2 = A - A_1, B - B_1
     near = C - A_1 @ B_1
-    rest = raised_norm(near - A_1 @ B_2 - A_2 @ B)
-    sizes = raised_norm(near) + raised_norm(A_1) * raised_norm(B_2) + raised_norm(A_2) * raised_norm(B)
+    rest = _length_above(near - A_1 @ B_2 - A_2 @ B)
+    sizes = (
+        _length_above(near) + _length_above(A_1) * _length_above(B_2) + _length_above(A_2) * _length_above(B)
+    )
     k = A.shape[1]
     return raised(rest + BOUND_FACTOR * (rounding_factor(k + 4) * sizes + 2.0 * k * C.size * SMALLEST))

@@ -16,6 +16,7 @@ from prgd.losses import EXPONENTIAL
 from prgd.rows.base import Block, LeafRows
 from prgd.rows.fingerprint import Fingerprint, Words, keys
 from prgd.rows.gathered import GatheredRows
+from prgd.rows.joint_queries import JointTallyAt
 from prgd.rows.labels import Labels, frozen
 from prgd.rows.queries import (
     Accurate,
@@ -34,6 +35,7 @@ from prgd.threads import each, physical_memory, threads_of
 # of threads, so that results are bit-identical on any machine with the same instruction set.
 SLICE_BYTES = 2**21
 MAX_SLICES = 64
+JOINT_BYTES = 2**25  # memory for the vectors of all slices of a joint pass, unless two of them take more
 # Rows with at most so many entries answer queries that are not repeated by NumPy, as fast as by a kernel and
 # without compiling it. The rule sees the data alone, so results do not depend on what was compiled before.
 SMALL_ENTRIES = 2**17
@@ -84,14 +86,17 @@ class ArrayRows(LeafRows):
     def sum_roundings(self) -> int:
         """Largest number of roundings on the way of a row into the sums of a Tally: in a slice, and after."""
         bounds = self._storage.bounds
+        if self.labels.is_joint:
+            bounds = self._joint_bounds(np.size(self.labels.classes), by_class=True)
         longest = int(np.diff(bounds).max())
         return longest + longest // 16 + bounds.size + 8
 
-    def _each(self, work: Callable[[int, int], Any]) -> list[Any]:
+    def _each(self, work: Callable[[int, int], Any], slices: int | None = None) -> list[Any]:
         """Call ``work(first, last)`` on consecutive ranges of slices, one for each thread."""
-        slices = self._storage.bounds.size - 1
-        cuts = [slices * k // self._threads for k in range(self._threads + 1)]
-        return each(lambda k: work(cuts[k], cuts[k + 1]), self._threads)
+        slices = self._storage.bounds.size - 1 if slices is None else slices
+        threads = min(self._threads, slices)
+        cuts = [slices * k // threads for k in range(threads + 1)]
+        return each(lambda k: work(cuts[k], cuts[k + 1]), threads)
 
     def _tally(self, query: TallyAt, labels: Labels) -> Tally:
         from prgd.rows import _kernels
@@ -111,6 +116,36 @@ class ArrayRows(LeafRows):
 
         self._each(work)
         return merge_slices(scalars, vectors)
+
+    def _joint_tally(self, query: JointTallyAt, labels: Labels) -> Tally:
+        from prgd.rows import _joint_kernels
+
+        if not _joint_kernels.IS_COMPILED:
+            return query.answer(self, labels)
+        s, (K, d) = self._storage, query.w.shape
+        bounds = self._joint_bounds(K, query.by_class)
+        slices, classes = bounds.size - 1, K if query.by_class else 1
+        W, block = _joint_kernels.arranged(s.A, query.w), _joint_kernels.block_of(K, d, query.by_class)
+        scalars, vectors = np.empty((slices, classes**2, 6)), np.empty((slices, classes, *W.shape))
+
+        def work(first: int, last: int) -> None:
+            _joint_kernels.joint_slices(
+                s.A, labels.codes, labels.sample_weight, W, K, d, query.loss.code, block,
+                bounds, first, last, scalars, vectors,
+            )  # fmt: skip
+
+        self._each(work, slices)
+        if s.is_sparse:  # from columns of all classes to classes of all columns
+            vectors = vectors.swapaxes(2, 3)
+        vectors = vectors[:, :, :K, :d]
+        return merge_slices(scalars, vectors.reshape(slices, classes**2, -1))
+
+    def _joint_bounds(self, K: int, by_class: bool) -> Indices:
+        """Return slices whose vectors together take little memory, each made of some of the storage's."""
+        bounds = self._storage.bounds
+        vector_bytes = 8 * self.d * (K * K if by_class else K)
+        most = max(JOINT_BYTES // vector_bytes, 2)
+        return np.append(bounds[: -1 : -(-(bounds.size - 1) // most)], bounds[-1])
 
     def _margins(self, query: MarginsAt, labels: Labels) -> Array:
         from prgd.rows import _kernels
@@ -190,6 +225,7 @@ class ArrayRows(LeafRows):
 
     own_answers: ClassVar = {
         TallyAt: _tally,
+        JointTallyAt: _joint_tally,
         CurvatureAt: _curvature,
         MarginsAt: _margins,
         AccurateAt: _accurate,

@@ -1,18 +1,16 @@
-r"""Margins in l_p, spectral, nuclear and group norms are cone programs, solved by Clarabel.
+r"""Margins in l_p and group norms are cone programs, solved by Clarabel.
 
 .. math:: \max \gamma \quad \text{with} \quad \langle A_t, w \rangle + \langle B_t, b \rangle \ge \gamma
     \text{ for all terms}, \ \|w\| \le 1.
 
 The ball is written with cones that Clarabel knows: ``||w||_p <= 1`` by power cones, one for each entry
-(``|w_j|^p <= t_j``, ``sum_j t_j <= 1``); group norms by second-order cones; the spectral and the nuclear norm
-of W by a positive semidefinite matrix with the block W. There is a w in the interior of the ball, and weights
-in the interior of the simplex, so that the program and its dual have solutions of the same value.
+(``|w_j|^p <= t_j``, ``sum_j t_j <= 1``), and group norms by second-order cones. There is a w in the interior
+of the ball, and weights in the interior of the simplex, so that the program and its dual have solutions of
+the same value.
 
 References
 ----------
 Goulart and Chen (2024), Clarabel: an interior-point solver for conic programs with quadratic objectives.
-Recht, Fazel and Parrilo (2010), Guaranteed minimum-rank solutions of linear matrix equations via nuclear norm
-minimization, SIAM Review 52(3), for the two norms of matrices.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from prgd.errors import missing_package
 from prgd.solvers.terms import Solution, Terms
 
 _SMALLEST_TOLERANCE = 1e-10  # rounding keeps Clarabel from smaller ones
-_ROTATIONS = ("l2", "spectral", "nuclear", "rows")  # norms that rotations of the columns do not change
+_ROTATIONS = ("l2", "rows")  # norms that rotations of the columns do not change
 
 
 class _Ball(NamedTuple):
@@ -47,7 +45,7 @@ def solve_cone_program(terms: Terms, norm: str, tol: float) -> Solution | None:
     Parameters
     ----------
     norm : str
-        The name of the norm: ``l2``, ``lp:`` and p, ``spectral``, ``nuclear``, ``rows`` or ``columns``.
+        The name of the norm: ``l2``, ``lp:`` and p, ``rows`` or ``columns``.
 
     Raises
     ------
@@ -102,9 +100,7 @@ def _ball(clarabel: Any, norm: str, shape: tuple[int, ...]) -> _Ball:
         return _group_ball(clarabel, entries.reshape(1, -1))
     if norm.startswith("lp:"):
         return _power_ball(clarabel, float(norm.removeprefix("lp:")), entries.size)
-    if norm in ("rows", "columns"):
-        return _group_ball(clarabel, entries if norm == "rows" else entries.T)
-    return _matrix_ball(clarabel, norm, *shape)
+    return _group_ball(clarabel, entries if norm == "rows" else entries.T)
 
 
 def _csr(rows: Sequence[Any], columns: Sequence[Any], values: Sequence[Any], shape: tuple[int, int]) -> Any:
@@ -136,26 +132,3 @@ def _group_ball(clarabel: Any, members: Indices) -> _Ball:
     limits = np.append(np.zeros(groups * (size + 1)), 1.0)
     cones = [clarabel.SecondOrderConeT(size + 1)] * groups
     return _Ball(entries, limits, [*cones, clarabel.NonnegativeConeT(1)])
-
-
-def _matrix_ball(clarabel: Any, norm: str, K: int, d: int) -> _Ball:
-    """Write the ball of the spectral or the nuclear norm by a matrix with diagonal blocks P, Q and W beside.
-
-    The spectral norm is at most 1 if the matrix is positive semidefinite with identity matrices as P and Q;
-    the nuclear norm, if it is with some P and Q of ``trace P + trace Q <= 2``.
-    """
-    # Clarabel takes the upper triangle column by column, and entries off the diagonal times sqrt(2).
-    column, row = np.tril_indices(K + d)
-    is_w, is_diagonal = (row < K) & (column >= K), row == column
-    at, value = np.arange(row.size), np.where(is_diagonal, -1.0, -math.sqrt(2.0))
-    w = row[is_w] * d + column[is_w] - K
-    cone = clarabel.PSDTriangleConeT(K + d)
-    if norm == "spectral":
-        entries = _csr([at[is_w]], [w], [value[is_w]], (row.size, K * d))
-        return _Ball(entries, is_diagonal.astype(np.float64), [cone])
-    others = K * d + np.arange(np.count_nonzero(~is_w))
-    traced = others[is_diagonal[~is_w]]
-    rows = [at[is_w], at[~is_w], np.full(traced.size, row.size)]
-    shape = row.size + 1, K * d + others.size
-    entries = _csr(rows, [w, others, traced], [value[is_w], value[~is_w], 1.0], shape)
-    return _Ball(entries, np.append(np.zeros(row.size), 2.0), [cone, clarabel.NonnegativeConeT(1)])

@@ -242,7 +242,9 @@ def _follow(
         has_vanished = now.upper <= path.at.vanished
         better = ~ended & is_finite & (has_vanished | (now.gap < best.gap))
         if better.ndim == 0:
-            best = now if bool(better) else best
+            # As long as no direction separates the rows, the smallest bound says most about the margin.
+            is_lower = best.gap >= 1.0 and now.upper < best.upper
+            best = now if bool(better) or bool(is_finite and is_lower) else best
             last_better = step if bool(better) or not best.gap < _CLOSE else last_better
         elif bool(better.any()):
             best = InteriorPoint(*(xp.where(better, a, b) for a, b in zip(now, best, strict=True)))

@@ -26,6 +26,7 @@ from prgd.namespace import add_to_diagonal
 from prgd.norms import norm
 from prgd.solvers.cholesky import definite_solver
 
+VANISHED = 1e-9  # an upper bound below this, for rows of norm 1, counts as zero
 _NEGLIGIBLE = 1e-13  # pairs whose entry of D is below this fraction of the largest do not change the system
 _SHIFTS = (1e-14, 1e-11, 1e-8)  # fractions of the diagonal that are added until a system is definite
 _NS_BLOCK, _NS_ENTRY = 15e3, 2.0  # nanoseconds for a small product of BLAS, and for an entry that is summed
@@ -76,6 +77,11 @@ class Pairs:
         coefficients = np.bincount(own, v, size) - np.bincount(other, v, size)
         return np.asarray(coefficients.reshape(-1, self.K).T @ self.X)
 
+    def flows(self, v: Array) -> Array:
+        """Return the sums of v over the pairs of class k against class j, of shape (K, K)."""
+        sums = np.bincount(self.y * self.K + self.j, v, self.K**2)
+        return np.asarray(sums.reshape(self.K, self.K), dtype=np.float64)
+
     def length(self, W: Array) -> np.float64:
         """Return the Frobenius norm of W without its intercepts."""
         return np.float64(norm((W[:, :-1] if self.has_intercept else W).ravel()))
@@ -87,9 +93,9 @@ class Pairs:
         """
         balanced = self.balanced(p)
         if balanced is not None:
-            return self.length(self.combine(balanced)) / balanced.sum()
+            return np.float64(self.length(self.combine(balanced)) / balanced.sum())
         U = self.combine(p)
-        return self.length(U) + np.abs(U[:, -1]).sum()
+        return np.float64(self.length(U) + np.abs(U[:, -1]).sum())
 
     def balanced(self, p: Array) -> Array | None:
         """Return positive weights near p that leave each class as often as they enter it.
@@ -104,7 +110,7 @@ class Pairs:
         if not self.has_intercept:
             return p
         for _ in range(2):  # the second round removes the rounding of the first
-            flow = np.bincount(self.y * self.K + self.j, p, self.K**2).reshape(self.K, self.K)
+            flow = self.flows(p)
             net, both = flow.sum(axis=1) - flow.sum(axis=0), flow + flow.T
             try:
                 potential = potentials(both, net)
@@ -119,7 +125,7 @@ class Pairs:
 class PairColumns:
     """Directions held as the differences ``w_k - w_K`` of all classes to the last."""
 
-    vanished = 1e-9
+    vanished = VANISHED
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs, K = pairs, pairs.K
@@ -201,7 +207,7 @@ class PairColumns:
 class PairProducts:
     """Directions held by coefficients c of the pairs, ``W = sum c (e_y - e_j) x^T``, and intercepts."""
 
-    vanished = 1e-9
+    vanished = VANISHED
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs = pairs
@@ -222,7 +228,7 @@ class PairProducts:
 
     def coordinates(self, W: Array, p: Array | None = None) -> Array:
         """Return coordinates of the combination by p (equal weights by default) and the intercepts of W."""
-        c = np.ones(self.pairs.size) if p is None else p
+        c = np.ones(self.pairs.size) if p is None or not self.pairs.length(self.pairs.combine(p)) > 0.0 else p
         c = c * (self.pairs.length(W) / self.pairs.length(self.pairs.combine(c)))
         return np.append(c, W[:-1, -1] - W[-1, -1]) if self.pairs.has_intercept else c
 

@@ -4,8 +4,12 @@ r"""The joint multiclass program in l2 over a set of pairs (row, class), by inte
     \langle w_y - w_j, x \rangle + b_y - b_j \ge 1 \quad \text{for each pair}
 
 The path is that of `prgd.solvers.interior_point`, in the coordinates of `prgd.solvers.joint_coordinates`: 10
-to 30 steps, each of them a product with ``d^2`` operations for a pair, and a factorisation in ``(K - 1) d``
-dimensions, or one in as many dimensions as there are pairs.
+to 30 steps, each of them ``d^2`` operations for a pair, and a factorisation in ``(K - 1) d`` dimensions, or
+in as many as there are pairs. `prgd.solvers.joint_polish` sharpens what rounding left.
+
+A working set pays only once all pairs cost several times the factorisation: digits, 16,173 pairs in 576
+dimensions, take half the time if all pairs are solved at once. If one is kept, the violators of smallest
+margin join for each two classes in turn, up to half of the set, and each round starts from the last answer.
 """
 
 from __future__ import annotations
@@ -17,8 +21,8 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.solvers.interior_point import maximise_margin
-from prgd.solvers.joint_coordinates import Pairs, coordinates_of, potentials
-from prgd.solvers.joint_polish import polished
+from prgd.solvers.joint_coordinates import VANISHED, Pairs, coordinates_of, potentials
+from prgd.solvers.joint_polish import JointBounds, bounds_of, polished
 
 _TINY = 1e-12  # a direction shorter than this, for rows of norm 1, is rounding
 _PATIENCE = 6  # steps without a smaller gap after which rounding has ended the progress
@@ -30,7 +34,7 @@ class PairSolution(NamedTuple):
     Attributes
     ----------
     W : ndarray of shape (K, d)
-        The smallest margin of the pairs is 1. If not feasible: a direction of norm 1 at most.
+        The smallest margin of the pairs is 1. If not feasible: the best direction seen, of norm 1 at most.
     b : ndarray of shape (K,)
         The intercepts, of sum 0; zeros without intercepts.
     p : ndarray of shape (m,)
@@ -40,7 +44,7 @@ class PairSolution(NamedTuple):
     gap : float
         Relative distance of the margin ``1 / ||W||`` to its upper bound by p; 1 if not feasible.
     is_feasible : bool
-        Whether W satisfies all pairs.
+        Whether W satisfies all pairs. Margins below 1e-9 of the row norms count as zero.
     """
 
     W: Array
@@ -68,56 +72,72 @@ def solve_pairs(
     codes : ndarray of int of shape (rows,)
         The class of each row, from 0 to K - 1.
     pairs_row, pairs_class : ndarray of int of shape (m,)
-        The row of each pair, and the class, not its own, that it is compared with.
+        The row of each pair, and the class, not its own, that the row is compared with.
     K : int
     fit_intercept : bool
     tol : float
-    start : tuple of (W, b, p)
-        An answer to start from.
+    start : tuple of W, b and p, by default from the mean of the rows
+        An answer for similar pairs, with weights p of these pairs: saves about a third of the steps.
 
     Returns
     -------
     PairSolution
         Its gap is above ``tol`` if rounding ends the steps.
+
+    Examples
+    --------
+    >>> X, codes = np.array([[0.0], [1.0], [4.0]]), np.array([0, 1, 2])
+    >>> row, other = np.repeat([0, 1, 2], 2), np.array([1, 2, 0, 2, 0, 1])
+    >>> found = solve_pairs(X, codes, row, other, 3, True)
+    >>> found.W.round(6).ravel(), found.is_feasible
+    (array([-1.555556,  0.444444,  1.111111]), True)
     """
     y, j = np.asarray(codes, np.int64)[pairs_row], np.asarray(pairs_class, np.int64)
     rows, row = np.unique(pairs_row, return_inverse=True)
     X, center, exponent = _moderate(np.asarray(X[rows], dtype=np.float64), fit_intercept)
     if fit_intercept:
         X = np.hstack([X, np.ones((len(X), 1))])
-    V = None
+    pairs, first = Pairs(X, row, y, j, K, fit_intercept), None
     if start is not None:
-        V = np.ldexp(start[0], exponent)
-        V = np.hstack([V, (start[1] + start[0] @ center)[:, None]]) if fit_intercept else V
-    V, p, gap, is_feasible = _solve_components(Pairs(X, row, y, j, K, fit_intercept), tol, V)
-    W, b = np.ldexp(V[:, : center.size], -exponent), np.zeros(K)
+        W, b, p = start
+        W = np.ldexp(np.column_stack([W, np.zeros(K)]) if fit_intercept else W, exponent)
+        if fit_intercept:
+            W[:, -1] = b + start[0] @ center
+        first = W, p
+    V, p, gap, is_feasible = _solve_components(pairs, tol, first)
+    # Squares of extreme units leave the floating range.
+    with np.errstate(over="ignore", under="ignore"):
+        W, b = np.ldexp(V[:, : center.size], -exponent), np.zeros(K)
+        p = np.ldexp(p, -2 * exponent) if is_feasible else p
     if fit_intercept:
         b = V[:, -1] - W @ center
         b -= b.mean()
-    return PairSolution(W, b, np.ldexp(p, -2 * exponent) if is_feasible else p, gap, is_feasible)
+    return PairSolution(W, b, p, gap, is_feasible)
 
 
-def _solve_components(pairs: Pairs, tol: float, start: Array | None) -> tuple[Array, Array, float, bool]:
+def _solve_components(
+    pairs: Pairs, tol: float, start: tuple[Array, Array] | None
+) -> tuple[Array, Array, float, bool]:
     """Solve the program for each set of classes whose pairs have cycles; intercepts satisfy all other pairs.
 
     Multipliers leave each class as often as they enter it, so that those of a pair on no cycle are zero.
     """
-    if not pairs.has_intercept:
+    if not pairs.has_intercept or not pairs.size:
         return _solve(pairs, tol, start)
     component = _strong_components(pairs)
     of_y, of_j = component[pairs.y], component[pairs.j]
-    names = np.unique(of_y[of_y == of_j])
-    if names.size == 1 and (of_y == of_j).all() and (component == names).all():
+    if (component == component[0]).all():
         return _solve(pairs, tol, start)
     W, p, gap = np.zeros((pairs.K, pairs.X.shape[1])), np.zeros(pairs.size), 0.0
-    for name in names:
+    for name in np.unique(of_y[of_y == of_j]):
         (inner,), (classes,) = ((of_y == name) & (of_j == name)).nonzero(), (component == name).nonzero()
         place = np.cumsum(component == name) - 1
         rows, row = np.unique(pairs.row[inner], return_inverse=True)
         part = Pairs(pairs.X[rows], row, place[pairs.y[inner]], place[pairs.j[inner]], classes.size, True)
-        V, weights, part_gap, is_feasible = _solve(part, tol, None if start is None else start[classes])
+        first = None if start is None else (start[0][classes], start[1][inner])
+        V, weights, part_gap, is_feasible = _solve(part, tol, first)
         if not is_feasible:
-            W, p = np.zeros_like(W), np.zeros(pairs.size)
+            W[:], p[:] = 0.0, 0.0
         W[classes], p[inner], gap = V, weights, max(gap, part_gap)
         if not is_feasible:
             return W, p, gap, False
@@ -131,7 +151,7 @@ def _strong_components(pairs: Pairs) -> Indices:
     leads[pairs.y, pairs.j] = 1.0
     for _ in range(pairs.K.bit_length()):
         leads = np.minimum(leads @ leads, 1.0)
-    return np.argmax(leads * leads.T, axis=1)
+    return np.asarray(np.argmax(leads * leads.T, axis=1))
 
 
 def _shifts(of_y: Indices, of_j: Indices, missing: Array, K: int) -> Array:
@@ -145,7 +165,7 @@ def _shifts(of_y: Indices, of_j: Indices, missing: Array, K: int) -> Array:
     return shifts
 
 
-def _solve(pairs: Pairs, tol: float, start: Array | None) -> tuple[Array, Array, float, bool]:
+def _solve(pairs: Pairs, tol: float, start: tuple[Array, Array] | None) -> tuple[Array, Array, float, bool]:
     """Solve the program for classes that are strongly connected, or without intercepts.
 
     Returns
@@ -154,21 +174,27 @@ def _solve(pairs: Pairs, tol: float, start: Array | None) -> tuple[Array, Array,
     """
     if not pairs.size:
         return np.zeros((pairs.K, pairs.X.shape[1])), np.zeros(0), 0.0, True
-    at = coordinates_of(pairs)
-    W = _first_direction(pairs) if start is None or not pairs.length(start) > 0.0 else start
+    W, weights = start if start is not None else (_first_direction(pairs), None)
+    W = W if pairs.length(W) > 0.0 else _first_direction(pairs)
     if not pairs.length(W) > 0.0:  # all rows are zero
         p = pairs.balanced(np.ones(pairs.size))
         p = np.ones(pairs.size) if p is None else p
         return W, p / p.sum(), 1.0, False
-    found = maximise_margin(at, np.ones(pairs.size), False, at.coordinates(W), tol, _PATIENCE)
-    W, p, upper = at.matrix(found.x), pairs.balanced(found.p), float(found.upper)
-    p, lower = found.p if p is None else p, float(pairs.margins(W).min())
-    if not lower > 0.0 or upper <= at.vanished:
-        return W / pairs.length(W), p / p.sum(), 1.0, False
-    W, p, gap = W / lower, p / (upper**2 * p.sum()), float(found.gap)
-    if gap > tol:
-        W, p, gap = polished(pairs, W, p, found.is_active, tol)
-    return W, p, gap, True
+    best = _followed(pairs, W, weights, tol)
+    if best.upper <= VANISHED or best.lower <= 0.0:
+        return best.W / max(pairs.length(best.W), 1.0), best.p, 1.0, False
+    return best.W / (best.lower * pairs.length(best.W)), best.p / best.upper**2, best.gap, True
+
+
+def _followed(pairs: Pairs, W: Array, weights: Array | None, tol: float) -> JointBounds:
+    """Return the end of the interior point's path, polished if its gap is above the tolerance."""
+    at = coordinates_of(pairs)
+    found = maximise_margin(at, np.ones(pairs.size), False, at.coordinates(W, weights), tol, _PATIENCE)
+    W, p = at.matrix(found.x), pairs.balanced(found.p)
+    best = bounds_of(pairs, W / pairs.length(W), found.p if p is None else p / p.sum())
+    if best.upper <= VANISHED or best.gap <= tol:
+        return best
+    return polished(pairs, best, found.is_active, tol)
 
 
 def _first_direction(pairs: Pairs) -> Array:
@@ -180,20 +206,19 @@ def _first_direction(pairs: Pairs) -> Array:
     if pairs.has_intercept:
         W[:, -1] = 0.0
         margins = pairs.margins(W)
-        net = np.bincount(pairs.y, margins, pairs.K) - np.bincount(pairs.j, margins, pairs.K)
-        count = np.bincount(pairs.y * pairs.K + pairs.j, minlength=pairs.K**2).reshape(pairs.K, pairs.K)
-        W[:, -1] = -potentials(count + count.T, net)
+        count, totals = pairs.flows(np.ones(pairs.size)), pairs.flows(margins)
+        W[:, -1] = -potentials(count + count.T, totals.sum(axis=1) - totals.sum(axis=0))
     return W
 
 
 def _moderate(X: Array, fit_intercept: bool) -> tuple[Array, Array, int]:
-    """Return rows of norm at most 1, with what was subtracted from them, and the exponent of two that divides.
+    """Return rows of norm at most 1, what was subtracted from them, and the power of two that divides them.
 
     With intercepts, the program does not change under translation: the mean is subtracted.
     """
     first = _exponent(np.abs(X).max(initial=0.0))
     X = np.ldexp(X, -first)
-    center = X.mean(axis=0) if fit_intercept else np.zeros(X.shape[1])
+    center = X.mean(axis=0) if fit_intercept and len(X) else np.zeros(X.shape[1])
     X -= center
     second = _exponent(np.sqrt(np.einsum("ij,ij->i", X, X).max(initial=0.0)))
     return np.ldexp(X, -second), np.ldexp(center, first), first + second

@@ -4,15 +4,17 @@ r"""Margins in the spectral and the nuclear norm, by a primal-dual interior poin
     \text{ for all terms}, \quad S = \begin{pmatrix} P & W \\ W^T & Q \end{pmatrix} \succeq 0,
 
 where P and Q are identity matrices for ``||W|| <= 1`` in the spectral norm, and any matrices of
-``trace P + trace Q <= 2`` in the nuclear norm. The matrix has K + d rows only, so that a step costs little more
-than the products of the terms. Margins do not change if a vector is added to all rows of W, and both norms are
-smallest if the rows have the sum 0: W is written in an orthonormal basis of K - 1 such directions.
+``trace P + trace Q <= 2`` in the nuclear norm. The matrix has K + d rows only, so that a step costs little
+more than the products of the terms. Margins do not change if a vector is added to all rows of W, and both
+norms are smallest if the rows have the sum 0: W is written in an orthonormal basis of K - 1 such directions.
 
 References
 ----------
-Helmberg, Rendl, Vanderbei and Wolkowicz (1996), An interior-point method for semidefinite programming, SIAM J.
-Optim. 6(2): the direction. Mehrotra (1992): predictor and corrector. Recht, Fazel and Parrilo (2010), Guaranteed
-minimum-rank solutions of linear matrix equations via nuclear norm minimization: the two norms as programs.
+Helmberg, Rendl, Vanderbei and Wolkowicz (1996), An interior-point method for semidefinite programming, SIAM
+J. Optim. 6(2), for the direction; Mehrotra (1992), On the implementation of a primal-dual interior point
+method, SIAM J. Optim. 2(4), for predictor and corrector; Recht, Fazel and Parrilo (2010), Guaranteed
+minimum-rank solutions of linear matrix equations via nuclear norm minimization, SIAM Review 52(3), for the
+two norms as programs.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ _MAX_STEPS = 60
 _STEP_FRACTION = 0.98  # fraction of the step to the boundary that is taken
 _SHORTEST_STEP = 1e-8  # shorter steps end the solve
 _SMALL_VALUE = 1e-3  # the gap is relative to the value of the program, or to this number
+_NEGLIGIBLE = 1e-15  # terms are skipped whose multiplier over slack is below this fraction of the largest
 _SMALLEST_RIDGE = 1e-15  # added to the diagonal of a system, relative to it
 
 
@@ -51,7 +54,7 @@ def solve_matrix_program(terms: Terms, norm: str, tol: float) -> Solution | None
         return None
     x, z = found
     W = H @ x[: (K - 1) * d].reshape(K - 1, d)
-    W, b, p = terms.solution(W.ravel(), x[program.others : program.others + B.shape[1]], z[:m])
+    W, b, p = terms.solution(W.ravel(), x[(K - 1) * d : program.at], z[:m])
     return Solution(W if basis is None else W @ basis.T, b, p)
 
 
@@ -62,89 +65,118 @@ def _centred_basis(K: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Program:
-    """Maximise the last entry of x, with ``G x + h >= 0`` and S positive semidefinite.
+    """Maximise an entry of x = (W, b, gamma, P, Q), with terms of at least 0 and S positive semidefinite.
 
     Attributes
     ----------
-    G, h : ndarray of shapes (rows, N) and (rows,)
-    row, column : ndarray of int
-        The place in S, above its diagonal or on it, of each of the first entries of x.
+    T : ndarray of shape (m, at + 1)
+        The terms, less gamma, as functions of the first entries of x.
+    at : int
+        The place of gamma in x.
+    entries, row, column : ndarray of int
+        Entries of x, and their places in S, above its diagonal or on it.
     S0 : ndarray
         S at x = 0.
-    start : ndarray of shape (N,)
-        A point in the interior.
-    others : int
-        Place in x of the first entry that is not in S.
+    diagonal : ndarray of int
+        The entries of x whose sum must be at most 2: those on the diagonals of P and Q, if they are in x.
     """
 
-    G: Array
-    h: Array
+    T: Array
+    at: int
+    entries: Indices
     row: Indices
     column: Indices
     S0: Array
-    start: Array
-
-    @property
-    def others(self) -> int:
-        return self.row.size
+    diagonal: Indices
 
     @classmethod
     def of(cls, A: Array, B: Array, r: int, d: int, norm: str) -> _Program:
-        m, k = B.shape
+        T = np.hstack([A, B, -np.ones((len(A), 1))])
         row, column = np.repeat(np.arange(r), d), r + np.tile(np.arange(d), r)
-        S0 = np.eye(r + d)
-        middle = np.zeros((m, 0))
-        if norm == "nuclear":
-            (a, b), (e, f) = np.triu_indices(r), np.triu_indices(d)
-            row, column = np.concatenate([row, a, r + e]), np.concatenate([column, b, r + f])
-            S0, middle = np.zeros_like(S0), np.zeros((m, a.size + e.size))
-        G, h = np.hstack([A, middle, B, -np.ones((m, 1))]), np.zeros(m)
-        start = np.zeros(G.shape[1])
-        start[-1] = -1.0
-        if norm == "nuclear":
-            is_diagonal = np.append(row == column, np.zeros(k + 1, np.bool_))
-            G, h = np.vstack([G, -is_diagonal.astype(np.float64)]), np.append(h, 2.0)
-            start[is_diagonal] = 1.0 / (r + d)
-        return cls(G, h, row, column, S0, start)
+        entries, at = np.arange(r * d), T.shape[1] - 1
+        if norm == "spectral":
+            return cls(T, at, entries, row, column, np.eye(r + d), np.empty(0, np.int64))
+        (a, b), (e, f) = np.triu_indices(r), np.triu_indices(d)
+        row, column = np.concatenate([row, a, r + e]), np.concatenate([column, b, r + f])
+        entries = np.concatenate([entries, at + 1 + np.arange(a.size + e.size)])
+        return cls(T, at, entries, row, column, np.zeros((r + d, r + d)), entries[row == column])
+
+    @property
+    def start(self) -> Array:
+        """A point in the interior: W = 0, and a value below all terms."""
+        x = np.zeros(max(self.at, int(self.entries[-1])) + 1)
+        x[self.at] = -1.0
+        if self.diagonal.size:
+            x[self.diagonal] = 1.0 / self.diagonal.size
+        return x
+
+    def linear(self, x: Array) -> Array:
+        """Return the terms less gamma, and minus the sum of the diagonal if it is limited."""
+        terms = self.T @ x[: self.at + 1]
+        return np.append(terms, -x[self.diagonal].sum()) if self.diagonal.size else terms
+
+    def slacks(self, x: Array) -> tuple[Array, Array]:
+        """Return what must be positive, and what must be positive definite."""
+        s = self.linear(x)
+        if self.diagonal.size:
+            s[-1] += 2.0
+        return s, self.S0 + self.matrix(x)
+
+    def transposed(self, z: Array, M: Array) -> Array:
+        """Return the products of multipliers z and M with what each entry of x adds to the slacks."""
+        products = np.zeros(self.start.size)
+        products[: self.at + 1] = self.T.T @ z[: len(self.T)]
+        if self.diagonal.size:
+            products[self.diagonal] -= z[-1]
+        products[self.entries] += 2.0 * self._weight * M[self.row, self.column]
+        return products
+
+    def system(self, ratio: Array, Z: Array, inverse: Array) -> Array:
+        """Return the matrix of the Newton system, for the ratios of multipliers to slacks."""
+        n = self.start.size
+        system = np.zeros((n, n))
+        terms = ratio[: len(self.T)]
+        counted = terms > _NEGLIGIBLE * float(terms.max())
+        scaled = self.T[counted] * np.sqrt(terms[counted])[:, None]
+        system[: self.at + 1, : self.at + 1] = scaled.T @ scaled
+        if self.diagonal.size:
+            system[np.ix_(self.diagonal, self.diagonal)] += ratio[-1]
+        system[np.ix_(self.entries, self.entries)] += self._curvature(Z, inverse)
+        return system
 
     def matrix(self, x: Array) -> Array:
         """Return the part of S that is linear in x."""
         S = np.zeros_like(self.S0)
-        S[self.row, self.column] = S[self.column, self.row] = x[: self.others]
+        S[self.row, self.column] = S[self.column, self.row] = x[self.entries]
         return S
-
-    def adjoint(self, M: Array) -> Array:
-        """Return the products of a symmetric matrix with what each entry of x adds to S."""
-        products = np.zeros(self.start.size)
-        products[: self.others] = self._weight * M[self.row, self.column] * 2.0
-        return products
 
     @property
     def _weight(self) -> Array:
         return np.where(self.row == self.column, 0.5, 1.0)
 
-    def curvature(self, Z: Array, inverse: Array) -> Array:
+    def _curvature(self, Z: Array, inverse: Array) -> Array:
         """Return ``<E_a, Z E_b S^-1>`` for all entries a, b of x in S, where E_a is what a adds to S."""
         i, j, c = self.row, self.column, self._weight
         total = Z[np.ix_(j, i)] * inverse[np.ix_(i, j)]
         total += total.T
         total += Z[np.ix_(j, j)] * inverse[np.ix_(i, i)]
         total += Z[np.ix_(i, i)] * inverse[np.ix_(j, j)]
-        return np.asarray(total * c[:, None] * c)
+        return np.asarray(total * (c[:, None] * c))
 
     def solve(self, tol: float) -> tuple[Array, Array] | None:
-        """Return x and the multipliers of ``G x + h >= 0``, or None if no step could be taken."""
+        """Return x and the multipliers of the terms, or None if no step could be taken."""
         x = self.start
-        s, S = self.G @ x + self.h, self.S0 + self.matrix(x)
+        s, S = self.slacks(x)
         z, Z = np.full(s.size, 1.0 / s.size), np.eye(len(S)) / len(S)
         best, smallest_error = None, math.inf
         for _ in range(_MAX_STEPS):
             try:
-                dx, dz, dZ, alpha, beta = _Step(self, s, S, z, Z).predicted_and_corrected()
-            except np.linalg.LinAlgError:  # rounding ends the steps
+                with np.errstate(all="ignore"):  # numbers that are not finite end the steps
+                    dx, dz, dZ, alpha, beta = _Step(self, s, S, z, Z).predicted_and_corrected()
+            except (np.linalg.LinAlgError, ValueError):  # rounding ends the steps
                 break
             x, z, Z = x + alpha * dx, z + beta * dz, Z + beta * dZ
-            s, S = self.G @ x + self.h, self.S0 + self.matrix(x)
+            s, S = self.slacks(x)
             if not (np.isfinite(x).all() and s.min() > 0.0 and z.min() > 0.0):
                 break
             error = self._error(x, s, S, z, Z)
@@ -156,10 +188,10 @@ class _Program:
 
     def _error(self, x: Array, s: Array, S: Array, z: Array, Z: Array) -> float:
         """Return the gap relative to the value, and what the multipliers violate."""
-        residual = self.G.T @ z + self.adjoint(Z)
-        residual[-1] += 1.0
+        residual = self.transposed(z, Z)
+        residual[self.at] += 1.0
         gap = float(s @ z) + float(np.vdot(S, Z))
-        return gap / max(abs(float(x[-1])), _SMALL_VALUE) + float(np.abs(residual).max())
+        return gap / max(abs(float(x[self.at])), _SMALL_VALUE) + float(np.abs(residual).max())
 
 
 class _Step:
@@ -169,10 +201,7 @@ class _Step:
         self.program, self.s, self.S, self.z, self.Z = program, s, S, z, Z
         inverse = np.linalg.inv(S)
         self.inverse = 0.5 * (inverse + inverse.T)
-        G = program.G
-        system = G.T @ (G * (z / s)[:, None])
-        n = program.others
-        system[:n, :n] += program.curvature(Z, self.inverse)
+        system = program.system(z / s, Z, self.inverse)
         self.scale = 1.0 / np.sqrt(np.diag(system))
         self.system = system * self.scale[:, None] * self.scale
         self.system[np.diag_indices_from(self.system)] += _SMALLEST_RIDGE
@@ -202,10 +231,10 @@ class _Step:
         second = target * self.inverse - self.Z
         if matrix_product is not None:
             second = second - _symmetric(matrix_product @ self.inverse)
-        right = program.G.T @ (self.z + first) + program.adjoint(self.Z + second)
-        right[-1] += 1.0
+        right = program.transposed(self.z + first, self.Z + second)
+        right[program.at] += 1.0
         dx = self._solve(right)
-        ds, dS = program.G @ dx, program.matrix(dx)
+        ds, dS = program.linear(dx), program.matrix(dx)
         dz = first - self.z / self.s * ds
         dZ = second - _symmetric(self.Z @ dS @ self.inverse)
         return ds, dS, dz, dZ, dx

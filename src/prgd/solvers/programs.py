@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from prgd._types import Indices
 from prgd.norms import Norm
 from prgd.solvers.cone_program import solve_cone_program
 from prgd.solvers.joint_interior import solve_pairs
@@ -23,7 +24,7 @@ def max_terms_at_once(norm: Norm, shape: tuple[int, ...]) -> int:
     if norm.name == "l2" and len(shape) == 2:
         step = shape[1] ** 2
     elif norm.name in ("spectral", "nuclear"):
-        step = math.prod(shape) ** 2
+        step = 2.0 * math.prod(shape) ** 2
     return max(_FEW_TERMS, int(_MAX_OPERATIONS / step)) if step else _FEW_TERMS
 
 
@@ -33,17 +34,17 @@ def solve_program(terms: Terms, norm: Norm, tol: float) -> Solution | None:
         return solve_linear_program(terms, norm.name)
     if norm.name in ("spectral", "nuclear"):
         return solve_matrix_program(terms, norm.name, tol)
-    if norm.name == "l2" and terms.plus is not None:
-        return _solve_joint_l2(terms, tol)
+    if norm.name == "l2" and terms.minus is not None:
+        return _solve_joint_l2(terms, terms.minus, tol)
     return solve_cone_program(terms, norm.name, tol)
 
 
-def _solve_joint_l2(terms: Terms, tol: float) -> Solution | None:
+def _solve_joint_l2(terms: Terms, minus: Indices, tol: float) -> Solution | None:
     """Return the solution of the quadratic program with margins of at least 1, divided by its norm."""
     codes = np.zeros(terms.X.shape[0], np.int64)
     codes[terms.row] = terms.plus
     X = terms.X if isinstance(terms.X, np.ndarray) else terms.X.toarray()
-    found = solve_pairs(X, codes, terms.row, terms.minus, terms.K, terms.fit_intercept, tol)
+    found = solve_pairs(X, codes, terms.row, minus, terms.K, terms.fit_intercept, tol)
     length, total = float(np.linalg.norm(found.W)), float(found.p.sum())
     if not (0.0 < length < math.inf and 0.0 < total < math.inf):
         return None
