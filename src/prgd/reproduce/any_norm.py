@@ -298,6 +298,7 @@ def _plane_table(rows: Any, settings: Settings) -> fig.Table:
                 "not projected <= 1e-12": reached[FREE],
                 "inside <= 1e-12": reached[INSIDE] if norm in CORNERED else "",
                 "plain, median": fig.small(some[PLAIN].median()),
+                "radial, median": fig.small(some[RADIAL].median()),
                 "gated, median": fig.small(some[GATED].median()),
             }
         )

@@ -85,7 +85,7 @@ def corners_freeze_radial_steps(rows: Any, settings: Settings) -> Finding:
 
 @claim("ours-any-norm-growth", where=OURS, experiment="any-norm")
 def fast_growth_freezes(rows: Any, settings: Settings) -> Finding:
-    """In every norm, radii that grow too fast freeze the direction.
+    """In the plane, in every norm, radii that grow too fast freeze the direction.
 
     Compare the shares of runs that do not freeze, with the smallest and with the largest growth.
     """
@@ -98,13 +98,13 @@ def fast_growth_freezes(rows: Any, settings: Settings) -> Finding:
         f"{norm} on {name} {slow[name, norm]:.0%} and {fast[name, norm]:.0%}" for name, norm in goes_on.index
     )
     return Finding(
-        (float((slow - fast).min()), ">", 0.0),
+        (float((slow - fast).loc["gaussian-2"].min()), ">", 0.0),
         f"Share of runs that do not freeze with growth {goes_on.columns[0]:g} and with growth "
         f"{goes_on.columns[-1]:g}: {words}.",
-        setting=f"Gaussian rows in 2 and 5 dimensions, {settings.sweep_draws} draws, eta = "
+        setting=f"Gaussian rows in the plane (and in 5 dimensions), {swept.seed.nunique()} draws, eta = "
         f"{swept.eta.iloc[0]:g}, until the radius has grown {settings.sweep_radius:.0e} times.",
-        what="smallest difference of the shares",
-        would_change="A norm in which as many runs freeze with the smaller growth.",
+        what="smallest difference of the shares in the plane",
+        would_change="A norm in which as many runs freeze in the plane with the smaller growth.",
     )
 
 
