@@ -67,8 +67,8 @@ class Settings:
     digit_rows: int = 300
     matrix_rows: int = 60
     sweep_draws: int = 5
-    sweep_growths: tuple[float, ...] = (1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
-    sweep_etas: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 30.0)
+    sweep_growths: tuple[float, ...] = (1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
+    sweep_etas: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)
     sweep_radius: float = 1e6  # the sweep ends when the radius has grown by this factor
 
 
