@@ -46,9 +46,11 @@ def _multiply(a, b, total, TURNED: tl.constexpr, PLANES: tl.constexpr, PARTS: tl
     COUNT: tl.constexpr = max(PLANES, PARTS)
     for i in tl.static_range(COUNT):
         for plane in tl.static_range(PLANES):
-            if 0 <= COUNT - 1 - i - plane and COUNT - 1 - i - plane < PARTS:
+            if COUNT - 1 - i - plane >= 0 and COUNT - 1 - i - plane < PARTS:
                 left = tl.trans(a[plane]) if TURNED else a[plane]
-                total = tl.dot(left, b[COUNT - 1 - i - plane], total, input_precision="ieee", out_dtype=total.dtype)
+                total = tl.dot(
+                    left, b[COUNT - 1 - i - plane], total, input_precision="ieee", out_dtype=total.dtype
+                )
     return total
 
 
@@ -136,7 +138,7 @@ def joint_kernel(
                 products = _multiply(plane, w, products, False, PLANES, PARTS)
             else:
                 products = _multiply((x.to(DOT),), (tl.load(place_w),), products, False, 1, 1)
-        if DOT == tl.float32:
+        if tl.float32 == DOT:
             products = products * unscale
         log_weight = tl.zeros((ROWS,), DOT)
         if WEIGHTED:

@@ -101,10 +101,18 @@ class JointKernels:
     @staticmethod
     def take(X: Tensor, K: int) -> bool:
         """Tell whether the kernel takes rows X of K classes."""
+        if not X.is_cuda and X.dtype == torch.bfloat16:  # the interpreter multiplies no matrices of bfloat16
+            return False
         return has_kernels(X) and choose_joint_plan(X.shape[1], K, X.element_size()) is not None
 
     def tally(
-        self, w: Tensor | None, loss: Loss, by_class: bool, *, wide: bool = False, plan: JointPlan | None = None
+        self,
+        w: Tensor | None,
+        loss: Loss,
+        by_class: bool,
+        *,
+        wide: bool = False,
+        plan: JointPlan | None = None,
     ) -> Tensor:
         """Enqueue a pass at w of shape (K, d); see `prgd.rows.gpu.launch.Kernels.tally`.
 

@@ -102,7 +102,9 @@ class TensorRows(LeafRows):
     @property
     def sum_roundings(self) -> int:
         """Largest number of roundings on the way of a row into a Tally: few where programs share the rows."""
-        kernels = self._joint_kernels_of(self.labels) if self.labels.is_joint else self._kernels_of(self.labels)
+        kernels = (
+            self._joint_kernels_of(self.labels) if self.labels.is_joint else self._kernels_of(self.labels)
+        )
         return super().sum_roundings if kernels is None else kernels.sum_roundings
 
     def _make_kernels(self, labels: DeviceLabels) -> Kernels | None:
