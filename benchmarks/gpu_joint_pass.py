@@ -122,6 +122,11 @@ def in_processes(work: Callable, cases: list[tuple], jobs: int) -> Iterator[tupl
         pool.shutdown(cancel_futures=True)
 
 
+def kinds_for(dtype: str, names: str) -> list[str]:
+    """Return those kinds of pass that there are for a type of numbers."""
+    return [name for name in names.split(",") if name != "wide" or dtype == "float32"]
+
+
 def plans(d: int, dtype: str) -> list[JointPlan]:
     """Return a family of plans for rows of d numbers; the number of programs is varied apart."""
     size, found = d * getattr(torch, dtype).itemsize, []
@@ -150,17 +155,19 @@ def draw(n: int, d: int, dtype: str) -> tuple[torch.Tensor, torch.Tensor, np.nda
     return X, y, w / np.linalg.norm(w)
 
 
-def measure(n: int, d: int, dtype: str, swept: list[JointPlan]) -> dict:
+def measure(case: tuple) -> dict:
+    """Measure passes over one set: its size, the kinds of pass, and the plans of a sweep."""
+    n, d, dtype, kinds, swept = case
     X, y, w = draw(n, d, dtype)
     rows = TensorRows(X, y)
     kernels = rows._joint_kernels_of(rows.labels)
     v = torch.from_numpy(w / np.sqrt(d))
     read = plain_read(X)
     works: dict[str, Callable[[], object]] = {"read": read}
-    for name, kind in KINDS.items():
-        if not (dtype == "float64" and name == "wide"):
-            kernels.tally(v, kind[0], kind[1], wide=kind[2])  # w lies on the device when a pass is timed
-            works[name] = lambda k=kind: kernels.tally(None, k[0], k[1], wide=k[2])
+    for name in kinds:
+        kind = KINDS[name]
+        kernels.tally(v, kind[0], kind[1], wide=kind[2])  # w lies on the device when a pass is timed
+        works[name] = lambda k=kind: kernels.tally(None, k[0], k[1], wide=k[2])
     times = in_turns(works, REPEATS)
     query = JointTallyAt(v.numpy(), EXPONENTIAL, False)
     error = relative_error(rows.ask(query), rows._tally_by_products(query, rows.labels))
@@ -214,6 +221,7 @@ def main() -> int:
     parser.add_argument("--share", type=float, default=1.0, help="of the rows")
     parser.add_argument("--check", action="store_true", help="compare small sets of every kind with float64")
     parser.add_argument("--sweep", action="store_true", help="compare with other plans: some minutes")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="of passes")
     parser.add_argument("--jobs", type=int, default=14, help="processes that compile")
     parser.add_argument("--out", type=Path, help="folder for gpu_joint_pass.json")
     args = parser.parse_args()
@@ -228,7 +236,7 @@ def main() -> int:
     cases = []
     for d, dtype in pairs:
         own = choose_joint_plan(d, K, getattr(torch, dtype).itemsize)
-        cases += [(d, dtype, kind, own) for kind in KINDS if (dtype, kind) != ("float64", "wide")]
+        cases += [(d, dtype, kind, own) for kind in kinds_for(dtype, args.kinds)]
     cases += [(d, dtype, "pass", plan) for d, dtype in pairs for plan in swept[d, dtype]]
     print(f"{len(cases)} kernels to compile, {time.perf_counter() - start:.0f} s so far", flush=True)
     ready = set()
@@ -242,13 +250,14 @@ def main() -> int:
     record |= {"triton": triton.__version__, "cases": []}
     for n, d, dtype in SHAPES:
         chosen = [plan for plan in swept[d, dtype] if (d, dtype, plan) in ready]
-        try:
-            record["cases"].append(measure(int(n * args.share), d, dtype, chosen))
-            good &= show(record["cases"][-1])
-        except Exception as problem:  # the other shapes are measured all the same
-            good = False
-            print(f"{n} x {d} {dtype}: {type(problem).__name__}: {problem}"[:300], flush=True)
-        torch.cuda.empty_cache()
+        case = int(n * args.share), d, dtype, kinds_for(dtype, args.kinds), chosen
+        for _, found in in_processes(measure, [case], 1):  # a process of its own: errors of CUDA stay there
+            if isinstance(found, BaseException):
+                good = False
+                print(f"{n} x {d} {dtype}: {type(found).__name__}: {found}"[:300], flush=True)
+            else:
+                record["cases"].append(found)
+                good &= show(found)
         if args.out:
             args.out.mkdir(parents=True, exist_ok=True)
             text = json.dumps(record, indent=1) + "\n"

@@ -41,17 +41,23 @@ def _terms(v, COUNT: tl.constexpr, TYPE: tl.constexpr):
 
 
 @triton.jit
-def _multiply(a, b, total, TURNED: tl.constexpr, PLANES: tl.constexpr, PARTS: tl.constexpr):
-    """Add the product of two matrices to a total, both given by their terms; the smallest products first."""
-    COUNT: tl.constexpr = max(PLANES, PARTS)
-    for i in tl.static_range(COUNT):
-        for plane in tl.static_range(PLANES):
-            if COUNT - 1 - i - plane >= 0 and COUNT - 1 - i - plane < PARTS:
-                left = tl.trans(a[plane]) if TURNED else a[plane]
-                total = tl.dot(
-                    left, b[COUNT - 1 - i - plane], total, input_precision="ieee", out_dtype=total.dtype
-                )
-    return total
+def _stacked(terms, COUNT: tl.constexpr, STACKED: tl.constexpr):
+    """Return terms of shape (rows, classes) side by side, one after the other, as one matrix."""
+    if STACKED == 1:
+        return terms[0]
+    g = tl.arange(0, STACKED)[None, :, None]
+    found = tl.where(g == 0, terms[0][:, None, :], 0.0)
+    for i in tl.static_range(1, COUNT):
+        found = tl.where(g == i, terms[i][:, None, :], found)
+    return tl.reshape(found, (terms[0].shape[0], STACKED * terms[0].shape[1]))
+
+
+@triton.jit
+def _added(v, STACKED: tl.constexpr):
+    """Return the sum of the matrices that lie side by side in v."""
+    if STACKED == 1:
+        return v
+    return tl.sum(tl.reshape(v, (v.shape[0], STACKED, v.shape[1] // STACKED)), axis=1)
 
 
 @triton.jit
@@ -74,9 +80,9 @@ def _write(out, shift, mass, slope_shift, slope_mass, margin, scale, mask):
 def joint_kernel(
     X, Y, I, owners, starts, bounds, S, W, scales, out, n,
     STRIDE: tl.constexpr, D: tl.constexpr, K: tl.constexpr, CLASSES: tl.constexpr, ROWS: tl.constexpr,
-    WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PLANES: tl.constexpr, PARTS: tl.constexpr, TYPE: tl.constexpr,
-    BY_CLASS: tl.constexpr, WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr, DOT: tl.constexpr,
-    SUM: tl.constexpr, STAGES: tl.constexpr,
+    WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PLANES: tl.constexpr, PARTS: tl.constexpr,
+    STACKED: tl.constexpr, TYPE: tl.constexpr, BY_CLASS: tl.constexpr, WEIGHTED: tl.constexpr,
+    LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write the Tally of every P-th tile of the P programs that share the rows, or those of a class.
 
@@ -87,6 +93,7 @@ def joint_kernel(
     """
     scale, unscale = tl.load(scales).to(SUM), tl.load(scales + 1).to(SUM)
     weight_scale, sum_scale, mass_scale = tl.load(scales + 2), tl.load(scales + 3), tl.load(scales + 4)
+    COLUMNS: tl.constexpr = STACKED * CLASSES if DOT == SUM else CLASSES
     r, c, k = tl.arange(0, ROWS), tl.arange(0, WIDTH), tl.arange(0, CLASSES)
     program, programs, first, own_class = tl.program_id(0), tl.num_programs(0), 0, 0
     out += program * (K * (SCALARS + D) if BY_CLASS else SCALARS + K * D)
@@ -119,25 +126,21 @@ def joint_kernel(
             own = k[None, :] == tl.load(Y + row)[:, None]
         at = X + row.to(tl.int64)[:, None] * STRIDE
         planes = ()
-        products = tl.zeros((ROWS, CLASSES), DOT)
+        products = tl.zeros((ROWS, COLUMNS), DOT)
         for q in tl.static_range(CHUNKS):
             if (q + 1) * WIDTH <= D:
                 x = tl.load(at + (q * WIDTH + c)[None, :])
             else:
                 x = tl.load(at + (q * WIDTH + c)[None, :], mask=(q * WIDTH + c < D)[None, :], other=0.0)
-            if PLANES == 1:
-                plane = (x,)
-            else:
-                plane = _terms(x * scale, PLANES, TYPE)
+            plane = (x,) if PLANES == 1 else _terms(x * scale, PLANES, TYPE)
             planes = planes + (plane,)
-            w = ()
-            place_w = W + k[None, :] * (WIDTH * CHUNKS) + (q * WIDTH + c)[:, None]
+            w = tl.load(W + tl.arange(0, COLUMNS)[None, :] * (WIDTH * CHUNKS) + (q * WIDTH + c)[:, None])
             if DOT == SUM:
-                for part in tl.static_range(PARTS):
-                    w = w + (tl.load(place_w + part * CLASSES * WIDTH * CHUNKS),)
-                products = _multiply(plane, w, products, False, PLANES, PARTS)
+                for i in tl.static_range(PLANES):
+                    products = tl.dot(plane[PLANES - 1 - i], w, products, out_dtype=DOT)
             else:
-                products = _multiply((x.to(DOT),), (tl.load(place_w),), products, False, 1, 1)
+                products = tl.dot(x.to(DOT), w, products, out_dtype=DOT)
+        products = _added(products, COLUMNS // CLASSES)
         if tl.float32 == DOT:
             products = products * unscale
         log_weight = tl.zeros((ROWS,), DOT)
@@ -177,15 +180,14 @@ def joint_kernel(
                 mass = mass * tl.exp((top - _safe(new)).to(SUM)) + tl.exp((values - _safe(new)).to(SUM))
                 top = new
             weights = tl.where(own, p[:, None], -(p / total)[:, None] * relative)
-        if PARTS > 1:
-            parts = _terms(weights * LARGEST, PARTS, TYPE)
-        else:
-            parts = (weights,)
+        parts = _stacked(_terms(weights * LARGEST, PARTS, TYPE), PARTS, STACKED) if PARTS > 1 else weights
         grown = ()
         for q in tl.static_range(CHUNKS):
-            # The sum of a tile starts from 0: tensor cores round each addition towards 0.
-            tile = _multiply(planes[q], parts, tl.zeros((WIDTH, CLASSES), SUM), True, PLANES, PARTS)
-            grown = grown + (sums[q] * rescale + tile,)
+            # The sum of a tile starts from 0, since tensor cores truncate each addition.
+            tile = tl.zeros((WIDTH, STACKED * CLASSES), SUM)
+            for i in tl.static_range(PLANES):
+                tile = tl.dot(tl.trans(planes[q][PLANES - 1 - i]), parts, tile, out_dtype=SUM)
+            grown = grown + (sums[q] * rescale + _added(tile, STACKED),)
         sums = grown
     if not LOGISTIC:
         top, mass = slope_top, slope_mass

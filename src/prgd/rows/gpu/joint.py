@@ -26,6 +26,11 @@ class Terms(NamedTuple):
     parts: int
     dtype: Any
 
+    @property
+    def stacked(self) -> int:
+        """Number of parts, padded to a power of two."""
+        return 1 << (self.parts - 1).bit_length()
+
 
 TERMS = {
     torch.float64: Terms(1, 1, torch.float64),
@@ -183,7 +188,8 @@ class _JointPass:
         columns += _triton.SCALARS.value
         self.chunks = -(-d // plan.width)
         terms = Terms(1, 1, torch.float64) if self.is_wide else kernels.terms
-        shape = (terms.parts, _padded(K), self.chunks * plan.width)
+        self.count = terms.parts
+        shape = (terms.stacked, _padded(K), self.chunks * plan.width)
         self.w = torch.zeros(shape, dtype=terms.dtype, device=device)
         self.scales = torch.ones(5, dtype=torch.float64, device=device)
         self.parts = torch.empty((self.programs * self.groups, columns), dtype=torch.float64, device=device)
@@ -202,10 +208,10 @@ class _JointPass:
         is_half = self.w.dtype == torch.float16
         exponent = _exponent(float(w.abs().max())) if is_half else 0
         rest = w * 2.0**exponent
-        for _ in range(len(self.w)):
+        for _ in range(self.count):
             parts.append(rest.to(self.w.dtype))
             rest = rest - parts[-1].double()
-        self.w[:, : kernels.K, : kernels.d].copy_(torch.stack(parts))
+        self.w[: self.count, : kernels.K, : kernels.d].copy_(torch.stack(parts))
         row, weight = kernels.row_exponent, kernels.weight_exponent
         summed = 0 if kernels.is_double else _LARGEST
         powers = [row, -row - exponent, weight, -row - summed - weight, -weight]
@@ -222,7 +228,7 @@ class _JointPass:
             kernels.X, kernels.codes, self.list, self.owners, self.starts, self.bounds,
             self.scales if kernels.weights is None else kernels.weights, self.w, self.scales, self.parts,
             kernels.n, STRIDE=kernels.X.stride(0), D=kernels.d, K=kernels.K, CLASSES=_padded(kernels.K),
-            ROWS=plan.rows, WIDTH=plan.width, CHUNKS=self.chunks, PLANES=terms.planes, PARTS=terms.parts,
+            ROWS=plan.rows, WIDTH=plan.width, CHUNKS=self.chunks, PLANES=terms.planes, PARTS=terms.parts, STACKED=terms.stacked,
             TYPE=getattr(tl, str(terms.dtype).removeprefix("torch.")), BY_CLASS=self.by_class,
             WEIGHTED=kernels.weights is not None, LOGISTIC=self.is_logistic,
             DOT=tl.float64 if self.is_wide else sums, SUM=sums, STAGES=plan.stages, num_warps=plan.warps,
