@@ -41,23 +41,21 @@ def _terms(v, COUNT: tl.constexpr, TYPE: tl.constexpr):
 
 
 @triton.jit
-def _stacked(terms, COUNT: tl.constexpr, STACKED: tl.constexpr):
-    """Return terms of shape (rows, classes) side by side, one after the other, as one matrix."""
-    if STACKED == 1:
-        return terms[0]
-    g = tl.arange(0, STACKED)[None, :, None]
-    found = tl.where(g == 0, terms[0][:, None, :], 0.0)
+def _stacked(terms, COUNT: tl.constexpr):
+    """Return the terms of a matrix side by side as one matrix."""
+    g = tl.arange(0, COUNT)[None, :, None]
+    found = terms[0][:, None, :]
     for i in tl.static_range(1, COUNT):
         found = tl.where(g == i, terms[i][:, None, :], found)
-    return tl.reshape(found, (terms[0].shape[0], STACKED * terms[0].shape[1]))
+    return tl.reshape(found, (terms[0].shape[0], COUNT * terms[0].shape[1]))
 
 
 @triton.jit
-def _added(v, STACKED: tl.constexpr):
-    """Return the sum of the matrices that lie side by side in v."""
-    if STACKED == 1:
+def _added(v, COUNT: tl.constexpr):
+    """Return the sum of the ``COUNT`` matrices that lie side by side in v."""
+    if COUNT == 1:
         return v
-    return tl.sum(tl.reshape(v, (v.shape[0], STACKED, v.shape[1] // STACKED)), axis=1)
+    return tl.sum(tl.reshape(v, (v.shape[0], COUNT, v.shape[1] // COUNT)), axis=1)
 
 
 @triton.jit
@@ -80,8 +78,8 @@ def _write(out, shift, mass, slope_shift, slope_mass, margin, scale, mask):
 def joint_kernel(
     X, Y, I, owners, starts, bounds, S, W, scales, out, n,
     STRIDE: tl.constexpr, D: tl.constexpr, K: tl.constexpr, CLASSES: tl.constexpr, ROWS: tl.constexpr,
-    WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PLANES: tl.constexpr, PARTS: tl.constexpr,
-    STACKED: tl.constexpr, TYPE: tl.constexpr, BY_CLASS: tl.constexpr, WEIGHTED: tl.constexpr,
+    WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PLANES: tl.constexpr, STACKED: tl.constexpr, PARTS: tl.constexpr,
+    TYPE: tl.constexpr, BY_CLASS: tl.constexpr, WEIGHTED: tl.constexpr,
     LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write the Tally of every P-th tile of the P programs that share the rows, or those of a class.
@@ -93,7 +91,7 @@ def joint_kernel(
     """
     scale, unscale = tl.load(scales).to(SUM), tl.load(scales + 1).to(SUM)
     weight_scale, sum_scale, mass_scale = tl.load(scales + 2), tl.load(scales + 3), tl.load(scales + 4)
-    COLUMNS: tl.constexpr = STACKED * CLASSES if DOT == SUM else CLASSES
+    COLUMNS: tl.constexpr = STACKED * CLASSES if DOT == SUM else CLASSES  # of w
     r, c, k = tl.arange(0, ROWS), tl.arange(0, WIDTH), tl.arange(0, CLASSES)
     program, programs, first, own_class = tl.program_id(0), tl.num_programs(0), 0, 0
     out += program * (K * (SCALARS + D) if BY_CLASS else SCALARS + K * D)
@@ -180,14 +178,14 @@ def joint_kernel(
                 mass = mass * tl.exp((top - _safe(new)).to(SUM)) + tl.exp((values - _safe(new)).to(SUM))
                 top = new
             weights = tl.where(own, p[:, None], -(p / total)[:, None] * relative)
-        parts = _stacked(_terms(weights * LARGEST, PARTS, TYPE), PARTS, STACKED) if PARTS > 1 else weights
+        parts = _stacked(_terms(weights * LARGEST, PARTS, TYPE), PARTS) if PARTS > 1 else weights
         grown = ()
         for q in tl.static_range(CHUNKS):
             # The sum of a tile starts from 0, since tensor cores truncate each addition.
-            tile = tl.zeros((WIDTH, STACKED * CLASSES), SUM)
+            tile = tl.zeros((WIDTH, PARTS * CLASSES), SUM)
             for i in tl.static_range(PLANES):
                 tile = tl.dot(tl.trans(planes[q][PLANES - 1 - i]), parts, tile, out_dtype=SUM)
-            grown = grown + (sums[q] * rescale + _added(tile, STACKED),)
+            grown = grown + (sums[q] * rescale + _added(tile, PARTS),)
         sums = grown
     if not LOGISTIC:
         top, mass = slope_top, slope_mass

@@ -20,23 +20,19 @@ _RANGE = 120  # scales are powers of two with exponents of at most this size
 
 
 class Terms(NamedTuple):
-    """The numbers whose products tensor cores take: rows are sums of ``planes`` of them, w of ``parts``."""
+    """The numbers whose products tensor cores take, and how many are added up to a number of a row, of w, of P."""
 
-    planes: int
-    parts: int
+    rows: int
+    w: int
+    weights: int
     dtype: Any
-
-    @property
-    def stacked(self) -> int:
-        """Number of parts, padded to a power of two."""
-        return 1 << (self.parts - 1).bit_length()
 
 
 TERMS = {
-    torch.float64: Terms(1, 1, torch.float64),
-    torch.float32: Terms(2, 2, torch.float16),
-    torch.float16: Terms(1, 2, torch.float16),
-    torch.bfloat16: Terms(1, 3, torch.bfloat16),
+    torch.float64: Terms(1, 1, 1, torch.float64),
+    torch.float32: Terms(2, 2, 2, torch.float16),
+    torch.float16: Terms(1, 2, 2, torch.float16),
+    torch.bfloat16: Terms(1, 3, 2, torch.bfloat16),
 }
 
 
@@ -48,7 +44,8 @@ class JointPlan:
     width: int
     warps: int
     programs: int  # number for each multiprocessor
-    stages: int = 2  # number of tiles whose loads are under way at once
+    stages: int = 1  # number of tiles whose loads are under way at once
+    registers: int | None = None  # most of one thread: with fewer, more programs run together
 
 
 def choose_joint_plan(d: int, K: int, itemsize: int) -> JointPlan | None:
@@ -99,7 +96,7 @@ class JointKernels:
             raise ValueError(f"No plan for {self.d} columns and {K} classes.")
         self.plan: JointPlan = plan
         self.terms = TERMS[X.dtype]
-        self.row_exponent = _exponent(max_norm) if self.terms.planes > 1 else 0
+        self.row_exponent = _exponent(max_norm) if self.terms.rows > 1 else 0
         self.weight_exponent = 0 if weights is None else -math.frexp(float(weights.max()))[1]
         self._passes: dict[Any, _JointPass] = {}
 
@@ -187,9 +184,9 @@ class _JointPass:
         self.groups, columns = (K, d) if by_class else (1, K * d)
         columns += _triton.SCALARS.value
         self.chunks = -(-d // plan.width)
-        terms = Terms(1, 1, torch.float64) if self.is_wide else kernels.terms
-        self.count = terms.parts
-        shape = (terms.stacked, _padded(K), self.chunks * plan.width)
+        terms = TERMS[torch.float64] if self.is_wide else kernels.terms
+        self.count = terms.w
+        shape = (1 << (terms.w - 1).bit_length(), _padded(K), self.chunks * plan.width)
         self.w = torch.zeros(shape, dtype=terms.dtype, device=device)
         self.scales = torch.ones(5, dtype=torch.float64, device=device)
         self.parts = torch.empty((self.programs * self.groups, columns), dtype=torch.float64, device=device)
@@ -224,13 +221,15 @@ class _JointPass:
 
         kernels, plan, terms = self.kernels, self.plan, self.kernels.terms
         sums = tl.float64 if kernels.is_double else tl.float32
+        limit = {} if plan.registers is None else {"maxnreg": plan.registers}
         _triton_joint.joint_kernel[(self.programs,)](
             kernels.X, kernels.codes, self.list, self.owners, self.starts, self.bounds,
             self.scales if kernels.weights is None else kernels.weights, self.w, self.scales, self.parts,
             kernels.n, STRIDE=kernels.X.stride(0), D=kernels.d, K=kernels.K, CLASSES=_padded(kernels.K),
-            ROWS=plan.rows, WIDTH=plan.width, CHUNKS=self.chunks, PLANES=terms.planes, PARTS=terms.parts, STACKED=terms.stacked,
-            TYPE=getattr(tl, str(terms.dtype).removeprefix("torch.")), BY_CLASS=self.by_class,
+            ROWS=plan.rows, WIDTH=plan.width, CHUNKS=self.chunks, PLANES=terms.rows, STACKED=len(self.w),
+            PARTS=terms.weights, TYPE=getattr(tl, str(terms.dtype).removeprefix("torch.")), BY_CLASS=self.by_class,
             WEIGHTED=kernels.weights is not None, LOGISTIC=self.is_logistic,
             DOT=tl.float64 if self.is_wide else sums, SUM=sums, STAGES=plan.stages, num_warps=plan.warps,
+            **limit,
         )  # fmt: skip
         merge_programs(self.parts, self.starts, self.out, self.groups)
