@@ -349,6 +349,29 @@ def test_fit_on_a_cluster_by_command(workers, tmp_path):
     assert "--start expects a .npy" in call("fit", "toy:0.3", "--start", "none.npy", code=2).stderr
 
 
+@pytest.mark.slow
+def test_several_classes_on_a_cluster_by_command(workers):
+    rng = np.random.default_rng(5)
+    codes = np.arange(40) % 3
+    rows = rng.normal(size=(40, 4)) + 6.0 * np.eye(4)[codes]
+    lines = [" ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row)) for row in rows.tolist()]
+    for name, labels in (("apart", codes), ("mixed", rng.permutation(codes))):
+        whole = [f"{k} {line}" for k, line in zip(labels, lines, strict=True)]
+        Path(f"{name}-0.svm").write_text("\n".join(whole[:25]))
+        Path(f"{name}-1.svm").write_text("\n".join(whole[25:]))
+    where = ["--cluster", workers.scheduler.address]
+    found = table(call("fit", "apart-*.svm", *where, "--multi-class", "joint").stdout)
+    assert found["classes"] == "0, 1, 2; jointly"
+    expected = prgd.max_margin(rows, codes, multi_class="joint")
+    assert float(found["margin, lower bound"]) == pytest.approx(expected.margin, rel=1e-6)
+    said = call("fit", "apart-*.svm", *where, code=2).stderr
+    assert "--cluster separates two classes, or more of them jointly; apart-*.svm has 3." in said
+    # Labels of one class against the rest would be needed for soft margins.
+    said = call("fit", "mixed-*.svm", *where, "--multi-class", "joint", code=3)
+    assert "separable: no, proven" in said.stdout
+    assert "the soft margins of several classes are not fitted with --cluster" in said.stderr
+
+
 def test_the_settings_of_a_scheduler_are_left_alone():
     client = grid.local_client()
     scheduler = client.cluster.scheduler
