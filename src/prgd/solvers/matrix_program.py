@@ -275,7 +275,7 @@ class _Step:
 
 
 def _factor(system: Array) -> Array:
-    """Return the Cholesky factor of a system of unit diagonal, with the first ridge that makes it positive."""
+    """Return the Cholesky factor of a system of unit diagonal, with the first ridge that suffices."""
     for ridge in _RIDGES[:-1]:
         try:
             return np.linalg.cholesky(system + ridge * np.eye(len(system)))
