@@ -12,7 +12,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from prgd._types import Array, Intercept
-from prgd.arithmetic import BOUND_FACTOR, EPSILON, LARGEST, SMALLEST, UNIT_ROUNDOFF, lowered, raised, rounding_factor
+from prgd.arithmetic import (
+    BOUND_FACTOR,
+    EPSILON,
+    LARGEST,
+    SMALLEST,
+    UNIT_ROUNDOFF,
+    lowered,
+    raised,
+    rounding_factor,
+)
 from prgd.certificate import Certificate, DualWeights
 from prgd.dual_bounds import accurate_upper
 from prgd.evaluation import Evaluation
