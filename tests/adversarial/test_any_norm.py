@@ -13,12 +13,14 @@ import pytest
 from scipy.sparse import csr_array
 
 import prgd
-from prgd.certificate import DualWeights
+from prgd.certificate import Certificate, DualWeights
 from prgd.dual_bounds import accurate_upper, is_on_simplex
+from prgd.history import Status
 from prgd.maxmargin import overlap
 from prgd.pass_bounds import accurate_lower, certify, certify_in_double, weights_at
 from prgd.proofs.exact_simplex import partition_rows
-from prgd.rows import ChunkedRows
+from prgd.rows import ChunkedRows, arrays
+from prgd.solvers.term_set import TermSet
 
 VECTORS = ("l2", "l1", "linf", "lp:1.01", "lp:1.5", "lp:3", "lp:50")
 MATRICES = ("spectral", "nuclear", "rows", "columns")
@@ -231,15 +233,6 @@ def test_products_that_underflow_do_not_lower_the_upper_bound():
     assert certify(problem.at(np.zeros(400))).upper >= math.sqrt(400) * 2e-24
 
 
-def test_weights_that_underflow_do_not_lower_the_upper_bound():
-    X, codes = three_classes()
-    best = prgd.max_margin(1e6 * X, codes, multi_class="joint", fit_intercept=False)
-    for weight in (1e-310, 5e-324):
-        problem = prgd.Problem(1e6 * X, codes, sample_weight=np.full(12, weight))
-        at = problem.at(problem.unit**0.5 * np.random.default_rng(1).standard_normal((3, 3)))
-        assert certify(at).upper >= best.margin
-
-
 def test_a_length_beyond_the_floating_range_bounds_nothing():
     problem = prgd.Problem([[1e-100, -3e-100], [1e-100, 1e-100]], norm="l1", scale="none")
     assert certify(problem.at([1.2e308, 1.2e308])).lower == -math.inf
@@ -334,20 +327,18 @@ def test_check_grants_rounding_no_positive_margin():
 
 
 def test_some_pairs_do_not_prove_quasi_separability(monkeypatch):
-    # All rows are not separable; those that the solver starts with may be quasi-separable.
-    X = np.array([[0.0], [0.0], [0.0], [1.0], [-1.0], [1.0], [-1.0], [1.0], [-1.0]])
-    codes = np.array([0, 1, 2, 0, 0, 1, 1, 2, 2])
+    X, codes = np.array([[0.0], [0.0], [1.0], [-1.0]]), np.array([0, 1, 0, 0])
+    problem = prgd.Problem(X, codes, multi_class="joint", fit_intercept=True)
     assert exact_verdict(X, codes, True, True) == "NOT_SEPARABLE"
+    assert exact_verdict(X[:3], codes[:3], True, True) == "QUASI_SEPARABLE"
+    working = TermSet(problem)
+    working.add(working.all_terms()[:3])
     monkeypatch.setattr(overlap, "_MAX_ENTRIES", 0)
-    monkeypatch.setattr(prgd.maxmargin.any_norm, "max_terms_at_once", lambda *_: 0)
-    monkeypatch.setattr(prgd.maxmargin.any_norm, "_MIN_FIRST_TERMS", 1)
-    result = prgd.max_margin(X, codes, norm="linf", multi_class="joint", w0=np.array([[1.0], [0.0], [-1.0]]))
-    assert result.status.name == "NOT_SEPARABLE"
+    assert overlap.prove_overlap(problem, working, Certificate())[0] is Status.NOT_SEPARABLE
 
 
-def test_two_joint_classes_count_the_roundings_of_their_slices():
-    X = np.ones((80, 20_000))
-    X[::2] = -1.0
+def test_two_joint_classes_count_the_roundings_of_their_slices(monkeypatch):
+    monkeypatch.setattr(arrays, "JOINT_BYTES", 1)
+    X = np.where(np.arange(80) % 2, 1.0, -1.0)[:, None] * np.ones(20_000)
     problem = prgd.Problem(X, np.arange(80) % 2, multi_class="joint")
-    longest = int(np.diff(problem.rows._joint_bounds(2, by_class=True)).max())
-    assert problem.rows.sum_roundings >= longest
+    assert problem.rows.sum_roundings >= np.diff(problem.rows._joint_bounds(2, by_class=True)).max()
