@@ -1,0 +1,259 @@
+"""What the race of all methods shows: its figures, its tables and its verdicts, from rows only."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from prgd.claims import Finding, claim
+from prgd.reproduce.curves import where
+from prgd.reproduce.direct_labels import direct_labels
+from prgd.reproduce.entrants import FAST, HULL, OTHER, PLAIN, RESCALED, SCALED, listed
+from prgd.reproduce.every_method_rates import (
+    LEVELS,
+    exponential,
+    judged,
+    runs_of,
+    slopes_of,
+)
+from prgd.reproduce.experiment import OURS
+from prgd.reproduce.figures import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    VERMILLION,
+    Figure,
+    Line,
+    Panel,
+    Style,
+    Table,
+    floored,
+    thinned,
+)
+from prgd.reproduce.published_rates import KNOWN, MARGIN, NO_RATE, RATES, RISK, SEPARATOR
+
+NAME = "every-method"
+FAMILIES = {
+    PLAIN: ("steps as they come", BLACK),
+    SCALED: ("divided by the loss", ORANGE),
+    FAST: ("accelerated", GREEN),
+    RESCALED: ("progressive rescaling", BLUE),
+    HULL: ("points of the hull", VERMILLION),
+    OTHER: ("without an entry", GREY),
+}
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+# Panels: the norm, the set, and the title.
+PANELS = (
+    ("l2", "synthetic I", "l2 margin, synthetic set I"),
+    ("l2", "digits 0 and 1", "l2 margin, digits 0 and 1"),
+    ("l2", "Gaussian, d = 5", "l2 margin, Gaussian rows, d = 5"),
+    ("l2", "Gaussian, d = 20", "l2 margin, Gaussian rows, d = 20"),
+    ("linf", "Gaussian, d = 5", "l-infinity margin, Gaussian rows, d = 5"),
+    ("l1", "Gaussian, d = 5", "l1 margin, Gaussian rows, d = 5"),
+    ("lp:3", "Gaussian, d = 5", "l3 margin, Gaussian rows, d = 5"),
+    ("spectral", "three classes", "spectral margin, three classes"),
+)
+LOWEST = 1e-13
+SHORT = {
+    "progressive-rescaling Newton": "rescaled Newton",
+    "normalized perceptron": "norm. perceptron",
+    "away-step Frank-Wolfe": "away-step F-W",
+    "loss-scaled mirror descent": "l.-s. mirror descent",
+}
+
+
+def _family(method: str) -> str:
+    entrants = {e.name: e.family for e in listed(1.2, 5, 0.6, 0.6, 1.05)}
+    return entrants.get(method, OTHER)
+
+
+def _styles(methods: list[str]) -> dict[str, Style]:
+    """Return the style of each method: the colour of its family, and a dash of its own there."""
+    places = {family: count() for family in FAMILIES}
+    found = {}
+    for method in methods:
+        family = _family(method)
+        found[method] = Style(FAMILIES[family][1], DASHES[next(places[family]) % len(DASHES)])
+    return found
+
+
+def _text(method: str) -> str:
+    short = SHORT.get(method, method)
+    return short.replace(", falling steps", ", falling")
+
+
+def _panel(rows: Any, norm: str, name: str, title: str, x: str) -> Panel | None:
+    some = where(rows, kind="curve", norm=norm, set=name, seed=0)
+    if some.empty:
+        return None
+    methods = list(some.method.unique())
+    styles, lines = _styles(methods), []
+    for method in methods:
+        curve = where(some, method=method)
+        curve = curve[curve.worst < 1.0]
+        if len(curve):
+            y = np.maximum(floored(curve.worst), LOWEST)
+            line = Line(method, curve[x].to_numpy(float), y, 1.6, has_markers=False, style=styles[method])
+            lines.append(thinned(line))
+    ends = (1.0, float(some[x].max()))
+    labels = direct_labels(lines, {m: _text(m) for m in methods}, ends, (LOWEST, 1.0))
+    words = {"t": "step t, warm-up counted", "passes": "passes over the rows, warm-up counted"}[x]
+    y_label = "1 - gamma(w) / gamma_star"
+    return Panel(
+        title, tuple(lines), words, y_label, x_log=True, y_log=True, x_range=ends, y_range=(LOWEST, 1.0),
+        labels=labels, is_ours=True,
+    )  # fmt: skip
+
+
+def draw(rows: Any, settings: Any) -> list[Figure]:
+    """Return the margin error of every method in its own norm, against steps and against passes."""
+    used = [_family(method) for method in rows.method.unique()]
+    families = tuple(FAMILIES[family] for family in FAMILIES if family in used)
+    figures = []
+    for x, name, words in (("t", NAME, "steps"), ("passes", f"{NAME}-passes", "passes over the data")):
+        panels = tuple(p for norm, s, title in PANELS if (p := _panel(rows, norm, s, title, x)) is not None)
+        alt = (
+            f"Relative margin error against {words} on logarithmic axes, seed 0, a panel for each norm and set, "
+            f"the largest error since the last recorded step. {reading(rows, settings)}"
+        )
+        title = f"Every method, in its own norm: margin error against {words}"
+        figures.append(Figure(name, title, alt, panels, columns=2, families=families))
+    return figures
+
+
+def _last(rows: Any) -> Any:
+    """Return the last row of the curve of each run, with how the run ended."""
+    keys = ["method", "set", "seed"]
+    last = where(rows, kind="curve").groupby(keys, sort=False).tail(1)
+    facts = where(rows, kind="run")[[*keys, "floor", "ended"]]
+    return last.drop(columns=["floor", "ended"]).merge(facts, on=keys)
+
+
+def tables(rows: Any, settings: Any) -> list[Table]:
+    """Return Table 1 of the paper, extended to all methods, and the error of each method on each set."""
+    return [extended(rows, settings), _by_set(rows, settings)]
+
+
+def extended(rows: Any, settings: Any) -> Table:
+    """Return the published and the fitted rate of every method, with a verdict."""
+    lines = []
+    for method in rows.method.unique():
+        runs, rate = runs_of(rows, method), RATES.get(method)
+        long = [run for run in runs if not run.is_brief]
+        quantity = RISK if rate and rate.quantity == RISK else MARGIN
+        slopes = slopes_of(long, quantity)
+        last = np.array([s.slope for s in slopes])
+        end = np.array([s.local for s in slopes if not math.isnan(s.local)])
+        line = {"method": method, "norm": str(where(rows, method=method).norm.iloc[0])}
+        line |= {"published": rate.text if rate else KNOWN.get(method, NO_RATE)}
+        line |= {"of the": rate.quantity if rate else "-", "by": rate.source if rate else "-"}
+        line["fitted a of t^-a"] = (
+            f"{np.median(last):.2f} ({last.min():.2f} to {last.max():.2f})" if last.size else "-"
+        )
+        line["at the end"] = f"{np.median(end):.2f}" if end.size else "-"
+        line["exponential"] = f"{len(exponential(long))} of {len(long)}" if long else "-"
+        line["verdict"] = str(judged(rows, settings, method, rate).verdict) if rate and runs else "no rate to judge"
+        lines.append(line)
+    caption = (
+        f"Table 1 of the paper, extended to every method of the library: {settings.steps:,} steps in the norm of "
+        "the method. The fitted a is the slope of the margin error (of the risk, where the rate is about it) over "
+        "the last decade of t: median and range over sets and seeds, runs that fall exponentially and runs that "
+        f"end at once left out. Exponential: the error takes at most twice the steps from {LEVELS[1]:.0e} to "
+        f"{LEVELS[2]:.0e} that it takes from {LEVELS[0]:.0e} to {LEVELS[1]:.0e}. An upper bound holds if the error "
+        "falls as fast or faster on at least half of the runs; a finite run does not refute an asymptotic rate."
+    )
+    return Table.of(caption, lines, numbers=("at the end", "exponential"), is_printed=True)
+
+
+def _by_set(rows: Any, settings: Any) -> Table:
+    last, lines = _last(rows), []
+    sets = list(rows["set"].unique())
+    for method in rows.method.unique():
+        line = {"method": method}
+        for name in sets:
+            some = where(last, method=method, set=name)
+            line[name] = "-"
+            if len(some):
+                error, t, passes = (float(some[c].median()) for c in ("worst", "t", "passes"))
+                ended = bool((some.ended == "resolution").all())
+                words = f"below {some.floor.max():.0e}" if ended else f"{error:.1e}"
+                line[name] = f"{words} ({t:,.0f}; {passes:,.0f})"
+        lines.append(line)
+    caption = (
+        "The relative margin error at the end of the runs (steps; passes), medians over seeds. A run ends before "
+        f"its {settings.steps:,} steps if its error is below what the certified interval of gamma_star, or "
+        "rounding, resolves."
+    )
+    return Table.of(caption, lines)
+
+
+def reading(rows: Any, settings: Any) -> str:
+    """Return what the figure shows, in figures."""
+    last = _last(rows)
+    l2 = where(last, norm="l2")
+    done = l2[l2.ended == "resolution"].groupby("method").size()
+    whole = l2.groupby("method").size()
+    ended = [method for method in whole.index if done.get(method, 0) == whole[method]]
+    verdicts = [str(judged(rows, settings, m, RATES[m]).verdict) for m in RATES if m in set(rows.method)]
+    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
+    fast = [m for m in rows.method.unique() if _is_fast(rows, m)]
+    return (
+        f"Of {len(verdicts)} published rates: {counts}. On at least half of the runs that could show it, the error "
+        f"of {_listed(fast)} falls exponentially. In l2 {_listed(ended)} came on every set to what can be resolved, "
+        f"within {settings.steps:,} steps."
+    )
+
+
+def _is_fast(rows: Any, method: str) -> bool:
+    runs = [run for run in runs_of(rows, method) if not run.is_brief]
+    return bool(runs) and 2 * len(exponential(runs)) >= len(runs)
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) if names else "no method"
+
+
+for _method, _rate in RATES.items():
+    _falls = "A separator is found within" if _rate.quantity == SEPARATOR else f"The {_rate.quantity} is"
+    claim(
+        f"rate-{_method.lower().replace(', ', '-').replace(' ', '-').replace('(', '-').replace(')', '')}",
+        f"{_method}: {_falls} {_rate.text} ({_rate.source}).",
+        where=f"{OURS}: {_rate.source}",
+        experiment=NAME,
+    )(partial(judged, method=_method, rate=_rate))
+
+
+@claim(
+    "abstract-polynomial",
+    where="Section 1",
+    experiment=NAME,
+    quote="all existing algorithms, which maximize the margin at a slow polynomial rate",
+)
+def existing_algorithms_are_polynomial(rows: Any, settings: Any) -> Finding:
+    """All existing algorithms maximize the margin at a polynomial rate.
+
+    Count the methods that were published before whose error falls exponentially on at least half of the runs
+    that could show it.
+    """
+    before = [m for m, rate in RATES.items() if "Theorem 6.1" not in rate.source and m in set(rows.method)]
+    fast = [method for method in before if _is_fast(rows, method)]
+    words = "; ".join(
+        f"{m} on {len(exponential(runs))} of {len(runs)} runs"
+        for m in fast
+        if (runs := [run for run in runs_of(rows, m) if not run.is_brief])
+    )
+    return Finding(
+        (float(len(fast)), "<=", 0.0),
+        f"Of {len(before)} methods with a published rate, {len(fast)} fall exponentially"
+        f"{f' ({words})' if words else ''}: methods on the dual have had linear rates since 2011 (errata, E43).",
+        what="methods whose error falls exponentially",
+        setting=f"{settings.steps:,} steps on {', '.join(rows['set'].unique())}.",
+        not_given="which algorithms it means: of gradient methods on the loss, none here is faster",
+        would_change="Words that name gradient methods, or all methods.",
+    )
