@@ -33,8 +33,11 @@ def direct_labels(
     x_range, y_range : pairs of float
         The ends of the axes.
     """
-    (x0, x1), (y0, y1) = (tuple(map(math.log10, ends)) for ends in (x_range, y_range))
-    ends = [((math.log10(x[-1]) - x0) / (x1 - x0), (math.log10(y[-1]) - y0) / (y1 - y0)) for x, y in _points(lines)]
+    (x0, x1), (y0, y1) = (tuple(map(math.log10, pair)) for pair in (x_range, y_range))
+    ends = [
+        ((math.log10(line.x[-1]) - x0) / (x1 - x0), (math.log10(line.y[-1]) - y0) / (y1 - y0))
+        for line in lines
+    ]
     places: dict[int, tuple[float, float]] = {}
     right = sorted((k for k, (u, _) in enumerate(ends) if u > 0.99), key=lambda k: ends[k][1])
     for k, v in zip(right, _spread([ends[k][1] for k in right]), strict=True):
@@ -50,10 +53,6 @@ def direct_labels(
         Label(*point(*places[k]), texts.get(line.name, line.name), line.style.colour, point(*ends[k]))
         for k, line in enumerate(lines)
     )
-
-
-def _points(lines: Sequence[Line]) -> list[tuple[list[float], list[float]]]:
-    return [(list(line.x), list(line.y)) for line in lines]
 
 
 def _spread(values: Sequence[float]) -> list[float]:

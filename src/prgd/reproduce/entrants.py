@@ -93,7 +93,10 @@ def listed(growth: float, phase: int, alpha: float, beta: float, other_growth: f
     for norm, name in (kinds | {"spectral": "spectral descent"}).items():
         # The theorem for matrices is about steps of a given length and cross-entropy.
         is_matrix = norm == "spectral"
-        falling, loss = SteepestDescent(normalized=is_matrix, power=0.5), "logistic" if is_matrix else "exponential"
+        falling, loss = (
+            SteepestDescent(normalized=is_matrix, power=0.5),
+            "logistic" if is_matrix else "exponential",
+        )
         found += [
             Entrant(name, SteepestDescent(), SCALED, norm),
             Entrant(f"{name}, falling steps", falling, SCALED, norm, loss),

@@ -177,8 +177,8 @@ def _race(entrant: Entrant, settings: Settings, name: str, seed: int) -> list[Ro
                 break
             worst = 0.0
     eta = getattr(entrant.algorithm, "eta", math.nan)
-    values = (*found, floor, problem.n, problem.unit, eta, separated, ended)
-    return [*rows, {"kind": "run"} | dict(zip(RUN, values, strict=True))]
+    facts = (*found, floor, problem.n, problem.unit, eta, separated, ended)
+    return [*rows, {"kind": "run"} | dict(zip(RUN, facts, strict=True))]
 
 
 def _states(problem: Problem, entrant: Entrant, settings: Settings) -> Iterator[tuple[int, State]]:

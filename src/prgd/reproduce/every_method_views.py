@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from prgd.claims import Finding, claim
+from prgd.claims import Finding, Verdict, claim
 from prgd.reproduce.curves import where
 from prgd.reproduce.direct_labels import direct_labels
 from prgd.reproduce.entrants import FAST, HULL, OTHER, PLAIN, RESCALED, SCALED, listed
 from prgd.reproduce.every_method_rates import (
     LEVELS,
+    Run,
     exponential,
     judged,
-    runs_of,
+    long_enough,
+    races,
     slopes_of,
+    verdict_on,
 )
 from prgd.reproduce.experiment import OURS
 from prgd.reproduce.figures import (
@@ -28,6 +31,7 @@ from prgd.reproduce.figures import (
     GREY,
     ORANGE,
     VERMILLION,
+    Dash,
     Figure,
     Line,
     Panel,
@@ -47,7 +51,7 @@ FAMILIES = {
     HULL: ("points of the hull", VERMILLION),
     OTHER: ("without an entry", GREY),
 }
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot", "longdash")
 # Panels: the norm, the set, and the title.
 PANELS = (
     ("l2", "synthetic I", "l2 margin, synthetic set I"),
@@ -68,9 +72,14 @@ SHORT = {
 }
 
 
+@cache
+def _families() -> dict[str, str]:
+    """Return the family of each listed method; schedules do not change it."""
+    return {e.name: e.family for e in listed(1.2, 5, 0.6, 0.6, 1.05)}
+
+
 def _family(method: str) -> str:
-    entrants = {e.name: e.family for e in listed(1.2, 5, 0.6, 0.6, 1.05)}
-    return entrants.get(method, OTHER)
+    return _families().get(method, OTHER)
 
 
 def _styles(methods: list[str]) -> dict[str, Style]:
@@ -115,12 +124,12 @@ def draw(rows: Any, settings: Any) -> list[Figure]:
     """Return the margin error of every method in its own norm, against steps and against passes."""
     used = [_family(method) for method in rows.method.unique()]
     families = tuple(FAMILIES[family] for family in FAMILIES if family in used)
-    figures = []
+    figures, said = [], reading(rows, settings)
     for x, name, words in (("t", NAME, "steps"), ("passes", f"{NAME}-passes", "passes over the data")):
         panels = tuple(p for norm, s, title in PANELS if (p := _panel(rows, norm, s, title, x)) is not None)
         alt = (
-            f"Relative margin error against {words} on logarithmic axes, seed 0, a panel for each norm and set, "
-            f"the largest error since the last recorded step. {reading(rows, settings)}"
+            f"Relative margin error against {words} on logarithmic axes, seed 0, a panel for each norm and "
+            f"set, the largest error since the last recorded step. {said}"
         )
         title = f"Every method, in its own norm: margin error against {words}"
         figures.append(Figure(name, title, alt, panels, columns=2, families=families))
@@ -143,9 +152,8 @@ def tables(rows: Any, settings: Any) -> list[Table]:
 def extended(rows: Any, settings: Any) -> Table:
     """Return the published and the fitted rate of every method, with a verdict."""
     lines = []
-    for method in rows.method.unique():
-        runs, rate = runs_of(rows, method), RATES.get(method)
-        long = [run for run in runs if not run.is_brief]
+    for method, runs in races(rows).items():
+        rate, long = RATES.get(method), long_enough(runs)
         quantity = RISK if rate and rate.quantity == RISK else MARGIN
         slopes = slopes_of(long, quantity)
         last = np.array([s.slope for s in slopes])
@@ -158,15 +166,19 @@ def extended(rows: Any, settings: Any) -> Table:
         )
         line["at the end"] = f"{np.median(end):.2f}" if end.size else "-"
         line["exponential"] = f"{len(exponential(long))} of {len(long)}" if long else "-"
-        line["verdict"] = str(judged(rows, settings, method, rate).verdict) if rate and runs else "no rate to judge"
+        line["verdict"] = (
+            str(verdict_on(runs, settings, rate).verdict) if rate and runs else "no rate to judge"
+        )
         lines.append(line)
+    high, middle, low = (f"{level:.0e}" for level in LEVELS)
     caption = (
-        f"Table 1 of the paper, extended to every method of the library: {settings.steps:,} steps in the norm of "
-        "the method. The fitted a is the slope of the margin error (of the risk, where the rate is about it) over "
-        "the last decade of t: median and range over sets and seeds, runs that fall exponentially and runs that "
-        f"end at once left out. Exponential: the error takes at most twice the steps from {LEVELS[1]:.0e} to "
-        f"{LEVELS[2]:.0e} that it takes from {LEVELS[0]:.0e} to {LEVELS[1]:.0e}. An upper bound holds if the error "
-        "falls as fast or faster on at least half of the runs; a finite run does not refute an asymptotic rate."
+        "Table 1 of the paper, extended to every method of the library, each in the norm of its margins: "
+        f"{settings.steps:,} steps. The fitted a is the slope of the margin error (of the risk, where the "
+        "rate is about it) over the last decade of t: median and range over sets and seeds, without runs "
+        "that fall exponentially or end at once; then the median slope over the last factor of 2. Exponential: "
+        f"later decimals cost no more, {middle} to {low} at most twice the steps of {high} to {middle}. An "
+        "upper bound holds if the fall is as fast, or faster, on at least half of the runs; no finite run "
+        "refutes an asymptotic rate."
     )
     return Table.of(caption, lines, numbers=("at the end", "exponential"), is_printed=True)
 
@@ -186,37 +198,40 @@ def _by_set(rows: Any, settings: Any) -> Table:
                 line[name] = f"{words} ({t:,.0f}; {passes:,.0f})"
         lines.append(line)
     caption = (
-        "The relative margin error at the end of the runs (steps; passes), medians over seeds. A run ends before "
-        f"its {settings.steps:,} steps if its error is below what the certified interval of gamma_star, or "
-        "rounding, resolves."
+        "The relative margin error at the end of the runs (steps; passes), medians over seeds. A run ends "
+        f"before its {settings.steps:,} steps if its error is below what the certified interval of "
+        "gamma_star, or rounding, resolves."
     )
     return Table.of(caption, lines)
 
 
 def reading(rows: Any, settings: Any) -> str:
     """Return what the figure shows, in figures."""
-    last = _last(rows)
-    l2 = where(last, norm="l2")
-    done = l2[l2.ended == "resolution"].groupby("method").size()
-    whole = l2.groupby("method").size()
-    ended = [method for method in whole.index if done.get(method, 0) == whole[method]]
-    verdicts = [str(judged(rows, settings, m, RATES[m]).verdict) for m in RATES if m in set(rows.method)]
-    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
-    fast = [m for m in rows.method.unique() if _is_fast(rows, m)]
+    raced = races(rows)
+    in_l2 = set(where(rows, norm="l2").method)
+    ended = [m for m, runs in raced.items() if m in in_l2 and all(r.ended == "resolution" for r in runs)]
+    verdicts = [verdict_on(runs, settings, RATES[m]).verdict for m, runs in raced.items() if m in RATES]
+    counts = ", ".join(v.counted(verdicts.count(v)) for v in Verdict if v in verdicts)
+    fast = [method for method, runs in raced.items() if is_fast(runs)]
     return (
-        f"Of {len(verdicts)} published rates: {counts}. On at least half of the runs that could show it, the error "
-        f"of {_listed(fast)} falls exponentially. In l2 {_listed(ended)} came on every set to what can be resolved, "
-        f"within {settings.steps:,} steps."
+        f"Of {len(verdicts)} published rates {counts}. On at least half of the runs that could show it, the "
+        f"error of {_listed(fast)} falls exponentially. In l2 {_listed(ended)} came on every set to what can "
+        f"be resolved, within {settings.steps:,} steps."
     )
 
 
-def _is_fast(rows: Any, method: str) -> bool:
-    runs = [run for run in runs_of(rows, method) if not run.is_brief]
-    return bool(runs) and 2 * len(exponential(runs)) >= len(runs)
+def is_fast(runs: list[Run]) -> bool:
+    """Return whether the error falls exponentially on at least half of the runs that could show it."""
+    long = long_enough(runs)
+    return bool(long) and 2 * len(exponential(long)) >= len(long)
 
 
 def _listed(names: list[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) if names else "no method"
+    return (
+        " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        if names
+        else "no method"
+    )
 
 
 for _method, _rate in RATES.items():
@@ -241,17 +256,17 @@ def existing_algorithms_are_polynomial(rows: Any, settings: Any) -> Finding:
     Count the methods that were published before whose error falls exponentially on at least half of the runs
     that could show it.
     """
-    before = [m for m, rate in RATES.items() if "Theorem 6.1" not in rate.source and m in set(rows.method)]
-    fast = [method for method in before if _is_fast(rows, method)]
+    raced = races(rows)
+    before = [m for m, rate in RATES.items() if m in raced and not rate.not_ours]
+    fast = [method for method in before if is_fast(raced[method])]
     words = "; ".join(
-        f"{m} on {len(exponential(runs))} of {len(runs)} runs"
-        for m in fast
-        if (runs := [run for run in runs_of(rows, m) if not run.is_brief])
+        f"{m} on {len(exponential(raced[m]))} of {len(long_enough(raced[m]))} runs" for m in fast
     )
     return Finding(
         (float(len(fast)), "<=", 0.0),
         f"Of {len(before)} methods with a published rate, {len(fast)} fall exponentially"
-        f"{f' ({words})' if words else ''}: methods on the dual have had linear rates since 2011 (errata, E43).",
+        f"{f' ({words})' if words else ''}. Methods on the dual have had linear rates since 2011 (errata, "
+        "E43).",
         what="methods whose error falls exponentially",
         setting=f"{settings.steps:,} steps on {', '.join(rows['set'].unique())}.",
         not_given="which algorithms it means: of gradient methods on the loss, none here is faster",

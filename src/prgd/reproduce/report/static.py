@@ -170,7 +170,14 @@ def _dress(axes: Any, panel: Panel) -> None:
 def _label(axes: Any, label: Label) -> None:
     """Write the name of a line, and a thin line to its end if the name had to stand elsewhere."""
     look = {"fontsize": 7, "color": label.colour, "va": "center", "annotation_clip": False}
-    thread = {"arrowstyle": "-", "color": label.colour, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0}
+    thread = {
+        "arrowstyle": "-",
+        "color": label.colour,
+        "linewidth": 0.4,
+        "shrinkA": 0,
+        "shrinkB": 0,
+        "relpos": (0.0, 0.5),
+    }
     at = {"xytext": (label.x, label.y), "textcoords": "data", "arrowprops": thread}
     axes.annotate(f" {pretty(label.text)}", label.end, **at, **look)
 
