@@ -8,6 +8,7 @@ from functools import cache
 import pandas as pd
 
 from prgd.reproduce import (
+    every_method,
     figure_1,
     figure_2,
     figure_4,
@@ -66,6 +67,9 @@ SETTINGS = {
     "growing-dimension": growing_dimension.Settings(seeds=2, n=30, dimensions=(2, 10), steps=50, warm_up=50),
     "gated-schedule": gated_schedule.Settings(steps=60, warm_up=50),
     "without-projection": without_projection.Settings(seeds=1, steps=60, warm_up=50),
+    "every-method": every_method.Settings(
+        seeds=1, steps=60, warm_up=20, planted=((20, 3),), digit_rows=20, classes=(12, 3), per_decade=10
+    ),
     "logistic-loss": logistic_loss.Settings(
         seeds=1, steps=100, accelerated=50, short=60, small_scale=60, warm_up=100
     ),

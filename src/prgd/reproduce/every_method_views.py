@@ -175,9 +175,9 @@ def extended(rows: Any, settings: Any) -> Table:
         "Table 1 of the paper, extended to every method of the library, each in the norm of its margins: "
         f"{settings.steps:,} steps. The fitted a is the slope of the margin error (of the risk, where the "
         "rate is about it) over the last decade of t: median and range over sets and seeds, without runs "
-        "that fall exponentially or end at once; then the median slope over the last factor of 2. Exponential: "
-        f"later decimals cost no more, {middle} to {low} at most twice the steps of {high} to {middle}. An "
-        "upper bound holds if the fall is as fast, or faster, on at least half of the runs; no finite run "
+        "that fall exponentially or end at once; then the median slope over the last factor of 2. "
+        f"Exponential: {middle} to {low} takes at most twice the steps of {high} to {middle}. An upper bound "
+        "holds if the fall is as fast, or faster, on at least half of the runs; no finite run "
         "refutes an asymptotic rate."
     )
     return Table.of(caption, lines, numbers=("at the end", "exponential"), is_printed=True)
@@ -245,8 +245,8 @@ for _method, _rate in RATES.items():
 
 
 @claim(
-    "abstract-polynomial",
-    where="Section 1",
+    "introduction-polynomial",
+    where="Introduction",
     experiment=NAME,
     quote="all existing algorithms, which maximize the margin at a slow polynomial rate",
 )
@@ -262,8 +262,10 @@ def existing_algorithms_are_polynomial(rows: Any, settings: Any) -> Finding:
     words = "; ".join(
         f"{m} on {len(exponential(raced[m]))} of {len(long_enough(raced[m]))} runs" for m in fast
     )
+    # A method that is linear by its theorem, but whose runs do not show it, speaks for neither answer.
+    silent = [m for m in before if RATES[m].is_exponential and m not in fast]
     return Finding(
-        (float(len(fast)), "<=", 0.0),
+        ((float(len(fast)), float(len(fast) + len(silent))), "<=", 0.0),
         f"Of {len(before)} methods with a published rate, {len(fast)} fall exponentially"
         f"{f' ({words})' if words else ''}. Methods on the dual have had linear rates since 2011 (errata, "
         "E43).",
