@@ -10,8 +10,8 @@ import numpy as np
 from prgd.reproduce.figures import Label, Line
 
 # A letter's width and a line's height as fractions of a panel of the usual size.
-LETTER, HEIGHT = 0.0165, 0.05
-GAP = 0.012
+LETTER, HEIGHT = 0.027, 0.05
+GAP, BEYOND = 0.02, 1.04  # distances of names from the end of a line, and of the column from the left edge
 
 
 def direct_labels(
@@ -41,7 +41,7 @@ def direct_labels(
     places: dict[int, tuple[float, float]] = {}
     right = sorted((k for k, (u, _) in enumerate(ends) if u > 0.99), key=lambda k: ends[k][1])
     for k, v in zip(right, _spread([ends[k][1] for k in right]), strict=True):
-        places[k] = (1.0, v)
+        places[k] = (BEYOND, v)
     width = [LETTER * len(texts.get(line.name, line.name)) for line in lines]
     for k in sorted((k for k in range(len(lines)) if k not in places), key=lambda k: -ends[k][0]):
         places[k] = _free(ends[k], width[k], [(*places[j], width[j]) for j in places])
@@ -76,7 +76,7 @@ def _free(
     end: tuple[float, float], width: float, taken: Sequence[tuple[float, float, float]]
 ) -> tuple[float, float]:
     """Return the place nearest to the end of a line where its name covers no other."""
-    u = min(end[0] + GAP, 1.0 - width)
+    u = min(end[0] + GAP, 1.0)
     for distance in np.arange(0.0, 1.0, HEIGHT / 4.0):
         for v in (end[1] + distance, end[1] - distance):
             is_apart = all(

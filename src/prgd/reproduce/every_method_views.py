@@ -99,7 +99,7 @@ def _text(method: str) -> str:
 
 def _panel(rows: Any, norm: str, name: str, title: str, x: str) -> Panel | None:
     some = where(rows, kind="curve", norm=norm, set=name, seed=0)
-    if some.empty:
+    if some.worst.min() >= 1.0 or some.empty:  # nothing separates yet
         return None
     methods = list(some.method.unique())
     styles, lines = _styles(methods), []
@@ -111,11 +111,13 @@ def _panel(rows: Any, norm: str, name: str, title: str, x: str) -> Panel | None:
             line = Line(method, curve[x].to_numpy(float), y, 1.6, has_markers=False, style=styles[method])
             lines.append(thinned(line))
     ends = (1.0, float(some[x].max()))
-    labels = direct_labels(lines, {m: _text(m) for m in methods}, ends, (LOWEST, 1.0))
+    lowest = 10.0 ** math.floor(math.log10(min(float(np.min(line.y)) for line in lines)) - 0.3)
+    heights = (max(lowest, LOWEST), 1.0)
+    labels = direct_labels(lines, {m: _text(m) for m in methods}, ends, heights)
     words = {"t": "step t, warm-up counted", "passes": "passes over the rows, warm-up counted"}[x]
     y_label = "1 - gamma(w) / gamma_star"
     return Panel(
-        title, tuple(lines), words, y_label, x_log=True, y_log=True, x_range=ends, y_range=(LOWEST, 1.0),
+        title, tuple(lines), words, y_label, x_log=True, y_log=True, x_range=ends, y_range=heights,
         labels=labels, is_ours=True,
     )  # fmt: skip
 
@@ -162,9 +164,9 @@ def extended(rows: Any, settings: Any) -> Table:
         line |= {"published": rate.text if rate else KNOWN.get(method, NO_RATE)}
         line |= {"of the": rate.quantity if rate else "-", "by": rate.source if rate else "-"}
         line["fitted a of t^-a"] = (
-            f"{np.median(last):.2f} ({last.min():.2f} to {last.max():.2f})" if last.size else "-"
+            f"{_two(np.median(last))} ({_two(last.min())} to {_two(last.max())})" if last.size else "-"
         )
-        line["at the end"] = f"{np.median(end):.2f}" if end.size else "-"
+        line["at the end"] = _two(np.median(end)) if end.size else "-"
         line["exponential"] = f"{len(exponential(long))} of {len(long)}" if long else "-"
         line["verdict"] = (
             str(verdict_on(runs, settings, rate).verdict) if rate and runs else "no rate to judge"
@@ -181,6 +183,11 @@ def extended(rows: Any, settings: Any) -> Table:
         "refutes an asymptotic rate."
     )
     return Table.of(caption, lines, numbers=("at the end", "exponential"), is_printed=True)
+
+
+def _two(value: Any) -> str:
+    """Return a number with two decimals, 0.00 without a sign."""
+    return f"{round(float(value), 2) + 0.0:.2f}"
 
 
 def _by_set(rows: Any, settings: Any) -> Table:
@@ -234,6 +241,11 @@ def _listed(names: list[str]) -> str:
     )
 
 
+def _whose(fast: list[str]) -> str:
+    is_dual = bool(fast) and all(_family(method) == HULL for method in fast)
+    return "; none of these is a gradient method on the loss" if is_dual else ""
+
+
 for _method, _rate in RATES.items():
     _falls = "A separator is found within" if _rate.quantity == SEPARATOR else f"The {_rate.quantity} is"
     claim(
@@ -260,17 +272,19 @@ def existing_algorithms_are_polynomial(rows: Any, settings: Any) -> Finding:
     before = [m for m, rate in RATES.items() if m in raced and not rate.not_ours]
     fast = [method for method in before if is_fast(raced[method])]
     words = "; ".join(
-        f"{m} on {len(exponential(raced[m]))} of {len(long_enough(raced[m]))} runs" for m in fast
+        f"{m} on {len(exponential(long))} of {len(long)} runs"
+        for m in fast
+        if (long := long_enough(raced[m]))
     )
     # A method that is linear by its theorem, but whose runs do not show it, speaks for neither answer.
     silent = [m for m in before if RATES[m].is_exponential and m not in fast]
     return Finding(
         ((float(len(fast)), float(len(fast) + len(silent))), "<=", 0.0),
         f"Of {len(before)} methods with a published rate, {len(fast)} fall exponentially"
-        f"{f' ({words})' if words else ''}. Methods on the dual have had linear rates since 2011 (errata, "
-        "E43).",
+        f"{f' ({words})' if words else ''}{_whose(fast)}. Methods on the dual have had linear rates since "
+        "2011 (errata, E43).",
         what="methods whose error falls exponentially",
         setting=f"{settings.steps:,} steps on {', '.join(rows['set'].unique())}.",
-        not_given="which algorithms it means: of gradient methods on the loss, none here is faster",
+        not_given="which algorithms it means",
         would_change="Words that name gradient methods, or all methods.",
     )

@@ -169,7 +169,16 @@ def _dress(axes: Any, panel: Panel) -> None:
 
 def _label(axes: Any, label: Label) -> None:
     """Write the name of a line, and a thin line to its end if the name had to stand elsewhere."""
-    look = {"fontsize": 7, "color": label.colour, "va": "center", "annotation_clip": False}
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=1.5, foreground="white")]  # lines may pass behind a name
+    look = {
+        "fontsize": 7,
+        "color": label.colour,
+        "va": "center",
+        "annotation_clip": False,
+        "path_effects": halo,
+    }
     thread = {
         "arrowstyle": "-",
         "color": label.colour,
