@@ -7,11 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from prgd.arithmetic import SMALLEST
+from prgd._types import Array, Intercept
+from prgd.arithmetic import SMALLEST, UNIT_ROUNDOFF
 from prgd.certificate import Certificate
 from prgd.dual_bounds import accurate_upper, is_on_simplex
 from prgd.norms import L2, norm
-from prgd.pass_bounds import accurate_lower, weights_at
+from prgd.pass_bounds import accurate_margin, over_length, weights_at
 from prgd.problem import Problem
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
@@ -58,9 +59,18 @@ def _lower_again(problem: Problem, stated: Certificate) -> Certificate:
         return found
     scale = int(np.frexp(np.abs(w).max())[1])  # a power of two keeps the digits of w and of products
     w, b = np.ldexp(w, -scale), np.ldexp(stated.intercept, -scale)
-    found = found.with_lower(*accurate_lower(problem, w, b if problem.is_joint else float(b)))
+    found = found.with_lower(_at_intercept(problem, w, b if problem.is_joint else float(b)), w, b)
     if found.lower < stated.lower and is_plain:  # products beyond the floating range
         rows = LiftedRows.of(problem)
         exact = tuple(Fraction(float(v)) for v in [*w, float(b)][: rows.width])
         found = found.with_lower(exact_lower(rows, exact), w, b)
     return found
+
+
+def _at_intercept(problem: Problem, w: Array, intercept: Intercept) -> float:
+    """Return a lower bound of the margin of w at an intercept, which may be rounded to float64."""
+    margins, errors = problem.ask(problem.coding.accurate_at(w, intercept))
+    smallest = problem.smallest_of(margins - errors)
+    lower = accurate_margin(problem, smallest, w, intercept)[0]
+    room = 8.0 * UNIT_ROUNDOFF * float(np.abs(intercept).max(initial=0.0))
+    return min(lower, over_length(problem, min(smallest) + room, w, problem.norm(w)))
