@@ -107,10 +107,7 @@ def race_command(
             max(best.certificate.lower, *(finish.certificate.lower for finish in found)),
             min(best.certificate.upper, *(finish.certificate.upper for finish in found)),
         )
-        intercept = "with an intercept" if o.intercept else "through the origin"
-        title = f"{name}, {problem.n:,} x {problem.d:,}, {intercept}, {o.loss} loss"
-        title += f", {problem.shape[0]} classes jointly" * problem.is_joint
-        title += f", {problem.norm} margin" * (problem.norm != L2())
+        title = _title(name, problem)
         written = [] if o.out is None else _write(o.out, found, known, title, entrants)
         if not o.quiet:
             _print(found, known, title, entrants, written)
@@ -118,6 +115,14 @@ def race_command(
             done = len(found) - (found[-1].status is Status.INTERRUPTED)
             common.say(f"Interrupted; {done} of {len(entrants)} algorithms ended.")
             raise typer.Exit(outcome.INTERRUPTED)
+
+
+def _title(name: str, problem: Problem) -> str:
+    """Return the data and the problem of a race in words."""
+    intercept = "with an intercept" if problem.fit_intercept else "through the origin"
+    title = f"{name}, {problem.n:,} x {problem.d:,}, {intercept}, {problem.loss} loss"
+    title += f", {problem.shape[0]} classes jointly" * problem.is_joint
+    return title + f", {problem.norm} margin" * (problem.norm != L2())
 
 
 def _print(

@@ -15,7 +15,7 @@ from prgd.norms import L1, Linf, Norm, Spectral
 from prgd.problem import Problem
 
 ROUNDING = 1e-13  # a second part of the gap below this fraction of the upper bound is rounding
-LONGER, SHORTER = 1.5, 0.5  # factors of the length after a step that ascends to its end, and after another
+LONGER, SHORTER = 1.3, 0.4  # factors of the length after a step that ascends to its end, and after another
 
 
 def inside(norm: Norm, w: Array, u: Array, length: float, R: float) -> Array:
@@ -98,8 +98,8 @@ class GatedState(State):
 class GatedInside:
     """Radii that grow when the first part of the gap is at most ``fraction`` of the second, in any norm.
 
-    Between rescalings it takes steps by `inside`, whose length grows by half after a step at whose end ``u``
-    still points along the step, and is halved after any other: with steps of a fixed length the gate seldom
+    Between rescalings it takes steps by `inside`, whose length grows by 30 % after a step at whose end ``u``
+    still points along the step, and shrinks by 60 % after any other: with fixed lengths the gate seldom
     opens.
     ``is_fixed`` keeps the length at ``eta`` units, to show that.
     """

@@ -123,9 +123,14 @@ def test_velocity_of_theorem_2(name, seed):
             assert s.mu <= -np.sign(x) * across <= 2.0
 
 
+LONG = pytest.param(30.0, True, 1200, marks=pytest.mark.slow)  # far below rounding in l1 and l-infinity
+
+
 @pytest.mark.parametrize("name", NORMS)
-@pytest.mark.parametrize(("eta", "project"), [(1.0, True), (30.0, True), (30.0, False)])
-def test_bound_of_theorem_2(name, eta, project):
+@pytest.mark.parametrize(
+    ("eta", "project", "phases"), [(1.0, True, 150), (30.0, True, 150), (30.0, False, 150), LONG]
+)
+def test_bound_of_theorem_2(name, eta, project, phases):
     s, m = Planar.of(name, 0), 4
     X, kappa = s.D + 2.0 * eta / s.B, eta * s.gamma_star * s.mu / s.B**2
     growth = 1.0 + 0.9 * m * kappa / X
@@ -134,7 +139,6 @@ def test_bound_of_theorem_2(name, eta, project):
     R_0 = 100.0 * (height + 2.0 * X + (m + 1) * eta / s.B) * max(1.0, 1.0 / (growth - 1.0))
     bar = growth / (1.0 - m * eta / (s.B * R_0))
     assert X * (bar - 1.0) <= m * kappa  # the condition of the theorem
-    phases = 1200 if name in ("l1", "linf") and eta > 1.0 else 200
     h, x = R_0, X
     for k in range(phases):
         R_k = R_0 * growth**k
@@ -150,7 +154,7 @@ def test_bound_of_theorem_2(name, eta, project):
         error = (s.gamma_star * (length - h) - s.margins(h, x).min()) / length  # gamma_star - gamma(w)
         assert error <= 4.0 * s.B * bar * X / R_0 * growth**-k + 1e-15  # what rounding leaves of length - h
         assert abs(x) / h <= 2.0 * bar * X / R_0 * growth**-k  # x and h keep their digits
-    assert phases == 200 or abs(x) / h < 1e-23
+    assert phases == 150 or name not in ("l1", "linf") or abs(x) / h < 1e-23
 
 
 @pytest.mark.parametrize("name", NORMS)
@@ -163,7 +167,7 @@ def test_plain_steps_stay_in_the_tube_of_theorem_1(name):
     kappa = eta * s.gamma_star**2 * delta / (2.0 * s.B**2)
     h = x = 0.0
     last, is_in = math.log(2.0), False
-    steps = 1500
+    steps = 800
     for _ in range(steps):
         h, x = s.step(h, x, eta)
         value = log_sum(s.margins(h, x))  # f(w) + <u, w>, as the margins are less h gamma_star
