@@ -2,9 +2,10 @@
 
     python benchmarks/gpu_joint_pass.py [--share 1.0] [--check] [--sweep] [--out FOLDER]
 
-Read and pass take turns, as in `gpu_pass.py`; a figure is a ratio of medians. ``--check`` compares passes over
-small sets of every kind with products in float64. ``--sweep`` compares the plan of `prgd.rows.gpu.joint` with
-others. Kernels are compiled by several processes first. NumPy, torch and Triton are enough.
+Read and pass take turns, as in `gpu_pass.py`; a figure is a ratio of medians. ``--check`` compares passes
+over small sets of every kind with products in float64. ``--sweep`` compares the plan of
+`prgd.rows.gpu.joint` with others. Kernels are compiled by several processes first. NumPy, torch and Triton
+are enough.
 """
 
 from __future__ import annotations
@@ -222,8 +223,9 @@ def show(facts: dict) -> bool:
     good = facts["fractions"]["pass"] >= TARGET and facts["error"] <= TOLERANCE
     fractions = ", ".join(f"{name} {value:.3f}" for name, value in facts["fractions"].items())
     print(
-        f"{facts['n']:>9} x {facts['d']:<5}{facts['dtype']:9s}read {facts['read_bytes_per_second'] / 1e12:.2f} "
-        f"TB/s  {fractions}  error {facts['error']:.1e}  {tuple(facts['plan'].values())}  "
+        f"{facts['n']:>9} x {facts['d']:<5}{facts['dtype']:9s}"
+        f"read {facts['read_bytes_per_second'] / 1e12:.2f} TB/s  {fractions}  "
+        f"error {facts['error']:.1e}  {tuple(facts['plan'].values())}  "
         f"{'PASS' if good else 'MISSED'}",
         flush=True,
     )

@@ -15,17 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prgd._types import Array, Indices, Intercept, RationalVector
-from prgd.arithmetic import (
-    UNIT_ROUNDOFF,
-    lowered,
-)
+from prgd.arithmetic import UNIT_ROUNDOFF, lowered
 from prgd.errors import CrossedBoundsError
 from prgd.problem import Problem
-
-_LANE_ENTRIES = 2**14  # entries of the rows that a compensated sum takes at once
-_EXACT_ENTRIES = 2**12  # entries that may be summed as integers, if compensated sums are not accurate enough
-_SMALLEST_LENGTH = 2.0**-960  # a shorter w may have subnormal entries
-_SMALL_ERROR = 1e-9  # relative error of a compensated sum that is accurate enough
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +58,7 @@ class DualWeights:
         return cls(indices[carried[kept]], p[kept])
 
     def dense(self, n: int) -> Array:
-        """Return p as one number for each of n rows."""
+        """Return p as one number for each of n terms."""
         p = np.zeros(n)
         p[self.indices] = self.values
         return p
@@ -90,7 +82,7 @@ class Certificate:
         ``intercept`` are its roundings then.
     dual_weights : DualWeights or None
         The witness p of ``upper``, if the solver has it as numbers.
-    w_upper : ndarray of shape (d,) or None
+    w_upper : ndarray of shape (d,) or (K, d), or None
         The witness of ``upper`` otherwise: ``p = problem.dual_weights(w_upper)``. Both are None if p is an
         average kept by the algorithm itself.
 

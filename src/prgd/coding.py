@@ -283,13 +283,10 @@ class Joint(Coding):
         p = p / p.sum()
         if not self.by_class:
             return p
-        own = self._own(indices)
+        own, _ = self.labels.pair_classes(indices)
         # The correction of the balance changes the sum, and the division that of the last bits.
         p = circulation(indices, p, own, self.K)
         return circulation(indices, p / p.sum(), own, self.K)
-
-    def _own(self, pairs: Indices) -> Any:
-        return self.labels.codes[pairs // self.K]
 
     def combine(self, rows: Rows, p: Array) -> Array:
         """Return ``sum_ij p_ij (e_y - e_j) x_i^T``."""

@@ -56,7 +56,7 @@ def is_on_simplex(problem: Problem, weights: DualWeights) -> bool:
 def _is_joint_simplex(problem: Problem, weights: DualWeights) -> bool:
     """Say whether weights of pairs are positive, of sum 1 and, with intercepts, balance exactly."""
     pairs, K = weights.indices, problem.shape[0]
-    own, against = problem.labels.codes[pairs // K], pairs % K
+    own, against = problem.labels.pair_classes(pairs)
     p = weights.values if weights.integers is None else np.array(weights.integers, dtype=object)
     if p.size != pairs.size or (own == against).any() or not (p > 0).all():
         return False
@@ -70,7 +70,7 @@ def _joint_upper(problem: Problem, weights: DualWeights) -> float:
     """Return an upper bound of the dual norm of ``sum_ij p_ij (e_y - e_j) x_i^T``, class by class."""
     pairs, K = weights.indices, problem.shape[0]
     rows, place = np.unique(pairs // K, return_inverse=True)
-    X, own, against = problem.rows.take(rows), problem.labels.codes[pairs // K], pairs % K
+    X, (own, against) = problem.rows.take(rows), problem.labels.pair_classes(pairs)
     exact = weights.integers is not None
     p = np.array(weights.integers, dtype=object) if exact else weights.values
     scale = sum(weights.integers or ())
@@ -146,7 +146,7 @@ def _exact_upper(problem: Problem, Z: Any, integers: Any, signs: Signs | None) -
     others = [math.prod(sums) // total for total in sums]
     u = sum(vector * other for vector, other in zip(vectors, others, strict=True))
     unit = Fraction(2) ** exponent / (len(groups) * math.prod(sums))
-    if isinstance(problem.norm, L2):
+    if problem.norm == L2():
         return root_up(sum(int(v) ** 2 for v in u) * unit**2)
     return problem.norm.dual_above(np.array([raised(abs(float(int(v) * unit))) for v in u]))
 

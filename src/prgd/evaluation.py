@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prgd._types import Array
+from prgd._types import Array, Intercept
 from prgd.arithmetic import UNIT_ROUNDOFF
-from prgd.joint import Balance, balance, best_intercept
+from prgd.joint import Balance, balance
 from prgd.lazy import lazy
 from prgd.losses import EXPONENTIAL
 from prgd.tally import SLOPE_MASS, Tally
@@ -86,11 +86,14 @@ class Evaluation:
             return np.copysign(np.exp(self.log_loss + np.log(np.abs(gradient))), gradient)
 
     @lazy
+    def _best(self) -> tuple[float, Intercept]:
+        # The intercept of largest margin, never that of the loss: they agree only as ||w|| grows.
+        return self.problem.coding.best(self.tally.margins)
+
+    @property
     def smallest_margin(self) -> float:
-        """``min_i <w, z_i>``, at the best intercept if there is one; not normalized."""
-        # The midpoint between the classes, never the intercept of the loss: they agree only as ||w|| grows.
-        margins = self.tally.margins
-        return sum(margins) / len(margins)
+        """The smallest margin of a term, at the best intercept if there is one; not normalized."""
+        return self._best[0]
 
     @property
     def gamma(self) -> float:
@@ -117,9 +120,9 @@ class Evaluation:
         return self.upper - along, along - self.gamma
 
     @property
-    def intercept(self) -> float | Array:
-        """The intercept that gives both classes the same smallest margin; 0 without an intercept."""
-        return balanced_intercept(self.tally.margins)
+    def intercept(self) -> Intercept:
+        """The intercept of largest smallest margin, for K classes jointly K of sum 0; 0 if none is fitted."""
+        return self._best[1]
 
     @property
     def weights_error(self) -> float:
@@ -134,12 +137,9 @@ class JointEvaluation(Evaluation):
     def _K(self) -> int:
         return len(self.w)
 
-    def _by_class(self, numbers: Sequence[float]) -> Array:
-        return np.array(numbers).reshape(self._K, self._K)
-
     @lazy
     def _balance(self) -> Balance:
-        return balance(self._by_class(self.tally.log_sums))
+        return balance(np.reshape(self.tally.log_sums, (self._K, self._K)))
 
     @lazy
     def log_loss(self) -> float:
@@ -158,22 +158,6 @@ class JointEvaluation(Evaluation):
         means = self.tally.vector / np.where(mass > 0.0, mass, 1.0)
         parts = (self._balance.flows.reshape(-1, 1) * means).reshape(self._K, *self.w.shape)
         return np.asarray(parts.sum(axis=1) - parts.sum(axis=0))
-
-    @lazy
-    def _best(self) -> tuple[float, Array]:
-        if not self.problem.fit_intercept:
-            return self.tally.margins[0], np.zeros(self._K)
-        return best_intercept(self._by_class(self.tally.margins))
-
-    @lazy
-    def smallest_margin(self) -> float:
-        """``min_ij m_ij``, at the best intercepts if there are any; not normalized."""
-        return self._best[0]
-
-    @property
-    def intercept(self) -> Array:
-        """The intercepts of largest smallest margin, of sum 0; zeros without intercepts."""
-        return self._best[1]
 
     @property
     def weights_error(self) -> float:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Codes, Indices
+from prgd._types import Array, Indices
 from prgd.arithmetic import UNIT_ROUNDOFF, common_integers
 
 _SWEEPS = 60  # steps of Newton's or sweeps of Osborne's iteration
@@ -174,7 +174,7 @@ def smallest_mean_cycle(lengths: Array) -> tuple[float, list[int]]:
     return mean, walk[walk.index(node) :][::-1]
 
 
-def circulation(pairs: Indices, p: Array, own: Codes, K: int) -> Array:
+def circulation(pairs: Indices, p: Array, own: Indices, K: int) -> Array:
     """Return weights near p that balance exactly: multiples of one power of two, as float64 numbers.
 
     Parameters
@@ -193,7 +193,7 @@ def circulation(pairs: Indices, p: Array, own: Codes, K: int) -> Array:
 
     Examples
     --------
-    >>> circulation(np.array([1, 2]), np.array([0.5, 0.4999999999999999]), np.array([0, 1], np.int32), 2)
+    >>> circulation(np.array([1, 2]), np.array([0.5, 0.4999999999999999]), np.array([0, 1]), 2)
     array([0.5, 0.5])
     """
     against = (pairs % K).astype(np.int64)
@@ -218,7 +218,7 @@ def circulation(pairs: Indices, p: Array, own: Codes, K: int) -> Array:
     return np.array(integers, dtype=np.float64) * unit
 
 
-def _excess(integers: list[int], own: Codes, against: Indices, K: int) -> list[int]:
+def _excess(integers: list[int], own: Indices, against: Indices, K: int) -> list[int]:
     """Return the weight of the pairs of each class less that of the pairs against it."""
     out = [0] * K
     for value, k, j in zip(integers, own.tolist(), against.tolist(), strict=True):
@@ -246,7 +246,7 @@ def _path(arcs: dict[tuple[int, int], int], source: int, out: list[int]) -> list
     return path
 
 
-def is_balanced(pairs: Indices, p: Array, own: Codes, K: int) -> bool:
+def is_balanced(pairs: Indices, p: Array, own: Indices, K: int) -> bool:
     """Say whether weights balance exactly: each class has as much weight out as in."""
     integers = p if p.dtype == object else common_integers(p)[0]
     return not any(_excess([int(v) for v in integers], own, (pairs % K).astype(np.int64), K))

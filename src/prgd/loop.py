@@ -18,7 +18,7 @@ from prgd.dual_bounds import accurate_upper
 from prgd.errors import RowsLostError
 from prgd.files import SaveTimer
 from prgd.history import History, Record, Status
-from prgd.pass_bounds import certify, certify_in_double, dual_vector_error, weights_at
+from prgd.pass_bounds import certify, certify_in_double, dual_vector_error, term_size, weights_at
 from prgd.problem import Problem
 from prgd.progress import progress_line
 from prgd.proofs.overlap import proves_overlap
@@ -242,8 +242,7 @@ def _tightened(certificate: Certificate, problem: Problem, state: State) -> Cert
     elif own < certificate.upper:
         # The mean of t dual vectors: each has the error of its pass, and their sum one rounding for each.
         error = dual_vector_error(problem, _smallest_weight(problem))
-        size = problem.max_norm * (2.0 if problem.is_joint else 1.0)
-        error += rounding_factor(4 * state.t + 16) * size
+        error += rounding_factor(4 * state.t + 16) * term_size(problem)
         own += problem.norm.dual_ratio(problem.shape) * error
         certificate = certificate.with_upper(raised(own, math.prod(problem.shape) + 8))
     return certificate

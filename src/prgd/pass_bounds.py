@@ -39,7 +39,7 @@ def certify(at: Evaluation) -> Certificate:
         w, unit = at.w, problem.unit_roundoff
         lower = plain_lower(problem, w, at.smallest_margin, at.intercept, unit, length)
     error = dual_vector_error(problem, at.tally.smallest_mass)
-    error += 2.0 * at.weights_error * problem.max_norm  # a pair has two vectors of a row
+    error += at.weights_error * term_size(problem)
     upper = _upper_of(problem, at.dual_vector, at.upper, error)
     return Certificate(lower, upper, w, at.intercept, w_upper=at.w)
 
@@ -57,8 +57,7 @@ def plain_lower(
     ``length`` is ``||w||`` in the norm of the problem if it is known already.
     """
     length = problem.norm(w) if length is None else length
-    is_plain = isinstance(problem.norm, L2) and not problem.is_joint
-    reach = length if is_plain else problem.coding.reach(w)
+    reach = problem.coding.reach(w)
     error = margin_error(problem, reach, unit)
     if problem.is_joint:  # two products are subtracted, and two intercepts added
         size = reach * problem.max_norm + 2.0 * float(np.abs(intercept).max(initial=0.0))
@@ -68,7 +67,7 @@ def plain_lower(
 
 def over_length(problem: Problem, margin: float, w: Array, length: float) -> float:
     """Return a number that is at most ``margin / ||w||``; ``length`` is that norm, rounded."""
-    if isinstance(problem.norm, L2):
+    if problem.norm == L2():
         return margin_over_length(margin, length, w.size)
     if not _SMALLEST_LENGTH < length < math.inf:
         return -math.inf
@@ -80,7 +79,7 @@ def _upper_of(problem: Problem, u: Array, size: float, error: float) -> float:
 
     ``size`` is the dual norm of u, rounded.
     """
-    if isinstance(problem.norm, L2):
+    if problem.norm == L2():
         return raised(size * (1.0 + rounding_factor(u.size + 8)) + error)
     return raised(problem.norm.dual_above(u) + raised(problem.norm.dual_ratio(u.shape) * error, 4))
 
@@ -97,13 +96,16 @@ def certify_in_double(problem: Problem, w: Array) -> Certificate:
         return found.with_upper(accurate_upper(problem, weights), w_upper=w)
     # The weights have sum 1 to the rounding of a sum of n terms, and n terms are added for every column.
     count = problem.coding.n_terms
-    error = (
-        rounding_factor(4 * count + problem.d + 64) * problem.max_norm * (2.0 if problem.is_joint else 1.0)
-    )
+    error = rounding_factor(4 * count + problem.d + 64) * term_size(problem)
     u = problem.combine(weights.dense(count))
     return found.with_upper(
         raised(_upper_of(problem, u, problem.norm.dual(u), error), problem.d + 8), w_upper=w
     )
+
+
+def term_size(problem: Problem) -> float:
+    """Return a number that no Euclidean norm of a term exceeds: a pair has two vectors of a row."""
+    return problem.max_norm * (2.0 if problem.is_joint else 1.0)
 
 
 def margin_error(problem: Problem, length: float, unit: float = UNIT_ROUNDOFF) -> float:
@@ -130,10 +132,10 @@ def dual_vector_error(problem: Problem, mass: float) -> float:
     The weights c_i are the numbers that the pass computed, whatever they are. Underflows are divided by their
     sum, which is at least ``mass`` (in each class).
     """
-    unit, size = problem.unit_roundoff, problem.max_norm
+    unit, size = problem.unit_roundoff, term_size(problem)
     roundings, terms = 2 * problem.rows.sum_roundings + problem.d + 16, problem.n
     if problem.is_joint:  # the weight of a row in its own class is summed over the pairs, apart from theirs
-        roundings, terms, size = roundings + 2 * problem.shape[0], terms * problem.shape[0], 2.0 * size
+        roundings, terms = roundings + 2 * problem.shape[0], terms * problem.shape[0]
     # An underflow is one of a product of a row, or of a weight, which counts for the entries of its row.
     entries = raised(math.sqrt(math.prod(problem.shape)))
     underflow = 4 * (terms + problem.d) * entries * (1.0 + size) * _underflow(unit)

@@ -17,7 +17,7 @@ from prgd.evaluation import Evaluation
 from prgd.lazy import lazy
 from prgd.losses import EXPONENTIAL, Loss, as_loss
 from prgd.namespace import like
-from prgd.norms import Norm, as_norm
+from prgd.norms import L2, Norm, as_norm
 from prgd.rows import Fingerprint, LargestRow, Measure, Query, Rows, as_rows
 from prgd.rows.base import Block, M
 from prgd.rows.blocks import times_signs
@@ -63,6 +63,7 @@ class Problem:
     shape : tuple of int
         Shape of w: (d,) for two classes, (K, d) for a joint problem.
     is_joint : bool
+        Whether w is a matrix with a row for each class.
     passes : int
         Passes over the rows so far, counted by `ask`; products of a few rows (`combine`) do not count.
     max_norm : float
@@ -83,7 +84,7 @@ class Problem:
         y: Any = None,
         *,
         loss: Loss | str = "exponential",
-        norm: Norm | str = "l2",
+        norm: Norm | str | float = "l2",
         sample_weight: Any = None,
         fit_intercept: bool = False,
         scale: str = "max",
@@ -164,7 +165,7 @@ class Problem:
 
     def __repr__(self) -> str:
         options = f"loss={str(self.loss)!r}, fit_intercept={self.fit_intercept}, scale={self.scale!r}"
-        if self.norm.name != "l2":
+        if self.norm != L2():
             options += f", norm={self.norm.name!r}"
         joint = f", {self.shape[0]} classes jointly" if self.is_joint else ""
         return f"Problem({self.n} x {self.d} {type(self.rows).__name__}{joint}, {options})"

@@ -234,7 +234,7 @@ def test_race_in_another_norm():
         ("run three.csv --algorithm mdm", "MDM is for two classes"),
         ("run three.csv --algorithm mdm", "Use prgd fit --multi-class joint, or a gradient method."),
         ("run three.csv --algorithm away-step-frank-wolfe", "AwayStepFrankWolfe is for two classes"),
-        ("run three.csv --algorithm progressive-newton", "ProgressiveNewton needs two classes"),
+        ("run three.csv --algorithm progressive-newton", "ProgressiveNewton is for two classes"),
         ("race mdm --data three.csv --steps 9", "mdm failed with ValueError: MDM is for two classes"),
         ("run two.csv --algorithm gated-prgd --norm l1", "GatedPRGD needs a problem with --norm l2"),
         ("run three.csv --algorithm gd --step-norm l1", "--step-norm does not apply to gd"),

@@ -226,5 +226,5 @@ def test_methods_of_euclidean_balls_refuse_other_norms(algorithm):
 
 
 def test_progressive_newton_refuses_joint_problems():
-    with pytest.raises(ValueError, match=r"needs two classes; got a joint problem of 3. Use GatedPRGD"):
+    with pytest.raises(ValueError, match=r"is for two classes .* \(3, 5\)\. Use GatedPRGD"):
         prgd.run(prgd.Problem(*grid.three_classes()), ProgressiveNewton(), stop=1)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.algorithms.base import State, check_euclidean
+from prgd.algorithms.base import State, check_euclidean, check_not_joint
 from prgd.certificate import DualWeights
 from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem
@@ -92,13 +92,6 @@ class Support:
         slope = float(self.margins @ direction)
         return min(max(-slope / square, 0.0), limit) if square > 0.0 else 0.0
 
-    def normalized(self, p: Array) -> Array:
-        """Return weights that are not negative, divided by their sum in each group."""
-        weights = p.copy()
-        for group in self.groups:
-            weights[group] /= weights[group].sum() * len(self.groups)
-        return weights
-
 
 @dataclass(frozen=True)
 class HullMethod:
@@ -113,11 +106,7 @@ class HullMethod:
     def init(self, problem: Problem, w0: Array) -> HullState:
         """Start without weights at ``w0``, along which the first row is chosen."""
         check_euclidean(self, problem)
-        if problem.is_joint:
-            raise ValueError(
-                f"{type(self).__name__} is for two classes and w of shape (d,); got a joint problem, with "
-                f"w of shape {problem.shape}. Use max_margin(..., multi_class='joint'), or a gradient method."
-            )
+        check_not_joint(self, problem, "max_margin(..., multi_class='joint'), or a gradient method")
         return HullState(t=0, at=problem.at(w0), indices=NO_ROWS, p=np.empty(0), length=math.inf)
 
     def step(self, problem: Problem, s: HullState) -> HullState:
@@ -130,7 +119,7 @@ class HullMethod:
         support = Support(problem, s, np.concatenate([group.indices for group in found]))
         p = support.corner(support.entering) if is_first else self.move(support, s.t)
         # The sum begins anew from p at every step, so roundings of earlier steps do not add up.
-        p = support.normalized(p)
+        p = problem.coding.normalized(support.rows, p)
         u, carried = support.combine(p), np.flatnonzero(p)
         return HullState(
             t=s.t + 1,

@@ -105,6 +105,15 @@ def norm_for(problem: Problem, norm: Any) -> Norm:
     return found
 
 
+def check_not_joint(algorithm: Any, problem: Problem, instead: str) -> None:
+    """Raise ``ValueError`` if w is a matrix, with a row for each of K classes; say what to use instead."""
+    if problem.is_joint:
+        raise ValueError(
+            f"{type(algorithm).__name__} is for two classes and w of shape (d,); got a joint problem, with "
+            f"w of shape {problem.shape}. Use {instead}."
+        )
+
+
 def check_euclidean(algorithm: Any, problem: Problem) -> None:
     """Raise ``ValueError`` unless the margins of the problem are measured in the l2 norm."""
     if problem.norm != L2():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from prgd._types import Array, Indices
-from prgd.algorithms.base import State, check_euclidean
+from prgd.algorithms.base import State, check_euclidean, check_not_joint
 from prgd.arithmetic import EPSILON
 from prgd.checks import check_positive
 from prgd.evaluation import Evaluation
@@ -112,11 +112,7 @@ class ProgressiveNewton:
                 f"got loss={str(problem.loss)!r}. The separator of largest margin is the same."
             )
         check_euclidean(self, problem)
-        if len(problem.shape) > 1:
-            raise ValueError(
-                f"ProgressiveNewton needs two classes; got a joint problem of {problem.shape[0]}. "
-                "Use GatedPRGD, or one problem for each class."
-            )
+        check_not_joint(self, problem, "GatedPRGD, or one problem for each class")
         lam, at = 1.0 / problem.unit, problem.at(w0)
         if at.length > 0.0:
             fraction = at.upper / at.length / lam

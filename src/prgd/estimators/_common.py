@@ -52,7 +52,7 @@ class Given(NamedTuple):
         return replace(result, certificate=c, n=self.n, feature_names=self.feature_names)
 
 
-class OneVsRest(NamedTuple):
+class FitTask(NamedTuple):
     """The problems of a fit: the rows, and the classes to separate from the rest.
 
     Attributes
@@ -125,7 +125,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         starts = self._starts(len(targets), X.shape[1])
         names = getattr(self, "feature_names_in_", None)
         given = Given(kept, n, classes, None if names is None else tuple(names.tolist()))
-        fits = self._fit_all(OneVsRest(X, codes, targets, weights, starts, given, is_joint))
+        fits = self._fit_all(FitTask(X, codes, targets, weights, starts, given, is_joint))
         results, coefs, intercepts = zip(*fits, strict=True)
         self.classes_, self.coef_, self.intercept_ = classes, np.vstack(coefs), np.hstack(intercepts)
         self.margin_ = np.array([result.margin for result in results])
@@ -215,11 +215,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Whether more than two classes are separated jointly, and not each from the rest."""
         return False
 
-    def _fit_all(self, task: OneVsRest) -> list[Fit]:
+    def _fit_all(self, task: FitTask) -> list[Fit]:
         """Separate each of the classes from the others."""
         return self._fit_each(task, self._fit_one)
 
-    def _fit_each(self, task: OneVsRest, fit_one: Callable[..., Fit]) -> list[Fit]:
+    def _fit_each(self, task: FitTask, fit_one: Callable[..., Fit]) -> list[Fit]:
         """Solve one problem after the other."""
         fits: list[Fit] = []
         for target, start in zip(task.targets, task.starts, strict=True):

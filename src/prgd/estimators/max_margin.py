@@ -17,7 +17,7 @@ from prgd.certificate import Certificate
 from prgd.checks import checked_price
 from prgd.errors import NotSeparableError
 from prgd.estimators._choice import choose_C
-from prgd.estimators._common import Fit, LinearClassifier, OneVsRest
+from prgd.estimators._common import Fit, FitTask, LinearClassifier
 from prgd.history import Status
 from prgd.maxmargin import Round, max_margin, max_margin_batch, soft_margin
 from prgd.norms import L2, as_norm
@@ -83,26 +83,28 @@ class MaxMarginClassifier(LinearClassifier):
     intercept_ : ndarray of shape (k,)
     margin_ : ndarray of shape (k,), or (1,) if classes are separated jointly
         A lower bound on the largest margin: the smallest distance of a row from the hyperplane, of extended
-        rows for a finite C. With C = inf this and the next three, and ``status_``, are about the hard
-        margin, also where ``coef_`` is that of the fallback: see ``results_``.
-    margin_upper_bound_ : ndarray of shape (k,)
-        No hyperplane has a larger margin: ``||sum_i p_i y_i x_i||`` with the weights of ``dual_coef_``.
-    gap_ : ndarray of shape (k,)
+        rows for a finite C. With C = inf this and the next two, and ``status_``, are about the hard margin,
+        also where ``coef_`` is that of the fallback: see ``results_``.
+    margin_upper_bound_ : ndarray of the shape of ``margin_``
+        No hyperplane has a larger margin: ``||sum_i p_i y_i x_i||_*``, in the dual norm, with the weights of
+        ``dual_coef_``.
+    gap_ : ndarray of the shape of ``margin_``
         ``(margin_upper_bound_ - margin_) / margin_upper_bound_``; infinite if no separator was found.
-    cosine_ : ndarray of shape (k,)
-        A lower bound on the cosine between a row of ``coef_`` and that of the exact solution for ``C_``: the
-        largest margin, or the soft margin that is the fallback. -1 if nothing is proven.
+    cosine_ : ndarray with a number for each of ``results_``
+        A lower bound on the cosine between a row of ``coef_`` (all of it, if classes are separated jointly)
+        and that of the exact solution for ``C_``: the largest margin, or the soft margin that is the
+        fallback. -1 if nothing is proven, as in other norms than l2.
     dual_coef_ : csr_array of shape (k, n), or (1, n c) if classes are separated jointly
         Weights of the certificate: not negative, of sum 1 (1/2 on each side with an intercept). Where the
         classes do not separate they prove it. Jointly, column ``i c + j`` is row i against class j.
     support_ : ndarray of int
         The rows of positive weight in any certificate.
-    results_ : tuple of k `prgd.Result`
-        The results behind ``coef_``, with their certificates: those of the soft margins, if they are the
-        fallback.
-    n_iter_ : ndarray of shape (k,)
+    results_ : tuple of `prgd.Result`
+        The results behind the rows of ``coef_``, with their certificates; one if classes are separated
+        jointly. They are those of the soft margins, if these are the fallback.
+    n_iter_ : ndarray of the shape of ``margin_``
         Passes over the data, rounded up.
-    status_ : tuple of k `prgd.Status`
+    status_ : tuple of `prgd.Status`, one for each of ``margin_``
     n_features_in_ : int
     feature_names_in_ : ndarray of str, only if X had column names.
 
@@ -153,7 +155,7 @@ class MaxMarginClassifier(LinearClassifier):
             raise ValueError(f"multi_class must be 'ovr' or 'joint'; got {self.multi_class!r}.")
         return self.multi_class == "joint"
 
-    def _fit_all(self, task: OneVsRest) -> list[Fit]:
+    def _fit_all(self, task: FitTask) -> list[Fit]:
         if self.fallback not in ("soft", "raise"):
             raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
         self.C_ = checked_price(self.C)
@@ -167,7 +169,7 @@ class MaxMarginClassifier(LinearClassifier):
         with single_blas(float(n * d * min(n, d))):
             return self._hard_or_soft(task)
 
-    def _hard_or_soft(self, task: OneVsRest) -> list[Fit]:
+    def _hard_or_soft(self, task: FitTask) -> list[Fit]:
         """Separate each class from the rest; fit soft margins if C is finite, or one does not separate."""
         if math.isfinite(self.C_):
             fits = self._fit_each(task, self._fit_soft)
@@ -192,14 +194,14 @@ class MaxMarginClassifier(LinearClassifier):
             return [(fits[0][0], np.vstack(coefs), np.array(intercepts))]
         return [(hard, coef, b) for (hard, _, _), (_, coef, b) in zip(fits, soft, strict=True)]
 
-    def _hard_fits(self, task: OneVsRest) -> list[Fit]:
+    def _hard_fits(self, task: FitTask) -> list[Fit]:
         """Separate each class from the rest: several of them together, unless they have a start."""
         if task.is_joint:
             starts = [w for w in self._starts(task.given.classes.size, task.X.shape[1]) if w is not None]
             w0 = np.vstack(starts) if starts else None
             result, coef, b = self._fit_one(task.X, task.codes, None, w0, "joint")
             return [(task.given.place(replace(result, classes=task.given.classes)), coef, b)]
-        is_alone = len(task.targets) == 1 or not isinstance(as_norm(self.norm), L2)
+        is_alone = len(task.targets) == 1 or as_norm(self.norm) != L2()
         if is_alone or not self.polish or task.starts[0] is not None:
             return self._fit_each(task, self._fit_one)
         batch = max_margin_batch(
@@ -289,7 +291,7 @@ class MaxMarginClassifier(LinearClassifier):
 
     def _has_soft(self, is_joint: bool) -> bool:
         """Whether a finite C is for such problems."""
-        return isinstance(as_norm(self.norm), L2) and not is_joint
+        return as_norm(self.norm) == L2() and not is_joint
 
     def _fallback(self, is_joint: bool) -> str:
         if self._has_soft(is_joint):

@@ -19,7 +19,7 @@ from prgd.maxmargin.exactly import solve_exactly
 from prgd.maxmargin.moves import SolverState
 from prgd.maxmargin.overlap import balancing_weights, status_of
 from prgd.namespace import is_out_of_memory
-from prgd.norms import Norm
+from prgd.norms import L2, Norm
 from prgd.problem import Problem
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.result import Result
@@ -67,8 +67,8 @@ def max_margin(
         jointly, one for each class.
     norm : Norm, {"l2", "l1", "linf", "spectral", "nuclear", "rows", "columns"} or a number p
         The norm in which the margin is measured (`prgd.norms`). In l1 and l-infinity HiGHS solves linear
-        programs; in l_p and group norms Clarabel solves cone programs (the extra ``prgd[cones]``). Norms of
-        matrices need ``multi_class="joint"``.
+        programs; in l_p and group norms Clarabel solves cone programs (the extra ``prgd[cones]``). Other
+        programs need no further package. Norms of matrices need ``multi_class="joint"``.
     multi_class : {None, "joint"}
         ``"joint"``: separate all classes jointly, by a matrix W with a row for each class.
     tol : float
@@ -77,8 +77,8 @@ def max_margin(
         Passes over the data after which the best certified interval is returned.
     polish : bool
         Solve for the weights of the identified support by factorisations, or the working set by an interior
-        point, if descent is slow; sparse rows of many columns by coordinate descent on the rows. It is about
-        two classes in l2.
+        point, if descent is slow; sparse rows of many columns by coordinate descent on the rows. Solves in
+        other norms, or of classes jointly, do not depend on it.
     callback : callable, optional
         Called with each `Round` of the history.
     verbose : int
@@ -91,7 +91,9 @@ def max_margin(
     Returns
     -------
     Result
-        Status NOT_SEPARABLE or QUASI_SEPARABLE, with weights that prove it, if no hyperplane separates.
+        ``coef`` of shape (d,) and one intercept; of K classes jointly ``coef`` of shape (K, d), with the
+        classes in order, and ``intercept`` of shape (K,). The smallest margin at them is 1. Status
+        NOT_SEPARABLE or QUASI_SEPARABLE, with weights that prove it, if no hyperplane separates.
 
     Examples
     --------
@@ -117,7 +119,7 @@ def max_margin(
         w0 = np.array(w0, dtype=np.float64)
         if w0.shape != problem.shape or not np.isfinite(w0).all():
             raise ValueError(f"w0 must be finite, of shape {problem.shape}; got shape {w0.shape}.")
-    if problem.is_joint or problem.norm.name != "l2":
+    if problem.is_joint or problem.norm != L2():
         return solve_terms(problem, w0, tol, max_passes, teller(callback, verbose))
     threads = threads_of(n_threads)
     settings = problem, threads, tol, max_passes, polish, teller(callback, verbose)

@@ -47,7 +47,7 @@ def _lower_again(problem: Problem, stated: Certificate) -> Certificate:
     found, exact, w = Certificate(), stated.exact_w, stated.w
     if w is None or w.shape != problem.shape or np.shape(stated.intercept) != problem.shape[:-1]:
         return found
-    is_plain = isinstance(problem.norm, L2) and not problem.is_joint  # `exact_lower` is about these
+    is_plain = problem.norm == L2() and not problem.is_joint  # `exact_lower` is about these
     if exact is not None:
         if not is_plain:
             return found

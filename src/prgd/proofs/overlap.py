@@ -49,7 +49,7 @@ def lifted_pairs(problem: Problem, pairs: Indices) -> LiftedRows:
 
     K, d = problem.shape
     rows, at = np.unique(pairs // K, return_inverse=True)
-    own, other = problem.labels.codes_at(rows)[at].astype(np.int64), pairs % K
+    own, other = problem.labels.pair_classes(pairs)
     X = csr_array(problem.rows.take(rows))[at]
     Z = pair_rows(X, own, other, K)[:, : (K - 1) * d]
     if problem.fit_intercept:

@@ -95,6 +95,12 @@ class Labels:
         """Return the codes of these ascending indices."""
         return self.codes[indices]
 
+    def pair_classes(self, pairs: Indices) -> tuple[Indices, Indices]:
+        """Return the class of the row of each pair ``i K + j``, in any order, and the other class j."""
+        K = cast(npt.NDArray[Any], self.classes).size
+        rows, at = np.unique(pairs // K, return_inverse=True)
+        return self.codes_at(rows)[at].astype(np.int64), pairs % K
+
     def part(self, at: slice) -> Labels:
         """Return the labels of a run of rows."""
         weight = self.sample_weight

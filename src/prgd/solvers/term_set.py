@@ -94,13 +94,13 @@ class TermSet:
         divide_by_power(X, self._value_exponent(value))
         order = np.argsort(self._rows)
         row = order[np.searchsorted(self._rows, self.indices // self.K, sorter=order)]
-        labels, rows = self._problem.labels, self.indices // self.K
-        ascending, at = np.unique(rows, return_inverse=True)
+        labels = self._problem.labels
         if not self._problem.is_joint:
-            signs = labels.at(ascending)[at].astype(np.float64)
+            rows, at = np.unique(self.indices, return_inverse=True)
+            signs = labels.at(rows)[at].astype(np.float64)
             return Terms(X, row, 1, self._problem.fit_intercept, signs)
-        own = labels.codes_at(ascending)[at].astype(np.int64)
-        return Terms(X, row, self.K, self._problem.fit_intercept, None, own, self.indices % self.K)
+        own, other = labels.pair_classes(self.indices)
+        return Terms(X, row, self.K, self._problem.fit_intercept, None, own, other)
 
     def _value_exponent(self, value: float) -> int:
         if not 0.0 < value < math.inf:

@@ -116,7 +116,7 @@ class TensorRows(LeafRows):
 
     def _make_joint_kernels(self, labels: DeviceLabels) -> JointKernels | None:
         """Return the kernels for the codes of these labels, None if torch must do without kernels."""
-        K = np.size(labels.classes)
+        K = 0 if labels.classes is None else labels.classes.size
         if self._sparse is not None or not labels.is_joint or not JointKernels.take(self._X, K):
             return None
         size = self._measured.max_norm
