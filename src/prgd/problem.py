@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from copy import copy
 from typing import Any
 
@@ -103,9 +104,12 @@ class Problem:
         if multi_class not in (None, "joint"):
             raise ValueError(f"multi_class must be None or 'joint'; got {multi_class!r}.")
         self.rows: Rows = as_rows(X, y, sample_weight, n_threads)
-        self.labels = self.rows.labels if multi_class is None else self.rows.labels.jointly()
-        if self.rows.is_in_arrays and self.labels is not self.rows.labels:  # slices depend on the classes
-            self.rows = self.rows.with_labels(self.labels)
+        self.labels = self.rows.labels
+        if multi_class is not None and not self.labels.is_joint:
+            self.labels = self.labels.jointly()
+            # Engines bound the rounding of sums by their own labels; those of a cluster stay in its parts.
+            with suppress(TypeError):
+                self.rows = self.rows.with_labels(self.labels)
         self.n, self.d, self.classes = self.rows.n, self.rows.d, self.labels.classes
         self._take_coding()
         self.norm.check_shape(self.shape)

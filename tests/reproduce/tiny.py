@@ -9,6 +9,7 @@ import pandas as pd
 
 from prgd.reproduce import (
     any_norm,
+    every_method,
     figure_1,
     figure_2,
     figure_4,
@@ -82,6 +83,9 @@ SETTINGS = {
         sweep_etas=(3.0,),
     ),
     "without-projection": without_projection.Settings(seeds=1, steps=60, warm_up=50),
+    "every-method": every_method.Settings(
+        seeds=1, steps=60, warm_up=20, planted=((20, 3),), digit_rows=20, classes=(12, 3), per_decade=10
+    ),
     "logistic-loss": logistic_loss.Settings(
         seeds=1, steps=100, accelerated=50, short=60, small_scale=60, warm_up=100
     ),

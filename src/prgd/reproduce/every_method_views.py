@@ -1,0 +1,290 @@
+"""What the race of all methods shows: its figures, its tables and its verdicts, from rows only."""
+
+from __future__ import annotations
+
+import math
+from functools import cache, partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from prgd.claims import Finding, Verdict, claim
+from prgd.reproduce.curves import where
+from prgd.reproduce.direct_labels import direct_labels
+from prgd.reproduce.entrants import FAST, HULL, OTHER, PLAIN, RESCALED, SCALED, listed
+from prgd.reproduce.every_method_rates import (
+    LEVELS,
+    Run,
+    exponential,
+    judged,
+    long_enough,
+    races,
+    slopes_of,
+    verdict_on,
+)
+from prgd.reproduce.experiment import OURS
+from prgd.reproduce.figures import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    VERMILLION,
+    Dash,
+    Figure,
+    Line,
+    Panel,
+    Style,
+    Table,
+    floored,
+    thinned,
+)
+from prgd.reproduce.published_rates import KNOWN, MARGIN, NO_RATE, RATES, RISK, SEPARATOR
+
+NAME = "every-method"
+FAMILIES = {
+    PLAIN: ("steps as they come", BLACK),
+    SCALED: ("divided by the loss", ORANGE),
+    FAST: ("accelerated", GREEN),
+    RESCALED: ("progressive rescaling", BLUE),
+    HULL: ("points of the hull", VERMILLION),
+    OTHER: ("without an entry", GREY),
+}
+DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot", "longdash")
+# Panels: the norm, the set, and the title.
+PANELS = (
+    ("l2", "synthetic I", "l2 margin, synthetic set I"),
+    ("l2", "digits 0 and 1", "l2 margin, digits 0 and 1"),
+    ("l2", "Gaussian, d = 5", "l2 margin, Gaussian rows, d = 5"),
+    ("l2", "Gaussian, d = 20", "l2 margin, Gaussian rows, d = 20"),
+    ("linf", "Gaussian, d = 5", "l-infinity margin, Gaussian rows, d = 5"),
+    ("l1", "Gaussian, d = 5", "l1 margin, Gaussian rows, d = 5"),
+    ("lp:3", "Gaussian, d = 5", "l3 margin, Gaussian rows, d = 5"),
+    ("spectral", "three classes", "spectral margin, three classes"),
+)
+LOWEST = 1e-13
+SHORT = {
+    "progressive-rescaling Newton": "rescaled Newton",
+    "normalized perceptron": "norm. perceptron",
+    "away-step Frank-Wolfe": "away-step F-W",
+    "loss-scaled mirror descent": "l.-s. mirror descent",
+}
+
+
+@cache
+def _families() -> dict[str, str]:
+    """Return the family of each listed method; schedules do not change it."""
+    return {e.name: e.family for e in listed(1.2, 5, 0.6, 0.6, 1.05)}
+
+
+def _family(method: str) -> str:
+    return _families().get(method, OTHER)
+
+
+def _styles(methods: list[str]) -> dict[str, Style]:
+    """Return the style of each method: the colour of its family, and a dash of its own there."""
+    places = {family: count() for family in FAMILIES}
+    found = {}
+    for method in methods:
+        family = _family(method)
+        found[method] = Style(FAMILIES[family][1], DASHES[next(places[family]) % len(DASHES)])
+    return found
+
+
+def _text(method: str) -> str:
+    short = SHORT.get(method, method)
+    return short.replace(", falling steps", ", falling")
+
+
+def _panel(rows: Any, norm: str, name: str, title: str, x: str) -> Panel | None:
+    some = where(rows, kind="curve", norm=norm, set=name, seed=0)
+    if some.worst.min() >= 1.0 or some.empty:  # nothing separates yet
+        return None
+    methods = list(some.method.unique())
+    styles, lines = _styles(methods), []
+    for method in methods:
+        curve = where(some, method=method)
+        curve = curve[curve.worst < 1.0]
+        if len(curve):
+            y = np.maximum(floored(curve.worst), LOWEST)
+            line = Line(method, curve[x].to_numpy(float), y, 1.6, has_markers=False, style=styles[method])
+            lines.append(thinned(line))
+    ends = (1.0, float(some[x].max()))
+    lowest = 10.0 ** math.floor(math.log10(min(float(np.min(line.y)) for line in lines)) - 0.3)
+    heights = (max(lowest, LOWEST), 1.0)
+    labels = direct_labels(lines, {m: _text(m) for m in methods}, ends, heights)
+    words = {"t": "step t, warm-up counted", "passes": "passes over the rows, warm-up counted"}[x]
+    y_label = "1 - gamma(w) / gamma_star"
+    return Panel(
+        title, tuple(lines), words, y_label, x_log=True, y_log=True, x_range=ends, y_range=heights,
+        labels=labels, is_ours=True,
+    )  # fmt: skip
+
+
+def draw(rows: Any, settings: Any) -> list[Figure]:
+    """Return the margin error of every method in its own norm, against steps and against passes."""
+    used = [_family(method) for method in rows.method.unique()]
+    families = tuple(FAMILIES[family] for family in FAMILIES if family in used)
+    figures, said = [], reading(rows, settings)
+    for x, name, words in (("t", NAME, "steps"), ("passes", f"{NAME}-passes", "passes over the data")):
+        panels = tuple(p for norm, s, title in PANELS if (p := _panel(rows, norm, s, title, x)) is not None)
+        alt = (
+            f"Relative margin error against {words} on logarithmic axes, seed 0, a panel for each norm and "
+            f"set, the largest error since the last recorded step. {said}"
+        )
+        title = f"Every method, in its own norm: margin error against {words}"
+        figures.append(Figure(name, title, alt, panels, columns=2, families=families))
+    return figures
+
+
+def _last(rows: Any) -> Any:
+    """Return the last row of the curve of each run, with how the run ended."""
+    keys = ["method", "set", "seed"]
+    last = where(rows, kind="curve").groupby(keys, sort=False).tail(1)
+    facts = where(rows, kind="run")[[*keys, "floor", "ended"]]
+    return last.drop(columns=["floor", "ended"]).merge(facts, on=keys)
+
+
+def tables(rows: Any, settings: Any) -> list[Table]:
+    """Return Table 1 of the paper, extended to all methods, and the error of each method on each set."""
+    return [extended(rows, settings), _by_set(rows, settings)]
+
+
+def extended(rows: Any, settings: Any) -> Table:
+    """Return the published and the fitted rate of every method, with a verdict."""
+    lines = []
+    for method, runs in races(rows).items():
+        rate, long = RATES.get(method), long_enough(runs)
+        quantity = RISK if rate and rate.quantity == RISK else MARGIN
+        slopes = slopes_of(long, quantity)
+        last = np.array([s.slope for s in slopes])
+        end = np.array([s.local for s in slopes if not math.isnan(s.local)])
+        line = {"method": method, "norm": str(where(rows, method=method).norm.iloc[0])}
+        line |= {"published": rate.text if rate else KNOWN.get(method, NO_RATE)}
+        line |= {"of the": rate.quantity if rate else "-", "by": rate.source if rate else "-"}
+        line["fitted a of t^-a"] = (
+            f"{_two(np.median(last))} ({_two(last.min())} to {_two(last.max())})" if last.size else "-"
+        )
+        line["at the end"] = _two(np.median(end)) if end.size else "-"
+        line["exponential"] = f"{len(exponential(long))} of {len(long)}" if long else "-"
+        line["verdict"] = (
+            str(verdict_on(runs, settings, rate).verdict) if rate and runs else "no rate to judge"
+        )
+        lines.append(line)
+    high, middle, low = (f"{level:.0e}" for level in LEVELS)
+    caption = (
+        "Table 1 of the paper, extended to every method of the library, each in the norm of its margins: "
+        f"{settings.steps:,} steps. The fitted a is the slope of the margin error (of the risk, where the "
+        "rate is about it) over the last decade of t: median and range over sets and seeds, without runs "
+        "that fall exponentially or end at once; then the median slope over the last factor of 2. "
+        f"Exponential: {middle} to {low} takes at most twice the steps of {high} to {middle}. An upper bound "
+        "holds if the fall is as fast, or faster, on at least half of the runs; no finite run "
+        "refutes an asymptotic rate."
+    )
+    return Table.of(caption, lines, numbers=("at the end", "exponential"), is_printed=True)
+
+
+def _two(value: Any) -> str:
+    """Return a number with two decimals, 0.00 without a sign."""
+    return f"{round(float(value), 2) + 0.0:.2f}"
+
+
+def _by_set(rows: Any, settings: Any) -> Table:
+    last, lines = _last(rows), []
+    sets = list(rows["set"].unique())
+    for method in rows.method.unique():
+        line = {"method": method}
+        for name in sets:
+            some = where(last, method=method, set=name)
+            line[name] = "-"
+            if len(some):
+                error, t, passes = (float(some[c].median()) for c in ("worst", "t", "passes"))
+                ended = bool((some.ended == "resolution").all())
+                words = f"below {some.floor.max():.0e}" if ended else f"{error:.1e}"
+                line[name] = f"{words} ({t:,.0f}; {passes:,.0f})"
+        lines.append(line)
+    caption = (
+        "The relative margin error at the end of the runs (steps; passes), medians over seeds. A run ends "
+        f"before its {settings.steps:,} steps if its error is below what the certified interval of "
+        "gamma_star, or rounding, resolves."
+    )
+    return Table.of(caption, lines)
+
+
+def reading(rows: Any, settings: Any) -> str:
+    """Return what the figure shows, in figures."""
+    raced = races(rows)
+    in_l2 = set(where(rows, norm="l2").method)
+    ended = [m for m, runs in raced.items() if m in in_l2 and all(r.ended == "resolution" for r in runs)]
+    verdicts = [verdict_on(runs, settings, RATES[m]).verdict for m, runs in raced.items() if m in RATES]
+    counts = ", ".join(v.counted(verdicts.count(v)) for v in Verdict if v in verdicts)
+    fast = [method for method, runs in raced.items() if is_fast(runs)]
+    return (
+        f"Of {len(verdicts)} published rates {counts}. On at least half of the runs that could show it, the "
+        f"error of {_listed(fast)} falls exponentially. In l2 {_listed(ended)} came on every set to what can "
+        f"be resolved, within {settings.steps:,} steps."
+    )
+
+
+def is_fast(runs: list[Run]) -> bool:
+    """Return whether the error falls exponentially on at least half of the runs that could show it."""
+    long = long_enough(runs)
+    return bool(long) and 2 * len(exponential(long)) >= len(long)
+
+
+def _listed(names: list[str]) -> str:
+    return (
+        " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        if names
+        else "no method"
+    )
+
+
+def _whose(fast: list[str]) -> str:
+    is_dual = bool(fast) and all(_family(method) == HULL for method in fast)
+    return "; none of these is a gradient method on the loss" if is_dual else ""
+
+
+for _method, _rate in RATES.items():
+    _falls = "A separator is found within" if _rate.quantity == SEPARATOR else f"The {_rate.quantity} is"
+    claim(
+        f"rate-{_method.lower().replace(', ', '-').replace(' ', '-').replace('(', '-').replace(')', '')}",
+        f"{_method}: {_falls} {_rate.text} ({_rate.source}).",
+        where=f"{OURS}: {_rate.source}",
+        experiment=NAME,
+    )(partial(judged, method=_method, rate=_rate))
+
+
+@claim(
+    "introduction-polynomial",
+    where="Introduction",
+    experiment=NAME,
+    quote="all existing algorithms, which maximize the margin at a slow polynomial rate",
+)
+def existing_algorithms_are_polynomial(rows: Any, settings: Any) -> Finding:
+    """All existing algorithms maximize the margin at a polynomial rate.
+
+    Count the methods that were published before whose error falls exponentially on at least half of the runs
+    that could show it.
+    """
+    raced = races(rows)
+    before = [m for m, rate in RATES.items() if m in raced and not rate.not_ours]
+    fast = [method for method in before if is_fast(raced[method])]
+    words = "; ".join(
+        f"{m} on {len(exponential(long))} of {len(long)} runs"
+        for m in fast
+        if (long := long_enough(raced[m]))
+    )
+    # A method that is linear by its theorem, but whose runs do not show it, speaks for neither answer.
+    silent = [m for m in before if RATES[m].is_exponential and m not in fast]
+    return Finding(
+        ((float(len(fast)), float(len(fast) + len(silent))), "<=", 0.0),
+        f"Of {len(before)} methods with a published rate, {len(fast)} fall exponentially"
+        f"{f' ({words})' if words else ''}{_whose(fast)}. Methods on the dual have had linear rates since "
+        "2011 (errata, E43).",
+        what="methods whose error falls exponentially",
+        setting=f"{settings.steps:,} steps on {', '.join(rows['set'].unique())}.",
+        not_given="which algorithms it means",
+        would_change="Words that name gradient methods, or all methods.",
+    )
