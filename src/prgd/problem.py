@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Array, Indices, Intercept
+from prgd.arithmetic import LARGEST
 from prgd.coding import Binary, Coding, Joint
 from prgd.errors import ZeroRowWarning
 from prgd.evaluation import Evaluation
@@ -103,6 +104,8 @@ class Problem:
             raise ValueError(f"multi_class must be None or 'joint'; got {multi_class!r}.")
         self.rows: Rows = as_rows(X, y, sample_weight, n_threads)
         self.labels = self.rows.labels if multi_class is None else self.rows.labels.jointly()
+        if self.rows.is_in_arrays and self.labels is not self.rows.labels:  # slices depend on the classes
+            self.rows = self.rows.with_labels(self.labels)
         self.n, self.d, self.classes = self.rows.n, self.rows.d, self.labels.classes
         self._take_coding()
         self.norm.check_shape(self.shape)
@@ -246,7 +249,7 @@ class Problem:
         """
         margins = self.counted(self.ask(self.coding.margins_at(w)))
         for group in self.coding.groups():
-            margins[group] -= margins[group].min()
+            margins[group] -= margins[group].min(initial=LARGEST)  # a group of no terms stays infinite
         return np.flatnonzero(margins <= width)
 
     def dual_weights(self, w: Array) -> Array:

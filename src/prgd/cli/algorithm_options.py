@@ -89,7 +89,7 @@ def default_warm_up(margin_norm: str, given: Mapping[str, Given]) -> str:
 
 
 def parse_warm_up(text: str, given: Mapping[str, Given]) -> tuple[Any, int]:
-    """Return the algorithm of ``--warm-up``, with the step size and the norm that were given, and its steps."""
+    """Return the algorithm of ``--warm-up``, with the step size and norm that were given, and its steps."""
     name, _, steps = text.partition(":")
     if not steps.isdecimal() or int(steps) < 1:
         raise ValueError(f"--warm-up expects NAME:STEPS, e.g. {WARM_UP}, or 0; got {text!r}.")

@@ -1,4 +1,4 @@
-"""The problems of ``prgd fit``: one for two classes, else one for each class against the rest, or a joint one."""
+"""The problems of ``prgd fit``: one of two classes, one of each class against the rest, or a joint one."""
 
 from __future__ import annotations
 

@@ -53,8 +53,7 @@ class RunOptions(common.MarginOptions):
         "Start where N steps of another algorithm end; 0 starts at w = 0, which prgd, a rescaling, cannot.",
         flags=("--warm-up", "--warmup"),
         metavar="NAME:N",
-        shown_default=f"{WARM_UP} for prgd, as in Appendix E.1 of the paper, {STEEPEST_WARM_UP} in other "
-        "norms than l2; else 0",
+        shown_default=f"{WARM_UP} for prgd (Appendix E.1), {STEEPEST_WARM_UP} in other norms; else 0",
     )
     every: int | None = option(None, "Steps of prgd from one rescaling to the next.", shown_default="5")
     steps: int = stop_option(1000, "Step limit; a warm-up does not count, resumed parts do.", minimum=0)
@@ -113,9 +112,7 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         elif o.resume is not None:
             common.say(f"Warning: the steps after {o.resume} are not saved. Give --out DIR to keep them.")
         name, rows = open_data(data, o)
-        problem = Problem(
-            rows, loss=o.loss, norm=o.margin_norm, fit_intercept=o.intercept, scale=o.scale
-        )
+        problem = Problem(rows, loss=o.loss, norm=o.margin_norm, fit_intercept=o.intercept, scale=o.scale)
         is_printed = outcome.is_printed(o.quiet, o.json)
         is_shown = is_printed and sys.stdout.isatty()
         if out is not None and o.force and not is_resumed:
