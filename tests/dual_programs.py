@@ -22,7 +22,7 @@ def pairs(X, y):
 
 
 def gamma_star(terms, intercepts, norm, shape=None):
-    """Return the smallest ``||A^T p||_*`` over weights p on the simplex with ``B^T p = 0``; 0 if it is tiny."""
+    """Return the smallest ``||A^T p||_*`` over the simplex with ``B^T p = 0``; 0 if it is tiny."""
     size = float(np.abs(terms).max())
     first = _dual_program(terms / size, intercepts, norm, shape)
     if first < 1e-7:
@@ -32,7 +32,7 @@ def gamma_star(terms, intercepts, norm, shape=None):
 
 
 def _dual_program(A, B, norm, shape):
-    m, D = A.shape
+    m = len(A)
     equal = np.vstack([np.ones(m), B.T])
     right = np.eye(len(equal))[0]
     if norm in ("l1", "linf"):

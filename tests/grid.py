@@ -229,16 +229,18 @@ CASES = [
 ]
 
 
-def runs() -> list[Any]:
-    """Return engines, algorithms and intercepts; the engines that are not quick are slow, and for l2 alone.
+# Algorithms that all tests run on every engine. The others ask the engines nothing else, so one test of their
+# trajectories runs them on the engines that are not quick.
+EVERYWHERE = ("gd", "ngd", "prgd", "dual-acceleration", "game-dynamics", "gated-prgd", "progressive-newton")
 
-    Steps in other norms ask the engines nothing else, so one test of trajectories runs them on every engine.
-    """
+
+def runs() -> list[Any]:
+    """Return engines, algorithms and intercepts; the engines that are not quick are slow."""
     return [
         pytest.param(engine, name, fit, marks=() if engine in QUICK_ENGINES else pytest.mark.slow)
         for engine in ENGINES
         for name, fit in CASES
-        if engine in QUICK_ENGINES or ALGORITHMS[name].norm == "l2"
+        if engine in QUICK_ENGINES or name in EVERYWHERE
     ]
 
 

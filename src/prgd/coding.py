@@ -264,7 +264,10 @@ class Joint(Coding):
 
     def balanced(self, log_weights: Array, mass: Array) -> Array:
         """Return weights of all pairs, of sum 1; with intercepts, flows between classes balance."""
-        counted = log_weights + np.log(mass)[:, None] if mass.size else log_weights.copy()
+        counted = log_weights.copy()
+        if mass.size:
+            with np.errstate(divide="ignore"):  # rows of weight 0 have no weight in the logarithm either
+                counted += np.log(mass)[:, None]
         largest = counted.max()
         if self.by_class:
             groups = self.groups()

@@ -58,7 +58,7 @@ def _is_joint_simplex(problem: Problem, weights: DualWeights) -> bool:
     pairs, K = weights.indices, problem.shape[0]
     own, against = problem.labels.codes[pairs // K], pairs % K
     p = weights.values if weights.integers is None else np.array(weights.integers, dtype=object)
-    if p.size != pairs.size or (own == against).any() or not min(p.tolist()) > 0:
+    if p.size != pairs.size or (own == against).any() or not (p > 0).all():
         return False
     # Weights that balance exactly are rounded to a grid; the bound divides them by their sum.
     if weights.integers is None and abs(math.fsum(p) - 1.0) > 1e-9:
@@ -80,9 +80,18 @@ def _joint_upper(problem: Problem, weights: DualWeights) -> float:
         if mine.size:
             factors = np.where(own[mine] == k, p[mine], -p[mine])
             Z = X[place[mine]]
-            u[k], error[k] = _exact_sum(Z, factors, scale) if exact else _compensated_sum(Z, factors)
+            u[k], error[k] = _exact_sum(Z, factors, scale) if exact else _joint_sum(Z, factors)
     total = raised(problem.norm.dual_above(u) + problem.norm.dual_of_bounds(error))
     return total if exact else raised(total / lowered(math.fsum(p), 2))
+
+
+def _joint_sum(X: Any, factors: Array) -> tuple[Array, Array]:
+    """Return ``X^T c`` and a bound on the error of each entry; in integers if products overflow."""
+    found = _compensated_sum(X, factors)
+    if np.isfinite(found[1]).all() or math.prod(X.shape) > _EXACT_ENTRIES:
+        return found
+    integers, exponent = common_integers(factors)
+    return _exact_sum(X, integers, Fraction(2) ** -exponent)
 
 
 def _compensated_sum(X: Any, factors: Any) -> tuple[Array, Array]:
@@ -90,7 +99,7 @@ def _compensated_sum(X: Any, factors: Any) -> tuple[Array, Array]:
     return _rounded(*compensated_combination(X, factors))
 
 
-def _exact_sum(X: Any, factors: Any, scale: int) -> tuple[Array, Array]:
+def _exact_sum(X: Any, factors: Any, scale: int | Fraction) -> tuple[Array, Array]:
     """Return ``X^T c / scale`` for integers c, rounded once, and a bound on the error of each entry."""
     matrix, exponent = common_integers(X if isinstance(X, np.ndarray) else X.toarray())
     unit = Fraction(2) ** exponent / scale

@@ -154,9 +154,9 @@ class JointEvaluation(Evaluation):
         """``sum_ij p_ij (e_y - e_j) x_i^T`` with p the dual weights at W, of shape (K, d)."""
         if not self.problem.fit_intercept:
             return np.asarray(self.tally.mean_rows[0].reshape(self.w.shape))
-        mass = self.tally.scalars[:, SLOPE_MASS]
-        flows = self._balance.flows.ravel() / np.where(mass > 0.0, mass, 1.0)
-        parts = (flows[:, None] * self.tally.vector).reshape(self._K, *self.w.shape)
+        mass = self.tally.scalars[:, SLOPE_MASS, None]
+        means = self.tally.vector / np.where(mass > 0.0, mass, 1.0)
+        parts = (self._balance.flows.reshape(-1, 1) * means).reshape(self._K, *self.w.shape)
         return np.asarray(parts.sum(axis=1) - parts.sum(axis=0))
 
     @lazy

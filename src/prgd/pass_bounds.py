@@ -12,7 +12,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from prgd._types import Array, Intercept
-from prgd.arithmetic import BOUND_FACTOR, LARGEST, SMALLEST, UNIT_ROUNDOFF, lowered, raised, rounding_factor
+from prgd.arithmetic import (
+    BOUND_FACTOR,
+    EPSILON,
+    LARGEST,
+    SMALLEST,
+    UNIT_ROUNDOFF,
+    lowered,
+    raised,
+    rounding_factor,
+)
 from prgd.certificate import Certificate, DualWeights
 from prgd.dual_bounds import accurate_upper
 from prgd.evaluation import Evaluation
@@ -61,9 +70,9 @@ def over_length(problem: Problem, margin: float, w: Array, length: float) -> flo
     """Return a number that is at most ``margin / ||w||``; ``length`` is that norm, rounded."""
     if isinstance(problem.norm, L2):
         return margin_over_length(margin, length, w.size)
-    if not (margin > 0.0 and _SMALLEST_LENGTH < length < math.inf):
-        return lowered(margin / (0.999 * length)) if length > _SMALLEST_LENGTH else -math.inf
-    return lowered(margin / problem.norm.above(w))
+    if not _SMALLEST_LENGTH < length < math.inf:
+        return -math.inf
+    return lowered(margin / (problem.norm.above(w) if margin > 0.0 else 0.999 * length))
 
 
 def _upper_of(problem: Problem, u: Array, size: float, error: float) -> float:
@@ -125,7 +134,9 @@ def dual_vector_error(problem: Problem, mass: float) -> float:
     roundings, terms = 2 * problem.rows.sum_roundings + problem.d + 16, problem.n
     if problem.is_joint:  # the weight of a row in its own class is summed over the pairs, apart from theirs
         roundings, terms, size = roundings + 2 * problem.shape[0], terms * problem.shape[0], 2.0 * size
-    underflow = 4 * (terms + problem.d) * _underflow(unit)
+    # An underflow is one of a product of a row, or of a weight, which counts for the entries of its row.
+    entries = raised(math.sqrt(math.prod(problem.shape)))
+    underflow = 4 * (terms + problem.d) * entries * (1.0 + size) * _underflow(unit)
     return (
         BOUND_FACTOR * (rounding_factor(roundings, unit) * size + underflow / mass)
         if mass > 0.0
@@ -172,4 +183,9 @@ def accurate_margin(
 
 def weights_at(problem: Problem, w: Array) -> DualWeights:
     """Return the dual weights at w as numbers, by one pass."""
-    return DualWeights.normalized(problem, np.arange(problem.coding.n_terms), problem.dual_weights(w))
+    terms, p = np.arange(problem.coding.n_terms), problem.dual_weights(w)
+    try:
+        return DualWeights.normalized(problem, terms, p)
+    except ValueError:
+        # At a long w the weights of pairs that classes need for their balance underflow; those of 0 do not.
+        return DualWeights.normalized(problem, terms, p + EPSILON * problem.dual_weights(np.zeros_like(w)))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from copy import copy
 from typing import Any
 
 import numpy as np
 
 from prgd._types import Array, Indices, Intercept
+from prgd.arithmetic import LARGEST
 from prgd.coding import Binary, Coding, Joint
 from prgd.errors import ZeroRowWarning
 from prgd.evaluation import Evaluation
@@ -102,7 +104,12 @@ class Problem:
         if multi_class not in (None, "joint"):
             raise ValueError(f"multi_class must be None or 'joint'; got {multi_class!r}.")
         self.rows: Rows = as_rows(X, y, sample_weight, n_threads)
-        self.labels = self.rows.labels if multi_class is None else self.rows.labels.jointly()
+        self.labels = self.rows.labels
+        if multi_class is not None and not self.labels.is_joint:
+            self.labels = self.labels.jointly()
+            # Engines bound the rounding of sums by their own labels. Those of a cluster stay in its partitions.
+            with suppress(TypeError):
+                self.rows = self.rows.with_labels(self.labels)
         self.n, self.d, self.classes = self.rows.n, self.rows.d, self.labels.classes
         self._take_coding()
         self.norm.check_shape(self.shape)
@@ -246,7 +253,7 @@ class Problem:
         """
         margins = self.counted(self.ask(self.coding.margins_at(w)))
         for group in self.coding.groups():
-            margins[group] -= margins[group].min()
+            margins[group] -= margins[group].min(initial=LARGEST)  # a group of no terms stays infinite
         return np.flatnonzero(margins <= width)
 
     def dual_weights(self, w: Array) -> Array:

@@ -145,7 +145,8 @@ def _follow(problem: Problem, entrant: Entrant, steps: int, gap: float | None, p
             part = "run"
             result = go(entrant.algorithm, steps - offset, None if warm is None else warm.w)
     except Exception as error:
-        raise ValueError(f"{entrant.name} failed with {type(error).__name__}: {error}.") from error
+        said = str(error).rstrip(".")
+        raise ValueError(f"{entrant.name} failed with {type(error).__name__}: {said}.") from error
     seconds = time.perf_counter() - begun
     certificate = result.certificate if warm is None else result.certificate.best(warm.certificate)
     t = result.t + (0 if result is warm else offset)

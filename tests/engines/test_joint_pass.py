@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from prgd.losses import EXPONENTIAL, LOGISTIC
-from prgd.rows import DenseRows, JointTallyAt, Labels, SparseRows, arrays
+from prgd.rows import DenseRows, JointMarginsAt, JointSmallestAt, JointTallyAt, Labels, SparseRows, arrays
 from prgd.tally import COUNT, MARGIN
 
 SHAPES = [(2, 1, 1.0), (3, 7, 0.0), (4, 8, 0.1), (5, 50, 2.0), (7, 3, 40.0), (10, 17, 5.0), (12, 9, 1.0)]
@@ -91,7 +91,12 @@ def check(tally, groups, tol=1e-11):
         np.testing.assert_allclose(vector / mass, group[3], rtol=tol, atol=tol * np.abs(group[3]).max())
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+QUICK = ("rows", "columns", "sparse")  # a kernel is compiled for every further kind of array
+
+
+@pytest.mark.parametrize(
+    "layout", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in LAYOUTS]
+)
 @pytest.mark.parametrize(("loss", "by_class"), KINDS)
 def test_matches_all_pairs(layout, loss, by_class):
     for K, d, scale in [
@@ -110,6 +115,18 @@ def test_matches_all_pairs(layout, loss, by_class):
             check(found, expected(X, codes, np.ones(len(X)) if s is None else s, scale * W, loss, by_class))
 
 
+@pytest.mark.kernels
+@pytest.mark.parametrize("layout", QUICK)
+@pytest.mark.parametrize(("loss", "by_class"), KINDS)
+def test_few_rows(layout, loss, by_class):
+    for K, scale in ((3, 1.0), (8, 60.0)):
+        X, codes, W = data_of(67, 9, K, seed=5)
+        query, rows = JointTallyAt(scale * W, loss, by_class), LAYOUTS[layout](X)
+        for s in (np.ones(len(X)), np.random.default_rng(6).integers(0, 3, len(X)).astype(float)):
+            found = rows.ask(query, labels_of(codes, K, None if s.all() else s))
+            check(found, expected(X, codes, s, query.w, loss, by_class))
+
+
 @pytest.mark.parametrize("layout", ["rows", "sparse"])
 @pytest.mark.parametrize(("loss", "by_class"), KINDS)
 def test_classes_that_some_slices_or_all_rows_lack(layout, loss, by_class, monkeypatch):
@@ -123,7 +140,7 @@ def test_classes_that_some_slices_or_all_rows_lack(layout, loss, by_class, monke
     check(found, expected(X, codes, s, W, loss, by_class))
 
 
-@pytest.mark.parametrize("layout", ["rows", "columns", "sparse"])
+@pytest.mark.parametrize("layout", QUICK)
 @pytest.mark.parametrize(("loss", "by_class"), KINDS)
 @pytest.mark.parametrize("scale", [1e3, 1e200, -1e200])
 def test_margins_of_any_size(layout, loss, by_class, scale):
@@ -144,11 +161,11 @@ def test_few_rows_carry_weight(by_class):
     for scale in (3.0, 20.0, 100.0, 1000.0):  # most rows, some, few or one of each block
         query, labels = JointTallyAt(scale * centres, EXPONENTIAL, by_class), labels_of(codes, 4)
         groups = expected(X, codes, np.ones(len(X)), query.w, EXPONENTIAL, by_class)
-        for layout in ("rows", "columns", "part", "sparse"):
+        for layout in QUICK:
             check(LAYOUTS[layout](X).ask(query, labels), groups)
 
 
-@pytest.mark.parametrize("layout", ["rows", "columns", "sparse"])
+@pytest.mark.parametrize("layout", QUICK)
 @pytest.mark.parametrize(("loss", "by_class"), KINDS)
 def test_results_do_not_depend_on_the_number_of_threads(layout, loss, by_class, monkeypatch):
     monkeypatch.setattr(arrays, "SLICE_BYTES", 2**14)
@@ -174,7 +191,7 @@ def test_vectors_of_all_slices_take_bounded_memory(by_class, monkeypatch):
     assert rows.with_labels(labels_of(codes, 5)).sum_roundings > before
 
 
-@pytest.mark.parametrize("layout", ["rows", "columns", "sparse"])
+@pytest.mark.parametrize("layout", QUICK)
 @pytest.mark.parametrize(("loss", "by_class"), KINDS)
 def test_products_beyond_the_floating_range_are_seen(layout, loss, by_class):
     X, codes, W = data_of(300, 5, 3)
@@ -194,3 +211,24 @@ def test_engines_agree(engine, loss, by_class, tmp_path):
     s = np.random.default_rng(3).integers(0, 3, len(X)).astype(float)
     rows = grid.ENGINES[engine](X, codes, s, tmp_path)
     check(rows.ask(JointTallyAt(W, loss, by_class)), expected(X, codes, s, W, loss, by_class), 1e-10)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("layout", QUICK)
+def test_margins_of_all_pairs(layout, monkeypatch):
+    monkeypatch.setattr(arrays, "SMALL_ENTRIES", 0)  # else NumPy would answer
+    X, codes, W = data_of(701, 9, 6)
+    rows, labels, at = LAYOUTS[layout](X), labels_of(codes, 6), np.arange(len(X))
+    b = np.random.default_rng(4).standard_normal(6)
+    for intercept in (np.zeros(6), b):
+        scores = X @ W.T + intercept
+        margins = scores[at, codes][:, None] - scores
+        margins[at, codes] = np.inf
+        if not intercept.any():
+            np.testing.assert_allclose(rows.ask(JointMarginsAt(W), labels), margins, rtol=1e-12, atol=1e-12)
+        (found,) = rows.ask(JointSmallestAt(W, 20, False, np.array([3]), intercept), labels)
+        order = np.argsort(margins, axis=None)
+        order = order[order != 3][:20]
+        np.testing.assert_array_equal(found.indices, order)
+        np.testing.assert_allclose(found.margins, margins.ravel()[order], rtol=1e-12)
+        assert found.smallest == pytest.approx(margins.min(), rel=1e-12)

@@ -313,8 +313,8 @@ def test_labels_that_are_no_classes_are_refused():
     Path("y.csv").write_text("a,y\n1,0.5\n2,0.25\n3,1.5\n4,0.5\n")
     said = call("fit", "y.csv", code=2).stderr
     assert said == (
-        "Error: The labels must be classes; got 3 values, numbers with fractions (0.25, 0.5, 1.5, ...). Name "
-        "the column of the classes with --label.\n"
+        "Error: The labels must be classes; got 3 different numbers such as 0.25, which looks "
+        "like a measurement. Name the column of the classes with --label.\n"
     )
 
 
@@ -493,12 +493,14 @@ def test_a_shell_completes(words, offered):
         ("fit toy:0.3 --fallback hope", "--fallback must be soft or raise; got 'hope'."),
         ("run toy:0.3 --save-every -1 --out o", "--save-every must be a number of seconds of at least 0"),
         ("fi toy:0.3", "No such command 'fi'"),
-        ("fit four.csv --start w.npy", "--start is for two classes; four has 3. Leave --start out."),
-        ("separability three.csv", "Keep the rows of two classes, or use prgd fit"),
         (
-            "fit three.svm --out-of-core",
-            "which takes several classes in memory, that is without",
+            "fit four.csv --start w.npy",
+            "--start is for two classes, or --multi-class joint; four has 3. Leave --start out.",
         ),
+        ("separability four.csv", "two classes, or use --family multinomial; prgd fit takes several"),
+        ("fit three.csv", "got 3 values, a different label in each row (a, b, c, ...). Name the column"),
+        ("fit three.svm --out-of-core", "a different label in each row (1, 2, 3, ...)"),
+        ("run three.csv", "a different label in each row (a, b, c, ...)"),
         ("run zero.svm", "expected an index of at least 0, got '-1:2'. None is negative."),
         ("fit words.csv", "with --label"),
         ("fit none.csv", "Name the label column, or give its position, with --label."),

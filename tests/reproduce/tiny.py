@@ -8,6 +8,7 @@ from functools import cache
 import pandas as pd
 
 from prgd.reproduce import (
+    any_norm,
     every_method,
     figure_1,
     figure_2,
@@ -66,6 +67,21 @@ SETTINGS = {
     ),
     "growing-dimension": growing_dimension.Settings(seeds=2, n=30, dimensions=(2, 10), steps=50, warm_up=50),
     "gated-schedule": gated_schedule.Settings(steps=60, warm_up=50),
+    "any-norm": any_norm.Settings(
+        seeds=1,
+        few=1,
+        warm_up=20,
+        n=20,
+        steps=30,
+        dimensions=(5,),
+        space_steps=10,
+        space_growths=(1.05,),
+        digit_rows=30,
+        matrix_rows=16,
+        sweep_draws=1,
+        sweep_growths=(4.0, 16.0),
+        sweep_etas=(3.0,),
+    ),
     "without-projection": without_projection.Settings(seeds=1, steps=60, warm_up=50),
     "every-method": every_method.Settings(
         seeds=1, steps=60, warm_up=20, planted=((20, 3),), digit_rows=20, classes=(12, 3), per_decade=10

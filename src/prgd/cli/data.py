@@ -20,7 +20,7 @@ import numpy as np
 import prgd
 from prgd import datasets
 from prgd.checks import as_option, unknown
-from prgd.cli.common import FileOptions, RowsOptions, say
+from prgd.cli.common import FileOptions, RowsOptions, class_text, say
 from prgd.datasets.base import Frame
 from prgd.datasets.files import load_features, load_frame, sniffed
 from prgd.rows import Rows, as_rows
@@ -172,13 +172,16 @@ def open_data(data: str, options: RowsOptions) -> tuple[str, Rows]:
     memory, threads = _memory(options), options.threads
     if not options.out_of_core:
         dataset = load_labelled(data, options)
-        return dataset.name, as_rows(dataset.X, dataset.y, None, threads, dataset.feature_names)
+        rows = as_rows(dataset.X, dataset.y, None, threads, dataset.feature_names)
+        check_classes(rows)
+        return dataset.name, rows
     built_in(data, out_of_core=True)
     _check_parts(data, options, "--out-of-core")
     file = data_file(data)
     y = None if options.labels is None else read_labels(Path(options.labels).expanduser())
     rows = prgd.open_rows(file, y, n_threads=threads, max_memory=memory, **column_options(options))
     _check_labels(data, rows.labels.classes, options)
+    check_classes(rows)
     tell_ids(rows, options)
     return file.stem, rows
 
@@ -209,6 +212,17 @@ def _check_labels(data: str, labels: Any, options: RowsOptions) -> None:
         raise ValueError(
             f"{data} holds no labels. Give a file of them with --labels FILE; or, if its rows are multiplied "
             "by their labels -1 and 1 already, ask for a hyperplane through the origin with --no-intercept."
+        )
+
+
+def check_classes(rows: Rows) -> None:
+    """Raise ``ValueError`` for labels that number the rows rather than tell their classes."""
+    classes = rows.labels.classes
+    if classes is not None and 2 < classes.size == rows.n:
+        shown = ", ".join(class_text(c) for c in classes[:3].tolist())
+        raise ValueError(
+            f"The labels must be classes; got {classes.size:,} values, a different label in each row "
+            f"({shown}, ...). Name the column of the classes with --label."
         )
 
 

@@ -15,9 +15,11 @@ import prgd
 from prgd.checks import check_writable
 from prgd.cli import common, outcome
 from prgd.cli.algorithm_options import (
+    STEEPEST_WARM_UP,
     WARM_UP,
     Given,
     algorithm_options,
+    default_warm_up,
     given_options,
     parse_warm_up,
 )
@@ -35,7 +37,7 @@ from prgd.stopping import Stop, any_of
 
 
 @dataclass(frozen=True)
-class RunOptions(common.SeparatorOptions):
+class RunOptions(common.MarginOptions):
     """Options of ``prgd run`` beside those of the algorithms."""
 
     loss: str = data_option("exponential", "exponential or logistic.")
@@ -48,10 +50,10 @@ class RunOptions(common.SeparatorOptions):
     )
     warm_up: str | None = option(
         None,
-        "Start where another algorithm ends; 0 starts at w = 0, which prgd, a rescaling of w, cannot.",
+        "Start where N steps of another algorithm end; 0 starts at w = 0, which prgd, a rescaling, cannot.",
         flags=("--warm-up", "--warmup"),
-        metavar="NAME:STEPS",
-        shown_default=f"{WARM_UP} for prgd, as in Appendix E.1 of the paper; else 0",
+        metavar="NAME:N",
+        shown_default=f"{WARM_UP} for prgd (Appendix E.1), {STEEPEST_WARM_UP} in other norms; else 0",
     )
     every: int | None = option(None, "Steps of prgd from one rescaling to the next.", shown_default="5")
     steps: int = stop_option(1000, "Step limit; a warm-up does not count, resumed parts do.", minimum=0)
@@ -83,8 +85,9 @@ class RunOptions(common.SeparatorOptions):
 def run_command(data: common.Data, debug: common.Debug = False, **given: Any) -> None:
     """Run an algorithm of the paper, or a peer, on DATA; certify how close to the maximum the margin is.
 
-    The problem is that of prgd fit; the paper's own has no intercept: --no-intercept. Exit code 0: the run
-    ended. 1: --gap was not certified. 2: an error. 3: no hyperplane separates the classes. 130: Ctrl-C.
+    The problem is that of prgd fit, of more than two classes that of all jointly; the paper's own has no
+    intercept: --no-intercept. Exit code 0: the run ended. 1: --gap was not certified. 2: an error. 3: no
+    hyperplane separates the classes. 130: Ctrl-C.
 
     Example: prgd run digits:0,1 --steps 500 --out results
     """
@@ -109,7 +112,7 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         elif o.resume is not None:
             common.say(f"Warning: the steps after {o.resume} are not saved. Give --out DIR to keep them.")
         name, rows = open_data(data, o)
-        problem = Problem(rows, loss=o.loss, fit_intercept=o.intercept, scale=o.scale)
+        problem = Problem(rows, loss=o.loss, norm=o.margin_norm, fit_intercept=o.intercept, scale=o.scale)
         is_printed = outcome.is_printed(o.quiet, o.json)
         is_shown = is_printed and sys.stdout.isatty()
         if out is not None and o.force and not is_resumed:
@@ -144,7 +147,7 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             common.print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
         outcome.write_json(o.json, _facts(name, warm, result, seconds, written) | {"message": why})
         if result.status is Status.INTERRUPTED:
-            common.say(_how_to_go_on(o, warm, result))
+            common.say(_how_to_go_on(o, warm, result, default_warm_up(o.margin_norm, settings)))
         if code := outcome.exit_code(result, is_certificate_asked=o.gap is not None):
             raise typer.Exit(code)
 
@@ -152,13 +155,14 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
 def _warm_up(o: RunOptions, method: Any, given: Mapping[str, Given]) -> tuple[Any, int]:
     """Return the algorithm and the steps of the warm-up; None and 0 if there is none."""
     needs_start = isinstance(method, prgd.PRGD)
-    text = o.warm_up or (WARM_UP if needs_start and o.resume is None else "0")
+    default = default_warm_up(o.margin_norm, given)
+    text = o.warm_up or (default if needs_start and o.resume is None else "0")
     if text != "0":
         return parse_warm_up(text, given)
     if needs_start and o.resume is None:
         raise ValueError(
             f"--algorithm {o.algorithm} rescales w, so it cannot start at w = 0. Leave --warm-up out, or "
-            f"give e.g. --warm-up {WARM_UP}."
+            f"give e.g. --warm-up {default}."
         )
     return None, 0
 
@@ -215,7 +219,8 @@ def _passes(warm: Result | None, result: Result) -> int:
 
 def _problem(result: Result) -> str:
     """Return the problem in words; the step sizes of a run have a unit of their own."""
-    unit = "1 / max ||x_i||^2" if result.scale == "max" else "1, as given"
+    length = "||x_i||" if (result.norm, result.multi_class) == ("l2", None) else "||z_i||_*"
+    unit = f"1 / max {length}^2" if result.scale == "max" else "1, as given"
     return f"{result.problem_in_words}; {result.loss} loss, step sizes in units of {unit}"
 
 
@@ -229,13 +234,13 @@ def _facts(
     return {"data": name, **facts, "classes": result.classes, "warm_up": warm_up, **files}
 
 
-def _how_to_go_on(o: RunOptions, warm: Result | None, result: Result) -> str:
+def _how_to_go_on(o: RunOptions, warm: Result | None, result: Result, default: str) -> str:
     out = o.out
     if out is None:
         return "Interrupted; nothing was saved. Give --out DIR to keep what there is."
     again = "To go on, repeat the command with"
     if result is warm:
-        same = "" if o.warm_up else f"--warm-up {WARM_UP} "
+        same = "" if o.warm_up else f"--warm-up {default} "
         return f"Interrupted in the warm-up, which was saved. {again} {same}--resume {out / WARMUP}"
     change = "--resume" if o.warm_up is None else "--warm-up replaced by --resume"
     return f"Interrupted; the partial result was saved. {again} {change} {out / 'result.npz'}"

@@ -80,8 +80,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     they are and does nothing else. The fields here are parameters of both.
     """
 
-    _fallback: ClassVar[str]  # the sentence on what classifies if no hyperplane separates
-
     fit_intercept: bool = True
     class_weight: Any = None
     warm_start: bool = False
@@ -122,7 +120,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} needs rows of at least two classes; got one class, "
                 f"{classes.tolist()[0]!r} (rows of weight 0 do not count)."
             )
-        is_joint = classes.size > 2 and self._is_joint()
+        is_joint = self._is_joint() and classes.size > 2
         targets = [1] if classes.size == 2 or is_joint else list(range(classes.size))
         starts = self._starts(len(targets), X.shape[1])
         names = getattr(self, "feature_names_in_", None)
@@ -239,6 +237,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Set ``n_iter_`` and the attributes that only one of the estimators has."""
         raise NotImplementedError  # pragma: no cover - both estimators have their own
 
+    def _fallback(self, is_joint: bool) -> str:
+        """Return the sentence on what classifies if no hyperplane separates."""
+        raise NotImplementedError  # pragma: no cover - both estimators have their own
+
     def _warn(self, targets: npt.NDArray[Any], is_joint: bool) -> None:
         """Warn once of the classes that were not separated, and once of gaps that were not certified."""
         errs = np.flatnonzero(self.margin_ <= 0.0)
@@ -260,7 +262,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 advice = f"prgd.separability(X, {call}) decides it."
             warnings.warn(
                 NotSeparableWarning(
-                    f"{verdict} {self._fallback} {advice}",
+                    f"{verdict} {self._fallback(is_joint)} {advice}",
                     classes=(self.classes_ if is_joint else targets[errs]).tolist(),
                     weights=self.dual_coef_[errs],
                     upper_bound=self.margin_upper_bound_[errs],

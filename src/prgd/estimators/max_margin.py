@@ -137,7 +137,6 @@ class MaxMarginClassifier(LinearClassifier):
     ('CERTIFIED', 3)
     """
 
-    _fallback = "A soft margin is the classifier instead; C_ is its C, and C=... saves the search for it."
     _switches = ("polish",)
     _counts = ("max_passes",)
 
@@ -158,8 +157,7 @@ class MaxMarginClassifier(LinearClassifier):
         if self.fallback not in ("soft", "raise"):
             raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
         self.C_ = checked_price(self.C)
-        is_plain = isinstance(as_norm(self.norm), L2) and not task.is_joint
-        if math.isfinite(self.C_) and not is_plain:
+        if math.isfinite(self.C_) and not self._has_soft(task.is_joint):
             raise ValueError(
                 "A finite C is for norm='l2' and multi_class='ovr': soft margins are those of one class "
                 f"against the rest in l2; got C={self.C_:g}, norm={self.norm!r} and "
@@ -284,10 +282,19 @@ class MaxMarginClassifier(LinearClassifier):
         found = (
             "No hyperplane separates" if result.upper_bound <= 0.0 else "Found no hyperplane that separates"
         )
-        return NotSeparableError(
-            f"{found} {which}, and fallback='raise'. Use fallback='soft', or choose a finite C.",
-            weights=result.dual_coef,
-        )
+        advice = "Use fallback='soft', or choose a finite C."
+        if not self._has_soft(is_joint):
+            advice = "Use fallback='soft', which is one class against the rest in l2."
+        return NotSeparableError(f"{found} {which}, and fallback='raise'. {advice}", weights=result.dual_coef)
+
+    def _has_soft(self, is_joint: bool) -> bool:
+        """Whether a finite C is for such problems."""
+        return isinstance(as_norm(self.norm), L2) and not is_joint
+
+    def _fallback(self, is_joint: bool) -> str:
+        if self._has_soft(is_joint):
+            return "A soft margin is the classifier instead; C_ is its C, and C=... saves the search for it."
+        return "A soft margin in l2, of each class against the rest, is the classifier instead; C_ is its C."
 
     def _keep(self, results: Sequence[Result]) -> None:
         self.n_iter_ = np.array([math.ceil(result.passes) for result in results])

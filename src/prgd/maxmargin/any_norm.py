@@ -35,11 +35,13 @@ from prgd.threads import single_blas
 
 _MIN_FIRST_TERMS, _MAX_FIRST_TERMS = 128, 1024  # terms that start the set
 _MIN_NEW_TERMS = 64  # terms that join in a round, at least
-_MAX_TERMS = 20_000  # above, terms of large margin leave
+_MAX_TERMS = 20_000  # above, terms leave that carry little weight
+_SMALL_WEIGHT = 1e-6  # fraction of the heaviest weight below which a weight is little
 _PATIENCE = 12  # rounds without progress that end a solve
 _MIN_PROGRESS = 1e-3  # relative decrease of the gap that counts as progress
 _FIRST_TOLERANCE = 1e-3  # tolerance of the first program, relative to its value
 _LOOSE = 0.02  # programs of a growing set are solved to this fraction of the gap
+_SHRINK = 0.3  # the tolerance of programs of a growing set falls at least by this factor
 _FINAL = 0.05  # the last program is solved to this fraction of the tolerance
 _LAST = 1e-3  # the smallest fraction of the tolerance to which a program is solved if that was not enough
 _ROUNDING = 0.05  # rounding may take this fraction of the tolerance; else products are compensated
@@ -56,10 +58,14 @@ def solve_terms(
     state = TermSolver(problem, tol, max_passes, tell)
     try:
         with single_blas():
-            status = state.run(w0)
+            state.choose_terms(w0)
+            status = state.run()
         if status is Status.STALLED and state.certificate.lower <= 0.0:
             proven, state.certificate = prove_overlap(problem, state.working, state.certificate)
             status = proven or status
+            if proven is None and state.certificate.lower > 0.0:  # the margin is positive, and tiny
+                with single_blas():
+                    status = state.end_of_solve() or state.run()
     except KeyboardInterrupt:
         if state.certificate.w is None or state.certificate.dual_weights is None:
             raise  # there is no interval to return
@@ -105,15 +111,14 @@ class TermSolver:
         self.final_tol = _FINAL * self.tol
         self.working = TermSet(self.problem)
 
-    def run(self, w0: Array | None) -> Status:
+    def run(self) -> Status:
         """Make the moves until one of them ends the solve."""
-        self.choose_terms(w0)
         while True:
             found = self.solve_set()
-            if found is None or self.certificate.upper <= _ZERO * self.working.largest_entry:
-                return Status.STALLED  # the terms of the set have no positive margin, up to rounding
+            if found is None or self.has_vanished():
+                return Status.STALLED
             outside = self.bound_below(found)
-            if (status := self.end_of_solve() or self.grow(outside)) is not None:
+            if (status := self.end_of_solve() or self.grow(outside, found.p)) is not None:
                 return status
 
     def choose_terms(self, w: Array | None) -> None:
@@ -148,6 +153,12 @@ class TermSolver:
         K = self.working.K
         groups = 1 if not self.problem.fit_intercept else 2 if K == 1 else K * (K - 1)
         return -(-count // groups)
+
+    def has_vanished(self) -> bool:
+        """Say whether the terms of the set have no positive margin, up to rounding, and none is proven."""
+        return self.certificate.lower <= 0.0 and (
+            self.certificate.upper <= _ZERO * self.working.largest_entry
+        )
 
     def solve_set(self) -> Solution | None:
         """Solve the program of the set, in units of the data, and bound gamma_star by its weights."""
@@ -213,13 +224,17 @@ class TermSolver:
         is_stalled = len(rounds) > _PATIENCE and not gap < (1.0 - _MIN_PROGRESS) * rounds[-1 - _PATIENCE].gap
         return Status.STALLED if is_stalled else None
 
-    def grow(self, outside: _Outside) -> Status | None:
+    def grow(self, outside: _Outside, p: Array) -> Status | None:
         """Let the terms join that violate the bound of the set, or tighten the tolerance if none does."""
         level = (1.0 - 0.5 * self.tol) * self.certificate.upper * outside.length
         joining = outside.indices[outside.margins < level]
         if joining.size:
+            if self.working.size + joining.size > _MAX_TERMS:
+                self.working.keep(p > _SMALL_WEIGHT * p.max())
             self.working.add(joining)
-            self.set_tol = max(self.final_tol, _LOOSE * min(1.0, self.certificate.gap))
+            # A tolerance that never grows brings the bound down also if it begins far above a tiny margin.
+            loose = min(_LOOSE * self.certificate.gap, _SHRINK * self.set_tol)
+            self.set_tol = max(self.final_tol, loose)
         elif self.set_tol > self.final_tol:
             # No term outside the set violates its bound, so the set must be solved more exactly.
             self.set_tol = self.final_tol

@@ -52,10 +52,13 @@ def prove_overlap(
     rows = LiftedRows.of(problem) if terms is None else lifted_pairs(problem, terms)
     found = _by_weights(rows, terms, certificate.dual_weights) or decide(rows)
     if found.dual_weights is not None:
+        # Some of the pairs prove that no hyperplane separates, never that one has no row on its wrong side.
+        is_whole = terms is None or terms.size == working.all_terms().size
         weights = balancing_weights(found)
         if terms is not None:
             weights = _of_pairs(problem, weights, terms)
-        return status_of(found), certificate.with_upper(0.0, weights)
+        status = status_of(found) if is_whole else Status.NOT_SEPARABLE
+        return status, certificate.with_upper(0.0, weights)
     if found.verdict is Verdict.SEPARABLE and found.coef is not None:
         hyperplane: tuple[Array, Intercept] = found.coef, found.intercept
         if terms is not None:

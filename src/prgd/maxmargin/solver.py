@@ -67,8 +67,8 @@ def max_margin(
         jointly, one for each class.
     norm : Norm, {"l2", "l1", "linf", "spectral", "nuclear", "rows", "columns"} or a number p
         The norm in which the margin is measured (`prgd.norms`). In l1 and l-infinity HiGHS solves linear
-        programs; in all other norms but l2, Clarabel solves cone programs (the extra ``prgd[cones]``). Norms
-        of matrices need ``multi_class="joint"``.
+        programs; in l_p and group norms Clarabel solves cone programs (the extra ``prgd[cones]``). Norms of
+        matrices need ``multi_class="joint"``.
     multi_class : {None, "joint"}
         ``"joint"``: separate all classes jointly, by a matrix W with a row for each class.
     tol : float

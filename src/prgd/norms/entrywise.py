@@ -86,7 +86,7 @@ class L1(Norm):
 
     def __call__(self, w: Array) -> float:
         """Return ``sum_i |w_i|``."""
-        return float(np.abs(w).sum())
+        return _sum(w)
 
     def dual(self, u: Array) -> float:
         """Return ``max_i |u_i|``."""
@@ -133,7 +133,7 @@ class Linf(Norm):
 
     def dual(self, u: Array) -> float:
         """Return ``sum_i |u_i|``."""
-        return float(np.abs(u).sum())
+        return _sum(u)
 
     def steepest(self, u: Array) -> Array:
         """Return the signs of u, 0 where u is 0."""
@@ -226,6 +226,12 @@ class Lp(Norm):
             return 1.0
         exponent = 0.5 - lowered(1.0 / self.p)
         return raised(math.pow(max(1, math.prod(shape)), raised(exponent)) * (1.0 + _POWER_ERROR), 3)
+
+
+def _sum(v: Array) -> float:
+    """Return the sum of the absolute values, infinite beyond the floating range."""
+    with np.errstate(over="ignore"):
+        return float(np.abs(v).sum())
 
 
 def _power_norm(v: Array, p: float) -> float:

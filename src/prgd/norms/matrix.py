@@ -36,7 +36,8 @@ class MatrixNorm(Norm):
         if len(shape) != 2:
             raise ValueError(
                 f"The norm {self.name!r} measures weight matrices of shape (classes, features), those of "
-                f"joint multiclass problems; got weights of shape {shape}. Use l2, l1, linf or a number p."
+                f"joint multiclass problems; got weights of shape {shape}. Use l2, l1, linf or a number p, "
+                "or multi_class='joint' for more than two classes."
             )
 
 

@@ -14,21 +14,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.core import config
 
-from prgd.rows import _tiles
-from prgd.rows._joint_weights import clear, weigh, weigh_class
+from prgd.rows._joint_weights import FEW_ROWS, clear, tiles, weigh, weigh_class
 from prgd.rows._kernels import EXPONENTIAL, inner_jit, jit
-from prgd.rows._tiles import COLUMNS, LANES, PAIR, sparse_products, sparse_sums, transpose
+from prgd.rows._tiles import COLUMNS, LANES, PAIR
 from prgd.rows.arrays import COLUMNS as BY_COLUMNS
 from prgd.rows.arrays import CSR
 from prgd.rows.labels import frozen
 from prgd.tally import MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
-_FEW_ROWS = 8  # so few rows of a block are added one by one: a tile takes as long for 8 rows as for 60
-
 _BLOCK_BYTES, _SORTED_BLOCK_BYTES = 2**17, 2**19  # buffers of a block stay in the second-level cache
-IS_COMPILED = not getattr(config, "DISABLE_JIT", False)  # Python cannot run the tiles
 
 
 def arranged(A: Any, W: Any) -> Any:
@@ -45,9 +40,10 @@ def block_of(K: int, d: int, by_class: bool) -> int:
     return min(max(size // PAIR, 2), 64) * PAIR
 
 
+transpose, sparse_products, sparse_sums = tiles.transpose, tiles.sparse_products, tiles.sparse_sums
 # Ten classes take two tiles of 5; every further size of a tile would take time to compile.
-_products_5, _products_2, _products_1 = (_tiles.product_tile(k) for k in (5, 2, 1))
-_sums_5, _sums_2, _sums_1 = (_tiles.sum_tile(k, COLUMNS) for k in (5, 2, 1))
+_products_5, _products_2, _products_1 = (tiles.product_tile(k) for k in (5, 2, 1))
+_sums_5, _sums_2, _sums_1 = (tiles.sum_tile(k, COLUMNS) for k in (5, 2, 1))
 
 
 @inner_jit
@@ -132,14 +128,19 @@ def _sort_block(y: Any, start: int, size: int, rows: Any, cuts: Any) -> Any:
 
     The rows of class k are at ``cuts[k, 0]..cuts[k, 1]``; what pads them repeats one of them.
     """
+    cuts[:] = 0
+    for i in range(start, start + size):
+        cuts[y[i], 1] += 1
     place: Any = np.int64(0)
     for k in range(cuts.shape[0]):
-        cuts[k, 0] = place
-        for i in range(start, start + size):
-            rows[place] = i
-            place += y[i] == k
-        cuts[k, 1] = place
-        place = _pad(rows, cuts[k, 0], place, np.int64(LANES))
+        count = cuts[k, 1]
+        cuts[k, 0] = cuts[k, 1] = place
+        place += -(-count // LANES) * LANES
+    for i in range(start, start + size):
+        rows[cuts[y[i], 1]] = i
+        cuts[y[i], 1] += 1
+    for k in range(cuts.shape[0]):
+        _pad(rows, cuts[k, 0], cuts[k, 1], np.int64(LANES))
     return place
 
 
@@ -185,7 +186,7 @@ def _add_rows(
                 weight = max(weight, abs(XT[k]))
             for k in range(0, width if weight != 0.0 else 0, LANES):
                 sparse_sums(A[0], A[1], start, stop, XT, k, V, width)
-    elif count <= _FEW_ROWS:
+    elif count <= FEW_ROWS:
         _add_few(A, rows, first, first + count, C, V)
     else:
         end = _pad(rows, first, first + count, np.int64(LANES))
@@ -234,8 +235,10 @@ def joint_slices(
                         continue
                     sums = scalars[p, k * K : k * K + K]
                     groups = vectors[p, k].T if len(A) == CSR else vectors[p, k]
-                    if weigh_class(C, s, rows, a, size, k, sums, groups, gaps):
-                        _add_rows(A, rows, a, size, C, S, d, XT, size >= 0, vectors[p, k].reshape(W.size))
+                    count = weigh_class(C, s, rows, a, size, k, sums, groups, gaps, total)
+                    if count > 0:
+                        V = vectors[p, k].reshape(W.size)
+                        _add_rows(A, rows, a, count, C, S, d, XT, count > 0, V)
             else:
                 count = weigh(C, y, s, rows, size, loss, out, vector, top, gaps, total, factor)
                 if count > 0:
@@ -246,3 +249,25 @@ def joint_slices(
                     scalars[p, g, SLOPE_SHIFT],
                     scalars[p, g, SLOPE_MASS],
                 )
+
+
+@jit
+def joint_margins(
+    A: Any, y: Any, W: Any, b: Any, K: int, d: int, block: int, first: int, last: int, out: Any
+) -> None:
+    """Write ``<w_y - w_j, x_i> + b_y - b_j`` for rows ``first..last`` and all classes, inf for j = y."""
+    stride = block + PAIR + 8
+    S, XT = np.empty(K * stride), np.zeros(W.shape[1] * (1 if len(A) == CSR else stride))
+    rows, W = np.empty(stride, np.int64), W.reshape(W.size)
+    zero: Any = np.int64(0)
+    for start in range(first, last, block):
+        size = min(block, last - start)
+        for r in range(size):
+            rows[r] = start + r
+        _multiply(A, rows, _pad(rows, zero, size, np.int64(PAIR)), W, K, d, XT, stride, S, start + size)
+        for r in range(size):
+            i, own = start + r, y[start + r]
+            product = S[own * stride + r] + b[own]
+            for k in range(K):
+                out[i, k] = product - (S[k * stride + r] + b[k])
+            out[i, own] = np.inf

@@ -11,7 +11,9 @@ import math
 from typing import Any
 
 import numpy as np
+from numba.core import config
 
+from prgd.rows import _plain_tiles, _tiles
 from prgd.rows._kernels import (
     LN2_HIGH,
     LN2_LOW,
@@ -25,8 +27,11 @@ from prgd.rows._kernels import (
     log_slope,
     log_value,
 )  # fmt: skip
-from prgd.rows._tiles import power_of_two
 from prgd.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
+
+tiles: Any = _plain_tiles if getattr(config, "DISABLE_JIT", False) else _tiles
+power_of_two = tiles.power_of_two
+FEW_ROWS = 8  # so few rows of a block are added one by one: a tile takes as long for 8 rows as for 60
 
 
 @inner_jit
@@ -77,8 +82,8 @@ def _smallest_margins(S: Any, y: Any, rows: Any, size: int, top: Any, gaps: Any)
         gaps[r] = S[y[rows[r]], r]
         S[y[rows[r]], r] = -np.inf
     for r in range(size):
-        top[r] = S[0, r]
-    for k in range(1, S.shape[0]):
+        top[r] = S[0, r] if S[0, r] > S[1, r] else S[1, r]
+    for k in range(2, S.shape[0]):
         for r in range(size):
             top[r] = S[k, r] if S[k, r] > top[r] else top[r]
     for r in range(size):
@@ -217,14 +222,15 @@ def weigh(
 
 @inner_vector_jit
 def weigh_class(
-    S: Any, s: Any, rows: Any, first: int, size: int, k: int, sums: Any, vectors: Any, gaps: Any
-) -> bool:
+    S: Any, s: Any, rows: Any, first: int, size: int, k: int, sums: Any, vectors: Any, gaps: Any, total: Any
+) -> int:
     """Turn the products of rows of class k into the weights of their pairs, apart for each other class.
 
-    ``sums`` and ``vectors`` are those of the K groups of class k. The answer says whether any row carries
-    weight.
+    ``sums`` and ``vectors`` are those of the K groups of class k. If few rows carry weight, they are moved to
+    the front, and their number is returned; else no row is moved.
     """
-    has_weight = False
+    for r in range(size):
+        total[r] = 0.0
     for j in range(S.shape[0]):
         out = sums[j]
         if j == k:
@@ -248,9 +254,21 @@ def weigh_class(
                 gaps[r] = gaps[r] * s[rows[first + r]] if s[rows[first + r]] > 0.0 else 0.0
         for r in range(size):
             mass += gaps[r]
+            total[r] += gaps[r]
             S[j, first + r] = gaps[r]
         out[SLOPE_MASS] += mass
-        has_weight = True
     for r in range(size):
         S[k, first + r] = 0.0
-    return has_weight
+    count = 0
+    for r in range(size):
+        count += total[r] > 0.0
+    if count > FEW_ROWS:
+        return size
+    count = 0
+    for r in range(size):
+        if total[r] > 0.0:
+            for j in range(S.shape[0]):
+                S[j, first + count] = S[j, first + r]
+            rows[first + count] = rows[first + r]
+            count += 1
+    return count

@@ -16,7 +16,11 @@ from prgd.losses import EXPONENTIAL
 from prgd.rows.base import Block, LeafRows
 from prgd.rows.fingerprint import Fingerprint, Words, keys
 from prgd.rows.gathered import GatheredRows
-from prgd.rows.joint_queries import JointTallyAt
+from prgd.rows.joint_queries import (
+    JointMarginsAt,
+    JointSmallestAt,
+    JointTallyAt,
+)
 from prgd.rows.labels import Labels, frozen
 from prgd.rows.queries import (
     Accurate,
@@ -87,7 +91,7 @@ class ArrayRows(LeafRows):
         """Largest number of roundings on the way of a row into the sums of a Tally: in a slice, and after."""
         bounds = self._storage.bounds
         if self.labels.is_joint:
-            bounds = self._joint_bounds(np.size(self.labels.classes), by_class=True)
+            bounds = self._joint_bounds(len(self.labels.class_weights), by_class=True)
         longest = int(np.diff(bounds).max())
         return longest + longest // 16 + bounds.size + 8
 
@@ -120,8 +124,6 @@ class ArrayRows(LeafRows):
     def _joint_tally(self, query: JointTallyAt, labels: Labels) -> Tally:
         from prgd.rows import _joint_kernels
 
-        if not _joint_kernels.IS_COMPILED:
-            return query.answer(self, labels)
         s, (K, d) = self._storage, query.w.shape
         bounds = self._joint_bounds(K, query.by_class)
         slices, classes = bounds.size - 1, K if query.by_class else 1
@@ -146,6 +148,26 @@ class ArrayRows(LeafRows):
         vector_bytes = 8 * self.d * (K * K if by_class else K)
         most = max(JOINT_BYTES // vector_bytes, 2)
         return np.append(bounds[: -1 : -(-(bounds.size - 1) // most)], bounds[-1])
+
+    def _joint_margins(self, query: JointMarginsAt, labels: Labels) -> Array:
+        return self._pair_margins(query.w, np.zeros(len(query.w)), labels)
+
+    def _joint_smallest(self, query: JointSmallestAt, labels: Labels) -> Any:
+        if query.is_accurate:
+            return query.answer(self, labels)
+        return query.pick(self._pair_margins(query.w, query.intercept, labels), labels)
+
+    def _pair_margins(self, w: Array, intercept: Array, labels: Labels) -> Array:
+        from prgd.rows import _joint_kernels
+
+        s, (K, d), out = self._storage, w.shape, np.empty((self.n, len(w)))
+        W, b, block = _joint_kernels.arranged(s.A, w), frozen(intercept), _joint_kernels.block_of(K, d, False)
+        self._each(
+            lambda i, j: _joint_kernels.joint_margins(
+                s.A, labels.codes, W, b, K, d, block, s.bounds[i], s.bounds[j], out
+            )
+        )
+        return out
 
     def _margins(self, query: MarginsAt, labels: Labels) -> Array:
         from prgd.rows import _kernels
@@ -226,6 +248,8 @@ class ArrayRows(LeafRows):
     own_answers: ClassVar = {
         TallyAt: _tally,
         JointTallyAt: _joint_tally,
+        JointMarginsAt: _joint_margins,
+        JointSmallestAt: _joint_smallest,
         CurvatureAt: _curvature,
         MarginsAt: _margins,
         AccurateAt: _accurate,

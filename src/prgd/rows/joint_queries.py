@@ -125,7 +125,8 @@ class JointAccurateAt(Query[Accurate]):
         bound = errors[at, labels.codes][:, None] + errors
         with np.errstate(invalid="ignore"):
             bound = (bound + 2.0 * UNIT_ROUNDOFF * np.abs(margins)) * (1.0 + 8.0 * UNIT_ROUNDOFF)
-        bound[at, labels.codes] = 0.0
+        margins[~np.isfinite(bound)] = 0.0
+        margins[at, labels.codes], bound[at, labels.codes] = np.inf, 0.0
         return Accurate(margins, bound)
 
     def merge(self, parts: Sequence[Accurate]) -> Accurate:

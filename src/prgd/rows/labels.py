@@ -198,14 +198,14 @@ def _check_kinds(labels: Iterable[Any], what: str) -> None:
         raise ValueError(f"{what} mixes {' and '.join(kinds)}: {shown}. Give all labels one type.")
 
 
-def check_two_classes(classes: list[Any], detail: str = "") -> None:
-    """Raise ``ValueError`` unless there are two classes; ``detail`` says where a third one was found."""
+def check_two_classes(classes: list[Any]) -> None:
+    """Raise ``ValueError`` unless there are two classes."""
     if len(classes) != 2:
         shown = ", ".join(repr(c) for c in classes[:5]) + (", ..." if len(classes) > 5 else "")
         advice = "Keep the rows of two classes, or separate one class from the rest; " + JOINTLY
         if len(classes) < 2:
             advice = "Is this the label column, and are all rows there?"
-        raise ValueError(f"y must hold two classes; got {len(classes)} ({shown}). {detail}{advice}")
+        raise ValueError(f"y must hold two classes; got {len(classes)} ({shown}). {advice}")
 
 
 def read_weights(sample_weight: Any, n: int) -> Array:

@@ -26,6 +26,9 @@ from prgd.errors import missing_package
 from prgd.solvers.terms import Solution, Terms
 
 _SMALLEST_TOLERANCE = 1e-10  # rounding keeps Clarabel from smaller ones
+# Clarabel sometimes ends after a few steps, far from the solution, and converges in other units: factors of
+# the terms, and whether Clarabel equilibrates.
+_ATTEMPTS = ((1.0, True), (1.0, False), (2.0**-7, True), (2.0**7, False))
 _ROTATIONS = ("l2", "rows")  # norms that rotations of the columns do not change
 
 
@@ -56,14 +59,31 @@ def solve_cone_program(terms: Terms, norm: str, tol: float) -> Solution | None:
         import clarabel
     except ImportError as error:
         raise missing_package(f"The largest margin in the norm {norm!r}", "clarabel", "cones") from error
-    from scipy.sparse import csc_matrix, csr_array, hstack, vstack
-
     basis = None
     if norm in _ROTATIONS:
         terms, basis = terms.in_row_space()
     A, B = terms.matrix, terms.intercepts
+    ball, best = _ball(clarabel, norm, terms.shape), None
+    for factor, equilibrates in _ATTEMPTS:
+        settings = _settings(clarabel, tol, equilibrates)
+        x, p, is_solved = _solve(clarabel, A * factor, B, ball, settings)
+        if np.isfinite(x).all() and np.isfinite(p).all() and (is_solved or best is None):
+            best = x, p, factor
+        if is_solved:
+            break
+    if best is None:
+        return None
+    x, p, factor = best
+    D, k = A.shape[1], B.shape[1]
+    w, b, p = terms.solution(x[:D], x[D : D + k] / factor, p)
+    return Solution(w if basis is None else w @ basis.T, b, p)
+
+
+def _solve(clarabel: Any, A: Any, B: Array, ball: _Ball, settings: Any) -> tuple[Array, Array, bool]:
+    """Return w, the intercepts and gamma, the multipliers of the terms, and whether Clarabel converged."""
+    from scipy.sparse import csc_matrix, csr_array, hstack, vstack
+
     (m, D), k = A.shape, B.shape[1]
-    ball = _ball(clarabel, norm, terms.shape)
     others = ball.entries.shape[1] - D  # variables beside w, the intercepts and gamma
     middle = csr_array((ball.limits.size, k + 1))
     constraints = vstack(
@@ -77,18 +97,14 @@ def solve_cone_program(terms: Terms, norm: str, tol: float) -> Solution | None:
     limits = np.concatenate([np.zeros(m), ball.limits])
     cones = [clarabel.NonnegativeConeT(m), *ball.cones]
     quadratic = csc_matrix((cost.size, cost.size))
-    settings = _settings(clarabel, tol)
-    found = clarabel.DefaultSolver(quadratic, cost, csc_matrix(constraints), limits, cones, settings).solve()
-    x, p = np.array(found.x), np.array(found.z)[:m]
-    if not (np.isfinite(x).all() and np.isfinite(p).all()):
-        return None
-    w, b, p = terms.solution(x[:D], x[D : D + k], p)
-    return Solution(w if basis is None else w @ basis.T, b, p)
+    solver = clarabel.DefaultSolver(quadratic, cost, csc_matrix(constraints), limits, cones, settings)
+    found = solver.solve()
+    return np.array(found.x), np.array(found.z)[:m], str(found.status) in ("Solved", "AlmostSolved")
 
 
-def _settings(clarabel: Any, tol: float) -> Any:
+def _settings(clarabel: Any, tol: float, equilibrates: bool) -> Any:
     settings = clarabel.DefaultSettings()
-    settings.verbose, settings.max_threads = False, 1
+    settings.verbose, settings.max_threads, settings.equilibrate_enable = False, 1, equilibrates
     for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
         setattr(settings, name, max(tol, _SMALLEST_TOLERANCE))
     return settings

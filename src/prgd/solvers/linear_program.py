@@ -4,7 +4,8 @@ r"""Margins in l1 and l-infinity are linear programs, solved by HiGHS through Sc
     \text{ for all terms}, \ \|w\| \le 1.
 
 The program has a solution whatever the data, and its multipliers are weights p of sum 1 with ``B^T p = 0``
-that minimise ``||A^T p||_*``. The simplex method ends in a vertex, where both are accurate to rounding.
+that minimise ``||A^T p||_*``. The simplex method ends in a vertex, and so does an interior point followed by
+a crossover: there both are accurate to rounding.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from prgd.solvers.terms import Solution, Terms
 
+_MANY_ENTRIES = 2**15  # programs with so many entries are solved by interior point and crossover
 _TOLERANCE = 1e-10  # the smallest feasibility tolerance that HiGHS takes
 
 
@@ -42,10 +44,13 @@ def solve_linear_program(terms: Terms, norm: str) -> Solution | None:
     cost = np.zeros(rows.shape[1])
     cost[-1] = -1.0
     names = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
-    found: Any = linprog(  # type: ignore[call-overload]  # the stubs do not know an array of bounds
-        cost, rows, limits, bounds=bounds, method="highs", options=dict.fromkeys(names, _TOLERANCE)
-    )
-    if found.x is None or not np.isfinite(found.x).all():
+    for method in ("highs-ipm", "highs-ds")[int(rows.nnz < _MANY_ENTRIES) :]:
+        found: Any = linprog(  # type: ignore[call-overload]  # the stubs do not know an array of bounds
+            cost, rows, limits, bounds=bounds, method=method, options=dict.fromkeys(names, _TOLERANCE)
+        )
+        if found.x is not None and np.isfinite(found.x).all():
+            break
+    else:
         return None
     x = found.x
     w = x[:D] - x[D : 2 * D] if norm == "l1" else x[:D]

@@ -27,12 +27,14 @@ import numpy as np
 from prgd._types import Array, Indices
 from prgd.solvers.terms import Solution, Terms
 
-_MAX_STEPS = 60
+_MAX_STEPS = 120
 _STEP_FRACTION = 0.98  # fraction of the step to the boundary that is taken
 _SHORTEST_STEP = 1e-8  # shorter steps end the solve
-_SMALL_VALUE = 1e-3  # the gap is relative to the value of the program, or to this number
-_NEGLIGIBLE = 1e-15  # terms are skipped whose multiplier over slack is below this fraction of the largest
-_SMALLEST_RIDGE = 1e-15  # added to the diagonal of a system, relative to it
+_SMALL_VALUE = 1e-9  # the gap is relative to the value of the program, or to this number
+_NEGLIGIBLE = 1e-20  # terms are skipped whose multiplier over slack is below this fraction of the largest
+_ACTIVE = 1e-6  # terms are active whose multiplier is above this fraction of the largest
+_REFINEMENTS = 2  # steps of iterative refinement of each system
+_RIDGES = (1e-15, 1e-13, 1e-11)  # added to the diagonal of a system, relative to it; refinement undoes it
 
 
 def solve_matrix_program(terms: Terms, norm: str, tol: float) -> Solution | None:
@@ -48,13 +50,16 @@ def solve_matrix_program(terms: Terms, norm: str, tol: float) -> Solution | None
     A, B = terms.matrix, terms.intercepts
     m = A.shape[0]
     rows = np.einsum("mkd,kr->mrd", A.toarray().reshape(m, K, d), H).reshape(m, -1)
+    # Steps from W = 0 are most accurate on entries of at most 1, however small the value is.
+    exponent = math.frexp(float(np.abs(rows).max(initial=0.0)))[1]
+    rows = np.ldexp(rows, -exponent)
     program = _Program.of(rows, B, K - 1, d, norm)
     found = program.solve(tol)
     if found is None:
         return None
     x, z = found
     W = H @ x[: (K - 1) * d].reshape(K - 1, d)
-    W, b, p = terms.solution(W.ravel(), x[(K - 1) * d : program.at], z[:m])
+    W, b, p = terms.solution(W.ravel(), np.ldexp(x[(K - 1) * d : program.at], exponent), z[:m])
     return Solution(W if basis is None else W @ basis.T, b, p)
 
 
@@ -181,17 +186,37 @@ class _Program:
                 break
             error = self._error(x, s, S, z, Z)
             if error < smallest_error:
-                best, smallest_error = (x, z), error
+                best, smallest_error = (x, z, Z), error
             if error <= tol or max(alpha, beta) < _SHORTEST_STEP:
                 break
-        return best
+        return None if best is None else (best[0], self._polished(*best[1:]))
+
+    def _polished(self, z: Array, Z: Array) -> Array:
+        """Return multipliers of the active terms that balance the matrix Z, by least squares on their rows.
+
+        Steps solve systems in the squares of the terms, which loses half of the digits if the margin is tiny.
+        """
+        active = np.flatnonzero(z[: len(self.T)] > _ACTIVE * float(z.max()))
+        residual, polished = self._residual(z, Z), z.copy()
+        try:
+            change = np.linalg.lstsq(self.T[active].T, -residual[: self.at + 1], rcond=None)[0]
+        except np.linalg.LinAlgError:
+            return z
+        polished[active] = np.maximum(z[active] + change, 0.0)
+        is_better = np.abs(self._residual(polished, Z)).max() < np.abs(residual).max()
+        return polished if is_better else z
+
+    def _residual(self, z: Array, Z: Array) -> Array:
+        """Return what the multipliers violate of stationarity."""
+        residual = self.transposed(z, Z)
+        residual[self.at] += 1.0
+        return residual
 
     def _error(self, x: Array, s: Array, S: Array, z: Array, Z: Array) -> float:
         """Return the gap relative to the value, and what the multipliers violate."""
-        residual = self.transposed(z, Z)
-        residual[self.at] += 1.0
+        residual = self._residual(z, Z)
         gap = float(s @ z) + float(np.vdot(S, Z))
-        return gap / max(abs(float(x[self.at])), _SMALL_VALUE) + float(np.abs(residual).max())
+        return (gap + float(np.abs(residual).max())) / max(abs(float(x[self.at])), _SMALL_VALUE)
 
 
 class _Step:
@@ -202,10 +227,10 @@ class _Step:
         inverse = np.linalg.inv(S)
         self.inverse = 0.5 * (inverse + inverse.T)
         system = program.system(z / s, Z, self.inverse)
-        self.scale = 1.0 / np.sqrt(np.diag(system))
+        diagonal = np.diag(system)  # entries that no term of weight involves are 0, and stay
+        self.scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
         self.system = system * self.scale[:, None] * self.scale
-        self.system[np.diag_indices_from(self.system)] += _SMALLEST_RIDGE
-        self.factor = np.linalg.cholesky(self.system)
+        self.factor = _factor(self.system)
 
     def predicted_and_corrected(self) -> tuple[Array, Array, Array, float, float]:
         """Return the steps of x, z and Z, and how far s and S, and z and Z, can go."""
@@ -244,8 +269,19 @@ class _Step:
 
         right = right * self.scale
         x = cho_solve((self.factor, True), right)
-        x = x + cho_solve((self.factor, True), right - self.system @ x)
+        for _ in range(_REFINEMENTS):
+            x = x + cho_solve((self.factor, True), right - self.system @ x)
         return np.asarray(x * self.scale)
+
+
+def _factor(system: Array) -> Array:
+    """Return the Cholesky factor of a system of unit diagonal, with the first ridge that suffices."""
+    for ridge in _RIDGES[:-1]:
+        try:
+            return np.linalg.cholesky(system + ridge * np.eye(len(system)))
+        except np.linalg.LinAlgError:
+            continue
+    return np.linalg.cholesky(system + _RIDGES[-1] * np.eye(len(system)))
 
 
 def _symmetric(M: Array) -> Array:

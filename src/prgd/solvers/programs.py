@@ -14,6 +14,7 @@ from prgd.solvers.linear_program import solve_linear_program
 from prgd.solvers.matrix_program import solve_matrix_program
 from prgd.solvers.terms import Solution, Terms
 
+_LIKE_L2 = ("spectral", "nuclear", "rows")  # norms of a matrix with rows v and -v that v has in l2
 _FEW_TERMS = 256  # so few terms are solved at once by any method
 _MAX_OPERATIONS = 1e9  # operations of a step for which an interior point of our own takes all terms
 
@@ -30,13 +31,15 @@ def max_terms_at_once(norm: Norm, shape: tuple[int, ...]) -> int:
 
 def solve_program(terms: Terms, norm: Norm, tol: float) -> Solution | None:
     """Return the largest smallest term over ``||w|| <= 1``, to about ``tol``; None if that fails."""
-    if norm.name in ("l1", "linf"):
-        return solve_linear_program(terms, norm.name)
-    if norm.name in ("spectral", "nuclear"):
-        return solve_matrix_program(terms, norm.name, tol)
-    if norm.name == "l2" and terms.minus is not None:
+    name = norm.name
+    if name in ("l1", "linf"):
+        return solve_linear_program(terms, name)
+    # Of two classes jointly, the best rows of W are v and -v: these norms are multiples of that of v in l2.
+    if terms.minus is not None and (name == "l2" or (terms.K == 2 and name in _LIKE_L2)):
         return _solve_joint_l2(terms, terms.minus, tol)
-    return solve_cone_program(terms, norm.name, tol)
+    if name in ("spectral", "nuclear"):
+        return solve_matrix_program(terms, name, tol)
+    return solve_cone_program(terms, name, tol)
 
 
 def _solve_joint_l2(terms: Terms, minus: Indices, tol: float) -> Solution | None:

@@ -13,7 +13,7 @@ from prgd.problem import NO_ROWS, Problem
 from prgd.rows.blocks import divide_by_power, is_sparse, stack_blocks
 from prgd.solvers.terms import Solution, Terms
 
-_MAX_ZOOM = 30  # entries of a program are at most 2^30 times its value
+_MAX_ZOOM = 36  # entries of a program are at most 2^36 times its value
 
 
 class TermSet:

@@ -173,7 +173,9 @@ def _count_labels(y: npt.NDArray[Any] | None, weights: Array, n: int) -> tuple[C
         return Counter({None: n}), Counter({None: mass})
     values, codes, counts = np.unique(check_labels(y, n), return_inverse=True, return_counts=True)
     if values.size > MAX_LABELS:
-        raise ValueError(f"y must hold two classes; got {values.size}. Is this the label column?")
+        raise ValueError(
+            f"y must hold at most {MAX_LABELS} classes; got {values.size}. Is this the label column?"
+        )
     masses = np.bincount(codes, weights if weights.size else None, values.size).astype(float)
     labels = values.tolist()
     return (

@@ -311,20 +311,21 @@ def tally_kernel(
     _write(sums, out, D, WIDTH, CHUNKS, PARTS, LOGISTIC, SUM)
 
 
-@triton.jit(do_not_specialize=["count", "plus_count"])
+@triton.jit
 def merge_kernel(
-    parts, out, count, plus_count, D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    parts, out, starts, GROUPS: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
     WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Merge the ``count <= ROWS`` Tallies of all programs: (b, g) sums columns of block b for group g.
+    """Merge the Tallies of all programs: (b, g) sums columns of block b for group g.
 
-    Of two groups the first has the first ``plus_count`` programs.
+    Each program has ``GROUPS`` groups. Programs ``starts[k]`` to ``starts[k + 1]``, at most ``ROWS``, have the
+    groups ``k GROUPS`` and following.
     """
     group = tl.program_id(1)
-    step = SCALARS + D
-    if tl.num_programs(1) == 2:
-        parts += group * plus_count * step
-        count = tl.where(group > 0, count - plus_count, plus_count)
+    first = tl.load(starts + group // GROUPS)
+    count = tl.load(starts + group // GROUPS + 1) - first
+    step = GROUPS * (SCALARS + D)
+    parts += first.to(tl.int64) * step + (group % GROUPS) * (SCALARS + D)
     i = tl.arange(0, ROWS)
     shifts = tl.load(parts + i * step + SLOPE_SHIFT, mask=i < count, other=-float("inf"))
     slope_shift = tl.max(shifts, axis=0)

@@ -225,6 +225,8 @@ class _Pass:
         self.w = torch.empty(kernels.d, dtype=torch.float64, device=device)
         self.parts = torch.empty((self.programs, columns), dtype=torch.float64, device=device)
         self.out = torch.empty((2 if by_class else 1, columns), dtype=torch.float64, device=device)
+        cuts = [0, self.plus_programs, self.programs] if by_class else [0, self.programs]
+        self.cuts = torch.tensor(cuts, dtype=torch.int32, device=device)
         self.replay = Replay()
 
     def __call__(self, w: Tensor | None) -> Tensor:
@@ -234,7 +236,6 @@ class _Pass:
         return self.out
 
     def _launch(self) -> None:
-        import triton
         import triton.language as tl
 
         from prgd.rows.gpu import _triton
@@ -248,8 +249,20 @@ class _Pass:
             SUM=tl.float64 if kernels.is_double else tl.float32, STAGES=plan.stages,
             num_warps=plan.warps,
         )  # fmt: skip
-        rows = triton.next_power_of_2(self.programs)
-        _triton.merge_kernel[(-(-kernels.d // _MERGE_WIDTH), len(self.out))](
-            self.parts, self.out, self.programs, self.plus_programs, D=kernels.d, ROWS=rows,
-            BLOCK=min(1024, rows), WIDTH=_MERGE_WIDTH, num_warps=8,
-        )  # fmt: skip
+        merge_programs(self.parts, self.cuts, self.out)
+
+
+def merge_programs(parts: Tensor, cuts: Tensor, out: Tensor, groups: int = 1) -> None:
+    """Enqueue the merging of the Tallies of programs, each of ``groups`` groups.
+
+    Programs ``cuts[k]`` to ``cuts[k + 1]`` have the groups ``k groups`` and following.
+    """
+    import triton
+
+    from prgd.rows.gpu import _triton
+
+    d, rows = out.shape[1] - _triton.SCALARS.value, triton.next_power_of_2(len(parts) // groups)
+    _triton.merge_kernel[(-(-d // _MERGE_WIDTH), len(out))](
+        parts, out, cuts, GROUPS=groups, D=d, ROWS=rows, BLOCK=min(1024, rows), WIDTH=_MERGE_WIDTH,
+        num_warps=8,
+    )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from fractions import Fraction
 
+import grid
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -22,7 +23,7 @@ NO_SEPARATOR = (Status.NOT_SEPARABLE, Status.QUASI_SEPARABLE)
 
 
 def random_problem(seed, K=2):
-    """Rows of random number, scale and margin with labels of a linear classifier, sometimes with an offset."""
+    """Rows of random number, scale and margin with labels of a linear classifier, some with an offset."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(4 * K, 60)), int(rng.integers(1 if K == 2 else 2, 9))
     W, b = rng.standard_normal((K, d)), 0.3 * rng.standard_normal(K) * (seed % 2)
@@ -54,7 +55,7 @@ def check_against_program(X, y, norm, fit_intercept, rel, tol, is_joint=False):
 
 
 def exact_bounds(result, X, y):
-    """Return the margin of the result's w at its best intercept, and the dual norm of its weights, as fractions."""
+    """Return the margin of w at its best intercept, and the dual norm of the weights, as fractions."""
     Z = [[Fraction(v) * int(s) for v in row] for row, s in zip(X.tolist(), y, strict=True)]
     w = [Fraction(v) for v in result.certificate.w.tolist()]
     margins = [sum(a * b for a, b in zip(z, w, strict=True)) for z in Z]
@@ -156,7 +157,10 @@ BAD_DATA = {
     "huge units": lambda X, y: (X * 1e200, y),
     "sparse": lambda X, y: (sp.csr_array(X * (np.abs(X) > 0.02)), y),
     "one row of a class": lambda X, y: (np.vstack([X, 9.0 + 0.0 * X[:1]]), np.append(y, 3)),
-    "one column": lambda X, y: (np.linspace(-1.0, 1.1, 30)[:, None], np.arange(30) * (int(y.max()) + 1) // 30),
+    "one column": lambda X, y: (
+        np.linspace(-1.0, 1.1, 30)[:, None],
+        np.arange(30) * (int(y.max()) + 1) // 30,
+    ),
     "more columns than rows": lambda X, y: (np.random.default_rng(0).standard_normal((12, 40)), y[:12]),
     "overlap": lambda X, y: (np.vstack([X, X[:1]]), np.append(y, y[0] == 0)),
     "noise": lambda X, y: (X, np.random.default_rng(0).permutation(y)),
@@ -200,7 +204,7 @@ def test_growing_sets_end_with_the_same_margin(norm):
 def test_an_interrupt_keeps_the_interval(monkeypatch):
     X, y = many_rows()
 
-    def stop(self, outside):
+    def stop(*arguments):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(TermSolver, "grow", stop)
@@ -213,7 +217,7 @@ def test_an_interrupt_keeps_the_interval(monkeypatch):
 
 
 def test_an_l1_separator_is_sparse_and_differs_from_l2():
-    """Two informative columns of equal use: l1 takes the larger one alone, l2 both, l-infinity both equally."""
+    """Of two columns l1 takes the larger one alone, l2 both by their size, and l-infinity both equally."""
     X = np.array([[3.0, 2.0], [-3.0, -2.0]])
     y = [1, -1]
     found = {norm: prgd.max_margin(X, y, norm=norm) for norm in ("l1", "l2", "linf")}
@@ -248,3 +252,19 @@ def test_errors_are_sentences(monkeypatch):
     monkeypatch.setitem(sys.modules, "clarabel", None)
     with pytest.raises(ModuleNotFoundError, match=r"'lp:3' needs clarabel: pip install '.\[cones\]'"):
         prgd.max_margin(X[y < 2], y[y < 2], norm=3)
+
+
+@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("K", [2, 3])
+def test_every_engine_gives_the_same_answer(engine, K, tmp_path):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((200, 4)).astype(np.float32)  # numbers that every engine holds
+    y = (X @ rng.standard_normal((4, K))).argmax(axis=1)
+    norms, joint = (("l1", 3.0), None) if K == 2 else (("l2", "linf", "spectral"), "joint")
+    rows = grid.ENGINES[engine](X, y, None, tmp_path)
+    for norm in norms:
+        reference = prgd.max_margin(X, y, norm=norm, multi_class=joint)
+        result = prgd.max_margin(rows, norm=norm, multi_class=joint)
+        assert result.status is Status.CERTIFIED
+        assert result.margin == pytest.approx(reference.margin, rel=2e-6)
+        assert result.check(rows).is_valid
