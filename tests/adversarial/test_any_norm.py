@@ -93,10 +93,9 @@ def exact_dual_vector(X, codes, weights, is_joint, with_intercept):
     if min(p) <= 0 or len(set(terms)) < len(terms):
         return None
     pairs = [divmod(t, K) for t in terms] if is_joint else [(t, 1 - codes[t]) for t in terms]
-    out = [
-        sum((v for v, (i, _) in zip(p, pairs, strict=True) if codes[i] == k), Fraction(0)) for k in range(K)
-    ]
-    into = [sum((v for v, (_, j) in zip(p, pairs, strict=True) if j == k), Fraction(0)) for k in range(K)]
+    weighted = list(zip(p, pairs, strict=True))
+    out = [sum((v for v, (i, _) in weighted if codes[i] == k), Fraction(0)) for k in range(K)]
+    into = [sum((v for v, (_, j) in weighted if j == k), Fraction(0)) for k in range(K)]
     if is_joint and with_intercept and out != into:
         return None
     u = [[Fraction(0)] * len(rows[0]) for _ in range(K)]
