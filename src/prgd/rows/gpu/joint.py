@@ -101,7 +101,7 @@ class JointKernels:
         The largest norm of a row, which no entry exceeds.
     """
 
-    # Two numbers of 11 digits hold a factor to 2^-22. Tensor cores add 16 products to a sum, and truncate each.
+    # Two numbers of 11 digits hold a factor to 2^-22. Tensor cores add 16 products to a sum, truncating each.
     # No specification says to how many digits: 24 or more on V100, T4 and A100 (Fasi et al. 2021,
     # doi:10.7717/peerj-cs.330). With 23 digits there are 17 errors of 2^-22 of the sum of the absolute terms,
     # twice for 16 columns of float32: with the factors, below (d + 1) 2^-20 of that sum.
