@@ -19,7 +19,7 @@ from prgd.losses import EXPONENTIAL, Loss, as_loss
 from prgd.namespace import like
 from prgd.norms import Norm, as_norm
 from prgd.rows import Fingerprint, LargestRow, Measure, Query, Rows, as_rows
-from prgd.rows.base import Block, LeafRows, M
+from prgd.rows.base import Block, M
 from prgd.rows.blocks import times_signs
 from prgd.rows.labels import Labels
 from prgd.rows.queries import Smallest
