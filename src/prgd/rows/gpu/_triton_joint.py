@@ -4,14 +4,14 @@ A program takes tiles of ``ROWS`` rows, cut into ``CHUNKS`` chunks of ``WIDTH`` 
 and used in two matrix products on tensor cores: ``S = X W^T``, from which the weights P of the pairs follow,
 and ``X^T P``, which is added to the sum of the program. `merge_kernel` merges the programs.
 
-Tensor cores multiply numbers of 8 or 11 digits, so that numbers are taken as sums of such: a row of float32 as
-two numbers of float16 (``PLANES``), w and P as two of float16 or three of bfloat16 (``PARTS``). Products of the
-smallest terms are left out, which are below the rounding of float32 or of its size. float16 has a narrow range:
-rows, w and P are scaled by powers of two so that the largest are near 2^14, and the rest rounds at 2^-39 of
-those. The largest weight of a program is 1 for this, so that the shifts include sample weights.
+Tensor cores multiply numbers of 8 or 11 digits, so larger numbers are taken as sums of such: a row of float32
+as two numbers of float16 (``PLANES``), w as two of float16 or three of bfloat16, side by side in a matrix
+(``STACKED``, padded), and P as two of either (``PARTS``). float16 has a narrow range: rows, w and P are
+scaled by powers of two so that the largest are near 2^14, and no number is off by more than 2^-39 of the
+largest. The largest weight of a program is 1 for this, so that the shifts include sample weights.
 
-The class of row i is ``Y[i]``. If each pair of classes has sums of its own, the rows of each class are listed one
-after the other in ``I``, and each program takes rows of one class.
+The class of row i is ``Y[i]``. If each pair of classes has sums of its own, the rows of each class are listed
+one after the other in ``I``, and each program takes rows of one class.
 """
 
 # ruff: noqa: ANN001, ANN202, E741, RUF005 - the compiler reads these as code, and has types of its own
@@ -76,17 +76,17 @@ def _write(out, shift, mass, slope_shift, slope_mass, margin, scale, mask):
 
 @triton.jit(do_not_specialize=["n"])
 def joint_kernel(
-    X, Y, I, owners, starts, bounds, S, W, scales, out, n,
-    STRIDE: tl.constexpr, D: tl.constexpr, K: tl.constexpr, CLASSES: tl.constexpr, ROWS: tl.constexpr,
-    WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PLANES: tl.constexpr, STACKED: tl.constexpr, PARTS: tl.constexpr,
-    TYPE: tl.constexpr, BY_CLASS: tl.constexpr, WEIGHTED: tl.constexpr,
-    LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr, STAGES: tl.constexpr,
+    X, Y, I, owners, starts, bounds, S, W, scales, out, n, STRIDE: tl.constexpr, D: tl.constexpr,
+    K: tl.constexpr, CLASSES: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr,
+    PLANES: tl.constexpr, STACKED: tl.constexpr, PARTS: tl.constexpr, TYPE: tl.constexpr,
+    BY_CLASS: tl.constexpr, WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr, DOT: tl.constexpr,
+    SUM: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write the Tally of every P-th tile of the P programs that share the rows, or those of a class.
 
-    ``out`` has a row of SCALARS + K D numbers for each program, or K rows of SCALARS + D. If sums are apart by
-    class, program p has rows of class ``owners[p]``, those from ``bounds[k]`` to ``bounds[k + 1]`` of the list,
-    and shares them with the programs from ``starts[k]`` to ``starts[k + 1]``. ``CLASSES`` is K, padded.
+    ``out`` has a row of SCALARS + K D numbers for each program, or K rows of SCALARS + D. If sums are apart
+    by class, program p has rows of class ``owners[p]``, those from ``bounds[k]`` to ``bounds[k + 1]`` of the
+    list, and shares them with the programs from ``starts[k]`` to ``starts[k + 1]``. ``CLASSES`` is K, padded.
     ``scales`` are the factors of rows, of products, of sample weights, of sums and of masses.
     """
     scale, unscale = tl.load(scales).to(SUM), tl.load(scales + 1).to(SUM)
