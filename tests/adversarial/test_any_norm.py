@@ -343,3 +343,12 @@ def test_two_joint_classes_count_the_roundings_of_their_slices(monkeypatch):
     X = np.where(np.arange(80) % 2, 1.0, -1.0)[:, None] * np.ones(20_000)
     problem = prgd.Problem(X, np.arange(80) % 2, multi_class="joint")
     assert problem.rows.sum_roundings >= np.diff(problem.rows._joint_bounds(2, by_class=True)).max()
+
+
+def test_engines_hold_the_labels_of_two_joint_classes():
+    # A device sums float32 rows of joint classes in float32, and says so if its labels are joint.
+    import torch
+
+    X, codes = np.eye(4), np.arange(4) % 2
+    for rows in (X, csr_array(X), torch.eye(4)):
+        assert prgd.Problem(rows, codes, multi_class="joint").rows.labels.is_joint

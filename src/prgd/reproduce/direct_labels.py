@@ -39,7 +39,7 @@ def direct_labels(
         for line in lines
     ]
     places: dict[int, tuple[float, float]] = {}
-    right = sorted((k for k, (u, _) in enumerate(ends) if u > 0.99), key=lambda k: ends[k][1])
+    right = sorted((k for k, (u, _) in enumerate(ends) if u > 0.96), key=lambda k: ends[k][1])
     for k, v in zip(right, _spread([ends[k][1] for k in right]), strict=True):
         places[k] = (BEYOND, v)
     width = [LETTER * len(texts.get(line.name, line.name)) for line in lines]

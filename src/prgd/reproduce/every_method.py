@@ -169,7 +169,9 @@ def _race(entrant: Entrant, settings: Settings, name: str, seed: int) -> list[Ro
         worst, upper = max(worst, error), min(upper, s.at.upper, s.own_upper)
         separated = t if separated < 0 and error < 1.0 else separated
         if t == times[len(rows)]:
-            values = (t, problem.passes, error, worst, upper / found.gamma_star - 1.0, s.at.log_loss)
+            # Newton's own count has the products of its inner solver too.
+            passes = float(getattr(s, "row_reads", problem.passes))
+            values = (t, passes, error, worst, upper / found.gamma_star - 1.0, s.at.log_loss)
             rows.append({"kind": "curve"} | dict(zip(CURVE, values, strict=True)))
             if worst <= floor:
                 ended = "resolution"

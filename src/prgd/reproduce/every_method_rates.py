@@ -135,9 +135,10 @@ class Fall(NamedTuple):
         return self.is_reached and self.second <= SLOWER * max(self.first, 1)
 
 
-def fall(run: Run) -> Fall:
-    """Return how many steps the error takes between the three levels."""
-    places = [lasting_passage(run.worst, level) for level in LEVELS]
+def fall(run: Run, quantity: str = MARGIN) -> Fall:
+    """Return how many steps the margin error, or the dual one, takes between the three levels."""
+    error = run.upper if quantity == DUAL else run.worst
+    places = [lasting_passage(error, level) for level in LEVELS]
     if min(places) < 0 or run.floor > LEVELS[-1]:
         return Fall(-1, -1)
     high, middle, low = (int(run.t[k]) for k in places)
@@ -156,7 +157,7 @@ def answer(run: Run, rate: Rate) -> bool | None:
     if (run.worst > bound + run.floor).any():
         return False
     if rate.is_exponential:
-        found = fall(run)
+        found = fall(run, rate.quantity)
         return found.is_exponential if found.is_reached else None
     slopes = tail(run, rate.quantity, rate)
     is_steep = slopes.slope >= slopes.expected - CLOSE

@@ -97,9 +97,11 @@ def _text(method: str) -> str:
     return short.replace(", falling steps", ", falling")
 
 
-def _panel(rows: Any, norm: str, name: str, title: str, x: str) -> Panel | None:
+def _panel(rows: Any, norm: str, name: str, title: str, x: str, last: float) -> Panel | None:
+    """Draw the methods of a norm on one set up to step or pass ``last``; None if nothing separates there."""
     some = where(rows, kind="curve", norm=norm, set=name, seed=0)
-    if some.worst.min() >= 1.0 or some.empty:  # nothing separates yet
+    some = some[some[x] <= last]
+    if some.empty or some.worst.min() >= 1.0:
         return None
     methods = list(some.method.unique())
     styles, lines = _styles(methods), []
@@ -110,7 +112,7 @@ def _panel(rows: Any, norm: str, name: str, title: str, x: str) -> Panel | None:
             y = np.maximum(floored(curve.worst), LOWEST)
             line = Line(method, curve[x].to_numpy(float), y, 1.6, has_markers=False, style=styles[method])
             lines.append(thinned(line))
-    ends = (1.0, float(some[x].max()))
+    ends = (1.0, last)
     lowest = 10.0 ** math.floor(math.log10(min(float(np.min(line.y)) for line in lines)) - 0.3)
     heights = (max(lowest, LOWEST), 1.0)
     labels = direct_labels(lines, {m: _text(m) for m in methods}, ends, heights)
@@ -128,7 +130,11 @@ def draw(rows: Any, settings: Any) -> list[Figure]:
     families = tuple(FAMILIES[family] for family in FAMILIES if family in used)
     figures, said = [], reading(rows, settings)
     for x, name, words in (("t", NAME, "steps"), ("passes", f"{NAME}-passes", "passes over the data")):
-        panels = tuple(p for norm, s, title in PANELS if (p := _panel(rows, norm, s, title, x)) is not None)
+        panels = tuple(
+            p
+            for norm, s, title in PANELS
+            if (p := _panel(rows, norm, s, title, x, float(settings.steps))) is not None
+        )
         alt = (
             f"Relative margin error against {words} on logarithmic axes, seed 0, a panel for each norm and "
             f"set, the largest error since the last recorded step. {said}"
