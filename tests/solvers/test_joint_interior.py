@@ -151,8 +151,15 @@ def test_both_forms_of_the_systems_agree(form, fit_intercept, monkeypatch):
     found = solve_pairs(*problem)
     check_conditions(found, *problem)
     np.testing.assert_allclose(found.W, expected.W, atol=1e-4 * np.abs(expected.W).max())
-    warm = solve_pairs(*problem, start=(found.W, found.b, found.p))
-    check_conditions(warm, *problem)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_rows_whose_sum_over_all_pairs_vanishes(fit_intercept):
+    """The solve begins with that sum, also in the form over the pairs, which many columns have."""
+    X = np.random.default_rng(0).integers(-3, 4, size=(6, 600)).astype(float)
+    X[1::2] = -X[::2]
+    problem = X, np.repeat(np.arange(3), 2), *all_pairs(np.repeat(np.arange(3), 2), 3), 3, fit_intercept
+    check_farkas(solve_pairs(*problem), *problem)
 
 
 @pytest.mark.parametrize("few", [1, 10**9])

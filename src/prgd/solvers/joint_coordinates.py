@@ -141,8 +141,8 @@ class PairColumns:
         W[:-1] = x.reshape(self.pairs.K - 1, -1)
         return np.asarray(W - W.mean(axis=0))
 
-    def coordinates(self, W: Array, p: Array | None = None) -> Array:
-        """Return the coordinates of W."""
+    def coordinates(self, W: Array, c: Array) -> Array:
+        """Return the coordinates of W, which is a combination by c but for its intercepts."""
         return np.asarray((W[:-1] - W[-1]).ravel())
 
     def margins(self, x: Array) -> Array:
@@ -226,10 +226,8 @@ class PairProducts:
             W[:, -1] = np.append(b, 0.0) - b.sum() / self.pairs.K
         return W
 
-    def coordinates(self, W: Array, p: Array | None = None) -> Array:
-        """Return coordinates of the combination by p (equal weights by default) and the intercepts of W."""
-        c = np.ones(self.pairs.size) if p is None or not self.pairs.length(self.pairs.combine(p)) > 0.0 else p
-        c = c * (self.pairs.length(W) / self.pairs.length(self.pairs.combine(c)))
+    def coordinates(self, W: Array, c: Array) -> Array:
+        """Return the coordinates of W, which is a combination by c but for its intercepts."""
         return np.append(c, W[:-1, -1] - W[-1, -1]) if self.pairs.has_intercept else c
 
     def margins(self, x: Array) -> Array:

@@ -7,9 +7,8 @@ The path is that of `prgd.solvers.interior_point`, in the coordinates of `prgd.s
 to 30 steps, each of them ``d^2`` operations for a pair, and a factorisation in ``(K - 1) d`` dimensions, or
 in as many as there are pairs. `prgd.solvers.joint_polish` sharpens what rounding left.
 
-A working set pays only once all pairs cost several times the factorisation: digits, 16,173 pairs in 576
-dimensions, take half the time if all pairs are solved at once. If one is kept, the violators of smallest
-margin join for each two classes in turn, up to half of the set, and each round starts from the last answer.
+A working set (`prgd.maxmargin.any_norm`) pays only once all pairs cost several times the factorisation:
+digits, 16,173 pairs in 576 dimensions, take half the time if all pairs are solved at once.
 """
 
 from __future__ import annotations
@@ -62,7 +61,6 @@ def solve_pairs(
     K: int,
     fit_intercept: bool,
     tol: float = 1e-9,
-    start: tuple[Array, Array, Array] | None = None,
 ) -> PairSolution:
     """Solve the joint program over pairs until the relative gap is at most ``tol``.
 
@@ -76,8 +74,6 @@ def solve_pairs(
     K : int
     fit_intercept : bool
     tol : float
-    start : tuple of W, b and p, by default from the mean of the rows
-        An answer for similar pairs, with weights p of these pairs: saves about a third of the steps.
 
     Returns
     -------
@@ -97,14 +93,7 @@ def solve_pairs(
     X, center, exponent = _moderate(np.asarray(X[rows], dtype=np.float64), fit_intercept)
     if fit_intercept:
         X = np.hstack([X, np.ones((len(X), 1))])
-    pairs, first = Pairs(X, row, y, j, K, fit_intercept), None
-    if start is not None:
-        W, b, p = start
-        W = np.ldexp(np.column_stack([W, np.zeros(K)]) if fit_intercept else W, exponent)
-        if fit_intercept:
-            W[:, -1] = b + start[0] @ center
-        first = W, p
-    V, p, gap, is_feasible = _solve_components(pairs, tol, first)
+    V, p, gap, is_feasible = _solve_components(Pairs(X, row, y, j, K, fit_intercept), tol)
     # Squares of extreme units leave the floating range.
     with np.errstate(over="ignore", under="ignore"):
         W, b = np.ldexp(V[:, : center.size], -exponent), np.zeros(K)
@@ -115,27 +104,24 @@ def solve_pairs(
     return PairSolution(W, b, p, gap, is_feasible)
 
 
-def _solve_components(
-    pairs: Pairs, tol: float, start: tuple[Array, Array] | None
-) -> tuple[Array, Array, float, bool]:
+def _solve_components(pairs: Pairs, tol: float) -> tuple[Array, Array, float, bool]:
     """Solve the program for each set of classes whose pairs have cycles; intercepts satisfy all other pairs.
 
     Multipliers leave each class as often as they enter it, so that those of a pair on no cycle are zero.
     """
     if not pairs.has_intercept or not pairs.size:
-        return _solve(pairs, tol, start)
+        return _solve(pairs, tol)
     component = _strong_components(pairs)
     of_y, of_j = component[pairs.y], component[pairs.j]
     if (component == component[0]).all():
-        return _solve(pairs, tol, start)
+        return _solve(pairs, tol)
     W, p, gap = np.zeros((pairs.K, pairs.X.shape[1])), np.zeros(pairs.size), 0.0
     for name in np.unique(of_y[of_y == of_j]):
         (inner,), (classes,) = ((of_y == name) & (of_j == name)).nonzero(), (component == name).nonzero()
         place = np.cumsum(component == name) - 1
         rows, row = np.unique(pairs.row[inner], return_inverse=True)
         part = Pairs(pairs.X[rows], row, place[pairs.y[inner]], place[pairs.j[inner]], classes.size, True)
-        first = None if start is None else (start[0][classes], start[1][inner])
-        V, weights, part_gap, is_feasible = _solve(part, tol, first)
+        V, weights, part_gap, is_feasible = _solve(part, tol)
         if not is_feasible:
             W[:], p[:] = 0.0, 0.0
         W[classes], p[inner], gap = V, weights, max(gap, part_gap)
@@ -165,7 +151,7 @@ def _shifts(of_y: Indices, of_j: Indices, missing: Array, K: int) -> Array:
     return shifts
 
 
-def _solve(pairs: Pairs, tol: float, start: tuple[Array, Array] | None) -> tuple[Array, Array, float, bool]:
+def _solve(pairs: Pairs, tol: float) -> tuple[Array, Array, float, bool]:
     """Solve the program for classes that are strongly connected, or without intercepts.
 
     Returns
@@ -174,22 +160,21 @@ def _solve(pairs: Pairs, tol: float, start: tuple[Array, Array] | None) -> tuple
     """
     if not pairs.size:
         return np.zeros((pairs.K, pairs.X.shape[1])), np.zeros(0), 0.0, True
-    W, weights = start if start is not None else (_first_direction(pairs), None)
-    W = W if pairs.length(W) > 0.0 else _first_direction(pairs)
+    W, c = _first_direction(pairs)
     if not pairs.length(W) > 0.0:  # all rows are zero
         p = pairs.balanced(np.ones(pairs.size))
         p = np.ones(pairs.size) if p is None else p
         return W, p / p.sum(), 1.0, False
-    best = _followed(pairs, W, weights, tol)
+    best = _followed(pairs, W, c, tol)
     if best.upper <= VANISHED or best.lower <= 0.0:
         return best.W / max(pairs.length(best.W), 1.0), best.p, 1.0, False
     return best.W / (best.lower * pairs.length(best.W)), best.p / best.upper**2, best.gap, True
 
 
-def _followed(pairs: Pairs, W: Array, weights: Array | None, tol: float) -> JointBounds:
+def _followed(pairs: Pairs, W: Array, c: Array, tol: float) -> JointBounds:
     """Return the end of the interior point's path, polished if its gap is above the tolerance."""
     at = coordinates_of(pairs)
-    found = maximise_margin(at, np.ones(pairs.size), False, at.coordinates(W, weights), tol, _PATIENCE)
+    found = maximise_margin(at, np.ones(pairs.size), False, at.coordinates(W, c), tol, _PATIENCE)
     W, p = at.matrix(found.x), pairs.balanced(found.p)
     best = bounds_of(pairs, W / pairs.length(W), found.p if p is None else p / p.sum())
     if best.upper <= VANISHED or best.gap <= tol:
@@ -197,18 +182,23 @@ def _followed(pairs: Pairs, W: Array, weights: Array | None, tol: float) -> Join
     return polished(pairs, best, found.is_active, tol)
 
 
-def _first_direction(pairs: Pairs) -> Array:
-    """Return the sum of all ``(e_y - e_j) x^T``, with intercepts that balance the mean margins of classes."""
-    W = pairs.combine(np.ones(pairs.size))
+def _first_direction(pairs: Pairs) -> tuple[Array, Array]:
+    """Return a combination W of pairs, with intercepts that balance mean margins, and its coefficients.
+
+    W is the sum of all ``(e_y - e_j) x^T``; if that vanishes, the one whose row is longest.
+    """
+    c = np.ones(pairs.size)
+    W = pairs.combine(c)
     if not pairs.length(W) > _TINY * pairs.size:
         longest = np.argmax(np.einsum("ij,ij->i", pairs.X, pairs.X)[pairs.row])
-        W = pairs.combine(np.arange(pairs.size) == longest)
+        c = (np.arange(pairs.size) == longest).astype(np.float64)
+        W = pairs.combine(c)
     if pairs.has_intercept:
         W[:, -1] = 0.0
         margins = pairs.margins(W)
         count, totals = pairs.flows(np.ones(pairs.size)), pairs.flows(margins)
         W[:, -1] = -potentials(count + count.T, totals.sum(axis=1) - totals.sum(axis=0))
-    return W
+    return W, c
 
 
 def _moderate(X: Array, fit_intercept: bool) -> tuple[Array, Array, int]:
