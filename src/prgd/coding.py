@@ -15,7 +15,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from prgd._types import Array, Indices, Intercept
-from prgd.evaluation import Evaluation, JointEvaluation, balanced_intercept
+from prgd.evaluation import Evaluation, JointEvaluation
 from prgd.joint import balance, best_intercept, circulation
 from prgd.losses import Loss
 from prgd.norms import norm
@@ -35,6 +35,14 @@ from prgd.rows import (
 )
 from prgd.rows.queries import Accurate, Smallest
 from prgd.tally import Tally
+
+
+def balanced_intercept(smallest: Sequence[float]) -> float:
+    """Return the intercept that gives both classes the same smallest margin; 0 for one group of rows."""
+    if len(smallest) == 1:
+        return 0.0
+    plus, minus = smallest
+    return 0.5 * (minus - plus)
 
 
 @dataclass(frozen=True, eq=False)

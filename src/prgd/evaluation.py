@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,14 +16,6 @@ from prgd.tally import SLOPE_MASS, Tally
 
 if TYPE_CHECKING:
     from prgd.problem import Problem
-
-
-def balanced_intercept(smallest: Sequence[float]) -> float:
-    """Return the intercept that gives both classes the same smallest margin; 0 for one group of rows."""
-    if len(smallest) == 1:
-        return 0.0
-    plus, minus = smallest
-    return 0.5 * (minus - plus)
 
 
 class Evaluation:

@@ -11,8 +11,8 @@ import numpy as np
 from prgd._types import Array, Indices
 from prgd.arithmetic import BOUND_FACTOR, lowered, raised, rounding_factor, times_power
 from prgd.certificate import Certificate, DualWeights
+from prgd.coding import balanced_intercept
 from prgd.dual_bounds import accurate_upper
-from prgd.evaluation import balanced_intercept
 from prgd.norms import norm
 from prgd.pass_bounds import accurate_margin, margin_error, margin_over_length
 from prgd.problem import Problem

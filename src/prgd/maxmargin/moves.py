@@ -29,7 +29,7 @@ import numpy as np
 from prgd._types import Array, Indices
 from prgd.arithmetic import EPSILON, times_power
 from prgd.certificate import Certificate
-from prgd.evaluation import balanced_intercept
+from prgd.coding import balanced_intercept
 from prgd.history import History, Status
 from prgd.maxmargin.bounds import Bounds, Round, mean_row
 from prgd.maxmargin.costs import (

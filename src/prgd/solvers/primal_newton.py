@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from prgd._types import Array, Mask
-from prgd.evaluation import balanced_intercept
+from prgd.coding import balanced_intercept
 from prgd.problem import Problem
 from prgd.solvers.newton_systems import NewtonSystems, WholeSums
 
