@@ -107,7 +107,7 @@ class Problem:
         self.labels = self.rows.labels
         if multi_class is not None and not self.labels.is_joint:
             self.labels = self.labels.jointly()
-            # Engines bound the rounding of sums by their own labels. Those of a cluster stay in its partitions.
+            # Engines bound the rounding of sums by their own labels; those of a cluster stay in its parts.
             with suppress(TypeError):
                 self.rows = self.rows.with_labels(self.labels)
         self.n, self.d, self.classes = self.rows.n, self.rows.d, self.labels.classes

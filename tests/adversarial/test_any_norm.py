@@ -93,12 +93,13 @@ def exact_dual_vector(X, codes, weights, is_joint, with_intercept):
     if min(p) <= 0 or len(set(terms)) < len(terms):
         return None
     pairs = [divmod(t, K) for t in terms] if is_joint else [(t, 1 - codes[t]) for t in terms]
-    out = [sum((v for v, (i, _) in zip(p, pairs, strict=True) if codes[i] == k), Fraction(0)) for k in range(K)]
-    into = [sum((v for v, (_, j) in zip(p, pairs, strict=True) if j == k), Fraction(0)) for k in range(K)]
+    weighted = list(zip(p, pairs, strict=True))
+    out = [sum((v for v, (i, _) in weighted if codes[i] == k), Fraction(0)) for k in range(K)]
+    into = [sum((v for v, (_, j) in weighted if j == k), Fraction(0)) for k in range(K)]
     if is_joint and with_intercept and out != into:
         return None
     u = [[Fraction(0)] * len(rows[0]) for _ in range(K)]
-    for v, (i, j) in zip(p, pairs, strict=True):
+    for v, (i, j) in weighted:
         v = v / (2 * out[codes[i]] if with_intercept and not is_joint else sum(p))
         for c, x in enumerate(rows[i]):
             u[codes[i]][c] += v * x
@@ -162,7 +163,7 @@ def hard_set(rng):
 @pytest.mark.filterwarnings("ignore::prgd.errors.ZeroRowWarning")
 @pytest.mark.parametrize("norm", [*VECTORS, *MATRICES])
 def test_solver_on_hard_sets(norm):
-    for seed in range(8):
+    for seed in range(6):
         rng = np.random.default_rng([17, seed])
         X, codes, K = hard_set(rng)
         is_joint = K > 2 or norm in MATRICES or seed % 2 == 0
@@ -303,7 +304,7 @@ def test_check_refuses_what_was_changed():
     assert is_accepted()
     assert not is_accepted(lower=c.lower * (1.0 + 1e-9), upper=2.0 * c.upper)
     assert not is_accepted(lower=0.5 * c.lower, upper=c.upper * (1.0 - 1e-9))
-    assert not is_accepted(intercept=c.intercept + [0.0, 0.1, 0.2])
+    assert not is_accepted(intercept=c.intercept + np.array([0.0, 0.1, 0.2]))
     assert not is_accepted(intercept=0.0)
     assert not is_accepted(intercept=np.zeros(4))
     assert not is_accepted(intercept=np.full(3, math.nan))
@@ -342,3 +343,12 @@ def test_two_joint_classes_count_the_roundings_of_their_slices(monkeypatch):
     X = np.where(np.arange(80) % 2, 1.0, -1.0)[:, None] * np.ones(20_000)
     problem = prgd.Problem(X, np.arange(80) % 2, multi_class="joint")
     assert problem.rows.sum_roundings >= np.diff(problem.rows._joint_bounds(2, by_class=True)).max()
+
+
+def test_engines_hold_the_labels_of_two_joint_classes():
+    # A device sums float32 rows of joint classes in float32, and says so if its labels are joint.
+    import torch
+
+    X, codes = np.eye(4), np.arange(4) % 2
+    for rows in (X, csr_array(X), torch.eye(4)):
+        assert prgd.Problem(rows, codes, multi_class="joint").rows.labels.is_joint

@@ -16,7 +16,7 @@ NORMS = ("l2", "l1", "linf")
 
 
 def exact_margin(X, codes, W, with_intercept):
-    """Return the smallest margin of W in exact arithmetic, at the best intercepts: the smallest cycle mean."""
+    """Return the exact smallest margin of W at the best intercepts: the smallest mean of a cycle."""
     K = len(W)
     rows = [[Fraction(float(v)) for v in x] for x in X]
     weights = [[Fraction(float(v)) for v in w] for w in W]

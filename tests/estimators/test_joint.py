@@ -51,6 +51,7 @@ def test_joint_attributes_prove_the_margin(norm, fit_intercept):
     assert found.status_ == (Status.CERTIFIED,)
     assert 0.0 <= found.gap_[0] <= 1e-6
     assert margin_of(found, X, y) == pytest.approx(found.margin_[0], rel=1e-9)
+    assert as_norm(norm)(found.coef_) == pytest.approx(1.0 / found.margin_[0])  # the smallest margin is 1
     # The weights of pairs prove the upper bound, by the dual norm of their sum.
     assert found.dual_coef_.shape == (1, n * K)
     p = found.dual_coef_.toarray().reshape(n, K)

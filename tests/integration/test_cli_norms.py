@@ -240,6 +240,7 @@ def test_race_in_another_norm():
         ("run three.csv --algorithm gd --step-norm l1", "--step-norm does not apply to gd"),
         ("fit three.csv --C 1 --norm l1", "--C is for --norm l2 and --multi-class ovr"),
         ("fit three.csv --C 1 --multi-class joint", "got --C 1, --norm l2 and --multi-class joint."),
+        ("fit two.csv --start w.npy", "w of --start must be finite, of shape (3,); got shape (3, 3)."),
         ("fit three.csv --multi-class all", "--multi-class must be ovr or joint; got 'all'."),
     ],
 )
@@ -247,6 +248,7 @@ def test_mistakes_are_sentences(args, said):
     write_three()
     write_three("two.csv", classes=2)
     write_three("one.csv", classes=1)
+    np.save("w.npy", np.eye(3))
     found = call(*args.split(), code=2).stderr
     assert said in found
     assert found.count("\n") == 1

@@ -167,11 +167,10 @@ BAD_DATA = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_DATA)
-@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize(
+    ("name", "K"), [(name, K) for name in BAD_DATA for K in (2, 3) if (name, K) != ("one row of a class", 2)]
+)
 def test_bad_data(name, K):
-    if (name, K) == ("one row of a class", 2):
-        pytest.skip("a third class")
     X, y = BAD_DATA[name](*classes_of(K))
     for norm in EVERY_NORM if K > 2 else VECTOR_NORMS:
         result = prgd.max_margin(X, y, norm=norm, multi_class="joint" if K > 2 else None)

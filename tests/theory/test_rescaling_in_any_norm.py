@@ -184,6 +184,39 @@ def test_plain_steps_stay_in_the_tube_of_theorem_1(name):
     assert h >= (steps - waited) * eta * s.gamma_star / (2.0 * s.B**2)
 
 
+@pytest.mark.parametrize("name", NORMS)
+def test_the_tube_of_lemma_1_in_three_dimensions(name):
+    norm, rng = as_norm(name), np.random.default_rng(7)
+    u = {"l1": np.ones(3), "linf": np.array([1.0, 0.0, 0.0])}.get(name, rng.uniform(0.3, 1.0, 3))
+    w_star = {"l1": np.array([0.5, 0.2, 0.3]), "linf": np.array([1.0, -0.3, 0.4])}.get(name, norm.steepest(u))
+    gamma_star = float(u @ w_star)
+    assert norm.dual(u) == pytest.approx(gamma_star)
+    basis = np.linalg.svd(w_star[None])[2][1:]  # orthogonal to w_star
+    corners = np.array([[1.0, 0.0], [-0.7, 0.9], [-0.5, -1.1]]) @ basis * 0.5
+    p = np.linalg.solve(np.vstack([corners.T[:2], np.ones(3)]), [0.0, 0.0, 1.0])
+    assert (p > 0.0).all()  # the rows below have u as a mean with positive weights
+    Z = np.vstack([u + corners, 1.7 * u])
+    across = np.linalg.svd(u[None])[2][1:]
+    angles = np.linspace(0.0, 2.0 * math.pi, 20_000)
+    V = np.column_stack([np.cos(angles), np.sin(angles)]) @ across
+    V /= np.array([norm(v) for v in V])[:, None]
+    rho = float((-(V @ corners.T)).max(axis=1).min()) * 0.999  # the angles between those of the grid
+    D, n, B = 2.0 * math.log(4.0) / rho, 4, max(norm.dual(z) for z in Z)
+    for _ in range(300):
+        h, xi = rng.uniform(0.0, 100.0), V[rng.integers(len(V))] * D * rng.uniform(1.0, 20.0)
+        margins = Z @ (h * w_star + xi)
+        v = weights(margins) @ Z
+        value = log_sum(margins) + gamma_star * h
+        assert float((v - u) @ -xi) >= 0.5 * rho * norm(xi)
+        assert rho * norm(xi) - 1e-9 <= value <= math.log(n) + B * norm(xi) + 1e-9
+        assert norm.dual(v) > gamma_star
+        rest = norm.dual(v) - gamma_star  # a step lowers the value by at least a (rest - a B^2 / 2)
+        a = rest / B**2
+        after = Z @ (h * w_star + xi + a * norm.steepest(v))
+        along = float(u @ (h * w_star + a * norm.steepest(v)))
+        assert log_sum(after) + along <= value - 0.5 * a * rest + 1e-9
+
+
 def cornered(name: str, seed: int) -> tuple[Norm, np.ndarray, np.ndarray, float]:
     """Return a norm, rows in three dimensions whose w_star is a corner of the ball, w_star and gamma_star."""
     norm, rng = as_norm(name), np.random.default_rng(seed)

@@ -232,6 +232,7 @@ _OPTIONS = (
     (r"\b(loss|scale|family|norm)='([\w:.]+)'", r"--\1 \2"),
     (r"^(tol|eta|scale) must", r"--\1 must"),
     (r"^tol of Gap must", "--gap must"),
+    (r"^w0 must", "The w of --start must"),
     (
         r", or multi_class='joint' for more than two classes",
         "; more than two classes have such weights in prgd run, and in prgd fit with --multi-class joint",

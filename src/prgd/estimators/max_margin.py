@@ -116,9 +116,9 @@ class MaxMarginClassifier(LinearClassifier):
     random, copies of a row share a fold, and weights count as copies would. Of more than 20,000 distinct
     rows a part chooses C.
 
-    If all classes of several separate, rows of ``coef_`` have length 1 and scores are distances in the
-    units of X: that was more accurate in 4 of 7 trials, and less in one, than the scale of SVC (smallest
-    margin 1), which two classes have.
+    If each class of several separates from the rest, rows of ``coef_`` have length 1 and scores are distances
+    in the units of X: that was more accurate in 4 of 7 trials, and less in one, than the scale of SVC
+    (smallest margin 1), which two classes have, and all classes jointly.
 
     Scores are no probabilities: ``CalibratedClassifierCV(MaxMarginClassifier()).fit(X, y).predict_proba(X)``.
 

@@ -276,12 +276,12 @@ class _Step:
 
 def _factor(system: Array) -> Array:
     """Return the Cholesky factor of a system of unit diagonal, with the first ridge that suffices."""
-    for ridge in _RIDGES[:-1]:
+    for ridge in _RIDGES:
         try:
-            return np.linalg.cholesky(system + ridge * np.eye(len(system)))
+            return np.asarray(np.linalg.cholesky(system + ridge * np.eye(len(system))), dtype=np.float64)
         except np.linalg.LinAlgError:
             continue
-    return np.linalg.cholesky(system + _RIDGES[-1] * np.eye(len(system)))
+    raise np.linalg.LinAlgError("The Newton system is not positive definite, to rounding.")
 
 
 def _symmetric(M: Array) -> Array:

@@ -16,6 +16,7 @@ from prgd.solvers.terms import Solution, Terms
 
 _LIKE_L2 = ("spectral", "nuclear", "rows")  # norms of a matrix with rows v and -v that v has in l2
 _FEW_TERMS = 256  # so few terms are solved at once by any method
+_MANY_TERMS = 2**18  # more terms are never solved at once: their rows are copied
 _MAX_OPERATIONS = 1e9  # operations of a step for which an interior point of our own takes all terms
 
 
@@ -26,7 +27,7 @@ def max_terms_at_once(norm: Norm, shape: tuple[int, ...]) -> int:
         step = shape[1] ** 2
     elif norm.name in ("spectral", "nuclear"):
         step = 2.0 * math.prod(shape) ** 2
-    return max(_FEW_TERMS, int(_MAX_OPERATIONS / step)) if step else _FEW_TERMS
+    return max(_FEW_TERMS, min(int(_MAX_OPERATIONS / step), _MANY_TERMS)) if step else _FEW_TERMS
 
 
 def solve_program(terms: Terms, norm: Norm, tol: float) -> Solution | None:

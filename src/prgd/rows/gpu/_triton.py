@@ -318,8 +318,8 @@ def merge_kernel(
 ):  # fmt: skip
     """Merge the Tallies of all programs: (b, g) sums columns of block b for group g.
 
-    Each program has ``GROUPS`` groups. Programs ``starts[k]`` to ``starts[k + 1]``, at most ``ROWS``, have the
-    groups ``k GROUPS`` and following.
+    Each program has ``GROUPS`` groups. Programs ``starts[k]`` to ``starts[k + 1]``, at most ``ROWS``, have
+    the groups ``k GROUPS`` and following.
     """
     group = tl.program_id(1)
     first = tl.load(starts + group // GROUPS)

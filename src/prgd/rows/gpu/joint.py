@@ -20,7 +20,7 @@ _RANGE = 120  # scales are powers of two with exponents of at most this size
 
 
 class Terms(NamedTuple):
-    """The numbers whose products tensor cores take, and how many are added up to a number of a row, of w, of P."""
+    """The numbers that tensor cores multiply; how many add up to a number of a row, of w, of a weight."""
 
     rows: int
     w: int
@@ -45,21 +45,41 @@ class JointPlan:
     warps: int
     programs: int  # number for each multiprocessor
     stages: int = 1  # number of tiles whose loads are under way at once
-    registers: int | None = None  # most of one thread: with fewer, more programs run together
 
 
 def choose_joint_plan(d: int, K: int, itemsize: int) -> JointPlan | None:
     """Return the plan for rows of ``d`` numbers and K classes; None if a tile does not fit.
 
+    The registers of a program hold the sums, K d numbers, and its shared memory w and a tile in the numbers
+    that are multiplied. Products are fastest for 64 rows and wide chunks. These are the best plans that
+    `benchmarks/gpu_joint_pass.py --sweep` found on an H200.
+
     Examples
     --------
     >>> choose_joint_plan(256, 10, 4)
-    JointPlan(rows=64, width=64, warps=4, programs=2, stages=2)
+    JointPlan(rows=64, width=128, warps=4, programs=2, stages=2)
     """
-    size = -(-d // 64) * 64 * itemsize * max(1, _padded(K) // 16)
-    if K > _MAX_CLASSES or size > 4096:
+    size = d * _padded(K) // 16
+    found = {
+        2: {
+            64: (64, 64, 4, 6, 3),
+            256: (64, 256, 4, 2, 2),
+            512: (64, 256, 4, 1, 2),
+            1024: (32, 256, 8, 1, 1),
+        },
+        4: {
+            64: (64, 64, 4, 4, 3),
+            256: (64, 128, 4, 2, 2),
+            512: (32, 128, 4, 2, 2),
+            1024: (16, 256, 4, 2, 1),
+        },
+        8: {256: (32, 64, 4, 2, 1), 512: (16, 64, 4, 2, 1)},
+    }[itemsize]
+    largest = next((limit for limit in found if size <= limit), None)
+    if K > _MAX_CLASSES or largest is None:
         return None
-    return JointPlan(64 if size <= 1024 else 32 if size <= 2048 else 16, 64, 4, 2 if size <= 1024 else 1)
+    rows, width, warps, programs, stages = found[largest]
+    return JointPlan(rows, min(width, max(64, 1 << (d - 1).bit_length())), warps, programs, stages)
 
 
 def _padded(K: int) -> int:
@@ -81,16 +101,16 @@ class JointKernels:
         The largest norm of a row, which no entry exceeds.
     """
 
-    # Products and sums are off by less than so many units, relative to the sum of the absolute terms. Of two
-    # terms of 11 digits each, 2^-22 is lost in either factor, and 2^-22 in the product that is left out.
-    # Tensor cores add 16 products to a sum with at least 24 digits, and truncate each (Fasi et al. 2021,
-    # doi:10.7717/peerj-cs.330): three such steps for 16 columns are below 2^-20 for each column.
-    unit_roundoff = 2.0**-20
+    # Two numbers of 11 digits hold a factor to 2^-22. Tensor cores add 16 products to a sum, truncating each.
+    # No specification says to how many digits (24 or more on V100, T4 and A100: Fasi et al. 2021,
+    # doi:10.7717/peerj-cs.330), so that no bound on the errors is proven.
+    unit_roundoff = math.inf
 
     def __init__(self, X: Tensor, codes: Tensor, weights: Tensor | None, K: int, max_norm: float) -> None:
         self.X, self.codes, self.weights, self.K = X, codes, weights, K
         self.n, self.d = X.shape
         self.is_double = X.dtype == torch.float64
+        self.can_be_wide = X.element_size() > 2  # Triton has no products of float64 made of 16 bits
         plan = choose_joint_plan(self.d, K, X.element_size())
         if plan is None:
             raise ValueError(f"No plan for {self.d} columns and {K} classes.")
@@ -147,12 +167,16 @@ class JointKernels:
     @property
     def sum_roundings(self) -> int:
         """Largest number of roundings of one term in the sums of `tally`, in its unit."""
-        # A tile has a rounding for each of its rows, a program two for each tile, with twice its share by class.
-        # Weights below 2^-39 of the largest are lost in float16.
+        # A tile has a rounding for each of its rows, a program two for each tile, with twice its share by
+        # class. Weights of float16 are off by 2^-39 of the largest, those of bfloat16 by 2^-17 of themselves,
+        # also in the sum over the pairs of a row.
         tiles = 2 * int(self.n) // (self.plan.rows * self.programs(self.plan)) + 2
-        lost = self.n * self.K * 2.0**-18 if self.terms.dtype == torch.float16 else 0.0
-        roundings = self.plan.rows + 2 * tiles + self.K + 16 + math.ceil(lost)
-        return roundings + (self.programs(self.plan) if self.is_double else 1)
+        roundings = self.plan.rows + 2 * tiles + self.K + 16
+        if self.terms.dtype == torch.float16:
+            roundings += math.ceil(self.n * self.K * 2.0**-18)
+        elif self.terms.dtype == torch.bfloat16:
+            roundings += 32
+        return int(roundings + (self.programs(self.plan) if self.is_double else 1))
 
 
 def _exponent(size: float) -> int:
@@ -221,15 +245,13 @@ class _JointPass:
 
         kernels, plan, terms = self.kernels, self.plan, self.kernels.terms
         sums = tl.float64 if kernels.is_double else tl.float32
-        limit = {} if plan.registers is None else {"maxnreg": plan.registers}
         _triton_joint.joint_kernel[(self.programs,)](
             kernels.X, kernels.codes, self.list, self.owners, self.starts, self.bounds,
             self.scales if kernels.weights is None else kernels.weights, self.w, self.scales, self.parts,
             kernels.n, STRIDE=kernels.X.stride(0), D=kernels.d, K=kernels.K, CLASSES=_padded(kernels.K),
             ROWS=plan.rows, WIDTH=plan.width, CHUNKS=self.chunks, PLANES=terms.rows, STACKED=len(self.w),
-            PARTS=terms.weights, TYPE=getattr(tl, str(terms.dtype).removeprefix("torch.")), BY_CLASS=self.by_class,
-            WEIGHTED=kernels.weights is not None, LOGISTIC=self.is_logistic,
+            PARTS=terms.weights, TYPE=getattr(tl, str(terms.dtype).removeprefix("torch.")),
+            BY_CLASS=self.by_class, WEIGHTED=kernels.weights is not None, LOGISTIC=self.is_logistic,
             DOT=tl.float64 if self.is_wide else sums, SUM=sums, STAGES=plan.stages, num_warps=plan.warps,
-            **limit,
         )  # fmt: skip
         merge_programs(self.parts, self.starts, self.out, self.groups)

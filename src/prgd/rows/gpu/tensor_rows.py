@@ -116,7 +116,7 @@ class TensorRows(LeafRows):
 
     def _make_joint_kernels(self, labels: DeviceLabels) -> JointKernels | None:
         """Return the kernels for the codes of these labels, None if torch must do without kernels."""
-        K = np.size(labels.classes)
+        K = 0 if labels.classes is None else labels.classes.size
         if self._sparse is not None or not labels.is_joint or not JointKernels.take(self._X, K):
             return None
         size = self._measured.max_norm
@@ -180,11 +180,11 @@ class TensorRows(LeafRows):
         return Tally(np.column_stack([found[:, :5], counts]), found[:, 5:])
 
     def _joint_tally(self, query: JointTallyAt, labels: DeviceLabels) -> Tally:
-        kernels = self._joint_kernels_of(labels)
-        if kernels is None:
+        kernels, wide = self._joint_kernels_of(labels), self._is_wide(query.w)
+        if kernels is None or (wide and not kernels.can_be_wide):
             return self._tally_by_products(query, labels)
         w, K = torch.from_numpy(np.array(query.w)), len(query.w)
-        found = kernels.tally(w, query.loss, query.by_class, wide=self._is_wide(query.w)).cpu().numpy()
+        found = kernels.tally(w, query.loss, query.by_class, wide=wide).cpu().numpy()
         counts = np.array([sum(labels.class_weights)])
         if query.by_class:
             counts = ((1.0 - np.eye(K)) * np.array(labels.class_weights)[:, None]).ravel()
