@@ -32,8 +32,13 @@ _SMALLEST_LENGTH = 2.0**-960  # a shorter w may have subnormal entries
 
 
 def certify(at: Evaluation) -> Certificate:
-    """Return the interval that one pass proves: its sums, and a bound on their rounding."""
+    """Return the interval that one pass proves: its sums, and a bound on their rounding.
+
+    Sums whose rounding has no bound (`Rows.joint_unit_roundoff`) prove nothing.
+    """
     problem, length = at.problem, at.length
+    if math.isinf(problem.unit_roundoff):
+        return Certificate()
     lower, w = -math.inf, None
     if length > 0.0:
         w, unit = at.w, problem.unit_roundoff

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -116,7 +117,7 @@ def test_the_precision_of_joint_sums_in_kernels(dtype, monkeypatch):
     assert TensorRows(X, y).joint_unit_roundoff == 2.0**-53
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     rows = TensorRows(X, y)
-    assert rows.joint_unit_roundoff == (2.0**-53 if dtype == torch.float64 else 2.0**-20)
+    assert rows.joint_unit_roundoff == (2.0**-53 if dtype == torch.float64 else math.inf)
     assert 64 < rows.sum_roundings < 1000  # programs share the rows
     wide = TensorRows(torch.ones((10, 2000), dtype=dtype), y[:10])  # torch multiplies so many columns
     assert wide.joint_unit_roundoff == 2.0**-53

@@ -37,7 +37,6 @@ def test_every_algorithm_runs_and_every_rate_belongs_to_one():
     assert set(RATES) | set(KNOWN) <= set(NAMES)
     slugs = [e.slug for e in every_method.entrants(every_method.Settings())]
     assert len(set(slugs)) == len(slugs)
-    assert set(rows_of("every-method").method) == set(NAMES)
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,7 @@ class Greedy:
         self.needed = needed
 
 
+@pytest.mark.slow
 def test_an_algorithm_without_an_entry_runs_with_what_it_accepts(monkeypatch):
     monkeypatch.setitem(ALGORITHMS, "picky", Picky)
     monkeypatch.setitem(ALGORITHMS, "greedy", Greedy)
@@ -74,8 +74,10 @@ def test_an_algorithm_without_an_entry_runs_with_what_it_accepts(monkeypatch):
     assert every_method_views.draw(frame(to_csv(both)), settings)
 
 
+@pytest.mark.slow
 def test_rows_are_errors_of_certified_margins():
     rows = rows_of("every-method")
+    assert set(rows.method) == set(NAMES)
     curves, facts = rows[rows.kind == "curve"], rows[rows.kind == "run"]
     assert (curves.error >= -1e-9).all()  # no margin beyond the certified one
     assert (curves.upper >= -1e-9).all()
@@ -83,7 +85,7 @@ def test_rows_are_errors_of_certified_margins():
     assert (facts.resolution < 1e-8).all()
     hull = curves[curves.method == "MDM"]
     assert (hull.passes > 1.9 * hull.t).all()  # a step makes two passes
-    warm = curves[(curves.method == "PRGD(exp)") & (curves.t > 20)]
+    warm = curves[(curves.method == "PRGD(exp)") & (curves.t > 10)]
     assert (warm.passes > warm.t).all()  # the warm-up counts
 
 
@@ -153,6 +155,7 @@ def replace_run(run: Run, **changes) -> Run:
     return run._replace(**changes)
 
 
+@pytest.mark.slow
 def test_linear_rates_of_dual_methods_speak_against_all_existing_algorithms():
     rows = rows_of("every-method")
     claims = {c.name: c for c in tiny()["every-method"].claims(rows, tiny()["every-method"].settings)}
@@ -160,7 +163,7 @@ def test_linear_rates_of_dual_methods_speak_against_all_existing_algorithms():
     assert len(claims) == len(RATES) + 1
     fast = rows[(rows.method == "MDM") & (rows["set"] == "digits 0 and 1")].copy()
     is_curve = fast.kind == "curve"
-    fast.loc[is_curve, "worst"] = 10.0 ** (-fast.t[is_curve] / 3)
+    fast.loc[is_curve, "worst"] = 10.0 ** (-fast.t[is_curve] / 2)
     fast.loc[~is_curve, "ended"] = "steps"
     measure = every_method_views.existing_algorithms_are_polynomial.measure
     found: Finding = measure(fast, tiny()["every-method"].settings)

@@ -84,7 +84,7 @@ SETTINGS = {
     ),
     "without-projection": without_projection.Settings(seeds=1, steps=60, warm_up=50),
     "every-method": every_method.Settings(
-        seeds=1, steps=60, warm_up=20, planted=((20, 3),), digit_rows=20, classes=(12, 3), per_decade=10
+        seeds=1, steps=30, warm_up=10, planted=((20, 3),), digit_rows=20, classes=(12, 3), per_decade=10
     ),
     "logistic-loss": logistic_loss.Settings(
         seeds=1, steps=100, accelerated=50, short=60, small_scale=60, warm_up=100

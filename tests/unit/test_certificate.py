@@ -1,5 +1,6 @@
 """Certificates by hand: outward rounding, exact witnesses, and what they look like in a file."""
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -210,4 +211,16 @@ def test_tiny_features_beside_a_constant_column():
     X, y = np.column_stack([np.ones(200), features]), np.where(features @ rng.standard_normal(49) > 0, 1, -1)
     result = prgd.max_margin(X, y)
     assert result.status is prgd.Status.CERTIFIED
+    assert result.check(X, y).is_valid
+
+
+def test_sums_without_a_bound_on_their_rounding_prove_nothing(monkeypatch):
+    X, y = np.eye(3), np.arange(3)
+    problem = prgd.Problem(X, y)
+    monkeypatch.setattr(type(problem.rows), "joint_unit_roundoff", property(lambda rows: math.inf))
+    at = problem.at(np.eye(3))
+    assert certify(at).w is None
+    assert certify(at).upper == math.inf
+    result = prgd.run(problem, prgd.NGD(), stop=9)  # float64 certifies at steps 0, 1, 2, 4 and 8
+    assert 0.0 < result.margin <= result.upper_bound < math.inf
     assert result.check(X, y).is_valid

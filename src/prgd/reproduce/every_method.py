@@ -202,7 +202,7 @@ def _states(problem: Problem, entrant: Entrant, settings: Settings) -> Iterator[
 
 EXPERIMENT = Experiment.of_module(
     __name__,
-    order=13,
+    order=13.5,
     title="The race of all methods",
     where=OURS,
     quick=Settings(seeds=1, steps=300, warm_up=100, planted=((40, 5),), digit_rows=60, per_decade=20),

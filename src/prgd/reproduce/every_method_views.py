@@ -253,10 +253,10 @@ def _whose(fast: list[str]) -> str:
 
 
 for _method, _rate in RATES.items():
-    _falls = "A separator is found within" if _rate.quantity == SEPARATOR else f"The {_rate.quantity} is"
+    _falls = "it finds a separator within" if _rate.quantity == SEPARATOR else f"its {_rate.quantity} is"
     claim(
         f"rate-{_method.lower().replace(', ', '-').replace(' ', '-').replace('(', '-').replace(')', '')}",
-        f"{_method}: {_falls} {_rate.text} ({_rate.source}).",
+        f"{_method}: {_falls} {_rate.text}.",
         where=f"{OURS}: {_rate.source}",
         experiment=NAME,
     )(partial(judged, method=_method, rate=_rate))

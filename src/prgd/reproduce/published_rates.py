@@ -65,7 +65,7 @@ RATES = {
     "large-step GD": Rate("O~(1 / (eta t))", RISK, "Wu et al. (2024)", power=1.0),
     "NGD": Rate("O(1 / t)", MARGIN, "Ji and Telgarsky (2021)", power=1.0),
     "loss-scaled GD": NACSON,
-    "adaptive GD": Rate("1 / gamma_star^2 steps", SEPARATOR, "Zhang et al. (2025)"),
+    "adaptive GD": Rate("about 1 / gamma_star^2 steps", SEPARATOR, "Zhang et al. (2025)"),
     "dual acceleration": Rate("O~(1 / t^2)", MARGIN, "Ji, Srebro and Telgarsky (2021)", power=2.0, logs=1.0),
     "game dynamics": Rate("O~(1 / t^2)", MARGIN, "Wang et al. (2022)", power=2.0),
     "PRGD(exp)": Rate(
@@ -78,7 +78,7 @@ RATES = {
     ),
     "normalized perceptron": Rate("O(1 / sqrt t)", MARGIN, "Ramdas and Pena (2016)", power=0.5, constant=2.0),
     "away-step Frank-Wolfe": Rate("e^-Omega(t)", DUAL, "Kumar and Yildirim (2011)", is_exponential=True),
-    "MDM": Rate("e^-Omega(t)", DUAL, "Lopez and Dorronsoro (2010)", is_exponential=True),
+    "MDM": Rate("e^-Omega(t)", DUAL, "Lacoste-Julien and Jaggi (2015), pairwise steps", is_exponential=True),
     "sign descent, falling steps": NACSON,
     "coordinate descent, falling steps": NACSON,
     "l3 descent, falling steps": NACSON,

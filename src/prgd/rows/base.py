@@ -112,7 +112,10 @@ class Rows(ABC):
 
     @property
     def joint_unit_roundoff(self) -> float:
-        """Unit roundoff of `JointTallyAt`, in the same sense: the margins here are those of pairs."""
+        """Unit roundoff of `JointTallyAt`, in the same sense: the margins here are those of pairs.
+
+        It is infinite where nothing is known about the rounding of sums, those of tensor cores.
+        """
         return self.unit_roundoff
 
     @property
