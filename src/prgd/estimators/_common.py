@@ -53,7 +53,7 @@ class Given(NamedTuple):
 
 
 class FitTask(NamedTuple):
-    """The problems of a fit: the rows, and the classes to separate from the rest.
+    """The problems of a fit: the rows, and the classes to separate from the rest, or jointly.
 
     Attributes
     ----------
