@@ -211,6 +211,7 @@ ALGORITHMS: dict[str, Entry] = {
     "spectral-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.5, norm="spectral"),
     "prgd-linf": Entry(prgd.PRGD(), warm=True, gap=0.05, norm="linf"),
     "prgd-l1": Entry(prgd.PRGD(), warm=True, gap=1e-6, norm="l1"),
+    "inside-prgd": Entry(prgd.algorithms.InsidePRGD(), warm=True, gap=0.05, norm="linf"),
     "adam": Entry(prgd.algorithms.Adam(), gap=0.75, norm="linf"),
     "mirror-descent": Entry(prgd.algorithms.MirrorDescent(p=3.0), gap=0.9, norm="lp:3"),
     "adaptive-gd": Entry(prgd.algorithms.AdaptiveGD(), steps=1000, gap=0.99),

@@ -11,6 +11,7 @@ from reproduce.tiny import rows_of, tiny
 
 import prgd
 from prgd.algorithms import SteepestDescent
+from prgd.algorithms.inside_prgd import InsidePRGD, inside
 from prgd.claims import Verdict
 from prgd.reproduce import any_norm, any_norm_claims
 from prgd.reproduce.any_norm import (
@@ -25,7 +26,7 @@ from prgd.reproduce.any_norm import (
     compute,
     follow,
 )
-from prgd.reproduce.inside_steps import GatedInside, InsidePRGD, inside
+from prgd.reproduce.gated_inside import GatedInside
 
 SETTINGS = Settings(seeds=4, few=1)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from prgd.algorithms.inside_prgd import inside
 from prgd.norms import Norm, as_norm
-from prgd.reproduce.inside_steps import inside
 
 SLACK = 1e-9  # of rounding, where margins are about 1e5
 

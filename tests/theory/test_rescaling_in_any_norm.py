@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from prgd.algorithms.inside_prgd import inside
 from prgd.norms import Norm, as_norm
-from prgd.reproduce.inside_steps import inside
 
 NORMS = ["l1", "l2", "linf", "1.5", "3"]
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # At run time `_discover` finds these names; a type checker n
     from prgd.algorithms.game_dynamics import GameDynamics as GameDynamics
     from prgd.algorithms.gated_prgd import GatedPRGD as GatedPRGD
     from prgd.algorithms.gd import GD as GD
+    from prgd.algorithms.inside_prgd import InsidePRGD as InsidePRGD
     from prgd.algorithms.large_step_gd import LargeStepGD as LargeStepGD
     from prgd.algorithms.loss_scaled_gd import LossScaledGD as LossScaledGD
     from prgd.algorithms.mdm import MDM as MDM

@@ -80,7 +80,7 @@ class PRGD:
     def __repr__(self) -> str:  # runs that were saved before the fields project and norm had none, and go on
         without = "" if self.project else ", project=False"
         norm = "" if self.norm is None else f", norm={self.norm!r}"
-        return f"PRGD(R={self.R!r}, T={self.T!r}, eta={self.eta!r}{without}{norm})"
+        return f"{type(self).__name__}(R={self.R!r}, T={self.T!r}, eta={self.eta!r}{without}{norm})"
 
     def init(self, problem: Problem, w0: Array) -> PRGDState:
         """Start at ``w0``, which must not be zero."""

@@ -12,14 +12,14 @@ import numpy as np
 
 from prgd import datasets
 from prgd._types import Array
-from prgd.algorithms import PRGD, SteepestDescent
+from prgd.algorithms import PRGD, InsidePRGD, SteepestDescent
 from prgd.maxmargin import max_margin
 from prgd.problem import Problem
 from prgd.reproduce import figures as fig
 from prgd.reproduce.curves import error_bands, record_times, where
 from prgd.reproduce.experiment import OURS, Experiment, Row
+from prgd.reproduce.gated_inside import GatedInside
 from prgd.reproduce.growing_dimension import gaussian
-from prgd.reproduce.inside_steps import GatedInside, InsidePRGD
 from prgd.reproduce.synthetic import SETS
 from prgd.schedules import Every, Geometric
 
