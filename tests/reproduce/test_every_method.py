@@ -14,13 +14,13 @@ from prgd.algorithms import ALGORITHMS, NGD
 from prgd.claims import Finding, Verdict
 from prgd.reproduce import every_method, every_method_views
 from prgd.reproduce.direct_labels import HEIGHT, direct_labels
-from prgd.reproduce.entrants import Entrant, listed, unlisted
 from prgd.reproduce.every_method_rates import Run, answer, fall, races, tail, verdict_on
 from prgd.reproduce.figures import Line
+from prgd.reproduce.methods import Method, listed, unlisted
 from prgd.reproduce.published_rates import KNOWN, MARGIN, RATES, RISK, SEPARATOR, Rate
 from prgd.reproduce.report import static
 
-NAMES = [entrant.name for entrant in every_method.entrants(every_method.Settings())]
+NAMES = [method.name for method in every_method.methods(every_method.Settings())]
 T = np.unique(np.geomspace(1, 10_000, 150).round())
 
 
@@ -32,10 +32,10 @@ def made(error, *, t=T, floor=1e-12, **facts) -> Run:
 
 
 def test_every_algorithm_runs_and_every_rate_belongs_to_one():
-    known = {type(e.algorithm) for e in every_method.entrants(every_method.Settings())}
+    known = {type(e.algorithm) for e in every_method.methods(every_method.Settings())}
     assert known == set(ALGORITHMS.values())
     assert set(RATES) | set(KNOWN) <= set(NAMES)
-    slugs = [e.slug for e in every_method.entrants(every_method.Settings())]
+    slugs = [e.slug for e in every_method.methods(every_method.Settings())]
     assert len(set(slugs)) == len(slugs)
 
 
@@ -195,7 +195,7 @@ def test_the_figure_for_print_has_labels_in_place_of_a_legend():
 
 
 def test_entrants_have_a_slug_for_files():
-    assert Entrant("PRGD(exp), l3 descent", None, "plain").slug == "prgd-exp-l3-descent"
+    assert Method("PRGD(exp), l3 descent", None, "plain").slug == "prgd-exp-l3-descent"
 
 
 def test_the_docs_have_every_method():

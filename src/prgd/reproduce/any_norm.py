@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from prgd import datasets
 from prgd._types import Array
 from prgd.algorithms import PRGD, InsidePRGD, SteepestDescent
+from prgd.algorithms.base import states
 from prgd.maxmargin import max_margin
 from prgd.problem import Problem
 from prgd.reproduce import figures as fig
@@ -151,13 +153,11 @@ class Followed(NamedTuple):
 
 
 def follow(problem: Problem, algorithm: Any, w0: Array, steps: int) -> Followed:
-    """Run an algorithm and keep its margins; `prgd.run` would certify every step, in thrice the time."""
-    s, upper = algorithm.init(problem, w0), math.inf
-    margins = np.full(steps + 1, -math.inf)
-    for t in range(1, steps + 1):
-        s = algorithm.step(problem, s)
-        margins[t], upper = s.at.gamma, min(upper, s.at.upper)
-    return Followed(s.w, margins, upper)
+    """Run an algorithm and keep its margins."""
+    margins, upper, w = np.full(steps + 1, -math.inf), math.inf, w0
+    for s in islice(states(problem, algorithm, w0), 1, steps + 1):
+        margins[s.t], upper, w = s.at.gamma, min(upper, s.at.upper), s.w
+    return Followed(w, margins, upper)
 
 
 def compute(settings: Settings, task: str) -> list[Row]:

@@ -6,21 +6,22 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from prgd import datasets
 from prgd._types import Array
-from prgd.algorithms.base import State
+from prgd.algorithms.base import State, states
 from prgd.maxmargin import max_margin
 from prgd.problem import Problem
 from prgd.reproduce.curves import padded, record_times
-from prgd.reproduce.entrants import Entrant, listed, unlisted
 from prgd.reproduce.every_method_views import draw as draw
 from prgd.reproduce.every_method_views import reading as reading
 from prgd.reproduce.every_method_views import tables as tables
 from prgd.reproduce.experiment import OURS, Experiment, Row
+from prgd.reproduce.methods import Method, listed, unlisted
 
 FIXED = ("toy", "digits 0 and 1")  # sets that no seed changes
 CURVE = ("t", "passes", "error", "worst", "upper", "log_loss")
@@ -87,9 +88,9 @@ def three_classes(seed: int, n: int, d: int) -> tuple[Array, Any]:
     return means[y] + noise, y
 
 
-def sets_of(entrant: Entrant, settings: Settings, seed: int) -> list[str]:
+def sets_of(method: Method, settings: Settings, seed: int) -> list[str]:
     """Return the names of the sets on which a method runs for a seed."""
-    if entrant.is_joint:
+    if method.is_joint:
         return ["three classes"]
     drawn = ["synthetic I", "synthetic II", *(f"Gaussian, d = {d}" for _, d in settings.planted)]
     return [*FIXED, *drawn] if seed == 0 else drawn
@@ -126,7 +127,7 @@ def _reference(name: str, settings: Settings, seed: int, norm: str) -> Reference
     return Reference(found.certificate.upper, found.certificate.gap)
 
 
-def entrants(settings: Settings) -> list[Entrant]:
+def methods(settings: Settings) -> list[Method]:
     """Return every algorithm of the library, those without an entry of their own last."""
     s = settings
     known = listed(s.growth, s.phase, s.alpha, s.beta, s.other_growth)
@@ -135,33 +136,33 @@ def entrants(settings: Settings) -> list[Entrant]:
 
 def tasks(settings: Settings) -> list[str]:
     """Return one task for each method and seed."""
-    return [f"{e.slug}-seed-{seed}" for seed in range(settings.seeds) for e in entrants(settings)]
+    return [f"{e.slug}-seed-{seed}" for seed in range(settings.seeds) for e in methods(settings)]
 
 
 def compute(settings: Settings, task: str) -> list[Row]:
     """Return the errors of one method on every set of a seed, and what is known about each run."""
     slug, _, seed = task.rpartition("-seed-")
-    (entrant,) = (e for e in entrants(settings) if e.slug == slug)
+    (method,) = (e for e in methods(settings) if e.slug == slug)
     rows: list[Row] = []
-    for name in sets_of(entrant, settings, int(seed)):
-        base = {"norm": entrant.norm, "set": name, "seed": int(seed), "method": entrant.name}
-        rows += [base | row for row in _race(entrant, settings, name, int(seed))]
+    for name in sets_of(method, settings, int(seed)):
+        base = {"norm": method.norm, "set": name, "seed": int(seed), "method": method.name}
+        rows += [base | row for row in _race(method, settings, name, int(seed))]
     return padded(rows, COLUMNS)
 
 
-def _race(entrant: Entrant, settings: Settings, name: str, seed: int) -> list[Row]:
-    if entrant.note:
-        return [{"kind": "run", "ended": f"not run: {entrant.note}"}]
-    found = _reference(name, settings, seed, entrant.norm)
+def _race(method: Method, settings: Settings, name: str, seed: int) -> list[Row]:
+    if method.note:
+        return [{"kind": "run", "ended": f"not run: {method.note}"}]
+    found = _reference(name, settings, seed, method.norm)
     floor = max(settings.widths * found.resolution, settings.rounding)
     X, y = _rows_of(name, settings, seed)
-    problem = Problem(X, y, loss=entrant.loss, norm=entrant.norm, n_threads=1)
+    problem = Problem(X, y, loss=method.loss, norm=method.norm, n_threads=1)
     times = record_times(settings.steps, settings.per_decade).tolist()
     even = np.linspace(0, settings.steps, 3 * settings.per_decade + 1)[1:].round().astype(int)
     times = sorted({*times, *even.tolist()})
     rows: list[Row] = []
     worst, upper, separated, ended = 0.0, math.inf, -1, "steps"
-    for t, s in _states(problem, entrant, settings):
+    for t, s in _states(problem, method, settings):
         if not s.at.is_finite:
             ended = "diverged"
             break
@@ -178,25 +179,20 @@ def _race(entrant: Entrant, settings: Settings, name: str, seed: int) -> list[Ro
             if worst <= floor or t == settings.steps:
                 break
             worst = 0.0
-    eta = getattr(entrant.algorithm, "eta", math.nan)
+    eta = getattr(method.algorithm, "eta", math.nan)
     facts = (*found, floor, problem.n, problem.unit, eta, separated, ended)
     return [*rows, {"kind": "run"} | dict(zip(RUN, facts, strict=True))]
 
 
-def _states(problem: Problem, entrant: Entrant, settings: Settings) -> Iterator[tuple[int, State]]:
+def _states(problem: Problem, method: Method, settings: Settings) -> Iterator[tuple[int, State]]:
     """Yield the steps t = 1, 2, ... of a run with the states after them, the warm-up counted."""
-    w, before = np.zeros(problem.shape), 0
-    if entrant.warm_up is not None:
+    w, before = None, 0
+    if method.warm_up is not None:
         before = settings.warm_up
-        state = entrant.warm_up.init(problem, w)
-        for t in range(1, before + 1):
-            state = entrant.warm_up.step(problem, state)
-            yield t, state
-        w = state.w
-    # Steps alone, without the certificates and records of `prgd.run`, are three times as fast.
-    state = entrant.algorithm.init(problem, w)
-    while True:
-        state = entrant.algorithm.step(problem, state)
+        for state in islice(states(problem, method.warm_up), 1, before + 1):
+            yield state.t, state
+            w = state.w
+    for state in islice(states(problem, method.algorithm, w), 1, None):
         yield before + state.t, state
 
 

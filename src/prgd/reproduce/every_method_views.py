@@ -12,7 +12,6 @@ import numpy as np
 from prgd.claims import Finding, Verdict, claim
 from prgd.reproduce.curves import where
 from prgd.reproduce.direct_labels import direct_labels
-from prgd.reproduce.entrants import FAST, HULL, OTHER, PLAIN, RESCALED, SCALED, listed
 from prgd.reproduce.every_method_rates import (
     LEVELS,
     Run,
@@ -40,6 +39,7 @@ from prgd.reproduce.figures import (
     floored,
     thinned,
 )
+from prgd.reproduce.methods import FAST, HULL, OTHER, PLAIN, RESCALED, SCALED, listed
 from prgd.reproduce.published_rates import KNOWN, MARGIN, NO_RATE, RATES, RISK, SEPARATOR
 
 NAME = "every-method"

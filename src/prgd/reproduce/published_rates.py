@@ -59,7 +59,7 @@ class Rate(NamedTuple):
 MARGIN, RISK, DUAL, SEPARATOR = "margin error", "risk", "dual error", "steps to a separator"
 NACSON = Rate("O(log t / sqrt t)", MARGIN, "Nacson et al. (2019)", power=0.5, logs=1.0)
 
-# By the name of the entrant; a method without a line has no published rate that we know.
+# By the name of the method; a method without a line has no published rate that we know.
 RATES = {
     "GD": Rate("O(1 / log t)", MARGIN, "Soudry et al. (2018)", logs=-1.0),
     "large-step GD": Rate("O~(1 / (eta t))", RISK, "Wu et al. (2024)", power=1.0),

@@ -36,7 +36,7 @@ OTHER = "other"
 
 
 @dataclass(frozen=True)
-class Entrant:
+class Method:
     """An algorithm of the race, the norm of its margins, its loss, and the method of its warm-up.
 
     ``note`` says why an algorithm without an entry here could not be run, and is empty if it could.
@@ -62,8 +62,8 @@ class Entrant:
         return "-".join(part for part in "".join(kept).split("-") if part)
 
 
-def listed(growth: float, phase: int, alpha: float, beta: float, other_growth: float) -> list[Entrant]:
-    """Return the entrants that are written down here.
+def listed(growth: float, phase: int, alpha: float, beta: float, other_growth: float) -> list[Method]:
+    """Return the methods that are written down here.
 
     Parameters
     ----------
@@ -74,20 +74,20 @@ def listed(growth: float, phase: int, alpha: float, beta: float, other_growth: f
     poly = PRGD(Polynomial(alpha), PolynomialPhases(phase, beta))
     slower = PRGD(Geometric(other_growth), Every(phase))
     found = [
-        Entrant("GD", GD(), PLAIN),
-        Entrant("large-step GD", LargeStepGD(), PLAIN, loss="logistic"),
-        Entrant("NGD", NGD(), SCALED),
-        Entrant("loss-scaled GD", LossScaledGD(), SCALED),
-        Entrant("adaptive GD", AdaptiveGD(), SCALED),
-        Entrant("dual acceleration", DualAcceleration(), FAST),
-        Entrant("game dynamics", GameDynamics(), FAST),
-        Entrant("PRGD(exp)", exp, RESCALED, warm_up=GD()),
-        Entrant("PRGD(poly)", poly, RESCALED, warm_up=GD()),
-        Entrant("gated PRGD", GatedPRGD(), RESCALED),
-        Entrant("progressive-rescaling Newton", ProgressiveNewton(), RESCALED),
-        Entrant("normalized perceptron", NormalizedPerceptron(), HULL),
-        Entrant("away-step Frank-Wolfe", AwayStepFrankWolfe(), HULL),
-        Entrant("MDM", MDM(), HULL),
+        Method("GD", GD(), PLAIN),
+        Method("large-step GD", LargeStepGD(), PLAIN, loss="logistic"),
+        Method("NGD", NGD(), SCALED),
+        Method("loss-scaled GD", LossScaledGD(), SCALED),
+        Method("adaptive GD", AdaptiveGD(), SCALED),
+        Method("dual acceleration", DualAcceleration(), FAST),
+        Method("game dynamics", GameDynamics(), FAST),
+        Method("PRGD(exp)", exp, RESCALED, warm_up=GD()),
+        Method("PRGD(poly)", poly, RESCALED, warm_up=GD()),
+        Method("gated PRGD", GatedPRGD(), RESCALED),
+        Method("progressive-rescaling Newton", ProgressiveNewton(), RESCALED),
+        Method("normalized perceptron", NormalizedPerceptron(), HULL),
+        Method("away-step Frank-Wolfe", AwayStepFrankWolfe(), HULL),
+        Method("MDM", MDM(), HULL),
     ]
     kinds = {"linf": "sign descent", "l1": "coordinate descent", "lp:3": "l3 descent"}
     for norm, name in (kinds | {"spectral": "spectral descent"}).items():
@@ -98,40 +98,40 @@ def listed(growth: float, phase: int, alpha: float, beta: float, other_growth: f
             "logistic" if is_matrix else "exponential",
         )
         found += [
-            Entrant(name, SteepestDescent(), SCALED, norm),
-            Entrant(f"{name}, falling steps", falling, SCALED, norm, loss),
-            Entrant(f"PRGD, {name}", slower, RESCALED, norm, warm_up=SteepestDescent()),
+            Method(name, SteepestDescent(), SCALED, norm),
+            Method(f"{name}, falling steps", falling, SCALED, norm, loss),
+            Method(f"PRGD, {name}", slower, RESCALED, norm, warm_up=SteepestDescent()),
         ]
     return [
         *found,
-        Entrant("Adam", Adam(), PLAIN, "linf"),
-        Entrant("mirror descent", MirrorDescent(p=3.0), PLAIN, "lp:3"),
-        Entrant("loss-scaled mirror descent", MirrorDescent(p=3.0, loss_scaled=True), SCALED, "lp:3"),
+        Method("Adam", Adam(), PLAIN, "linf"),
+        Method("mirror descent", MirrorDescent(p=3.0), PLAIN, "lp:3"),
+        Method("loss-scaled mirror descent", MirrorDescent(p=3.0, loss_scaled=True), SCALED, "lp:3"),
     ]
 
 
-def unlisted(known: list[Entrant]) -> list[Entrant]:
-    """Return an entrant for each algorithm of `prgd.algorithms` that no entrant runs yet, with its defaults.
+def unlisted(known: list[Method]) -> list[Method]:
+    """Return a method for each algorithm of `prgd.algorithms` that no method runs yet, with its defaults.
 
     The first norm, loss and start of which its ``init`` makes a state on the toy set are taken.
     """
-    run = {type(entrant.algorithm) for entrant in known}
+    run = {type(method.algorithm) for method in known}
     return [_tried(name, kind) for name, kind in ALGORITHMS.items() if kind not in run]
 
 
-def _tried(name: str, kind: Any) -> Entrant:
+def _tried(name: str, kind: Any) -> Method:
     X, y = toy(0.3)
     reason = ""
     for norm in ("l2", "linf", "l1"):
         for loss in ("exponential", "logistic"):
             for warm_up in (None, SteepestDescent()):
-                entrant = Entrant(name, None, OTHER, norm, loss, warm_up)
+                method = Method(name, None, OTHER, norm, loss, warm_up)
                 try:
                     algorithm = kind()
                     problem = Problem(X, y, norm=norm, loss=loss, n_threads=1)
                     start = problem.at(np.zeros(problem.shape)).dual_vector if warm_up else np.zeros(2)
                     algorithm.init(problem, start)
-                    return Entrant(name, algorithm, OTHER, norm, loss, warm_up)
+                    return Method(name, algorithm, OTHER, norm, loss, warm_up)
                 except (TypeError, ValueError) as error:
                     reason = reason or str(error)
-    return Entrant(name, entrant.algorithm, OTHER, note=reason)
+    return Method(name, method.algorithm, OTHER, note=reason)
