@@ -19,6 +19,8 @@ from prgd.arithmetic import UNIT_ROUNDOFF, lowered
 from prgd.errors import CrossedBoundsError
 from prgd.problem import Problem
 
+NO_SEPARATOR = "no iterate separates the classes so far"  # why there is a lower bound, and no relative gap
+
 
 @dataclass(frozen=True, eq=False)
 class DualWeights:
@@ -148,4 +150,6 @@ class Certificate:
         return found.with_upper(other.upper, other.dual_weights, other.w_upper)
 
     def __str__(self) -> str:
-        return f"{self.lower:.9g} <= gamma_star <= {self.upper:.9g} (relative gap {self.gap:.2e})"
+        none = NO_SEPARATOR if self.upper > 0.0 else "no hyperplane separates the classes"
+        gap = f"{self.gap:.2e}" if self.lower > 0.0 else f"none: {none}"
+        return f"{self.lower:.9g} <= gamma_star <= {self.upper:.9g} (relative gap {gap})"

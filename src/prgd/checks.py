@@ -48,6 +48,17 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ValueError:
     return ValueError(f"Unknown {kind} {name!r}. {hint}")
 
 
+def joint_hint(multi_class: object) -> str:
+    """Return what was probably meant by a ``multi_class`` that is not known, after a space; else nothing."""
+    text = str(multi_class).lower()
+    if text == "crammer_singer":  # scikit-learn's name
+        return " The problem of Crammer and Singer is 'joint'."
+    near = difflib.get_close_matches(text, ["ovr", "joint"], n=1)
+    if near == ["ovr"]:
+        return " prgd.MaxMarginClassifier and prgd fit separate each class from the rest (ovr)."
+    return " Did you mean 'joint'?" if near else ""
+
+
 def bad_cell(place: str, column: str, value: object) -> ValueError:
     """Return the error for a value in a file that is not a finite number."""
     text = repr(value) if isinstance(value, str) else str(value)

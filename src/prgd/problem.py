@@ -11,6 +11,7 @@ import numpy as np
 
 from prgd._types import Array, Indices, Intercept
 from prgd.arithmetic import LARGEST
+from prgd.checks import joint_hint
 from prgd.coding import Binary, Coding, Joint
 from prgd.errors import ZeroRowWarning
 from prgd.evaluation import Evaluation
@@ -103,7 +104,9 @@ class Problem:
             raise ValueError(f"scale must be 'max' or 'none'; got {scale!r}.")
         self.scale = scale
         if multi_class not in (None, "joint"):
-            raise ValueError(f"multi_class must be None or 'joint'; got {multi_class!r}.")
+            raise ValueError(
+                f"multi_class must be None or 'joint'; got {multi_class!r}.{joint_hint(multi_class)}"
+            )
         self.rows: Rows = as_rows(X, y, sample_weight, n_threads)
         self.labels = self.rows.labels
         if multi_class is not None and not self.labels.is_joint:

@@ -101,17 +101,25 @@ def race(
             )
     found: list[Finish] = []
     for entrant in entrants:
-        # The first call of a kernel compiles it, which is no part of the race.
-        brief = replace(entrant, warm_up_steps=min(entrant.warm_up_steps, 2))
         try:
-            if _follow(problem, brief, 4, None, False).status is Status.INTERRUPTED:
-                break
             found.append(_follow(problem, entrant, steps, gap, progress))
         except KeyboardInterrupt:  # before its first step
             break
         if found[-1].status is Status.INTERRUPTED:
             break
     return found
+
+
+def rehearse(problem: Problem, entrants: Sequence[Entrant]) -> None:
+    """Take a few steps of each algorithm before any of them is raced.
+
+    One that cannot run on this problem raises its error here, before the others have cost time, and the
+    first call of a kernel compiles it, which is no part of the race.
+    """
+    for entrant in entrants:
+        brief = replace(entrant, warm_up_steps=min(entrant.warm_up_steps, 2))
+        if _follow(problem, brief, 4, None, False).status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
 
 
 def _follow(problem: Problem, entrant: Entrant, steps: int, gap: float | None, progress: bool) -> Finish:
@@ -144,6 +152,8 @@ def _follow(problem: Problem, entrant: Entrant, steps: int, gap: float | None, p
         if warm is None or warm.status is Status.MAX_STEPS:
             part = "run"
             result = go(entrant.algorithm, steps - offset, None if warm is None else warm.w)
+    except ValueError as error:  # written for the user
+        raise ValueError(f"{entrant.name}: {error}") from error
     except Exception as error:
         said = str(error).rstrip(".")
         raise ValueError(f"{entrant.name} failed with {type(error).__name__}: {said}.") from error

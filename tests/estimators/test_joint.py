@@ -188,9 +188,11 @@ def test_two_classes_that_do_not_separate_in_another_norm():
         ({"C": 1.0, "norm": "l1"}, "A finite C is for norm='l2' and multi_class='ovr'"),
         ({"C": 1.0, "multi_class": "joint"}, "got C=1, norm='l2' and multi_class='joint'. Use C=inf"),
         ({"multi_class": "crammer"}, "multi_class must be 'ovr' or 'joint'; got 'crammer'"),
-        ({"norm": "spectral"}, "measures weight matrices of shape .* multi_class='joint' for more than two"),
+        ({"norm": "spectral"}, "measures weight matrices of .* more than two classes by multi_class='joint'"),
         ({"norm": 0.9}, "p of a norm must be a number of at least 1; got 0.9"),
-        ({"norm": "l7"}, "Unknown norm 'l7'"),
+        ({"norm": "lq"}, "Unknown norm 'lq'"),
+        ({"multi_class": "jont"}, "got 'jont'. Did you mean 'joint'?"),
+        ({"multi_class": "crammer_singer"}, "The problem of Crammer and Singer is 'joint'"),
     ],
 )
 def test_parameters_that_do_not_go_together(parameters, said):
@@ -204,7 +206,7 @@ def test_two_classes_refuse_what_more_classes_refuse():
     X, y = X[y < "red"], y[y < "red"]
     with pytest.raises(ValueError, match="multi_class must be 'ovr' or 'joint'"):
         MaxMarginClassifier(multi_class="crammer").fit(X, y)
-    with pytest.raises(ValueError, match="multi_class='joint' for more than two classes"):
+    with pytest.raises(ValueError, match=r"of two by prgd\.max_margin\(X, y, multi_class='joint'\)\."):
         MaxMarginClassifier(multi_class="joint", norm="nuclear").fit(X, y)
     with pytest.raises(ValueError, match="got one class, 'blue'"):
         MaxMarginClassifier(multi_class="joint").fit(X, np.full(len(y), "blue"))

@@ -13,7 +13,9 @@ from test_cli import call, in_empty_folder, table  # noqa: F401 - a fixture too
 from test_everyday import facts, write_iris
 
 import prgd
+from prgd.cli.standstill import stalled_text
 from prgd.model import Model
+from prgd.norms import as_norm
 
 NAMES = ["blue", "green", "red"]
 
@@ -119,7 +121,7 @@ def test_classes_that_do_not_separate_jointly():
         r"no, proven: positive weights on \d+ pairs of a row and another class", rows["separable"]
     )
     assert rows["classes"] == "setosa, versicolor, virginica; each against the rest"
-    assert rows["fitted instead"].startswith("a soft margin")
+    assert rows["fitted instead"].startswith("a soft margin in l2, of each class against the rest (squared")
     model = Model.load("m.npz")
     assert [proof is None for proof in model.proofs] == [False, True, True]
     assert model.proofs[0].multi_class == "joint"
@@ -197,6 +199,56 @@ def test_prgd_begins_with_steps_in_its_norm():
     assert rows["algorithm"].endswith("norm=Linf())")
 
 
+@pytest.mark.parametrize(
+    ("given", "unit"),
+    [
+        ("--norm l1 --algorithm ngd", "1 / max ||x_i||^2 (steps in l2)"),
+        ("--norm l1 --algorithm adam", "1 / max ||z_i||_* (steps in linf)"),
+        ("--norm 1.5 --algorithm mirror-descent", "1 / max ||z_i||_*^3 (steps in lp:3)"),
+        ("--norm l1 --algorithm steepest-descent --normalized", "1 / max ||z_i||_*"),
+        ("--norm L3 --algorithm steepest-descent", "1 / max ||z_i||_*^2"),
+        ("--algorithm ngd", "1 / max ||x_i||^2"),
+    ],
+)
+def test_the_unit_of_step_sizes_is_that_of_the_steps(given, unit):
+    write_three("two.csv", classes=2)
+    rows = table(call("run", "two.csv", "--steps", 2, *given.split()).stdout)
+    assert rows["problem"].endswith(f"step sizes in units of {unit}")
+    assert "norm=None" not in rows["algorithm"]
+
+
+def test_a_result_that_does_not_separate_yet_asks_for_more_steps():
+    write_three()
+    call("run", "three.csv", "--algorithm", "steepest-descent", "--steps", 0, "--out", "r", "--quiet")
+    said = call("predict", "r/result.npz", "three.csv", code=2).stderr
+    assert "No iterate separates the classes so far: give prgd run more --steps, or use prgd fit." in said
+
+
+def test_a_race_refuses_an_entrant_before_any_other_runs(monkeypatch):
+    write_three()
+    monkeypatch.setattr("prgd.race.race", lambda *args, **options: pytest.fail("the race began"))
+    monkeypatch.setattr("prgd.max_margin", lambda *args, **options: pytest.fail("the solver began"))
+    said = call("race", "steepest-descent", "mdm", "--data", "three.csv", "--steps", 9, code=2).stderr
+    assert said.startswith("Error: mdm: MDM is for two classes")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "warm_up", "norm", "advice"),
+    [
+        (prgd.PRGD(), prgd.GD(), "l2", ", or --warm-up ngd:1000;"),
+        (prgd.PRGD(), prgd.NGD(), "l2", "polynomial:5,0.6; prgd fit"),
+        (prgd.PRGD(), prgd.NGD(), "linf", ", or --warm-up steepest-descent:1000;"),
+        (prgd.PRGD(norm="linf"), prgd.algorithms.SteepestDescent(), "l2", "polynomial:5,0.6; prgd fit"),
+    ],
+)
+def test_advice_after_a_standstill(algorithm, warm_up, norm, advice):
+    given = (7, 0.5, algorithm, warm_up, as_norm(norm))
+    assert advice in stalled_text(*given)
+    assert 'Use "prgd --radius polynomial:0.6 --phases polynomial:5,0.6" (in quotes)' in stalled_text(
+        *given, is_race=True
+    )
+
+
 @pytest.mark.slow
 def test_race_in_another_norm():
     write_three()
@@ -220,7 +272,11 @@ def test_race_in_another_norm():
     ("args", "said"),
     [
         ("fit two.csv --norm spectral", "measures weight matrices of shape (classes, features)"),
-        ("fit three.csv --norm spectral", "in prgd fit with --multi-class joint."),
+        ("fit three.csv --norm spectral", "in prgd fit with --multi-class joint, two only in"),
+        (
+            "fit two.csv --norm spectral --multi-class joint",
+            "two only in Python, by prgd.max_margin.",
+        ),
         ("run two.csv --norm nuclear", "got weights of shape (3,). Use l2, l1, linf or a number p;"),
         ("run two.csv --step-norm rows", "The norm 'rows' measures weight matrices"),
         ("race ngd --data two.csv --norm columns", "The norm 'columns' measures weight matrices"),
@@ -228,20 +284,21 @@ def test_race_in_another_norm():
         ("run three.csv --norm lp:0.5", "p of a norm must be a number of at least 1; got 0.5."),
         ("race ngd --data three.csv --norm=-1", "p of a norm must be a number of at least 1; got -1.0."),
         ("run three.csv --step-norm nan", "p of a norm must be a number of at least 1; got nan."),
-        ("fit three.csv --norm l3", "Unknown norm 'l3'"),
+        ("fit three.csv --norm lq", "Unknown norm 'lq'"),
         ("fit one.csv --multi-class joint", "two classes; got 1 ('blue')"),
         ("run one.csv --norm linf", "two classes; got 1 ('blue')"),
         ("run three.csv --algorithm mdm", "MDM is for two classes"),
         ("run three.csv --algorithm mdm", "Use prgd fit --multi-class joint, or a gradient method."),
         ("run three.csv --algorithm away-step-frank-wolfe", "AwayStepFrankWolfe is for two classes"),
         ("run three.csv --algorithm progressive-newton", "ProgressiveNewton is for two classes"),
-        ("race mdm --data three.csv --steps 9", "mdm failed with ValueError: MDM is for two classes"),
+        ("race mdm --data three.csv --steps 9", "Error: mdm: MDM is for two classes"),
         ("run two.csv --algorithm gated-prgd --norm l1", "GatedPRGD needs a problem with --norm l2"),
         ("run three.csv --algorithm gd --step-norm l1", "--step-norm does not apply to gd"),
         ("fit three.csv --C 1 --norm l1", "--C is for --norm l2 and --multi-class ovr"),
         ("fit three.csv --C 1 --multi-class joint", "got --C 1, --norm l2 and --multi-class joint."),
         ("fit two.csv --start w.npy", "w of --start must be finite, of shape (3,); got shape (3, 3)."),
         ("fit three.csv --multi-class all", "--multi-class must be ovr or joint; got 'all'."),
+        ("fit three.csv --multi-class jont", "got 'jont'. Did you mean 'joint'?"),
     ],
 )
 def test_mistakes_are_sentences(args, said):

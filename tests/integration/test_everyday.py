@@ -266,7 +266,8 @@ def test_three_classes_are_fitted_and_predicted():
     rows = table(found.stdout)
     assert rows["classes"] == "setosa, versicolor, virginica; each against the rest"
     assert rows["setosa, separable"] == "yes, with a margin from 0.817555769 to 0.817555769"
-    assert rows["fitted instead"].startswith("a soft margin (squared hinge, C = ")
+    said = "a soft margin in l2, of each class against the rest (squared hinge, C = "
+    assert rows["fitted instead"].startswith(said)
     assert "give both classes the same weighted mean" in rows["versicolor, separable"]
     call("predict", "model.npz", "iris.csv", "--scores", "--out", "p.csv")
     with Path("p.csv").open(newline="") as file:
@@ -335,7 +336,9 @@ def test_overlapping_classes_are_proven_and_fitted_softly():
     assert proof.upper_bound == 0.0
     # With --quiet the warning remains; with --fallback raise nothing is fitted.
     said = call("fit", "overlap.csv", "--quiet").stderr
-    assert said.startswith("Warning: no hyperplane separates the classes: a soft margin (squared hinge, C = ")
+    assert said.startswith(
+        "Warning: no hyperplane separates the classes: a soft margin in l2 (squared hinge, "
+    )
     assert call("fit", "overlap.csv", "--fallback", "raise", "--quiet", code=3).output == ""
     given = ["fit", "overlap.csv", "--out", "model.npz", "--resume", "--fallback", "raise"]
     assert "belongs to other options" in call(*given, code=2).stderr

@@ -98,6 +98,8 @@ def test_eta_must_be_positive(name, eta):
 def test_prgd_refuses_a_zero_start():
     with pytest.raises(ValueError, match=r"non-zero w0.*Run GD or NGD first"):
         prgd.run(ONE, prgd.PRGD(), stop=5)
+    with pytest.raises(ValueError, match=r"Run SteepestDescent first"):
+        prgd.run(ONE, prgd.PRGD(norm="linf"), stop=5)
 
 
 def test_prgd_refuses_schedules_that_do_not_advance():

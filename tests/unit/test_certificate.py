@@ -29,6 +29,14 @@ def exact_norm_square(X, y, weights):
     return sum(sum(a * b for a, b in zip(scaled, column, strict=True)) ** 2 for column in columns)
 
 
+def test_without_a_separator_there_is_no_gap_in_words():
+    assert str(Certificate(-1.0, 2.0)).endswith(
+        "(relative gap none: no iterate separates the classes so far)"
+    )
+    assert str(Certificate(-1.0, 0.0)).endswith("(relative gap none: no hyperplane separates the classes)")
+    assert str(Certificate(1.0, 2.0)) == "1 <= gamma_star <= 2 (relative gap 5.00e-01)"
+
+
 def test_a_crossing_raises():
     with pytest.raises(CrossedBoundsError, match=r"2\.0 on gamma_star exceeds the upper bound 1\.0"):
         Certificate(2.0, 1.0)

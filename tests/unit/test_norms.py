@@ -123,6 +123,12 @@ def test_every_digit_of_p_is_kept(p):
         ("lp:1", L1()),
         ("lp:2", L2()),
         ("lp:inf", Linf()),
+        ("l3", Lp(3.0)),
+        ("L1.5", Lp(1.5)),
+        ("L1", L1()),
+        ("Linf", Linf()),
+        ("LP:3", Lp(3.0)),
+        ("Rows", GroupNorm("rows")),
         (Lp(2), L2()),
         ("frobenius", L2()),
         ("rows", GroupNorm("rows")),
@@ -140,7 +146,8 @@ def test_the_frobenius_norm_is_l2():
 @pytest.mark.parametrize(
     ("given", "error", "start"),
     [
-        ("l3", ValueError, "Unknown norm 'l3'. Did you mean"),
+        ("lq", ValueError, "Unknown norm 'lq'. Did you mean"),
+        ("l0.5", ValueError, "The p of a norm must be a number of at least 1; got 0.5"),
         ("manhattan", ValueError, "Unknown norm 'manhattan'. Known"),
         ("", ValueError, "Unknown norm ''"),
         ("lp", ValueError, "The norm 'lp' needs p after a colon; got 'lp'"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import grid
 import mpmath
 import numpy as np
@@ -175,7 +177,7 @@ def test_gradients_beyond_the_floating_range_end_a_run_of_mirror_descent():
     [
         (lambda: SteepestDescent(power=1.5), "power must be a number from 0 to 1; got 1.5"),
         (lambda: SteepestDescent(power=True), "power must be a number"),
-        (lambda: SteepestDescent(norm="l7"), "Unknown norm 'l7'"),
+        (lambda: SteepestDescent(norm="lq"), "Unknown norm 'lq'"),
         (lambda: prgd.PRGD(norm=0.5), "at least 1"),
         (lambda: Adam(beta2=1.0), "beta1 <= beta2 < 1"),
         (lambda: Adam(beta1=0.9, beta2=0.5), "beta1 <= beta2 < 1"),
@@ -228,3 +230,13 @@ def test_methods_of_euclidean_balls_refuse_other_norms(algorithm):
 def test_progressive_newton_refuses_joint_problems():
     with pytest.raises(ValueError, match=r"is for two classes .* \(3, 5\)\. Use GatedPRGD"):
         prgd.run(prgd.Problem(*grid.three_classes()), ProgressiveNewton(), stop=1)
+
+
+def test_a_norm_that_is_not_given_is_not_shown(tmp_path):
+    problem, method = prgd.Problem([[1.0, 0.2], [3.0, -1.0]], norm="linf"), SteepestDescent()
+    assert repr(method) == "SteepestDescent(eta=1.0, normalized=False, power=0.0)"
+    assert repr(SteepestDescent(norm="l1")).startswith("SteepestDescent(eta=1.0, norm=L1(), ")
+    shown = "SteepestDescent(eta=1.0, norm=None, normalized=False, power=0.0)"  # as it was saved once
+    replace(prgd.run(problem, method, stop=3), algorithm=shown).save(tmp_path / "r.npz")
+    earlier = prgd.Result.load(tmp_path / "r.npz")
+    assert prgd.run(problem, method, resume=earlier, stop=5).t == 5

@@ -9,7 +9,7 @@ from typing import ClassVar
 from prgd._types import Array
 from prgd.algorithms.base import State, norm_for, read_norm
 from prgd.checks import check_positive
-from prgd.norms import Norm
+from prgd.norms import L2, Norm
 from prgd.problem import Problem
 from prgd.schedules import Every, Geometric, Radius, StateRadius, Times
 
@@ -87,9 +87,10 @@ class PRGD:
         norm, at = norm_for(problem, self.norm), problem.at(w0)
         norm.check_shape(problem.shape)
         if at.length == 0.0:
+            first = "GD or NGD" if norm == L2() else "SteepestDescent"
             raise ValueError(
                 "PRGD needs a non-zero w0, since it rescales it; got norm 0. "
-                "Run GD or NGD first and pass its result.w."
+                f"Run {first} first and pass its result.w."
             )
         if self.T(0) != 0:
             raise ValueError(f"Algorithm 1 begins with a rescaling: T(0) must be 0; got {self.T(0)}.")

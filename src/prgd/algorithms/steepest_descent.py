@@ -12,7 +12,7 @@ from prgd.norms import Norm
 from prgd.problem import Problem
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SteepestDescent(FixedStep):
     r"""Steepest descent on log L in a norm: the direction of norm 1 along which the loss falls fastest.
 
@@ -61,6 +61,11 @@ class SteepestDescent(FixedStep):
         super().__post_init__()
         check_fraction("power", self.power)
         read_norm(self)
+
+    def __repr__(self) -> str:
+        norm = "" if self.norm is None else f", norm={self.norm!r}"
+        rest = f"normalized={self.normalized!r}, power={self.power!r}"
+        return f"{type(self).__name__}(eta={self.eta!r}{norm}, {rest})"
 
     def init(self, problem: Problem, w0: Array) -> State:
         """Start at ``w0``."""

@@ -234,8 +234,10 @@ _OPTIONS = (
     (r"^tol of Gap must", "--gap must"),
     (r"^w0 must", "The w of --start must"),
     (
-        r", or multi_class='joint' for more than two classes",
-        "; more than two classes have such weights in prgd run, and in prgd fit with --multi-class joint",
+        r", or a weight matrix: of more than two classes by multi_class='joint', of two by "
+        r"prgd\.max_margin\(X, y, multi_class='joint'\)",
+        "; more than two classes have such weights in prgd run, and in prgd fit with --multi-class joint, "
+        "two only in Python, by prgd.max_margin",
     ),
     (r"max_margin\(\.\.\., multi_class='joint'\)", "prgd fit --multi-class joint"),
     (r" or math\.inf, or a value of prgd\.norms, such as Lp\(1\.5\)", ", or inf"),
@@ -302,10 +304,12 @@ def load_model(path: Path, argument: str) -> Model:
     # A hyperplane that is not of largest margin has a proof beside it.
     pairs = zip(model.results, model.proofs, strict=True)
     if bad := [result for result, proof in pairs if proof is None and not result.margin > 0.0]:
-        raise ValueError(
-            f"{path}: holds no classifier to predict with. {bad[0].status} prgd fit without --fallback raise "
-            "fits a soft margin to such data."
+        advice = (
+            "prgd fit without --fallback raise fits a soft margin to such data."
+            if bad[0].is_separable is False
+            else "No iterate separates the classes so far: give prgd run more --steps, or use prgd fit."
         )
+        raise ValueError(f"{path}: holds no classifier to predict with. {bad[0].status} {advice}")
     return model
 
 

@@ -16,6 +16,7 @@ import typer
 
 import prgd
 from prgd.certificate import Certificate
+from prgd.checks import joint_hint
 from prgd.cli import common, outcome
 from prgd.cli.classes import Problems
 from prgd.cli.common import data_option, output_option, stop_option
@@ -48,7 +49,8 @@ class FitOptions(common.MarginOptions):
     multi_class: str = option(
         "ovr",
         "More than two classes: ovr separates each from the rest, joint all of them at once, by a weight "
-        "matrix whose margin is the smallest one of a row against another class.",
+        "matrix whose margin is the smallest one of a row against another class. Two classes have one "
+        "hyperplane either way.",
         metavar="ovr|joint",
     )
     C: float = option(
@@ -133,7 +135,9 @@ def _check(o: FitOptions) -> None:
     if o.fallback not in ("soft", "raise"):
         raise ValueError(f"--fallback must be soft or raise; got {o.fallback!r}.")
     if o.multi_class not in ("ovr", "joint"):
-        raise ValueError(f"--multi-class must be ovr or joint; got {o.multi_class!r}.")
+        raise ValueError(
+            f"--multi-class must be ovr or joint; got {o.multi_class!r}.{joint_hint(o.multi_class)}"
+        )
     if not o.C > 0.0:
         raise ValueError(f"--C must be a number above 0; got {o.C:g}. Leave it out for the hard margin.")
     if math.isfinite(o.C) and (as_norm(o.margin_norm) != L2() or o.multi_class == "joint"):
@@ -318,11 +322,13 @@ def _instead(model: Model) -> str:
     proof = model.proofs[0]
     if proof is not None and proof.multi_class == "joint":
         which = "all classes jointly"
-    return f"no hyperplane separates {which}: {_soft(model.results[0])} was fitted instead."
+    return f"no hyperplane separates {which}: {_soft(model)} was fitted instead."
 
 
-def _soft(result: Result) -> str:
-    return f"a soft margin (squared hinge, C = {result.C:.6g})"
+def _soft(model: Model) -> str:
+    """Return the soft margin in words: whatever was asked, it is in l2, of one class against the rest."""
+    which = "" if len(model.results) == 1 else ", of each class against the rest"
+    return f"a soft margin in l2{which} (squared hinge, C = {model.results[0].C:.6g})"
 
 
 def _summary(problems: Problems, model: Model, seconds: float, o: FitOptions) -> list[tuple[str, str]]:
@@ -342,7 +348,7 @@ def _summary(problems: Problems, model: Model, seconds: float, o: FitOptions) ->
             is_about_all = proof is not None and proof.multi_class == "joint"
             lines.append((f"{'' if is_about_all else head}separable", _why(proof or result)))
     if any(model.proofs):
-        lines.append(("fitted instead", f"{_soft(first)}; C has the smallest error on folds of the rows"))
+        lines.append(("fitted instead", f"{_soft(model)}; C has the smallest error on folds of the rows"))
     for head, result in zip(heads, model.results, strict=True):
         about = [("status", str(result.status))]
         about += outcome.bounds(result, "no hyperplane was found that separates the classes")

@@ -21,7 +21,7 @@ from prgd.cli.entrants import read_entrants
 from prgd.cli.standstill import patience_option, stall_rules, stalled_text
 from prgd.errors import missing_package
 from prgd.history import Status
-from prgd.norms import L2
+from prgd.norms import L2, Norm
 from prgd.options import from_options, options_of
 from prgd.problem import Problem
 
@@ -76,7 +76,7 @@ def race_command(
     Example: prgd race ngd "poly=prgd --radius polynomial:0.6" --data digits:0,1 --no-intercept --out race
     """
     with common.one_line_errors(debug):
-        from prgd.race import race
+        from prgd.race import race, rehearse
 
         o = from_options(RaceOptions, given)
         entrants = [
@@ -93,6 +93,7 @@ def race_command(
         name, rows = open_data(data, o)
         kind: Any = {"norm": o.margin_norm, "fit_intercept": o.intercept}
         problem = Problem(rows, loss=o.loss, scale=o.scale, **kind)
+        rehearse(problem, entrants)
         kind["multi_class"] = "joint" if problem.is_joint else None
         best = prgd.max_margin(rows, tol=1e-9, n_threads=o.threads, **kind)
         if best.status is Status.INTERRUPTED:
@@ -110,7 +111,7 @@ def race_command(
         title = _title(name, problem)
         written = [] if o.out is None else _write(o.out, found, known, title, entrants)
         if not o.quiet:
-            _print(found, known, title, entrants, written)
+            _print(found, known, title, entrants, written, problem.norm)
         if found[-1].status is Status.INTERRUPTED or len(found) < len(entrants):
             done = len(found) - (found[-1].status is Status.INTERRUPTED)
             common.say(f"Interrupted; {done} of {len(entrants)} algorithms ended.")
@@ -131,6 +132,7 @@ def _print(
     title: str,
     entrants: Sequence[Any],
     written: list[Path],
+    norm: Norm,
 ) -> None:
     """Print the problem, a line for each algorithm, why some stalled, the best margin, what was written."""
     lines = [
@@ -157,7 +159,8 @@ def _print(
         print("  ".join(cells))
     for f, e in zip(found, entrants, strict=False):
         if f.status is Status.STALLED:
-            print(f"{f.name}: {stalled_text(f.steps - e.rules[0].window, f.certificate.gap, e.algorithm)}")
+            since, ends = f.steps - e.rules[0].window, (f.certificate.gap, e.algorithm, e.warm_up)
+            print(f"{f.name}: {stalled_text(since, *ends, norm, is_race=True)}")
     print(f"best known margin: {known[0]:.9g}, at most {known[1] - known[0]:.1e} below the largest one")
     if written:
         print(f"files: {', '.join(map(str, written))}")

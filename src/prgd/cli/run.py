@@ -12,6 +12,9 @@ from typing import Any
 import typer
 
 import prgd
+from prgd.algorithms import Adam, MirrorDescent
+from prgd.algorithms.base import FixedStep
+from prgd.certificate import NO_SEPARATOR
 from prgd.checks import check_writable
 from prgd.cli import common, outcome
 from prgd.cli.algorithm_options import (
@@ -30,6 +33,7 @@ from prgd.cli.entrants import build_named
 from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, folder_of, is_of, load_start
 from prgd.cli.standstill import patience_option, stall_rules, status_text
 from prgd.history import Status
+from prgd.norms import L2, Linf, as_norm
 from prgd.options import from_options, option, options_of
 from prgd.problem import Problem
 from prgd.result import Result
@@ -140,10 +144,10 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         seconds = time.perf_counter() - started
         title = f"{name}, {problem.n:,} x {problem.d:,}"
         written = [] if out is None else _write(out, warm, result, title)
-        why = str(result.status) if result is warm else status_text(result, method)
+        why = str(result.status) if result is warm else status_text(result, method, first)
         if is_printed:
-            lines = [("data", f"{title}, {common.kind_of(problem.rows)}"), ("problem", _problem(result))]
-            lines += [("algorithm", repr(method)), *_outcome(warm, result, why), ("time", f"{seconds:.2f} s")]
+            lines = [("data", f"{title}, {common.kind_of(problem.rows)}"), *_problem(result, method)]
+            lines += [*_outcome(warm, result, why), ("time", f"{seconds:.2f} s")]
             common.print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
         outcome.write_json(o.json, _facts(name, warm, result, seconds, written) | {"message": why})
         if result.status is Status.INTERRUPTED:
@@ -198,7 +202,7 @@ def _write(out: Path, warm: Result | None, result: Result, title: str) -> list[P
 def _outcome(warm: Result | None, result: Result, why: str) -> list[tuple[str, str]]:
     """Return the lines of the table with the status, the steps and both bounds."""
     is_proven = result.is_separable is False
-    missing = "hyperplane separates the classes" if is_proven else "iterate separates the classes so far"
+    missing = "no hyperplane separates the classes" if is_proven else NO_SEPARATOR
     return [
         ("status", why),
         (
@@ -206,7 +210,7 @@ def _outcome(warm: Result | None, result: Result, why: str) -> list[tuple[str, s
             "none, starts at w = 0" if warm is None else f"{warm.algorithm}, {warm.t:,} steps",
         ),
         ("steps", f"{0 if result is warm else result.t:,}"),
-        *outcome.bounds(result, f"no {missing}"),
+        *outcome.bounds(result, missing),
         ("passes over the data", f"{_passes(warm, result):,}"),
     ]
 
@@ -217,11 +221,30 @@ def _passes(warm: Result | None, result: Result) -> int:
     return int(sum(part.passes for part in parts))
 
 
-def _problem(result: Result) -> str:
-    """Return the problem in words; the step sizes of a run have a unit of their own."""
-    length = "||x_i||" if (result.norm, result.multi_class) == ("l2", None) else "||z_i||_*"
-    unit = f"1 / max {length}^2" if result.scale == "max" else "1, as given"
-    return f"{result.problem_in_words}; {result.loss} loss, step sizes in units of {unit}"
+def _problem(result: Result, method: Any) -> list[tuple[str, str]]:
+    """Return the lines with the problem and the algorithm, whose step sizes have a unit of their own."""
+    words = f"{result.problem_in_words}; {result.loss} loss"
+    if hasattr(method, "eta"):
+        unit = _unit(result, method) if result.scale == "max" else "1, as given"
+        words += f", step sizes in units of {unit}"
+    return [("problem", words), ("algorithm", repr(method))]
+
+
+def _unit(result: Result, method: Any) -> str:
+    """Return the unit of step sizes in words, which is one in the norm of the steps."""
+    margin, power = as_norm(result.norm), 2.0
+    norm = getattr(method, "norm", None) or margin
+    if isinstance(method, Adam):
+        norm, power = Linf(), 1.0
+    elif isinstance(method, MirrorDescent):
+        norm, power = as_norm(method.p), method.p
+    elif isinstance(method, FixedStep) and not hasattr(method, "norm"):
+        norm = L2()
+    elif getattr(method, "normalized", False):
+        power = 1.0
+    length = "||x_i||" if norm == L2() and result.multi_class is None else "||z_i||_*"
+    steps = f" (steps in {norm.name})" if norm != margin else ""
+    return f"1 / max {length}{f'^{power:g}' * (power != 1.0)}{steps}"
 
 
 def _facts(

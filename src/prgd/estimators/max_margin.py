@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from prgd._types import Array, Intercept, Mask
 from prgd.certificate import Certificate
-from prgd.checks import checked_price
+from prgd.checks import checked_price, joint_hint
 from prgd.errors import NotSeparableError
 from prgd.estimators._choice import choose_C
 from prgd.estimators._common import Fit, FitTask, LinearClassifier
@@ -52,7 +52,9 @@ class MaxMarginClassifier(LinearClassifier):
         largest distance, that of l1 asks for few features. Norms of matrices need ``multi_class="joint"``.
     multi_class : {"ovr", "joint"}
         More than two classes: each against the rest, or all jointly, with the largest smallest
-        ``<w_y - w_j, x> + b_y - b_j`` over rows and other classes j at ``||W|| = 1``.
+        ``<w_y - w_j, x> + b_y - b_j`` over rows and other classes j at ``||W|| = 1``. Two classes keep one
+        row of weights either way, as scikit-learn's interface asks: W of two rows, and so norms of matrices,
+        are for `prgd.max_margin` with ``multi_class="joint"`` then.
     fit_intercept : bool
         A true, unpenalised intercept, as SVC has; without it the hyperplane passes through the origin.
     tol : float
@@ -152,7 +154,8 @@ class MaxMarginClassifier(LinearClassifier):
 
     def _is_joint(self) -> bool:
         if self.multi_class not in ("ovr", "joint"):
-            raise ValueError(f"multi_class must be 'ovr' or 'joint'; got {self.multi_class!r}.")
+            hint = joint_hint(self.multi_class)
+            raise ValueError(f"multi_class must be 'ovr' or 'joint'; got {self.multi_class!r}.{hint}")
         return self.multi_class == "joint"
 
     def _fit_all(self, task: FitTask) -> list[Fit]:

@@ -30,7 +30,8 @@ class PRGDClassifier(LinearClassifier):
     r"""The paper's algorithm as a classifier: a warm-up by gradient descent, then PRGD (Algorithm 1).
 
     It is meant for experiments with the algorithm's own parameters; `MaxMarginClassifier` certifies small
-    gaps sooner and on more data. Several classes are separated one against the rest.
+    gaps sooner and on more data. Several classes are separated one against the rest; `prgd.run`
+    on a `prgd.Problem` of more than two classes separates them jointly.
 
     Parameters
     ----------

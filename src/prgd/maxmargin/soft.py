@@ -62,7 +62,8 @@ def soft_margin(
     This is the hard margin of the rows extended by :math:`e_i / \sqrt{C}`, and the certificate is an
     interval for that margin, :math:`\gamma_C = 1 / \sqrt{\|w\|^2 + C \sum_i \xi_i^2}` at the optimum,
     proven on the data as given: the objective lies between ``0.5 / upper_bound**2`` and ``0.5 /
-    margin**2``. As C grows it nears that of `max_margin`, if the classes separate.
+    margin**2``. As C grows it nears that of `max_margin`, if the classes separate. There are soft
+    margins of two classes in l2 only: other norms, and several classes jointly, have the hard one.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+import re
 from numbers import Real
 from typing import Any
 
@@ -48,6 +49,7 @@ NORMS: dict[str, Norm | type[Norm]] = {
     "rows": GroupNorm("rows"),
     "columns": GroupNorm("columns"),
 }
+_PREFIX = re.compile(r"^l(p:)?", re.IGNORECASE)  # what may stand before p in a text
 _ACCEPTED = (
     f"A norm is one of the texts {', '.join(repr(name) for name in NORMS if name != 'lp')} and 'lp:1.5', a "
     "number p of at least 1 or math.inf, or a value of prgd.norms, such as Lp(1.5)."
@@ -60,8 +62,8 @@ def as_norm(value: Norm | str | float) -> Norm:
     Parameters
     ----------
     value : Norm, str or float
-        A norm; one of the names in `NORMS`, ``"lp:1.5"`` for ``Lp(1.5)``; or p, also as text, where 1 stands
-        for `L1`, 2 for `L2` and infinity for `Linf`.
+        A norm; one of the names in `NORMS`, in any case; ``"lp:1.5"`` or ``"l1.5"`` for ``Lp(1.5)``; or p,
+        also as text, where 1 stands for `L1`, 2 for `L2` and infinity for `Linf`.
 
     Raises
     ------
@@ -72,14 +74,17 @@ def as_norm(value: Norm | str | float) -> Norm:
     --------
     >>> as_norm("l2"), as_norm("lp:1.5"), as_norm(math.inf), as_norm("rows")
     (L2(), Lp(p=1.5), Linf(), GroupNorm(axis='rows'))
+    >>> as_norm("L1"), as_norm("l3")
+    (L1(), Lp(p=3.0))
     """
     if isinstance(value, Norm) and not isinstance(value, Lp):
         return value
     p = value.p if isinstance(value, Lp) else _exponent(value)
     if p is not None:
         return _with_exponent(p)
+    text = str(value).strip()
     try:
-        found: Norm = parse(str(value), NORMS, "norm")
+        found: Norm = parse(text if text in NORMS else text.lower(), NORMS, "norm")
     except ValueError as error:
         raise ValueError(f"{error} {_ACCEPTED}") from None
     return found
@@ -90,7 +95,7 @@ def _exponent(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (str, Real)):
         raise TypeError(f"A norm cannot be made of {value!r:.60}. {_ACCEPTED}")
     try:
-        return float(value.strip().removeprefix("lp:") if isinstance(value, str) else value)
+        return float(_PREFIX.sub("", value.strip()) if isinstance(value, str) else value)
     except OverflowError:
         return math.nan
     except ValueError:

@@ -37,7 +37,8 @@ class MatrixNorm(Norm):
             raise ValueError(
                 f"The norm {self.name!r} measures weight matrices of shape (classes, features), those of "
                 f"joint multiclass problems; got weights of shape {shape}. Use l2, l1, linf or a number p, "
-                "or multi_class='joint' for more than two classes."
+                "or a weight matrix: of more than two classes by multi_class='joint', of two by "
+                "prgd.max_margin(X, y, multi_class='joint')."
             )
 
 
