@@ -1,7 +1,22 @@
 """Norms as values: the margin of w is measured in a norm, the upper bound of a certificate in its dual norm.
 
 ``min_i <w, z_i> / ||w|| <= gamma_star <= ||Z^T p||_*``. A new norm is a subclass of `Norm` and its line in
-`NORMS`.
+`NORMS`. What solves each norm and what that costs: docs/maxmargin.md, "Norms".
+
+========== ==================================== ====================================================
+text       norm                                 margin maximised by, what its w is like
+========== ==================================== ====================================================
+l2         root of the sum of squares           gradient descent
+l1         sum of absolute values               coordinate descent, boosting; few weights
+linf       largest absolute value               sign descent, Adam; weights of one size
+lp:3       l_p, here p = 3; also the number 3   steepest and mirror descent in l_p
+spectral   largest singular value               spectral descent (Muon)
+nuclear    sum of singular values               steepest descent of rank-one steps; low rank
+rows       sum of the l2 norms of rows          steepest descent, a class at a time
+columns    sum of the l2 norms of columns       steepest descent, a feature at a time; few features
+========== ==================================== ====================================================
+
+The last four are norms of weight matrices, which have a row for each class.
 """
 
 from __future__ import annotations

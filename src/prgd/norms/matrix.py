@@ -151,7 +151,8 @@ class GroupNorm(MatrixNorm):
     Parameters
     ----------
     axis : {"rows", "columns"}
-        ``"rows"``: ``sum_k ||W_k:||_2``; ``"columns"``: ``sum_j ||W_:j||_2``, which selects features.
+        ``"rows"``: ``sum_k ||W_k:||_2``; ``"columns"``: ``sum_j ||W_:j||_2``, which selects
+        features for all classes at once, where l1 selects them for each class.
 
     Examples
     --------
