@@ -72,6 +72,8 @@ SHORT = {
     "normalized perceptron": "norm. perceptron",
     "away-step Frank-Wolfe": "away-step F-W",
     "loss-scaled mirror descent": "l.-s. mirror descent",
+    "inside PRGD, sign descent": "inside PRGD",
+    "inside PRGD, coordinate descent": "inside PRGD",
 }
 
 
@@ -276,11 +278,11 @@ def is_fast(runs: list[Run]) -> bool:
 
 
 def _listed(names: list[str]) -> str:
-    return (
-        " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-        if names
-        else "no method"
-    )
+    """Return the names in a sentence, with semicolons if a name has a comma."""
+    if not names:
+        return "no method"
+    comma = "; " if any("," in name for name in names) else ", "
+    return " and ".join([comma.join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _whose(fast: list[str]) -> str:
