@@ -230,7 +230,7 @@ CASES = [
 ]
 
 
-# Algorithms that all tests run on every engine. The others ask the engines nothing else, so one test of their
+# Algorithms that all tests run on every engine. The others ask the engines nothing else, so only the test of
 # trajectories runs them on the engines that are not quick.
 EVERYWHERE = ("gd", "ngd", "prgd", "dual-acceleration", "game-dynamics", "gated-prgd", "progressive-newton")
 
@@ -243,6 +243,23 @@ def runs() -> list[Any]:
         for name, fit in CASES
         if engine in QUICK_ENGINES or name in EVERYWHERE
     ]
+
+
+def trajectories() -> list[Any]:
+    """Return runs and their sets: three sets for the quick engines and the algorithms of all tests, else one.
+
+    The other algorithms take an intercept on the engines that are not quick, if their loss has one.
+    """
+    found = []
+    for engine in ENGINES:
+        is_quick = engine in QUICK_ENGINES
+        marks = () if is_quick else pytest.mark.slow
+        for name, fit in CASES:
+            is_everywhere = name in EVERYWHERE
+            if is_quick or is_everywhere or fit or (name, True) not in CASES:
+                sets = ("toy", "synthetic-one", "gaussian") if is_quick and is_everywhere else ("gaussian",)
+                found += [pytest.param(engine, name, fit, one, marks=marks) for one in sets]
+    return found
 
 
 def runs_without_intercept() -> list[Any]:

@@ -225,21 +225,8 @@ def test_the_same_numbers_have_the_same_fingerprint(engine, data, tmp_path):
 
 
 @pytest.mark.no_cover  # test_a_run_makes_one_pass_for_each_step_and_one_at_the_start runs the same lines.
-@pytest.mark.parametrize(("engine", "name", "fit_intercept"), grid.runs())
-@pytest.mark.parametrize("set_name", ["toy", "synthetic-one", "gaussian"])
-def test_same_trajectory_on_every_engine(engine, name, set_name, fit_intercept, tmp_path):
-    check_trajectory(engine, name, set_name, fit_intercept, tmp_path)
-
-
-@pytest.mark.no_cover
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", [name for name in grid.ENGINES if name not in grid.QUICK_ENGINES])
-@pytest.mark.parametrize("name", [name for name in grid.ALGORITHMS if name not in grid.EVERYWHERE])
-def test_same_trajectory_of_the_other_algorithms(engine, name, tmp_path):
-    check_trajectory(engine, name, "gaussian", (name, True) in grid.CASES, tmp_path)
-
-
-def check_trajectory(engine, name, set_name, fit_intercept, tmp_path):
+@pytest.mark.parametrize(("engine", "name", "fit_intercept", "set_name"), grid.trajectories())
+def test_same_trajectory_on_every_engine(engine, name, fit_intercept, set_name, tmp_path):
     data, entry = grid.PROBLEMS[set_name](), grid.ALGORITHMS[name]
     reference = entry.problem(data.X, data.y, fit_intercept=fit_intercept)
     problem = entry.problem(grid.ENGINES[engine](data.X, data.y, None, tmp_path), fit_intercept=fit_intercept)
