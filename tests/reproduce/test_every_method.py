@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from reproduce.tiny import rows_of, tiny
 
 from prgd.algorithms import ALGORITHMS, NGD
-from prgd.claims import Finding, Verdict
+from prgd.claims import Finding, Verdict, registered
 from prgd.reproduce import every_method, every_method_views
 from prgd.reproduce.direct_labels import HEIGHT, direct_labels
 from prgd.reproduce.every_method_rates import Run, answer, fall, races, tail, verdict_on
@@ -192,6 +193,29 @@ def test_the_figure_for_print_has_labels_in_place_of_a_legend():
     assert {label.text for label in one.panels[0].labels} == texts
     (legend,) = drawn.legends
     assert [text.get_text() for text in legend.get_texts()] == [name for name, _ in figure.families]
+
+
+def test_a_line_of_the_figure_is_the_median_of_the_draws_and_ends_as_in_the_table():
+    runs = [[0.5, 1e-3, 1e-12], [0.4, 1e-12], [0.6, 0.1, 0.01, 1e-3]]
+    rows = pd.DataFrame(
+        [
+            {"kind": "curve", "method": "NGD", "norm": "l2", "set": "synthetic I", "seed": seed}
+            | {"t": float(t), "passes": 2.0 * t, "worst": error}
+            for seed, errors in enumerate(runs)
+            for t, error in enumerate(errors, start=1)
+        ]
+    )
+    panel = every_method_views._panel(rows, "l2", "synthetic I", "", "passes", 10.0)
+    (line,) = panel.marks
+    assert list(line.x) == [2.0, 4.0, 6.0]  # the median run ends at t = 3
+    assert list(line.y) == [0.5, 1e-3, 1e-12]
+    assert not panel.is_ours  # the methods are not
+
+
+def test_claims_say_what_they_ask():
+    claims = [c for c in registered(["every-method"]).values() if c.name.startswith("rate-")]
+    assert len(claims) == len(RATES)
+    assert all(c.method.startswith("Count ") for c in claims)
 
 
 def test_entrants_have_a_slug_for_files():

@@ -10,7 +10,7 @@ import numpy as np
 from prgd.reproduce.figures import Label, Line
 
 # A letter's width and a line's height as fractions of a panel of the usual size.
-LETTER, HEIGHT = 0.027, 0.05
+LETTER, HEIGHT = 0.03, 0.05
 GAP, BEYOND = 0.02, 1.04  # distances of names from the end of a line, and of the column from the left edge
 
 

@@ -194,7 +194,7 @@ def tally(runs: list[Run], rate: Rate) -> Tally:
 
 
 def judged(rows: Any, settings: Any, method: str, rate: Rate) -> Finding:
-    """Return what the runs of a method say about its published rate."""
+    """Count the runs that agree with the rate: they fall as fast at their end, or stay in its bound."""
     return verdict_on(runs_of(rows, method), settings, rate)
 
 

@@ -19,6 +19,7 @@ from prgd.algorithms import (
     DualAcceleration,
     GameDynamics,
     GatedPRGD,
+    InsidePRGD,
     LargeStepGD,
     LossScaledGD,
     MirrorDescent,
@@ -102,6 +103,9 @@ def listed(growth: float, phase: int, alpha: float, beta: float, other_growth: f
             Method(f"{name}, falling steps", falling, SCALED, norm, loss),
             Method(f"PRGD, {name}", slower, RESCALED, norm, warm_up=SteepestDescent()),
         ]
+        if norm in {"linf", "l1"}:  # in the others `InsidePRGD` has no step of its own
+            inside = InsidePRGD(slower.R, slower.T)
+            found.append(Method(f"inside PRGD, {name}", inside, RESCALED, norm, warm_up=SteepestDescent()))
     return [
         *found,
         Method("Adam", Adam(), PLAIN, "linf"),

@@ -99,6 +99,8 @@ KNOWN = {
     "spectral descent": "none for constant steps",
     "PRGD, sign descent": "none: ours",
     "PRGD, coordinate descent": "none: ours",
+    "inside PRGD, sign descent": "none: ours, docs/any_norm.md, Theorem 3",
+    "inside PRGD, coordinate descent": "none: ours, docs/any_norm.md, Theorem 3",
     "PRGD, l3 descent": "none: ours",
     "PRGD, spectral descent": "none: ours",
     "mirror descent": "the direction converges, Sun et al. (2022)",
