@@ -256,7 +256,7 @@ _OPTIONS = (
         "Keep the rows of two classes, or use --family multinomial; prgd fit takes several classes.",
     ),
     (r"^y (has|mixes)\b", r"The label column \1"),
-    (r"Is this the label column\?", "Name the column of the classes with --label."),
+    (r"Is this the label column\?|Name the label column\.", "Name the column of the classes with --label."),
     (r"\brows of X\b", "rows"),
     (r" \(astype\(float\)\)", ""),
     (r" Pass zero_based=True or 'auto' if indices count from 0; none is negative\.", " None is negative."),

@@ -152,8 +152,8 @@ def check_classes(classes: npt.NDArray[Any]) -> None:
     if classes.size > 2 and classes.dtype.kind == "f" and (classes != np.rint(classes)).any():
         odd = classes[classes != np.rint(classes)][0]
         raise ValueError(
-            f"y must hold the labels of classes; got {classes.size} different numbers such as {odd:g}, which "
-            "looks like a measurement. Is this the label column?"
+            f"y must hold the labels of classes; got {classes.size} different numbers such as "
+            f"{float(odd)!r}, which looks like a measurement. Name the label column."
         )
 
 
