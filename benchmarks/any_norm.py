@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import time
 from collections.abc import Callable
@@ -24,6 +23,7 @@ import clarabel
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
+from several_classes import measure_each
 from sklearn.datasets import load_digits
 
 import prgd
@@ -171,13 +171,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    machine = {"cores": os.cpu_count()}
-    machine |= {name: os.environ.get(name, "default") for name in ("PRGD_NUM_THREADS", "OMP_NUM_THREADS")}
-    print("  ".join(f"{k} {v}" for k, v in machine.items()))
-    rows = []
-    for name in options.cases:
-        rows.append(measure(name, options.repeats))
-        print("  ".join(f"{k} {v}" for k, v in rows[-1].items()), flush=True)
+    machine, rows = measure_each(options.cases, measure, options.repeats)
     if options.out is not None:
         options.out.write_text(
             json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n", encoding="utf-8"

@@ -119,7 +119,8 @@ def race(
 
 def rehearse(problem: Problem, entrants: Sequence[Entrant]) -> None:
     """Start each algorithm, so that one that is not for this problem says so before others have cost time."""
-    somewhere = np.full(problem.shape, math.sqrt(problem.unit / problem.d))  # for what starts after a warm-up
+    # An algorithm with a warm-up starts at some w that is not zero.
+    somewhere = np.full(problem.shape, math.sqrt(problem.unit / problem.d))
     for entrant in entrants:
         with _named(entrant):
             if entrant.warm_up_steps:

@@ -190,14 +190,19 @@ class Result:
         p = self.certificate.dual_weights
         return np.empty(0, np.int64) if p is None else p.indices
 
+    @property
+    def terms_per_row(self) -> int:
+        """Dual weights of a row: one, or one for each of K classes of a joint problem, number i K + j."""
+        return len(self.w) if self.multi_class == "joint" else 1
+
     @cached_property
     def dual_coef(self) -> Any:
         """The weights p of all rows, or of all pairs of a joint problem, as a sparse row."""
         from scipy.sparse import csr_array
 
         rows = np.zeros(self.support.size, np.int64)
-        terms = self.n * (len(self.w) if self.w.ndim == 2 else 1)
-        return csr_array((self.dual_weights, (rows, self.support)), shape=(1, terms))
+        shape = (1, self.n * self.terms_per_row)
+        return csr_array((self.dual_weights, (rows, self.support)), shape=shape)
 
     @property
     def is_separable(self) -> bool | None:

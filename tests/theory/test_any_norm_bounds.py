@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from softmin import log_sum, weights
 
 from prgd.algorithms.inside_prgd import inside
 from prgd.norms import Norm, as_norm
@@ -27,15 +28,6 @@ def least(c: list[float], A: np.ndarray, b: np.ndarray, equal: np.ndarray, to: l
     """Return the minimum of a linear program over free variables; infinity if none is feasible."""
     found = linprog(c, A, b, equal, to, [(None, None)] * len(c))
     return float(found.fun) if found.status == 0 else math.inf
-
-
-def weights(margins: np.ndarray) -> np.ndarray:
-    p = np.exp(margins.min() - margins)
-    return p / p.sum()
-
-
-def log_sum(margins: np.ndarray) -> float:
-    return float(np.log(np.exp(margins.min() - margins).sum()) - margins.min())
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from softmin import log_sum, weights
 
 from prgd.algorithms.inside_prgd import inside
 from prgd.norms import Norm, as_norm
 
 NORMS = ["l1", "l2", "linf", "1.5", "3"]
-
-
-def weights(margins: np.ndarray) -> np.ndarray:
-    p = np.exp(margins.min() - margins)
-    return p / p.sum()
-
-
-def log_sum(margins: np.ndarray) -> float:
-    return float(np.log(np.exp(margins.min() - margins).sum()) - margins.min())
 
 
 @dataclass(frozen=True)

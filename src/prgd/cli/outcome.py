@@ -96,7 +96,7 @@ def facts_of(result: Result) -> dict[str, Any]:
 
 def support_rows(result: Result) -> Indices:
     """Return the rows that carry dual weights: of classes separated jointly, weights are those of pairs."""
-    return np.unique(result.support // len(result.w)) if result.multi_class == "joint" else result.support
+    return np.unique(result.support // result.terms_per_row)
 
 
 def proof_facts(result: Result) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class Given(NamedTuple):
         c = result.certificate
         p = c.dual_weights
         if p is not None:
-            K = len(result.w) if result.multi_class == "joint" else 1  # pairs have the numbers i K + j
+            K = result.terms_per_row
             indices = self.kept[p.indices // K] * K + p.indices % K
             c = replace(c, dual_weights=replace(p, indices=indices))
         return replace(result, certificate=c, n=self.n, feature_names=self.feature_names)

@@ -21,8 +21,8 @@ from prgd._types import Array, Indices, Intercept
 from prgd.arithmetic import EPSILON
 from prgd.certificate import Certificate, DualWeights
 from prgd.dual_bounds import accurate_upper
-from prgd.history import History, Status
-from prgd.maxmargin.bounds import Round
+from prgd.history import Status
+from prgd.maxmargin.bounds import Round, result_of_rounds
 from prgd.maxmargin.overlap import prove_overlap
 from prgd.norms import L2, moderate, norm
 from prgd.pass_bounds import accurate_lower, accurate_margin, margin_error, plain_lower
@@ -246,19 +246,11 @@ class TermSolver:
 
     def result(self, status: Status) -> Result:
         """Return the outcome."""
-        problem, c = self.problem, self._without_idle_weights()
+        c = self._without_idle_weights()
         if c.w is None or c.lower <= 0.0:
             c = self._negative_margin(c)
-        return Result(
-            w=np.asarray(c.w),
-            status=status,
-            t=len(self.rounds),
-            certificate=c,
-            history=History(self.rounds, Round._fields),
-            passes=self.passes,
-            algorithm=f"max_margin(tol={self.tol!r})",
-            **problem.facts,
-        )
+        algorithm = f"max_margin(tol={self.tol!r})"
+        return result_of_rounds(self.problem, status, c, self.rounds, self.passes, algorithm)
 
     def _negative_margin(self, c: Certificate) -> Certificate:
         """Return the certificate with the margin of its w, or of the mean term, by compensated products.

@@ -13,9 +13,11 @@ from prgd.arithmetic import BOUND_FACTOR, lowered, raised, rounding_factor, time
 from prgd.certificate import Certificate, DualWeights
 from prgd.coding import balanced_intercept
 from prgd.dual_bounds import accurate_upper
+from prgd.history import History, Status
 from prgd.norms import norm
 from prgd.pass_bounds import accurate_margin, margin_error, margin_over_length
 from prgd.problem import Problem
+from prgd.result import Result
 from prgd.rows.queries import Smallest, TallyAt
 from prgd.solvers.working_set import WorkingSet
 
@@ -34,6 +36,29 @@ class Round(NamedTuple):
     gap: float
     working_set: int
     seconds: float
+
+
+def result_of_rounds(
+    problem: Problem,
+    status: Status,
+    certificate: Certificate,
+    rounds: list[Round],
+    passes: float,
+    algorithm: str,
+    C: float = math.inf,
+) -> Result:
+    """Return the outcome of a solver whose history is its rounds."""
+    return Result(
+        w=np.asarray(certificate.w),
+        status=status,
+        t=len(rounds),
+        certificate=certificate,
+        history=History(rounds, Round._fields),
+        passes=passes,
+        algorithm=algorithm,
+        C=C,
+        **problem.facts,
+    )
 
 
 @dataclass(eq=False)

@@ -15,8 +15,8 @@ from prgd._types import Array, Indices
 from prgd.certificate import Certificate, DualWeights
 from prgd.checks import check_integer, check_positive, checked_price
 from prgd.errors import ZeroRowWarning
-from prgd.history import History, Status
-from prgd.maxmargin.bounds import Round
+from prgd.history import Status
+from prgd.maxmargin.bounds import Round, result_of_rounds
 from prgd.maxmargin.moves import SolverState
 from prgd.maxmargin.solver import max_margin, teller
 from prgd.norms import norm
@@ -282,15 +282,6 @@ class SoftState:
 
     def result(self, status: Status) -> Result:
         """Return the outcome."""
-        c = self.certificate
-        return Result(
-            w=np.asarray(c.w),
-            status=status,
-            t=len(self.rounds),
-            certificate=c,
-            history=History(self.rounds, Round._fields),
-            passes=self.passes,
-            algorithm=f"soft_margin(C={self.C!r}, tol={self.tol!r})",
-            C=self.C,
-            **self.problem.facts,
-        )
+        algorithm = f"soft_margin(C={self.C!r}, tol={self.tol!r})"
+        known = self.problem, status, self.certificate, self.rounds, self.passes
+        return result_of_rounds(*known, algorithm, self.C)

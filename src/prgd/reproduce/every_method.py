@@ -45,14 +45,14 @@ class Settings:
     phase: int = 5
     alpha: float = 0.6
     beta: float = 0.6
-    other_growth: float = 1.05  # of the radii in other norms: ours
+    other_growth: float = 1.05  # ratio of successive radii in other norms than l2, our choice
     toy_gamma_star: float = 0.3
     digit_rows: int = 300
     planted: tuple[tuple[int, int], ...] = ((100, 5), (200, 20))  # rows and columns of the Gaussian sets
     shift: float = 0.3  # distance by which their rows are moved away from the planted hyperplane
     classes: tuple[int, int] = (60, 5)  # rows and columns of the set of three classes
     per_decade: int = 40
-    tol: float = 1e-13  # that max_margin is asked for
+    tol: float = 1e-13  # relative gap that max_margin is asked for
     widths: float = 5.0
     rounding: float = 1e-12
 

@@ -175,7 +175,7 @@ class Panel:
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
     notes: tuple[Note, ...] = ()
-    labels: tuple[Label, ...] = ()  # for print; on the page the pointer names a line
+    labels: tuple[Label, ...] = ()  # names beside printed lines; on the page the pointer names them
     is_equal: bool = False
     is_ours: bool = False
 

@@ -21,6 +21,7 @@ from prgd.rows._kernels import (
     LOGISTIC,
     NEGLIGIBLE,
     _grow,
+    exp_polynomial,
     inner_exact_jit,
     inner_jit,
     inner_vector_jit,
@@ -31,7 +32,9 @@ from prgd.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 tiles: Any = _plain_tiles if getattr(config, "DISABLE_JIT", False) else _tiles
 power_of_two = tiles.power_of_two
-FEW_ROWS = 8  # so few rows of a block are added one by one: a tile takes as long for 8 rows as for 60
+FEW_ROWS = (
+    8  # at most so many rows of a block are added one by one: a tile takes as long for 8 rows as for 60
+)
 
 
 @inner_jit
@@ -48,20 +51,7 @@ def _exp(x: Any) -> Any:
     """Return e^x for x in [-700, 0], to 2 units in the last place; see `prgd.rows._kernels._exp`."""
     n = math.floor(x * LOG2_E + 0.5)
     r = (x - n * LN2_HIGH) - n * LN2_LOW
-    q = 1.0 / 6227020800.0
-    q = q * r + 1.0 / 479001600.0
-    q = q * r + 1.0 / 39916800.0
-    q = q * r + 1.0 / 3628800.0
-    q = q * r + 1.0 / 362880.0
-    q = q * r + 1.0 / 40320.0
-    q = q * r + 1.0 / 5040.0
-    q = q * r + 1.0 / 720.0
-    q = q * r + 1.0 / 120.0
-    q = q * r + 1.0 / 24.0
-    q = q * r + 1.0 / 6.0
-    q = q * r + 0.5
-    q = q * r + 1.0
-    return (q * r + 1.0) * power_of_two(np.int64(n))
+    return exp_polynomial(r) * power_of_two(np.int64(n))
 
 
 @inner_vector_jit

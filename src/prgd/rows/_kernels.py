@@ -72,29 +72,34 @@ def _grow(out: Any, vector: Any, shift: float, slope_shift: float) -> None:
 
 
 @inner_vector_jit
+def exp_polynomial(r: float) -> float:
+    """Return e^r for |r| <= log(2) / 2, by a Taylor polynomial of degree 13: its remainder is below 2^-57."""
+    q = 1.0 / 6227020800.0
+    q = q * r + 1.0 / 479001600.0
+    q = q * r + 1.0 / 39916800.0
+    q = q * r + 1.0 / 3628800.0
+    q = q * r + 1.0 / 362880.0
+    q = q * r + 1.0 / 40320.0
+    q = q * r + 1.0 / 5040.0
+    q = q * r + 1.0 / 720.0
+    q = q * r + 1.0 / 120.0
+    q = q * r + 1.0 / 24.0
+    q = q * r + 1.0 / 6.0
+    q = q * r + 0.5
+    q = q * r + 1.0
+    return q * r + 1.0
+
+
+@inner_vector_jit
 def _exp(x: Any, size: int, bits: Any, scale: Any, out: Any) -> None:
     """Write e^x for x in [-700, 0], to 2 units in the last place, in a loop that compilers vectorise.
 
-    e^x = 2^n e^r with |r| <= log(2) / 2 and the Taylor polynomial of degree 13, whose remainder is
-    below 2^-57; ``scale`` is a float64 view of ``bits``, where 2^n is built.
+    e^x = 2^n e^r with |r| <= log(2) / 2; ``scale`` is a float64 view of ``bits``, where 2^n is built.
     """
     for i in range(size):
         n = math.floor(x[i] * LOG2_E + 0.5)
         r = (x[i] - n * LN2_HIGH) - n * LN2_LOW
-        q = 1.0 / 6227020800.0
-        q = q * r + 1.0 / 479001600.0
-        q = q * r + 1.0 / 39916800.0
-        q = q * r + 1.0 / 3628800.0
-        q = q * r + 1.0 / 362880.0
-        q = q * r + 1.0 / 40320.0
-        q = q * r + 1.0 / 5040.0
-        q = q * r + 1.0 / 720.0
-        q = q * r + 1.0 / 120.0
-        q = q * r + 1.0 / 24.0
-        q = q * r + 1.0 / 6.0
-        q = q * r + 0.5
-        q = q * r + 1.0
-        out[i] = q * r + 1.0
+        out[i] = exp_polynomial(r)
         bits[i] = (np.int64(n) + 1023) << 52
     for i in range(size):
         out[i] *= scale[i]

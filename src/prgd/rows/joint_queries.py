@@ -16,11 +16,10 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.arithmetic import UNIT_ROUNDOFF
-from prgd.losses import Loss
 from prgd.rows.base import LeafRows, Query, places_within
 from prgd.rows.labels import Labels
-from prgd.rows.queries import Accurate, AccurateAt, Smallest, merge_smallest, weigh
-from prgd.tally import MARGIN, Tally, merge
+from prgd.rows.queries import Accurate, AccurateAt, MarginsAt, Smallest, TallyAt, merge_smallest, weigh
+from prgd.tally import MARGIN, Tally
 
 
 def products_of(rows: LeafRows, W: Array) -> Array:
@@ -38,7 +37,7 @@ def pair_margins(products: Any, codes: Any, xp: ModuleType = np) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class JointTallyAt(Query[Tally]):
+class JointTallyAt(TallyAt):
     """Sum all pairs at W: the Tally of one group, or of each pair of classes.
 
     The loss of a row is ``l(s_i)`` with the soft margin ``s_i = -log sum_j exp(-m_ij)``: the sum of the
@@ -49,11 +48,6 @@ class JointTallyAt(Query[Tally]):
     - ``by_class`` (exponential loss only) sums the pairs of class k against class j in the group ``k K + j``:
       ``sum_i exp(-m_ij) x_i``, a vector of d numbers. The groups k = j are those of no rows.
     """
-
-    w: Array
-    loss: Loss
-    by_class: bool = False
-    is_repeated: bool = True  # type: ignore[misc]
 
     def answer(self, rows: LeafRows, labels: Labels) -> Tally:
         """Weigh the margins and combine the rows: two products instead of one pass."""
@@ -85,24 +79,14 @@ class JointTallyAt(Query[Tally]):
         vectors = [combine(xp.where(codes == k, terms, factors[:, k])) for k in range(K)]
         return [scalars], [xp.concatenate(vectors)]
 
-    def merge(self, parts: Sequence[Tally]) -> Tally:
-        """Merge Tallies."""
-        return merge(parts)
-
 
 @dataclass(frozen=True, eq=False)
-class JointMarginsAt(Query[Array]):
+class JointMarginsAt(MarginsAt):
     """Return ``m_ij`` for every pair as an array of shape (n, K), infinite for the class of the row."""
-
-    w: Array
 
     def answer(self, rows: LeafRows, labels: Labels) -> Array:
         """Multiply the rows by the vector of each class."""
         return np.asarray(pair_margins(products_of(rows, self.w), labels.codes))
-
-    def merge(self, parts: Sequence[Array]) -> Array:
-        """Join the margins of consecutive parts."""
-        return np.concatenate(parts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from prgd.solvers.matrix_program import solve_matrix_program
 from prgd.solvers.terms import Solution, Terms
 
 _LIKE_L2 = ("spectral", "nuclear", "rows")  # norms of a matrix with rows v and -v that v has in l2
-_FEW_TERMS = 256  # so few terms are solved at once by any method
+_FEW_TERMS = 256  # any method solves at most so many terms at once
 _MANY_TERMS = 2**18  # more terms are never solved at once: their rows are copied
 _MAX_OPERATIONS = 1e9  # operations of a step for which an interior point of our own takes all terms
 

@@ -201,7 +201,7 @@ class TensorRows(LeafRows):
     def _tally_by_products(self, query: TallyAt | JointTallyAt, labels: DeviceLabels) -> Tally:
         """Return the Tally by two products in float64, part by part."""
         parts, v = [], self._send(query.w.T)
-        of_rows = labels.on_device if isinstance(query, TallyAt) else labels.codes_on_device
+        of_rows = labels.codes_on_device if isinstance(query, JointTallyAt) else labels.on_device
         for at, times, combine in self._products():
             products = times(v)
             weights = labels.weight_on_device
