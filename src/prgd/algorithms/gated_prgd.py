@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from prgd._types import Array
-from prgd.algorithms.base import State, check_euclidean
+from prgd.algorithms.base import MAX_SCALE, State, check_euclidean
 from prgd.checks import check_positive
 from prgd.norms import norm, project_ball, rescale
 from prgd.problem import Problem
@@ -18,7 +18,6 @@ STEP_GROWTH = 1.2  # largest factor by which the step size grows at a time
 SAFETY = 0.35  # the step size as a fraction of 1 / (local smoothness); 0.5 was less steady, 1 oscillates
 STILL = 1e-8  # a move below this fraction of ||w|| shows rounding, not smoothness
 ROUNDING = 1e-13  # a second part of the gap below this fraction of the upper bound is rounding
-LARGEST = 1e-3 / float(np.finfo(np.float64).eps)  # at this margin scale, rounding moves p by 1e-3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -132,7 +131,7 @@ class GatedPRGD:
 
     def _has_converged(self, problem: Problem, s: GatedPRGDState) -> bool:
         """Return whether w has come to the sphere and its direction has converged there."""
-        if s.at.length < 0.9 * s.R_k or self.growth * s.R_k * problem.max_norm > LARGEST:
+        if s.at.length < 0.9 * s.R_k or self.growth * s.R_k * problem.max_norm > MAX_SCALE:
             return False
         turning, soft = s.at.gap_split
         return soft > ROUNDING * s.at.upper and turning <= self.fraction * soft

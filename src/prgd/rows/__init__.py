@@ -23,6 +23,7 @@ from prgd.rows.queries import (
     MarginsAt,
     Measure,
     SmallestAt,
+    Spread,
     TallyAt,
 )
 from prgd.rows.sparse import SparseRows
@@ -52,6 +53,7 @@ __all__ = [
     "Rows",
     "SmallestAt",
     "SparseRows",
+    "Spread",
     "TallyAt",
     "as_rows",
     "open_cluster",
