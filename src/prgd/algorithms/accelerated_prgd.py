@@ -65,7 +65,7 @@ class AcceleratedPRGD:
     ----------
     rho : float above 1, by which the penalty is divided and w multiplied between phases. The number of steps
         to a small error is proportional to ``rho ln(4 rho - 2) / (sqrt(rho) - 1)`` at most, which is smallest
-        (8.65) at 1.94 and 8.66 at 2.
+        (8.647) at 1.944 and 8.651 at 2.
 
     Notes
     -----
