@@ -74,8 +74,8 @@ class Coding(ABC):
         """Number of terms, of which those of a row and its own class do not exist."""
 
     @abstractmethod
-    def tally_at(self, w: Array, loss: Loss) -> Query[Tally]:
-        """Return the query of the pass of a step."""
+    def tally_at(self, w: Array, loss: Loss, v: Array | None = None) -> Query[Tally]:
+        """Return the query of the pass of a step, with a second direction v."""
 
     @abstractmethod
     def margins_at(self, w: Array) -> Query[Array]:
@@ -143,9 +143,9 @@ class Binary(Coding):
         """Number of rows."""
         return self.labels.signs.size
 
-    def tally_at(self, w: Array, loss: Loss) -> Query[Tally]:
-        """Return the query of the pass of a step."""
-        return TallyAt(w, loss, self.by_class)
+    def tally_at(self, w: Array, loss: Loss, v: Array | None = None) -> Query[Tally]:
+        """Return the query of the pass of a step, with a second direction v."""
+        return TallyAt(w, loss, self.by_class, v)
 
     def margins_at(self, w: Array) -> Query[Array]:
         """Return the query for the margins of all rows, without an intercept."""
@@ -228,8 +228,8 @@ class Joint(Coding):
         """Number of pairs, those of a row and its own class included, which do not exist."""
         return self.K * self.labels.codes.size
 
-    def tally_at(self, w: Array, loss: Loss) -> Query[Tally]:
-        """Return the query of the pass of a step."""
+    def tally_at(self, w: Array, loss: Loss, v: Array | None = None) -> Query[Tally]:
+        """Return the query of the pass of a step, which takes no second direction."""
         return JointTallyAt(w, loss, self.by_class)
 
     def margins_at(self, w: Array) -> Query[Array]:

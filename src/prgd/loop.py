@@ -18,7 +18,14 @@ from prgd.dual_bounds import accurate_upper
 from prgd.errors import RowsLostError
 from prgd.files import SaveTimer
 from prgd.history import History, Record, Status
-from prgd.pass_bounds import certify, certify_in_double, dual_vector_error, term_size, weights_at
+from prgd.pass_bounds import (
+    certify,
+    certify_in_double,
+    dual_vector_error,
+    margin_in_double,
+    term_size,
+    weights_at,
+)
 from prgd.problem import Problem
 from prgd.progress import progress_line
 from prgd.proofs.overlap import proves_overlap
@@ -86,7 +93,10 @@ def run(
 
     Notes
     -----
-    A run makes one pass over the data for each step, and one at the start. Ctrl-C ends the run with status
+    A run makes one pass over the data for each step, and one at the start. The pass also finds the margin
+    of the dual vector ``u = Z^T p`` of the step before, and the certificate takes the better of both
+    (docs/exponential.md). Rows that are summed in float32 and joint problems have a further pass or two at
+    steps that are powers of two. Ctrl-C ends the run with status
     ``INTERRUPTED`` and returns what there is. If rows are lost (a file vanished, all workers of a cluster
     died), the `RowsLostError` that is raised has the result so far as ``error.result``: save it, open the
     rows again, and resume.
@@ -231,9 +241,8 @@ def _check_record(resume: Result, state: State) -> None:
 
 def _tightened(certificate: Certificate, problem: Problem, state: State) -> Certificate:
     certificate = certificate.best(certify(state.at))
-    if problem.unit_roundoff > UNIT_ROUNDOFF and state.t & (state.t - 1) == 0:
-        # Sums in float32 bound gamma_star loosely, so float64 is asked at some steps, the same in every run.
-        certificate = certificate.best(certify_in_double(problem, state.w))
+    if state.t & (state.t - 1) == 0:  # the same steps in every run
+        certificate = _by_further_passes(certificate, problem, state)
     own, weights = state.own_upper, state.own_weights
     if weights is not None:
         gain, gap = certificate.upper - own, certificate.upper - max(certificate.lower, 0.0)
@@ -245,6 +254,16 @@ def _tightened(certificate: Certificate, problem: Problem, state: State) -> Cert
         error += rounding_factor(4 * state.t + 16) * term_size(problem)
         own += problem.norm.dual_ratio(problem.shape) * error
         certificate = certificate.with_upper(raised(own, math.prod(problem.shape) + 8))
+    return certificate
+
+
+def _by_further_passes(certificate: Certificate, problem: Problem, state: State) -> Certificate:
+    """Return the certificate with what the pass of a step leaves open: digits, and u of a joint problem."""
+    is_rough = problem.unit_roundoff > UNIT_ROUNDOFF  # sums in float32 bound gamma_star loosely
+    if is_rough:
+        certificate = certificate.best(certify_in_double(problem, state.w))
+    if (is_rough or problem.is_joint) and (v := state.at.dual_direction) is not None:
+        certificate = certificate.best(margin_in_double(problem, v))
     return certificate
 
 

@@ -46,7 +46,18 @@ def certify(at: Evaluation) -> Certificate:
     error = dual_vector_error(problem, at.tally.smallest_mass)
     error += at.weights_error * term_size(problem)
     upper = _upper_of(problem, at.dual_vector, at.upper, error)
-    return Certificate(lower, upper, w, at.intercept, w_upper=at.w)
+    found = Certificate(lower, upper, w, at.intercept, w_upper=at.w)
+    return found if at.v is None else _with_second(found, at, at.v)
+
+
+def _with_second(found: Certificate, at: Evaluation, v: Array) -> Certificate:
+    """Return the certificate with the margin of the second direction of the pass, if it is larger."""
+    problem, (margin, intercept) = at.problem, at.second_margin
+    length = problem.norm(v)
+    if not margin > found.lower * length:
+        return found
+    lower = plain_lower(problem, v, margin, intercept, problem.unit_roundoff, length)
+    return found.with_lower(lower, v, intercept)
 
 
 def plain_lower(
@@ -91,12 +102,7 @@ def _upper_of(problem: Problem, u: Array, size: float, error: float) -> float:
 
 def certify_in_double(problem: Problem, w: Array) -> Certificate:
     """Return the interval at w by passes in float64, on rows whose Tally is summed in float32."""
-    margins = problem.ask(problem.coding.margins_at(w))
-    margin, intercept = problem.coding.best(problem.smallest_of(margins))
-    found = Certificate()
-    if norm(w) > 0.0:
-        found = found.with_lower(plain_lower(problem, w, margin, intercept), w, intercept)
-    weights = weights_at(problem, w)
+    found, weights = margin_in_double(problem, w), weights_at(problem, w)
     if problem.is_joint and problem.fit_intercept:  # weights that balance exactly
         return found.with_upper(accurate_upper(problem, weights), w_upper=w)
     # The weights have sum 1 to the rounding of a sum of n terms, and n terms are added for every column.
@@ -106,6 +112,15 @@ def certify_in_double(problem: Problem, w: Array) -> Certificate:
     return found.with_upper(
         raised(_upper_of(problem, u, problem.norm.dual(u), error), problem.d + 8), w_upper=w
     )
+
+
+def margin_in_double(problem: Problem, w: Array) -> Certificate:
+    """Return the lower bound that the margin of w proves, by a pass in float64."""
+    if norm(w) == 0.0:
+        return Certificate()
+    margins = problem.ask(problem.coding.margins_at(w))
+    margin, intercept = problem.coding.best(problem.smallest_of(margins))
+    return Certificate().with_lower(plain_lower(problem, w, margin, intercept), w, intercept)
 
 
 def term_size(problem: Problem) -> float:

@@ -102,5 +102,9 @@ class Adam:
         w = s.w - eta * np.divide(m, r, out=np.zeros_like(m), where=r > 0.0)
         size = float(r.max()) or 1.0  # The largest r is kept at 1, since the loss falls without end.
         return AdamState(
-            t=s.t + 1, at=problem.at(w), m=m / size, r=r / size, log_scale=log_scale + math.log(size)
+            t=s.t + 1,
+            at=problem.at(w, s.at.candidate),
+            m=m / size,
+            r=r / size,
+            log_scale=log_scale + math.log(size),
         )

@@ -66,4 +66,5 @@ class AdaptiveGD(FixedStep):
 
     def step(self, problem: Problem, s: State) -> State:
         """Take one step of length ``eta ||Z^T p||``."""
-        return State(s.t + 1, problem.at(s.w + self.eta * problem.unit_in(L2()) * s.at.dual_vector))
+        w = s.w + self.eta * problem.unit_in(L2()) * s.at.dual_vector
+        return State(s.t + 1, problem.at(w, s.at.candidate))

@@ -75,7 +75,7 @@ class Algorithm(Protocol[S]):
         """Return the state at t = 0."""
 
     def step(self, problem: Problem, s: S) -> S:
-        """Return the state one step later; ``problem.at(w)`` is its one pass."""
+        """Return the state one step later; ``problem.at(w, v)`` is its one pass."""
 
 
 def states(problem: Problem, algorithm: Algorithm[S], w0: Array | None = None) -> Iterator[S]:

@@ -103,10 +103,10 @@ class PRGD:
         if s.t == self.T(s.phase):  # phase k begins
             R_k = self._radius(s)
             w = norm.rescale(s.w, R_k)
-            return replace(s, t=s.t + 1, at=problem.at(w), phase=s.phase + 1, R_k=R_k)
+            return replace(s, t=s.t + 1, at=problem.at(w, s.at.candidate), phase=s.phase + 1, R_k=R_k)
         v = s.w + self.eta * problem.unit_in(norm) * norm.ascent(-s.at.normalized_gradient)
         w = norm.project(v, s.R_k) if self.project else v
-        return replace(s, t=s.t + 1, at=problem.at(w))
+        return replace(s, t=s.t + 1, at=problem.at(w, s.at.candidate))
 
     def _radius(self, s: PRGDState) -> float:
         """Return R_k, and check that the schedules are usable."""

@@ -119,7 +119,10 @@ class ArrayRows(LeafRows):
             )  # fmt: skip
 
         self._each(work)
-        return merge_slices(scalars, vectors)
+        tally = merge_slices(scalars, vectors)
+        if query.second is None:
+            return tally
+        return query.with_second(tally, self._margins(MarginsAt(query.second), labels), labels)
 
     def _joint_tally(self, query: JointTallyAt, labels: Labels) -> Tally:
         from prgd.rows import _joint_kernels

@@ -56,11 +56,18 @@ class JointTallyAt(TallyAt):
         return Tally(np.array(scalars), np.array(vectors))
 
     def sums(
-        self, products: Any, codes: Any, s: Any, combine: Callable[[Any], Any], xp: ModuleType = np
+        self,
+        products: Any,
+        codes: Any,
+        s: Any,
+        combine: Callable[[Any], Any],
+        xp: ModuleType = np,
+        second: None = None,
     ) -> Any:
         """Return the scalars and the vectors of each group, from ``<w_k, x_i>`` and ``combine(c) = X^T c``.
 
-        Arrays are those of ``xp``, which is ``numpy`` or ``torch``; ``s`` are the sample weights.
+        Arrays are those of ``xp``, which is ``numpy`` or ``torch``; ``s`` are the sample weights. There
+        is no second direction.
         """
         m, K = pair_margins(products, codes, xp), len(self.w)
         if self.by_class:

@@ -58,29 +58,52 @@ class Accurate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TallyAt(Query[Tally]):
-    """Sum all rows at ``w``: the Tally of one group, or of each class."""
+    """Sum all rows at ``w``: the Tally of one group, or of each class.
+
+    With a ``second`` direction v the same reading of the rows finds the smallest ``<v, z_i>``.
+    """
 
     w: Array
     loss: Loss
     by_class: bool = False
+    second: Array | None = None
     is_repeated: bool = True  # type: ignore[misc]
 
     def answer(self, rows: LeafRows, labels: Labels) -> Tally:
         """Weigh the margins and combine the rows: two products instead of one pass."""
         s = labels.sample_weight if labels.sample_weight.size else np.ones(rows.n)
-        scalars, vectors = self.sums(rows.times(self.w), labels.signs, s, rows.combine)
+        second = None if self.second is None else rows.times(self.second)
+        scalars, vectors = self.sums(rows.times(self.w), labels.signs, s, rows.combine, second=second)
         return Tally(np.array(scalars), np.array(vectors))
 
     def sums(
-        self, products: Any, signs: Any, s: Any, combine: Callable[[Any], Any], xp: ModuleType = np
+        self,
+        products: Any,
+        signs: Any,
+        s: Any,
+        combine: Callable[[Any], Any],
+        xp: ModuleType = np,
+        second: Any = None,
     ) -> Any:
         """Return the scalars and the vectors of each group, from ``<w, x_i>`` and ``combine(c) = X^T c``.
 
-        Arrays are those of ``xp``, which is ``numpy`` or ``torch``; ``s`` are the sample weights.
+        Arrays are those of ``xp``, which is ``numpy`` or ``torch``; ``s`` are the sample weights, and
+        ``second`` the products ``<v, x_i>`` with the second direction, if there is one.
         """
         groups = [signs > 0, signs < 0] if self.by_class else [signs != 0]
         weighed = [weigh(products * signs, xp.where(group, s, 0.0), self.loss, xp) for group in groups]
-        return [scalars for _, scalars in weighed], [combine(terms * signs) for terms, _ in weighed]
+        scalars = [numbers for _, numbers in weighed]
+        if second is not None:
+            lowest = [xp.where(group & (s > 0.0), second * signs, xp.inf).min() for group in groups]
+            scalars = [xp.concatenate([a, b[None]]) for a, b in zip(scalars, lowest, strict=True)]
+        return scalars, [combine(terms * signs) for terms, _ in weighed]
+
+    def with_second(self, tally: Tally, margins: Array, labels: Labels) -> Tally:
+        """Return the Tally with the smallest margins along the second direction, from those of all rows."""
+        if labels.sample_weight.size:
+            margins = np.where(labels.sample_weight > 0.0, margins, np.inf)
+        lowest = [margins[group].min(initial=np.inf) for group in labels.groups(self.by_class)]
+        return Tally(np.column_stack([tally.scalars, lowest]), tally.vector)
 
     def merge(self, parts: Sequence[Tally]) -> Tally:
         """Merge Tallies."""

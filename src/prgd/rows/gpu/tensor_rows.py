@@ -177,7 +177,10 @@ class TensorRows(LeafRows):
         w = torch.from_numpy(np.array(query.w))
         found = kernels.tally(w, query.loss, query.by_class, wide=self._is_wide(query.w)).cpu().numpy()
         counts = labels.class_weights if query.by_class else (sum(labels.class_weights),)
-        return Tally(np.column_stack([found[:, :5], counts]), found[:, 5:])
+        tally = Tally(np.column_stack([found[:, :5], counts]), found[:, 5:])
+        if query.second is None:
+            return tally
+        return query.with_second(tally, self._margins(MarginsAt(query.second), labels), labels)
 
     def _joint_tally(self, query: JointTallyAt, labels: DeviceLabels) -> Tally:
         kernels, wide = self._joint_kernels_of(labels), self._is_wide(query.w)
@@ -201,12 +204,14 @@ class TensorRows(LeafRows):
     def _tally_by_products(self, query: TallyAt | JointTallyAt, labels: DeviceLabels) -> Tally:
         """Return the Tally by two products in float64, part by part."""
         parts, v = [], self._send(query.w.T)
+        second = None if query.second is None else self._send(query.second)
         of_rows = labels.codes_on_device if isinstance(query, JointTallyAt) else labels.on_device
         for at, times, combine in self._products():
             products = times(v)
             weights = labels.weight_on_device
             s = products.new_ones(len(products)) if weights is None else weights[at]
-            sums = query.sums(products, of_rows[at], s, combine, torch)
+            beside = None if second is None else times(second)
+            sums = query.sums(products, of_rows[at], s, combine, torch, beside)
             parts.append(Tally(*(np.array([part.cpu().numpy() for part in group]) for group in sums)))
         return merge(parts)
 
