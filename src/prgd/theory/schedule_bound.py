@@ -13,9 +13,9 @@ def margin_error_bound(lam: float, gamma_star: float, log_n: float) -> float:
 
     .. math:: \gamma(w)^2 \ge \gamma_\star^2 - 4 \lambda \log n
 
-    For :math:`-\gamma(w)^2 / (2 \lambda) \le F_\lambda(w)`, by the smallest margin alone, and
-    :math:`\min F_\lambda \le \log n - \gamma_\star^2 / (2 \lambda)`, at :math:`\gamma_\star w_\star / \lambda`.
-    It is 1 if the penalty is too large for a statement.
+    For :math:`F_\lambda(w) \ge -\gamma(w)^2 / (2 \lambda)`, by the smallest margin alone, and
+    :math:`\min F_\lambda \le \log n - \gamma_\star^2 / (2 \lambda)`, seen at
+    :math:`\gamma_\star w_\star / \lambda`. It is 1 if the penalty is too large for a statement.
 
     Examples
     --------
