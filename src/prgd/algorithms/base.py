@@ -19,8 +19,8 @@ from prgd.norms import L2, Norm, as_norm
 from prgd.problem import Problem
 
 MAX_SCALE = 1e-3 / EPSILON  # at margins of this size, rounding moves the dual weights by 1e-3
-# The softness Delta = <u, w> - R gamma(w) of a radius goes to 0 if p_star is uniform on its support. A phase is
-# measured against this number then (docs/exponential.md, E8): it would have to come ever nearer to its end.
+# The softness Delta = <u, w> - R gamma(w) of a radius R goes to 0 if p_star is uniform on its support. Below
+# this it counts as this (docs/exponential.md, E8): phases would have to come ever nearer to their ends.
 SOFT_ENOUGH = 1e-2
 
 
