@@ -255,6 +255,7 @@ def test_any_length_of_the_start(algorithm, length):
     [
         (lambda: prgd.algorithms.ProgressiveNewton(rho=1.0), "rho must be a finite number above 1"),
         (lambda: prgd.algorithms.ProgressiveNewton(tol=0.0), "tol must be a finite number above 0"),
+        (lambda: prgd.algorithms.AcceleratedPRGD(rho=1.0), "rho must be a finite number above 1"),
         (lambda: prgd.algorithms.GatedPRGD(growth=1.0), "growth must be a finite number above 1"),
         (lambda: prgd.algorithms.GatedPRGD(fraction=-1.0), "fraction must be a finite number above 0"),
     ],
@@ -264,10 +265,11 @@ def test_hyper_parameters_are_checked(make, words):
         make()
 
 
-def test_newton_refuses_the_logistic_loss(data):
+@pytest.mark.parametrize("name", ["progressive-newton", "accelerated-prgd"])
+def test_the_logistic_loss_is_refused(data, name):
     problem = prgd.Problem(data.X, data.y, loss="logistic")
     with pytest.raises(ValueError, match=r"needs loss='exponential'.*got loss='logistic'"):
-        prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=1)
+        prgd.run(problem, prgd.algorithms.find_algorithm(name)(), stop=1)
 
 
 # the systems
