@@ -23,10 +23,10 @@ from prgd.rows.queries import (
     MarginsAt,
     Measure,
     SmallestAt,
-    Spread,
     TallyAt,
 )
 from prgd.rows.sparse import SparseRows
+from prgd.rows.spread import Spread
 
 for _module in iter_modules(__path__):
     if not _module.name.startswith("_"):

@@ -15,11 +15,11 @@ from prgd.arithmetic import compensated_bound, two_product, two_sum
 from prgd.errors import NotFiniteError
 from prgd.losses import Loss
 from prgd.rows.base import LeafRows, Query, places_within
-from prgd.rows.blocks import is_sparse, non_finite_entry, row_norms, row_squares
+from prgd.rows.blocks import non_finite_entry, row_norms
 from prgd.rows.labels import Labels
 from prgd.tally import Tally, merge
 
-_BLOCK_ENTRIES = 2**20  # entries of the rows that `AccurateAt` and `Measure` gather at a time
+BLOCK_ENTRIES = 2**20  # entries of the rows that `AccurateAt` and `Measure` gather at a time
 _ACCURATE_ROWS = 2**12  # sparse rows that `AccurateAt` gathers at a time
 
 
@@ -161,7 +161,7 @@ class AccurateAt(Query[Accurate]):
 
     def answer(self, rows: LeafRows, labels: Labels) -> Accurate:
         """Gather the rows part by part, and multiply them in NumPy."""
-        step = _ACCURATE_ROWS if rows.is_sparse else max(1, _BLOCK_ENTRIES // rows.d)
+        step = _ACCURATE_ROWS if rows.is_sparse else max(1, BLOCK_ENTRIES // rows.d)
         cuts = [*range(0, rows.n, step), rows.n]
         parts = [self._products(rows.take(np.arange(i, j))) for i, j in pairwise(cuts)]
         products, corrections = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -341,7 +341,7 @@ class LargestRow(Query[float]):
 
     def answer(self, rows: LeafRows, labels: Labels) -> float:
         """Gather the rows part by part, and measure them in NumPy; powers are of entries of at most 1."""
-        step, largest = max(1, _BLOCK_ENTRIES // rows.d), 0.0
+        step, largest = max(1, BLOCK_ENTRIES // rows.d), 0.0
         for start in range(0, rows.n, step):
             block = abs(rows.take(np.arange(start, min(start + step, rows.n))))
             size = float(block.max())
@@ -358,43 +358,12 @@ class LargestRow(Query[float]):
 
 
 @dataclass(frozen=True, eq=False)
-class Spread(Query[Array]):
-    """Return the largest ``||z_i - c||^2`` of all rows, or of each class, for a centre c of each group."""
-
-    centers: Array  # of shape (groups, d)
-
-    def answer(self, rows: LeafRows, labels: Labels) -> Array:
-        """Gather the rows part by part, and measure them in NumPy."""
-        step, parts = max(1, _BLOCK_ENTRIES // rows.d), []
-        for start in range(0, rows.n, step):
-            at = np.arange(start, min(start + step, rows.n))
-            parts.append(self._largest(rows.take(at), labels.at(at)))
-        return self.merge(parts)
-
-    def _largest(self, block: Any, signs: Any) -> Array:
-        groups = [signs > 0, signs < 0] if len(self.centers) == 2 else [signs != 0]
-        found = []
-        for center, group in zip(self.centers, groups, strict=True):
-            mine, y = block[group], signs[group].astype(np.float64)
-            if is_sparse(mine):  # a difference would be dense
-                squares = row_squares(mine) - 2.0 * y * (mine @ center) + center @ center
-            else:
-                squares = row_squares(mine - np.outer(y, center))
-            found.append(float(squares.max(initial=0.0)))
-        return np.array(found)
-
-    def merge(self, parts: Sequence[Array]) -> Array:
-        """Take the largest of all parts."""
-        return np.asarray(np.max(parts, axis=0))
-
-
-@dataclass(frozen=True, eq=False)
 class Measure(Query[Measurement]):
     """Check that all entries are finite, and measure the row norms."""
 
     def answer(self, rows: LeafRows, labels: Labels) -> Measurement:
         """Gather the rows part by part, and measure them in NumPy."""
-        step, parts = max(1, _BLOCK_ENTRIES // rows.d), []
+        step, parts = max(1, BLOCK_ENTRIES // rows.d), []
         for start in range(0, rows.n, step):
             block = rows.take(np.arange(start, min(start + step, rows.n)))
             norms = row_norms(block)
