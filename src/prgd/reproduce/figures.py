@@ -48,6 +48,7 @@ STYLES = {
     "dual acceleration": Style(GREEN, "dashdot", "diamond"),
     "game dynamics": Style(PURPLE, "longdash", "cross"),
     "gated PRGD": Style(SKY, "solid", "square"),
+    "accelerated PRGD": Style(SKY, "dash", "triangle-up"),
     "progressive-rescaling Newton": Style(BLACK, "solid", "star"),
 }
 BY_NAME = Style("")  # stands for the style of the method that a mark is named after
