@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # At run time `_discover` finds these names; a type checker n
     from prgd.algorithms.normalized_perceptron import NormalizedPerceptron as NormalizedPerceptron
     from prgd.algorithms.prgd import PRGD as PRGD
     from prgd.algorithms.progressive_newton import ProgressiveNewton as ProgressiveNewton
+    from prgd.algorithms.restarted_ngd import RestartedNGD as RestartedNGD
     from prgd.algorithms.steepest_descent import SteepestDescent as SteepestDescent
 
 

@@ -47,6 +47,7 @@ STYLES = {
     "PRGD": Style(VERMILLION, "solid", "triangle-up"),
     "dual acceleration": Style(GREEN, "dashdot", "diamond"),
     "game dynamics": Style(PURPLE, "longdash", "cross"),
+    "restarted NGD": Style(PURPLE, "solid", "diamond"),
     "gated PRGD": Style(SKY, "solid", "square"),
     "accelerated PRGD": Style(SKY, "dash", "triangle-up"),
     "progressive-rescaling Newton": Style(BLACK, "solid", "star"),

@@ -26,6 +26,7 @@ from prgd.algorithms import (
     MirrorDescent,
     NormalizedPerceptron,
     ProgressiveNewton,
+    RestartedNGD,
     SteepestDescent,
 )
 from prgd.datasets import toy
@@ -83,6 +84,7 @@ def listed(growth: float, phase: int, alpha: float, beta: float, other_growth: f
         Method("adaptive GD", AdaptiveGD(), SCALED),
         Method("dual acceleration", DualAcceleration(), FAST),
         Method("game dynamics", GameDynamics(), FAST),
+        Method("restarted NGD", RestartedNGD(), FAST),
         Method("PRGD(exp)", exp, RESCALED, warm_up=GD()),
         Method("PRGD(poly)", poly, RESCALED, warm_up=GD()),
         Method("gated PRGD", GatedPRGD(), RESCALED),
