@@ -328,7 +328,7 @@ def test_a_run_makes_one_pass_for_each_step_and_one_at_the_start(engine, name, f
     assert result.passes == problem.passes
 
 
-@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("engine", grid.engines())
 def test_spread_around_centres(engine, data, tmp_path):
     X, y = data
     rows = grid.ENGINES[engine](X, y, None, tmp_path)
