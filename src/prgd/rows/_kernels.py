@@ -172,14 +172,11 @@ def _absorb(
 @inner_exact_jit
 def _absorb_second(m: Any, y: Any, s: Any, start: int, size: int, scalars: Any) -> None:
     """Keep the smallest margin of each group along the second direction; one that is not finite is -inf."""
-    groups = scalars.shape[0]
-    for g in range(groups):
-        lowest = scalars[g, SECOND]
-        for i in range(size):
-            mine = groups == 1 or (y[start + i] < 0) == (g == 1)
-            if mine and (len(s) == 0 or s[0].size == 0 or s[0][start + i] > 0.0):
-                lowest = min(lowest, m[i] if abs(m[i]) < np.inf else -np.inf)
-        scalars[g, SECOND] = lowest
+    for i in range(size):
+        if s.size == 0 or s[start + i] > 0.0:
+            out = scalars[1 if scalars.shape[0] == 2 and y[start + i] < 0 else 0]
+            if not out[SECOND] <= m[i] < np.inf:
+                out[SECOND] = m[i] if -np.inf < m[i] < np.inf else -np.inf
 
 
 @jit
@@ -227,7 +224,12 @@ def tally_slices(
                     columns_two_margins(A[0], y, w, v, start, size, m, second)
                 else:
                     csr_two_margins(A[0], A[1], A[2], y, v, start, size, m, second)
-                _absorb_second(second, y, s, start, size, sums)
+                if len(s) == 0:
+                    for i in range(size):  # a margin that is not finite is -inf
+                        if not sums_0[SECOND] <= second[i] < np.inf:
+                            sums_0[SECOND] = second[i] if -np.inf < second[i] < np.inf else -np.inf
+                else:
+                    _absorb_second(second, y, s[0], start, size, sums)
             if len(s) == 0:
                 has_weight = _absorb_plain(m, y, start, size, sums_0, vector_0, c, bits, scale)
             else:
