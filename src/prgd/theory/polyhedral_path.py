@@ -199,7 +199,9 @@ def _central_path(A: Array, lam: float, t: Array, C: Array, x: Array) -> tuple[A
         along = C @ step
         decrement = -float(slope @ step)
         falls = along < 0.0
-        longest = min(1.0, _STEP_FRACTION * float((slack[falls] / -along[falls]).min())) if falls.any() else 1.0
+        longest = (
+            min(1.0, _STEP_FRACTION * float((slack[falls] / -along[falls]).min())) if falls.any() else 1.0
+        )
         size, value = longest, merit(x, slack, mu)
         noise = 1e-14 * max(1.0, abs(value))
         while size > 1e-9 and merit(x + size * step, slack + size * along, mu) > (
@@ -208,7 +210,9 @@ def _central_path(A: Array, lam: float, t: Array, C: Array, x: Array) -> tuple[A
             size *= 0.5
         change = mu / slack - y - y / slack * along
         shrinks = change < 0.0
-        share = min(1.0, _STEP_FRACTION * float((y[shrinks] / -change[shrinks]).min())) if shrinks.any() else 1.0
+        share = (
+            min(1.0, _STEP_FRACTION * float((y[shrinks] / -change[shrinks]).min())) if shrinks.any() else 1.0
+        )
         y = y + share * change
         x = x + size * step
         slack = slack + size * along  # C x would cancel where the slack is far smaller than x
