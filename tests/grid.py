@@ -199,6 +199,7 @@ ALGORITHMS: dict[str, Entry] = {
     "restarted-ngd": Entry(prgd.algorithms.RestartedNGD(), steps=2000, gap=1e-3),
     "game-dynamics": Entry(prgd.algorithms.GameDynamics(), steps=2000, gap=1e-3),
     "gated-prgd": Entry(prgd.algorithms.GatedPRGD(), gap=1e-3),
+    "accelerated-prgd": Entry(prgd.algorithms.AcceleratedPRGD(), steps=1000, gap=0.01, joint=False),
     # within a phase few rows carry weight, H is nearly singular and a step multiplies rounding by up to
     # 1e3; where the phase is solved the iterates agree again, to 1e-12
     "progressive-newton": Entry(

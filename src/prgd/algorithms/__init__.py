@@ -16,6 +16,7 @@ from prgd.algorithms.base import State as State
 from prgd.checks import unknown
 
 if TYPE_CHECKING:  # At run time `_discover` finds these names; a type checker needs them in writing.
+    from prgd.algorithms.accelerated_prgd import AcceleratedPRGD as AcceleratedPRGD
     from prgd.algorithms.adam import Adam as Adam
     from prgd.algorithms.adaptive_gd import AdaptiveGD as AdaptiveGD
     from prgd.algorithms.away_step_frank_wolfe import AwayStepFrankWolfe as AwayStepFrankWolfe

@@ -39,7 +39,7 @@ class Settings(Schedules):
 
     seeds: int = 2
     steps: int = 20_000
-    short: int = 5_000
+    short: int = 3_000
     newton: int = 100
     digit_power: float = 0.6
     toy_gamma_star: float = 0.3

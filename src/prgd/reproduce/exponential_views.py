@@ -43,7 +43,7 @@ LINES: dict[str, tuple[str, bool, Style]] = {
 }
 CERTIFIED = ("NGD", "PRGD(exp)", "PRGD(poly)", "dual acceleration", "restarted NGD")
 LOWEST = 1e-13
-ERROR = "1 - gamma / gamma_star"
+ERROR = "1 - gamma(v) / gamma_star, best v"
 
 
 class Facts(NamedTuple):
@@ -56,12 +56,9 @@ class Facts(NamedTuple):
     @property
     def title(self) -> str:
         """The name, and whether the assumption of the paper holds."""
-        v = self.values
-        if v["assumption 5.4"]:
+        if self.values["assumption 5.4"]:
             return f"{self.name}: 5.4 holds"
-        if not v["strict complementarity"]:
-            return f"{self.name}: neither 5.4 nor strict complementarity"
-        return f"{self.name}: 5.4 fails, rank {v['support rank']:.0f} of {v['data rank']:.0f}"
+        return f"{self.name}: {'5.4 fails' if self.values['strict complementarity'] else 'not strict'}"
 
 
 def sets_of(rows: Any) -> list[Facts]:
@@ -91,6 +88,7 @@ def _lines(rows: Any, facts: Facts, names: Sequence[str], x: str) -> list[Line]:
         curve = curve_of(rows, facts, method)
         error = error_of(curve, is_second)
         shown = error < 1.0
+        shown[np.argmax(error <= LOWEST) + 1 if (error <= LOWEST).any() else error.size :] = False
         if shown.any():
             y = np.maximum(floored(error[shown]), LOWEST)
             at = curve[x].to_numpy(float)[shown]
@@ -115,7 +113,8 @@ def draw(rows: Any, settings: Any) -> list[Figure]:
         )
         alt = (
             f"Relative margin error of the best separator so far against {words}, on logarithmic axes, one "
-            f"panel for each set; its title says whether Assumption 5.4 holds. {said}"
+            "panel for each set; its title says whether Assumption 5.4 holds, and where strict "
+            f"complementarity fails, too. {said}"
         )
         title = f"Exponential without Assumption 5.4: margin error against {words.split(',')[0]}"
         figures.append(Figure(name, title, alt, panels))
@@ -137,9 +136,10 @@ def _closer(rows: Any, settings: Any, sets: list[Facts]) -> Figure:
             curve = curve_of(rows, digits, method)
             error, t = error_of(curve, is_second), curve.t.to_numpy(float)
             y = np.maximum(floored(error), LOWEST)
-            marks.append(thinned(Line(name, t[error < 1.0], y[error < 1.0], 1.8, False, style=style)))
+            x = t[error < 1.0] / 1000.0
+            marks.append(thinned(Line(name, x, y[error < 1.0], 1.8, False, style=style)))
     panels = (
-        Panel(digits.name, tuple(marks), "step t", ERROR, y_log=True, y_range=(LOWEST, 1.0)),
+        Panel(digits.name, tuple(marks), "thousands of steps t", ERROR, y_log=True, y_range=(LOWEST, 1.0)),
         *(_bound_panel(rows, f) for f in (digits, spans)),
     )
     alt = (
@@ -154,10 +154,10 @@ def _bound_panel(rows: Any, facts: Facts) -> Panel:
     t, over, bound = excess(rows, facts)
     lines = [
         Line("bound of Theorem E1", t, bound, 1.6, has_markers=False, style=Style(GREY, "dash")),
-        thinned(Line("NGD, ||u||^2", t, floored(over), 1.8, has_markers=False, style=Style(BLUE, "dot"))),
+        thinned(Line("u of NGD", t, floored(over), 1.8, has_markers=False, style=Style(BLUE, "solid"))),
     ]
     lowest = 10.0 ** math.floor(math.log10(max(float(floored(over).min()), LOWEST)))
-    name = "||u||^2 / gamma_star^2 - 1"
+    name = "||u||² / gamma_star² - 1"
     return log_log(f"Theorem E1, {facts.name}", lines, "step t", name, lowest, float(bound.max()))
 
 
@@ -199,8 +199,8 @@ def certificates(rows: Any, settings: Any) -> Table:
     caption = (
         "Certificates by u: steps until the certified relative gap is at most 1e-4 and 1e-6, with the margin "
         "of the dual vector u, and without it (after the slash); both have the same upper bounds. A dash: "
-        f"not within {settings.steps:,} steps ({settings.short:,} for PRGD, its {settings.warm_up:,} steps of "
-        "warm-up counted)."
+        f"not within {settings.steps:,} steps ({settings.short:,} for PRGD, its {settings.warm_up:,} steps "
+        "of warm-up counted)."
     )
     return Table.of(caption, lines, numbers=("gap", *CERTIFIED))
 
@@ -236,7 +236,8 @@ def _ends(rows: Any, settings: Any) -> Table:
         "Relative margin errors at the end: the best w so far, and the best second direction (u, the dual "
         f"vector; h, the displacement of Newton's phases). NGD and restarted NGD have {settings.steps:,} "
         f"steps, fewer if w is certified to {settings.levels[-1]:.0e}. Strict: strict complementarity. 1 / "
-        "c: the steps in which NGD's u gains a factor of e in the end, as Theorem E2 predicts from the solution."
+        "c: the steps in which NGD's u gains a factor of e in the end, predicted from the solution (Theorem "
+        "E2)."
     )
     return Table.of(caption, lines)
 
@@ -258,7 +259,7 @@ def reading(rows: Any, settings: Any) -> str:
         tuple(span(errors, ".0e") for errors in list(zip(*found, strict=True))[:2]) for found in ends.values()
     )
     return (
-        f"On {len(fails)} sets of digits, where Assumption 5.4 fails, the margin error of NGD ends at {ngd_w} "
-        f"for w and {ngd_u} for u, that of restarted NGD at {w} and {u}, and PRGD(exp) freezes at "
+        f"On {len(fails)} sets of digits, where Assumption 5.4 fails, the margin error of NGD ends at "
+        f"{ngd_w} for w and {ngd_u} for u, that of restarted NGD at {w} and {u}, and PRGD(exp) freezes at "
         f"{span(exp, '.0e')}."
     )

@@ -49,6 +49,7 @@ STYLES = {
     "game dynamics": Style(PURPLE, "longdash", "cross"),
     "restarted NGD": Style(PURPLE, "solid", "diamond"),
     "gated PRGD": Style(SKY, "solid", "square"),
+    "accelerated PRGD": Style(SKY, "dash", "triangle-up"),
     "progressive-rescaling Newton": Style(BLACK, "solid", "star"),
 }
 BY_NAME = Style("")  # stands for the style of the method that a mark is named after
