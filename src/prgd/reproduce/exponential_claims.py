@@ -62,10 +62,11 @@ def bound_of_the_dual_vector(rows: Any, settings: Any) -> Finding:
 def _fit(rows: Any, facts: Facts) -> RateFit:
     """Fit the error of NGD's u at each step (the smallest so far would be a staircase) down to rounding."""
     curve = curve_of(rows, facts, "NGD")
-    ended = np.flatnonzero(curve.now.to_numpy(float) <= ROUNDING)
-    curve = curve[: ended[0]] if ended.size else curve
     curve = curve[curve.t > 1]
-    return fit_rate(curve.t.to_numpy(float), curve.now.to_numpy(float))
+    t, error = curve.t.to_numpy(float), curve.now.to_numpy(float)
+    ended = np.flatnonzero(error <= ROUNDING)
+    last = float(t[max(ended[0] - 1, 0)] if ended.size else t[-1])
+    return fit_rate(t, error, (last / 10.0, last))
 
 
 @exponential_claim("exponential-linear-rate", where=f"{OURS}: docs/exponential.md, Theorem E2")
