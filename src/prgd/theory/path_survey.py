@@ -118,7 +118,8 @@ def any_point_readings(Z: Any, signs: Any, seed: int) -> Iterator[Reading]:
             )
             yield from identity_of_the_gap(point)
             yield from bound_of_delta(point)
-            lam = float(point.upper / point.length) * 10.0 ** rng.uniform(-1.0, 1.0)
+            size = max(point.upper, abs(point.margins).max() / point.length)  # U may be 0 on rows that are not separable
+            lam = float(size / point.length) * 10.0 ** rng.uniform(-1.0, 1.0)
             yield from rescaled_gap(point, lam, float(rng.uniform(1.0, 10.0)), other)
     bound = entropy_excess_bound(n)
     extreme = PathPoint(np.array([[0.0], *[[1.0 + bound]] * (n - 1)]), np.ones(1))
