@@ -12,7 +12,7 @@ import torch
 import prgd
 from prgd.arithmetic import UNIT_ROUNDOFF, rounding_factor
 from prgd.losses import EXPONENTIAL
-from prgd.rows import AccurateAt, Combine, CurvatureAt, Labels, MarginsAt, Query, SmallestAt, TallyAt
+from prgd.rows import AccurateAt, Combine, CurvatureAt, Labels, MarginsAt, Query, SmallestAt, Spread, TallyAt
 
 LOSSES = ("exponential", "logistic")
 
@@ -326,6 +326,18 @@ def test_a_run_makes_one_pass_for_each_step_and_one_at_the_start(engine, name, f
         extra += 5
     assert problem.passes == 13 + extra
     assert result.passes == problem.passes
+
+
+@pytest.mark.parametrize("engine", grid.ENGINES)
+def test_spread_around_centres(engine, data, tmp_path):
+    X, y = data
+    rows = grid.ENGINES[engine](X, y, None, tmp_path)
+    Z, centers = X * y[:, None], np.random.default_rng(4).standard_normal((2, X.shape[1]))
+    for groups, c in (([y == y], centers[:1]), ([y > 0, y < 0], centers)):
+        squares = [
+            ((Z[group] - center) ** 2).sum(axis=1).max() for group, center in zip(groups, c, strict=True)
+        ]
+        np.testing.assert_allclose(rows.ask(Spread(c)), squares, rtol=1e-12)
 
 
 @pytest.mark.parametrize("engine", grid.ENGINES)
