@@ -112,15 +112,15 @@ def test_gap_of_w_falls_by_rho_in_each_late_phase_and_that_of_h_by_its_square(da
     """E6 and E10 of docs/exponential.md: lam Delta / U^2 at w, O(lam^2) at the displacement h."""
     problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
     gamma_star = prgd.max_margin(data.X, data.y, fit_intercept=intercept, tol=1e-12).certificate.upper
-    gaps = []
+    gaps = {}
     for s in itertools.islice(prgd.algorithms.base.states(problem, prgd.algorithms.ProgressiveNewton()), 40):
         if s.at.v is not None:  # the first step of a phase
             h = s.at.second_margin[0] / np.linalg.norm(s.at.v)
-            gaps.append([1.0 - s.at.gamma / gamma_star, 1.0 - h / gamma_star])
-    of_w, of_h = np.array([gap for gap in gaps if gap[1] > 1e-11]).T
-    assert of_w[-2] / of_w[-1] == pytest.approx(8.0, rel=0.01)
-    assert of_h[-2] / of_h[-1] == pytest.approx(64.0, rel=0.3)
-    assert of_h[-1] < 1e-3 * of_w[-1]
+            gaps[s.phase] = 1.0 - s.at.gamma / gamma_star, 1.0 - h / gamma_star
+    of_w, of_h = np.array(list(gaps.values())).T
+    np.testing.assert_allclose(of_w[-6:-2] / of_w[-5:-1], 8.0, rtol=0.01)
+    falling = of_h[of_h > 1e-12]
+    assert falling[-2] / falling[-1] > 40.0
 
 
 # p_star is uniform on the rows (1, +-1, 0), and the margin row (1, 0, 1) has no weight: Delta goes to 0

@@ -90,8 +90,8 @@ class ProgressiveNewton:
     a term in log(1/lam) (E11), and phases may take a second one.
 
     **What is certified.** The displacement h has lost c: its gap is O(lam^2), and falls by rho^2 in a phase
-    instead of rho (E10). The pass that evaluates w also finds the margin of h. Once the gap is below the
-    bound on the rounding of a pass, the upper bound is proven by the weights ``p - D Z x`` that a step x
+    instead of rho (E10). The pass that evaluates w also finds the margin of h. Once the bound on
+    the rounding of a pass is a tenth of the gap, the upper bound is proven by the weights ``p - D Z x`` that a step x
     predicts. Their dual vector is ``lam (w + x)``.
 
     **Active rows.** Systems are solved by conjugate gradients on the rows with a margin within 28 of the
@@ -220,8 +220,8 @@ class ProgressiveNewton:
 def _with_weights(s: ProgressiveNewtonState, rows: ActiveRows, x: Array) -> ProgressiveNewtonState:
     """Return the state with the weights that Newton's step x predicts, if a pass cannot prove their bound.
 
-    Their dual vector is ``lam (w + x)``. They are asked for where the gap is below the bound on the rounding
-    of the sums of a pass: the bound that weights prove is computed by compensated sums.
+    Their dual vector is ``lam (w + x)``, as accurately as x was solved. They are asked for where the bound on
+    the rounding of the sums of a pass is a tenth of the gap: weights prove theirs by compensated sums.
     """
     at = s.at
     lower = at.gamma if at.v is None else max(at.gamma, at.second_margin[0] / norm(at.v))
@@ -230,6 +230,6 @@ def _with_weights(s: ProgressiveNewtonState, rows: ActiveRows, x: Array) -> Prog
     weights = rows.next_weights()
     upper = norm(at.problem.combine(weights.dense(at.problem.n)))
     s = replace(s, row_reads=s.row_reads + weights.indices.size / at.problem.n)
-    if upper - lower > dual_vector_error(at.problem, 1.0):
+    if upper - lower > 10.0 * dual_vector_error(at.problem, 1.0):
         return s
     return replace(s, next_upper=upper, next_rows=weights.indices, next_weights=weights.values)
