@@ -43,12 +43,17 @@ def largest_error(X, y=None, s=None, *, loss="exponential", by_class=False, scal
     size = np.linalg.norm(w) * np.linalg.norm(Z, axis=1).max()
     groups = [signs > 0, signs < 0] if by_class else [signs != 0]
     found = [np.abs(rows.ask(MarginsAt(w)) - Z @ w).max() / size]
-    tally = rows.ask(TallyAt(w, as_loss(loss), by_class))
-    for g, group in enumerate(groups):
-        log_sum, u, margin = oracle(Z, group * (np.ones(n) if s is None else s), w, loss)
-        found.append(abs(tally.log_sums[g] - log_sum) / max(1.0, abs(log_sum)))
-        found.append(np.linalg.norm(tally.mean_rows[g] - u) / np.linalg.norm(u))
-        found.append(abs(tally.margins[g] - margin) / size)
+    v = np.random.default_rng(d + 1).standard_normal(d)
+    both = rows.ask(TallyAt(w, as_loss(loss), by_class, second=v))
+    for tally in (rows.ask(TallyAt(w, as_loss(loss), by_class)), both):
+        for g, group in enumerate(groups):
+            weights = group * (np.ones(n) if s is None else s)
+            log_sum, u, margin = oracle(Z, weights, w, loss)
+            found.append(abs(tally.log_sums[g] - log_sum) / max(1.0, abs(log_sum)))
+            found.append(np.linalg.norm(tally.mean_rows[g] - u) / np.linalg.norm(u))
+            found.append(abs(tally.margins[g] - margin) / size)
+            second = (Z @ v)[weights > 0].min() * np.linalg.norm(w) / np.linalg.norm(v)
+            found.append(abs(both.second_margins[g] * np.linalg.norm(w) / np.linalg.norm(v) - second) / size)
     return float(np.max(found))  # keeps a NaN
 
 

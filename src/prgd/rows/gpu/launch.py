@@ -39,6 +39,7 @@ class Plan:
     warps: int
     programs: int  # number for each multiprocessor
     stages: int = 1  # number of tiles whose loads are under way at once
+    registers: int = 0  # limit of a thread, so that all programs are resident; 0: what the compiler takes
 
 
 def choose_plan(d: int, load_bytes: int, vector_bytes: int, *, in_pairs: bool = False) -> Plan:
@@ -112,21 +113,28 @@ class Kernels:
         return torch.where(words >= 2**31, words - 2**32, words).to(torch.int32)
 
     def tally(
-        self, w: Tensor | None, loss: Loss, by_class: bool, *, wide: bool = False, plan: Plan | None = None
+        self,
+        w: Tensor | None,
+        loss: Loss,
+        by_class: bool,
+        *,
+        second: bool = False,
+        wide: bool = False,
+        plan: Plan | None = None,
     ) -> Tensor:
-        """Enqueue a pass; the answer has shape (groups, 5 + d), each row as `_triton` lays it out.
+        """Enqueue a pass; the answer has shape (groups, 6 + d), each row as `_triton_merge` lays it out.
 
-        Without w the last one of such a pass is taken again. ``wide`` takes the products with w in float64.
-        The next pass of the kind writes to the same tensor. On a GPU a pass is launched as one graph: its two
+        With a ``second`` direction v, w has the rows w and v. Without w the last one of such a pass is taken
+        again. ``wide`` takes the products with w in float64. The next pass of the kind writes to the same tensor. On a GPU a pass is launched as one graph: its two
         kernels, launched one by one, would wait for the host for about 65 microseconds, a tenth of a pass
         over 2 GB.
         """
         plan = plan or self.plan
         if loss == LOGISTIC:  # two masses take more registers
             plan = replace(plan, steps=min(plan.steps, 2))
-        key = loss, by_class, wide, plan
+        key = loss, by_class, second, wide, plan
         if key not in self._passes:
-            self._passes[key] = _Pass(self, loss, by_class, wide, plan)
+            self._passes[key] = _Pass(self, loss, by_class, second, wide, plan)
         return self._passes[key](w)
 
     @cached_property
@@ -212,17 +220,20 @@ def _in_runs(rows: Tensor, run: int) -> Tensor:
 class _Pass:
     """One kind of pass, with the tensors that its kernels read and write."""
 
-    def __init__(self, kernels: Kernels, loss: Loss, by_class: bool, wide: bool, plan: Plan) -> None:
-        from prgd.rows.gpu import _triton
+    def __init__(
+        self, kernels: Kernels, loss: Loss, by_class: bool, second: bool, wide: bool, plan: Plan
+    ) -> None:
+        from prgd.rows.gpu import _triton_merge
 
-        device, columns = kernels.loads.device, kernels.d + _triton.SCALARS.value
+        device, columns = kernels.loads.device, kernels.d + _triton_merge.SCALARS.value
         self.kernels, self.plan, self.is_logistic, self.by_class = kernels, plan, loss == LOGISTIC, by_class
         self.is_wide = wide or kernels.is_double
         self.plus_programs, self.programs = kernels.shares(plan, by_class)
         self.list, self.starts, self.n_plus = (
             kernels.by_class if by_class else (kernels.words, kernels.words, 0)
         )
-        self.w = torch.empty(kernels.d, dtype=torch.float64, device=device)
+        self.is_second = second
+        self.w = torch.empty((1 + second, kernels.d), dtype=torch.float64, device=device)
         self.parts = torch.empty((self.programs, columns), dtype=torch.float64, device=device)
         self.out = torch.empty((2 if by_class else 1, columns), dtype=torch.float64, device=device)
         cuts = [0, self.plus_programs, self.programs] if by_class else [0, self.programs]
@@ -243,26 +254,28 @@ class _Pass:
         kernels, plan, weights = self.kernels, self.plan, self.kernels.weights
         _triton.tally_kernel[(self.programs,)](
             kernels.loads, kernels.words, self.list, self.starts, self.w if weights is None else weights,
-            self.w, self.parts, kernels.n, self.n_plus, self.plus_programs, **kernels.layout(plan),
+            self.w, self.w[-1], self.parts, kernels.n, self.n_plus, self.plus_programs, **kernels.layout(plan),
             LISTED=self.by_class, RUNS=self.list.dtype == torch.int16, WEIGHTED=weights is not None,
             LOGISTIC=self.is_logistic, DOT=tl.float64 if self.is_wide else tl.float32,
-            SUM=tl.float64 if kernels.is_double else tl.float32, STAGES=plan.stages,
-            num_warps=plan.warps,
+            SUM=tl.float64 if kernels.is_double else tl.float32, SECOND=self.is_second, STAGES=plan.stages,
+            num_warps=plan.warps, **({"maxnreg": plan.registers} if plan.registers else {}),
         )  # fmt: skip
-        merge_programs(self.parts, self.cuts, self.out)
+        merge_programs(self.parts, self.cuts, self.out, second=self.is_second)
 
 
-def merge_programs(parts: Tensor, cuts: Tensor, out: Tensor, groups: int = 1) -> None:
+def merge_programs(
+    parts: Tensor, cuts: Tensor, out: Tensor, groups: int = 1, *, second: bool = False
+) -> None:
     """Enqueue the merging of the Tallies of programs, each of ``groups`` groups.
 
     Programs ``cuts[k]`` to ``cuts[k + 1]`` have the groups ``k groups`` and following.
     """
     import triton
 
-    from prgd.rows.gpu import _triton
+    from prgd.rows.gpu import _triton_merge
 
-    d, rows = out.shape[1] - _triton.SCALARS.value, triton.next_power_of_2(len(parts) // groups)
-    _triton.merge_kernel[(-(-d // _MERGE_WIDTH), len(out))](
+    d, rows = out.shape[1] - _triton_merge.SCALARS.value, triton.next_power_of_2(len(parts) // groups)
+    _triton_merge.merge_kernel[(-(-d // _MERGE_WIDTH), len(out))](
         parts, out, cuts, GROUPS=groups, D=d, ROWS=rows, BLOCK=min(1024, rows), WIDTH=_MERGE_WIDTH,
-        num_warps=8,
+        SECOND=second, num_warps=8,
     )  # fmt: skip
