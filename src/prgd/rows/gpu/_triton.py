@@ -138,15 +138,18 @@ def _load_signs(
 
 @triton.jit
 def _products(rows, w, k: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, TYPE: tl.constexpr):
-    """Return the products of one step with a direction, added over the chunks, not yet over the threads."""
+    """Return the products of one step with a direction, added over the chunks, not yet over the threads.
+
+    Which product of a sum is fused is said here and in `_add`, not left to the compiler, so that a second
+    direction changes no bit of a Tally.
+    """
     for c in tl.static_range(CHUNKS):
         values = _values(rows[k * CHUNKS + c], PARTS == 2)
         for part in tl.static_range(PARTS):
-            product = values[part].to(TYPE) * w[c * PARTS + part]
             if c + part == 0:
-                total = product
+                total = values[part].to(TYPE) * w[0]
             else:
-                total += product
+                total = tl.fma(values[part].to(TYPE), w[c * PARTS + part], total)
     return total
 
 
@@ -206,18 +209,20 @@ def _add(
         vector = vector + (sums[4 + i] * scale[:, None],)
     for k in tl.static_range(STEPS):
         p = tl.exp((log_slope(margins[k], LOGISTIC, SUM) - top).to(SUM))
-        if WEIGHTED:
-            p *= weights[k]
-        slope_mass += p
         if LOGISTIC:
             value = tl.exp((log_value(margins[k], LOGISTIC, SUM) - value_top).to(SUM))
-            mass += value * weights[k] if WEIGHTED else value
+            mass = tl.fma(value, weights[k], mass) if WEIGHTED else mass + value
+        if WEIGHTED:
+            slope_mass = tl.fma(p, weights[k], slope_mass)
+            p *= weights[k]
+        else:
+            slope_mass += p
         factor = _signed(p, signs[k], LABELLED)[:, None]
         grown = ()
         for c in tl.static_range(CHUNKS):
             values = _values(rows[k * CHUNKS + c], PARTS == 2)
             for part in tl.static_range(PARTS):
-                grown = grown + (vector[c * PARTS + part] + factor * values[part].to(SUM),)
+                grown = grown + (tl.fma(factor, values[part].to(SUM), vector[c * PARTS + part]),)
         vector = grown
     return (low, mass, slope_mass, second) + vector
 
