@@ -123,7 +123,7 @@ def trajectories() -> Iterator[Check]:
         for fit_intercept in (False, True):
             a = prgd.Problem(torch.from_numpy(data.X), data.y, fit_intercept=fit_intercept)
             b = prgd.Problem(X, data.y, fit_intercept=fit_intercept)
-            w0 = prgd.run(a, prgd.GD(), stop=50).w if name == "prgd" else None
+            w0 = prgd.run(a, prgd.GD(), stop=50).w if name in ("prgd", "inside-prgd") else None
             first, second = (prgd.run(problem, algorithm, w0, stop=60) for problem in (a, b))
             error = np.linalg.norm(first.w - second.w) / np.linalg.norm(first.w)
             yield Check(f"trajectory of {name}, intercept {fit_intercept}", float(error), 1e-10)
