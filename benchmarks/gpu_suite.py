@@ -120,9 +120,10 @@ def trajectories() -> Iterator[Check]:
     X = torch.from_numpy(data.X).to(DEVICE)
     for name, make in prgd.algorithms.ALGORITHMS.items():
         algorithm = make()
-        for fit_intercept in (False, True):
-            a = prgd.Problem(torch.from_numpy(data.X), data.y, fit_intercept=fit_intercept)
-            b = prgd.Problem(X, data.y, fit_intercept=fit_intercept)
+        loss = "logistic" if name == "large-step-gd" else "exponential"
+        for fit_intercept in (False, True) if loss == "exponential" else (False,):
+            a = prgd.Problem(torch.from_numpy(data.X), data.y, fit_intercept=fit_intercept, loss=loss)
+            b = prgd.Problem(X, data.y, fit_intercept=fit_intercept, loss=loss)
             w0 = prgd.run(a, prgd.GD(), stop=50).w if name in ("prgd", "inside-prgd") else None
             first, second = (prgd.run(problem, algorithm, w0, stop=60) for problem in (a, b))
             error = np.linalg.norm(first.w - second.w) / np.linalg.norm(first.w)

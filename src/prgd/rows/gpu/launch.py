@@ -81,8 +81,8 @@ def choose_plan(
         numbers, steps, resident = (32, 1, 8) if d > 4096 else (16, 2, 8)
     elif in_pairs and d > 512:
         numbers, steps, resident, stages = 32, 2, 8, 4
-    elif wide and not in_pairs:
-        numbers, steps, resident = 16, 2, 16
+    elif wide and not in_pairs:  # up to 1024 columns a row stays within one warp, which waits for no other
+        numbers, steps, resident = (32, 2, 8) if 512 < d <= 1024 else (16, 2, 16)
     else:
         numbers, steps, resident = (32, 4, 8) if d > 512 else (16, 4, 12)
     lanes = max(4, 1 << (-(-d // numbers) - 1).bit_length())  # a power of two
