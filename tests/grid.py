@@ -196,8 +196,10 @@ ALGORITHMS: dict[str, Entry] = {
     "prgd": Entry(prgd.PRGD(), warm=True, gap=1e-5),
     "loss-scaled-gd": Entry(prgd.algorithms.LossScaledGD(), gap=0.9),
     "dual-acceleration": Entry(prgd.algorithms.DualAcceleration(), steps=2000, gap=1e-3),
+    "restarted-ngd": Entry(prgd.algorithms.RestartedNGD(), steps=2000, gap=1e-3),
     "game-dynamics": Entry(prgd.algorithms.GameDynamics(), steps=2000, gap=1e-3),
     "gated-prgd": Entry(prgd.algorithms.GatedPRGD(), gap=1e-3),
+    "accelerated-prgd": Entry(prgd.algorithms.AcceleratedPRGD(), steps=1000, gap=0.01, joint=False),
     # within a phase few rows carry weight, H is nearly singular and a step multiplies rounding by up to
     # 1e3; where the phase is solved the iterates agree again, to 1e-12
     "progressive-newton": Entry(

@@ -250,7 +250,7 @@ def _tightened(certificate: Certificate, problem: Problem, state: State) -> Cert
             certificate = certificate.with_upper(accurate_upper(problem, weights), weights)
     elif own < certificate.upper:
         # The mean of t dual vectors: each has the error of its pass, and their sum one rounding for each.
-        error = dual_vector_error(problem, _smallest_weight(problem))
+        error = dual_vector_error(problem, problem.labels.smallest_weight)
         error += rounding_factor(4 * state.t + 16) * term_size(problem)
         own += problem.norm.dual_ratio(problem.shape) * error
         certificate = certificate.with_upper(raised(own, math.prod(problem.shape) + 8))
@@ -265,12 +265,6 @@ def _by_further_passes(certificate: Certificate, problem: Problem, state: State)
     if (is_rough or problem.is_joint) and (v := state.at.dual_direction) is not None:
         certificate = certificate.best(margin_in_double(problem, v))
     return certificate
-
-
-def _smallest_weight(problem: Problem) -> float:
-    """Return the smallest positive sample weight: the weights of a pass sum to this at least."""
-    weight = problem.labels.sample_weight
-    return float(weight[weight > 0.0].min()) if weight.size else 1.0
 
 
 def _proof_of_overlap(problem: Problem, certificate: Certificate) -> Certificate | None:

@@ -222,6 +222,37 @@ def test_bounds_of_a_pass_on_every_engine(norm, with_intercept):
             assert is_above(accurate_upper(problem, weights), data, codes, weights, *facts)
 
 
+@pytest.mark.parametrize("norm", ["l2", "l1", "linf", "lp:1.5"])
+@pytest.mark.parametrize("with_intercept", [False, True])
+def test_a_second_direction_proves_its_margin_on_every_engine(norm, with_intercept):
+    rng = np.random.default_rng(6)
+    codes = np.arange(13) % 2
+    X = 4.0 * rng.standard_normal((2, 2))[codes] + 0.2 * rng.standard_normal((13, 2)) + [0.0, 1e5]
+    weight = np.where(np.arange(13) % 5 == 4, 0.0, 10.0 ** rng.choice([-300.0, 0.0, 4.0], 13))
+    facts, proven = (norm, False, with_intercept), 0
+    for data, rows, sample_weight in engines(X, codes, weight):
+        y = None if sample_weight is None else codes
+        problem = prgd.Problem(rows, y, norm=norm, fit_intercept=with_intercept, sample_weight=sample_weight)
+        for size in (1e-200, 1.0, 30.0, 1e100):
+            w, v = rng.standard_normal((2, 2)) * [[size / problem.max_norm], [1.0]]
+            plain, both = certify(problem.at(w)), certify(problem.at(w, v))
+            assert (both.upper, both.lower) >= (plain.upper, plain.lower)
+            assert is_below(both.lower, data, codes, both.w, *facts, weight)
+            proven += both.w is v
+    assert proven > 6  # v is the better one often
+
+
+@pytest.mark.parametrize("v", [[math.nan, 1.0], [math.inf, 1.0], [0.0, 0.0], [1e308, 1e308], [-1.0, 0.0]])
+def test_a_useless_second_direction_proves_nothing(v):
+    problem = prgd.Problem([[3e5, 4e5], [1e5, -2e4], [2e5, 0.0]])
+    w = np.array([1.0, 0.0])
+    with np.errstate(all="ignore"):
+        found = certify(problem.at(w, np.array(v)))
+    assert found.w is not None
+    assert np.array_equal(found.w, w)
+    assert found.lower == certify(problem.at(w)).lower
+
+
 def three_classes(n=12, seed=0):
     rng = np.random.default_rng(seed)
     codes = np.arange(n) % 3

@@ -46,6 +46,12 @@ VERDICTS = {
     "lemma-d.1": HOLDS,
     "lemma-d.2": HOLDS,
     "lemma-d.3": FAILS,
+    "e1-rate-of-the-dual-vector": HOLDS,
+    "e2-linear-rate": HOLDS,
+    "e2-without-strict-complementarity": HOLDS,
+    "e3-separator-in-any-norm": HOLDS,
+    "e13-excess": HOLDS,
+    "e13-steps": HOLDS,
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import prgd
+from prgd.algorithms.base import SOFT_ENOUGH, states
 from prgd.rows import MarginsAt
 from prgd.solvers import active_rows
 from prgd.solvers.active_rows import ActiveRows
@@ -254,6 +255,7 @@ def test_any_length_of_the_start(algorithm, length):
     [
         (lambda: prgd.algorithms.ProgressiveNewton(rho=1.0), "rho must be a finite number above 1"),
         (lambda: prgd.algorithms.ProgressiveNewton(tol=0.0), "tol must be a finite number above 0"),
+        (lambda: prgd.algorithms.AcceleratedPRGD(rho=1.0), "rho must be a finite number above 1"),
         (lambda: prgd.algorithms.GatedPRGD(growth=1.0), "growth must be a finite number above 1"),
         (lambda: prgd.algorithms.GatedPRGD(fraction=-1.0), "fraction must be a finite number above 0"),
     ],
@@ -263,10 +265,11 @@ def test_hyper_parameters_are_checked(make, words):
         make()
 
 
-def test_newton_refuses_the_logistic_loss(data):
+@pytest.mark.parametrize("name", ["progressive-newton", "accelerated-prgd"])
+def test_the_logistic_loss_is_refused(data, name):
     problem = prgd.Problem(data.X, data.y, loss="logistic")
     with pytest.raises(ValueError, match=r"needs loss='exponential'.*got loss='logistic'"):
-        prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=1)
+        prgd.run(problem, prgd.algorithms.find_algorithm(name)(), stop=1)
 
 
 # the systems
@@ -353,6 +356,20 @@ def test_gate_opens_when_the_direction_has_settled(data):
             assert unsettled > 0.5 * soft or np.linalg.norm(before.w) < 0.9 * before.R_k
             assert np.linalg.norm(s.w) <= s.R_k * (1 + 1e-12)
     assert phases > 4
+
+
+def test_gate_opens_where_the_softness_goes_to_zero(monkeypatch):
+    """p_star is 1/2 on the rows with +-0.9 and 0 on the third margin row: Delta goes to 0."""
+    problem = prgd.Problem([[0.3, 0.9, 0.0], [0.3, -0.9, 0.0], [0.3, 0.2, 0.6]])
+
+    def at_step_4000() -> prgd.algorithms.State:
+        return next(s for s in states(problem, prgd.algorithms.GatedPRGD()) if s.t == 4000)
+
+    assert at_step_4000().R_k > 3e6
+    monkeypatch.setattr("prgd.algorithms.gated_prgd.SOFT_ENOUGH", 0.0)
+    hindered = at_step_4000()  # phases 3 times longer each, where sqrt(growth) is 2
+    assert hindered.R_k < 1e6
+    assert hindered.at.gap_split[1] * hindered.at.length < SOFT_ENOUGH
 
 
 def test_gated_reads_once_a_step(data):

@@ -11,6 +11,7 @@ import pytest
 
 import prgd
 from prgd.algorithms import (
+    AcceleratedPRGD,
     Adam,
     AdaptiveGD,
     DualAcceleration,
@@ -221,15 +222,16 @@ def test_the_bound_of_the_game_holds_for_joint_problems(norm, fit_intercept):
     assert exact.lower <= result.certificate.upper < 1.5 * exact.upper
 
 
-@pytest.mark.parametrize("algorithm", [GatedPRGD(), ProgressiveNewton()])
+@pytest.mark.parametrize("algorithm", [GatedPRGD(), AcceleratedPRGD(), ProgressiveNewton()])
 def test_methods_of_euclidean_balls_refuse_other_norms(algorithm):
     with pytest.raises(ValueError, match=r"needs a problem with norm='l2'.*got norm='linf'. Use PRGD"):
         prgd.run(prgd.Problem(TOY.X, TOY.y, norm="linf"), algorithm, stop=1)
 
 
-def test_progressive_newton_refuses_joint_problems():
+@pytest.mark.parametrize("algorithm", [AcceleratedPRGD(), ProgressiveNewton()])
+def test_methods_for_two_classes_refuse_joint_problems(algorithm):
     with pytest.raises(ValueError, match=r"is for two classes .* \(3, 5\)\. Use GatedPRGD"):
-        prgd.run(prgd.Problem(*grid.three_classes()), ProgressiveNewton(), stop=1)
+        prgd.run(prgd.Problem(*grid.three_classes()), algorithm, stop=1)
 
 
 def test_a_norm_that_is_not_given_is_not_shown(tmp_path):

@@ -16,6 +16,7 @@ from prgd.algorithms.base import State as State
 from prgd.checks import unknown
 
 if TYPE_CHECKING:  # At run time `_discover` finds these names; a type checker needs them in writing.
+    from prgd.algorithms.accelerated_prgd import AcceleratedPRGD as AcceleratedPRGD
     from prgd.algorithms.adam import Adam as Adam
     from prgd.algorithms.adaptive_gd import AdaptiveGD as AdaptiveGD
     from prgd.algorithms.away_step_frank_wolfe import AwayStepFrankWolfe as AwayStepFrankWolfe
@@ -32,6 +33,7 @@ if TYPE_CHECKING:  # At run time `_discover` finds these names; a type checker n
     from prgd.algorithms.normalized_perceptron import NormalizedPerceptron as NormalizedPerceptron
     from prgd.algorithms.prgd import PRGD as PRGD
     from prgd.algorithms.progressive_newton import ProgressiveNewton as ProgressiveNewton
+    from prgd.algorithms.restarted_ngd import RestartedNGD as RestartedNGD
     from prgd.algorithms.steepest_descent import SteepestDescent as SteepestDescent
 
 

@@ -10,11 +10,18 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from prgd._types import Array
+from prgd.arithmetic import EPSILON
 from prgd.certificate import DualWeights
 from prgd.checks import check_positive
 from prgd.evaluation import Evaluation
+from prgd.losses import EXPONENTIAL
 from prgd.norms import L2, Norm, as_norm
 from prgd.problem import Problem
+
+MAX_SCALE = 1e-3 / EPSILON  # at margins of this size, rounding moves the dual weights by 1e-3
+# The softness Delta = <u, w> - R gamma(w) of a radius R goes to 0 if p_star is uniform on its support. Below
+# this it counts as this (docs/exponential.md, E8): phases would have to come ever nearer to their ends.
+SOFT_ENOUGH = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,4 +146,13 @@ def check_euclidean(algorithm: Any, problem: Problem) -> None:
         raise ValueError(
             f"{type(algorithm).__name__} needs a problem with norm='l2', whose balls and distances it uses; "
             f"got norm={problem.norm.name!r}. Use PRGD or SteepestDescent, which step in any norm."
+        )
+
+
+def check_exponential(algorithm: Any, problem: Problem) -> None:
+    """Raise ``ValueError`` unless the loss is exponential."""
+    if problem.loss != EXPONENTIAL:
+        raise ValueError(
+            f"{type(algorithm).__name__} needs loss='exponential': log L is convex there; "
+            f"got loss={str(problem.loss)!r}. The separator of largest margin is the same."
         )

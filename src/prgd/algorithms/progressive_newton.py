@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from prgd._types import Array, Indices
-from prgd.algorithms.base import State, check_euclidean, check_not_joint
+from prgd.algorithms.base import State, check_euclidean, check_exponential, check_not_joint
 from prgd.arithmetic import EPSILON
 from prgd.checks import check_positive
 from prgd.evaluation import Evaluation
-from prgd.losses import EXPONENTIAL
 from prgd.norms import norm, project_ball
 from prgd.problem import NO_ROWS, Problem
 from prgd.solvers.active_rows import ActiveRows
@@ -106,11 +105,7 @@ class ProgressiveNewton:
 
     def init(self, problem: Problem, w0: Array) -> ProgressiveNewtonState:
         """Start at ``w0`` if it is on the path, else at its direction and the first penalty."""
-        if problem.loss != EXPONENTIAL:
-            raise ValueError(
-                "ProgressiveNewton needs loss='exponential': log L is convex there; "
-                f"got loss={str(problem.loss)!r}. The separator of largest margin is the same."
-            )
+        check_exponential(self, problem)
         check_euclidean(self, problem)
         check_not_joint(self, problem, "GatedPRGD, or one problem for each class")
         lam, at = 1.0 / problem.unit, problem.at(w0)

@@ -47,7 +47,9 @@ STYLES = {
     "PRGD": Style(VERMILLION, "solid", "triangle-up"),
     "dual acceleration": Style(GREEN, "dashdot", "diamond"),
     "game dynamics": Style(PURPLE, "longdash", "cross"),
+    "restarted NGD": Style(PURPLE, "solid", "diamond"),
     "gated PRGD": Style(SKY, "solid", "square"),
+    "accelerated PRGD": Style(SKY, "dash", "triangle-up"),
     "progressive-rescaling Newton": Style(BLACK, "solid", "star"),
 }
 BY_NAME = Style("")  # stands for the style of the method that a mark is named after

@@ -13,6 +13,7 @@ from prgd.algorithms import (
     MDM,
     NGD,
     PRGD,
+    AcceleratedPRGD,
     Adam,
     AdaptiveGD,
     AwayStepFrankWolfe,
@@ -25,6 +26,7 @@ from prgd.algorithms import (
     MirrorDescent,
     NormalizedPerceptron,
     ProgressiveNewton,
+    RestartedNGD,
     SteepestDescent,
 )
 from prgd.datasets import toy
@@ -82,9 +84,11 @@ def listed(growth: float, phase: int, alpha: float, beta: float, other_growth: f
         Method("adaptive GD", AdaptiveGD(), SCALED),
         Method("dual acceleration", DualAcceleration(), FAST),
         Method("game dynamics", GameDynamics(), FAST),
+        Method("restarted NGD", RestartedNGD(), FAST),
         Method("PRGD(exp)", exp, RESCALED, warm_up=GD()),
         Method("PRGD(poly)", poly, RESCALED, warm_up=GD()),
         Method("gated PRGD", GatedPRGD(), RESCALED),
+        Method("accelerated PRGD", AcceleratedPRGD(), RESCALED),
         Method("progressive-rescaling Newton", ProgressiveNewton(), RESCALED),
         Method("normalized perceptron", NormalizedPerceptron(), HULL),
         Method("away-step Frank-Wolfe", AwayStepFrankWolfe(), HULL),

@@ -91,7 +91,9 @@ NO_RATE = "none that we know"
 # What is known about methods without a rate.
 KNOWN = {
     "PRGD(poly)": "none for these radii",
+    "restarted NGD": "none: ours",
     "gated PRGD": "none: ours",
+    "accelerated PRGD": "none: ours, O(1 / t^2) by docs/exponential.md, Theorem E13",
     "progressive-rescaling Newton": "none: ours",
     "sign descent": "none for constant steps",
     "coordinate descent": "none for constant steps",

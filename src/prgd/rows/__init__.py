@@ -26,6 +26,7 @@ from prgd.rows.queries import (
     TallyAt,
 )
 from prgd.rows.sparse import SparseRows
+from prgd.rows.spread import Spread
 
 for _module in iter_modules(__path__):
     if not _module.name.startswith("_"):
@@ -52,6 +53,7 @@ __all__ = [
     "Rows",
     "SmallestAt",
     "SparseRows",
+    "Spread",
     "TallyAt",
     "as_rows",
     "open_cluster",

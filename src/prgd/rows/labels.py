@@ -87,6 +87,12 @@ class Labels:
             return tuple(np.bincount(self.codes, mass, self.classes.size).tolist())
         return float(mass[self.signs > 0].sum()), float(mass[self.signs < 0].sum())
 
+    @cached_property
+    def smallest_weight(self) -> float:
+        """The smallest positive sample weight."""
+        weight = self.sample_weight
+        return float(weight[weight > 0.0].min()) if weight.size else 1.0
+
     def at(self, indices: Indices) -> Signs:
         """Return the labels of these ascending indices."""
         return self.signs[indices]

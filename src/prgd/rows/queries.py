@@ -19,7 +19,7 @@ from prgd.rows.blocks import non_finite_entry, row_norms
 from prgd.rows.labels import Labels
 from prgd.tally import Tally, merge
 
-_BLOCK_ENTRIES = 2**20  # entries of the rows that `AccurateAt` and `Measure` gather at a time
+BLOCK_ENTRIES = 2**20  # entries of the rows that `AccurateAt` and `Measure` gather at a time
 _ACCURATE_ROWS = 2**12  # sparse rows that `AccurateAt` gathers at a time
 
 
@@ -161,7 +161,7 @@ class AccurateAt(Query[Accurate]):
 
     def answer(self, rows: LeafRows, labels: Labels) -> Accurate:
         """Gather the rows part by part, and multiply them in NumPy."""
-        step = _ACCURATE_ROWS if rows.is_sparse else max(1, _BLOCK_ENTRIES // rows.d)
+        step = _ACCURATE_ROWS if rows.is_sparse else max(1, BLOCK_ENTRIES // rows.d)
         cuts = [*range(0, rows.n, step), rows.n]
         parts = [self._products(rows.take(np.arange(i, j))) for i, j in pairwise(cuts)]
         products, corrections = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -341,7 +341,7 @@ class LargestRow(Query[float]):
 
     def answer(self, rows: LeafRows, labels: Labels) -> float:
         """Gather the rows part by part, and measure them in NumPy; powers are of entries of at most 1."""
-        step, largest = max(1, _BLOCK_ENTRIES // rows.d), 0.0
+        step, largest = max(1, BLOCK_ENTRIES // rows.d), 0.0
         for start in range(0, rows.n, step):
             block = abs(rows.take(np.arange(start, min(start + step, rows.n))))
             size = float(block.max())
@@ -363,7 +363,7 @@ class Measure(Query[Measurement]):
 
     def answer(self, rows: LeafRows, labels: Labels) -> Measurement:
         """Gather the rows part by part, and measure them in NumPy."""
-        step, parts = max(1, _BLOCK_ENTRIES // rows.d), []
+        step, parts = max(1, BLOCK_ENTRIES // rows.d), []
         for start in range(0, rows.n, step):
             block = rows.take(np.arange(start, min(start + step, rows.n)))
             norms = row_norms(block)

@@ -20,6 +20,7 @@ from prgd.theory.ray_geometry import geometry as geometry
 from prgd.theory.ray_geometry import inradius as inradius
 from prgd.theory.ray_geometry import lambda_min as lambda_min
 from prgd.theory.samples import random_nondegenerate as random_nondegenerate
+from prgd.theory.schedule_bound import steps_bound as steps_bound
 from prgd.theory.statements import check_statements as check_statements
 from prgd.theory.support import max_margin_reference as max_margin_reference
 from prgd.theory.support import signed_rows as signed_rows
