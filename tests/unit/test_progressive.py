@@ -365,7 +365,7 @@ def test_gate_opens_where_the_softness_goes_to_zero(monkeypatch):
     def at_step_4000() -> prgd.algorithms.State:
         return next(s for s in states(problem, prgd.algorithms.GatedPRGD()) if s.t == 4000)
 
-    assert at_step_4000().R_k > 1e8
+    assert at_step_4000().R_k > 3e6
     monkeypatch.setattr("prgd.algorithms.gated_prgd.SOFT_ENOUGH", 0.0)
     hindered = at_step_4000()  # phases 3 times longer each, where sqrt(growth) is 2
     assert hindered.R_k < 1e6

@@ -32,7 +32,7 @@ from prgd.rows.queries import (
     SmallestAt,
     TallyAt,
 )
-from prgd.tally import Tally, merge_slices
+from prgd.tally import SECOND, Tally, merge_slices
 from prgd.threads import each, physical_memory, threads_of
 
 # A slice is what one thread sums alone. Their number depends on the data only, never on the number
@@ -107,22 +107,27 @@ class ArrayRows(LeafRows):
 
         s = self._storage
         slices, groups = s.bounds.size - 1, 2 if query.by_class else 1
-        scalars, vectors = np.empty((slices, groups, 6)), np.empty((slices, groups, self.d))
-        w = frozen(query.w)
+        numbers = SECOND if query.second is None else SECOND + 1
+        scalars, vectors = np.empty((slices, groups, numbers)), np.empty((slices, groups, self.d))
+        w, v = frozen(query.w), self._second(query)
         is_plain = groups == 1 and query.loss == EXPONENTIAL and labels.sample_weight.size == 0
         weights = () if is_plain else (labels.sample_weight,)
 
         def work(first: int, last: int) -> None:
             _kernels.tally_slices(
-                s.A, labels.signs, weights, w, query.loss.code, s.block,
+                s.A, labels.signs, weights, w, v, query.loss.code, s.block,
                 s.bounds, first, last, scalars, vectors,
             )  # fmt: skip
 
         self._each(work)
-        tally = merge_slices(scalars, vectors)
+        return merge_slices(scalars, vectors)
+
+    def _second(self, query: TallyAt) -> Array:
+        """Return the second direction as `tally_slices` takes it."""
         if query.second is None:
-            return tally
-        return query.with_second(tally, self._margins(MarginsAt(query.second), labels), labels)
+            return frozen(np.empty((0, 2) if self.is_sparse else 0))
+        v = np.ascontiguousarray(query.second, dtype=np.float64)
+        return frozen(np.stack([query.w, v], axis=1) if self.is_sparse else v)
 
     def _joint_tally(self, query: JointTallyAt, labels: Labels) -> Tally:
         from prgd.rows import _joint_kernels

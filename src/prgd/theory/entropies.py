@@ -71,9 +71,7 @@ def log_sum_exp(log_weights: Any, sample_weight: Any = None, groups: Any = None)
     return sum(tops) / len(tops)
 
 
-def renyi_entropy(
-    log_weights: Any, order: float = 1.0, sample_weight: Any = None, groups: Any = None
-) -> Any:
+def renyi_entropy(log_weights: Any, order: float = 1.0, sample_weight: Any = None, groups: Any = None) -> Any:
     r"""Return the Rényi entropy of the dual weights, Shannon's for order 1.
 
     .. math::

@@ -117,11 +117,12 @@ def _descend(
         decrement, stretch = abs(float(slope @ step)), _stretch(along, p)
         noise = 64.0 * float(np.finfo(x.dtype).eps) * max(1.0, float(np.abs(margins).max()))
         is_seen = decrement > 16.0 * noise  # whether the value shows what the step gains
-        if not is_seen or stretch < NEAR:
-            failures = 0 if stretch < 0.5 * smallest else failures + 1
-            if stretch < smallest:
-                smallest, best = stretch, x
-            if failures > PATIENCE or stretch == 0.0:
+        error = max(stretch, math.sqrt(decrement))  # the step may lengthen x and move no margins apart
+        if not is_seen or error < NEAR:
+            failures = 0 if error < 0.5 * smallest else failures + 1
+            if error < smallest:
+                smallest, best = error, x
+            if failures > PATIENCE or error == 0.0:
                 return best, decrement
         # The loss is quasi-self-concordant: steps of this size descend where the value is rounded away.
         size = math.log1p(stretch) / stretch if not is_seen and stretch > 0.1 else 1.0
@@ -140,6 +141,33 @@ def _stretch(along: Any, p: Any) -> float:
     """Return by how much a step moves margins apart, among rows that carry weight: below 1 Newton converges."""
     heavy = along[p > LIGHT]
     return float(heavy.max() - heavy.min()) if heavy.size else 0.0
+
+
+def next_start(
+    Z: Array, lam: float, last: float, x: Reals, *, form: Array | None = None, groups: Any = None
+) -> Reals:
+    """Return the minimiser at the penalty ``last``, rescaled to lam and corrected; rescaled alone where that is better.
+
+    Rescaling multiplies the distances between margins, too. Rows of weight of order lam (zero in the limit) then
+    have far too little weight, which Newton's method mends slowly and the value does not show.
+
+    Examples
+    --------
+    >>> next_start(np.array([[2.0, 1.0], [2.0, -1.0]]), 0.25, 2.0, np.array([1.0, 0.0])).tolist()
+    [8.0, 0.0]
+    """
+    rescaled = x * (last / lam)
+    if not x.any():
+        return rescaled
+    fine, t = Z.astype(x.dtype), None if form is None else form.astype(x.dtype)
+    p = softmax_weights(-(fine @ x), groups=groups)
+    slope = lam * (x if t is None else (t @ x) * t) - fine.T @ p
+    corrected = x - newton_step(fine, p, lam, slope, form, groups)
+    values = [
+        log_sum_exp(-(fine @ y), groups=groups) + 0.5 * lam * (y @ y if t is None else (t @ y) ** 2)
+        for y in (corrected, rescaled)
+    ]
+    return corrected if values[0] <= values[1] + 0.1 else rescaled
 
 
 def newton_step(

@@ -12,7 +12,7 @@ from prgd.checks import check_positive
 from prgd.norms import L2, Norm, as_norm
 from prgd.rows.labels import Labels
 from prgd.theory.entropies import Reals
-from prgd.theory.newton import minimise_soft_loss, newton_step
+from prgd.theory.newton import minimise_soft_loss, next_start
 from prgd.theory.path_point import PathPoint
 from prgd.theory.polyhedral_path import POLYHEDRAL, Face, minimise_on_path
 from prgd.theory.support import signed_rows
@@ -123,24 +123,9 @@ def _minimise(
 ) -> tuple[Reals, Face | None]:
     """Return the minimiser at a penalty from w, the minimiser at the one before."""
     if not isinstance(norm, L2):
-        return minimise_on_path(Z, lam, norm, w * (last / lam), face)
-    return minimise_soft_loss(Z, lam, _start(Z, lam, last, w, groups), groups=groups).x, None
-
-
-def _start(Z: Array, lam: float, last: float, w: Reals, groups: Any) -> Reals:
-    """Return w rescaled to the new penalty and corrected, or rescaled alone where that is far better.
-
-    Rescaling multiplies the distances between margins, too. Rows of weight of order lam (zero in the limit) then
-    have far too little weight, which Newton's method mends slowly and the value does not show.
-    """
-    rescaled = w * (last / lam)
-    if not w.any():
-        return rescaled
-    fine = Z.astype(w.dtype)
-    point = PathPoint(fine, w, L2(), groups)
-    corrected = w - newton_step(fine, point.dual_weights, lam, point.gradient(lam), groups=groups)
-    values = [PathPoint(fine, start, L2(), groups).objective(lam) for start in (corrected, rescaled)]
-    return corrected if values[0] <= values[1] + 0.1 else rescaled
+        return minimise_on_path(Z, lam, norm, w, last, face)
+    start = next_start(Z, lam, last, w, groups=groups)
+    return minimise_soft_loss(Z, lam, start, groups=groups).x, None
 
 
 def class_signs(data: Any) -> Any:

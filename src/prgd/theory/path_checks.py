@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from prgd.norms import L2
-from prgd.theory.entropies import Reals, entropy_excess_bound
+from prgd.theory.entropies import Reals, classes_of, entropy_excess_bound
 from prgd.theory.path_point import PathPoint
 
 GATE = 0.3  # the largest gradient that ends a phase of ProgressiveNewton, in units of lam ||w||
@@ -53,7 +53,8 @@ def _eps(point: PathPoint) -> float:
 def identity_of_the_gap(point: PathPoint) -> Iterator[Reading]:
     """E4: ``<w, u> - min <w, z_i> = Delta``, and the gap is the sum of its two parts.
 
-    Tolerance: the rounding of margins and sums, `PathPoint.rounding`, divided by R where the identity is.
+    Tolerance: the rounding of margins and sums, `PathPoint.rounding`; divided by R where the identity is, and that
+    of U.
     """
     excess = point.entropy() - point.entropy(math.inf)  # of p alone, apart from the margins' own sum
     mean = point.dual_vector @ point.w
@@ -61,7 +62,8 @@ def identity_of_the_gap(point: PathPoint) -> Iterator[Reading]:
     yield Reading("E4", float(abs(mean - point.smallest_margin - excess)), 0.0, slack, float(excess) or slack)
     gap = point.upper - point.gamma
     parts = point.unsettled + point.delta / point.length
-    yield Reading("E4 split", float(abs(gap - parts)), 0.0, slack / float(point.length), float(gap) or 1.0)
+    slack = slack / float(point.length) + _eps(point) * float(point.upper)
+    yield Reading("E4 split", float(abs(gap - parts)), 0.0, slack, float(gap) or 1.0)
 
 
 def bound_of_delta(point: PathPoint) -> Iterator[Reading]:
@@ -89,7 +91,8 @@ def gap_on_the_path(point: PathPoint, lam: float, gamma_star: float) -> Iterator
     """
     U, R = float(point.upper), float(point.length)
     eta = float(point.residual(lam)) * (1.0 + _eps(point)) + _eps(point) * U
-    off, excess = float(abs(point.upper - lam * point.length)), max(float(point.duality_gap(lam)), 0.0)
+    off = float(abs(point.upper - lam * point.length))
+    excess = max(float(point.duality_gap(lam)), 0.0) + _eps(point) * R * U
     settled = min(eta**2 / (2.0 * lam * R) if isinstance(point.norm, L2) else 2.0 * eta, excess / R)
     eta = min(eta, math.sqrt(2.0 * lam * excess) + _eps(point) * U)
     gap, claimed = (point.upper - point.gamma) / point.upper, lam * point.delta / point.upper**2
@@ -100,15 +103,17 @@ def gap_on_the_path(point: PathPoint, lam: float, gamma_star: float) -> Iterator
     yield Reading("E6 bound", float(gap), lam * float(point.delta) / gamma_star**2, slack)
 
 
-def rescaled_gap(point: PathPoint, lam: float, rho: float, other: PathPoint) -> Iterator[Reading]:
+def rescaled_gap(point: PathPoint, lam: Any, rho: Any, other: PathPoint) -> Iterator[Reading]:
     r"""E7: ``G_{lam/rho}(rho w, p) <= rho G_lam(w, p) + (rho - 1) H_1(p)``, an equality at p = p(w).
 
-    Tolerance: the rounding of F, H and ``U^2 / (2 lam)``, by their sizes.
+    With sample weights, ``H_1(p) - log q_min`` stands in place of ``H_1(p)``: entropies are at least log q_min,
+    and not at least 0. Tolerance: the rounding of F, H and ``U^2 / (2 lam)``, by their sizes.
 
     Parameters
     ----------
     other : PathPoint of the same problem, whose dual weights are p of the inequality.
     """
+    lam, rho = (point.w.dtype.type(value) for value in (lam, rho))  # so that lam / rho is not rounded to float64
     scaled = PathPoint(point.Z, rho * point.w, point.norm, point.groups, point.sample_weight)
     size = rho * (float(abs(point.margins).max()) + lam * float(point.length) ** 2 + 1.0)
     size += rho * float(max(point.upper, other.upper)) ** 2 / lam
@@ -121,9 +126,18 @@ def rescaled_gap(point: PathPoint, lam: float, rho: float, other: PathPoint) -> 
     yield Reading("E7 Delta", float(drop), float(point.delta), 4.0 * point.rounding)
     short = (point.upper - lam * point.length) ** 2 / (2.0 * lam) + point.length * point.unsettled
     yield Reading("E7 gap of p(w)", float(abs(plain - short)), 0.0, slack, float(plain) or slack)
-    bound = rho * point.duality_gap(lam, other) + (rho - 1.0) * other.entropy()
+    bound = rho * point.duality_gap(lam, other) + (rho - 1.0) * (other.entropy() - _least_entropy(point))
     yield Reading("E7", float(scaled.duality_gap(lam / rho, other)), float(bound), slack)
     yield Reading("E7 sign", -float(plain), 0.0, slack, max(float(plain), slack))
+
+
+def _least_entropy(point: PathPoint) -> float:
+    """Return the smallest entropy of any order, ``log q_min``: 0 without sample weights, the mean over groups."""
+    if point.sample_weight is None:
+        return 0.0
+    q = np.asarray(point.sample_weight)
+    found = [math.log(q[mask].min()) for mask in classes_of(q.size, point.groups)]
+    return sum(found) / len(found)
 
 
 def unsettled_part(point: PathPoint, lam: float) -> Iterator[Reading]:

@@ -15,7 +15,7 @@ import numpy as np
 from prgd._types import Array, Mask
 from prgd.norms import L1, Linf, Norm
 from prgd.theory.entropies import Reals, log_sum_exp, softmax_weights
-from prgd.theory.newton import minimise_soft_loss
+from prgd.theory.newton import minimise_soft_loss, next_start
 from prgd.theory.path_point import PathPoint
 
 _LAST_GAP = 1e-11  # the interior point ends at this duality gap, in nats
@@ -71,7 +71,9 @@ class Face(NamedTuple):
         return Face(self.norm, signs, free)
 
 
-def minimise_on_path(Z: Array, lam: float, norm: Norm, start: Reals, face: Face | None) -> tuple[Reals, Face]:
+def minimise_on_path(
+    Z: Array, lam: float, norm: Norm, w: Reals, last: float, face: Face | None
+) -> tuple[Reals, Face]:
     r"""Minimise :math:`\mathrm{LSE}(-Zw) + \frac\lambda2 \|w\|^2` in l1 or l-infinity.
 
     Parameters
@@ -79,8 +81,9 @@ def minimise_on_path(Z: Array, lam: float, norm: Norm, start: Reals, face: Face 
     Z : ndarray of shape (n, d)
     lam : float, positive.
     norm : L1 or Linf
-    start : ndarray of shape (d,), e.g. the minimiser at a larger penalty, rescaled.
-    face : Face, optional
+    w : ndarray of shape (d,), the minimiser at the penalty ``last``.
+    last : float
+    face : Face of w, optional
         Tried first, before the interior point.
 
     Returns
@@ -91,34 +94,38 @@ def minimise_on_path(Z: Array, lam: float, norm: Norm, start: Reals, face: Face 
     Examples
     --------
     >>> Z = np.array([[1.0, 0.5], [0.2, 1.0]])
-    >>> w, face = minimise_on_path(Z, 1e-3, L1(), np.zeros(2), None)
+    >>> w, face = minimise_on_path(Z, 1e-3, L1(), np.zeros(2), 1.0, None)
     >>> point = PathPoint(Z.astype(np.longdouble), w, L1())
-    >>> bool(point.duality_gap(1e-3) < 1e-15), face.is_free.tolist()
+    >>> bool(point.duality_gap(1e-3) < 1e-12), face.is_free.tolist()
     (True, [True, True])
     """
     fine = Z.astype(np.longdouble)
     best: tuple[Any, Reals, Face] | None = None
+    start = w * (last / lam)
     if face is not None:
+        T, t = face.transform
+        start = T @ next_start(Z @ T, lam, last, face.coordinates(w), form=t)
         best = _on_faces(Z, fine, lam, start, face, 2)
-    if best is None or best[0] > _allowed(fine, best[1]):
-        w = _interior_point(Z, lam, norm, start.astype(np.float64))
-        inner = w[0].astype(np.longdouble)
-        found = _on_faces(Z, fine, lam, inner, Face(norm, *w[1:]), _MAX_FACES)
-        if found is not None and found[0] <= _allowed(fine, found[1]):
+    if best is None or best[0] > _allowed(fine, best[1], norm):
+        inner, *found_face = _interior_point(Z, lam, norm, start.astype(np.float64))
+        inner, new = inner.astype(np.longdouble), Face(norm, *found_face)
+        found = _on_faces(Z, fine, lam, inner, new, _MAX_FACES)
+        if found is not None and found[0] <= _allowed(fine, found[1], norm):
             return found[1], found[2]
-        plain = (PathPoint(fine, inner, norm).duality_gap(lam), inner, Face(norm, *w[1:]))
+        plain = (PathPoint(fine, inner, norm).duality_gap(lam), inner, new)
         best = min((c for c in (best, found, plain) if c is not None), key=lambda c: c[0])
     return best[1].astype(np.longdouble), best[2]
 
 
-def _allowed(fine: Any, w: Reals) -> float:
+def _allowed(fine: Any, w: Reals, norm: Norm) -> float:
     """Return the duality gap that rounding leaves.
 
-    Margins of size M are rounded to ``eps M``, so that u has an error of ``eps M max||z||``, and the gap, which
-    grows linearly in u off the face, one of R times that.
+    Margins of size M are rounded to ``e = (n + d) eps M``, weights to 2 e, relative, and u to 2 e times the longest
+    row B; w itself is rounded, too. The gap grows linearly in u off the face, so that it keeps 4 e B R.
     """
     size = max(1.0, float((np.abs(fine) @ np.abs(w)).max()))
-    return 64.0 * float(np.finfo(np.longdouble).eps) * size**2
+    reach = max(norm.dual(z) for z in fine.astype(np.float64)) * norm(w.astype(np.float64))
+    return 4.0 * (sum(fine.shape) + 16) * float(np.finfo(np.longdouble).eps) * size * max(reach, 1.0)
 
 
 def _on_faces(
@@ -136,7 +143,7 @@ def _on_faces(
         gap = point.duality_gap(lam)
         if best is None or gap < best[0]:
             best = (gap, w, face)
-        if gap <= _allowed(fine, w):
+        if gap <= _allowed(fine, w, face.norm):
             break
         new = face.corrected(w, point.dual_vector)
         if np.array_equal(new.is_free, face.is_free) and np.array_equal(new.signs, face.signs):
@@ -199,7 +206,9 @@ def _central_path(A: Array, lam: float, t: Array, C: Array, x: Array) -> tuple[A
         along = C @ step
         decrement = -float(slope @ step)
         falls = along < 0.0
-        longest = min(1.0, _STEP_FRACTION * float((slack[falls] / -along[falls]).min())) if falls.any() else 1.0
+        longest = (
+            min(1.0, _STEP_FRACTION * float((slack[falls] / -along[falls]).min())) if falls.any() else 1.0
+        )
         size, value = longest, merit(x, slack, mu)
         noise = 1e-14 * max(1.0, abs(value))
         while size > 1e-9 and merit(x + size * step, slack + size * along, mu) > (
@@ -208,7 +217,9 @@ def _central_path(A: Array, lam: float, t: Array, C: Array, x: Array) -> tuple[A
             size *= 0.5
         change = mu / slack - y - y / slack * along
         shrinks = change < 0.0
-        share = min(1.0, _STEP_FRACTION * float((y[shrinks] / -change[shrinks]).min())) if shrinks.any() else 1.0
+        share = (
+            min(1.0, _STEP_FRACTION * float((y[shrinks] / -change[shrinks]).min())) if shrinks.any() else 1.0
+        )
         y = y + share * change
         x = x + size * step
         slack = slack + size * along  # C x would cancel where the slack is far smaller than x
