@@ -139,6 +139,31 @@ def _reached(t: int | None, gap: float) -> str:
     return f"{t:,}" if t is not None else f"({'none' if gap >= 1.0 else f'{gap:.0e}'})"
 
 
+def variants() -> str | None:
+    """Return the steps of variants of restarted NGD, by momentum and rule of restart."""
+    if (found := record("restart_variants")) is None:
+        return None
+    lines = []
+    for row in found["rows"]:
+        line = {"momentum": row["momentum"], "restart": row["restart"]}
+        for name, count in found["sets"].items():
+            cells = zip(row[name]["steps"], row[name]["missed"], strict=True)
+            line[f"{name} ({count} sets)"] = ", ".join(_mean(t, missed, count) for t, missed in cells)
+        lines.append(line)
+    levels = ", ".join(f"{level:.0e}" for level in found["levels"])
+    caption = (
+        f"Variants of restarted NGD: steps to a relative gap of {levels}, geometric means over the sets of a "
+        f"group. Sets that do not get there within {found['steps']:,} steps count with these, and a star "
+        "marks means with such sets; a dash: none gets there. The rule of `RestartedNGD` is j/(j+3), after "
+        "the length of the last phase."
+    )
+    return as_markdown(Table.of(caption, lines, numbers=tuple(lines[0])[2:]))
+
+
+def _mean(t: int, missed: int, count: int) -> str:
+    return "-" if missed == count else f"{t:,}{'*' if missed else ''}"
+
+
 def path_figure() -> Figure:
     """Draw the gap on the path against its bound, and what remains of w beside its asymptote."""
     sets = {"digits 0 and 1": signed_rows(digits(0, 1))}
@@ -198,6 +223,7 @@ def main(report: Path = Path("report")) -> None:
         "figures": lambda: figures(report),
         "statements": statements,
         "steps": lambda: steps(report),
+        "variants": variants,
     }
     for name, make in parts.items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
