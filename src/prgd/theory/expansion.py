@@ -1,8 +1,8 @@
 r"""The path near its end: what ``w(lam) - gamma_star w_star / lam`` converges to, and how fast.
 
-Margin rows are ``z_i = gamma_star w_star + y_i`` in l2, with ``y_i`` orthogonal to ``w_star``. On them alone F
-splits: ``w = gamma_star w_star / lam + v(lam)`` with v the minimiser of ``LSE(-Y v) + (lam/2) ||v||^2``. Other
-rows change w by less than ``exp(-kappa / lam)``.
+Margin rows are ``z_i = gamma_star w_star + y_i`` in l2, with ``y_i`` orthogonal to ``w_star``. On them
+alone F splits: ``w = gamma_star w_star / lam + v(lam)`` with v the minimiser of ``LSE(-Y v) + (lam/2)
+||v||^2``. Other rows change w by less than ``exp(-kappa / lam)``.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Expansion(NamedTuple):
     r"""Coefficients of :math:`v(\lambda) = c + \lambda c_1 + \lambda^2 c_2 + O(\lambda^3)`, in longdouble.
 
     ``curvature`` is the smallest positive eigenvalue of the Hessian :math:`Y^\top D_c Y`, the unit in which
-    lam is small. ``bend`` is :math:`H^+ T[c_1, c_1]` with T the third derivative: the corrected predictor errs
-    by half of it times :math:`(\lambda - \lambda')^2`.
+    lam is small. ``bend`` is :math:`H^+ T[c_1, c_1]` with T the third derivative: the corrected predictor
+    errs by half of it times :math:`(\lambda - \lambda')^2`.
     """
 
     c: Reals
@@ -37,7 +37,7 @@ class Expansion(NamedTuple):
 def orthogonal_parts(Z: Any, w_star: Any) -> Reals:
     """Return ``y_i = z_i - <z_i, w_star> w_star`` in longdouble, for w_star of l2 norm 1."""
     fine, w = np.asarray(Z).astype(np.longdouble), np.asarray(w_star).astype(np.longdouble)
-    return fine - np.outer(fine @ w, w) / (w @ w)
+    return np.asarray(fine - np.outer(fine @ w, w) / (w @ w))
 
 
 def path_expansion(Y: Any) -> Expansion:
@@ -85,7 +85,7 @@ def path_expansion(Y: Any) -> Expansion:
 
 
 def drift(Y: Any, carries: Any) -> Array:
-    r"""Return b of :math:`w(\lambda) = \gamma^\star w^\star / \lambda + b \log(1/\lambda) + o(\log(1/\lambda))`.
+    r"""Return b of :math:`w(\lambda) = \gamma^\star w^\star / \lambda + b \log(1/\lambda) + \dots`.
 
     Without strict complementarity, b is the shortest vector with
 
