@@ -159,7 +159,7 @@ class Vertex(NamedTuple):
     ``Z_M c = -H(p_star) - log p_star`` on the margin rows M, ``c`` on the face of w_star.
     """
 
-    gamma_star: float
+    gamma_star: Any  # longdouble, if the program is nondegenerate
     w_star: Reals
     dual_weights: Reals
     rows: Indices
@@ -182,7 +182,7 @@ def margin_vertex(Z: Array, norm: Norm) -> Vertex:
     Examples
     --------
     >>> found = margin_vertex(np.array([[1.0, 0.25], [0.0, 1.0], [3.0, 3.0]]), L1())
-    >>> round(found.gamma_star, 6), found.dual_weights.astype(float).round(6).tolist()
+    >>> round(float(found.gamma_star), 6), found.dual_weights.astype(float).round(6).tolist()
     (0.571429, [0.571429, 0.428571, 0.0])
     """
     from prgd.solvers.linear_program import solve_linear_program
@@ -229,4 +229,4 @@ def margin_vertex(Z: Array, norm: Norm) -> Vertex:
     full[rows] = weights
     others = np.delete(Z.astype(np.longdouble) @ w_star, rows)
     kappa = gamma_star * (others.min() - gamma_star) if others.size else np.inf
-    return Vertex(float(gamma_star), w_star, full, rows, face, c, float(kappa))
+    return Vertex(gamma_star, w_star, full, rows, face, c, float(kappa))

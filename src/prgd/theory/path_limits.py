@@ -74,8 +74,9 @@ def _whole_path(problem: PathProblem, found: Expansion, Y: Any) -> Iterator[Read
     r"""Ask whether ``w(lam) = gamma_star w_star / lam + v(lam) + e`` with a small e.
 
     So is then ``U - sqrt(gamma_star^2 + lam^2 ||v||^2)``. The bound is
-    :math:`\|e\| \le \frac{|N| D}{\lambda} e^{D \|c\| - \kappa \gamma^\star / \lambda}`, N the other rows, kappa
-    their smallest distance from the margin, D the diameter; penalties at which it is about 1e-2 and 1e-12 of c.
+    :math:`\|e\| \le \frac{|N| D}{\lambda} e^{D \|c\| - \kappa \gamma^\star / \lambda}`, N the other rows,
+    kappa their smallest distance from the margin, D the diameter; penalties at which it is about 1e-2 and
+    1e-12 of c.
     """
     gamma, size = np.longdouble(problem.gamma_star), float(np.linalg.norm(found.c))
     w_star = np.asarray(problem.w_star)
@@ -263,7 +264,9 @@ def vertex_readings(Z: Any, norm: Norm) -> Iterator[Reading]:
     # that.
     far = vertex.kappa / second
     weight = len(Z) * far * math.exp(0.5 * shift - far) / float(delta) if math.isfinite(far) else 0.0
-    blur = 4.0 * point.rounding * max(norm.dual(z) for z in Z) / float(point.upper)
+    # A residual eta leaves an unsettled part of 2 eta, and the weights are rounded (as in E6).
+    error = float(point.residual(second)) + 2.0 * point.rounding * max(norm.dual(z) for z in Z)
+    blur = 2.0 * error / float(point.upper)
     yield Reading("E12 gap", off, 0.0, blur + 2.0 * weight * float(claimed), float(claimed))
     if math.isfinite(vertex.kappa):
         yield Reading("E12", rests[1], 2.0 * first / second * math.exp(-8.0) * rests[0], slack)
@@ -275,4 +278,4 @@ def _face_penalty(vertex: Vertex) -> float:
     """Return a quarter of the penalty below which ``gamma_star w_star / lam + c`` is on w_star's face."""
     w, c, free = np.abs(vertex.w_star), np.abs(vertex.c), vertex.face.is_free  # type: ignore[arg-type]
     room = w[free] if isinstance(vertex.face.norm, L1) else 1.0 - w[free]
-    return 0.25 * vertex.gamma_star * float((room / (c[free] + c.max() + 1e-300)).min(initial=1e300))
+    return 0.25 * float(vertex.gamma_star) * float((room / (c[free] + c.max() + 1e-300)).min(initial=1e300))
