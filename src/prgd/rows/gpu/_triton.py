@@ -3,8 +3,7 @@
 A program takes tiles of ``STEPS x SLOTS`` rows. A step is a row for each slot, cut into ``CHUNKS`` chunks of
 ``WIDTH`` loads, 16 bytes for every thread; a thread keeps its columns of w and of the sum in registers, so
 that the rows are read once and used twice. Each slot runs an online softmax of its own: within the loop the
-threads meet only in the product of a row with w. Slots meet once, after the loop; programs in
-`merge_kernel`.
+threads meet only in the product of a row with w. Slots meet once, after the loop; programs in `merge_kernel`.
 With a ``SECOND`` direction v, the registers of a row are multiplied by v too, and threads exchange both sums
 at once; a slot keeps its smallest margin along v.
 
