@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.algorithms.base import State, check_euclidean, check_exponential, check_not_joint
+from prgd.algorithms.base import SOFT_ENOUGH, State, check_euclidean, check_exponential, check_not_joint
 from prgd.arithmetic import EPSILON
+from prgd.certificate import DualWeights
 from prgd.checks import check_positive
 from prgd.evaluation import Evaluation
 from prgd.norms import norm, project_ball
+from prgd.pass_bounds import dual_vector_error
 from prgd.problem import NO_ROWS, Problem
 from prgd.solvers.active_rows import ActiveRows
+
+NOT_PREDICTED: Any = {"next_upper": math.inf, "next_rows": NO_ROWS, "next_weights": np.empty(0)}
 
 FORCING = 0.1  # a Newton system is solved to this fraction of its right-hand side, or to the phase's limit
 GROWTH = 4.0  # a step may leave a gradient this many times longer, if it flattens the slope along itself
@@ -32,12 +38,27 @@ class ProgressiveNewtonState(State):
     active : rows whose margins were near the smallest when the phase began; empty before the first.
     row_reads : rows read so far divided by n, the two products of a conjugate-gradient step included.
     is_done : rounding hides what a smaller penalty would change; w stays.
+    next_upper, next_rows, next_weights : the norm of the dual vector of the weights that the step predicted,
+        the rows that carry them, and these weights; infinite and empty while the pass proves as much.
     """
 
     lam: float
     active: Indices
     row_reads: float
     is_done: bool
+    next_upper: float
+    next_rows: Indices
+    next_weights: Array
+
+    @property
+    def own_upper(self) -> float:
+        """The norm of ``Z^T q`` for the predicted weights q, to rounding."""
+        return self.next_upper
+
+    @property
+    def own_weights(self) -> DualWeights | None:
+        """The predicted weights, which prove a bound that the rounded sums of a pass do not."""
+        return DualWeights(self.next_rows, self.next_weights) if self.next_rows.size else None
 
 
 @dataclass(frozen=True)
@@ -117,37 +138,56 @@ class ProgressiveNewton:
             elif (shortened := project_ball(w0, math.sqrt(problem.unit))) is not w0:
                 at = problem.at(shortened)
         return ProgressiveNewtonState(
-            t=0, at=at, phase=1, R_k=at.length, lam=lam, active=NO_ROWS, row_reads=1.0, is_done=False
+            t=0,
+            at=at,
+            phase=1,
+            R_k=at.length,
+            lam=lam,
+            active=NO_ROWS,
+            row_reads=1.0,
+            is_done=False,
+            **NOT_PREDICTED,
         )
 
     def step(self, problem: Problem, s: ProgressiveNewtonState) -> ProgressiveNewtonState:
         """Take one Newton step; if the phase is solved, the step that rescales."""
         at, w = s.at, s.w
         if s.is_done or at.upper == 0.0:  # with an upper bound of 0 there is no separator to look for
-            return replace(s, t=s.t + 1, is_done=True)
-        softness = max(at.gap_split[1], 0.0) / at.upper if at.length > 0.0 else 1.0
+            return replace(s, t=s.t + 1, is_done=True, **NOT_PREDICTED)
+        softness = max(at.gap_split[1], SOFT_ENOUGH / at.length) / at.upper if at.length > 0.0 else 1.0
         # Rounded margins blur the gradient by eps max||x||^2 ||w||.
         blur = EPSILON * problem.max_norm**2 / s.lam
         limit = max(min(self.tol, math.sqrt(softness)), blur)
         g, ray = at.dual_vector - s.lam * w, None
         if norm(g) <= limit * s.lam * at.length:  # the phase is solved
             if blur * self.rho > 0.1:
-                return replace(s, t=s.t + 1, is_done=True)
+                return replace(s, t=s.t + 1, is_done=True, **NOT_PREDICTED)
             R_k, lam = self.rho * at.length, s.lam / self.rho
             s = replace(s, phase=s.phase + 1, R_k=R_k, lam=lam, active=NO_ROWS)
             g, ray = at.dual_vector - s.lam * w, w
         rows = ActiveRows.find(problem, at, s.active)
         residual = min(FORCING * norm(g), limit * max(s.lam * at.length, 0.1 * at.upper))
         direction = rows.solve(s.lam, g, residual, ray)
-        found = self._search(problem, rows, s.lam, g, direction)
-        s = replace(s, t=s.t + 1, row_reads=s.row_reads + float(rows.reads))
+        # At the opening of a phase the step is (rho - 1) h, whose margin is better than that of w.
+        found = self._search(problem, rows, s.lam, g, direction, None if ray is None else direction)
+        s = replace(s, t=s.t + 1, row_reads=s.row_reads + float(rows.reads), **NOT_PREDICTED)
         if found is not None:
-            return replace(s, at=found, active=rows.indices)
+            s = replace(s, at=found, active=rows.indices)
+            return self._with_weights(s, rows, direction)
         # A row outside the active ones may have stopped the search: ask all rows before giving up.
         return replace(s, active=NO_ROWS, is_done=s.active.size == 0)
 
+    def _with_weights(self, s, rows, direction):
+        """Return the state with the weights that the step predicts, if the pass is too rounded to prove as much."""
+        at, upper = s.at, s.lam * norm(rows.w + direction)
+        lower = at.gamma if at.v is None else max(at.gamma, at.second_margin[0] / norm(at.v))
+        if upper - lower > dual_vector_error(at.problem, 1.0):
+            return s
+        weights = rows.next_weights()
+        return replace(s, next_upper=upper, next_rows=weights.indices, next_weights=weights.values)
+
     def _search(
-        self, problem: Problem, rows: ActiveRows, lam: float, g: Array, direction: Array
+        self, problem: Problem, rows: ActiveRows, lam: float, g: Array, direction: Array, h: Array | None
     ) -> Evaluation | None:
         """Return the first ``w + size direction`` with a better gradient, for size eta, eta / 2, ..."""
         size = self.eta
@@ -163,7 +203,7 @@ class ProgressiveNewton:
             w_next = rows.w + size * direction
             if is_better(rows.dual_vector(size) - lam * w_next, 0.1):
                 rows.reads += 1.0
-                at = problem.at(w_next)  # the state of the next step, if it is better over all rows too
+                at = problem.at(w_next, h)  # the state of the next step, if it is better over all rows too
                 if is_better(at.dual_vector - lam * at.w, 0.05):
                     return at
             size *= 0.5

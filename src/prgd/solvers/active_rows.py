@@ -8,6 +8,7 @@ import numpy as np
 
 from prgd._types import Array, Indices, Mask
 from prgd.arithmetic import EPSILON
+from prgd.certificate import DualWeights
 from prgd.evaluation import Evaluation
 from prgd.norms import norm
 from prgd.problem import Problem
@@ -96,6 +97,19 @@ class ActiveRows:
     def dual_vector(self, size: float) -> Array:
         """Return ``Z^T p`` at ``w + size direction``."""
         return self._combine(self._Z, self.dual_weights(size))
+
+    def next_weights(self) -> DualWeights:
+        r"""Return the weights that Newton's step x, the chosen direction, predicts: ``p - D Z x``.
+
+        If x solves :math:`H x = Z^\top p - \lambda w`, their dual vector is exactly
+        :math:`\lambda (w + x)`. Negative ones are set to 0.
+        """
+        p = self.dual_weights()
+        found = np.maximum(p - p * _centred(self._slopes, p, self._groups), 0.0)
+        for group in self._groups:
+            if not found[group].any():
+                found[group] = p[group]
+        return DualWeights.normalized(self._problem, self.indices, found)
 
     def solve(self, lam: float, b: Array, residual: float, ray: Array | None = None) -> Array:
         r"""Return the Newton step x, with :math:`\|H x - b\|` at most ``residual``.
