@@ -163,7 +163,7 @@ class ProgressiveNewton:
             if blur * self.rho > 0.1:
                 return replace(s, t=s.t + 1, is_done=True, **NOT_PREDICTED)
             R_k, lam = self.rho * at.length, s.lam / self.rho
-            s = replace(s, phase=s.phase + 1, R_k=R_k, lam=lam, active=NO_ROWS)
+            s = replace(s, phase=s.phase + 1, R_k=R_k, lam=lam)
             g, ray = at.dual_vector - s.lam * w, w
         rows = ActiveRows.find(problem, at, s.active)
         residual = min(FORCING * norm(g), limit * max(s.lam * at.length, 0.1 * at.upper))
@@ -172,24 +172,17 @@ class ProgressiveNewton:
         found = self._search(problem, rows, s.lam, g, direction, None if ray is None else direction)
         s = replace(s, t=s.t + 1, row_reads=s.row_reads + float(rows.reads), **NOT_PREDICTED)
         if found is not None:
-            s = replace(s, at=found, active=rows.indices)
-            return self._with_weights(s, rows, direction)
+            return _with_weights(replace(s, at=found[0], active=found[1]), rows, direction)
         # A row outside the active ones may have stopped the search: ask all rows before giving up.
         return replace(s, active=NO_ROWS, is_done=s.active.size == 0)
 
-    def _with_weights(self, s, rows, direction):
-        """Return the state with the weights that the step predicts, if the pass is too rounded to prove as much."""
-        at, upper = s.at, s.lam * norm(rows.w + direction)
-        lower = at.gamma if at.v is None else max(at.gamma, at.second_margin[0] / norm(at.v))
-        if upper - lower > dual_vector_error(at.problem, 1.0):
-            return s
-        weights = rows.next_weights()
-        return replace(s, next_upper=upper, next_rows=weights.indices, next_weights=weights.values)
-
     def _search(
         self, problem: Problem, rows: ActiveRows, lam: float, g: Array, direction: Array, h: Array | None
-    ) -> Evaluation | None:
-        """Return the first ``w + size direction`` with a better gradient, for size eta, eta / 2, ..."""
+    ) -> tuple[Evaluation, Indices] | None:
+        """Return the first ``w + size direction`` with a better gradient, and the rows that are active there.
+
+        The sizes are eta, eta / 2, ...; the pass also finds the margin of h.
+        """
         size = self.eta
         slope, max_length = float(g @ direction), GROWTH * max(norm(g), lam * norm(rows.w))
 
@@ -205,6 +198,20 @@ class ProgressiveNewton:
                 rows.reads += 1.0
                 at = problem.at(w_next, h)  # the state of the next step, if it is better over all rows too
                 if is_better(at.dual_vector - lam * at.w, 0.05):
-                    return at
+                    return at, rows.near(size)
             size *= 0.5
         return None
+
+
+def _with_weights(s: ProgressiveNewtonState, rows: ActiveRows, x: Array) -> ProgressiveNewtonState:
+    """Return the state with the weights that Newton's step x predicts, if a pass cannot prove their bound.
+
+    Their dual vector is ``lam (w + x)``. They are asked for where the gap is below the bound on the rounding of
+    the sums of a pass: the bound that weights prove is computed by compensated sums.
+    """
+    at, upper = s.at, s.lam * norm(rows.w + x)
+    lower = at.gamma if at.v is None else max(at.gamma, at.second_margin[0] / norm(at.v))
+    if upper - lower > dual_vector_error(at.problem, 1.0):
+        return s
+    weights = rows.next_weights()
+    return replace(s, next_upper=upper, next_rows=weights.indices, next_weights=weights.values)

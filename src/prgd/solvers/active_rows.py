@@ -98,6 +98,16 @@ class ActiveRows:
         """Return ``Z^T p`` at ``w + size direction``."""
         return self._combine(self._Z, self.dual_weights(size))
 
+    def near(self, size: float) -> Indices:
+        """Return the rows among these with a margin near the smallest at ``w + size direction``."""
+        return self.indices[self._is_near(self._margins + size * self._slopes)]
+
+    def _is_near(self, margins: Array) -> Mask:
+        found = np.ones(self.indices.size, bool)
+        for group in self._groups:
+            found[group] = margins[group] <= margins[group].min() + WINDOW
+        return found
+
     def next_weights(self) -> DualWeights:
         r"""Return the weights that Newton's step x, the chosen direction, predicts: ``p - D Z x``.
 
@@ -123,10 +133,8 @@ class ActiveRows:
         ray : ndarray of shape (d,), optional
             A first direction to try, the rescaling ``w``.
         """
-        p, kept = self.dual_weights(), np.ones(self.indices.size, bool)
         # Weights concentrate along the path, so fewer rows count now than when they were gathered.
-        for group in self._groups:
-            kept[group] = self._margins[group] <= self._margins[group].min() + WINDOW
+        p, kept = self.dual_weights(), self._is_near(self._margins)
         if self._Z is None:
             return self._solve_by_features(None, np.where(kept, p, 0.0), self._groups, lam, b, residual, ray)
         Z, p, groups = self._Z, p[kept], self._groups
