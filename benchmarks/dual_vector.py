@@ -33,7 +33,7 @@ RECORD = Path(__file__).parent / "records" / "dual_vector.json"
 LEVELS = (1e-4, 1e-6)
 WARM_UP = 1_000
 # The most steps of a method, by the numbers that are stored: a pass of the largest sets takes milliseconds.
-CAPS = ((400_000, 20_000), (1_000_000, 5_000), (math.inf, 2_000))
+CAPS = ((250_000, 20_000), (1_000_000, 5_000), (math.inf, 2_000))
 POWER = 0.6  # of both schedules of PRGD(poly), as in Section 7.1 on real data
 METHODS: dict[str, Any] = {
     "NGD": prgd.NGD(),

@@ -121,6 +121,22 @@ def test_a_second_margin_that_is_not_finite_proves_nothing(engine, by_class, tmp
 
 
 @pytest.mark.kernels
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_wide_rows_in_pieces(dtype):
+    """Rows of so many columns that w and a second direction are taken piece by piece."""
+    rng = np.random.default_rng(5)
+    for d in (1025, 1063, 2048, 3071):
+        X, (w, v) = rng.standard_normal((37, d)).astype(dtype), rng.standard_normal((2, d)) / np.sqrt(d)
+        rows = prgd.rows.DenseRows(X, np.where(np.arange(37) % 2, 1, -1))
+        plain, found = (rows.ask(TallyAt(w, EXPONENTIAL, second=second)) for second in (None, v))
+        assert found.scalars[:, :6].tobytes() == plain.scalars.tobytes()
+        assert found.vector.tobytes() == plain.vector.tobytes()
+        for direction, smallest in ((w, found.margins), (v, found.second_margins)):
+            expected = (rows.labels.signs * (X.astype(float) @ direction)).min()
+            assert smallest == [pytest.approx(expected, rel=1e-12)]
+
+
+@pytest.mark.kernels
 @pytest.mark.parametrize("kind", [np.ascontiguousarray, np.asfortranarray, sp.csr_array])
 def test_a_second_direction_in_slices_and_threads(kind):
     """Slices of many rows, and rows of one class in the first of them, give one answer on 1 and 3 threads."""

@@ -156,26 +156,27 @@ def restarted_ngd_is_exponential(rows: Any, settings: Any) -> Finding:
 
 @exponential_claim("exponential-certificates", where=f"{OURS}: docs/exponential.md, certificates by u")
 def certificates_by_u(rows: Any, settings: Any) -> Finding:
-    """The margin of u makes certificates earlier, at the cost of one more product per row of a pass.
+    """The margin of u makes certificates earlier, and never later, at the cost of one more product per row.
 
-    Take the median over methods and sets of the steps with u over those without.
+    Take the largest ratio of the steps with u to those without, over methods, sets and gaps of 1e-4 and 1e-6.
     """
-    ratios, only = [], 0
-    for facts in sets_of(rows):
-        for method in CERTIFIED:
-            for level in settings.levels[:2]:
-                with_u, without = passages(rows, facts, method, level)
-                if with_u >= 0 and without < 0:
-                    only += 1
-                elif with_u >= 0:
-                    ratios.append(with_u / max(without, 1))
-    total = len(sets_of(rows)) * len(CERTIFIED) * len(settings.levels[:2])
+    found = [
+        passages(rows, facts, method, level)
+        for facts in sets_of(rows)
+        for method in CERTIFIED
+        for level in settings.levels[:2]
+    ]
+    reached = [(with_u, without) for with_u, without in found if with_u >= 0]
+    ratios = [with_u / max(without, 1) for with_u, without in reached if without >= 0]
+    only = len(reached) - len(ratios)
+    halved = sum(ratio <= 0.5 for ratio in ratios)
     return Finding(
-        (max(ratios, default=math.nan), "<=", 1.0),
-        f"Of {total} certificates (methods, sets and gaps of 1e-4 and 1e-6) {only} are reached with u only, "
-        f"and {len(ratios)} with and without it: in {np.median(ratios):.2f} of the steps, in the median.",
-        figures={"only with u": only, "both": len(ratios), "all": total},
+        (max(ratios, default=1.0), "<=", 1.0),
+        f"Of {len(found)} certificates {len(reached)} are reached, {only} of them with u only and {halved} "
+        "with u in at most half of the steps. In two dimensions, on the synthetic sets, u hardly helps: the "
+        "upper bound is what comes late there.",
+        figures={"all": len(found), "reached": len(reached), "only with u": only, "halved": halved},
         setting=_setting(rows, settings),
-        would_change="A certificate that comes later with u; there is none, since both bounds are kept.",
+        would_change="A certificate that comes later with u; there is none, since both margins count.",
         what="steps with u over those without, the largest",
     )

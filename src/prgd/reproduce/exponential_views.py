@@ -114,7 +114,7 @@ def draw(rows: Any, settings: Any) -> list[Figure]:
         alt = (
             f"Relative margin error of the best separator so far against {words}, on logarithmic axes, one "
             "panel for each set; its title says whether Assumption 5.4 holds, and where strict "
-            f"complementarity fails, too. {said}"
+            f"complementarity fails, too.{f' {said}' if x == 't' else ''}"
         )
         title = f"Exponential without Assumption 5.4: margin error against {words.split(',')[0]}"
         figures.append(Figure(name, title, alt, panels))
@@ -237,7 +237,7 @@ def _ends(rows: Any, settings: Any) -> Table:
         f"vector; h, the displacement of Newton's phases). NGD and restarted NGD have {settings.steps:,} "
         f"steps, fewer if w is certified to {settings.levels[-1]:.0e}. Strict: strict complementarity. 1 / "
         "c: the steps in which NGD's u gains a factor of e in the end, predicted from the solution (Theorem "
-        "E2)."
+        "E2). Planted sets are random ones of known w_star."
     )
     return Table.of(caption, lines)
 

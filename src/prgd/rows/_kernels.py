@@ -29,9 +29,10 @@ from prgd.rows._block_kernels import (
     dense_add,
     dense_margins,
     dense_two_margins,
+    wide_margins,
 )
 from prgd.rows._compile import inner_exact_jit, inner_vector_jit, jit
-from prgd.rows.arrays import COLUMNS, ROWS
+from prgd.rows.arrays import COLUMNS, ROWS, WIDE
 from prgd.tally import COUNT, MARGIN, MASS, SECOND, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 NEGLIGIBLE = -50.0
@@ -173,10 +174,12 @@ def _absorb(
 def _absorb_second(m: Any, y: Any, s: Any, start: int, size: int, scalars: Any) -> None:
     """Keep the smallest margin of each group along the second direction; one that is not finite is -inf."""
     for i in range(size):
-        if s.size == 0 or s[start + i] > 0.0:
-            out = scalars[1 if scalars.shape[0] == 2 and y[start + i] < 0 else 0]
-            if not out[SECOND] <= m[i] < np.inf:
-                out[SECOND] = m[i] if -np.inf < m[i] < np.inf else -np.inf
+        weight = 1.0
+        if len(s) > 0:
+            weight = 1.0 if s[0].size == 0 else s[0][start + i]
+        g = 1 if scalars.shape[0] == 2 and y[start + i] < 0 else 0
+        if weight > 0.0 and not scalars[g, SECOND] <= m[i] < np.inf:
+            scalars[g, SECOND] = m[i] if -np.inf < m[i] < np.inf else -np.inf
 
 
 @jit
@@ -188,14 +191,15 @@ def tally_slices(
 
     ``scalars`` has shape (slices, groups, 6) and ``vectors`` (slices, groups, d); with two groups,
     rows of label +1 and -1 are summed apart. ``s`` is an empty tuple for one group, the exponential loss and
-    no weights; otherwise it holds the weights, an empty array if all are 1. ``v`` is the second direction
-    (for CSR beside w, in an array of shape (d, 2)), and a seventh scalar is found then; it is empty if there
-    is none. A test at run time tells both apart: two compiled kernels would double the time to compile.
+    no weights; otherwise it holds the weights, an empty array if all are 1. ``v`` holds the second direction,
+    an empty array if there is none, else a seventh scalar is found; CSR rows have it beside w, in an array of
+    shape (d, 2). For wide rows v also holds the number of columns that are taken at a time. Whether there is
+    a second direction is asked at run time: two kernels would take twice as long to compile.
     """
     m, c, chosen = np.empty(block), np.empty(block), np.empty(block, np.int64)
     bits = np.empty(block, np.int64)
     scale, second = bits.view(np.float64), np.empty(block)
-    groups, has_weight, has_second = scalars.shape[1], True, v.size > 0
+    groups, has_weight, has_second = scalars.shape[1], True, v[0].size > 0
     for k in range(first, last):
         for g in range(groups):
             scalars[k, g, SHIFT] = scalars[k, g, SLOPE_SHIFT] = -np.inf
@@ -210,26 +214,23 @@ def tally_slices(
         vector_0, vector_1 = vectors[k, 0], vectors[k, groups - 1]
         for start in range(bounds[k], bounds[k + 1], block):
             size = min(block, bounds[k + 1] - start)
-            if not has_second:
+            if len(v) == WIDE:
+                wide_margins(A[0], y, w, v[0], v[1], start, size, m, second)
+            elif not has_second:
                 if len(A) == ROWS:
                     dense_margins(A[0], y, w, start, size, m)
                 elif len(A) == COLUMNS:
                     columns_margins(A[0], y, w, start, size, m)
                 else:
                     csr_margins(A[0], A[1], A[2], y, w, start, size, m)
+            elif len(A) == ROWS:
+                dense_two_margins(A[0], y, w, v[0], start, size, m, second)
+            elif len(A) == COLUMNS:
+                columns_two_margins(A[0], y, w, v[0], start, size, m, second)
             else:
-                if len(A) == ROWS:
-                    dense_two_margins(A[0], y, w, v, start, size, m, second)
-                elif len(A) == COLUMNS:
-                    columns_two_margins(A[0], y, w, v, start, size, m, second)
-                else:
-                    csr_two_margins(A[0], A[1], A[2], y, v, start, size, m, second)
-                if len(s) == 0:
-                    for i in range(size):  # a margin that is not finite is -inf
-                        if not sums_0[SECOND] <= second[i] < np.inf:
-                            sums_0[SECOND] = second[i] if -np.inf < second[i] < np.inf else -np.inf
-                else:
-                    _absorb_second(second, y, s[0], start, size, sums)
+                csr_two_margins(A[0], A[1], A[2], y, v[0], start, size, m, second)
+            if has_second:
+                _absorb_second(second, y, s, start, size, sums)
             if len(s) == 0:
                 has_weight = _absorb_plain(m, y, start, size, sums_0, vector_0, c, bits, scale)
             else:

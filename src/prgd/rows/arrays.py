@@ -47,6 +47,9 @@ _VECTORS = 4  # vectors of d numbers that every method holds: w, a gradient, and
 # The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR. A kind
 # is the number of its arrays, by which the kernels tell them apart.
 ROWS, COLUMNS, CSR = 1, 2, 3
+# Rows of more columns than these are taken in pieces: two vectors would not stay in the first-level cache.
+# The length of another tuple, that of the second direction, tells the kernel which rows are wide.
+PIECE, WIDE = 1024, 2
 
 
 @dataclass(frozen=True)
@@ -122,12 +125,16 @@ class ArrayRows(LeafRows):
         self._each(work)
         return merge_slices(scalars, vectors)
 
-    def _second(self, query: TallyAt) -> Array:
+    def _second(self, query: TallyAt) -> tuple[Any, ...]:
         """Return the second direction as `tally_slices` takes it."""
         if query.second is None:
-            return frozen(np.empty((0, 2) if self.is_sparse else 0))
-        v = np.ascontiguousarray(query.second, dtype=np.float64)
-        return frozen(np.stack([query.w, v], axis=1) if self.is_sparse else v)
+            v = np.empty((0, 2) if self.is_sparse else 0)
+        else:
+            v = np.ascontiguousarray(query.second, dtype=np.float64)
+            v = np.stack([query.w, v], axis=1) if self.is_sparse else v
+        A = self._storage.A
+        is_wide = self.d > PIECE and len(A) == ROWS and A[0].flags.c_contiguous
+        return (frozen(v), PIECE) if is_wide else (frozen(v),)
 
     def _joint_tally(self, query: JointTallyAt, labels: Labels) -> Tally:
         from prgd.rows import _joint_kernels

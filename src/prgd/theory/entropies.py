@@ -1,7 +1,8 @@
 r"""Rényi entropies of the dual weights, and the difference Delta that the gap of any w contains.
 
-Dual weights are ``p_i ~ q_i exp(a_i)`` with logarithmic weights ``a = -Zw`` and sample weights q (1 if none are
-given). With an intercept each class has a softmax of its own, and every entropy is the mean of both classes'.
+Dual weights are ``p_i ~ q_i exp(a_i)`` with logarithmic weights ``a = -Zw`` and sample weights q (1 if none
+are given). With an intercept each class has a softmax of its own, and every entropy is the mean of both
+classes'.
 
 Weights are normalised after they are exponentiated: ``exp(a - LSE(a))`` rounds a number of the size of the
 margins, and breaks the identities of docs/exponential.md by 2e-6 at margins of 2e5.
@@ -18,7 +19,7 @@ import numpy.typing as npt
 
 from prgd.checks import check_integer
 
-Reals = npt.NDArray[np.floating[Any]]  # float64, or longdouble where rounding must be smaller
+Reals = npt.NDArray[Any]  # float64, or longdouble where rounding must be smaller
 
 
 def classes_of(n: int, groups: Any = None) -> Iterator[npt.NDArray[np.bool_]]:

@@ -1,8 +1,8 @@
 r"""The path near its end: what ``w(lam) - gamma_star w_star / lam`` converges to, and how fast.
 
-Margin rows are ``z_i = gamma_star w_star + y_i`` in l2, with ``y_i`` orthogonal to ``w_star``. On them alone F
-splits: ``w = gamma_star w_star / lam + v(lam)`` with v the minimiser of ``LSE(-Y v) + (lam/2) ||v||^2``. Other
-rows change w by less than ``exp(-kappa / lam)``.
+Margin rows are ``z_i = gamma_star w_star + y_i`` in l2, with ``y_i`` orthogonal to ``w_star``. On them
+alone F splits: ``w = gamma_star w_star / lam + v(lam)`` with v the minimiser of ``LSE(-Y v) + (lam/2)
+||v||^2``. Other rows change w by less than ``exp(-kappa / lam)``.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Expansion(NamedTuple):
     r"""Coefficients of :math:`v(\lambda) = c + \lambda c_1 + \lambda^2 c_2 + O(\lambda^3)`, in longdouble.
 
     ``curvature`` is the smallest positive eigenvalue of the Hessian :math:`Y^\top D_c Y`, the unit in which
-    lam is small. ``bend`` is :math:`H^+ T[c_1, c_1]` with T the third derivative: the corrected predictor errs
-    by half of it times :math:`(\lambda - \lambda')^2`.
+    lam is small. ``bend`` is :math:`H^+ T[c_1, c_1]` with T the third derivative: the corrected predictor
+    errs by half of it times :math:`(\lambda - \lambda')^2`.
     """
 
     c: Reals
@@ -37,7 +37,7 @@ class Expansion(NamedTuple):
 def orthogonal_parts(Z: Any, w_star: Any) -> Reals:
     """Return ``y_i = z_i - <z_i, w_star> w_star`` in longdouble, for w_star of l2 norm 1."""
     fine, w = np.asarray(Z).astype(np.longdouble), np.asarray(w_star).astype(np.longdouble)
-    return fine - np.outer(fine @ w, w) / (w @ w)
+    return np.asarray(fine - np.outer(fine @ w, w) / (w @ w))
 
 
 def path_expansion(Y: Any) -> Expansion:
@@ -85,7 +85,7 @@ def path_expansion(Y: Any) -> Expansion:
 
 
 def drift(Y: Any, carries: Any) -> Array:
-    r"""Return b of :math:`w(\lambda) = \gamma^\star w^\star / \lambda + b \log(1/\lambda) + o(\log(1/\lambda))`.
+    r"""Return b of :math:`w(\lambda) = \gamma^\star w^\star / \lambda + b \log(1/\lambda) + \dots`.
 
     Without strict complementarity, b is the shortest vector with
 
@@ -159,7 +159,7 @@ class Vertex(NamedTuple):
     ``Z_M c = -H(p_star) - log p_star`` on the margin rows M, ``c`` on the face of w_star.
     """
 
-    gamma_star: float
+    gamma_star: Any  # longdouble, if the program is nondegenerate
     w_star: Reals
     dual_weights: Reals
     rows: Indices
@@ -182,7 +182,7 @@ def margin_vertex(Z: Array, norm: Norm) -> Vertex:
     Examples
     --------
     >>> found = margin_vertex(np.array([[1.0, 0.25], [0.0, 1.0], [3.0, 3.0]]), L1())
-    >>> round(found.gamma_star, 6), found.dual_weights.astype(float).round(6).tolist()
+    >>> round(float(found.gamma_star), 6), found.dual_weights.astype(float).round(6).tolist()
     (0.571429, [0.571429, 0.428571, 0.0])
     """
     from prgd.solvers.linear_program import solve_linear_program
@@ -229,4 +229,4 @@ def margin_vertex(Z: Array, norm: Norm) -> Vertex:
     full[rows] = weights
     others = np.delete(Z.astype(np.longdouble) @ w_star, rows)
     kappa = gamma_star * (others.min() - gamma_star) if others.size else np.inf
-    return Vertex(float(gamma_star), w_star, full, rows, face, c, float(kappa))
+    return Vertex(gamma_star, w_star, full, rows, face, c, float(kappa))

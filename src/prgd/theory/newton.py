@@ -1,4 +1,4 @@
-r"""Newton's method for the logarithm of a sum of exponentials, with or without a penalty, refined to rounding.
+r"""Newton's method for the logarithm of a sum of exponentials, with or without a penalty, to rounding.
 
 Systems are solved in float64 by the singular values of ``D^(1/2) Z``, whose squares are the Hessian's
 eigenvalues: a penalty far below ``eps ||Hessian||`` is still seen. Gradients are in extended precision at the
@@ -29,7 +29,7 @@ class Minimum(NamedTuple):
 
 
 class SoftMinimum(NamedTuple):
-    """A minimiser in extended precision, and Newton's decrement there: about twice the excess of the value."""
+    """A minimiser in extended precision, and Newton's decrement there: twice the excess of the value."""
 
     x: Reals
     decrement: float
@@ -138,7 +138,7 @@ def _descend(
 
 
 def _stretch(along: Any, p: Any) -> float:
-    """Return by how much a step moves margins apart, among rows that carry weight: below 1 Newton converges."""
+    """Return by how much a step moves margins apart, among rows that carry weight."""
     heavy = along[p > LIGHT]
     return float(heavy.max() - heavy.min()) if heavy.size else 0.0
 
@@ -146,10 +146,12 @@ def _stretch(along: Any, p: Any) -> float:
 def next_start(
     Z: Array, lam: float, last: float, x: Reals, *, form: Array | None = None, groups: Any = None
 ) -> Reals:
-    """Return the minimiser at the penalty ``last``, rescaled to lam and corrected; rescaled alone where that is better.
+    """Return a start at lam: the minimiser x at the penalty ``last``, rescaled and corrected.
 
-    Rescaling multiplies the distances between margins, too. Rows of weight of order lam (zero in the limit) then
-    have far too little weight, which Newton's method mends slowly and the value does not show.
+    It is rescaled alone where that is better.
+
+    Rescaling multiplies the distances between margins, too. Rows of weight of order lam (zero in the limit)
+    then have far too little weight, which Newton's method mends slowly and the value does not show.
 
     Examples
     --------
@@ -173,7 +175,7 @@ def next_start(
 def newton_step(
     Z: Any, p: Any, lam: float, slope: Any, form: Array | None = None, groups: Any = None
 ) -> Reals:
-    r"""Return ``(Z^T D Z + lam q'')^-1 slope`` with ``D = diag(p) - p p^T`` in each group, to float64's rounding.
+    r"""Return ``(Z^T D Z + lam q'')^-1 slope`` with ``D = diag(p) - p p^T`` in each group, in float64.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The regularisation path: the minimisers of the loss in balls of growing radius, in l2, l1 and l-infinity."""
+"""The regularisation path, the minimisers of the loss in growing balls, in l2, l1 and l-infinity."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 r"""The statements E4 to E8 of docs/exponential.md, asked of one point: what was measured, and its bound.
 
-A tolerance is a bound on rounding, or follows from how far the point is from the minimiser; it is stated where
-it is made. A reading that exceeds its bound by more than the tolerance refutes the statement.
+A tolerance is a bound on rounding, or follows from how far the point is from the minimiser; it is stated
+where it is made. A reading that exceeds its bound by more than the tolerance refutes the statement.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,21 +40,21 @@ class Reading(NamedTuple):
 
     @property
     def tightness(self) -> float:
-        """Measured over bound; of an identity, the error over its scale. NaN where rounding is the larger part."""
+        """Measured over bound; of an identity, error over scale. NaN where rounding is the larger part."""
         size = self.bound or self.scale
         return self.measured / size if size > 10.0 * self.tolerance else math.nan
 
 
 def _eps(point: PathPoint) -> float:
     n, d = point.Z.shape
-    return (n + d + 16) * float(np.finfo(point.w.dtype).eps)
+    return float((n + d + 16) * np.finfo(point.w.dtype).eps)
 
 
 def identity_of_the_gap(point: PathPoint) -> Iterator[Reading]:
     """E4: ``<w, u> - min <w, z_i> = Delta``, and the gap is the sum of its two parts.
 
-    Tolerance: the rounding of margins and sums, `PathPoint.rounding`; divided by R where the identity is, and that
-    of U.
+    Tolerance: the rounding of margins and sums, `PathPoint.rounding`; divided by R where the identity is,
+    and that of U.
     """
     excess = point.entropy() - point.entropy(math.inf)  # of p alone, apart from the margins' own sum
     mean = point.dual_vector @ point.w
@@ -80,10 +80,10 @@ def bound_of_delta(point: PathPoint) -> Iterator[Reading]:
 def gap_on_the_path(point: PathPoint, lam: float, gamma_star: float) -> Iterator[Reading]:
     r"""E6: at the minimiser ``U = lam R`` and the relative gap is ``lam Delta / U^2``.
 
-    Tolerance: a residual eta (distance of u from ``lam R`` times the subdifferential) changes U by at most eta and
-    leaves an unsettled part of at most ``eta^2 / (2 lam R)`` in l2, ``2 eta`` in other norms; a duality gap G
-    leaves ``sqrt(2 lam G)`` and ``G / R``. So the gap differs from ``lam Delta / U^2`` by ``unsettled / U +
-    Delta |U - lam R| / (R U^2)`` at most, besides the rounding of E4.
+    Tolerance: a residual eta (distance of u from ``lam R`` times the subdifferential) changes U by at most
+    eta and leaves an unsettled part of at most ``eta^2 / (2 lam R)`` in l2, ``2 eta`` in other norms; a
+    duality gap G leaves ``sqrt(2 lam G)`` and ``G / R``. So the gap differs from ``lam Delta / U^2`` by
+    ``unsettled / U + Delta |U - lam R| / (R U^2)`` at most, besides the rounding of E4.
 
     Parameters
     ----------
@@ -106,14 +106,15 @@ def gap_on_the_path(point: PathPoint, lam: float, gamma_star: float) -> Iterator
 def rescaled_gap(point: PathPoint, lam: Any, rho: Any, other: PathPoint) -> Iterator[Reading]:
     r"""E7: ``G_{lam/rho}(rho w, p) <= rho G_lam(w, p) + (rho - 1) H_1(p)``, an equality at p = p(w).
 
-    With sample weights, ``H_1(p) - log q_min`` stands in place of ``H_1(p)``: entropies are at least log q_min,
-    and not at least 0. Tolerance: the rounding of F, H and ``U^2 / (2 lam)``, by their sizes.
+    With sample weights, ``H_1(p) - log q_min`` stands in place of ``H_1(p)``: entropies are at least log
+    q_min, and not at least 0. Tolerance: the rounding of F, H and ``U^2 / (2 lam)``, by their sizes.
 
     Parameters
     ----------
     other : PathPoint of the same problem, whose dual weights are p of the inequality.
     """
-    lam, rho = (point.w.dtype.type(value) for value in (lam, rho))  # so that lam / rho is not rounded to float64
+    # lam / rho must not be rounded to float64 if w is longdouble.
+    lam, rho = (point.w.dtype.type(value) for value in (lam, rho))
     scaled = PathPoint(point.Z, rho * point.w, point.norm, point.groups, point.sample_weight)
     size = rho * (float(abs(point.margins).max()) + lam * float(point.length) ** 2 + 1.0)
     size += rho * float(max(point.upper, other.upper)) ** 2 / lam
@@ -132,7 +133,7 @@ def rescaled_gap(point: PathPoint, lam: Any, rho: Any, other: PathPoint) -> Iter
 
 
 def _least_entropy(point: PathPoint) -> float:
-    """Return the smallest entropy of any order, ``log q_min``: 0 without sample weights, the mean over groups."""
+    """Return the smallest possible entropy, ``log q_min``, the mean over groups; 0 without sample weights."""
     if point.sample_weight is None:
         return 0.0
     q = np.asarray(point.sample_weight)
@@ -154,18 +155,18 @@ def unsettled_part(point: PathPoint, lam: float) -> Iterator[Reading]:
     yield Reading("E8 part", float(point.unsettled), float(0.5 * delta**2 * target), slack)
 
 
-def gated(point: PathPoint, lam: float, direction: Reals) -> PathPoint | None:
-    """Return a w at which the gate of a phase just holds: the path point, moved along a direction as far as it may.
+def gated(point: PathPoint, lam: float, direction: Reals, least: float = 0.0) -> PathPoint | None:
+    """Return a w at which the gate of a phase just holds: the path point, moved along a direction.
 
-    The gate is ``||grad F|| <= min(0.3, sqrt(g)) lam R`` with ``g = Delta / (R U)``; None if it fails at the path
-    point itself, where rounding is all that is left of the gradient.
+    The gate is ``||grad F|| <= min(0.3, sqrt(g)) lam R`` with ``g = max(Delta, least) / (R U)``; None if it
+    fails at the path point itself, where rounding is all that is left of the gradient.
     """
 
     def moved(size: float) -> PathPoint:
         return PathPoint(point.Z, point.w + size * direction, point.norm, point.groups)
 
     def is_open(at: PathPoint) -> bool:
-        g = at.delta / (at.length * at.upper)
+        g = max(at.delta, least) / (at.length * at.upper)
         return bool(np.linalg.norm(at.gradient(lam)) <= min(GATE, np.sqrt(g)) * lam * at.length)
 
     low, high = 0.0, float(point.length / np.linalg.norm(direction))
@@ -179,13 +180,23 @@ def gated(point: PathPoint, lam: float, direction: Reals) -> PathPoint | None:
     return moved(low) if low else None
 
 
-def gate_constants(point: PathPoint, lam: float, gamma_star: float) -> Iterator[Reading]:
-    """E8 at a w that passes the gate: the two parts of the gap, and the gap. Tolerance: the rounding of both."""
+def gate_constants(point: PathPoint, lam: float, gamma_star: float, least: float = 0.0) -> Iterator[Reading]:
+    """E8 at a w that passes the gate: the two parts of the gap, and the gap; nothing at any other w.
+
+    Tolerance: the rounding of both parts.
+
+    Parameters
+    ----------
+    least : float, the constant of a gate against ``max(Delta, least)``.
+    """
     slack = 2.0 * point.rounding / float(point.length) + 4.0 * _eps(point) * float(point.upper)
-    second = float(point.delta / point.length)
+    softness = max(float(point.delta), least)
+    second = softness / float(point.length)
     delta = float(np.linalg.norm(point.gradient(lam)) / (lam * point.length))
-    sharp = (1.0 - math.sqrt(1.0 - delta**2)) / delta**2 if delta > 1e-4 else 0.5 * (1.0 + 0.26 * delta**2)
+    sharp = 1.0 / (1.0 + math.sqrt(max(1.0 - delta**2, 0.0)))  # (1 - sqrt(1 - delta^2)) / delta^2
+    if delta > min(GATE, math.sqrt(second / float(point.upper))) * (1.0 + _eps(point)):
+        return  # the gate does not hold
     yield Reading("E8 first part", float(point.unsettled), sharp * second, slack)
     yield Reading("E8 0.512", float(point.unsettled), FIRST_OVER_SECOND * second, slack)
-    gap, bound = float((point.upper - point.gamma) / point.upper), lam * float(point.delta) / gamma_star**2
+    gap, bound = float((point.upper - point.gamma) / point.upper), lam * softness / gamma_star**2
     yield Reading("E8 1.97", gap, GAP_FACTOR * bound, slack / float(point.upper))

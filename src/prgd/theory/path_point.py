@@ -1,4 +1,4 @@
-r"""The rows seen from one w, as the statements about the path ask: weights, both parts of the gap, objectives.
+r"""The rows seen from one w, as the statements about the path ask: weights, parts of the gap, objectives.
 
 .. math::
 
@@ -64,7 +64,7 @@ class PathPoint:
 
     @lazy
     def dual_weights(self) -> Reals:
-        """P, of sum 1."""
+        """``p = softmax(-Zw)``, of sum 1."""
         return softmax_weights(-self.margins, self.sample_weight, self.groups)
 
     @lazy
@@ -87,7 +87,7 @@ class PathPoint:
 
     @lazy
     def smallest_margin(self) -> Any:
-        """The smallest margin, the mean of both classes' with groups."""
+        """``min_i <w, z_i>``, the mean of both classes' with groups."""
         found = [self.margins[mask].min() for mask in classes_of(self.margins.size, self.groups)]
         return sum(found) / len(found)
 
@@ -103,7 +103,7 @@ class PathPoint:
 
     @lazy
     def unsettled(self) -> Any:
-        """The first part of the gap, ``U - <u, w> / R``."""
+        """``U - <u, w> / R``, the first part of the gap."""
         return self.upper - (self.dual_vector @ self.w) / self.length
 
     def dual_length(self, u: Reals) -> Any:
@@ -137,10 +137,10 @@ class PathPoint:
         return self.objective(lam) - at.entropy() + at.upper**2 / (2.0 * lam)
 
     def residual(self, lam: float) -> Any:
-        r"""Return the distance of u from :math:`\lambda R\, \partial \|w\|` in the dual norm, 0 at the minimiser.
+        r"""Return the distance of u from :math:`\lambda R\, \partial \|w\|` in the dual norm.
 
-        In l2 it is the norm of the gradient. A distance eta leaves ``|U - lam R| <= eta``, and an unsettled
-        part of at most ``2 eta``, or ``eta^2 / (2 lam R)`` in l2.
+        It is 0 at the minimiser, and the norm of the gradient in l2. A distance eta leaves
+        ``|U - lam R| <= eta``, and an unsettled part of at most ``2 eta``, or ``eta^2 / (2 lam R)`` in l2.
         """
         u, target = self.dual_vector, lam * self.length
         if isinstance(self.norm, L1):
@@ -163,4 +163,4 @@ class PathPoint:
         """
         n, d = self.Z.shape
         size = float((abs(self.Z) @ abs(self.w)).max())
-        return (d + n + 16) * float(np.finfo(self.w.dtype).eps) * max(size, 1.0)
+        return float((d + n + 16) * float(np.finfo(self.w.dtype).eps) * max(size, 1.0))

@@ -64,7 +64,7 @@ def path_problem(seed: int, max_size: int = 200) -> PathProblem:
     Examples
     --------
     >>> [path_problem(seed, 20).Z.shape for seed in range(3)]
-    [(9, 4), (3, 10), (11, 4)]
+    [(5, 10), (8, 13), (4, 8)]
     >>> problem = path_problem(4, 20)
     >>> margins = problem.Z @ problem.w_star
     >>> bool((margins[problem.idle] == problem.gamma_star).all()), len(problem.idle) > 0

@@ -95,15 +95,17 @@ def point_readings(point: PathPoint, lam: float, gamma_star: float, rng: Any) ->
     along = rng.standard_normal(point.w.size)
     if rng.random() < 0.5:
         along = np.asarray(point.Z.T @ rng.standard_normal(point.Z.shape[0]))
-    moved = gated(point, lam, along.astype(point.w.dtype))
-    if moved is not None and gamma_star:
-        yield from gate_constants(moved, lam, gamma_star)
+    for least in (0.0, 1.0):  # the gate against Delta alone, and against max(Delta, 1)
+        moved = gated(point, lam, along.astype(point.w.dtype), least)
+        if moved is not None and gamma_star:
+            yield from gate_constants(moved, lam, gamma_star, least)
 
 
 def any_point_readings(Z: Any, signs: Any, seed: int) -> Iterator[Reading]:
-    """Yield readings of E4, E5 and E7 at random w of all lengths, with sample weights and without, in float64.
+    """Yield readings of E4, E5 and E7 at random w of all lengths, in float64.
 
-    The last one is E5's extreme case: one row of weight 1 and n - 1 others attain the bound.
+    Half of them have sample weights. The last one is E5's extreme case: one row of weight 1 and n - 1 others
+    attain the bound.
     """
     rng = np.random.default_rng([180, seed])
     n, d = Z.shape
@@ -118,7 +120,8 @@ def any_point_readings(Z: Any, signs: Any, seed: int) -> Iterator[Reading]:
             )
             yield from identity_of_the_gap(point)
             yield from bound_of_delta(point)
-            size = max(point.upper, abs(point.margins).max() / point.length)  # U may be 0 on rows that are not separable
+            # U may be 0 on rows that are not separable, and the penalty must not.
+            size = max(point.upper, abs(point.margins).max() / point.length)
             lam = float(size / point.length) * 10.0 ** rng.uniform(-1.0, 1.0)
             yield from rescaled_gap(point, lam, float(rng.uniform(1.0, 10.0)), other)
     bound = entropy_excess_bound(n)
@@ -145,7 +148,7 @@ class Summary(NamedTuple):
     ``used`` is the largest part of a tolerance that was needed, beyond the bound.
     """
 
-    count: int
+    readings: int
     violations: int
     median: float
     extreme: float
@@ -161,9 +164,9 @@ def summarise(readings: Iterable[Reading]) -> dict[str, Summary]:
     for name, group in groups.items():
         sharp = np.array([r.tightness for r in group])
         sharp = sharp[np.isfinite(sharp)]
-        median, extreme = (float(np.median(sharp)), float(sharp.max())) if sharp.size else (math.nan, math.nan)
+        sharp = sharp if sharp.size else np.array([math.nan])
+        median, extreme = float(np.median(sharp)), float(sharp.max())
         used: Array = np.array([(r.measured - r.bound) / r.tolerance for r in group if r.tolerance > 0.0])
-        found[name] = Summary(
-            len(group), sum(r.is_violated for r in group), median, extreme, max(0.0, float(used.max(initial=0.0)))
-        )
+        violations = sum(r.is_violated for r in group)
+        found[name] = Summary(len(group), violations, median, extreme, float(used.max(initial=0.0)))
     return found

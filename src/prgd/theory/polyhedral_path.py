@@ -1,9 +1,9 @@
 r"""Minimisers of ``LSE(-Zw) + (lam/2) ||w||^2`` in l1 and l-infinity, whose unit balls are polyhedra.
 
-An interior point finds the face of the ball on which w lies. On that face ``w = T x`` and ``||w|| = <t, x>`` are
-linear in fewer coordinates x: the signed entries of w that are not zero (l1), or the norm and the entries below
-it (l-infinity). There the objective is smooth, and Newton's method ends in extended precision. The duality gap
-of the point says how near the minimum is, whatever found it.
+An interior point finds the face of the ball on which w lies. On that face ``w = T x`` and ``||w|| = <t,
+x>`` are linear in fewer coordinates x: the signed entries of w that are not zero (l1), or the norm and the
+entries below it (l-infinity). There the objective is smooth, and Newton's method ends in extended
+precision. The duality gap of the point says how near the minimum is, whatever found it.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def minimise_on_path(
         start = T @ next_start(Z @ T, lam, last, face.coordinates(w), form=t)
         best = _on_faces(Z, fine, lam, start, face, 2)
     if best is None or best[0] > _allowed(fine, best[1], norm):
-        inner, *found_face = _interior_point(Z, lam, norm, start.astype(np.float64))
-        inner, new = inner.astype(np.longdouble), Face(norm, *found_face)
+        near, new = _interior_point(Z, lam, norm, start.astype(np.float64))
+        inner = near.astype(np.longdouble)
         found = _on_faces(Z, fine, lam, inner, new, _MAX_FACES)
         if found is not None and found[0] <= _allowed(fine, found[1], norm):
             return found[1], found[2]
@@ -120,18 +120,19 @@ def minimise_on_path(
 def _allowed(fine: Any, w: Reals, norm: Norm) -> float:
     """Return the duality gap that rounding leaves.
 
-    Margins of size M are rounded to ``e = (n + d) eps M``, weights to 2 e, relative, and u to 2 e times the longest
-    row B; w itself is rounded, too. The gap grows linearly in u off the face, so that it keeps 4 e B R.
+    Margins of size M are rounded to ``e = (n + d) eps M``, weights to 2 e, relative, and u to 2 e times the
+    longest row B; w itself is rounded, too. The gap grows linearly in u off the face, so that it keeps 4 e
+    B R.
     """
     size = max(1.0, float((np.abs(fine) @ np.abs(w)).max()))
     reach = max(norm.dual(z) for z in fine.astype(np.float64)) * norm(w.astype(np.float64))
-    return 4.0 * (sum(fine.shape) + 16) * float(np.finfo(np.longdouble).eps) * size * max(reach, 1.0)
+    return float(4.0 * (sum(fine.shape) + 16) * np.finfo(np.longdouble).eps * size * max(reach, 1.0))
 
 
 def _on_faces(
     Z: Array, fine: Any, lam: float, start: Reals, face: Face, tries: int
 ) -> tuple[Any, Reals, Face] | None:
-    """Return the smallest duality gap, its w and its face, from Newton's method on a face and its neighbours."""
+    """Return the smallest duality gap, its w and its face, by Newton's method on a face and neighbours."""
     best = None
     for _ in range(tries):
         T, t = face.transform
@@ -152,8 +153,8 @@ def _on_faces(
     return best
 
 
-def _interior_point(Z: Array, lam: float, norm: Norm, w: Array) -> tuple[Array, Array, Mask]:
-    """Return w near the minimiser, its signs, and the free entries of its face.
+def _interior_point(Z: Array, lam: float, norm: Norm, w: Array) -> tuple[Array, Face]:
+    """Return w near the minimiser, and its face.
 
     l1: ``w = a - b`` with ``x = (a, b) >= 0`` and ``||w|| = sum(x)``. l-infinity: ``x = (w, r)`` with slacks
     ``(r - w, r + w) >= 0``. Slacks and multipliers follow the central path ``slack * multiplier = mu``.
@@ -174,15 +175,15 @@ def _interior_point(Z: Array, lam: float, norm: Norm, w: Array) -> tuple[Array, 
     if isinstance(norm, L1):
         w, size = x[:d] - x[d:], float(x.sum())
         # Of a pair slack * multiplier = mu, the one that is larger in its own units stays away from 0.
-        is_free = (slack / size > y / (lam * size)).reshape(2, d).any(axis=0)
-        return w, np.sign(w), is_free
+        is_inside: Mask = (slack / size > y / (lam * size)).reshape(2, d)
+        return w, Face(norm, np.sign(w), is_inside[0] | is_inside[1])
     w, r = x[:d], float(x[d])
-    is_bound = (y * d / (lam * r) > slack / r).reshape(2, d)
+    is_bound: Mask = (y * d / (lam * r) > slack / r).reshape(2, d)
     signs = np.where(is_bound[0], 1.0, np.where(is_bound[1], -1.0, np.sign(w)))
-    is_free = ~is_bound.any(axis=0)
+    is_free = ~(is_bound[0] | is_bound[1])
     if is_free.all():
         is_free[int(np.abs(w).argmax())] = False
-    return w, signs, is_free
+    return w, Face(norm, signs, is_free)
 
 
 def _central_path(A: Array, lam: float, t: Array, C: Array, x: Array) -> tuple[Array, Array, Array]:
@@ -205,22 +206,14 @@ def _central_path(A: Array, lam: float, t: Array, C: Array, x: Array) -> tuple[A
         step = -_solve(H, slope)
         along = C @ step
         decrement = -float(slope @ step)
-        falls = along < 0.0
-        longest = (
-            min(1.0, _STEP_FRACTION * float((slack[falls] / -along[falls]).min())) if falls.any() else 1.0
-        )
-        size, value = longest, merit(x, slack, mu)
+        size, value = _longest_step(slack, along), merit(x, slack, mu)
         noise = 1e-14 * max(1.0, abs(value))
         while size > 1e-9 and merit(x + size * step, slack + size * along, mu) > (
             value - 0.01 * size * decrement + noise
         ):
             size *= 0.5
         change = mu / slack - y - y / slack * along
-        shrinks = change < 0.0
-        share = (
-            min(1.0, _STEP_FRACTION * float((y[shrinks] / -change[shrinks]).min())) if shrinks.any() else 1.0
-        )
-        y = y + share * change
+        y = y + _longest_step(y, change) * change
         x = x + size * step
         slack = slack + size * along  # C x would cancel where the slack is far smaller than x
         if slack.size * mu <= _LAST_GAP and decrement <= max(mu, noise):
@@ -230,8 +223,14 @@ def _central_path(A: Array, lam: float, t: Array, C: Array, x: Array) -> tuple[A
     return x, y, slack
 
 
+def _longest_step(values: Array, change: Array) -> float:
+    """Return how much of a change leaves all values positive, 1 at most."""
+    falls = change < 0.0
+    return min(1.0, _STEP_FRACTION * float((values[falls] / -change[falls]).min(initial=np.inf)))
+
+
 def _solve(H: Array, slope: Array) -> Array:
-    """Solve a positive definite system, scaled to a unit diagonal; by least squares if rounding makes it singular."""
+    """Solve a positive definite system, scaled to a unit diagonal; least squares if it is singular."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     scale = 1.0 / np.sqrt(np.maximum(np.diag(H), 1e-300))
