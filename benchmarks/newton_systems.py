@@ -5,10 +5,13 @@ digits, each through the origin and with an intercept. Strict complementarity is
 row if its margin along the w of `prgd.max_margin` (at a gap of 1e-12, if it comes there) is within 1e-7 of
 the smallest. Optimal dual weights need not be unique. Those of the path converge to the ones of largest
 entropy, which are positive wherever any optimal ones are; other weights fall like lam. So a margin row
-carries no weight if its weight fell to less than a tenth over three late steps, in which lam fell by up to
-512; the last step is left out, since rounding blurs it. Nothing is timed.
+carries no weight if its weight fell to less than a tenth over two late phases, in which lam fell by
+64; the last two are left out, since rounding blurs them. Nothing is timed.
 
-    python benchmarks/newton_systems.py [--out FILE] [--no-support] [--sets PREFIX ...]
+    python benchmarks/newton_systems.py [--sets PREFIX ...] [--no-support] [--before FILE] [--write-docs]
+
+``--before`` names a record of this script at an earlier commit (newton_systems_before.json: 52f4b03, which
+certified w alone); ``--write-docs`` renews the table of docs/progressive.md from both records.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import numpy as np
 import prgd
 
 LEVELS = (1e-4, 1e-6, 1e-8, 1e-10)
+RECORDS = Path(__file__).parent / "records"
 STEPS = 110
 MARGIN = 1e-7  # relative distance from the smallest margin that counts as none
 
@@ -48,13 +52,13 @@ def find_sets() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def follow(problem: prgd.Problem) -> tuple[dict[str, Any], Any]:
     """Run to a gap of 1e-12 or the end of the path: systems by phase, passes to each gap, and weights."""
-    start, phases, reached, at = problem.passes, [], {}, []
+    start, phases, reached, ends = problem.passes, [], {}, {}
 
     def note(state: Any, now: Any, certificate: Any) -> None:
         if not state.is_done and now.t:
             phases.append(state.phase)
         if not state.is_done:
-            at.append(state.w)
+            ends[state.phase] = state.w
         for level in LEVELS:
             if certificate.gap <= level:
                 reached.setdefault(f"{level:.0e}", [problem.passes - start, round(state.row_reads, 1)])
@@ -64,7 +68,7 @@ def follow(problem: prgd.Problem) -> tuple[dict[str, Any], Any]:
     counts = Counter(phases)
     systems = [counts[k] for k in sorted(counts)]
     found = {"systems": systems, "reached": reached, "gap": result.certificate.gap}
-    return found, [problem.dual_weights(w) for w in (at[-5], at[-2])]
+    return found, [problem.dual_weights(list(ends.values())[k]) for k in (-5, -3)]
 
 
 def support(data: Any, intercept: bool, early: Any, p: Any) -> dict[str, Any]:
@@ -83,12 +87,56 @@ def support(data: Any, intercept: bool, early: Any, p: Any) -> dict[str, Any]:
     }
 
 
+def table(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> str:
+    """Return passes / row reads to each gap, before and after; of the pairs of digits the means."""
+    old = {(row["set"], row["intercept"]): row["reached"] for row in before}
+    groups: dict[tuple[str, bool], list[tuple[Any, Any]]] = {}
+    for row in after:
+        name = "digits, 45 pairs" if row["set"].startswith("digits") else row["set"]
+        key = (row["set"], row["intercept"])
+        groups.setdefault((name, row["intercept"]), []).append((old.get(key, {}), row["reached"]))
+
+    def cell(pairs: list[tuple[Any, Any]], k: int, level: str) -> str:
+        found = [pair[k][level] for pair in pairs if level in pair[k]]
+        if not found or len(found) < len(pairs) - 1:
+            return "-"
+        passes, reads = np.mean(found, axis=0)
+        missing = "" if len(found) == len(pairs) else " (one never)"
+        return f"{passes:.1f} / {reads:,.0f}{missing}" if len(pairs) > 1 else f"{passes:.0f} / {reads:,.0f}"
+
+    levels = [f"{level:.0e}" for level in LEVELS[1:]]
+    heads = [f"{level.replace('e-0', 'e-')}, {when}" for level in levels for when in ("before", "now")]
+    lines = ["| set | intercept | " + " | ".join(heads) + " |", "|---|---|" + "--:|" * len(heads)]
+    for (name, intercept), pairs in groups.items():
+        cells = " | ".join(cell(pairs, k, level) for level in levels for k in (0, 1))
+        lines.append(f"| {name} | {'yes' if intercept else 'no'} | {cells} |")
+    return "\n".join(lines)
+
+
+def write_docs(before: Path, after: Path) -> None:
+    """Put the table between the marks ``<!-- newton -->`` and ``<!-- end -->`` of docs/progressive.md."""
+    page = RECORDS.parents[1] / "docs" / "progressive.md"
+    head, _, rest = page.read_text(encoding="utf-8").partition("<!-- newton -->\n")
+    _, mark, tail = rest.partition("<!-- end -->")
+    rows = [json.loads(path.read_text(encoding="utf-8"))["rows"] for path in (before, after)]
+    page.write_text(f"{head}<!-- newton -->\n{table(*rows)}\n{mark}{tail}", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, help="write the rows to this JSON file")
+    parser.add_argument(
+        "--out", type=Path, default=RECORDS / "newton_systems.json", help="JSON file of the rows"
+    )
+    parser.add_argument("--before", type=Path, default=RECORDS / "newton_systems_before.json")
+    parser.add_argument(
+        "--write-docs", action="store_true", help="renew docs/progressive.md from the records"
+    )
     parser.add_argument("--sets", nargs="+", metavar="PREFIX", help="sets whose names begin so; default all")
     parser.add_argument("--no-support", action="store_true", help="leave strict complementarity undecided")
     options = parser.parse_args()
+    if options.write_docs:
+        write_docs(options.before, options.out)
+        return
     rows = []
     for name, load in find_sets():
         if options.sets and not name.startswith(tuple(options.sets)):
@@ -104,9 +152,9 @@ def main() -> None:
             row["late_mean"] = float(np.mean(late)) if late else None
             rows.append(row)
             print(name, intercept, row["systems"], row["reached"], row.get("support"), flush=True)
-            if options.out:
-                options.out.parent.mkdir(parents=True, exist_ok=True)
-                options.out.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    options.out.write_text(f'{{"rows": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ Each method runs through the origin from w = 0 on every separable set of the fol
 (its MANIFEST.json says which are; without the variable, on two pairs of digits), and progressive-rescaling
 Newton with an intercept too. The currency is rows read divided by n: a pass is 1, a product of
 the conjugate gradients with the active rows is their share of n. Nothing is timed. The rows of a set are
-kept in a CSV file, and sets that have one are not run again.
+kept in a CSV file, and sets that have one are not run again. Newton's passes: benchmarks/newton_systems.py.
 
     python benchmarks/progressive.py [--sets SET ...] [--quick] [--force] [--out FOLDER] [--write-docs]
 """
@@ -28,7 +28,6 @@ import prgd
 from prgd.theory import fit_rate
 
 ROOT = Path(__file__).parents[1]
-LEVELS = (1e-1, 1e-2, 1e-4, 1e-6, 1e-8)
 LAST_GAP = 1e-9  # Newton runs on to here, for the fit
 PEERS_GAP = 1e-6  # other methods run on to here
 MOST_STEPS = 200
@@ -135,30 +134,11 @@ def reached(rows: pd.DataFrame, level: float) -> pd.Series | None:
     return found.iloc[0] if len(found) else None
 
 
-def cell(rows: pd.DataFrame, level: float) -> str:
-    row = reached(rows, level)
-    if row is not None:
-        return f"{row.passes:.0f} / {row.row_reads:,.0f}"
-    return "-"
-
-
 def reads_cell(rows: pd.DataFrame, level: float) -> str:
     if rows.empty:
         return "-"
     row = reached(rows, level)
     return f"{row.row_reads:,.0f}" if row is not None else f"> {rows.row_reads.iloc[-1]:,.0f}"
-
-
-def newton_table(rows: pd.DataFrame) -> str:
-    lines = [
-        "| set | intercept | " + " | ".join(f"{level:.0e}".replace("e-0", "e-") for level in LEVELS) + " |",
-        "|---|---|" + "--:|" * len(LEVELS),
-    ]
-    newton = rows[rows.method == NEWTON]
-    for (name, intercept), part in newton.groupby(["set", "intercept"], sort=False):
-        cells = " | ".join(cell(part, level) for level in LEVELS)
-        lines.append(f"| {name} | {'yes' if intercept else 'no'} | {cells} |")
-    return "\n".join(lines)
 
 
 def peers_table(rows: pd.DataFrame) -> str:
@@ -270,8 +250,7 @@ def main() -> None:
         if options.force or not file.exists():
             compute(load_task(sets[name], options.quick)).to_csv(file, index=False)
     rows = pd.concat([pd.read_csv(file) for file in files.values()])
-    tables = {"newton": newton_table(rows), "peers": peers_table(rows), "rates": rates_table(rows)}
-    print("\nPasses / row reads until the gap of progressive-rescaling Newton:\n\n" + tables["newton"])
+    tables = {"peers": peers_table(rows), "rates": rates_table(rows)}
     print("\nRow reads until a gap, through the origin:\n\n" + tables["peers"])
     print("\nThe gap of Newton against row reads, as a straight line in the log:\n\n" + tables["rates"])
     draw(rows, options.out / "progressive.png")
