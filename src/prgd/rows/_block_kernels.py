@@ -80,7 +80,8 @@ def _row_sum(X: Any, i: int, w: Any, whole: int, sums: Any, at: int) -> float:
         width //= 2
         for k in range(at, at + width):
             sums[k] += sums[k + width]
-    t0, t1, t2, t3 = sums[at], 0.0, 0.0, 0.0
+    t0: float = sums[at]
+    t1, t2, t3 = 0.0, 0.0, 0.0
     last = w.size - (w.size - whole) % 4
     for j in range(whole, last, 4):
         t0 += X[i, j] * w[j]

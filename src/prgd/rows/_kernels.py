@@ -174,10 +174,12 @@ def _absorb(
 def _absorb_second(m: Any, y: Any, s: Any, start: int, size: int, scalars: Any) -> None:
     """Keep the smallest margin of each group along the second direction; one that is not finite is -inf."""
     for i in range(size):
-        if s.size == 0 or s[start + i] > 0.0:
-            out = scalars[1 if scalars.shape[0] == 2 and y[start + i] < 0 else 0]
-            if not out[SECOND] <= m[i] < np.inf:
-                out[SECOND] = m[i] if -np.inf < m[i] < np.inf else -np.inf
+        weight = 1.0
+        if len(s) > 0:
+            weight = 1.0 if s[0].size == 0 else s[0][start + i]
+        g = 1 if scalars.shape[0] == 2 and y[start + i] < 0 else 0
+        if weight > 0.0 and not scalars[g, SECOND] <= m[i] < np.inf:
+            scalars[g, SECOND] = m[i] if -np.inf < m[i] < np.inf else -np.inf
 
 
 @jit
@@ -228,12 +230,7 @@ def tally_slices(
             else:
                 csr_two_margins(A[0], A[1], A[2], y, v[0], start, size, m, second)
             if has_second:
-                if len(s) == 0:
-                    for i in range(size):  # a margin that is not finite is -inf
-                        if not sums_0[SECOND] <= second[i] < np.inf:
-                            sums_0[SECOND] = second[i] if -np.inf < second[i] < np.inf else -np.inf
-                else:
-                    _absorb_second(second, y, s[0], start, size, sums)
+                _absorb_second(second, y, s, start, size, sums)
             if len(s) == 0:
                 has_weight = _absorb_plain(m, y, start, size, sums_0, vector_0, c, bits, scale)
             else:
