@@ -146,7 +146,7 @@ def _closer(rows: Any, settings: Any, sets: list[Facts]) -> Figure:
     alt = (
         "Left, margin errors of w and of u along NGD and restarted NGD on a linear axis of steps: of "
         f"restarted NGD w ends at {small(w)} and u at {small(u)}, where margins of a long w are rounded. "
-        "Middle and right, the excess of the squared norm of NGD's dual vector, below the bound of Theorem E1."
+        "Middle and right, the excess of the squared norm of NGD's dual vector, below the bound of E1."
     )
     return Figure(f"{NAME}-dual", "The dual vector against w, and the bound on its norm", alt, panels)
 
