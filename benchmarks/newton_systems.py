@@ -1,10 +1,12 @@
 """Newton systems a phase, and passes to a gap, of progressive-rescaling Newton.
 
 The sets are those that are separable in the folder that PRGD_DATA names, the paper's, and all pairs of
-digits, each through the origin and with an intercept. Strict complementarity is marked. It is decided from
-`prgd.max_margin` at a gap of 1e-9: a row whose margin is within 1e-7 of the smallest (relative to it) is a
-margin row, and it carries weight if its dual weight is above 1e-7 of the largest one. Optimal dual weights
-need not be unique, so a "no" may be one of several solutions. Nothing is timed.
+digits, each through the origin and with an intercept. Strict complementarity is marked. A row is a margin
+row if its margin along the w of `prgd.max_margin` (at a gap of 1e-12, if it comes there) is within 1e-7 of
+the smallest. Optimal dual weights need not be unique. Those of the path converge to the ones of largest
+entropy, which are positive wherever any optimal ones are; other weights fall like lam. So a margin row
+carries no weight if its weight fell to less than a tenth over three late steps, in which lam fell by up to
+512; the last step is left out, since rounding blurs it. Nothing is timed.
 
     python benchmarks/newton_systems.py [--out FILE] [--no-support] [--sets PREFIX ...]
 """
@@ -27,7 +29,7 @@ import prgd
 
 LEVELS = (1e-4, 1e-6, 1e-8, 1e-10)
 STEPS = 110
-MARGIN, WEIGHT = 1e-7, 1e-7
+MARGIN = 1e-7  # relative distance from the smallest margin that counts as none
 
 
 def find_sets() -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -44,13 +46,15 @@ def find_sets() -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"digits_{a}{b}", partial(prgd.datasets.digits, a, b)
 
 
-def follow(problem: prgd.Problem) -> dict[str, Any]:
-    """Run to a gap of 1e-12 or the end of the path: systems by phase, passes and row reads to each gap."""
-    start, phases, reached = problem.passes, [], {}
+def follow(problem: prgd.Problem) -> tuple[dict[str, Any], Any]:
+    """Run to a gap of 1e-12 or the end of the path: systems by phase, passes to each gap, and weights."""
+    start, phases, reached, at = problem.passes, [], {}, []
 
     def note(state: Any, now: Any, certificate: Any) -> None:
         if not state.is_done and now.t:
             phases.append(state.phase)
+        if not state.is_done:
+            at.append(state.w)
         for level in LEVELS:
             if certificate.gap <= level:
                 reached.setdefault(f"{level:.0e}", [problem.passes - start, round(state.row_reads, 1)])
@@ -59,28 +63,22 @@ def follow(problem: prgd.Problem) -> dict[str, Any]:
     result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=stop, record=None, observe=note)
     counts = Counter(phases)
     systems = [counts[k] for k in sorted(counts)]
-    return {"systems": systems, "reached": reached, "gap": result.certificate.gap}
+    found = {"systems": systems, "reached": reached, "gap": result.certificate.gap}
+    return found, [problem.dual_weights(w) for w in (at[-5], at[-2])]
 
 
-def support(data: Any, intercept: bool) -> dict[str, Any]:
-    """Return how many rows lie on the margin and how many of them carry weight."""
-    result = prgd.max_margin(data.X, data.y, fit_intercept=intercept, tol=1e-9)
-    weights = result.certificate.dual_weights
-    if weights is None:
-        return {"strict": None, "gap": result.certificate.gap}
-    problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
-    margins = problem.margins(result.certificate.w)
-    p = weights.dense(problem.n)
-    on_margin = margins <= margins.min() * (1.0 + MARGIN)
-    carries = p > WEIGHT * p.max()
+def support(data: Any, intercept: bool, early: Any, p: Any) -> dict[str, Any]:
+    """Return how many rows lie on the margin, and how many of them carry weight at the end of the path."""
+    result = prgd.max_margin(data.X, data.y, fit_intercept=intercept, tol=1e-12)
+    margins = prgd.Problem(data.X, data.y, fit_intercept=intercept).margins(result.certificate.w)
+    on_margin, carries = margins <= margins.min() * (1.0 + MARGIN), p > 0.1 * early
     return {
         "strict": bool((carries | ~on_margin).all()),
         "margin_rows": int(on_margin.sum()),
         "with_weight": int((on_margin & carries).sum()),
+        "weight_off_margin": float(p[~on_margin].sum()),
         "smallest_weight": float(p[on_margin].min() / p.max()),
-        "next_margin": float(margins[~on_margin].min() / margins.min() - 1.0)
-        if not on_margin.all()
-        else None,
+        "next_margin": float(np.min(margins[~on_margin], initial=np.inf) / margins.min() - 1.0),
         "gap": result.certificate.gap,
     }
 
@@ -98,9 +96,10 @@ def main() -> None:
         data = load()
         for intercept in (False, True):
             row = {"set": name, "n": data.X.shape[0], "d": data.X.shape[1], "intercept": intercept}
-            row |= follow(prgd.Problem(data.X, data.y, fit_intercept=intercept))
+            found, (early, late_p) = follow(prgd.Problem(data.X, data.y, fit_intercept=intercept))
+            row |= found
             if not options.no_support:
-                row["support"] = support(data, intercept)
+                row["support"] = support(data, intercept, early, late_p)
             late = row["systems"][-5:]
             row["late_mean"] = float(np.mean(late)) if late else None
             rows.append(row)

@@ -28,8 +28,9 @@ import prgd
 from prgd.theory import fit_rate
 
 ROOT = Path(__file__).parents[1]
-LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-LAST_GAP = 1e-8  # Newton runs on to here, for the fit
+LEVELS = (1e-1, 1e-2, 1e-4, 1e-6, 1e-8)
+LAST_GAP = 1e-9  # Newton runs on to here, for the fit
+PEERS_GAP = 1e-6  # other methods run on to here
 MOST_STEPS = 200
 SMALL = 600_000  # sets with fewer stored numbers run longer
 PASSES = {"small": 2000, "large": 600, "quick": 100}
@@ -75,12 +76,12 @@ def load_task(load: Callable[[], prgd.datasets.Dataset], quick: bool) -> Task:
 
 
 def watch(problem: prgd.Problem, algorithm: Any, w0: Any, stop: Any) -> tuple[list[list[float]], Any]:
-    """Run, and return (t, passes, row reads, margin, upper bound) at every step, and the last w."""
+    """Run, and return (t, passes, row reads, certified bounds) at every step, and the last w."""
     rows: list[list[float]] = []
 
     def note(state: Any, now: Any, certificate: Any) -> None:
         reads = getattr(state, "row_reads", float(problem.passes))
-        rows.append([now.t, problem.passes, reads, now.margin, now.upper_bound])
+        rows.append([now.t, problem.passes, reads, certificate.lower, certificate.upper])
 
     result = prgd.run(problem, algorithm, w0, stop=stop, record=None, observe=note)
     return rows, result.w
@@ -101,11 +102,11 @@ def curves(task: Task) -> Iterator[tuple[str, bool, list[list[float]]]]:
         ("dual acceleration", prgd.algorithms.DualAcceleration()),
         ("NGD", prgd.NGD()),
     ):
-        stop = prgd.any_of(prgd.Gap(LEVELS[-1]), passes)
+        stop = prgd.any_of(prgd.Gap(PEERS_GAP), passes)
         yield name, False, watch(problem(), algorithm, None, stop)[0]
     same = problem()
     warm, w = watch(same, prgd.GD(), None, WARM_UP[task.size])
-    after, _ = watch(same, prgd.PRGD(), w, prgd.any_of(prgd.Gap(LEVELS[-1]), passes))
+    after, _ = watch(same, prgd.PRGD(), w, prgd.any_of(prgd.Gap(PEERS_GAP), passes))
     yield "PRGD(exp) after GD", False, warm + after
 
 
@@ -115,7 +116,7 @@ def compute(task: Task) -> pd.DataFrame:
     for method, intercept, curve in curves(task):
         lower, upper, kept = -math.inf, math.inf, math.inf
         for k, (t, passes, reads, margin, bound) in enumerate(curve):
-            lower, upper = max(lower, -math.inf if math.isnan(margin) else margin), min(upper, bound)
+            lower, upper = max(lower, margin), min(upper, bound)
             gap = max(0.0, (upper - lower) / upper)
             # a gap that fell by less than 2 % makes no difference to a table or a line
             if gap <= 0.98 * kept or k == len(curve) - 1:

@@ -59,7 +59,8 @@ def test_a_newton_step_by_hand():
     np.testing.assert_allclose(s.w, [0.5, 0.5], rtol=1e-15)
     assert (s.t, s.phase, s.lam) == (1, 1, 1.0)
     np.testing.assert_array_equal(s.active, [0, 1])
-    # the start; the scan, the gathering and its margins; two products; the search on the rows; the pass; the predicted weights
+    # the start; the scan, the gathering and its margins; two products; the search on the rows; the pass;
+    # the predicted weights
     assert s.row_reads == 1.0 + 3.0 + 2.0 + 2.0 + 1.0 + 1.0
 
 

@@ -90,9 +90,9 @@ class ProgressiveNewton:
     a term in log(1/lam) (E11), and phases may take a second one.
 
     **What is certified.** The displacement h has lost c: its gap is O(lam^2), and falls by rho^2 in a phase
-    instead of rho (E10). The pass that evaluates w also finds the margin of h. Once the bound on
-    the rounding of a pass is a tenth of the gap, the upper bound is proven by the weights ``p - D Z x`` that a step x
-    predicts. Their dual vector is ``lam (w + x)``.
+    instead of rho (E10). The pass that evaluates w also finds the margin of h. Once the bound on the
+    rounding of a pass is a tenth of the gap, the upper bound is proven by the weights ``p - D Z x`` that a
+    step x predicts. Their dual vector is ``lam (w + x)``.
 
     **Active rows.** Systems are solved by conjugate gradients on the rows with a margin within 28 of the
     smallest. One pass finds them at the start, and another only if a tally shows weight elsewhere;
