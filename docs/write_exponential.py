@@ -34,6 +34,7 @@ RECORDS = ROOT / "benchmarks" / "records"
 PENALTIES = np.geomspace(1.0, 1e-9, 46)
 STRICT, IDLE = 17, 11  # seeds of path_problem: support that does not span, and a margin row without weight
 SIZE = 12
+GAPS = ("1e-06", "1e-08")
 LEFT_OUT = ("test on the gradient", "... after half of the last phase")  # shown for one momentum only
 
 
@@ -141,6 +142,74 @@ def _reached(t: int | None, gap: float) -> str:
     return f"{t:,}" if t is not None else f"({'none' if gap >= 1.0 else f'{gap:.0e}'})"
 
 
+def systems() -> str | None:
+    """Return the Newton systems of each phase on every set, pairs of digits but two together."""
+    if (found := record("newton_systems")) is None:
+        return None
+    lines = [_systems_line(row) for row in found["rows"] if not _is_pair(row)]
+    for intercept in (False, True):
+        pairs = [row for row in found["rows"] if _is_pair(row) and row["intercept"] == intercept]
+        if pairs:
+            counts = [sum(row["systems"]) / len(row["systems"]) for row in pairs]
+            line = {"set": f"{len(pairs)} pairs of digits", "intercept": "yes" if intercept else "no"}
+            strict = [row["support"]["strict"] for row in pairs if row.get("support")]
+            line["strict"] = f"yes on {sum(map(bool, strict))} of {len(strict)}"
+            late = float(np.mean([row["late_mean"] for row in pairs]))
+            line["systems in each phase"] = (
+                f"{np.mean(counts):.2f} in the mean; {late:.2f} in the last five phases"
+            )
+            lines.append(line | {f"passes to {level}": _pair_passes(pairs, level) for level in GAPS})
+    caption = (
+        "Newton systems in each phase of `ProgressiveNewton` (rho = 8), and passes to a certified gap. "
+        "Strict: whether every margin row carries weight in the dual solution that was found, with margin "
+        "rows and "
+        "those that carry weight."
+    )
+    numbers = tuple(f"passes to {level}" for level in GAPS)
+    return as_markdown(Table.of(caption, lines, numbers=numbers))
+
+
+def _is_pair(row: dict[str, Any]) -> bool:
+    return row["set"].startswith("digits_") and row["set"] not in ("digits_01", "digits_04")
+
+
+def _systems_line(row: dict[str, Any]) -> dict[str, str]:
+    line = {"set": row["set"], "intercept": "yes" if row["intercept"] else "no", "strict": "not decided"}
+    if (support := row.get("support")) and support["strict"] is not None:
+        counts = f"{support['margin_rows']:,} rows, {support['with_weight']:,} with weight"
+        line["strict"] = f"{'yes' if support['strict'] else 'no'} ({counts})"
+    line["systems in each phase"] = " ".join(map(str, row["systems"]))
+    reached = row["reached"]
+    return line | {f"passes to {k}": str(reached[k][0]) if k in reached else "-" for k in GAPS}
+
+
+def _pair_passes(rows: list[dict[str, Any]], level: str) -> str:
+    found = [row["reached"][level][0] for row in rows if level in row["reached"]]
+    return f"{np.mean(found):.1f} ({len(found)} sets)" if found else "-"
+
+
+def systems_figure() -> Figure | None:
+    """Draw the Newton systems of each phase as a map, one row for each set; None without a record."""
+    if (found := record("newton_systems")) is None:
+        return None
+    panels = []
+    for intercept, title in ((False, "Through the origin"), (True, "With an intercept")):
+        rows = [row for row in found["rows"] if row["intercept"] == intercept and not _is_pair(row)][::-1]
+        last = max(len(row["systems"]) for row in rows)
+        names = [f"{row['set']}{' *' if (row.get('support') or {}).get('strict') else ''}" for row in rows]
+        counts = [row["systems"] + [math.nan] * (last - len(row["systems"])) for row in rows]
+        text = [["" if math.isnan(value) else str(value) for value in line] for line in counts]
+        phases = [str(k) if k % 2 else "" for k in range(1, last + 1)]
+        marks = (fig.Heat(phases, names, np.array(counts, float), text, "systems"),)
+        panels.append(fig.Panel(title, marks, "phase", ""))
+    alt = (
+        "Newton systems in each phase, one row for each set: several in the first phases, one in most of the "
+        "last ones. A star marks sets on which every margin row carries weight."
+    )
+    title = "Newton systems in each phase"
+    return Figure("exponential-systems", title, alt, tuple(panels), columns=2)
+
+
 def variants() -> str | None:
     """Return the steps of variants of restarted NGD, by momentum and rule of restart."""
     if (found := record("restart_variants")) is None:
@@ -210,6 +279,8 @@ def figures(report: Path) -> str | None:
     if rows is None:
         return None
     drawn = [*EXPERIMENT.draw(*rows), path_figure()]
+    if (found := systems_figure()) is not None:
+        drawn.append(found)
     parts = []
     for figure in drawn:
         static.save(figure, report / "figures")
@@ -228,6 +299,7 @@ def main(report: Path = Path("report")) -> None:
         "statements": statements,
         "steps": lambda: steps(report),
         "variants": variants,
+        "systems": systems,
     }
     for name, make in parts.items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
