@@ -154,7 +154,7 @@ class PathPoint:
             raise ValueError(f"The residual is computed in l2, l1 and linf; got the norm {self.norm}.")
         return np.linalg.norm(self.gradient(lam))
 
-    @property
+    @lazy
     def rounding(self) -> float:
         """A bound on the error of margins, and of LSE, entropies and ``<w, u>``, by the rounding of sums.
 
