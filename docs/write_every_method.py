@@ -32,11 +32,12 @@ def as_markdown(table: Table) -> str:
     """
     lines = ["---:" if column in table.numbers else "---" for column in table.columns]
     cells = [table.columns, *table.rows]
-    head, *body = (f"| {' | '.join(_cell(cell) for cell in row)} |" for row in cells)
-    return "\n".join([_cell(table.caption), "", head, f"|{'|'.join(lines)}|", *body])
+    head, *body = (f"| {' | '.join(cell_text(cell) for cell in row)} |" for row in cells)
+    return "\n".join([cell_text(table.caption), "", head, f"|{'|'.join(lines)}|", *body])
 
 
-def _cell(text: str) -> str:
+def cell_text(text: str) -> str:
+    """Return text as Markdown, with the paper's symbols."""
     # A star next to a letter would begin emphasis in Markdown.
     return pretty(text).replace("|", "\\|").replace("*", "\\*")
 
@@ -50,7 +51,7 @@ def main(report: Path = Path("report"), root: Path = Path()) -> None:
     found = stored_rows("every-method", report)
     if found is None:
         raise ValueError(f"{report} lacks rows: run prgd reproduce --only every-method first.")
-    parts = [_cell(reading(*found)), *map(as_markdown, tables(*found))]
+    parts = [cell_text(reading(*found)), *map(as_markdown, tables(*found))]
     for name in FIGURES:
         shutil.copyfile(report / "figures" / f"{name}.png", root / "docs" / "images" / f"{name}.png")
     before, rest = text.split(BEGIN)

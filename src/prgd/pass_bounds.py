@@ -39,25 +39,21 @@ def certify(at: Evaluation) -> Certificate:
     problem, length = at.problem, at.length
     if math.isinf(problem.unit_roundoff):
         return Certificate()
-    lower, w = -math.inf, None
+    lower, w, intercept, unit = -math.inf, None, at.intercept, problem.unit_roundoff
     if length > 0.0:
-        w, unit = at.w, problem.unit_roundoff
-        lower = plain_lower(problem, w, at.smallest_margin, at.intercept, unit, length)
+        w = at.w
+        lower = plain_lower(problem, w, at.smallest_margin, intercept, unit, length)
+    if (v := at.v) is not None:
+        (margin, beside), length = at.second_margin, problem.norm(v)
+        # The rounding error of the bound is computed only if the margin itself is larger.
+        if margin > lower * length:
+            bound = plain_lower(problem, v, margin, beside, unit, length)
+            if bound > lower:
+                lower, w, intercept = bound, v, beside
     error = dual_vector_error(problem, at.tally.smallest_mass)
     error += at.weights_error * term_size(problem)
     upper = _upper_of(problem, at.dual_vector, at.upper, error)
-    found = Certificate(lower, upper, w, at.intercept, w_upper=at.w)
-    return found if at.v is None else _with_second(found, at, at.v)
-
-
-def _with_second(found: Certificate, at: Evaluation, v: Array) -> Certificate:
-    """Return the certificate with the margin of the second direction of the pass, if it is larger."""
-    problem, (margin, intercept) = at.problem, at.second_margin
-    length = problem.norm(v)
-    if not margin > found.lower * length:
-        return found
-    lower = plain_lower(problem, v, margin, intercept, problem.unit_roundoff, length)
-    return found.with_lower(lower, v, intercept)
+    return Certificate(lower, upper, w, intercept, w_upper=at.w)
 
 
 def plain_lower(
@@ -73,7 +69,8 @@ def plain_lower(
     ``length`` is ``||w||`` in the norm of the problem if it is known already.
     """
     length = problem.norm(w) if length is None else length
-    reach = problem.coding.reach(w)
+    is_plain = isinstance(problem.norm, L2) and not problem.is_joint
+    reach = length if is_plain else problem.coding.reach(w)
     error = margin_error(problem, reach, unit)
     if problem.is_joint:  # two products are subtracted, and two intercepts added
         size = reach * problem.max_norm + 2.0 * float(np.abs(intercept).max(initial=0.0))

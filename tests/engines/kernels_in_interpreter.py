@@ -43,13 +43,29 @@ def largest_error(X, y=None, s=None, *, loss="exponential", by_class=False, scal
     size = np.linalg.norm(w) * np.linalg.norm(Z, axis=1).max()
     groups = [signs > 0, signs < 0] if by_class else [signs != 0]
     found = [np.abs(rows.ask(MarginsAt(w)) - Z @ w).max() / size]
-    tally = rows.ask(TallyAt(w, as_loss(loss), by_class))
-    for g, group in enumerate(groups):
-        log_sum, u, margin = oracle(Z, group * (np.ones(n) if s is None else s), w, loss)
-        found.append(abs(tally.log_sums[g] - log_sum) / max(1.0, abs(log_sum)))
-        found.append(np.linalg.norm(tally.mean_rows[g] - u) / np.linalg.norm(u))
-        found.append(abs(tally.margins[g] - margin) / size)
+    v = np.random.default_rng(d + 1).standard_normal(d)
+    both = rows.ask(TallyAt(w, as_loss(loss), by_class, second=v))
+    for tally in (rows.ask(TallyAt(w, as_loss(loss), by_class)), both):
+        for g, group in enumerate(groups):
+            weights = group * (np.ones(n) if s is None else s)
+            log_sum, u, margin = oracle(Z, weights, w, loss)
+            found.append(abs(tally.log_sums[g] - log_sum) / max(1.0, abs(log_sum)))
+            found.append(np.linalg.norm(tally.mean_rows[g] - u) / np.linalg.norm(u))
+            found.append(abs(tally.margins[g] - margin) / size)
+            second = (Z @ v)[weights > 0].min() * np.linalg.norm(w) / np.linalg.norm(v)
+            found.append(abs(both.second_margins[g] * np.linalg.norm(w) / np.linalg.norm(v) - second) / size)
     return float(np.max(found))  # keeps a NaN
+
+
+def overflow_error(X, y):
+    """Return 0 if a margin along v that leaves float32, or is NaN, counts as -inf, beside the right Tally."""
+    v, w = np.full(X.shape[1], 1e39), np.ones(X.shape[1])
+    X[0] = 0.0  # 0 times infinity
+    rows = TensorRows(X, y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        tally, both = (rows.ask(TallyAt(w, as_loss("exponential"), True, second=u)) for u in (None, v))
+    np.testing.assert_allclose(both.scalars[:, :-1], tally.scalars, rtol=1e-6)
+    return 0.0 if both.second_margins == [-np.inf, -np.inf] else np.nan
 
 
 def joint_error(X, K, s=None, *, loss="exponential", by_class=False, scale=1.0, **plan):
@@ -106,6 +122,7 @@ def main():
         "float16": largest_error(draw(40, 8, torch.float16), labels(40)),
         "rows of a wider table": largest_error(draw(40, 12)[:, 3:8], labels(40)),
         "more columns than a warp holds": largest_error(draw(3, 1030), labels(3)),
+        "overflow along a second direction": overflow_error(draw(40, 5).abs(), labels(40)),
         "joint, many tiles": joint_error(draw(600, 70), 10, rows=16),
         "joint, weighted logistic": joint_error(draw(150, 5), 3, 1e3 * weights, loss="logistic"),
         "joint, float16": joint_error(draw(150, 6, torch.float16), 3),

@@ -7,11 +7,12 @@ from fractions import Fraction
 import grid
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 import prgd
 from prgd.arithmetic import UNIT_ROUNDOFF, rounding_factor
-from prgd.losses import EXPONENTIAL
+from prgd.losses import EXPONENTIAL, as_loss
 from prgd.rows import AccurateAt, Combine, CurvatureAt, Labels, MarginsAt, Query, SmallestAt, Spread, TallyAt
 
 LOSSES = ("exponential", "logistic")
@@ -83,6 +84,73 @@ def test_matches_the_textbook(engine, loss, weighted, data, tmp_path):
         taken if isinstance(taken, np.ndarray) else taken.toarray(), (X * y[:, None])[some]
     )
     assert problem.max_norm == pytest.approx(np.linalg.norm(X, axis=1).max(), rel=1e-14)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_second_direction_changes_no_bit_of_the_first(engine, loss, weighted, data, tmp_path):
+    X, y = data
+    rng = np.random.default_rng(7)
+    w, v = rng.standard_normal((2, X.shape[1]))
+    margins, s = y * (X @ v), np.ones(y.size)
+    s[np.argsort(margins)[:9]] = 0.0 if weighted else 1.0
+    rows = grid.ENGINES[engine](X, y, s if weighted else None, tmp_path)
+    for by_class in (False, True) if loss == "exponential" else (False,):
+        plain = rows.ask(TallyAt(w, as_loss(loss), by_class))
+        found = rows.ask(TallyAt(w, as_loss(loss), by_class, v))
+        assert found.scalars[:, :6].tobytes() == plain.scalars.tobytes()
+        assert found.vector.tobytes() == plain.vector.tobytes()
+        groups = [y > 0, y < 0] if by_class else [y != 0]
+        expected = [margins[group & (s > 0.0)].min() for group in groups]
+        np.testing.assert_allclose(found.second_margins, expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("by_class", [False, True])
+def test_a_second_margin_that_is_not_finite_proves_nothing(engine, by_class, tmp_path):
+    X, y = np.ones((40, 3)), np.where(np.arange(40) % 2, 1, -1)
+    X[17:19] = [1e200, 1e200, 1.0]  # one row of each class, whose products are inf - inf
+    rows = grid.ENGINES[engine](X, y, None, tmp_path)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for v in (np.array([1e200, -1e200, 1.0]), np.array([np.nan, 1.0, 1.0])):
+            found = rows.ask(TallyAt(np.zeros(3), EXPONENTIAL, by_class, v)).second_margins
+            assert all(np.isnan(margin) or margin == -np.inf for margin in found)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_wide_rows_in_pieces(dtype):
+    """Rows of so many columns that w and a second direction are taken piece by piece."""
+    rng = np.random.default_rng(5)
+    for d in (1025, 1063, 2048, 3071):
+        X, (w, v) = rng.standard_normal((37, d)).astype(dtype), rng.standard_normal((2, d)) / np.sqrt(d)
+        rows = prgd.rows.DenseRows(X, np.where(np.arange(37) % 2, 1, -1))
+        plain, found = (rows.ask(TallyAt(w, EXPONENTIAL, second=second)) for second in (None, v))
+        assert found.scalars[:, :6].tobytes() == plain.scalars.tobytes()
+        assert found.vector.tobytes() == plain.vector.tobytes()
+        for direction, smallest in ((w, found.margins), (v, found.second_margins)):
+            expected = (rows.labels.signs * (X.astype(float) @ direction)).min()
+            assert smallest == [pytest.approx(expected, rel=1e-12)]
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("kind", [np.ascontiguousarray, np.asfortranarray, sp.csr_array])
+def test_a_second_direction_in_slices_and_threads(kind):
+    """Slices of many rows, and rows of one class in the first of them, give one answer on 1 and 3 threads."""
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((70_003, 9)), np.where(np.arange(70_003) < 50_000, 1, -1)
+    w, v = rng.standard_normal((2, 9))
+    query, other = TallyAt(w, EXPONENTIAL, True, v), TallyAt(w, EXPONENTIAL, True)
+    one, three = (prgd.rows.as_rows(kind(X), y, None, threads).ask(query) for threads in (1, 3))
+    plain = prgd.rows.as_rows(kind(X), y, None, 3).ask(other)
+    assert one.scalars.tobytes() == three.scalars.tobytes()
+    assert one.vector.tobytes() == three.vector.tobytes() == plain.vector.tobytes()
+    assert one.scalars[:, :6].tobytes() == plain.scalars.tobytes()
+    margins = y * (X @ v)
+    np.testing.assert_allclose(one.second_margins, [margins[y > 0].min(), margins[y < 0].min()], rtol=1e-12)
 
 
 @pytest.mark.kernels
@@ -328,7 +396,7 @@ def test_a_run_makes_one_pass_for_each_step_and_one_at_the_start(engine, name, f
     assert result.passes == problem.passes
 
 
-@pytest.mark.parametrize("engine", grid.ENGINES)
+@pytest.mark.parametrize("engine", grid.engines())
 def test_spread_around_centres(engine, data, tmp_path):
     X, y = data
     rows = grid.ENGINES[engine](X, y, None, tmp_path)

@@ -39,7 +39,7 @@ def test_kernels_in_the_interpreter():
     )
     assert out.returncode == 0, out.stderr
     cases = dict(line.rsplit(": ", 1) for line in out.stdout.splitlines())
-    assert len(cases) == 24
+    assert len(cases) == 25
     for name, error in cases.items():
         assert float(error) <= (1e-14 if name.startswith("double") else 1e-6), name
 
@@ -58,23 +58,40 @@ def test_the_precision_of_sums_in_kernels(dtype, monkeypatch):
 @pytest.mark.parametrize(
     ("d", "in_pairs", "plan"),
     [
-        (64, False, Plan(4, 32, 16, 4, 4)),
-        (64, True, Plan(4, 32, 16, 4, 4)),
-        (512, False, Plan(4, 4, 128, 4, 4)),
-        (512, True, Plan(4, 4, 128, 4, 4)),
-        (4096, False, Plan(4, 1, 1024, 8, 4)),
-        (4096, True, Plan(1, 1, 512, 4, 4, stages=3)),
+        (64, False, Plan(4, 32, 16, 4, 3)),
+        (64, True, Plan(4, 32, 16, 4, 3)),
+        (512, False, Plan(4, 4, 128, 4, 3)),
+        (512, True, Plan(4, 4, 128, 4, 3)),
+        (1024, False, Plan(4, 4, 128, 4, 2)),
+        (4096, False, Plan(4, 1, 512, 4, 2)),
+        (4096, True, Plan(2, 1, 512, 4, 2, stages=4)),
+        (8192, True, Plan(2, 1, 1024, 8, 1, stages=4)),
     ],
 )
 def test_plans_as_measured(d, in_pairs, plan):
     assert choose_plan(d, 4, 16, in_pairs=in_pairs) == plan
 
 
+@pytest.mark.parametrize(
+    ("d", "load_bytes", "plan"),
+    [
+        (256, 4, Plan(2, 8, 64, 4, 4)),
+        (1024, 4, Plan(2, 4, 128, 4, 2)),
+        (4096, 4, Plan(2, 1, 1024, 8, 2)),
+        (1024, 8, Plan(2, 2, 128, 4, 2)),
+        (8192, 8, Plan(1, 1, 512, 8, 1)),
+    ],
+)
+def test_plans_for_products_in_float64_as_measured(d, load_bytes, plan):
+    assert choose_plan(d, load_bytes, 16, wide=True) == plan
+
+
 @pytest.mark.parametrize(("load_bytes", "in_pairs"), [(2, False), (4, False), (4, True), (8, False)])
 @pytest.mark.parametrize("vector_bytes", [2, 4, 8, 16])
-def test_plans_for_any_width(load_bytes, in_pairs, vector_bytes):
+@pytest.mark.parametrize("wide", [False, True])
+def test_plans_for_any_width(load_bytes, in_pairs, vector_bytes, wide):
     for d in range(1, 8193):
-        plan = choose_plan(d, load_bytes, max(vector_bytes, load_bytes), in_pairs=in_pairs)
+        plan = choose_plan(d, load_bytes, max(vector_bytes, load_bytes), in_pairs=in_pairs, wide=wide)
         sizes = (plan.steps, plan.slots, plan.width, plan.warps)  # Triton takes powers of two
         assert all(size & (size - 1) == 0 and size > 0 for size in sizes)
         assert plan.warps <= 16

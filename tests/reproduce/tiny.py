@@ -10,6 +10,7 @@ import pandas as pd
 from prgd.reproduce import (
     any_norm,
     every_method,
+    exponential,
     figure_1,
     figure_2,
     figure_4,
@@ -85,6 +86,9 @@ SETTINGS = {
     "without-projection": without_projection.Settings(seeds=1, steps=60, warm_up=50),
     "every-method": every_method.Settings(
         seeds=1, steps=30, warm_up=10, planted=((20, 3),), digit_rows=20, classes=(12, 3), per_decade=10
+    ),
+    "exponential": exponential.Settings(
+        seeds=1, steps=150, short=60, warm_up=30, newton=6, digit_rows=(40,), per_decade=10
     ),
     "logistic-loss": logistic_loss.Settings(
         seeds=1, steps=100, accelerated=50, short=60, small_scale=60, warm_up=100

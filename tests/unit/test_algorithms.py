@@ -134,7 +134,7 @@ def test_names_are_found_and_suggested():
     assert prgd.algorithms.find_algorithm("PRGD") is prgd.PRGD
     with pytest.raises(ValueError, match="Did you mean prgd"):
         prgd.algorithms.find_algorithm("pgrd")
-    with pytest.raises(ValueError, match="Known: adam, adaptive-gd, away-step-frank-wolfe, "):
+    with pytest.raises(ValueError, match="Known: accelerated-prgd, adam, adaptive-gd, away-"):
         prgd.algorithms.find_algorithm("zzzzzz")
 
 

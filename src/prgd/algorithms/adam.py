@@ -68,7 +68,7 @@ class Adam:
     >>> import prgd
     >>> problem = prgd.Problem([[1.0, 0.2], [3.0, -1.0]], norm="linf")  # gamma_star is 1.2
     >>> round(prgd.run(problem, Adam(), stop=1000).certificate.lower, 1)
-    1.1
+    1.2
     """
 
     eta: float = 1.0

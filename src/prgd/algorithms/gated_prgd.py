@@ -16,6 +16,7 @@ from prgd.problem import Problem
 
 STEP_GROWTH = 1.2  # largest factor by which the step size grows at a time
 SAFETY = 0.35  # the step size as a fraction of 1 / (local smoothness); 0.5 was less steady, 1 oscillates
+ROUNDING = 1e-13  # a second part of the gap below this fraction of the upper bound is rounding
 STILL = 1e-8  # a move below this fraction of ||w|| shows rounding, not smoothness
 
 
@@ -76,7 +77,7 @@ class GatedPRGD:
     the gap left is a multiple of ``1 / (gamma_star R_k)``: it falls like 1 / t^2, as for dual acceleration.
     An exponential rate takes the second-order steps of `ProgressiveNewton`. `AcceleratedPRGD` has a proof of
     its steps, which these adaptive ones have not. The radius stays once rounding blurs the weights, near
-    ``R_k = 1e12 / max_norm``.
+    ``R_k = 1e12 / max_norm``, or the second part of the gap is rounding.
 
     References
     ----------
@@ -137,4 +138,5 @@ class GatedPRGD:
         if s.at.length < 0.9 * s.R_k or self.growth * s.R_k * problem.max_norm > MAX_SCALE:
             return False
         turning, soft = s.at.gap_split
-        return turning <= self.fraction * max(soft, SOFT_ENOUGH / s.at.length)
+        is_soft = soft > ROUNDING * s.at.upper
+        return is_soft and turning <= self.fraction * max(soft, SOFT_ENOUGH / s.at.length)

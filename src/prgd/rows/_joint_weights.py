@@ -14,6 +14,7 @@ import numpy as np
 from numba.core import config
 
 from prgd.rows import _plain_tiles, _tiles
+from prgd.rows._compile import inner_exact_jit, inner_jit, inner_vector_jit
 from prgd.rows._kernels import (
     LN2_HIGH,
     LN2_LOW,
@@ -22,9 +23,6 @@ from prgd.rows._kernels import (
     NEGLIGIBLE,
     _grow,
     exp_polynomial,
-    inner_exact_jit,
-    inner_jit,
-    inner_vector_jit,
     log_slope,
     log_value,
 )  # fmt: skip

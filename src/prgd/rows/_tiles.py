@@ -24,6 +24,7 @@ intrinsic: Any = extending.intrinsic  # type checkers would count the typing con
 _HAS_512_BITS = bool(llvm.get_host_cpu_features().get("avx512f", False))
 LANES = 8 if _HAS_512_BITS else 4
 PAIR = 2 * LANES  # rows of a tile of products
+ROW_SUMS = 4 * LANES  # sums of a row: four registers, since one waits four cycles for the last sum
 COLUMNS = 4 if _HAS_512_BITS else 2  # columns of a tile of sums; there are 32 registers of 512 bits, else 16
 
 _DOUBLE, _INT = ir.DoubleType(), ir.IntType(32)
@@ -256,6 +257,59 @@ def _sparse_entry(context: Any, builder: Any, kinds: Any, args: Any, q: Any, wid
     if column.type != width.type:
         column = builder.zext(column, width.type)
     return value, _address(context, builder, kinds[2], matrix, builder.mul(column, width))
+
+
+@intrinsic
+def add_row_products(
+    typing: Any, X: Any, i: Any, vectors: Any, first: Any, last: Any, sums: Any, at: Any, ahead: Any
+) -> Any:
+    """Add ``x_ij w_j`` over columns ``first..last`` of a row to sums, for each vector w of a tuple.
+
+    Each vector has `ROW_SUMS` numbers, from ``sums[at]`` on: column j adds to number ``j % ROW_SUMS``. The
+    entries of a row lie side by side; ``first`` and ``last`` are multiples of ROW_SUMS. Beside every entry
+    the one ``ahead`` places after it is asked for.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        X, i, vectors, first, last, sums, at, ahead = args
+        X_type, vectors_type, sums_type = signature.args[0], signature.args[2], signature.args[5]
+        table = context.make_array(X_type)(context, builder, X)
+        row = cgutils.pointer_add(
+            builder, table.data, builder.mul(i, builder.extract_value(table.strides, 0))
+        )
+        stored = ir.VectorType(table.data.type.pointee, LANES)
+        arrays = list(zip(vectors_type, cgutils.unpack_tuple(builder, vectors), strict=True))
+        parts = [range(0, ROW_SUMS, LANES)] * len(arrays)
+        places = [
+            builder.bitcast(
+                _address(context, builder, sums_type, sums, builder.add(at, at.type(k * ROW_SUMS + part))),
+                _VECTOR.as_pointer(),
+            )
+            for k, each in enumerate(parts)
+            for part in each
+        ]
+        totals = _sums(builder, len(places))
+        for place, total in zip(places, totals, strict=True):
+            builder.store(builder.load(place, align=8), total)
+        with cgutils.for_range_slice(builder, first, last, first.type(ROW_SUMS)) as (j, _):
+            for n, part in enumerate(range(0, ROW_SUMS, LANES)):
+                column = builder.add(j, j.type(part))
+                later = builder.gep(row, [builder.add(column, ahead)])
+                _prefetch(builder, builder.bitcast(later, ir.IntType(8).as_pointer()))
+                x = builder.load(
+                    builder.bitcast(builder.gep(row, [column]), stored.as_pointer()),
+                    align=X_type.dtype.bitwidth // 8,
+                )
+                x = x if stored == _VECTOR else builder.fpext(x, _VECTOR)
+                for k, (kind, array) in enumerate(arrays):
+                    w = _load(builder, _address(context, builder, kind, array, column))
+                    _add_product(builder, totals[k * ROW_SUMS // LANES + n], x, w)
+        for place, total in zip(places, totals, strict=True):
+            builder.store(builder.load(total), place, align=8)
+        return context.get_dummy_value()
+
+    whole = types.intp
+    return types.void(X, whole, vectors, whole, whole, sums, whole, whole), code
 
 
 @intrinsic

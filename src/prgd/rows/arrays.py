@@ -32,7 +32,7 @@ from prgd.rows.queries import (
     SmallestAt,
     TallyAt,
 )
-from prgd.tally import Tally, merge_slices
+from prgd.tally import SECOND, Tally, merge_slices
 from prgd.threads import each, physical_memory, threads_of
 
 # A slice is what one thread sums alone. Their number depends on the data only, never on the number
@@ -47,6 +47,9 @@ _VECTORS = 4  # vectors of d numbers that every method holds: w, a gradient, and
 # The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR. A kind
 # is the number of its arrays, by which the kernels tell them apart.
 ROWS, COLUMNS, CSR = 1, 2, 3
+# Rows of more columns than these are taken in pieces: two vectors would not stay in the first-level cache.
+# The length of another tuple, that of the second direction, tells the kernel which rows are wide.
+PIECE, WIDE = 1024, 2
 
 
 @dataclass(frozen=True)
@@ -107,22 +110,31 @@ class ArrayRows(LeafRows):
 
         s = self._storage
         slices, groups = s.bounds.size - 1, 2 if query.by_class else 1
-        scalars, vectors = np.empty((slices, groups, 6)), np.empty((slices, groups, self.d))
-        w = frozen(query.w)
+        numbers = SECOND if query.second is None else SECOND + 1
+        scalars, vectors = np.empty((slices, groups, numbers)), np.empty((slices, groups, self.d))
+        w, v = frozen(query.w), self._second(query)
         is_plain = groups == 1 and query.loss == EXPONENTIAL and labels.sample_weight.size == 0
         weights = () if is_plain else (labels.sample_weight,)
 
         def work(first: int, last: int) -> None:
             _kernels.tally_slices(
-                s.A, labels.signs, weights, w, query.loss.code, s.block,
+                s.A, labels.signs, weights, w, v, query.loss.code, s.block,
                 s.bounds, first, last, scalars, vectors,
             )  # fmt: skip
 
         self._each(work)
-        tally = merge_slices(scalars, vectors)
+        return merge_slices(scalars, vectors)
+
+    def _second(self, query: TallyAt) -> tuple[Any, ...]:
+        """Return the second direction as `tally_slices` takes it."""
         if query.second is None:
-            return tally
-        return query.with_second(tally, self._margins(MarginsAt(query.second), labels), labels)
+            v = np.empty((0, 2) if self.is_sparse else 0)
+        else:
+            v = np.ascontiguousarray(query.second, dtype=np.float64)
+            v = np.stack([query.w, v], axis=1) if self.is_sparse else v
+        A = self._storage.A
+        is_wide = self.d > PIECE and len(A) == ROWS and A[0].flags.c_contiguous
+        return (frozen(v), PIECE) if is_wide else (frozen(v),)
 
     def _joint_tally(self, query: JointTallyAt, labels: Labels) -> Tally:
         from prgd.rows import _joint_kernels

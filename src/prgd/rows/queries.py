@@ -98,13 +98,6 @@ class TallyAt(Query[Tally]):
             scalars = [xp.concatenate([a, b[None]]) for a, b in zip(scalars, lowest, strict=True)]
         return scalars, [combine(terms * signs) for terms, _ in weighed]
 
-    def with_second(self, tally: Tally, margins: Array, labels: Labels) -> Tally:
-        """Return the Tally with the smallest margins along the second direction, from those of all rows."""
-        if labels.sample_weight.size:
-            margins = np.where(labels.sample_weight > 0.0, margins, np.inf)
-        lowest = [margins[group].min(initial=np.inf) for group in labels.groups(self.by_class)]
-        return Tally(np.column_stack([tally.scalars, lowest]), tally.vector)
-
     def merge(self, parts: Sequence[Tally]) -> Tally:
         """Merge Tallies."""
         return merge(parts)

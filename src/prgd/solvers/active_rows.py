@@ -8,6 +8,7 @@ import numpy as np
 
 from prgd._types import Array, Indices, Mask
 from prgd.arithmetic import EPSILON
+from prgd.certificate import DualWeights
 from prgd.evaluation import Evaluation
 from prgd.norms import norm
 from prgd.problem import Problem
@@ -97,6 +98,29 @@ class ActiveRows:
         """Return ``Z^T p`` at ``w + size direction``."""
         return self._combine(self._Z, self.dual_weights(size))
 
+    def near(self, size: float) -> Indices:
+        """Return the rows among these with a margin near the smallest at ``w + size direction``."""
+        return self.indices[self._is_near(self._margins + size * self._slopes)]
+
+    def _is_near(self, margins: Array) -> Mask:
+        found = np.ones(self.indices.size, bool)
+        for group in self._groups:
+            found[group] = margins[group] <= margins[group].min() + WINDOW
+        return found
+
+    def next_weights(self) -> DualWeights:
+        r"""Return the weights that Newton's step x, the chosen direction, predicts: ``p - D Z x``.
+
+        If x solves :math:`H x = Z^\top p - \lambda w`, their dual vector is exactly
+        :math:`\lambda (w + x)`. Negative ones are set to 0.
+        """
+        p = self.dual_weights()
+        found = np.maximum(p - p * _centred(self._slopes, p, self._groups), 0.0)
+        for group in self._groups:
+            if not found[group].any():
+                found[group] = p[group]
+        return DualWeights.normalized(self._problem, self.indices, found)
+
     def solve(self, lam: float, b: Array, residual: float, ray: Array | None = None) -> Array:
         r"""Return the Newton step x, with :math:`\|H x - b\|` at most ``residual``.
 
@@ -109,10 +133,8 @@ class ActiveRows:
         ray : ndarray of shape (d,), optional
             A first direction to try, the rescaling ``w``.
         """
-        p, kept = self.dual_weights(), np.ones(self.indices.size, bool)
         # Weights concentrate along the path, so fewer rows count now than when they were gathered.
-        for group in self._groups:
-            kept[group] = self._margins[group] <= self._margins[group].min() + WINDOW
+        p, kept = self.dual_weights(), self._is_near(self._margins)
         if self._Z is None:
             return self._solve_by_features(None, np.where(kept, p, 0.0), self._groups, lam, b, residual, ray)
         Z, p, groups = self._Z, p[kept], self._groups

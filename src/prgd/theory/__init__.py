@@ -6,6 +6,7 @@ What the functions return, and the cylinders they take, are types of the modules
 
 from prgd.theory.cylinder import favorable_cylinder as favorable_cylinder
 from prgd.theory.cylinder import velocity_bound as velocity_bound
+from prgd.theory.dual_vector import linear_rate as linear_rate
 from prgd.theory.infimum import check_bound as check_bound
 from prgd.theory.infimum import numerical_constants as numerical_constants
 from prgd.theory.infimum import velocity_infimum as velocity_infimum

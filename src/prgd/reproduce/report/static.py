@@ -218,7 +218,7 @@ def _heat(axes: Any, mark: Heat) -> None:
     axes.set_xticks(range(len(mark.x)), mark.x)
     axes.set_yticks(range(len(mark.y)), mark.y)
     axes.grid(visible=False)
-    middle = 0.5 * (float(z.min()) + float(z.max()))
+    middle = 0.5 * (float(np.nanmin(z)) + float(np.nanmax(z)))  # cells without a value stay white
     for j, line in enumerate(mark.text):
         for i, text in enumerate(line):
             colour = "black" if z[j, i] > middle else "white"

@@ -22,8 +22,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from prgd.rows.gpu._triton import MARGIN, MASS, SCALARS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 from prgd.rows.gpu._triton_losses import log_slope, log_value
+from prgd.rows.gpu._triton_merge import MARGIN, MASS, SCALARS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 LARGEST = tl.constexpr(2.0**14)  # scaled numbers of float16 are at most so large
 

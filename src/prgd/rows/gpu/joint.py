@@ -138,7 +138,7 @@ class JointKernels:
     ) -> Tensor:
         """Enqueue a pass at w of shape (K, d); see `prgd.rows.gpu.launch.Kernels.tally`.
 
-        The answer has shape (1, 5 + K d), or (K^2, 5 + d) by class.
+        The answer has shape (1, 6 + K d), or (K^2, 6 + d) by class.
         """
         key = loss, by_class, wide, plan or self.plan
         if key not in self._passes:
@@ -190,7 +190,7 @@ class _JointPass:
     def __init__(
         self, kernels: JointKernels, loss: Loss, by_class: bool, wide: bool, plan: JointPlan
     ) -> None:
-        from prgd.rows.gpu import _triton
+        from prgd.rows.gpu import _triton_merge
 
         self.kernels, self.plan, self.is_logistic, self.by_class = kernels, plan, loss == LOGISTIC, by_class
         self.is_wide = wide and not kernels.is_double
@@ -206,7 +206,7 @@ class _JointPass:
             self.owners = owners.to(torch.int32).to(device)
             self.bounds = torch.tensor([0, *counts]).cumsum(0).to(self.list.dtype).to(device)
         self.groups, columns = (K, d) if by_class else (1, K * d)
-        columns += _triton.SCALARS.value
+        columns += _triton_merge.SCALARS.value
         self.chunks = -(-d // plan.width)
         terms = TERMS[torch.float64] if self.is_wide else kernels.terms
         self.count = terms.w

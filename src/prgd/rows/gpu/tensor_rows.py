@@ -26,7 +26,7 @@ from prgd.rows.gpu.tensors import Csr, Tensor, as_tensor, check_finite, room
 from prgd.rows.joint_queries import JointTallyAt
 from prgd.rows.labels import Labels
 from prgd.rows.queries import Combine, MarginsAt, Measure, Measurement, Smallest, SmallestAt, TallyAt
-from prgd.tally import Tally, merge
+from prgd.tally import MARGIN, Tally, merge
 
 _CHUNK_BYTES = 2**28  # bytes of those rows that torch holds in float64 at a time
 # Products in float32 are off by about 2^-24 ||x|| ||w||, and a weight by as much, relative. If the norm of w
@@ -174,13 +174,16 @@ class TensorRows(LeafRows):
         kernels = self._kernels_of(labels)
         if kernels is None:
             return self._tally_by_products(query, labels)
-        w = torch.from_numpy(np.array(query.w))
-        found = kernels.tally(w, query.loss, query.by_class, wide=self._is_wide(query.w)).cpu().numpy()
+        directions = [query.w] if query.second is None else [query.w, query.second]
+        found = kernels.tally(
+            torch.from_numpy(np.stack(directions)),
+            query.loss,
+            query.by_class,
+            second=query.second is not None,
+            wide=self._is_wide(query.w),
+        ).cpu()
         counts = labels.class_weights if query.by_class else (sum(labels.class_weights),)
-        tally = Tally(np.column_stack([found[:, :5], counts]), found[:, 5:])
-        if query.second is None:
-            return tally
-        return query.with_second(tally, self._margins(MarginsAt(query.second), labels), labels)
+        return _as_tally(found.numpy(), counts, query.second is not None)
 
     def _joint_tally(self, query: JointTallyAt, labels: DeviceLabels) -> Tally:
         kernels, wide = self._joint_kernels_of(labels), self._is_wide(query.w)
@@ -191,7 +194,7 @@ class TensorRows(LeafRows):
         counts = np.array([sum(labels.class_weights)])
         if query.by_class:
             counts = ((1.0 - np.eye(K)) * np.array(labels.class_weights)[:, None]).ravel()
-        return Tally(np.column_stack([found[:, :5], counts]), found[:, 5:])
+        return _as_tally(found, counts)
 
     def _is_wide(self, w: Array) -> bool:
         """Tell whether products with w need float64; w must lie in the range of float32, too."""
@@ -301,3 +304,9 @@ class TensorRows(LeafRows):
         Measure: _measure,
         Fingerprint: _fingerprint,
     }
+
+
+def _as_tally(found: Array, counts: npt.ArrayLike, second: bool = False) -> Tally:
+    """Return the Tally of what kernels wrote as `_triton_merge` says, and of the sums of sample weights."""
+    scalars = [found[:, : MARGIN + 1], counts, found[:, MARGIN + 1]]
+    return Tally(np.column_stack(scalars if second else scalars[:2]), found[:, MARGIN + 2 :])

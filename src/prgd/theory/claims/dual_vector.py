@@ -173,7 +173,8 @@ def linear_rate_of_the_dual_vector() -> Finding:
         "w_star and gamma' the smallest margin off the support.",
         figures={"c": [run.fit.constant for run in runs], "over the predicted c": ratios},
         setting=f"NGD from 0 with eta = 4 / D^2, up to {RATE_STEPS:,} steps, on the first {RATE_SETS} "
-        f"planted sets of at most {SMALL} rows and columns whose predicted error falls by e^-{SHOWN:g} within them.",
+        f"planted sets of at most {SMALL} rows and columns whose predicted error falls by e^-{SHOWN:g} "
+        "within them.",
         would_change="A set with strict complementarity on which the interval of c contains 0.",
         what="smallest lower end of a 95 % interval of c",
     )
@@ -194,8 +195,8 @@ def without_strict_complementarity() -> Finding:
         f"On {len(powers)} of {len(fits)} sets the error of u falls as t^-a with a from {low:.2f} to "
         f"{high:.2f}, and on {linear} as e^-ct. This is measured, not proven.",
         figures={"a": powers},
-        setting=f"NGD from 0 with eta = 4 / D^2, {RATE_STEPS:,} steps, on {RATE_SETS} planted sets of at most "
-        f"{SMALL} rows and columns with one to three margin rows that carry no weight.",
+        setting=f"NGD from 0 with eta = 4 / D^2, {RATE_STEPS:,} steps, on {RATE_SETS} planted sets of at "
+        f"most {SMALL} rows and columns with one to three margin rows that carry no weight.",
         would_change="A set with such rows on which the error of u falls exponentially.",
         what="sets on which the error of u falls as e^-ct",
     )

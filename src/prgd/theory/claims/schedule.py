@@ -190,7 +190,8 @@ def steps() -> Finding:
         f"All {len(runs)} runs reach the three errors after {ratios.min():.2f} to {ratios.max():.2f} of the "
         f"steps of the bound, and at the end of every phase the error is at most {margin:.2f} of its bound. "
         f"Fitted to the last {LATE} phases the error falls like t^-a with a = {np.median(powers):.2f} in the "
-        f"median and {low:.2f} to {high:.2f} for half of the runs, where the proof gives 2.",
+        f"median and {low:.2f} to {high:.2f} for half of the runs. The proof gives 2; it is more where "
+        "p_star is uniform on its support, so that Delta goes to 0.",
         figures={
             "largest steps / bound": ratios.max(axis=0).round(3).tolist(),
             "exponents": powers.round(3).tolist(),
