@@ -193,6 +193,9 @@ def gather(folder: Path) -> dict[str, Any]:
         groups: dict[str, list[Reading]] = {}
         for _, setting, *values in rows:
             groups.setdefault(setting, []).append(Reading(*values))
+        every = [name for p in pieces if p["is_real"] == is_real for name in p["names"]]
+        if len(set(every)) < len(every):
+            raise SystemExit("A problem is in two pieces: gather each piece once.")
         names = sorted({name for p in pieces if p["is_real"] == is_real for name in p["names"]})
         tables[title] = {
             "problems": len(names),
@@ -232,7 +235,8 @@ def show(tables: dict[str, Any]) -> None:
         for setting, statements in table["statements"].items():
             for key, s in statements.items():
                 print(
-                    f"  {setting:22s} {key:16s} {s['readings']:7d} readings {s['violations']:3d} violated"
+                    f"  {setting:22s} {key:16s} {s['readings']:7d} readings, {s['sharp']:7d} sharp, "
+                    f"{s['violations']:3d} violated"
                     f"  median {s['median']}  extreme {s['extreme']}  tolerance used {s['used']}"
                 )
 
