@@ -214,7 +214,7 @@ def gate_ratios(problem: PathProblem, penalties: Any) -> list[tuple[float, float
     If p_star is uniform on its support, Delta falls like ``lam log(1/lam)^2 ||b||^2``. One linear system
     leaves idle rows ``r = rho exp(-(1 - 1/rho))`` times too heavy, so that the gradient over the gate
     ``sqrt(Delta / (R U)) lam' R`` tends to at least ``(r - 1) / sqrt(r)``, 1.28 for rho = 8: the gate fails
-    in every phase.
+    in every phase from some phase on.
     """
     rows = np.concatenate([problem.carrying, problem.idle])
     Y = orthogonal_parts(problem.Z[rows], problem.w_star)
