@@ -3,8 +3,8 @@
 Random problems are those of `prgd.theory.path_problems`, each in l2 with and without an intercept, l1 and
 l-infinity, in extended precision. Real sets are those of the folder that PRGD_DATA names, and scikit-learn's:
 E4, E5 and E7 at random w in every norm; E4 to E8 where phases of ProgressiveNewton end, with its own gate and
-with a gate of 1e-6, with and without an intercept; E4 to E7 on the path in l1 (columns enter as they violate
-optimality) and, up to 120 columns, in l-infinity.
+with a gate of 1e-6, with and without an intercept; on sets of up to 50,000 entries also E4 to E7 on the
+paths in l1 and l-infinity. Their rows are divided by the largest norm.
 
 The campaign runs in pieces; each writes a file into a folder, and the last call gathers them.
 
@@ -68,8 +68,7 @@ FILES = {name: f"{name}.svm.bz2" for name in BZ2.split()} | {name: f"{name}.npz"
 FILES |= {"endometrial": "separation/endometrial.csv", "silvapulle1981": "separation/silvapulle1981.csv"}
 OTHERS = ("digits_01", "digits_04", "cancer")
 MAX_STEPS, MAX_PHASES = 120, 10  # of ProgressiveNewton on a real set
-WIDE = 120  # columns up to which the path in l-infinity is computed on real sets
-MAX_COLUMNS = 600  # columns that may enter the path in l1
+MAX_ENTRIES = 50_000  # entries of a real set up to which its paths in l1 and l-infinity are computed
 
 
 def load(name: str) -> tuple[Any, Any]:
@@ -81,7 +80,9 @@ def load(name: str) -> tuple[Any, Any]:
             raise SystemExit("Set PRGD_DATA to the folder with the real data sets.")
         label = "HG" if name == "endometrial" else None
         data = prgd.datasets.load(Path(folder) / FILES[name], label=label)
-    return data.X, np.where(data.y == np.max(data.y), 1.0, -1.0)
+    squares = data.X.multiply(data.X) if hasattr(data.X, "multiply") else data.X**2
+    longest = math.sqrt(float(np.asarray(squares.sum(axis=1)).max()))
+    return data.X / longest, np.where(data.y == np.max(data.y), 1.0, -1.0)
 
 
 def signed(X: Any, y: Any) -> Any:
@@ -129,40 +130,15 @@ def newton_readings(X: Any, y: Any) -> Iterator[tuple[str, Reading]]:
                 last = point
 
 
-def l1_points(Z: Any, lams: Any) -> Iterator[PathPoint]:
-    """Yield the path in l1; a column enters where its part of u exceeds U, and the others' weight is 0."""
-    inside = np.argsort(-abs(np.asarray(Z.mean(axis=0)).ravel()))[:20]
-    fine = Z.astype(np.longdouble)
-    for lam in lams:
-        for _ in range(30):
-            block = Z[:, inside].toarray() if hasattr(Z, "toarray") else Z[:, inside]
-            (small,) = path_points(np.asarray(block), [lam], L1())
-            w = np.zeros(Z.shape[1], np.longdouble)
-            w[inside] = small.w
-            point = PathPoint(fine, w, L1())
-            u = abs(point.dual_vector)
-            late = np.flatnonzero(u > small.upper * (1.0 + 1e-12))
-            late = np.setdiff1d(late[np.argsort(-u[late])][:20], inside)
-            if not late.size:
-                yield point
-                break
-            inside = np.append(inside, late)
-            if inside.size > MAX_COLUMNS:
-                return
-        else:
-            return
-
-
 def polyhedral_readings(Z: Any, rng: Any) -> Iterator[tuple[str, Reading]]:
-    dense = Z.toarray() if hasattr(Z, "toarray") else Z
+    if math.prod(Z.shape) > MAX_ENTRIES:
+        return
+    dense = np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z)
     for setting, norm in (("l1", L1()), ("linf", Linf())):
         B = float(abs(dense).max() if setting == "l1" else abs(dense).sum(axis=1).max())
         lams = B**2 * 10.0 ** -np.arange(0.0, 7.0, 1.5)
-        if setting == "linf" and Z.shape[1] > WIDE:
-            continue
-        points = l1_points(Z, lams) if setting == "l1" else path_points(np.asarray(dense), lams, norm)
         found = []
-        for lam, point in zip(lams, points, strict=False):
+        for lam, point in zip(lams, path_points(dense, lams, norm), strict=True):
             if B * float(point.length) > 1e6:
                 break
             found.append((lam, point))
@@ -217,6 +193,9 @@ def gather(folder: Path) -> dict[str, Any]:
         groups: dict[str, list[Reading]] = {}
         for _, setting, *values in rows:
             groups.setdefault(setting, []).append(Reading(*values))
+        every = [name for p in pieces if p["is_real"] == is_real for name in p["names"]]
+        if len(set(every)) < len(every):
+            raise SystemExit("A problem is in two pieces: gather each piece once.")
         names = sorted({name for p in pieces if p["is_real"] == is_real for name in p["names"]})
         tables[title] = {
             "problems": len(names),
@@ -256,7 +235,8 @@ def show(tables: dict[str, Any]) -> None:
         for setting, statements in table["statements"].items():
             for key, s in statements.items():
                 print(
-                    f"  {setting:22s} {key:16s} {s['readings']:7d} readings {s['violations']:3d} violated"
+                    f"  {setting:22s} {key:16s} {s['readings']:7d} readings, {s['sharp']:7d} sharp, "
+                    f"{s['violations']:3d} violated"
                     f"  median {s['median']}  extreme {s['extreme']}  tolerance used {s['used']}"
                 )
 

@@ -246,7 +246,7 @@ def test_rank_of_digit_01_by_the_paper_s_procedure(share):
 
 @pytest.mark.parametrize("method", [prgd.algorithms.MDM(), prgd.algorithms.AwayStepFrankWolfe()])
 def test_mdm_and_away_steps_converge_linearly(method):
-    """E43. Each factor of 100 takes about as many steps as the one before, where w of NGD halves as t doubles."""
+    """E43. A factor of 100 takes as many steps as the last one; the error of w of NGD halves as t doubles."""
     data = datasets.digits(0, 1, 60)
     problem = prgd.Problem(data.X, data.y, fit_intercept=True)
     gaps = prgd.run(problem, method, stop=prgd.any_of(prgd.Gap(1e-9), 400)).history["gap"]

@@ -134,7 +134,9 @@ class ArrayRows(LeafRows):
             v = np.stack([query.w, v], axis=1) if self.is_sparse else v
         A = self._storage.A
         is_wide = self.d > PIECE and len(A) == ROWS and A[0].flags.c_contiguous
-        return (frozen(v), PIECE) if is_wide else (frozen(v),)
+        # Pieces of about one size, of a multiple of 64 columns.
+        piece = -(-self.d // (-(-self.d // PIECE) * 64)) * 64
+        return (frozen(v), piece) if is_wide else (frozen(v),)
 
     def _joint_tally(self, query: JointTallyAt, labels: Labels) -> Tally:
         from prgd.rows import _joint_kernels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -17,6 +18,8 @@ from prgd.theory.path_point import PathPoint
 from prgd.theory.polyhedral_path import POLYHEDRAL, Face, minimise_on_path
 from prgd.theory.support import signed_rows
 
+UNSOLVED = 1e-3  # nats of duality gap, far above rounding, at which a minimiser was not found
+MAX_HALVINGS = 4  # times that the step to a penalty is halved if its minimiser is not found
 MAX_RATIO = 8.0  # penalties further apart get others between them, each solved from the one before
 
 
@@ -123,9 +126,22 @@ def _minimise(
 ) -> tuple[Reals, Face | None]:
     """Return the minimiser at a penalty from w, the minimiser at the one before."""
     if not isinstance(norm, L2):
-        return minimise_on_path(Z, lam, norm, w, last, face)
+        return _on_polyhedral_path(Z, lam, norm, last, w, face, MAX_HALVINGS)
     start = next_start(Z, lam, last, w, groups=groups)
     return minimise_soft_loss(Z, lam, start, groups=groups).x, None
+
+
+def _on_polyhedral_path(
+    Z: Array, lam: float, norm: Norm, last: float, w: Reals, face: Face | None, halvings: int
+) -> tuple[Reals, Face]:
+    """Return the minimiser in l1 or l-infinity; by way of a penalty between the two if it is not found."""
+    found = minimise_on_path(Z, lam, norm, w, last, face)
+    gap = float(PathPoint(Z.astype(np.longdouble), found[0], norm).duality_gap(lam))
+    if gap < UNSOLVED or not halvings or last <= lam:
+        return found
+    middle = math.sqrt(lam * last)
+    w, face = _on_polyhedral_path(Z, middle, norm, last, w, face, halvings - 1)
+    return _on_polyhedral_path(Z, lam, norm, middle, w, face, halvings - 1)
 
 
 def class_signs(data: Any) -> Any:

@@ -25,7 +25,7 @@ from prgd.theory.expansion import (
     predictor,
 )
 from prgd.theory.newton import minimise_soft_loss
-from prgd.theory.path import path_points
+from prgd.theory.path import UNSOLVED, path_points
 from prgd.theory.path_checks import GATE, Reading
 from prgd.theory.path_problems import PathProblem
 
@@ -214,7 +214,7 @@ def gate_ratios(problem: PathProblem, penalties: Any) -> list[tuple[float, float
     If p_star is uniform on its support, Delta falls like ``lam log(1/lam)^2 ||b||^2``. One linear system
     leaves idle rows ``r = rho exp(-(1 - 1/rho))`` times too heavy, so that the gradient over the gate
     ``sqrt(Delta / (R U)) lam' R`` tends to at least ``(r - 1) / sqrt(r)``, 1.28 for rho = 8: the gate fails
-    in every phase.
+    in every phase from some phase on.
     """
     rows = np.concatenate([problem.carrying, problem.idle])
     Y = orthogonal_parts(problem.Z[rows], problem.w_star)
@@ -236,7 +236,7 @@ def vertex_readings(Z: Any, norm: Norm) -> Iterator[Reading]:
     Asked at two penalties with ``kappa / lam`` larger by 8 at the second: the remainder falls by
     ``exp(-8)`` times the ratio of penalties, and a factor of 2 is left for the other exponentials.
     Tolerance: the rounding of margins, by the inverse of the system; in the gap, that of u. Nothing is
-    asked if rounding hides c.
+    asked if rounding hides c, or the minimiser was not found.
     """
     vertex = margin_vertex(Z, norm)
     if vertex.c is None:
@@ -254,7 +254,7 @@ def vertex_readings(Z: Any, norm: Norm) -> Iterator[Reading]:
         # condition, and that of R = U / lam, a sum over rows and columns.
         slack = 8.0 * inverse * math.sqrt(p.size) * point.rounding
         slack += (16.0 * inverse * widest + 4.0 * (sum(Z.shape) + 16)) * LONG_EPS * float(point.length)
-        if slack > 1e-4 * float(np.linalg.norm(vertex.c)):
+        if slack > 1e-4 * float(np.linalg.norm(vertex.c)) or float(point.duality_gap(lam)) > UNSOLVED:
             return
         rest = point.w - gamma / np.longdouble(lam) * vertex.w_star - vertex.c
         rests.append(float(np.linalg.norm(rest)))

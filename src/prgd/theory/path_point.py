@@ -155,11 +155,11 @@ class PathPoint:
             raise ValueError(f"The residual is computed in l2, l1 and linf; got the norm {self.norm}.")
         return np.linalg.norm(self.gradient(lam))
 
-    @property
+    @lazy
     def rounding(self) -> float:
-        """A bound on the error of margins, and of LSE, entropies and ``<w, u>``, by the rounding of sums.
+        """``(d + n + 16) eps`` times the largest margin's size: a bound on the error of margins and sums.
 
-        ``(d + n + 16) eps max_i sum_j |z_ij w_j|``: products of d terms, sums over n rows, and a few more
+        The size is ``max_i sum_j |z_ij w_j|``: products of d terms, sums over n rows, and a few more
         operations.
         """
         n, d = self.Z.shape

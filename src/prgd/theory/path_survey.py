@@ -144,11 +144,14 @@ def limit_readings(problem: PathProblem) -> Iterator[Reading]:
 class Summary(NamedTuple):
     """Readings of one statement: how many, how many refute it, and how near the bound they come.
 
+    ``sharp`` counts readings whose tolerance is at most a tenth of what they compare.
+
     ``median`` and ``extreme`` are of measured over bound; of an identity, of the error over what it compares.
     ``used`` is the largest part of a tolerance that was needed, beyond the bound.
     """
 
     readings: int
+    sharp: int
     violations: int
     median: float
     extreme: float
@@ -164,9 +167,10 @@ def summarise(readings: Iterable[Reading]) -> dict[str, Summary]:
     for name, group in groups.items():
         sharp = np.array([r.tightness for r in group])
         sharp = sharp[np.isfinite(sharp)]
+        n_sharp = int(sharp.size)
         sharp = sharp if sharp.size else np.array([math.nan])
         median, extreme = float(np.median(sharp)), float(sharp.max())
         used: Array = np.array([(r.measured - r.bound) / r.tolerance for r in group if r.tolerance > 0.0])
         violations = sum(r.is_violated for r in group)
-        found[name] = Summary(len(group), violations, median, extreme, float(used.max(initial=0.0)))
+        found[name] = Summary(len(group), n_sharp, violations, median, extreme, float(used.max(initial=0.0)))
     return found

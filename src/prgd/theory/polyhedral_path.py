@@ -122,11 +122,11 @@ def _allowed(fine: Any, w: Reals, norm: Norm) -> float:
 
     Margins of size M are rounded to ``e = (n + d) eps M``, weights to 2 e, relative, and u to 2 e times the
     longest row B; w itself is rounded, too. The gap grows linearly in u off the face, so that it keeps 4 e
-    B R.
+    B R; a factor of 4 is left for Newton's method, which ends where its steps do not shrink any more.
     """
     size = max(1.0, float((np.abs(fine) @ np.abs(w)).max()))
     reach = max(norm.dual(z) for z in fine.astype(np.float64)) * norm(w.astype(np.float64))
-    return float(4.0 * (sum(fine.shape) + 16) * np.finfo(np.longdouble).eps * size * max(reach, 1.0))
+    return float(16.0 * (sum(fine.shape) + 16) * np.finfo(np.longdouble).eps * size * max(reach, 1.0))
 
 
 def _on_faces(
