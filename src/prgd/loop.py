@@ -124,7 +124,7 @@ def run(
                 if not state.at.is_finite:
                     status = Status.DIVERGED
                     break
-                certificate = _tightened(certificate, problem, state)
+                certificate = _tightened(certificate, problem, state, resume)
                 seen, now = state, _record(state, certificate)
                 history.recent_gaps.append(now.gap)
                 if is_due(now.t) and not (history.rows and history.rows[-1].t >= now.t):
@@ -239,7 +239,11 @@ def _check_record(resume: Result, state: State) -> None:
             )
 
 
-def _tightened(certificate: Certificate, problem: Problem, state: State) -> Certificate:
+def _tightened(
+    certificate: Certificate, problem: Problem, state: State, resume: Result | None
+) -> Certificate:
+    if resume is not None and state.t == resume.t:  # its certificate has this step already
+        return certificate
     certificate = certificate.best(certify(state.at))
     if state.t & (state.t - 1) == 0:  # the same steps in every run
         certificate = _by_further_passes(certificate, problem, state)

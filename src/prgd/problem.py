@@ -217,9 +217,11 @@ class Problem:
         if not (isinstance(w, np.ndarray) and w.dtype == np.float64 and not w.flags.writeable):
             w = np.array(w, dtype=np.float64)
             w.flags.writeable = False
-        if w.shape != self.shape:
-            raise ValueError(f"w must have shape {self.shape}; got {w.shape}.")
-        v = None if self.is_joint else v
+        # Norms of float32 or integers would round more than certificates allow for.
+        v = None if self.is_joint or v is None else np.asarray(v, dtype=np.float64)
+        for name, vector in (("w", w), ("v", w if v is None else v)):
+            if vector.shape != self.shape:
+                raise ValueError(f"{name} must have shape {self.shape}; got {vector.shape}.")
         return self.coding.evaluation(self, w, self.ask(self.coding.tally_at(w, self.loss, v)), v)
 
     def margins(self, w: Array, intercept: Intercept | None = None) -> Array:

@@ -2,8 +2,8 @@
 
 Each kernel walks slices ``first..last`` of the rows, block by block: margins of a block, their
 weights relative to the running largest (`_absorb`), then the weighted sum of the same rows while
-they are still in cache. Rows whose weight is below e^-50 of the largest seen are skipped: 1e9 of
-them together stay below rounding.
+they are still in cache. Rows whose weight is below e^-50 of the largest seen (with sample weights, of the sum
+so far) are skipped: 1e9 of them together stay below rounding.
 
 The storage ``A`` is a tuple whose length says its kind: ``(X,)`` for rows, ``(X^T, X)`` for columns and
 ``(data, indices, indptr)`` for CSR. Numba takes the length of a tuple argument as a constant, so a kernel
@@ -141,21 +141,27 @@ def _absorb(
     m: Any, y: Any, s: Any, start: int, size: int, loss: int, scalars: Any, vectors: Any, c: Any
 ) -> None:
     """Add a block of margins to the sums; leave in ``c`` the factor of each row x_i of the block."""
-    groups = scalars.shape[0]
+    groups, low_0, low_1 = scalars.shape[0], NEGLIGIBLE, NEGLIGIBLE
     for g in range(groups):
-        margin = np.inf
+        margin, largest = np.inf, 0.0
         for i in range(size):
             mine = groups == 1 or (y[start + i] < 0) == (g == 1)
             if mine and (s.size == 0 or s[start + i] > 0.0):
                 margin = min(margin, m[i])
+                largest = max(largest, 1.0 if s.size == 0 else s[start + i])
         if margin < np.inf:
             scalars[g, MARGIN] = min(scalars[g, MARGIN], margin)
             if loss == LOGISTIC:
                 _grow(scalars[g], vectors[g], log_value(margin), log_slope(margin))
             else:
                 _grow(scalars[g], vectors[g], -margin, -margin)
+            if s.size > 0:  # the row of smallest margin may weigh 1e-300, and others carry all the mass
+                mass = scalars[g, SLOPE_MASS]
+                low = NEGLIGIBLE + math.log(mass) - math.log(largest) if mass > 0.0 else -np.inf
+                low_0, low_1 = (low, low_1) if g == 0 else (low_0, low)
     for i in range(size):
-        out = scalars[1 if groups == 2 and y[start + i] < 0 else 0]
+        is_second = groups == 2 and y[start + i] < 0
+        out, low = scalars[1 if is_second else 0], low_1 if is_second else low_0
         weight = 1.0 if s.size == 0 else s[start + i]
         out[COUNT] += weight
         c[i] = 0.0
@@ -164,7 +170,7 @@ def _absorb(
             if loss == LOGISTIC:
                 out[MASS] += weight * math.exp(log_value(m[i]) - out[SHIFT])
                 exponent = log_slope(m[i])
-            if exponent - out[SLOPE_SHIFT] > NEGLIGIBLE:
+            if exponent - out[SLOPE_SHIFT] > low:
                 p = weight * math.exp(exponent - out[SLOPE_SHIFT])
                 out[SLOPE_MASS] += p
                 c[i] = p * y[start + i]

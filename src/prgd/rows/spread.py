@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array
+from prgd._types import Array, Indices
+from prgd.arithmetic import rounding_factor
 from prgd.rows.base import LeafRows, Query
 from prgd.rows.blocks import is_sparse, row_squares
 from prgd.rows.labels import Labels
@@ -34,13 +35,23 @@ class Spread(Query[Array]):
         found = []
         for center, group in zip(self.centers, groups, strict=True):
             mine, y = block[group], signs[group].astype(np.float64)
-            if is_sparse(mine):  # a difference would be dense
-                squares = row_squares(mine) - 2.0 * y * (mine @ center) + center @ center
-            else:
-                squares = row_squares(mine - np.outer(y, center))
-            found.append(float(squares.max(initial=0.0)))
+            if is_sparse(mine):
+                kept = _farthest(mine, y, center)
+                mine, y = mine[kept].toarray(), y[kept]
+            found.append(float(row_squares(mine - np.outer(y, center)).max(initial=0.0)))
         return np.array(found)
 
     def merge(self, parts: Sequence[Array]) -> Array:
         """Take the largest of all parts."""
         return np.asarray(np.max(parts, axis=0))
+
+
+def _farthest(block: Any, y: Array, center: Array) -> Indices:
+    """Return the sparse rows that may have the largest ``||z_i - c||``: differences of all would be dense.
+
+    Far from the origin the squares cancel, and many rows are left.
+    """
+    sizes = row_squares(block) + center @ center
+    squares = sizes - 2.0 * y * (block @ center)
+    errors = 4.0 * rounding_factor(center.size + 8) * sizes
+    return np.flatnonzero(squares + errors >= (squares - errors).max(initial=-np.inf))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,8 @@ class ActiveRows:
         self.w, self.indices, self.reads = w, indices, indices.size / problem.n
         self._problem, self._n = problem, problem.n
         self._Z = _gather(problem, indices)
+        # Systems are solved with rows in units of their size: squares would leave the floating range.
+        self._unit = math.ldexp(1.0, math.frexp(problem.max_norm)[1])
         self._groups = _among(problem.labels.groups(problem.fit_intercept), indices)
         weights = problem.labels.sample_weight
         # A sample weight of 3 stands for three copies of a row, and must lead to the same steps.
@@ -151,12 +154,16 @@ class ActiveRows:
         self, Z: Any, p: Array, groups: Groups, lam: float, b: Array, residual: float, ray: Array | None
     ) -> Array:
         """Solve H x = b by conjugate gradients from the best multiple of the ray."""
+        unit = self._unit
+        lam, b, residual = lam / unit / unit, b / unit, residual / unit
 
         def times(v: Array) -> Array:
-            return self._combine(Z, p * _centred(self._times(Z, v), p, groups)) + lam * v
+            image = p * _centred(self._times(Z, v) / unit, p, groups)
+            return self._combine(Z, image) / unit + lam * v
 
         x, r = np.zeros(b.size), b
         if ray is not None:
+            ray = ray * unit
             image = times(ray)
             size = float(ray @ b) / float(ray @ image)
             x, r = size * ray, b - size * image
@@ -169,7 +176,7 @@ class ActiveRows:
             x, r = x + size * q, r - size * image
             square, last = float(r @ r), square
             q = r + (square / last) * q
-        return x
+        return x / unit
 
     def _solve_by_rows(
         self, Z: Any, p: Array, groups: Groups, lam: float, margins: Array, copies: Array, residual: float
@@ -184,19 +191,20 @@ class ActiveRows:
         this lam, and the diagonal preconditioner removes the span of p. The residual of H x = b is
         ``Z^T D r``.
         """
-        diagonal = row_squares(Z) / copies + lam / p
+        w_next, unit = self._combine(Z, p) / lam, self._unit
+        lam = lam / unit / unit
+        diagonal = row_squares(Z) / unit / unit / copies + lam / p
         self.reads += p.size / self._n
         inverse = 1.0 / diagonal
-        w_next = self._combine(Z, p) / lam
         r = _centred(margins - self._times(Z, w_next), inverse, groups)
         q, square = inverse * r, float(r @ (inverse * r))
         for k in range(1, 4 * p.size + 21):
             if not square > 0.0:
                 break
-            step = self._combine(Z, q)
-            image = self._times(Z, step) + (lam / p) * q
+            step = self._combine(Z, q) / unit
+            image = self._times(Z, step) / unit + (lam / p) * q
             size = square / float(q @ image)
-            w_next, r = w_next + size * step, _centred(r - size * image, inverse, groups)
+            w_next, r = w_next + size * (step / unit), _centred(r - size * image, inverse, groups)
             if k % CHECK_EVERY == 0 and norm(self._combine(Z, p * _centred(r, p, groups))) <= residual:
                 break
             square, last = float(r @ (inverse * r)), square

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from prgd.checks import check_integer
 
 Reals = npt.NDArray[Any]  # float64, or longdouble where rounding must be smaller
+NEAR_ONE = 1e-2  # orders of entropies this near to Shannon's are computed as corrections to it
 
 
 def classes_of(n: int, groups: Any = None) -> Iterator[npt.NDArray[np.bool_]]:
@@ -50,8 +51,9 @@ def softmax_weights(log_weights: Any, sample_weight: Any = None, groups: Any = N
     q = np.ones_like(a) if sample_weight is None else np.asarray(sample_weight, dtype=a.dtype)
     p, masks = np.zeros_like(a), list(classes_of(a.size, groups))
     for mask in masks:
-        mass = q[mask] * np.exp(a[mask] - a[mask].max())
-        p[mask] = mass / (mass.sum() * len(masks))
+        counted = mask & (q > 0.0)  # rows of sample weight 0 do not count, not even as the largest
+        mass = q[counted] * np.exp(a[counted] - a[counted].max())
+        p[counted] = mass / (mass.sum() * len(masks))
     return p
 
 
@@ -65,10 +67,10 @@ def log_sum_exp(log_weights: Any, sample_weight: Any = None, groups: Any = None)
     """
     a = _reals(log_weights)
     q = np.ones_like(a) if sample_weight is None else np.asarray(sample_weight, dtype=a.dtype)
-    tops = [
-        a[mask].max() + np.log((q[mask] * np.exp(a[mask] - a[mask].max())).sum())
-        for mask in classes_of(a.size, groups)
-    ]
+    tops = []
+    for mask in classes_of(a.size, groups):
+        counted = mask & (q > 0.0)
+        tops.append(a[counted].max() + np.log((q[counted] * np.exp(a[counted] - a[counted].max())).sum()))
     return sum(tops) / len(tops)
 
 
@@ -100,7 +102,8 @@ def renyi_entropy(log_weights: Any, order: float = 1.0, sample_weight: Any = Non
         raise ValueError(f"The order of an entropy must be positive; got {order!r}.")
     a = _reals(log_weights)
     q = np.ones_like(a) if sample_weight is None else np.asarray(sample_weight, dtype=a.dtype)
-    found = [_entropy(a[mask], order, q[mask]) for mask in classes_of(a.size, groups)]
+    counted = q > 0.0
+    found = [_entropy(a[mask & counted], order, q[mask & counted]) for mask in classes_of(a.size, groups)]
     return sum(found) / len(found)
 
 
@@ -112,6 +115,9 @@ def _entropy(a: Reals, order: float, q: Reals) -> Any:
         return np.log(total) - (mass * below).sum() / total
     if math.isinf(order):
         return np.log(total)
+    if abs(order - 1.0) < NEAR_ONE:  # a logarithm of nearly 1 is divided by nearly 0
+        moved = mass / total * np.expm1((order - 1.0) * (below - np.log(total)))
+        return np.log1p(moved.sum()) / (1.0 - order)
     # sum q (p/q)^r = sum q e^(r below) / total^r: only ratios to the largest weight are formed.
     return (np.log((q * np.exp(order * below)).sum()) - order * np.log(total)) / (1.0 - order)
 
@@ -137,7 +143,9 @@ def entropy_excess(log_weights: Any, sample_weight: Any = None, groups: Any = No
     """
     a = _reals(log_weights)
     p = softmax_weights(a, sample_weight, groups)
-    return sum((p[mask] * (a[mask].max() - a[mask])).sum() for mask in classes_of(a.size, groups))
+    counted = np.ones(a.size, bool) if sample_weight is None else np.asarray(sample_weight) > 0.0
+    masks = [mask & counted for mask in classes_of(a.size, groups)]
+    return sum((p[mask] * (a[mask].max() - a[mask])).sum() for mask in masks)
 
 
 def entropy_excess_bound(n: int, sample_weight: Any = None, groups: Any = None) -> float:

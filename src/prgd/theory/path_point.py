@@ -88,7 +88,8 @@ class PathPoint:
     @lazy
     def smallest_margin(self) -> Any:
         """``min_i <w, z_i>``, the mean of both classes' with groups."""
-        found = [self.margins[mask].min() for mask in classes_of(self.margins.size, self.groups)]
+        counted = np.where(self.sample_weight == 0.0, np.inf, self.margins)
+        found = [counted[mask].min() for mask in classes_of(counted.size, self.groups)]
         return sum(found) / len(found)
 
     @property

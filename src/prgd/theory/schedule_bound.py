@@ -60,6 +60,9 @@ def steps_bound(
     """
     for name, number in (("eps", eps), ("gamma_star", gamma_star), ("lam", lam), ("log_n", log_n)):
         check_positive(name, number)
+    check_positive("rho", rho, above=1.0)
+    if not 0.0 <= L_s < math.inf:
+        raise ValueError(f"L_s must be a finite number of at least 0; got {L_s!r}.")
     if eps > 1.0:
         raise ValueError(f"eps is a relative error of at most 1; got {eps!r}.")
     needed = target_penalty(eps, gamma_star, log_n)

@@ -78,6 +78,12 @@ class DeviceLabels(Labels):
         return torch.from_numpy(np.array(self.codes)).to(self.on_device.device)
 
     @cached_property
+    def smallest_weight(self) -> float:
+        """The smallest positive sample weight, in the unit of the weights on the device."""
+        mass = self.weight_on_device
+        return 1.0 if mass is None else float(mass[mass > 0.0].min())
+
+    @cached_property
     def class_weights(self) -> tuple[float, ...]:
         """Total weight of the rows labelled +1 and -1, or that of each class if the problem is joint."""
         if self.is_joint:
