@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,9 +46,9 @@ class ProgressiveNewtonState(State):
     active: Indices
     row_reads: float
     is_done: bool
-    next_upper: float
-    next_rows: Indices
-    next_weights: Array
+    next_upper: float = math.inf
+    next_rows: Indices = field(default_factory=lambda: NO_ROWS)
+    next_weights: Array = field(default_factory=lambda: np.empty(0))
 
     @property
     def own_upper(self) -> float:
@@ -150,15 +150,7 @@ class ProgressiveNewton:
             elif (shortened := project_ball(w0, math.sqrt(problem.unit))) is not w0:
                 at = problem.at(shortened)
         return ProgressiveNewtonState(
-            t=0,
-            at=at,
-            phase=1,
-            R_k=at.length,
-            lam=lam,
-            active=NO_ROWS,
-            row_reads=1.0,
-            is_done=False,
-            **NOT_PREDICTED,
+            t=0, at=at, phase=1, R_k=at.length, lam=lam, active=NO_ROWS, row_reads=1.0, is_done=False
         )
 
     def step(self, problem: Problem, s: ProgressiveNewtonState) -> ProgressiveNewtonState:
