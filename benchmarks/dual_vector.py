@@ -14,12 +14,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from real_sets import separable_sets
 
 import prgd
 from prgd.algorithms.base import states
@@ -61,18 +61,6 @@ def random_problems(count: int) -> list[dict[str, Any]]:
         row = {"mode": mode, "kind": kind, "runs": len(runs), "violations": violations}
         rows.append(row | {"tightness": [round(float(f(tight)), 3) for f in (np.median, np.max)]})
     return rows
-
-
-def find_sets() -> dict[str, Path]:
-    """Return the file of each separable set, by its name."""
-    if (folder := os.environ.get("PRGD_DATA")) is None:
-        return {}
-    entries = json.loads((Path(folder) / "MANIFEST.json").read_text(encoding="utf-8"))
-    return {
-        entry["file"].split(".")[0]: Path(folder) / entry["file"]
-        for entry in entries
-        if entry.get("separable_through_origin") == "YES"
-    }
 
 
 def real_set(name: str, file: Path) -> dict[str, Any]:
@@ -139,7 +127,7 @@ def main() -> None:
     options = parser.parse_args()
     kept = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
     record: dict[str, Any] = {"problems": 0, "modes": list(MODES), "random": [], "real": []} | kept
-    sets = find_sets()
+    sets = separable_sets()
     if unknown := set(options.sets or ()) - set(sets):
         parser.error(f"no separable set is called {', '.join(sorted(unknown))}; there are {', '.join(sets)}")
     if options.problems and (options.force or record["problems"] != options.problems):

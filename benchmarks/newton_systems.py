@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from real_sets import separable_sets
 
 import prgd
 
@@ -38,10 +38,8 @@ MARGIN = 1e-7  # relative distance from the smallest margin that counts as none
 
 def find_sets() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield the name of each set and how to load it."""
-    if folder := os.environ.get("PRGD_DATA"):
-        for entry in json.loads((Path(folder) / "MANIFEST.json").read_text(encoding="utf-8")):
-            if entry.get("separable_through_origin") == "YES":
-                yield entry["file"].split(".")[0], partial(prgd.datasets.load, Path(folder) / entry["file"])
+    for name, file in separable_sets().items():
+        yield name, partial(prgd.datasets.load, file)
     yield "toy_0.3", partial(prgd.datasets.toy, 0.3)
     for seed in (0, 1):
         yield f"synthetic_one_{seed}", partial(prgd.datasets.synthetic_one, seed)

@@ -12,9 +12,7 @@ kept in a CSV file, and sets that have one are not run again. Newton's passes: b
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from real_sets import separable_sets
 
 import prgd
 from prgd.theory import fit_rate
@@ -57,15 +56,8 @@ class Task:
 
 def find_sets() -> dict[str, Callable[[], prgd.datasets.Dataset]]:
     """Return how to load each separable set, by its name."""
-    folder = os.environ.get("PRGD_DATA")
-    if folder is None:
-        return {f"digit-0{k}": partial(prgd.datasets.digits, 0, k) for k in (1, 4)}
-    entries = json.loads((Path(folder) / "MANIFEST.json").read_text(encoding="utf-8"))
-    return {
-        entry["file"].split(".")[0]: partial(prgd.datasets.load, Path(folder) / entry["file"])
-        for entry in entries
-        if entry["separable_through_origin"] == "YES"
-    }
+    found = {name: partial(prgd.datasets.load, file) for name, file in separable_sets().items()}
+    return found or {f"digit-0{k}": partial(prgd.datasets.digits, 0, k) for k in (1, 4)}
 
 
 def load_task(load: Callable[[], prgd.datasets.Dataset], quick: bool) -> Task:

@@ -108,6 +108,11 @@ class Evaluation:
         return self.problem.coding.best(self.tally.second_margins)
 
     @property
+    def second_gamma(self) -> float:
+        """The normalized margin of v, the second direction of the pass; -infinity if the pass has none."""
+        return -math.inf if self.v is None else self.second_margin[0] / self.problem.norm(self.v)
+
+    @property
     def gamma(self) -> float:
         r"""The normalized margin of w, whose length does not matter; it is not defined at w = 0.
 

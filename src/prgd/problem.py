@@ -208,21 +208,25 @@ class Problem:
         self.passes += 1
         return self.rows.ask(query, self.labels)
 
-    def at(self, w: Any, v: Array | None = None) -> Evaluation:
+    def at(self, w: Any, v: Any = None) -> Evaluation:
         """Return the Evaluation at ``w``, by one pass; the problem keeps nothing, so a caller holds it.
 
         The same pass finds the smallest margin along a second direction ``v``, if one is given: that of the
         last dual vector is often larger than that of w (docs/exponential.md). Joint problems take none.
         """
+        if v is not None and self.is_joint:
+            raise ValueError("A joint problem takes no second direction v; ask problem.at(v) for its margin.")
+        w, v = self._read_only("w", w), None if v is None else self._read_only("v", v)
+        return self.coding.evaluation(self, w, self.ask(self.coding.tally_at(w, self.loss, v)), v)
+
+    def _read_only(self, name: str, w: Any) -> Array:
+        """Return a direction that nobody can write to: itself, or else a copy."""
         if not (isinstance(w, np.ndarray) and w.dtype == np.float64 and not w.flags.writeable):
             w = np.array(w, dtype=np.float64)
             w.flags.writeable = False
-        # Norms of float32 or integers would round more than certificates allow for.
-        v = None if self.is_joint or v is None else np.asarray(v, dtype=np.float64)
-        for name, vector in (("w", w), ("v", w if v is None else v)):
-            if vector.shape != self.shape:
-                raise ValueError(f"{name} must have shape {self.shape}; got {vector.shape}.")
-        return self.coding.evaluation(self, w, self.ask(self.coding.tally_at(w, self.loss, v)), v)
+        if w.shape != self.shape:
+            raise ValueError(f"{name} must have shape {self.shape}; got {w.shape}.")
+        return np.asarray(w)
 
     def margins(self, w: Array, intercept: Intercept | None = None) -> Array:
         """Return ``y_i (<w, x_i> + b)`` for every row, by one pass; of K classes those of shape (n, K).

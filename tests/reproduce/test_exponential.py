@@ -13,7 +13,7 @@ import prgd
 from prgd.algorithms.base import states
 from prgd.reproduce.exponential_claims import dual_vector_is_linear, restarted_ngd_certifies_digits
 from prgd.reproduce.exponential_views import certificates, sets_of
-from prgd.reproduce.second_direction import BestBounds, second_gamma
+from prgd.reproduce.second_direction import BestBounds
 
 LEVELS = (1e-1, 1e-2, 1e-3)
 
@@ -36,9 +36,8 @@ def test_passages_are_those_of_the_certificates_of_a_run(fit_intercept):
 def test_the_margin_of_the_second_direction_is_that_of_the_last_dual_vector():
     problem = prgd.Problem(*prgd.datasets.synthetic_one(0))
     before, now = islice(states(problem, prgd.NGD()), 5, 7)
-    assert second_gamma(now.at) == pytest.approx(problem.at(before.at.dual_vector).gamma, rel=1e-12)
-    with pytest.raises(ValueError, match="no second direction"):
-        second_gamma(problem.at(now.w))
+    assert now.at.second_gamma == pytest.approx(problem.at(before.at.dual_vector).gamma, rel=1e-12)
+    assert problem.at(now.w).second_gamma == -math.inf
 
 
 def test_sets_say_where_the_assumption_holds():

@@ -100,9 +100,9 @@ def in_many_digits(A, lam, x, t):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NORMS)
 @pytest.mark.parametrize("seed", [14, 28])
-def test_the_gap_below_1e_12_in_many_digits(name, seed):
+def test_the_gap_below_1e_12_in_many_digits(name, seed, monkeypatch):
     """The relative gap equals lam Delta / U^2 to 30 digits where it is below 1e-12, in every norm."""
-    mpmath.mp.dps = 60
+    monkeypatch.setattr(mpmath.mp, "dps", 60)
     Z, norm = path_problem(seed, 5).Z, NORMS[name]
     Z = Z / max(norm.dual(z) for z in Z)
     vertex = None if name == "l2" else margin_vertex(Z, norm)

@@ -116,7 +116,7 @@ def test_gap_of_w_falls_by_rho_in_each_late_phase_and_that_of_h_by_its_square(da
     gaps = {}
     for s in itertools.islice(prgd.algorithms.base.states(problem, prgd.algorithms.ProgressiveNewton()), 40):
         if s.at.v is not None:  # the first step of a phase
-            h = s.at.second_margin[0] / np.linalg.norm(s.at.v)
+            h = s.at.second_gamma
             gaps[s.phase] = 1.0 - s.at.gamma / gamma_star, 1.0 - h / gamma_star
     of_w, of_h = np.array(list(gaps.values())).T
     np.testing.assert_allclose(of_w[-6:-2] / of_w[-5:-1], 8.0, rtol=0.01)

@@ -68,7 +68,7 @@ class AcceleratedPRGD:
     Notes
     -----
     The bound on the steps to a small error grows with ``rho ln(4 rho - 2) / (sqrt(rho) - 1)``, which is
-    smallest (8.647) at 1.944 and 8.651 at the default 2.
+    smallest (8.647) at 1.945 and 8.651 at the default 2.
 
     The first penalty is the smallest at which the duality gap at w0 is at most ``(2 rho - 1) log n``, which
     is ``||Z^T p||^2 / ((4 rho - 2) log n)`` at w0 = 0. A w0 that has no such penalty is shortened to

@@ -50,7 +50,7 @@ class GatedPRGD:
         \qquad u = Z^\top p, \quad \hat w = w / \|w\|, \quad
         \Delta / \|w\| = \langle u, \hat w \rangle - \gamma(w),
 
-    the first part of the gap against the second (`Evaluation.gap_split`; Propositions E4 and E8 of
+    the first part of the gap against the second (`Evaluation.gap_split`; E4 and E8 of
     docs/exponential.md). Without the constant a phase would have to come ever nearer to its end where Delta
     goes to 0: p_star is uniform on its support there. Otherwise it takes Algorithm 1's projected normalized
     step, with momentum:

@@ -218,7 +218,7 @@ def _with_weights(s: ProgressiveNewtonState, rows: ActiveRows, x: Array) -> Prog
     at = s.at
     if at.length == 0.0:  # rounding hides the step, and w = 0 has no margin
         return s
-    lower = at.gamma if at.v is None else max(at.gamma, at.second_margin[0] / norm(at.v))
+    lower = max(at.gamma, at.second_gamma)
     if abs(s.lam * norm(rows.w + x) - lower) > 1e-3 * at.upper:  # far from it, and x is not solved exactly
         return s
     weights = rows.next_weights()

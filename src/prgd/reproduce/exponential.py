@@ -18,7 +18,7 @@ from prgd.reproduce.experiment import OURS, Experiment, Row
 from prgd.reproduce.exponential_views import draw as draw
 from prgd.reproduce.exponential_views import reading as reading
 from prgd.reproduce.exponential_views import tables as tables
-from prgd.reproduce.second_direction import BestBounds, second_gamma
+from prgd.reproduce.second_direction import BestBounds
 from prgd.theory import assumptions, signed_rows
 from prgd.theory.dual_vector import divergence, linear_rate
 from prgd.theory.path_problems import path_problem
@@ -156,7 +156,7 @@ def _race(entrant: Entrant, settings: Settings, data: Any, gamma_star: float) ->
         ended = getattr(s, "is_done", False) or settings.levels[-1] in best.without_second or t == last
         if t >= 1 and (t in times or ended):
             passes = float(getattr(s, "row_reads", problem.passes))  # Newton's has its inner products, too
-            now = 1.0 - second_gamma(s.at) / gamma_star if s.at.v is not None else math.nan
+            now = 1.0 - s.at.second_gamma / gamma_star if s.at.v is not None else math.nan
             errors = (1.0 - best.w / gamma_star, 1.0 - best.second / gamma_star, now)
             values = (t, passes, *errors, best.upper / gamma_star - 1.0)
             rows.append({"kind": "curve"} | dict(zip(CURVE, values, strict=True)))

@@ -99,16 +99,14 @@ def _lines(rows: Any, facts: Facts, names: Sequence[str], x: str) -> list[Line]:
 def draw(rows: Any, settings: Any) -> list[Figure]:
     """Return the margin errors against steps and passes, and the dual vector against w and its bound."""
     sets, figures = [f for f in sets_of(rows) if f.seed == 0], []
-    said = reading(rows, settings)
+    said, ends = reading(rows, settings), (1.0, float(settings.steps))
     for x, name, words in (
         ("t", NAME, "steps"),
         ("passes", f"{NAME}-passes", "passes over the rows, products of Newton's inner solver included"),
     ):
         label = "step t, warm-up counted" if x == "t" else "passes over the rows, warm-up counted"
         panels = tuple(
-            log_log(
-                f.title, _lines(rows, f, list(LINES), x), label, ERROR, LOWEST, x_range=(1.0, _end(settings))
-            )
+            log_log(f.title, _lines(rows, f, list(LINES), x), label, ERROR, LOWEST, x_range=ends)
             for f in sets
         )
         alt = (
@@ -119,10 +117,6 @@ def draw(rows: Any, settings: Any) -> list[Figure]:
         title = f"Exponential without Assumption 5.4: margin error against {words.split(',')[0]}"
         figures.append(Figure(name, title, alt, panels))
     return [*figures, _closer(rows, settings, sets)]
-
-
-def _end(settings: Any) -> float:
-    return float(settings.steps)
 
 
 def _closer(rows: Any, settings: Any, sets: list[Facts]) -> Figure:

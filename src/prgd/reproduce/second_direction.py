@@ -40,8 +40,8 @@ class BestBounds:
         """Take the pass of step t into account."""
         if at.length > 0.0 and at.gamma > self.w:
             self.w, self._at_w = at.gamma, at
-        if at.v is not None and (margin := second_gamma(at)) > self.second:
-            self.second, self._at_second = margin, at
+        if at.second_gamma > self.second:
+            self.second, self._at_second = at.second_gamma, at
         if at.upper < self.upper:
             self.upper, self._at_upper = at.upper, at
         for found, lower in (
@@ -64,13 +64,6 @@ class BestBounds:
         if has_second and (at := self._at_second) is not None:
             lower = max(lower, _lower(problem, at, is_second=True))
         return (upper - lower) / upper
-
-
-def second_gamma(at: Evaluation) -> float:
-    """Return the normalized margin of the second direction of a pass."""
-    if at.v is None:
-        raise ValueError("This pass has no second direction: give one to Problem.at.")
-    return at.second_margin[0] / at.problem.norm(at.v)
 
 
 def _lower(problem: Problem, at: Evaluation, is_second: bool) -> float:

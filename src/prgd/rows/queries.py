@@ -60,7 +60,7 @@ class Accurate(NamedTuple):
 class TallyAt(Query[Tally]):
     """Sum all rows at ``w``: the Tally of one group, or of each class.
 
-    With a ``second`` direction v the same reading of the rows finds the smallest ``<v, z_i>``.
+    With a ``second`` direction v the same pass finds the smallest ``<v, z_i>``.
     """
 
     w: Array

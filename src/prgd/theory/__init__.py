@@ -1,5 +1,7 @@
 """The paper's assumptions, constants, lemmas and theorems as functions that can be asked and checked.
 
+So are the statements of docs/exponential.md, which are ours: entropies, the path, and the dual vector of NGD.
+
 What the functions return, and the cylinders they take, are types of the modules beside them.
 `prgd.theory.claims` holds each lemma and theorem as a claim that is measured.
 """

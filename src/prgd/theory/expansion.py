@@ -60,7 +60,7 @@ def path_expansion(Y: Any) -> Expansion:
     Examples
     --------
     >>> found = path_expansion(np.array([[1.0], [1.0], [-1.0]]))
-    >>> round(float(found.c[0]), 6), round(float(found.c_1[0]), 6)  # log(2) / 2, and -c / (8/9 ... 1)
+    >>> round(float(found.c[0]), 6), round(float(found.c_1[0]), 6)  # log(2) / 2, and -c, since H = 1
     (0.346574, -0.346574)
     """
     Y = np.asarray(Y)

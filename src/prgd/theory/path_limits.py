@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from prgd.norms import L1, Norm
+from prgd.theory.dual_vector import diameter
 from prgd.theory.entropies import Reals, entropy_excess, log_sum_exp, softmax_weights
 from prgd.theory.expansion import (
     Expansion,
@@ -102,13 +103,6 @@ def _whole_path(problem: PathProblem, found: Expansion, Y: Any) -> Iterator[Read
         yield Reading("E9 U", float(abs(point.upper - U)), lam * e, rounding, float(U))
 
 
-def diameter(Z: Any) -> float:
-    """Return the largest distance of two rows in l2."""
-    from scipy.spatial.distance import pdist
-
-    return float(pdist(Z).max(initial=0.0))
-
-
 def _h_gap(Y: Any, h: Reals, along: Any, gamma: Any) -> Any:
     """Return the relative margin error of ``along w_star + h``, h orthogonal, without cancellation."""
     length = np.sqrt(along**2 + h @ h)
@@ -178,9 +172,8 @@ def drift_readings(problem: PathProblem) -> Iterator[Reading]:
         s = -np.log(np.longdouble(lam))
         along = c + s * b
         bound = np.sqrt(along @ along + 2.0 * C)
-        # v is known to the rounding of its weights, which are of order lam on idle rows; b to that of
-        # float64.
-        blur = float(rounding * widest_margin(Y, v) / lam) + 64.0 * float(np.finfo(np.float64).eps)
+        # v has the rounding of its weights, which are of order lam on idle rows, and b that of float64.
+        blur = float(rounding * _widest_margin(Y, v) / lam) + 64.0 * float(np.finfo(np.float64).eps)
         yield Reading("E11 length", float(np.linalg.norm(v)), float(bound), blur * float(bound))
         K = lam * (C + 0.5 * (along @ along))
         most = float(np.exp(F_S) * np.expm1(K))
@@ -201,7 +194,7 @@ def drift_distance(problem: PathProblem) -> float:
     return float(np.linalg.norm(slope - b) / np.linalg.norm(b))
 
 
-def widest_margin(Y: Any, v: Reals) -> float:
+def _widest_margin(Y: Any, v: Reals) -> float:
     """Return ``max(1, max_i sum_j |y_ij v_j|)``, the size that the rounding of margins is relative to."""
     return max(1.0, float((abs(Y) @ abs(v)).max()))
 
@@ -260,8 +253,7 @@ def vertex_readings(Z: Any, norm: Norm) -> Iterator[Reading]:
         rests.append(float(np.linalg.norm(rest)))
     claimed = second * delta / gamma**2
     off = float(abs((point.upper - point.gamma) / point.upper - claimed))
-    # Other rows weigh at most e^(shift/2 - kappa/lam) each, and move Delta by their margins' distance times
-    # that.
+    # Other rows weigh at most e^(shift/2 - kappa/lam) each, and move Delta by that times their distance.
     far = vertex.kappa / second
     weight = len(Z) * far * math.exp(0.5 * shift - far) / float(delta) if math.isfinite(far) else 0.0
     # A residual eta leaves an unsettled part of 2 eta, and the weights are rounded (as in E6).

@@ -218,8 +218,7 @@ def separator_in_any_norm() -> Finding:
             bound = max_margin(drawn.Z, norm=norm, fit_intercept=False, n_threads=1).certificate
             problem, share = Problem(drawn.Z, norm=norm, n_threads=1), -math.inf
             for s in islice(states(problem, SteepestDescent()), 2, NORM_STEPS + 1):
-                if s.at.v is not None:
-                    share = max(share, s.at.second_margin[0] / problem.norm(s.at.v) / bound.upper)
+                share = max(share, s.at.second_gamma / bound.upper)
             highest = max(highest, share)
             last[norm].append(share)
     said = "; ".join(

@@ -10,7 +10,7 @@ import numpy as np
 
 from prgd.claims import Finding, claim
 from prgd.theory.path_checks import FIRST_OVER_SECOND, GAP_FACTOR, Reading
-from prgd.theory.path_limits import RHO, drift_distance, gate_ratios
+from prgd.theory.path_limits import FALL, NEXT, RHO, drift_distance, gate_ratios
 from prgd.theory.path_problems import KINDS, PathProblem, path_problem
 from prgd.theory.path_survey import (
     IDLE,
@@ -31,17 +31,14 @@ LIMIT_SEEDS = range(42)  # six problems of each kind, for statements about limit
 SETTING = (
     f"{len(SEEDS)} random separable sets of 2 to {SIZE} rows and columns, one of each kind "
     f"({', '.join(KINDS)}), in {', '.join(SETTINGS)}: {POINTS} points of the path and as many random points "
-    "around it, in extended precision, and random w of lengths up to 3e5, half of them with sample "
-    "weights, in "
-    "float64. benchmarks/path_statements.py asks the same of 1,020 sets of up to 200 rows and columns and of "
-    "real sets."
+    "around it, in extended precision, and random w of lengths up to 3e5, half of them with sample weights, "
+    "in float64. benchmarks/path_statements.py asks the same of 1,020 sets of up to 200 rows and columns and "
+    "of real sets."
 )
 LIMIT_SETTING = (
     f"Random separable sets of up to {SIZE} rows and columns, seeds 0 to {LIMIT_SEEDS[-1]}, those of the "
-    f"kinds "
-    "that the statement is about; entries of few bits, so that margin rows lie on the margin exactly. "
-    "Extended "
-    "precision. benchmarks/path_statements.py asks the same of larger sets."
+    "kinds that the statement is about; entries of few bits, so that margin rows lie on the margin exactly. "
+    "Extended precision. benchmarks/path_statements.py asks the same of larger sets."
 )
 
 
@@ -111,8 +108,7 @@ def gap_identity() -> Finding:
         found,
         ("E4", "E4 split"),
         f"The largest error is {found['E4'].extreme:.1e} of Delta (median {found['E4'].median:.0e}) where "
-        f"Delta "
-        "is above rounding.",
+        "Delta is above rounding.",
         "A w at which the sides differ by more than (n + d + 16) eps max_i sum_j |z_ij w_j|, twice.",
     )
 
@@ -128,9 +124,9 @@ def delta_bound() -> Finding:
     return _finding(
         found,
         ("E5", "E5 sign", "E5 log n", "E5 attained"),
-        f"Delta is {found['E5'].median:.2f} of the bound in the median, {found['E5'].extreme:.3f} at "
-        f"most, and "
-        f"equal to it in the extreme case; the bound is {found['E5 log n'].extreme:.2f} of log n at most.",
+        f"Delta is {found['E5'].median:.2f} of the bound in the median, {found['E5'].extreme:.3f} at most, "
+        "and equal to it in the extreme case; the bound is "
+        f"{found['E5 log n'].extreme:.2f} of log n at most.",
         "A w whose Delta exceeds the bound.",
     )
 
@@ -140,38 +136,36 @@ def gap_on_path() -> Finding:
     """At the minimiser of F_lam, U = lam R, and the relative gap equals lam Delta / U^2, at most lam
     Delta / gamma_star^2.
 
-    Count the points of the path at which they differ by more than the computed minimiser's own error
-    explains.
+    Count the points of the path at which they differ by more than the error of the computed minimiser.
     """
     found = _survey()
     return _finding(
         found,
         ("E6 U = lam R", "E6", "E6 bound"),
         f"The gap and lam Delta / U^2 agree to {found['E6'].extreme:.0e} (median "
-        f"{found['E6'].median:.0e}), and "
-        f"the gap is {found['E6 bound'].median:.3f} of lam Delta / gamma_star^2 in the median.",
-        "A point of the path whose gap differs from lam Delta / U^2 by more than its residual and "
-        "rounding allow.",
+        f"{found['E6'].median:.0e}), and the gap is {found['E6 bound'].median:.3f} of lam Delta / "
+        "gamma_star^2 in the median.",
+        "A point of the path whose gap differs from lam Delta / U^2 by more than its residual and rounding "
+        "allow.",
     )
 
 
 @claim("e7-rescaling", where=f"{WHERE}, Theorem E7")
 def rescaling() -> Finding:
     """Rescaling w by rho and dividing lam by rho gives the duality gap rho G + (rho - 1) (H_1 - H_rho) at
-    p = p(w), H_1 - H_rho <= Delta, and at most rho G + (rho - 1) H_1(p) for every p.
+    p = p(w), H_1 - H_rho <= Delta, and at most rho G + (rho - 1) H_1(p) for every p; with sample weights q,
+    H_1(p) - log q_min stands in place of H_1(p).
 
-    Count the points at which a side exceeds the other by more than rounding; sample weights have q_min =
-    1.
+    Count the points at which a side exceeds the other by more than rounding.
     """
     found = _survey()
     return _finding(
         found,
         ("E7 equality", "E7 Delta", "E7 gap of p(w)", "E7", "E7 sign"),
         f"H_1 - H_rho is {found['E7 Delta'].median:.2f} of Delta in the median and "
-        f"{found['E7 Delta'].extreme:.3f}"
-        f" at most; the bound for other p is reached to {found['E7'].extreme:.6f}.",
-        "A w, p, lam and rho >= 1 whose duality gap exceeds the bound; or sample weights of q_min = 1 with "
-        "which it does (with q_min below 1, log q_min must be subtracted from the entropy).",
+        f"{found['E7 Delta'].extreme:.3f} at most; the bound for other p is reached to "
+        f"{found['E7'].extreme:.6f}.",
+        "A w, p, lam and rho >= 1 whose duality gap exceeds the bound.",
     )
 
 
@@ -197,16 +191,12 @@ def inexact_phases() -> Finding:
         ("E8 identity", "E8 part", "E8 first part", "E8 0.512", "E8 1.97"),
         f"Points at the edge of the gate come to {found['E8 first part'].extreme:.4f} of the bound for their "
         f"gradient, {found['E8 0.512'].extreme:.3f} of {FIRST_OVER_SECOND:.4f} and "
-        f"{found['E8 1.97'].extreme:.3f} "
-        f"of {GAP_FACTOR:.4f}. Where p_star is uniform and idle margin rows exist, one linear system "
-        f"leaves a "
-        f"gradient {min(ratios):.2f} to {max(ratios):.2f} times what the gate against Delta allows (in "
-        f"the limit "
-        f"at least {(r - 1.0) / math.sqrt(r):.2f}): it fails in every "
-        "phase in the end.",
-        "A w past the gate whose gap exceeds a bound; or a set with uniform p_star and idle margin rows "
-        "on which "
-        "one system a phase passes the gate against Delta.",
+        f"{found['E8 1.97'].extreme:.3f} of {GAP_FACTOR:.4f}. Where p_star is uniform and idle margin rows "
+        f"exist, one linear system leaves a gradient {min(ratios):.2f} to {max(ratios):.2f} times what the "
+        f"gate against Delta allows (in the limit at least {(r - 1.0) / math.sqrt(r):.2f}): it fails in "
+        "every phase in the end.",
+        "A w past the gate whose gap exceeds a bound; or a set with uniform p_star and idle margin rows on "
+        "which one system a phase passes the gate against Delta in the end.",
         others=sum(ratio <= 1.0 for ratio in ratios),
     )
 
@@ -217,17 +207,15 @@ def expansion() -> Finding:
     with ||v|| <= ||c|| for the part v orthogonal to w_star, and rows off the margin change it by
     exponentially little.
 
-    Count the sets on which the remainder does not fall 50 times where lam falls 10 times, or a bound
-    fails.
+    Count the sets on which the remainder does not fall 50 times where lam falls 10 times, or a bound fails.
     """
     found = _limits(STRICT)
     return _finding(
         found,
         ("E9", "E9 c_2", "E9 norm", "E9 whole path", "E9 U"),
-        f"Where lam falls from 1e-3 to 1e-4 of the smallest curvature, the remainder falls "
-        f"{50 / found['E9'].extreme:.1f} "
-        "times at least, and differs from its leading term lam^2 c_2 (one more term of the same series) by "
-        f"{0.05 * found['E9 c_2'].extreme:.1e} of it at most. Rows off the margin come to "
+        "Where lam falls from 1e-3 to 1e-4 of the smallest curvature, the remainder falls "
+        f"{FALL / found['E9'].extreme:.1f} times at least, and differs from its leading term lam^2 c_2 by "
+        f"{NEXT * found['E9 c_2'].extreme:.1e} of it at most. Rows off the margin come to "
         f"{found['E9 whole path'].extreme:.1e} of the bound on their effect.",
         "A set with strict complementarity whose remainder falls more slowly at ever smaller lam.",
         LIMIT_SETTING,
@@ -247,13 +235,11 @@ def one_system() -> Finding:
         found,
         ("E10 h", "E10 predictor", "E10 constant", "E10 with lam", "E10 gap of h", "E10 100-fold"),
         "The margin error of h differs from its leading term by "
-        f"{0.05 * found['E10 gap of h'].extreme:.1e} at most, relative, the error of the predictor by "
-        f"{0.05 * found['E10 constant'].extreme:.1e}; where lam falls 10 times they fall "
-        f"{50 / found['E10 100-fold'].extreme:.1f} and {50 / found['E10 predictor'].extreme:.1f} times at "
-        f"least "
-        f"(so {RHO**2:.0f} times a phase for rho = {RHO:g}). With the old penalty in the system the error "
-        f"is of "
-        "first order, lam c_1 (rho - 1)^2 / rho.",
+        f"{NEXT * found['E10 gap of h'].extreme:.1e} at most, relative, the error of the predictor by "
+        f"{NEXT * found['E10 constant'].extreme:.1e}; where lam falls 10 times they fall "
+        f"{FALL / found['E10 100-fold'].extreme:.1f} and {FALL / found['E10 predictor'].extreme:.1f} times "
+        f"at least (so {RHO**2:.0f} times a phase for rho = {RHO:g}). With the old penalty in the system the "
+        "error is of first order, lam c_1 (rho - 1)^2 / rho.",
         "A set with strict complementarity on which one of these remainders is of lower order.",
         LIMIT_SETTING,
     )
@@ -274,10 +260,8 @@ def drift_of_the_path() -> Finding:
         ("E11 length", "E11 idle rows"),
         f"||v|| is {found['E11 length'].median:.2f} of its bound in the median and "
         f"{found['E11 length'].extreme:.2f} at most, the weight of idle rows "
-        f"{found['E11 idle rows'].extreme:.2f}."
-        f" From lam = 1e-7 to 1e-10 the slope of v in s - log s, s = log(1/lam), is within "
-        f"{max(apart):.1%} of b "
-        f"(median {np.median(apart):.1%}).",
+        f"{found['E11 idle rows'].extreme:.2f}. From lam = 1e-7 to 1e-10 the slope of v in s - log s, s = "
+        f"log(1/lam), is within {max(apart):.1%} of b (median {np.median(apart):.1%}).",
         "A set with idle margin rows on which a bound fails, or v / log(1/lam) converges elsewhere.",
         LIMIT_SETTING,
     )
@@ -289,20 +273,18 @@ def linear_programs() -> Finding:
     up to exponentially small terms, and the relative gap is lam Delta(p_star) / gamma_star^2 up to such
     terms.
 
-    Count the programs whose remainder falls more slowly than exp(-kappa/lam) / lam, by more than a factor
-    of 2.
+    Count the programs whose remainder at a smaller lam is more than twice what exp(-kappa/lam) / lam says.
     """
     found = _limits(tuple(kind for kind in KINDS if kind not in (*STRICT, *IDLE)))
     return _finding(
         found,
         ("E12", "E12 gap", "E12 every row"),
-        f"The remainder falls to {2 * found['E12'].extreme:.2f} (median {2 * found['E12'].median:.2f}) of "
-        f"what "
-        "exp(-kappa/lam) / lam does, kappa gamma_star times the smallest distance of a row from the "
-        "margin; the "
-        f"gap agrees with its limit to {found['E12 gap'].extreme:.0e} at kappa/lam of 20 or more. With this "
-        "kappa the factor 1/lam is needed: U changes by exp(-kappa/lam), and R = U / lam.",
-        "A nondegenerate program on which the remainder is larger than every multiple of exp(-kappa/lam) "
-        "/ lam.",
+        f"At the smaller of two lam the remainder is at most {2 * found['E12'].extreme:.2f} (median "
+        f"{2 * found['E12'].median:.2f}) of what exp(-kappa/lam) / lam makes of the first, kappa gamma_star "
+        "times the smallest distance of a row from the margin; the gap agrees with its limit to "
+        f"{found['E12 gap'].extreme:.0e} at kappa/lam of 20 or more. With this kappa the factor 1/lam is "
+        "needed: U changes by exp(-kappa/lam), and R = U / lam.",
+        "A nondegenerate program on which the remainder is larger than every multiple of exp(-kappa/lam) / "
+        "lam.",
         LIMIT_SETTING.replace("; entries of few bits, so that margin rows lie on the margin exactly", ""),
     )

@@ -14,6 +14,7 @@ from prgd.algorithms.base import states
 from prgd.claims import Finding, claim
 from prgd.problem import Problem
 from prgd.theory.newton import minimise_log_mean_exp
+from prgd.theory.path_point import PathPoint
 from prgd.theory.rates import RateFit, fit_rate
 from prgd.theory.samples import random_nondegenerate
 from prgd.theory.schedule_bound import margin_error_bound, steps_bound
@@ -70,6 +71,8 @@ class Measured:
 
 def schedule_problem(seed: int) -> tuple[str, Array]:
     """Draw separable rows; five consecutive seeds give each of `KINDS` once.
+
+    Steps grow like 1 / gamma_star: margins are not as thin as those of `prgd.theory.path_problem`.
 
     Examples
     --------
@@ -141,16 +144,8 @@ def measured(seed: int) -> Measured:
 
 def excess_bound(Z: Array, lam: float, w: Array) -> float:
     """Return ``F(w) - min F``, where F at Newton's minimiser less its duality gap stands for the minimum."""
-
-    def value_and_gap(x: Array) -> tuple[float, float]:
-        a = -Z @ x
-        p = np.exp(a - a.max())
-        slope = lam * x - Z.T @ (p / p.sum())
-        value = float(a.max()) + math.log(float(p.sum())) + 0.5 * lam * float(x @ x)
-        return value, float(slope @ slope) / (2.0 * lam)
-
-    least, gap = value_and_gap(minimise_log_mean_exp(-Z, lam, w).x)
-    return value_and_gap(w)[0] - (least - gap)
+    end = PathPoint(Z, minimise_log_mean_exp(-Z, lam, w).x)
+    return float(PathPoint(Z, w).objective(lam) - (end.objective(lam) - end.duality_gap(lam)))
 
 
 @claim("e13-excess", where=WHERE)
