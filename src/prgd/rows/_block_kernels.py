@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from prgd.rows._compile import inline_jit, inner_jit, inner_vector_jit
-from prgd.rows._tiles import ROW_SUMS, add_row_products
+from prgd.rows._compile import inline_jit, inner_jit, inner_vector_jit, tiles
+from prgd.rows._tiles import ROW_SUMS
+
+add_row_products = tiles.add_row_products
 
 
 @inner_jit

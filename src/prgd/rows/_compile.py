@@ -6,7 +6,14 @@ only kernels call are not cached on disk: the kernel's cache holds their code.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba as nb
+from numba.core import config
+
+from prgd.rows import _plain_tiles, _tiles
+
+tiles: Any = _plain_tiles if getattr(config, "DISABLE_JIT", False) else _tiles
 
 SAFE = {"reassoc", "contract", "nsz", "arcp"}
 # Divisions are as in NumPy: Python's checks for zero would be compiled into every one of them.

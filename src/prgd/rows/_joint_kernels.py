@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from prgd.rows._compile import inner_jit, jit
-from prgd.rows._joint_weights import FEW_ROWS, clear, tiles, weigh, weigh_class
+from prgd.rows._compile import inner_jit, jit, tiles
+from prgd.rows._joint_weights import FEW_ROWS, clear, weigh, weigh_class
 from prgd.rows._kernels import EXPONENTIAL
 from prgd.rows._tiles import COLUMNS, LANES, PAIR
 from prgd.rows.arrays import COLUMNS as BY_COLUMNS

@@ -11,10 +11,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba.core import config
 
-from prgd.rows import _plain_tiles, _tiles
-from prgd.rows._compile import inner_exact_jit, inner_jit, inner_vector_jit
+from prgd.rows._compile import inner_exact_jit, inner_jit, inner_vector_jit, tiles
 from prgd.rows._kernels import (
     LN2_HIGH,
     LN2_LOW,
@@ -28,7 +26,6 @@ from prgd.rows._kernels import (
 )  # fmt: skip
 from prgd.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
-tiles: Any = _plain_tiles if getattr(config, "DISABLE_JIT", False) else _tiles
 power_of_two = tiles.power_of_two
 FEW_ROWS = (
     8  # at most so many rows of a block are added one by one: a tile takes as long for 8 rows as for 60

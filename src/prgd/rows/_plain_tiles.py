@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd.rows._tiles import LANES, PAIR
+from prgd.rows._tiles import LANES, PAIR, ROW_SUMS
 
 
 def power_of_two(exponent: Any) -> Any:
@@ -41,6 +41,16 @@ def sum_tile(classes: int, columns: int) -> Any:
         V.reshape(-1, d)[k : k + classes, j : j + columns] += factors @ entries.T
 
     return tile
+
+
+def add_row_products(
+    X: Any, i: Any, vectors: Any, first: Any, last: Any, sums: Any, at: Any, ahead: Any
+) -> None:
+    """Add the products of columns ``first..last`` of a row to ROW_SUMS sums for each vector."""
+    for k, w in enumerate(vectors):
+        products = X[i, first:last].astype(np.float64) * w[first:last]
+        for line in products.reshape(-1, ROW_SUMS):  # one after the other, whatever the pieces are
+            sums[at + k * ROW_SUMS : at + (k + 1) * ROW_SUMS] += line
 
 
 def sparse_products(
