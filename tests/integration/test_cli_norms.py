@@ -218,9 +218,9 @@ def test_the_unit_of_step_sizes_is_that_of_the_steps(given, unit):
 
 
 def test_a_result_that_does_not_separate_yet_asks_for_more_steps():
-    write_three()
-    call("run", "three.csv", "--algorithm", "steepest-descent", "--steps", 0, "--out", "r", "--quiet")
-    said = call("predict", "r/result.npz", "three.csv", code=2).stderr
+    Path("two.csv").write_text("a,b,label\n1,2,yes\n-1,3,no\n", encoding="utf-8")
+    call("run", "two.csv", "--algorithm", "steepest-descent", "--steps", 0, "--out", "r", "--quiet")
+    said = call("predict", "r/result.npz", "two.csv", code=2).stderr
     assert "No iterate separates the classes so far: give prgd run more --steps, or use prgd fit." in said
 
 
