@@ -345,6 +345,7 @@ def test_names_the_entry_that_is_not_finite(engine, value, data, tmp_path):
         prgd.Problem(grid.ENGINES[engine](X, y, None, tmp_path))
 
 
+@pytest.mark.no_cover  # test_a_run_makes_one_pass_for_each_step_and_one_at_the_start runs the same lines.
 @pytest.mark.parametrize(("engine", "name"), grid.runs_without_intercept())
 def test_resume_is_bit_identical(engine, name, tmp_path):
     data, entry = grid.PROBLEMS["synthetic-one"](), grid.ALGORITHMS[name]
