@@ -64,11 +64,11 @@ VERDICTS = {
 }
 
 
-@pytest.mark.slow
 # Tens of thousands of steps of runs whose lines others run too.
 LONG_RUNS = ("lemma-c.5-ngd", "theorem-6.4-ngd-direction", "lemma-c.4", "theorem-6.4-gd-direction")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.no_cover) if name in LONG_RUNS else name for name in VERDICTS],
