@@ -16,8 +16,8 @@ from prgd.problem import Problem
 
 STEP_GROWTH = 1.2  # largest factor by which the step size grows at a time
 SAFETY = 0.35  # the step size as a fraction of 1 / (local smoothness); 0.5 was less steady, 1 oscillates
-ROUNDING = 1e-13  # a second part of the gap below this fraction of the upper bound is rounding
 STILL = 1e-8  # a move below this fraction of ||w|| shows rounding, not smoothness
+ROUNDING = 1e-13  # a second part of the gap below this fraction of the upper bound is rounding
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -191,8 +191,8 @@ class ProgressiveNewton:
         slope, max_length = float(g @ direction), GROWTH * max(norm(g), lam * norm(rows.w))
 
         def is_better(new: Array, strictness: float) -> bool:
-            # F is convex, so it has fallen before its minimum along the direction. Past it F may have risen,
-            # and accepting a longer gradient there would let the steps cycle.
+            # Up to its minimum along the direction F, which is convex, has fallen. Past the minimum F may have
+            # risen: steps that accept a longer gradient there can cycle.
             is_flatter = 0.0 <= float(new @ direction) <= (1.0 - strictness) * slope
             length = norm(new)
             return length <= (1.0 - strictness * size) * norm(g) or (is_flatter and length <= max_length)

@@ -18,9 +18,12 @@ from prgd.rows.queries import BLOCK_ENTRIES
 
 @dataclass(frozen=True, eq=False)
 class Spread(Query[Array]):
-    """Return the largest ``||z_i - c||^2`` of all rows, or of each class, for a centre c of each group."""
+    """Return the largest ``||z_i - c||^2`` of all rows, or of each class, for a centre c of each group.
 
-    centers: Array  # of shape (groups, d)
+    ``centers`` has shape (groups, d).
+    """
+
+    centers: Array
 
     def answer(self, rows: LeafRows, labels: Labels) -> Array:
         """Gather the rows part by part, and measure them in NumPy."""

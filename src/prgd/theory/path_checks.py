@@ -56,7 +56,7 @@ def identity_of_the_gap(point: PathPoint) -> Iterator[Reading]:
     Tolerance: the rounding of margins and sums, `PathPoint.rounding`; divided by R where the identity is,
     and that of U.
     """
-    excess = point.entropy() - point.entropy(math.inf)  # of p alone, apart from the margins' own sum
+    excess = point.entropy() - point.entropy(math.inf)  # Delta from p alone: the margins are the other side
     mean = point.dual_vector @ point.w
     slack = 2.0 * point.rounding
     yield Reading("E4", float(abs(mean - point.smallest_margin - excess)), 0.0, slack, float(excess) or slack)

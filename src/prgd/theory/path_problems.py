@@ -106,7 +106,8 @@ def _planted(rng: Any, name: str, kind: str, n: int, d: int) -> PathProblem:
     """Draw margin rows ``gamma e_1 + y_i``, idle rows on the same margin, and rows above it; then rotate."""
     gamma_star = 2.0 ** -int(rng.integers(13, 21) if kind == "thin" else rng.integers(0, 7))
     has_idle = kind in ("zero-weight rows", "uniform weights")
-    rank = int(rng.integers(1, max(2, d - 1 - has_idle)))  # of the rows that carry weight; d - 1 would span
+    # The rank of the y_i that carry weight; with d - 1 their rows would span the space.
+    rank = int(rng.integers(1, max(2, d - 1 - has_idle)))
     support = int(np.clip(rng.integers(2, 2 * rank + 3), 2, max(2, n - 2)))
     rows, weights = np.zeros((support, d)), rng.integers(1, 5, size=support)
     if kind == "uniform weights":
