@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import grid
 import numpy as np
 import pytest
 
@@ -16,16 +15,6 @@ from prgd.theory.claims.schedule import excess_bound
 from prgd.theory.schedule_bound import margin_error_bound
 
 TWO = prgd.Problem(np.eye(2))  # rows (1, 0) and (0, 1): at w = 0, u = (1/2, 1/2)
-
-
-@pytest.fixture(params=[False, True], ids=["origin", "intercept"])
-def intercept(request):
-    return request.param
-
-
-@pytest.fixture
-def data():
-    return grid.PROBLEMS["gaussian"]()
 
 
 def pairs(X, y, weights, fit_intercept):

@@ -7,7 +7,6 @@ import math
 import os
 from pathlib import Path
 
-import grid
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -35,16 +34,6 @@ def hessian(problem, X, y, w, lam):
 
 def objective(problem, w, lam):
     return problem.at(w).log_loss + 0.5 * lam * w @ w
-
-
-@pytest.fixture(params=[False, True], ids=["origin", "intercept"])
-def intercept(request):
-    return request.param
-
-
-@pytest.fixture
-def data():
-    return grid.PROBLEMS["gaussian"]()
 
 
 # Newton

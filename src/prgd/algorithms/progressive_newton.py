@@ -191,8 +191,8 @@ class ProgressiveNewton:
         slope, max_length = float(g @ direction), GROWTH * max(norm(g), lam * norm(rows.w))
 
         def is_better(new: Array, strictness: float) -> bool:
-            # Up to its minimum along the direction F, which is convex, has fallen. Past the minimum F may have
-            # risen: steps that accept a longer gradient there can cycle.
+            # F is convex: it falls up to its minimum along the direction, and past that it may rise again.
+            # Steps that accept a longer gradient there can cycle.
             is_flatter = 0.0 <= float(new @ direction) <= (1.0 - strictness) * slope
             length = norm(new)
             return length <= (1.0 - strictness * size) * norm(g) or (is_flatter and length <= max_length)
