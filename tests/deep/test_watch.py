@@ -220,7 +220,7 @@ def test_a_loss_in_the_place_of_a_criterion_or_closure():
     model = network()
     optimizer = optimizer_of(model)
     loss = cross_entropy(model(INPUTS), TARGETS)
-    with pytest.raises(TypeError, match="watch needs a criterion.*got Tensor"):
+    with pytest.raises(TypeError, match=r"watch needs a criterion.*got Tensor"):
         optimizer.watch(loss)
     with pytest.raises(ValueError, match="'mean' or 'sum'; got 'max'"):
         optimizer.watch(cross_entropy, accumulate="max")

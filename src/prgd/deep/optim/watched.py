@@ -42,8 +42,9 @@ class LossNotes:
         """Return the mean or sum of the losses noted, or None if there are none, and forget them."""
         total, count = self._sum, self._count
         self.clear()
-        is_loss = total is None or count == 1 or self.accumulate == "sum"
-        return total if is_loss else total / count
+        if total is None or count == 1 or self.accumulate == "sum":
+            return total
+        return total / count
 
 
 def watch(criterion: Criterion, notes: LossNotes, accumulate: Accumulate) -> Criterion:
@@ -77,6 +78,7 @@ class WatchedFunction:
         update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the loss, which the backward pass will note."""
         loss = self._function(*args, **kwargs)
         _note_in_backward(loss, self._notes)
         return loss
@@ -105,10 +107,10 @@ def _note_in_backward(loss: Any, notes: LossNotes) -> None:
     if torch.is_grad_enabled() and loss.requires_grad:
         # A loop may change the loss in place, as in ``loss /= 4``, so the value is copied.
         value = loss.detach().clone().reshape(())
-        loss.register_hook(lambda _: notes.add(value))
+        loss.register_hook(lambda _: notes.add(value))  # type: ignore[no-untyped-call]
 
 
-def accumulated_batches(closure: Callable[[], Any]) -> int:
+def accumulated_batches(closure: Callable[[], Any] | None) -> int:
     """Return by how many batches Lightning's closure divides the loss of its last batch; 1 for others.
 
     Lightning passes ``partial(wrap, module, optimizer, closure)``, and only the module knows its trainer.
