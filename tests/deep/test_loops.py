@@ -138,7 +138,7 @@ def test_lightning_resumes_bit_by_bit(lightning, tmp_path):
 
 def test_lightning_needs_a_watched_criterion_to_accumulate(lightning, tmp_path):
     module = lightning_module(lightning, watched=False)
-    with pytest.raises(ValueError, match="those of 3 batches.*Watch the criterion"):
+    with pytest.raises(ValueError, match=r"those of 3 batches.*Watch the criterion"):
         fit(lightning, module, tmp_path, accumulate_grad_batches=3)
 
 

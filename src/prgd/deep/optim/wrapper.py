@@ -154,10 +154,10 @@ class Wrapper(torch.optim.Optimizer):
         """Raise if steps are loss-scaled, for a step that got no loss."""
         if self.loss_scaled:
             raise ValueError(
-                f"{type(self).__name__} divides the gradient by the loss, and got none. Call step(loss=loss) or "
-                "step(closure) with a closure that returns the loss, or call criterion = "
-                "optimizer.watch(criterion) once and then step(), or train on prgd.deep.log_cross_entropy with "
-                "loss_scaled=False."
+                f"{type(self).__name__} divides the gradient by the loss, and got none. "
+                "Call step(loss=loss), or step(closure) with a closure that returns the loss, or "
+                "criterion = optimizer.watch(criterion) once and then step(), or train on "
+                "prgd.deep.log_cross_entropy with loss_scaled=False."
             )
 
     def _step_base(self, loss: Loss | None, capturing: bool) -> None:
