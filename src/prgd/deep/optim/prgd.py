@@ -95,6 +95,8 @@ class PRGD(Wrapper):
     @torch.no_grad()
     def step(self, closure: Closure | None = None, *, loss: Loss | None = None) -> Loss | None:  # type: ignore[override]
         """Take one step of Algorithm 1 and return the loss; `Wrapper.step` describes the arguments."""
+        if torch.compiler.is_compiling():
+            return self._compiled_step(closure, loss)
         loss = self._evaluated(closure, loss)
         if loss is None and not self.rescale_due:
             self._need_loss()
@@ -124,8 +126,6 @@ class PRGD(Wrapper):
         """Return the norm of the homogeneous parameters, over all processes that share them."""
         return norm(grouped(self._homogeneous()))
 
-    # A compiled version would be compiled again whenever t or k changes.
-    @torch._disable_dynamo  # type: ignore[attr-defined]
     def _starts_phase(self) -> bool:
         """Advance t by one; at t = T_k enter phase k with its radius R_k and return True."""
         starts = self.rescale_due
@@ -163,7 +163,6 @@ class PRGD(Wrapper):
         self.R_k, self._has_ball = R_k, math.isfinite(R_k)
         self._radius.fill_(R_k)
 
-    @torch._disable_dynamo  # type: ignore[attr-defined]
     @torch.no_grad()
     def _rescale(self) -> None:
         """Multiply the parameters by R_k over their norm, and treat the momentum as ``on_rescale`` says."""
@@ -187,7 +186,7 @@ class PRGD(Wrapper):
             return  # The warm-up has no ball. A captured graph always projects, there with R_k = infinity.
         parameters = self._homogeneous_grouping(self._homogeneous())
         is_one_group = len(parameters) == 1 and not parameters[0].layout
-        if capturing or torch.compiler.is_compiling() or not is_one_group:
+        if capturing or not is_one_group:
             self._scale_into_ball(parameters)
         else:  # A fast device would wait for the ten launches of a projection, so they are replayed as one.
             self._projection(lambda: self._scale_into_ball(parameters), parameters[0].tensors)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from prgd.checks import check_integer
+from prgd.deep.optim.compiled import compiled_step, registered
 from prgd.deep.optim.sgd import default_sgd, is_plain_sgd, step_fused_sgd
 from prgd.deep.optim.tensors import Grouping, grouped, processes, scale_and_check_
 from prgd.deep.optim.watched import Accumulate, Criterion, LossNotes, accumulated_batches, watch
@@ -52,6 +53,7 @@ class Wrapper(torch.optim.Optimizer):
         self._skipped = torch.zeros_like(self._non_finite)  # float32 counts exactly up to 2^24
         self._has_stepped = False
         self._notes = LossNotes()
+        self._number = registered(self)
 
     @property
     def warming_up(self) -> bool:
@@ -80,6 +82,8 @@ class Wrapper(torch.optim.Optimizer):
             `GradScaler`, pass the loss before scaling; with several processes, the optimizer takes the
             mean over them.
         """
+        if torch.compiler.is_compiling():
+            return self._compiled_step(closure, loss)
         loss = self._evaluated(closure, loss)
         if loss is None:
             self._need_loss()
@@ -89,8 +93,13 @@ class Wrapper(torch.optim.Optimizer):
         self._step_base(loss, capturing)
         return loss
 
-    # A compiled version would be compiled again whenever t changes.
-    @torch._disable_dynamo  # type: ignore[attr-defined]
+    def _compiled_step(self, closure: Closure | None, loss: Loss | None) -> Loss | None:
+        """Take a step as one operator of the graph that is being compiled."""
+        if closure is not None:
+            loss = self._evaluated(closure, loss)
+        compiled_step(self, self._number, loss)
+        return loss
+
     def prepare(self) -> bool:
         """Do the host's part of the next step; return whether that was all of it (a rescaling).
 
@@ -221,8 +230,7 @@ class Wrapper(torch.optim.Optimizer):
 
     def _capturing(self) -> bool:
         """Tell whether a CUDA graph is being captured; a capture must not change the state on the host."""
-        on_cuda = self._non_finite.is_cuda and not torch.compiler.is_compiling()
-        return on_cuda and torch.cuda.is_current_stream_capturing()
+        return self._non_finite.is_cuda and torch.cuda.is_current_stream_capturing()
 
     def _parameters(self) -> list[Tensor]:
         return [p for group in self.param_groups for p in group["params"]]
@@ -278,3 +286,7 @@ class Wrapper(torch.optim.Optimizer):
     def __getstate__(self) -> dict[str, Any]:
         # A scheduler patches ``step`` on the instance, and a copy must get a step of its own.
         return {name: value for name, value in self.__dict__.items() if name != "step"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._number = registered(self)
