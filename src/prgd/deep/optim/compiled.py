@@ -43,7 +43,8 @@ def compiled_step(optimizer: Any, number: int, loss: Any) -> None:
     _step_operator([p.detach() for p in parameters], gradients, with_gradient, loss, number)
 
 
-def _step(optimizer: torch.optim.Optimizer, loss: Any) -> None:
+def _step(optimizer: Any, loss: Any) -> None:
+    optimizer._opt_called = True  # Schedulers look here whether a step came before theirs.
     # The graph holds the hooks of the optimizer, so the step is taken without them.
     with torch.no_grad():
         inspect.unwrap(type(optimizer).step)(optimizer, loss=loss)
