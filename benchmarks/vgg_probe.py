@@ -57,7 +57,6 @@ def worker(kind: str, model: str, lock: str) -> None:
             if kind != "compiled":  # Timings of kernels by cuDNN disturb each other.
                 fcntl.flock(file, fcntl.LOCK_EX)
             steps(STEPS)
-            evaluate(run.model, run.train, amp=settings.amp)
             wait()
         print("ready", flush=True)
         for line in sys.stdin:
@@ -83,6 +82,7 @@ def _detail(run, steps, wait, evaluate) -> None:
     host = time.perf_counter() - started
     wait()
     total = time.perf_counter() - started
+    evaluate(run.model, run.train, amp=run.settings.amp)
     started = time.perf_counter()
     evaluate(run.model, run.train, amp=run.settings.amp)
     evaluation = time.perf_counter() - started

@@ -139,8 +139,9 @@ class Fleet:
 
     def _read_deadline(self) -> None:
         file = self.results.folder / DEADLINE
-        if file.is_file():
-            self.deadline = float(file.read_text())
+        # A file that is being written may be empty.
+        if file.is_file() and (text := file.read_text().strip()):
+            self.deadline = float(text)
 
     def _next(self) -> Job | None:
         """Return the first run that can end in time and delays no other one beyond the deadline."""
