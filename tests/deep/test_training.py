@@ -355,7 +355,7 @@ def test_both_command_lines_have_the_same_options():
     train_options = typer.main.get_command(app).commands["train"].params
     ours = {name for option in train_options for name in [*option.opts, *option.secondary_opts]}
     theirs = {name for action in training.parser()._actions for name in action.option_strings}
-    assert ours - theirs == {"--debug", "--graphs"}
+    assert ours - theirs == {"--debug", "--graphs", "--project"}
     assert theirs - ours <= {"-h", "--help"}
     for option in train_options:
         same = [

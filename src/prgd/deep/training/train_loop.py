@@ -29,6 +29,7 @@ from prgd.deep.training.settings import Settings, Where
 from prgd.deep.training.steps import DeviceImages, Stepper, batches, divided_by_batch_loss, own_stream
 from prgd.files import SaveTimer
 
+ONLY_PRGD = ("algorithm", "schedule_scale", "alpha", "beta", "warm_up", "on_rescale", "project")
 _AGREE_EVERY = 16  # steps after which the processes of a shared run agree whether it is time to save
 
 
@@ -256,11 +257,15 @@ class Run:
     def _save(self) -> None:
         if self.where.out is None:
             return
+        state = self.state()
+        if self.rank == 0:
+            save_checkpoint(self.where.out, state)
+
+    def state(self) -> dict[str, Any]:
+        """Return all that a run needs to go on; every process of a shared run must call this."""
         generators = gathered(self.generator.get_state())
-        if self.rank > 0:
-            return
         self.seconds = time.monotonic() - self._started
-        state = {
+        return {
             "settings": self.settings.as_dict(),
             "images": self._images,
             "model": self.model.state_dict(),
@@ -272,7 +277,16 @@ class Run:
             "seconds": self.seconds,
             "rows": self.log.rows,
         }
-        save_checkpoint(self.where.out, state)
+
+    def begin_after_warm_up(self, state: dict[str, Any]) -> None:
+        """Let a run of PRGD go on from the state of a run of GD at the end of PRGD's warm-up.
+
+        Until then both take the same steps; their settings must agree in all but algorithm and schedule.
+        """
+        own = {"k": 0, "R_0": math.inf, "R_k": math.inf}
+        optimizer = {**state["optimizer"], "prgd": {**state["optimizer"]["prgd"], **own}}
+        settings = {**state["settings"], **{name: getattr(self.settings, name) for name in ONLY_PRGD}}
+        self.log.rows[:] = self._restore({**state, "settings": settings, "optimizer": optimizer})
 
     def _restore(self, state: dict[str, Any]) -> list[logs.Row]:
         other = self.settings.differences(state["settings"])

@@ -24,20 +24,22 @@ from typing import IO
 import torch
 
 import prgd
+from prgd.deep.training.checkpoint import NEWEST, load_checkpoint, save_checkpoint
 from prgd.deep.training.command import open_images, prepare_device
 from prgd.deep.training.images import Images
 from prgd.deep.training.logs import write_csv
 from prgd.deep.training.settings import DEFAULT_FOLDER, Where
 from prgd.deep.training.train_loop import Run
 from prgd.options import add_arguments, from_options
-from prgd.reproduce.vgg.plan import Job, Plan, Results
+from prgd.reproduce.vgg.plan import CIFAR_IMAGES, SCHEDULES, Job, Plan, Results
 
 STARTUP = 15.0  # seconds from the start of a process to its first epoch
 SAFETY = 1.03  # factor on estimated times
 WINDOW = 60.0  # seconds over which the common speed is measured
 TRIES, MAX_FAILURES = 2, 8  # tries of one run, and failures of all runs after which none is started
+BATCH = 64
 STOPPED = 3  # exit code of a run that was told to stop
-RUNNING, UNFINISHED, DEADLINE = "running", "unfinished", "deadline"
+RUNNING, UNFINISHED, WARM_UPS, DEADLINE = "running", "unfinished", "warm-ups", "deadline"
 
 
 class _StoppedError(Exception):
@@ -153,18 +155,32 @@ class Fleet:
         for job in self.plan.jobs(self.results):
             if job in self.running or self.failures[job] >= TRIES or self.results.is_done(job):
                 continue
-            own = job.epochs(self.plan) + STARTUP / self.shared
+            epochs = self._epochs_to_go(job)
+            if epochs is None:
+                continue
+            own = epochs + STARTUP / self.shared
             *others, end = finish_times([*active, own], self.alone, self.shared)
             late = any(then <= left < now for then, now in zip(ends, others, strict=True))
             if end <= left and not late:
                 return job
         return None
 
+    def _epochs_to_go(self, job: Job) -> float | None:
+        """Return the epochs of a run, without a warm-up that GD has done; None while GD is still at it."""
+        epochs = float(job.epochs(self.plan))
+        if job.method != "prgd" or self.failures[job]:
+            return epochs
+        steps = job.warm_up(self.plan)
+        if (_warm_up_folder(self.results, job, steps) / NEWEST).is_file():
+            return epochs - steps * BATCH / CIFAR_IMAGES
+        twin = Job("final" if job.part == "unprojected" else job.part, "gd", job.lr, job.seed)
+        return None if twin in self.running else epochs
+
     def _start(self, job: Job) -> None:
         log = (self.results.folder / RUNNING / f"{job.name}.log").open("wb")
         command = [*self.command, "--job", json.dumps(asdict(job))]
         if job in self.failures:
-            command = [word for word in command if word != "--compile"]
+            command = [*(word for word in command if word != "--compile"), "--fresh"]
         (self.results.folder / RUNNING / job.name).unlink(missing_ok=True)
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         self.running[job] = Running(process, job.epochs(self.plan), time.time(), log)
@@ -225,13 +241,20 @@ class Fleet:
         print(f"{time.strftime('%H:%M:%S')} [{self.shared:.2f} s an epoch] {text}", flush=True)
 
 
-def run_job(plan: Plan, job: Job, images: Images, results: Results, where: Where) -> int:
-    """Run one job and store it; return 0, or another exit code if the process was told to stop."""
+def run_job(
+    plan: Plan, job: Job, images: Images, results: Results, where: Where, *, fresh: bool = False
+) -> int:
+    """Run one job and store it; return 0, or another exit code if the process was told to stop.
+
+    Unless ``fresh``, GD leaves its state where a warm-up of PRGD ends, and PRGD begins there.
+    """
     settings = job.settings(plan)
     is_told: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: is_told.append(number))
     run = Run(settings, images, replace(where, compile=where.compile and settings.dropout == 0.0))
     progress = results.folder / RUNNING / job.name
+    shares_warm_up = not fresh and _begin_after_shared_warm_up(run, job, results)
+    lengths = {Job("tune", "prgd", job.lr, 0, name).warm_up(plan) for name in SCHEDULES}
     noted = -1
 
     def before_step() -> None:
@@ -241,6 +264,10 @@ def run_job(plan: Plan, job: Job, images: Images, results: Results, where: Where
         if run.epoch != noted:
             noted = run.epoch
             progress.write_text(str(noted))
+        if job.method == "gd" and not fresh and run.step in lengths:
+            folder = _warm_up_folder(results, job, run.step)
+            folder.mkdir(parents=True, exist_ok=True)
+            save_checkpoint(folder, run.state())
 
     started = time.monotonic()
     try:
@@ -261,9 +288,25 @@ def run_job(plan: Plan, job: Job, images: Images, results: Results, where: Where
         "versions": versions,
         "device": torch.cuda.get_device_name(run.device) if run.device.type == "cuda" else platform.machine(),
         "compiled": run.where.compile,
+        "shares_warm_up": shares_warm_up,
     }
     results.write(job, run.log.rows, facts)
     return 0
+
+
+def _warm_up_folder(results: Results, job: Job, steps: int) -> Path:
+    """Return the folder of the state after some steps of GD."""
+    part = "final" if job.part == "unprojected" else job.part
+    return results.folder / WARM_UPS / f"{part}-{job.lr:g}-{job.seed}-{steps}"
+
+
+def _begin_after_shared_warm_up(run: Run, job: Job, results: Results) -> bool:
+    """Let PRGD begin where its warm-up ends if GD has left its state there; return whether it has."""
+    folder = _warm_up_folder(results, job, run.optimizer.warm_up)
+    if job.method != "prgd" or not (folder / NEWEST).is_file():
+        return False
+    run.begin_after_warm_up(load_checkpoint(folder, run.device))
+    return True
 
 
 def _some(images: Images, n: int) -> Images:
@@ -284,6 +327,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--alone", type=float, default=1.0, help="seconds of an epoch of a run alone")
     parser.add_argument("--shared", type=float, default=0.9, help="seconds of the device for an epoch")
     parser.add_argument("--compile", action="store_true", help="compile the network where it has no dropout")
+    parser.add_argument("--fresh", action="store_true", help="for job: share no warm-up with other runs")
     parser.add_argument("--heuristics", action="store_true", help="let cuDNN choose kernels without timing")
     parser.add_argument("--device", default="")
     return parser
@@ -296,7 +340,8 @@ def _job(given: argparse.Namespace, plan: Plan) -> int:
     images = open_images(plan.data, given.folder)
     images = _some(images, plan.images) if plan.images else images
     where = Where(device=given.device, compile=given.compile)
-    return run_job(plan, Job(**json.loads(given.job)), images, Results(given.out), where)
+    job = Job(**json.loads(given.job))
+    return run_job(plan, job, images, Results(given.out), where, fresh=given.fresh)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -20,10 +20,11 @@ from prgd.deep.training.settings import Settings
 from prgd.files import atomic_write
 from prgd.options import check_choices, option
 
-METHODS = ("prgd", "ngd", "gd")
+METHODS = ("gd", "ngd", "prgd")  # GD first: PRGD begins where GD is at the end of PRGD's warm-up
 PRINTED = "printed"  # name of the schedule of Appendix E.2, and of the part with all of its configuration
 PRINTED_RATE = 1e-3
 PRINTED_REGULARISATION = {"weight_decay": 5e-4, "dropout": 0.5}
+CIFAR_IMAGES = 50_000
 # Warm-ups are written out where beta differs, since T_0 = 3000 2^beta would change with beta.
 SCHEDULES: dict[str, dict[str, Any]] = {
     PRINTED: {},
@@ -75,6 +76,12 @@ class Job:
             **options,
         )
 
+    def warm_up(self, plan: Plan) -> int:
+        """Return the number of plain steps of PRGD before its first rescaling."""
+        settings = self.settings(plan)
+        _, times = settings.schedules(CIFAR_IMAGES)
+        return settings.warm_up or times.warm_up
+
     def epochs(self, plan: Plan) -> int:
         """Return how many epochs the run takes at most."""
         return plan.epochs if self.part in ("final", "unprojected") else plan.tuning_epochs
@@ -115,7 +122,7 @@ class Plan:
                 seeds = range(self.printed_seeds)
                 found += [Job(part, method, PRINTED_RATE, seed) for seed in seeds for method in METHODS]
             else:
-                methods = METHODS if part == "final" else METHODS[:1]
+                methods = METHODS if part == "final" else ("prgd",)
                 tuned = [job for method in methods if (job := self.best(results, method)) is not None]
                 for seed in range(self.seeds):
                     found += [Job(part, job.method, job.lr, seed, job.schedule) for job in tuned]
