@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 SECONDS ?= 60
-.PHONY: help check test torture lint reproduce bench bench-pass bench-memory bench-deep clean
+.PHONY: help check test test-kernels torture oracle lint reproduce bench bench-pass bench-memory bench-deep clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -17,20 +17,33 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt
 	@$(PIP) install --quiet --constraint constraints.txt --editable '.[$*]'
 	@touch $@
 
-# Test processes share the cores, so each of them sums with one thread.
-PYTEST := PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+# Test processes share the cores, so each of them sums with one thread. They are hundreds, and import the same
+# modules: bytecode is kept, even where the environment says otherwise.
+PYTEST := PYTHONDONTWRITEBYTECODE= PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 check: lint ## Lint, type-check and run the tests that are not slow, in every room
 	$(PYTEST) -q -m "not slow" $(PYTEST_ARGS)
 
-test: lint ## Lint, type-check and run all tests, with coverage
-	$(PYTEST) --cov --cov-report= $(PYTEST_ARGS)
-	@# Once more without the compiler, so that coverage sees inside the kernels; NumPy scalars warn of overflow there.
-	NUMBA_DISABLE_JIT=1 $(PYTEST) -q -m kernels -W ignore::RuntimeWarning --cov --cov-append --cov-report=
+# Tracing makes Python three times slower. So tests whose lines others run too are marked no_cover and run first,
+# without it: they also compile the kernels, and a compiler that is traced is slow too.
+test: $(VENV)/.installed-dev ## Lint, type-check and run all tests, with coverage
+	@# The type checker and the kernels take one core each.
+	$(MAKE) -j2 --output-sync=target lint test-kernels
+	$(PYTEST) -m no_cover $(PYTEST_ARGS)
+	$(PYTEST) -m "not no_cover" --cov --cov-append --cov-report= $(PYTEST_ARGS)
 	$(BIN)/python -m coverage report --fail-under=95
+
+# Kernels without the compiler, so that coverage sees inside them; NumPy scalars warn of overflow there.
+test-kernels: $(VENV)/.installed-dev
+	NUMBA_DISABLE_JIT=1 $(PYTEST) -n 0 -q -m kernels -W ignore::RuntimeWarning --cov --cov-report= \
+		$(shell grep -rl --include='*.py' mark.kernels tests)
 
 torture: $(VENV)/.installed-dev ## Try new adversarial problems and damaged files for SECONDS on all cores
 	$(BIN)/python tests/adversarial/torture.py --seconds $(SECONDS) $(TORTURE_ARGS)
+
+oracle: $(VENV)/.installed-dev ## Compare 20,000 small regressions with an exact oracle, 280 separated sets with ridge paths
+	$(BIN)/python tests/separation/oracle_trial.py --designs 20000
+	$(BIN)/python tests/separation/ridge_paths.py --sets 280
 
 lint: $(VENV)/.installed-dev ## Run ruff and mypy
 	$(BIN)/ruff check .

@@ -25,6 +25,7 @@ import prgd
 from prgd.losses import as_loss
 from prgd.rows import Combine, MarginsAt, SmallestAt, TallyAt
 from prgd.rows.gpu.tensor_rows import TensorRows
+from prgd.tally import SECOND
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TOLERANCE = {"float64": 1e-11, "float32": 1e-5, "bfloat16": 1e-4, "float16": 1e-5}
@@ -83,13 +84,22 @@ def tallies(n: int, d: int, dtype: str, kind: tuple[bool, str, bool]) -> Iterato
     s = rng.integers(0, 3, n).astype(float) if weighted else np.ones(n)
     s[: min(n, 2)] = 1.0
     rows = TensorRows(X, y if n > 1 else None, s if weighted else None)
-    found: dict[str, list[float]] = {"log sum": [], "u": [], "margin": []}
+    found: dict[str, list[float]] = {"log sum": [], "u": [], "margin": [], "second margin": []}
+    differences = 0
     groups = [y > 0, y < 0] if by_class else [np.ones(n, bool)]
     for scale in (1e-3, 1.0, 100.0):  # the last one takes products in float64
         w = scale * rng.standard_normal(d) / np.sqrt(d)
         size = 4.0 * float(np.linalg.norm(w)) * np.sqrt(d)
+        v = rng.standard_normal(d)
+        v /= np.linalg.norm(v)
         tally = rows.ask(TallyAt(w, as_loss(loss), by_class))
+        both = rows.ask(TallyAt(w, as_loss(loss), by_class, second=v))
+        differences += int(
+            (both.scalars[:, :SECOND] != tally.scalars).sum() + (both.vector != tally.vector).sum()
+        )
         for g, group in enumerate(groups):
+            second = (Z @ v)[(s * group) > 0].min()
+            found["second margin"].append(abs(both.second_margins[g] - second) / (4.0 * np.sqrt(d)))
             log_sum, u, margin = oracle(Z, s * group, w, loss)
             found["log sum"].append(abs(tally.log_sums[g] - log_sum) / max(1.0, abs(log_sum)))
             found["u"].append(float(np.linalg.norm(tally.mean_rows[g] - u) / np.linalg.norm(u)))
@@ -97,6 +107,7 @@ def tallies(n: int, d: int, dtype: str, kind: tuple[bool, str, bool]) -> Iterato
     case = f"{n} x {d} {dtype} {loss}{', weighted' * weighted}{', by class' * by_class}"
     for name, list_of_errors in found.items():
         yield Check(f"{case}: {name}", float(np.max(list_of_errors)), TOLERANCE[dtype])
+    yield Check(f"{case}: numbers that a second direction changes", float(differences), 0.0)
     # these are in float64 whatever the storage is
     yield Check(f"{case}: margins", float(np.abs(rows.ask(MarginsAt(w)) - Z @ w).max()) / size, 1e-12)
     p = rng.random(n) * (rng.random(n) < 0.5)
@@ -109,10 +120,11 @@ def trajectories() -> Iterator[Check]:
     X = torch.from_numpy(data.X).to(DEVICE)
     for name, make in prgd.algorithms.ALGORITHMS.items():
         algorithm = make()
-        for fit_intercept in (False, True):
-            a = prgd.Problem(torch.from_numpy(data.X), data.y, fit_intercept=fit_intercept)
-            b = prgd.Problem(X, data.y, fit_intercept=fit_intercept)
-            w0 = prgd.run(a, prgd.GD(), stop=50).w if name == "prgd" else None
+        loss = "logistic" if name == "large-step-gd" else "exponential"
+        for fit_intercept in (False, True) if loss == "exponential" else (False,):
+            a = prgd.Problem(torch.from_numpy(data.X), data.y, fit_intercept=fit_intercept, loss=loss)
+            b = prgd.Problem(X, data.y, fit_intercept=fit_intercept, loss=loss)
+            w0 = prgd.run(a, prgd.GD(), stop=50).w if name in ("prgd", "inside-prgd") else None
             first, second = (prgd.run(problem, algorithm, w0, stop=60) for problem in (a, b))
             error = np.linalg.norm(first.w - second.w) / np.linalg.norm(first.w)
             yield Check(f"trajectory of {name}, intercept {fit_intercept}", float(error), 1e-10)

@@ -4,7 +4,7 @@ Each method runs through the origin from w = 0 on every separable set of the fol
 (its MANIFEST.json says which are; without the variable, on two pairs of digits), and progressive-rescaling
 Newton with an intercept too. The currency is rows read divided by n: a pass is 1, a product of
 the conjugate gradients with the active rows is their share of n. Nothing is timed. The rows of a set are
-kept in a CSV file, and sets that have one are not run again.
+kept in a CSV file, and sets that have one are not run again. Newton's passes: benchmarks/newton_systems.py.
 
     python benchmarks/progressive.py [--sets SET ...] [--quick] [--force] [--out FOLDER] [--write-docs]
 """
@@ -12,9 +12,7 @@ kept in a CSV file, and sets that have one are not run again.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -23,13 +21,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from real_sets import separable_sets
 
 import prgd
 from prgd.theory import fit_rate
 
 ROOT = Path(__file__).parents[1]
-LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-LAST_GAP = 1e-8  # Newton runs on to here, for the fit
+LAST_GAP = 1e-9  # Newton runs on to here, for the fit
+PEERS_GAP = 1e-6  # other methods run on to here
 MOST_STEPS = 200
 SMALL = 600_000  # sets with fewer stored numbers run longer
 PASSES = {"small": 2000, "large": 600, "quick": 100}
@@ -57,15 +56,8 @@ class Task:
 
 def find_sets() -> dict[str, Callable[[], prgd.datasets.Dataset]]:
     """Return how to load each separable set, by its name."""
-    folder = os.environ.get("PRGD_DATA")
-    if folder is None:
-        return {f"digit-0{k}": partial(prgd.datasets.digits, 0, k) for k in (1, 4)}
-    entries = json.loads((Path(folder) / "MANIFEST.json").read_text(encoding="utf-8"))
-    return {
-        entry["file"].split(".")[0]: partial(prgd.datasets.load, Path(folder) / entry["file"])
-        for entry in entries
-        if entry["separable_through_origin"] == "YES"
-    }
+    found = {name: partial(prgd.datasets.load, file) for name, file in separable_sets().items()}
+    return found or {f"digit-0{k}": partial(prgd.datasets.digits, 0, k) for k in (1, 4)}
 
 
 def load_task(load: Callable[[], prgd.datasets.Dataset], quick: bool) -> Task:
@@ -75,12 +67,12 @@ def load_task(load: Callable[[], prgd.datasets.Dataset], quick: bool) -> Task:
 
 
 def watch(problem: prgd.Problem, algorithm: Any, w0: Any, stop: Any) -> tuple[list[list[float]], Any]:
-    """Run, and return (t, passes, row reads, margin, upper bound) at every step, and the last w."""
+    """Run, and return (t, passes, row reads, certified bounds) at every step, and the last w."""
     rows: list[list[float]] = []
 
     def note(state: Any, now: Any, certificate: Any) -> None:
         reads = getattr(state, "row_reads", float(problem.passes))
-        rows.append([now.t, problem.passes, reads, now.margin, now.upper_bound])
+        rows.append([now.t, problem.passes, reads, certificate.lower, certificate.upper])
 
     result = prgd.run(problem, algorithm, w0, stop=stop, record=None, observe=note)
     return rows, result.w
@@ -101,11 +93,11 @@ def curves(task: Task) -> Iterator[tuple[str, bool, list[list[float]]]]:
         ("dual acceleration", prgd.algorithms.DualAcceleration()),
         ("NGD", prgd.NGD()),
     ):
-        stop = prgd.any_of(prgd.Gap(LEVELS[-1]), passes)
+        stop = prgd.any_of(prgd.Gap(PEERS_GAP), passes)
         yield name, False, watch(problem(), algorithm, None, stop)[0]
     same = problem()
     warm, w = watch(same, prgd.GD(), None, WARM_UP[task.size])
-    after, _ = watch(same, prgd.PRGD(), w, prgd.any_of(prgd.Gap(LEVELS[-1]), passes))
+    after, _ = watch(same, prgd.PRGD(), w, prgd.any_of(prgd.Gap(PEERS_GAP), passes))
     yield "PRGD(exp) after GD", False, warm + after
 
 
@@ -115,7 +107,7 @@ def compute(task: Task) -> pd.DataFrame:
     for method, intercept, curve in curves(task):
         lower, upper, kept = -math.inf, math.inf, math.inf
         for k, (t, passes, reads, margin, bound) in enumerate(curve):
-            lower, upper = max(lower, -math.inf if math.isnan(margin) else margin), min(upper, bound)
+            lower, upper = max(lower, margin), min(upper, bound)
             gap = max(0.0, (upper - lower) / upper)
             # a gap that fell by less than 2 % makes no difference to a table or a line
             if gap <= 0.98 * kept or k == len(curve) - 1:
@@ -134,30 +126,11 @@ def reached(rows: pd.DataFrame, level: float) -> pd.Series | None:
     return found.iloc[0] if len(found) else None
 
 
-def cell(rows: pd.DataFrame, level: float) -> str:
-    row = reached(rows, level)
-    if row is not None:
-        return f"{row.passes:.0f} / {row.row_reads:,.0f}"
-    return "-"
-
-
 def reads_cell(rows: pd.DataFrame, level: float) -> str:
     if rows.empty:
         return "-"
     row = reached(rows, level)
     return f"{row.row_reads:,.0f}" if row is not None else f"> {rows.row_reads.iloc[-1]:,.0f}"
-
-
-def newton_table(rows: pd.DataFrame) -> str:
-    lines = [
-        "| set | intercept | " + " | ".join(f"{level:.0e}".replace("e-0", "e-") for level in LEVELS) + " |",
-        "|---|---|" + "--:|" * len(LEVELS),
-    ]
-    newton = rows[rows.method == NEWTON]
-    for (name, intercept), part in newton.groupby(["set", "intercept"], sort=False):
-        cells = " | ".join(cell(part, level) for level in LEVELS)
-        lines.append(f"| {name} | {'yes' if intercept else 'no'} | {cells} |")
-    return "\n".join(lines)
 
 
 def peers_table(rows: pd.DataFrame) -> str:
@@ -269,8 +242,7 @@ def main() -> None:
         if options.force or not file.exists():
             compute(load_task(sets[name], options.quick)).to_csv(file, index=False)
     rows = pd.concat([pd.read_csv(file) for file in files.values()])
-    tables = {"newton": newton_table(rows), "peers": peers_table(rows), "rates": rates_table(rows)}
-    print("\nPasses / row reads until the gap of progressive-rescaling Newton:\n\n" + tables["newton"])
+    tables = {"peers": peers_table(rows), "rates": rates_table(rows)}
     print("\nRow reads until a gap, through the origin:\n\n" + tables["peers"])
     print("\nThe gap of Newton against row reads, as a straight line in the log:\n\n" + tables["rates"])
     draw(rows, options.out / "progressive.png")

@@ -17,7 +17,7 @@ import os
 import statistics
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,20 @@ def measure(name: str, repeats: int) -> dict[str, Any]:
     return row | {f"accuracy of {model}": round(100.0 * value, 2) for model, value in found.items()}
 
 
+def measure_each(
+    names: Sequence[str], measure: Callable[[str, int], dict[str, Any]], repeats: int
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the machine and the row of each case, and print both as they come."""
+    machine: dict[str, Any] = {"cores": os.cpu_count()}
+    machine |= {name: os.environ.get(name, "default") for name in ("PRGD_NUM_THREADS", "OMP_NUM_THREADS")}
+    print("  ".join(f"{k} {v}" for k, v in machine.items()))
+    rows = []
+    for name in names:
+        rows.append(measure(name, repeats))
+        print("  ".join(f"{k} {v}" for k, v in rows[-1].items()), flush=True)
+    return machine, rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -117,13 +131,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    machine = {"cores": os.cpu_count()}
-    machine |= {name: os.environ.get(name, "default") for name in ("PRGD_NUM_THREADS", "OMP_NUM_THREADS")}
-    print("  ".join(f"{k} {v}" for k, v in machine.items()))
-    rows = []
-    for name in options.sets:
-        rows.append(measure(name, options.repeats))
-        print("  ".join(f"{k} {v}" for k, v in rows[-1].items()), flush=True)
+    machine, rows = measure_each(options.sets, measure, options.repeats)
     for row in rows:
         if row["set"] == "digits, standardised":
             verdict = "met" if row["seconds"] <= TARGET else "missed"

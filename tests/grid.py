@@ -29,6 +29,13 @@ def _gaussian() -> datasets.Dataset:
     return datasets.Dataset(X + 0.3 * y[:, None] * planted, y, "gaussian")
 
 
+def three_classes() -> tuple[Any, Any]:
+    """Return rows of three classes that a matrix W separates, and their labels."""
+    rng = np.random.default_rng(2)
+    y = np.arange(24) % 3
+    return rng.standard_normal((3, 5))[y] + 0.2 * rng.standard_normal((24, 5)), y
+
+
 PROBLEMS: dict[str, Callable[[], datasets.Dataset]] = {
     "toy": lambda: datasets.toy(0.3),
     "synthetic-one": lambda: datasets.synthetic_one(0),
@@ -152,7 +159,9 @@ def _wide(X: Any) -> Any:
 class Entry:
     """An algorithm, whether it needs a warm start, and the gap it reaches on the synthetic sets.
 
-    ``history_tol`` is how closely the margins of all its iterates agree between engines.
+    ``history_tol`` is how closely the margins of all its iterates agree between engines over ``trace`` steps,
+    ``norm`` and ``loss`` those of the problems it is run on, ``joint`` whether these may have more than two
+    classes, and ``passes`` the number of passes of a step.
     """
 
     algorithm: Any
@@ -160,7 +169,26 @@ class Entry:
     steps: int = 300
     gap: float = 1.0
     history_tol: float = 1e-9
+    norm: str = "l2"
+    loss: str = "exponential"
+    passes: int = 1
+    joint: bool = True
+    trace: int = 60
 
+    def symmetry(self, d: int, rng: np.random.Generator) -> Any:
+        """Return a random matrix that keeps the norm: a rotation for l2, else a signed permutation."""
+        if self.norm in ("l2", "spectral"):
+            return np.linalg.qr(rng.standard_normal((d, d)))[0]
+        return np.eye(d)[rng.permutation(d)] * rng.choice([-1.0, 1.0], d)
+
+    def problem(self, X: Any, y: Any = None, **options: Any) -> prgd.Problem:
+        """Return the problem of these rows in the norm and with the loss of the entry, joint for matrices."""
+        joint = "joint" if self.norm == "spectral" else None
+        return prgd.Problem(X, y, norm=self.norm, loss=self.loss, multi_class=joint, **options)
+
+
+# methods that gather the rows that carry weight at each step, which takes long on a cluster
+HULL: dict[str, Any] = {"passes": 2, "joint": False, "trace": 15}
 
 ALGORITHMS: dict[str, Entry] = {
     "gd": Entry(prgd.GD(), gap=0.9),
@@ -168,14 +196,99 @@ ALGORITHMS: dict[str, Entry] = {
     "prgd": Entry(prgd.PRGD(), warm=True, gap=1e-5),
     "loss-scaled-gd": Entry(prgd.algorithms.LossScaledGD(), gap=0.9),
     "dual-acceleration": Entry(prgd.algorithms.DualAcceleration(), steps=2000, gap=1e-3),
+    "restarted-ngd": Entry(prgd.algorithms.RestartedNGD(), steps=2000, gap=1e-3),
     "game-dynamics": Entry(prgd.algorithms.GameDynamics(), steps=2000, gap=1e-3),
     "gated-prgd": Entry(prgd.algorithms.GatedPRGD(), gap=1e-3),
+    "accelerated-prgd": Entry(prgd.algorithms.AcceleratedPRGD(), steps=1000, gap=0.01, joint=False),
     # within a phase few rows carry weight, H is nearly singular and a step multiplies rounding by up to
     # 1e3; where the phase is solved the iterates agree again, to 1e-12
-    "progressive-newton": Entry(prgd.algorithms.ProgressiveNewton(), steps=40, gap=1e-9, history_tol=1e-4),
+    "progressive-newton": Entry(
+        prgd.algorithms.ProgressiveNewton(), steps=40, gap=1e-9, history_tol=1e-4, joint=False
+    ),
+    "sign-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.7, norm="linf"),
+    "coordinate-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.5, norm="l1"),
+    "steepest-descent": Entry(
+        prgd.algorithms.SteepestDescent(normalized=True, power=0.5), gap=0.45, norm="lp:1.5"
+    ),
+    "spectral-descent": Entry(prgd.algorithms.SteepestDescent(), gap=0.5, norm="spectral"),
+    "prgd-linf": Entry(prgd.PRGD(), warm=True, gap=0.05, norm="linf"),
+    "prgd-l1": Entry(prgd.PRGD(), warm=True, gap=1e-6, norm="l1"),
+    "inside-prgd": Entry(prgd.algorithms.InsidePRGD(), warm=True, gap=0.05, norm="linf"),
+    "adam": Entry(prgd.algorithms.Adam(), gap=0.75, norm="linf"),
+    "mirror-descent": Entry(prgd.algorithms.MirrorDescent(p=3.0), gap=0.9, norm="lp:3"),
+    "adaptive-gd": Entry(prgd.algorithms.AdaptiveGD(), steps=1000, gap=0.99),
+    "large-step-gd": Entry(prgd.algorithms.LargeStepGD(), gap=0.9, loss="logistic"),
+    "normalized-perceptron": Entry(prgd.algorithms.NormalizedPerceptron(), gap=1e-9, **HULL),
+    "away-step-frank-wolfe": Entry(prgd.algorithms.AwayStepFrankWolfe(), gap=1e-9, **HULL),
+    "mdm": Entry(prgd.algorithms.MDM(), gap=1e-9, **HULL),
 }
+
+# Names of algorithms, each without an intercept and, for the loss that has one, with it.
+CASES = [
+    (name, fit_intercept)
+    for name, entry in ALGORITHMS.items()
+    for fit_intercept in (False, True)
+    if entry.loss == "exponential" or not fit_intercept
+]
+
+
+# Algorithms that all tests run on every engine. The others ask the engines nothing else, so only the test of
+# trajectories runs them on the engines that are not quick.
+EVERYWHERE = ("gd", "ngd", "prgd", "dual-acceleration", "game-dynamics", "gated-prgd", "progressive-newton")
+
+
+def runs() -> list[Any]:
+    """Return engines, algorithms and intercepts; the engines that are not quick are slow."""
+    return [
+        pytest.param(engine, name, fit, marks=() if engine in QUICK_ENGINES else pytest.mark.slow)
+        for engine in ENGINES
+        for name, fit in CASES
+        if engine in QUICK_ENGINES or name in EVERYWHERE
+    ]
+
+
+def trajectories() -> list[Any]:
+    """Return runs and their sets: three sets for the quick engines and the algorithms of all tests, else one.
+
+    The other algorithms take an intercept on the engines that are not quick, if their loss has one.
+    """
+    found = []
+    for engine in ENGINES:
+        is_quick = engine in QUICK_ENGINES
+        marks = () if is_quick else pytest.mark.slow
+        for name, fit in CASES:
+            is_everywhere = name in EVERYWHERE
+            if is_quick or is_everywhere or fit or (name, True) not in CASES:
+                sets = ("toy", "synthetic-one", "gaussian") if is_quick and is_everywhere else ("gaussian",)
+                found += [pytest.param(engine, name, fit, one, marks=marks) for one in sets]
+    return found
+
+
+def runs_without_intercept() -> list[Any]:
+    """Return the engines and algorithms of `runs`."""
+    chosen = [run for run in runs() if not run.values[2]]
+    return [pytest.param(*run.values[:2], marks=run.marks) for run in chosen]
 
 
 def start(problem: prgd.Problem, entry: Entry) -> Any:
     """Return the w0 of an entry: a short warm-up where it needs one."""
     return prgd.run(problem, prgd.GD(), stop=50).w if entry.warm else None
+
+
+def gamma_star(data: datasets.Dataset, entry: Entry) -> float:
+    """Return the largest margin of two-dimensional rows in the norm of an entry."""
+    if entry.norm in ("l2", "spectral"):  # of (v, -v), the spectral norm is sqrt 2 ||v||, the margin 2 <v, z>
+        return float(data.gamma_star) * (1.0 if entry.norm == "l2" else np.sqrt(2.0))
+    norm, Z = prgd.norms.as_norm(entry.norm), data.X * data.y[:, None]
+
+    def margin(angle: float) -> float:
+        w = np.array([np.cos(angle), np.sin(angle)])
+        return float((Z @ w).min()) / norm(w)
+
+    # The margin has one maximum over the separators, which lie on both sides of that of largest l2 margin.
+    centre = float(np.arctan2(*data.w_star[::-1]))
+    low, high = centre - np.pi / 2.0, centre + np.pi / 2.0
+    for _ in range(120):
+        a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
+        low, high = (a, high) if margin(a) < margin(b) else (low, b)
+    return margin(0.5 * (low + high))

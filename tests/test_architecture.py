@@ -25,8 +25,13 @@ FLOORS = [
     ["schedules"],  # radii that read the iterate name Evaluation, for the type checker alone
     ["tally"],
     ["rows"],
+    ["joint"],
+    ["evaluation"],
+    ["coding"],
     ["problem"],
     ["certificate"],
+    ["dual_bounds"],
+    ["pass_bounds"],
     ["proofs"],
     ["solvers"],
     ["algorithms"],
@@ -202,7 +207,7 @@ def lines_of_code(text: str) -> int:
 
 
 def test_the_house_stays_small():
-    assert sum(lines_of_code(path.read_text()) for path in modules().values()) <= 24_000
+    assert sum(lines_of_code(path.read_text()) for path in modules().values()) <= 36_000
 
 
 def test_public_names():

@@ -135,6 +135,17 @@ def nearest_floats(v: Sequence[Fraction]) -> Array:
     return np.array([nearest_float(x) for x in v])
 
 
+def literal_fractions(v: Sequence[float] | Array) -> RationalVector:
+    """Return float64 numbers as the fractions that they are.
+
+    Examples
+    --------
+    >>> literal_fractions([0.5, -3.0])
+    (Fraction(1, 2), Fraction(-3, 1))
+    """
+    return tuple(Fraction(float(x)) for x in v)
+
+
 def integer_multiple(values: Sequence[Fraction | int]) -> list[int]:
     """Return the smallest positive multiple of some fractions that consists of integers.
 

@@ -18,6 +18,12 @@ def check_positive(name: str, value: float, *, above: float = 0.0) -> None:
         raise ValueError(f"{name} must be a finite number above {above:g}; got {value!r}.")
 
 
+def check_fraction(name: str, value: float) -> None:
+    """Raise ``ValueError`` unless ``value`` is a number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} must be a number from 0 to 1; got {value!r}.")
+
+
 def check_integer(name: str, value: int, *, minimum: int) -> None:
     """Raise ``ValueError`` unless ``value`` is an integer of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
@@ -40,6 +46,17 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ValueError:
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(names)}."
     return ValueError(f"Unknown {kind} {name!r}. {hint}")
+
+
+def joint_hint(multi_class: object) -> str:
+    """Return what was probably meant by a ``multi_class`` that is not known, after a space; else nothing."""
+    text = str(multi_class).lower()
+    if text == "crammer_singer":  # scikit-learn's name
+        return " The problem of Crammer and Singer is 'joint'."
+    near = difflib.get_close_matches(text, ["ovr", "joint"], n=1)
+    if near == ["ovr"]:
+        return " prgd.MaxMarginClassifier and prgd fit separate each class from the rest (ovr)."
+    return " Did you mean 'joint'?" if near else ""
 
 
 def bad_cell(place: str, column: str, value: object) -> ValueError:

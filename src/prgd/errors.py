@@ -88,17 +88,18 @@ class NotSeparableWarning(UserWarning):
 
 
 class NotFiniteError(ValueError):
-    """An entry of X is NaN or infinite; ``row`` and ``column`` count from 0."""
+    """An entry of X is NaN or infinite; ``row`` and ``column`` count from 0, and a column may have a name."""
 
-    def __init__(self, row: int, column: int) -> None:
+    def __init__(self, row: int, column: int, name: str | None = None) -> None:
+        shown = column if name is None else repr(name)
         super().__init__(
-            f"X has an entry that is NaN or infinite, at row {row}, column {column} "
+            f"X has an entry that is NaN or infinite, at row {row}, column {shown} "
             "(counting from 0). Remove the row, or fill the entry in, before fitting."
         )
-        self.row, self.column = row, column
+        self.row, self.column, self.name = row, column, name
 
-    def __reduce__(self) -> tuple[type[NotFiniteError], tuple[int, int]]:
-        return NotFiniteError, (self.row, self.column)
+    def __reduce__(self) -> tuple[type[NotFiniteError], tuple[int, int, str | None]]:
+        return NotFiniteError, (self.row, self.column, self.name)
 
 
 def missing_package(what: str, package: str, extra: str) -> ModuleNotFoundError:

@@ -64,6 +64,8 @@ class History:
     Attributes
     ----------
     rows : list of named tuples
+        ``history["margin"]`` is NaN where w = 0, as at t = 0 of a run without ``w0``: running maxima are
+        ``np.fmax.accumulate``, which passes over NaN.
     recent_gaps : deque of float
         The certified gap after each of the last steps, recorded or not, as far back as a stopping rule looks.
     """

@@ -12,11 +12,20 @@ import numpy as np
 
 from prgd.algorithms.base import Algorithm, State
 from prgd.arithmetic import UNIT_ROUNDOFF, raised, rounding_factor
-from prgd.certificate import Certificate, certify, certify_in_double, dual_vector_error, weights_at
+from prgd.certificate import Certificate
 from prgd.checks import check_integer
+from prgd.dual_bounds import accurate_upper
 from prgd.errors import RowsLostError
 from prgd.files import SaveTimer
 from prgd.history import History, Record, Status
+from prgd.pass_bounds import (
+    certify,
+    certify_in_double,
+    dual_vector_error,
+    margin_in_double,
+    term_size,
+    weights_at,
+)
 from prgd.problem import Problem
 from prgd.progress import progress_line
 from prgd.proofs.overlap import proves_overlap
@@ -27,6 +36,9 @@ from prgd.values import digest
 
 # If the upper bound falls below this fraction of the largest row norm, a proof that it is zero is tried.
 ZERO_BOUND = 1e-12
+
+# A bound that an algorithm proves by weights is summed anew if it closes this fraction of the gap.
+WORTH = 0.01
 
 Observer = Callable[[Any, Record, Certificate], None]
 
@@ -81,7 +93,10 @@ def run(
 
     Notes
     -----
-    A run makes one pass over the data for each step, and one at the start. Ctrl-C ends the run with status
+    A run makes one pass over the data for each step, and one at the start. The pass also finds the margin
+    of the dual vector ``u = Z^T p`` of the step before, and the certificate takes the better of both
+    (docs/exponential.md). Rows that are summed in float32 and joint problems have a further pass or two at
+    steps that are powers of two. Ctrl-C ends the run with status
     ``INTERRUPTED`` and returns what there is. If rows are lost (a file vanished, all workers of a cluster
     died), the `RowsLostError` that is raised has the result so far as ``error.result``: save it, open the
     rows again, and resume.
@@ -109,7 +124,7 @@ def run(
                 if not state.at.is_finite:
                     status = Status.DIVERGED
                     break
-                certificate = _tightened(certificate, problem, state)
+                certificate = _tightened(certificate, problem, state, resume)
                 seen, now = state, _record(state, certificate)
                 history.recent_gaps.append(now.gap)
                 if is_due(now.t) and not (history.rows and history.rows[-1].t >= now.t):
@@ -189,9 +204,9 @@ def _begin(
     fingerprint: str,
 ) -> tuple[State, Certificate, History]:
     if resume is None:
-        w = np.zeros(problem.d) if w0 is None else np.array(w0, dtype=np.float64)
-        if w.shape != (problem.d,):
-            raise ValueError(f"w0 must have shape ({problem.d},); got {w.shape}.")
+        w = np.zeros(problem.shape) if w0 is None else np.array(w0, dtype=np.float64)
+        if w.shape != problem.shape:
+            raise ValueError(f"w0 must have shape {problem.shape}; got {w.shape}.")
         if not np.isfinite(w).all():
             raise ValueError("w0 must be finite; it has a NaN or infinite entry.")
         return algorithm.init(problem, w), Certificate(), History(window=rule.window)
@@ -224,34 +239,51 @@ def _check_record(resume: Result, state: State) -> None:
             )
 
 
-def _tightened(certificate: Certificate, problem: Problem, state: State) -> Certificate:
+def _tightened(
+    certificate: Certificate, problem: Problem, state: State, resume: Result | None
+) -> Certificate:
+    if resume is not None and state.t == resume.t:  # its certificate has this step already
+        return certificate
     certificate = certificate.best(certify(state.at))
-    if problem.rows.unit_roundoff > UNIT_ROUNDOFF and state.t & (state.t - 1) == 0:
-        # Sums in float32 bound gamma_star loosely, so float64 is asked at some steps, the same in every run.
-        certificate = certificate.best(certify_in_double(problem, state.w))
-    own = state.own_upper
-    if own < certificate.upper:
+    if state.t & (state.t - 1) == 0:  # the same steps in every run
+        certificate = _by_further_passes(certificate, problem, state)
+    own, weights = state.own_upper, state.own_weights
+    if weights is not None:
+        gain, gap = certificate.upper - own, certificate.upper - max(certificate.lower, 0.0)
+        if gain > WORTH * gap:
+            certificate = certificate.with_upper(accurate_upper(problem, weights), weights)
+    elif own < certificate.upper:
         # The mean of t dual vectors: each has the error of its pass, and their sum one rounding for each.
-        error = dual_vector_error(problem, _smallest_weight(problem))
-        own += error + rounding_factor(4 * state.t + 16) * problem.max_norm
-        certificate = certificate.with_upper(raised(own, problem.d + 8))
+        error = dual_vector_error(problem, problem.labels.smallest_weight)
+        error += rounding_factor(4 * state.t + 16) * term_size(problem)
+        own += problem.norm.dual_ratio(problem.shape) * error
+        certificate = certificate.with_upper(raised(own, math.prod(problem.shape) + 8))
     return certificate
 
 
-def _smallest_weight(problem: Problem) -> float:
-    """Return the smallest positive sample weight: the weights of a pass sum to this at least."""
-    weight = problem.labels.sample_weight
-    return float(weight[weight > 0.0].min()) if weight.size else 1.0
+def _by_further_passes(certificate: Certificate, problem: Problem, state: State) -> Certificate:
+    """Return the certificate with what the pass of a step leaves open: digits, and u of a joint problem."""
+    is_rough = problem.unit_roundoff > UNIT_ROUNDOFF  # sums in float32 bound gamma_star loosely
+    if is_rough:
+        certificate = certificate.best(certify_in_double(problem, state.w))
+    if (is_rough or problem.is_joint) and (v := state.at.dual_direction) is not None:
+        certificate = certificate.best(margin_in_double(problem, v))
+    return certificate
 
 
 def _proof_of_overlap(problem: Problem, certificate: Certificate) -> Certificate | None:
     """Return the certificate with an upper bound of 0, if the weights of its bound prove that."""
-    error = dual_vector_error(problem, 1.0)
-    is_zero = certificate.upper <= ZERO_BOUND * problem.max_norm + 2.0 * error
-    if not is_zero or certificate.lower > 0.0 or certificate.w_upper is None or not minimal.HAS_SCIPY:
+    if problem.is_joint or not minimal.HAS_SCIPY:
         return None
-    weights = weights_at(problem, certificate.w_upper)
-    return certificate.with_upper(0.0, weights) if proves_overlap(problem, weights) else None
+    error, weights = dual_vector_error(problem, 1.0), certificate.dual_weights
+    is_zero = certificate.upper <= ZERO_BOUND * problem.max_norm + 2.0 * error
+    if not is_zero or certificate.lower > 0.0:
+        return None
+    if weights is None and certificate.w_upper is not None:
+        weights = weights_at(problem, certificate.w_upper)
+    if weights is None or not proves_overlap(problem, weights):
+        return None
+    return certificate.with_upper(0.0, weights)
 
 
 def _record(state: State, certificate: Certificate) -> Record:

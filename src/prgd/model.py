@@ -13,23 +13,25 @@ import numpy.typing as npt
 
 from prgd._types import Array
 from prgd.files import OtherFileError, atomic_write, read_npz, whole_file
-from prgd.norms import norm
+from prgd.norms import as_norm
 from prgd.result import MODEL_FORMAT, Result, from_arrays, to_arrays
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A linear classifier, one hyperplane for two classes or one for each class against the rest.
+    """A linear classifier: a hyperplane of two classes, one for each class against the rest, or a joint one.
 
     Attributes
     ----------
     classes : ndarray of shape (c,)
     results : tuple of Result
-        One for two classes, whose scores are positive for ``classes[1]``; else one for each class, whose
-        scores are positive for the class and negative for the rest.
+        One for two classes, whose scores are positive for ``classes[1]``, and one for all classes jointly,
+        which has a score for each of them; else one for each class, whose scores are positive for the class
+        and negative for the rest.
     proofs : tuple of (Result or None)
         For each of them the result of `prgd.max_margin`, if soft margins were fitted instead since it found
-        no separating hyperplane for one of the classes; else None.
+        no separating hyperplane for one of the classes; else None. That of all classes jointly is the first
+        one, and stands for all.
     feature_means : ndarray of shape (d,), or None
         The means of the features, which stand for missing values if the fit was asked for them.
 
@@ -47,9 +49,16 @@ class Model:
     feature_means: Array | None = None
 
     @property
+    def is_joint(self) -> bool:
+        """Whether one result has the weights of all classes."""
+        return self.results[0].multi_class == "joint"
+
+    @property
     def targets(self) -> list[Any]:
-        """The class of positive scores of each result."""
+        """The class of positive scores of each result; None for that of all classes jointly."""
         classes: list[Any] = self.classes.tolist()
+        if self.is_joint:
+            return [None]
         return classes[1:] if len(self.results) == 1 else classes
 
     @property
@@ -60,15 +69,18 @@ class Model:
     @property
     def d(self) -> int:
         """The number of features."""
-        return self.results[0].coef.size
+        return int(self.results[0].coef.shape[-1])
 
     def decision_function(self, X: Any) -> Array:
         """Return scores as `prgd.MaxMarginClassifier` does: of shape (n,), or (n, c) for c > 2 classes."""
+        if self.is_joint:
+            joint: Array = X @ self.results[0].coef.T + self.results[0].intercept
+            return joint
         scores = np.stack([X @ result.coef + result.intercept for result in self.results], axis=1)
         if len(self.results) == 1:
             return scores[:, 0]
         # Scores of hard margins are compared as distances; those of soft margins have one scale, that of C.
-        return scores / [norm(r.coef) if math.isinf(r.C) else 1.0 for r in self.results]
+        return scores / [as_norm(r.norm)(r.coef) if math.isinf(r.C) else 1.0 for r in self.results]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of each row."""
@@ -123,13 +135,13 @@ def _classes(result: Result) -> npt.NDArray[Any]:
 def _checked(model: Model) -> Model:
     """Return the model; raise ``ValueError`` unless its classes, results and coefficients go together."""
     count = len(model.results)
-    expected = 2 if count == 1 else count
+    expected = len(model.results[0].w) if model.is_joint else 2 if count == 1 else count
     if model.classes.shape != (expected,) or count == 2 or len(set(model.classes.tolist())) != expected:
         raise ValueError(
             f"{count} hyperplanes for the classes {model.classes.tolist()}, where one is expected for two "
             "classes, else one for each"
         )
-    sizes = sorted({result.coef.size for result in model.results})
+    sizes = sorted({result.coef.shape[-1] for result in model.results})
     if len(sizes) > 1:
         raise ValueError(f"hyperplanes of different numbers of features, {sizes}")
     means = model.feature_means

@@ -1,136 +1,39 @@
-"""Problem and Evaluation: what a method may ask of the data, and all that follows from one pass at w."""
+"""Problem: what a method may ask of the data, for a loss and a norm."""
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Sequence
+from contextlib import suppress
 from copy import copy
 from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd._types import Array, Indices, Intercept
+from prgd.arithmetic import LARGEST
+from prgd.checks import joint_hint
+from prgd.coding import Binary, Coding, Joint
 from prgd.errors import ZeroRowWarning
+from prgd.evaluation import Evaluation
 from prgd.lazy import lazy
 from prgd.losses import EXPONENTIAL, Loss, as_loss
 from prgd.namespace import like
-from prgd.norms import Norm, as_norm
-from prgd.rows import Combine, Fingerprint, MarginsAt, Measure, Query, Rows, SmallestAt, TallyAt, as_rows
+from prgd.norms import L2, Norm, as_norm
+from prgd.rows import Fingerprint, LargestRow, Measure, Query, Rows, as_rows
 from prgd.rows.base import Block, M
 from prgd.rows.blocks import times_signs
 from prgd.rows.labels import Labels
 from prgd.rows.queries import Smallest
-from prgd.tally import Tally
 
 NO_ROWS: Indices = np.empty(0, np.int64)
 
 
-def balanced_intercept(smallest: Sequence[float]) -> float:
-    """Return the intercept that gives both classes the same smallest margin; 0 for one group of rows."""
-    if len(smallest) == 1:
-        return 0.0
-    plus, minus = smallest
-    return 0.5 * (minus - plus)
-
-
-class Evaluation:
-    """The data seen from one w: the Tally of the pass, and what follows from it without another pass.
-
-    Made by `Problem.at`. Each quantity is computed when it is first asked for.
-
-    Attributes
-    ----------
-    w : ndarray of shape (d,), read-only
-    tally : Tally
-    problem : Problem
-    """
-
-    def __init__(self, problem: Problem, w: Array, tally: Tally) -> None:
-        self.w, self.tally, self.problem = w, tally, problem
-
-    @lazy
-    def length(self) -> float:
-        """``||w||``."""
-        return self.problem.norm(self.w)
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether w and its loss are within the floating range."""
-        return math.isfinite(self.length) and math.isfinite(self.log_loss)
-
-    @lazy
-    def log_loss(self) -> float:
-        r"""``log L(w)``, minimised over the intercept if the problem has one.
-
-        .. math:: \log L = \tfrac12 (\mathrm{LSE}(-X_+ w) + \mathrm{LSE}(X_- w)) + \log 2 - \log n
-        """
-        sums, count = self.tally.log_sums, self.tally.count
-        if self.problem.fit_intercept:
-            return 0.5 * (sums[0] + sums[1]) + math.log(2.0) - math.log(count)
-        return sums[0] - math.log(count)
-
-    @lazy
-    def dual_vector(self) -> Array:
-        r"""``u = Z^T p`` with p the dual weights at w: its dual norm bounds ``gamma_star`` from above."""
-        means = self.tally.mean_rows
-        return np.asarray(0.5 * (means[0] + means[1]) if self.problem.fit_intercept else means[0])
-
-    @lazy
-    def normalized_gradient(self) -> Array:
-        r""":math:`\nabla L(w) / L(w)` (equation of NGD, Section 3)."""
-        if self.problem.loss == EXPONENTIAL:
-            return -self.dual_vector
-        return -self.tally.slope_over_value * self.dual_vector
-
-    @property
-    def gradient(self) -> Array:
-        r""":math:`\nabla L(w)`; it underflows to 0 at margins above 745, and overflows as L does."""
-        gradient = self.normalized_gradient
-        if self.log_loss < 700.0:
-            return math.exp(self.log_loss) * gradient
-        with np.errstate(over="ignore", divide="ignore"):  # log 0 is -inf, and an entry of 0 stays 0
-            return np.copysign(np.exp(self.log_loss + np.log(np.abs(gradient))), gradient)
-
-    @lazy
-    def smallest_margin(self) -> float:
-        """``min_i <w, z_i>``, at the best intercept if there is one; not normalized."""
-        # The midpoint between the classes, never the intercept of the loss: they agree only as ||w|| grows.
-        margins = self.tally.margins
-        return sum(margins) / len(margins)
-
-    @property
-    def gamma(self) -> float:
-        r"""The normalized margin of w, whose length does not matter; it is not defined at w = 0.
-
-        .. math:: \gamma(w) = \min_i \langle w, z_i \rangle / \|w\|
-        """
-        if self.length == 0.0:
-            raise ValueError("gamma(w) is not defined at w = 0. Take a step first.")
-        return self.smallest_margin / self.length
-
-    @lazy
-    def upper(self) -> float:
-        """``||Z^T p||_*``: at least ``gamma_star``."""
-        return self.problem.norm.dual(self.dual_vector)
-
-    @property
-    def gap_split(self) -> tuple[float, float]:
-        """``||u|| - gamma(w)`` in two parts: the direction has not converged, and the radius is too soft.
-
-        These are ``(||u|| - <u, w>/||w||, <u, w>/||w|| - gamma(w))`` with ``u`` the dual vector.
-        """
-        along = float(self.dual_vector @ (self.w / self.length))
-        return self.upper - along, along - self.gamma
-
-    @property
-    def intercept(self) -> float:
-        """The intercept that gives both classes the same smallest margin; 0 without an intercept."""
-        return balanced_intercept(self.tally.margins)
-
-
 class Problem:
     r"""Minimise ``L(w) = mean_i l(<w, z_i>)``, with ``z_i = y_i x_i``, and measure margins.
+
+    With K > 2 classes w is a matrix W of shape (K, d), and all classes are separated jointly: the margin of a
+    row is the smallest ``<w_y - w_j, x_i>`` over the other classes j, and the loss is the sum of
+    ``exp(-<w_y - w_j, x_i>)`` over them, or cross-entropy (``loss="logistic"``).
 
     Parameters
     ----------
@@ -138,27 +41,34 @@ class Problem:
         Dense (float32 or float64, any order, mapped or not), any SciPy sparse format, a torch tensor, or an
         engine of `prgd.rows`. Never copied if it is float32 or float64 already.
     y : array of shape (n,), optional
-        Labels of two classes; the larger one is +1. ``None``: the rows are z_i already.
+        Labels of two classes, of which the larger one is +1, or of more. ``None``: the rows are z_i already.
     loss : Loss or {"exponential", "logistic"}
-    norm : Norm or {"l2"}
-        The norm in which margins are measured.
+    norm : Norm, {"l2", "l1", "linf", "spectral", "nuclear", "rows", "columns"} or a number p
+        The norm in which margins are measured (`prgd.norms`); those of matrices are for more than two
+        classes.
     sample_weight : array of shape (n,), optional
         Weight 3 on a row is the same as three copies of it; rows of weight 0 do not count.
     fit_intercept : bool
-        Minimise over an unpenalised intercept b too, by its closed form (exponential loss only).
+        Minimise over an unpenalised intercept b too (one for each of K classes; exponential loss only).
     scale : {"max", "none"}
         The paper asks for rows of norm at most 1 and ``eta <= 1``. ``"max"`` measures step sizes in
-        units of ``1 / max ||x_i||^2``, which is the paper's algorithm on the scaled rows; ``"none"``
-        takes ``eta`` literally. Margins are in the units of X either way.
+        units of ``1 / max ||z_i||_*^2``, in the dual norm, which is the paper's algorithm on the scaled rows;
+        ``"none"`` takes ``eta`` literally. Margins are in the units of X either way.
+    multi_class : {None, "joint"}
+        ``"joint"``: a matrix W with a row for each class also for two classes.
     n_threads : int, optional
         Threads of a pass over the rows. Default: PRGD_NUM_THREADS, else all cores.
 
     Attributes
     ----------
+    shape : tuple of int
+        Shape of w: (d,) for two classes, (K, d) for a joint problem.
+    is_joint : bool
+        Whether w is a matrix with a row for each class.
     passes : int
         Passes over the rows so far, counted by `ask`; products of a few rows (`combine`) do not count.
     max_norm : float
-        The largest row norm.
+        The largest Euclidean norm of a row.
     unit : float
         The unit of step sizes.
 
@@ -175,10 +85,11 @@ class Problem:
         y: Any = None,
         *,
         loss: Loss | str = "exponential",
-        norm: Norm | str = "l2",
+        norm: Norm | str | float = "l2",
         sample_weight: Any = None,
         fit_intercept: bool = False,
         scale: str = "max",
+        multi_class: str | None = None,
         n_threads: int | None = None,
     ) -> None:
         self.loss, self.norm = as_loss(loss), as_norm(norm)
@@ -192,16 +103,31 @@ class Problem:
         if scale not in ("max", "none"):
             raise ValueError(f"scale must be 'max' or 'none'; got {scale!r}.")
         self.scale = scale
+        if multi_class not in (None, "joint"):
+            raise ValueError(
+                f"multi_class must be None or 'joint'; got {multi_class!r}.{joint_hint(multi_class)}"
+            )
         self.rows: Rows = as_rows(X, y, sample_weight, n_threads)
         self.labels = self.rows.labels
+        if multi_class is not None and not self.labels.is_joint:
+            self.labels = self.labels.jointly()
+            # Engines bound the rounding of sums by their own labels; those of a cluster stay in its parts.
+            with suppress(TypeError):
+                self.rows = self.rows.with_labels(self.labels)
         self.n, self.d, self.classes = self.rows.n, self.rows.d, self.labels.classes
+        self._take_coding()
+        self.norm.check_shape(self.shape)
         if self.fit_intercept and min(self.labels.class_weights) == 0.0:
             raise ValueError(
                 "fit_intercept=True needs rows of positive weight in both classes; got one class. Give y, or "
                 "use fit_intercept=False if the rows are y_i x_i already."
+                if not self.is_joint
+                else "fit_intercept=True needs rows of positive weight in every class; one has none. Leave "
+                "the rows of that class out."
             )
         self.passes = 0
         self.max_norm, zero_rows = self.rows.ask(Measure(), self.labels)
+        self._largest_rows: dict[float, float] = {}  # the largest ||x_i||_q by q
         self.unit = self._step_unit()
         if zero_rows and not self.fit_intercept:
             warnings.warn(
@@ -211,6 +137,12 @@ class Problem:
                 stacklevel=2,
             )
 
+    def _take_coding(self) -> None:
+        self.is_joint = self.labels.is_joint
+        kind = Joint if self.is_joint else Binary
+        self.coding: Coding = kind(self.labels, self.d, self.fit_intercept)
+        self.shape = self.coding.shape
+
     def _step_unit(self) -> float:
         if self.scale == "none" or self.max_norm == 0.0:
             return 1.0
@@ -219,18 +151,40 @@ class Problem:
                 f"The largest row norm is {self.max_norm:.3g}: its square overflows or underflows. "
                 "Multiply X by a constant, or use scale='none' and choose eta yourself."
             )
-        return 1.0 / self.max_norm**2
+        return self.unit_in(self.norm)
+
+    def unit_in(self, norm: Norm) -> float:
+        """Return the unit of steps that are steepest in a norm, ``1 / max ||z_i||_*^2``; 1 unless scaled."""
+        if self.scale == "none" or self.max_norm == 0.0:
+            return 1.0
+        q, factor = norm.row_exponent, norm.pair_factor if self.is_joint else 1.0
+        largest = self.max_norm if q == 2.0 else self._largest_row(q)
+        return float(1.0 / (factor * largest) ** 2)
+
+    def _largest_row(self, q: float) -> float:
+        if q not in self._largest_rows:
+            self._largest_rows[q] = float(self.rows.ask(LargestRow(q), self.labels))
+        return self._largest_rows[q]
 
     def __repr__(self) -> str:
         options = f"loss={str(self.loss)!r}, fit_intercept={self.fit_intercept}, scale={self.scale!r}"
-        return f"Problem({self.n} x {self.d} {type(self.rows).__name__}, {options})"
+        if self.norm != L2():
+            options += f", norm={self.norm.name!r}"
+        joint = f", {self.shape[0]} classes jointly" if self.is_joint else ""
+        return f"Problem({self.n} x {self.d} {type(self.rows).__name__}{joint}, {options})"
 
     @property
     def facts(self) -> dict[str, Any]:
         """What a `Result` says of its problem, by the names of the fields of the Result."""
-        solved = {"fit_intercept": self.fit_intercept, "loss": str(self.loss), "norm": self.norm.name}
+        solved: dict[str, Any] = {"fit_intercept": self.fit_intercept, "loss": str(self.loss)}
+        solved |= {"norm": self.norm.name, "multi_class": "joint" if self.is_joint else None}
         data = {"n": self.n, "classes": self.classes, "feature_names": self.rows.feature_names}
         return {"problem": repr(self), "scale": self.scale, **solved, **data}
+
+    @property
+    def unit_roundoff(self) -> float:
+        """Unit roundoff of the least precise sums of the pass of a step."""
+        return self.rows.joint_unit_roundoff if self.is_joint else self.rows.unit_roundoff
 
     @lazy
     def fingerprint(self) -> str:
@@ -246,6 +200,7 @@ class Problem:
         other.__dict__.pop("fingerprint", None)
         other.rows = self.rows.with_labels(labels)
         other.labels, other.classes, other.passes = other.rows.labels, labels.classes, 0
+        other._take_coding()
         return other
 
     def ask(self, query: Query[M]) -> M:
@@ -253,77 +208,84 @@ class Problem:
         self.passes += 1
         return self.rows.ask(query, self.labels)
 
-    def at(self, w: Any) -> Evaluation:
-        """Return the Evaluation at ``w``, by one pass; the problem keeps nothing, so a caller holds it."""
+    def at(self, w: Any, v: Any = None) -> Evaluation:
+        """Return the Evaluation at ``w``, by one pass; the problem keeps nothing, so a caller holds it.
+
+        The same pass finds the smallest margin along a second direction ``v``, if one is given: that of the
+        last dual vector is often larger than that of w (docs/exponential.md). Joint problems take none.
+        """
+        if v is not None and self.is_joint:
+            raise ValueError("A joint problem takes no second direction v; ask problem.at(v) for its margin.")
+        w, v = self._read_only("w", w), None if v is None else self._read_only("v", v)
+        return self.coding.evaluation(self, w, self.ask(self.coding.tally_at(w, self.loss, v)), v)
+
+    def _read_only(self, name: str, w: Any) -> Array:
+        """Return a direction that nobody can write to: itself, or else a copy."""
         if not (isinstance(w, np.ndarray) and w.dtype == np.float64 and not w.flags.writeable):
             w = np.array(w, dtype=np.float64)
             w.flags.writeable = False
-        if w.shape != (self.d,):
-            raise ValueError(f"w must have shape ({self.d},); got {w.shape}.")
-        return Evaluation(self, w, self.ask(TallyAt(w, self.loss, self.fit_intercept)))
+        if w.shape != self.shape:
+            raise ValueError(f"{name} must have shape {self.shape}; got {w.shape}.")
+        return np.asarray(w)
 
-    def margins(self, w: Array, intercept: float | None = None) -> Array:
-        """Return ``y_i (<w, x_i> + b)`` for every row, by one pass.
+    def margins(self, w: Array, intercept: Intercept | None = None) -> Array:
+        """Return ``y_i (<w, x_i> + b)`` for every row, by one pass; of K classes those of shape (n, K).
 
-        By default b gives both classes the same smallest margin (0 without an intercept).
+        By default b is the intercept of largest smallest margin (0 without an intercept). The margin of a row
+        against its own class is infinite.
         """
-        margins = self.ask(MarginsAt(w))
-        if not self.fit_intercept:
-            return margins
-        if intercept is None:
-            intercept = balanced_intercept(self.smallest_of(margins))
-        return margins + intercept * self.labels.signs
+        margins = self.ask(self.coding.margins_at(w))
+        if self.fit_intercept and intercept is None:
+            intercept = self.coding.best(self.smallest_of(margins))[1]
+        return self.coding.at_intercept(margins, 0.0 if intercept is None else intercept)
 
     def counted(self, margins: Array) -> Array:
         """Return the margins, infinite for rows of weight 0, which do not count."""
         weight = self.labels.sample_weight
-        return np.where(weight == 0.0, np.inf, margins) if weight.size else margins
+        if not weight.size:
+            return margins
+        return np.where((weight == 0.0).reshape(-1, *[1] * (margins.ndim - 1)), np.inf, margins)
 
     def smallest_of(self, margins: Array) -> list[float]:
-        """Return the smallest of the margins that count, of each class with an intercept."""
+        """Return the smallest of the margins that count, of each group of terms with an intercept."""
         counted = self.counted(margins)
-        return [float(counted[group].min()) for group in self.labels.groups(self.fit_intercept)]
+        return [float(counted[group].min(initial=np.inf)) for group in self.coding.groups()]
 
     def smallest(
-        self, w: Array, max_rows: int, without: Indices = NO_ROWS, near: float | None = None
+        self, w: Array, max_rows: int, without: Indices = NO_ROWS, near: Intercept | None = None
     ) -> tuple[Smallest, ...]:
-        """Return the rows of smallest ``<w, z_i>`` (of each class, with an intercept), by one pass.
+        """Return the terms of smallest ``<w, z_i>`` (of each group, with an intercept), by one pass.
 
-        With ``near`` the margins ``y_i (<w, x_i> + near)`` are computed instead, by compensated products, and
-        are lower bounds of the exact ones.
+        With ``near`` the margins at this intercept are computed instead, by compensated products, and are
+        lower bounds of the exact ones.
         """
-        return self.ask(SmallestAt(w, max_rows, self.fit_intercept, np.sort(without), near=near))
+        return self.ask(self.coding.smallest_at(w, max_rows, np.sort(without), near))
 
     def near(self, w: Array, width: float) -> Indices:
         """Return the rows with a margin within ``width`` of the smallest (of their class), by one pass.
 
         Rows of weight 0 are left out.
         """
-        margins = self.counted(self.ask(MarginsAt(w)))
-        for group in self.labels.groups(self.fit_intercept):
-            margins[group] -= margins[group].min()
+        margins = self.counted(self.ask(self.coding.margins_at(w)))
+        for group in self.coding.groups():
+            margins[group] -= margins[group].min(initial=LARGEST)  # a group of no terms stays infinite
         return np.flatnonzero(margins <= width)
 
     def dual_weights(self, w: Array) -> Array:
         """Return the p of the certificate at w, of sum 1 (of 1/2 in each class), by one pass.
 
-        p_i is proportional to ``s_i (-l'(m_i))``.
+        p_i is proportional to ``s_i (-l'(m_i))``. Of K classes p has a number for every pair.
         """
-        p: Array = self.loss.log_slope(self.ask(MarginsAt(w)))
-        sample_weight = self.labels.sample_weight
-        if sample_weight.size:
-            p[sample_weight == 0.0] = -np.inf
-        groups = self.labels.groups(self.fit_intercept)
-        for group in groups:
-            part = np.exp(p[group] - p[group].max())
-            if sample_weight.size:
-                part *= sample_weight[group]
-            p[group] = part / (part.sum() * len(groups))
-        return p
+        margins = self.ask(self.coding.margins_at(w))
+        log_weights = self.coding.log_weights(margins, self.loss)
+        mass = self.labels.sample_weight
+        if mass.size:
+            log_weights[mass == 0.0] = -np.inf
+        return self.coding.balanced(log_weights, mass)
 
     def combine(self, p: Array) -> Array:
         """Return ``Z^T p``; only rows that carry weight are read."""
-        return self.rows.ask(Combine.of(p), self.labels)
+        return self.coding.combine(self.rows, p)
 
     def take(self, indices: Indices, center: Array | None = None) -> Block:
         """Return the rows ``y_i (x_i - center)`` of these ascending indices, as a float64 or CSR array."""

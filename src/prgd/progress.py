@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from prgd.certificate import Certificate
 
@@ -48,3 +49,35 @@ def progress_line(progress: bool | str) -> Iterator[Callable[[int, Certificate],
             show(lambda label: f"{label}  step {t:,}  {bounds}  gap {certificate.gap:.1e}")
 
         yield tell
+
+
+_tell: ContextVar[Callable[[str], None] | None] = ContextVar("_tell", default=None)
+
+
+def tell_stage(stage: str) -> None:
+    """Say what long work does now, to the `stage_line` around it if there is one."""
+    if (tell := _tell.get()) is not None:
+        tell(stage)
+
+
+@contextmanager
+def stage_line(progress: bool | str) -> Iterator[None]:
+    """Show on a terminal which stage the work inside has told of last, and for how long it has run.
+
+    ``progress`` is the label, as for `live_line`.
+    """
+    if not progress or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    label = progress if isinstance(progress, str) else "prgd"
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(label)
+        token = _tell.set(lambda stage: shown.update(task, description=f"{label}  {stage}"))
+        try:
+            yield
+        finally:
+            _tell.reset(token)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from prgd.algorithms.base import State
 from prgd.certificate import Certificate
@@ -114,6 +117,30 @@ def race(
     return found
 
 
+def rehearse(problem: Problem, entrants: Sequence[Entrant]) -> None:
+    """Start each algorithm, so that one that is not for this problem says so before others have cost time."""
+    # An algorithm with a warm-up starts at some w that is not zero.
+    somewhere = np.full(problem.shape, math.sqrt(problem.unit / problem.d))
+    for entrant in entrants:
+        with _named(entrant):
+            if entrant.warm_up_steps:
+                entrant.warm_up.init(problem, np.zeros(problem.shape))
+            w0 = somewhere if entrant.warm_up_steps else np.zeros(problem.shape)
+            entrant.algorithm.init(problem, w0)
+
+
+@contextmanager
+def _named(entrant: Entrant) -> Iterator[None]:
+    """Put the name of an algorithm before the message of its error."""
+    try:
+        yield
+    except ValueError as error:  # written for the user
+        raise ValueError(f"{entrant.name}: {error}") from error
+    except Exception as error:
+        said = str(error).rstrip(".")
+        raise ValueError(f"{entrant.name} failed with {type(error).__name__}: {said}.") from error
+
+
 def _follow(problem: Problem, entrant: Entrant, steps: int, gap: float | None, progress: bool) -> Finish:
     """Run one algorithm after its warm-up, and keep rows at times that are evenly spaced in log t."""
     times = frozenset(record_times(steps).tolist())
@@ -137,15 +164,13 @@ def _follow(problem: Problem, entrant: Entrant, steps: int, gap: float | None, p
         return run(problem, algorithm, w0, stop=stop, record=None, observe=keep, progress=label)
 
     warm: Result | None = None
-    try:
+    with _named(entrant):
         if entrant.warm_up_steps:
             warm = result = go(entrant.warm_up, entrant.warm_up_steps, None)
             offset = warm.t
         if warm is None or warm.status is Status.MAX_STEPS:
             part = "run"
             result = go(entrant.algorithm, steps - offset, None if warm is None else warm.w)
-    except Exception as error:
-        raise ValueError(f"{entrant.name} failed with {type(error).__name__}: {error}.") from error
     seconds = time.perf_counter() - begun
     certificate = result.certificate if warm is None else result.certificate.best(warm.certificate)
     t = result.t + (0 if result is warm else offset)

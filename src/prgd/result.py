@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices
+from prgd._types import Array, Indices, Intercept
 from prgd.arithmetic import LARGEST
 from prgd.certificate import Certificate, DualWeights
 from prgd.errors import ZeroRowWarning
 from prgd.files import OtherFileError, atomic_write, read_npz, whole_file
 from prgd.history import History, Record, Status
-from prgd.norms import norm
+from prgd.norms import as_norm
 from prgd.problem import Problem
 from prgd.proofs.hyperplanes import prove_again
 from prgd.proofs.slacks import prove_soft_again, soft_cosine
@@ -30,7 +30,7 @@ from prgd.rows.readers.columns import in_order
 FORMAT = "prgd-result-2"
 MODEL_FORMAT = "prgd-model-2"  # several results, see prgd.model
 _JSON_FIELDS = ("t", "n", "fit_intercept", "algorithm", "problem")  # fields that are saved as text
-_LATER_FIELDS = ("loss", "norm", "scale", "C")  # the same, missing in older files
+_LATER_FIELDS = ("loss", "norm", "scale", "C", "multi_class")  # the same, missing in older files
 
 
 class Check(NamedTuple):
@@ -50,7 +50,7 @@ class Result:
 
     Attributes
     ----------
-    w : ndarray of shape (d,)
+    w : ndarray of shape (d,), or (K, d) of a joint problem of K classes
         The last iterate. The hyperplane of largest margin is ``coef``, ``intercept``.
     status : Status
     t : int
@@ -69,7 +69,9 @@ class Result:
     fit_intercept : bool
     loss, norm, scale : str
         The options of the `Problem`: ``norm`` measures the margin, ``scale`` the step sizes of `prgd.run`.
-    classes : ndarray of two labels, or None if the rows were z_i
+    multi_class : str or None
+        ``"joint"`` if ``coef`` has a row, and ``intercept`` a number, for each class.
+    classes : ndarray of labels, or None if the rows were z_i
     feature_names : tuple of str or None
         The names of the columns, in the order of ``coef``; None if the data had none.
     fingerprint : str
@@ -94,6 +96,7 @@ class Result:
     loss: str = "exponential"
     norm: str = "l2"
     scale: str = "none"
+    multi_class: str | None = None
     classes: npt.NDArray[Any] | None = None
     feature_names: tuple[str, ...] | None = field(repr=False, default=None)
     fingerprint: str = ""
@@ -103,6 +106,8 @@ class Result:
     def problem_in_words(self) -> str:
         """What was solved: the norm of the margin, the intercept, and the scaling, which no solver does."""
         kind = "with an unpenalised intercept" if self.fit_intercept else "without an intercept"
+        if self.multi_class == "joint":
+            kind = f"{len(self.w)} classes jointly, {kind}{' for each' if self.fit_intercept else ''}"
         soft = "" if math.isinf(self.C) else f"soft margin (squared hinge, C = {self.C:.6g}): "
         return f"{soft}largest margin in the {self.norm} norm, {kind}, columns as given (not scaled)"
 
@@ -155,7 +160,7 @@ class Result:
         c = self.certificate
         if math.isfinite(self.C):
             return 1.0
-        length = norm(self.w if c.w is None else c.w)
+        length = as_norm(self.norm)(self.w if c.w is None else c.w)
         has_room = c.lower > 1.0 / LARGEST and c.lower * length > 1.0 / LARGEST
         return 1.0 / (c.lower * length) if has_room else 1.0 / (length or 1.0)
 
@@ -169,8 +174,8 @@ class Result:
         return (self.w if c.w is None else c.w) * self._scale
 
     @property
-    def intercept(self) -> float:
-        """Intercept that goes with ``coef``; 0 unless the problem fits one."""
+    def intercept(self) -> Any:
+        """Intercept that goes with ``coef``, one for each class of a joint problem; 0 if none is fitted."""
         return self.certificate.intercept * self._scale
 
     @property
@@ -181,17 +186,23 @@ class Result:
 
     @property
     def support(self) -> Indices:
-        """The rows that carry the weights p of the upper bound, ascending."""
+        """The rows that carry the weights p of the upper bound, ascending; of K classes the pairs i K + j."""
         p = self.certificate.dual_weights
         return np.empty(0, np.int64) if p is None else p.indices
 
+    @property
+    def terms_per_row(self) -> int:
+        """Dual weights of a row: one, or one for each of K classes of a joint problem, number i K + j."""
+        return len(self.w) if self.multi_class == "joint" else 1
+
     @cached_property
     def dual_coef(self) -> Any:
-        """The weights p of all rows, as a sparse row."""
+        """The weights p of all rows, or of all pairs of a joint problem, as a sparse row."""
         from scipy.sparse import csr_array
 
         rows = np.zeros(self.support.size, np.int64)
-        return csr_array((self.dual_weights, (rows, self.support)), shape=(1, self.n))
+        shape = (1, self.n * self.terms_per_row)
+        return csr_array((self.dual_weights, (rows, self.support)), shape=shape)
 
     @property
     def is_separable(self) -> bool | None:
@@ -215,7 +226,9 @@ class Result:
         columns of a data frame are matched by name.
         """
         X = in_order(X, self.feature_names)
-        options: Any = {name: getattr(self, name) for name in ("loss", "norm", "fit_intercept")}
+        options: Any = {
+            name: getattr(self, name) for name in ("loss", "norm", "fit_intercept", "multi_class")
+        }
         is_soft, c = math.isfinite(self.C), self.certificate
         with warnings.catch_warnings():
             if is_soft:  # a row of zeros has a slack like others
@@ -274,7 +287,7 @@ def to_arrays(result: Result) -> dict[str, Any]:
     arrays: dict[str, Any] = {
         "meta": np.array(json.dumps(meta)),
         "w": result.w,
-        "bounds": np.array([c.lower, c.upper, c.intercept, result.passes]),
+        "bounds": np.array([c.lower, c.upper, 0.0 if np.ndim(c.intercept) else c.intercept, result.passes]),
         "history": np.array(history.rows, dtype=np.float64).reshape(-1, len(history.columns)),
         "recent_gaps": np.array(history.recent_gaps),
     }
@@ -282,6 +295,7 @@ def to_arrays(result: Result) -> dict[str, Any]:
     # Strings of a data frame are objects, which only pickle could save: a list makes plain strings of them.
     classes = None if result.classes is None else np.array(result.classes.tolist())
     optional = {"w_lower": c.w, "w_upper": c.w_upper, "classes": classes}
+    optional |= {"intercept": c.intercept} if isinstance(c.intercept, np.ndarray) else {}
     arrays |= {k: v for k, v in optional.items() if v is not None}
     if c.dual_weights is not None:
         arrays |= {"support": c.dual_weights.indices, "dual_weights": c.dual_weights.values}
@@ -302,6 +316,7 @@ def from_arrays(arrays: dict[str, Any]) -> Result:
     elif meta["format"] != FORMAT:
         raise ValueError(f"format {meta['format']!r}, which this version of prgd does not know")
     lower, upper, intercept, passes = arrays["bounds"].tolist()
+    intercepts: Intercept = arrays.get("intercept", intercept)
     sizes = {name: arrays[name].shape for name in ("w", "w_lower", "w_upper") if name in arrays}
     if len(set(sizes.values())) > 1:
         raise ValueError(f"vectors of one space with different shapes, {sizes}")
@@ -321,7 +336,7 @@ def from_arrays(arrays: dict[str, Any]) -> Result:
         w=arrays["w"],
         status=Status[meta["status"]],
         certificate=Certificate(
-            lower, upper, arrays.get("w_lower"), intercept, p, arrays.get("w_upper"), exact_w
+            lower, upper, arrays.get("w_lower"), intercepts, p, arrays.get("w_upper"), exact_w
         ),
         history=History(rows, meta["columns"], gaps, window=max(len(gaps) - 1, 0)),
         passes=passes,
@@ -329,7 +344,9 @@ def from_arrays(arrays: dict[str, Any]) -> Result:
         classes=arrays.get("classes"),
         feature_names=None if meta.get("feature_names") is None else tuple(meta["feature_names"]),
         fingerprint=meta.get("fingerprint", ""),
-        **{name: meta[name] for name in _JSON_FIELDS},
+        # Algorithms once wrote a norm that they do not have; their texts are compared when a run goes on.
+        **{name: meta[name] for name in _JSON_FIELDS if name != "algorithm"},
+        algorithm=meta["algorithm"].replace("norm=None, ", ""),
         **_later(meta),
     )
 

@@ -21,7 +21,7 @@ from prgd.norms import norm
 from prgd.values import parse
 
 if TYPE_CHECKING:
-    from prgd.problem import Evaluation
+    from prgd.evaluation import Evaluation
 
 # 1.2**k overflows near k = 3893; beyond this norm no double-precision margin changes any more.
 MAX_RADIUS = 1e200

@@ -16,7 +16,7 @@ import numpy as np
 from prgd._types import Array
 from prgd.lazy import lazy
 
-SHIFT, MASS, SLOPE_SHIFT, SLOPE_MASS, MARGIN, COUNT = range(6)
+SHIFT, MASS, SLOPE_SHIFT, SLOPE_MASS, MARGIN, COUNT, SECOND = range(7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,14 +27,15 @@ class Tally:
 
     Attributes
     ----------
-    scalars : ndarray of shape (groups, 6)
-        For each group ``shift, mass, slope_shift, slope_mass, margin, count``:
+    scalars : ndarray of shape (groups, 6), or (groups, 7) if the pass has a second direction v
+        For each group ``shift, mass, slope_shift, slope_mass, margin, count, second``:
 
         - ``sum_i s_i l(m_i) = mass * exp(shift)``, with ``shift`` the largest ``log l(m_i)``;
         - ``slope_shift`` and ``slope_mass`` are the same for ``-l'(m_i)``, and equal to ``shift, mass`` for
           the exponential loss;
         - ``margin`` is the smallest ``m_i = <w, z_i>`` among rows of positive weight;
-        - ``count`` is the sum of the sample weights ``s_i``.
+        - ``count`` is the sum of the sample weights ``s_i``;
+        - ``second`` is the smallest ``<v, z_i>`` among rows of positive weight.
     vector : ndarray of shape (groups, d)
         ``sum_i s_i (-l'(m_i)) z_i = vector * exp(slope_shift)``.
     """
@@ -60,6 +61,11 @@ class Tally:
         return [group[MARGIN] for group in self._numbers]
 
     @property
+    def second_margins(self) -> list[float]:
+        """Smallest margin of each group along the second direction of the pass."""
+        return [group[SECOND] for group in self._numbers]
+
+    @property
     def count(self) -> float:
         """Sum of the sample weights of all groups."""
         return sum(group[COUNT] for group in self._numbers)
@@ -79,8 +85,8 @@ class Tally:
 
     @property
     def smallest_mass(self) -> float:
-        """The smallest ``slope_mass`` of a group: the sum of its weights, relative to the largest term."""
-        return min(group[SLOPE_MASS] for group in self._numbers)
+        """The smallest ``slope_mass`` of a group with rows: the sum of its weights over the largest one."""
+        return min((group[SLOPE_MASS] for group in self._numbers if group[COUNT] > 0.0), default=0.0)
 
     @property
     def slope_over_value(self) -> float:
@@ -90,7 +96,7 @@ class Tally:
 
 
 def merge_slices(scalars: Array, vectors: Array) -> Tally:
-    """Return the Tally of slices: ``scalars`` has shape (slices, groups, 6), ``vectors`` (slices, groups, d).
+    """Return the Tally of slices, from scalars of shape (slices, groups, 6 or 7) and vectors.
 
     The order of the slices is the caller's, so that results do not depend on timing. ``vectors`` is
     overwritten.
@@ -102,6 +108,7 @@ def merge_slices(scalars: Array, vectors: Array) -> Tally:
         merged[:, shift], factors = _factors(scalars[:, :, shift])
         merged[:, mass] = (factors * scalars[:, :, mass]).sum(axis=0)
     merged[:, MARGIN], merged[:, COUNT] = scalars[:, :, MARGIN].min(axis=0), scalars[:, :, COUNT].sum(axis=0)
+    merged[:, SECOND:] = scalars[:, :, SECOND:].min(axis=0)
     # The vectors have the factors of the slopes. They are added slice by slice and in place, since with many
     # columns they are most of the memory of a pass.
     total = np.zeros(vectors.shape[1:])

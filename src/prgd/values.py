@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from types import FunctionType
 from typing import Any
 
@@ -55,6 +55,9 @@ def parse(text: str, known: Mapping[str, Any], kind: str) -> Any:
         return form(tuple(numbers))
     if len(numbers) > len(declared):
         raise ValueError(f"Expected at most {len(declared)} number(s) after the colon; got {text!r}.")
+    missing = [f.name for f in declared[len(numbers) :] if f.default is MISSING]
+    if missing:
+        raise ValueError(f"The {kind} {name!r} needs {', '.join(missing)} after a colon; got {text!r}.")
     return form(*(int(v) if f.type == "int" else v for f, v in zip(declared, numbers, strict=False)))
 
 
@@ -101,6 +104,8 @@ def _described(value: Any) -> Iterator[str]:
     elif is_dataclass(value) and not isinstance(value, type):
         yield f"{type(value).__name__}"
         for f in fields(value):
+            if f.name == "norm" and getattr(value, f.name) is None:  # saved before algorithms had a norm
+                continue
             yield f.name
             yield from _described(getattr(value, f.name))
     elif isinstance(value, FunctionType):

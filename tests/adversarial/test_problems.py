@@ -58,6 +58,7 @@ def test_a_few_problems_by_coordinate_descent_on_sparse_rows(name, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover  # test_a_few_problems runs the same lines.
 @pytest.mark.parametrize("name", GENERATORS)
 def test_problems(name):
     assert_true(judged(name, range(SHORT, LONG)))
@@ -139,6 +140,7 @@ def test_what_earlier_trials_found(name, extra):
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover  # test_a_few_problems runs the same lines.
 @pytest.mark.parametrize("seed", range(4))
 def test_collinear_columns_are_not_stalled(seed):
     """`max_margin` proves non-separability wherever `separability` can: many rows, dependent columns."""

@@ -12,7 +12,9 @@ import torch
 
 from prgd.losses import as_loss
 from prgd.rows import MarginsAt, TallyAt
+from prgd.rows.dense import DenseRows
 from prgd.rows.gpu.tensor_rows import TensorRows
+from prgd.rows.joint_queries import JointTallyAt
 
 
 def oracle(Z, s, w, loss):
@@ -41,12 +43,50 @@ def largest_error(X, y=None, s=None, *, loss="exponential", by_class=False, scal
     size = np.linalg.norm(w) * np.linalg.norm(Z, axis=1).max()
     groups = [signs > 0, signs < 0] if by_class else [signs != 0]
     found = [np.abs(rows.ask(MarginsAt(w)) - Z @ w).max() / size]
-    tally = rows.ask(TallyAt(w, as_loss(loss), by_class))
-    for g, group in enumerate(groups):
-        log_sum, u, margin = oracle(Z, group * (np.ones(n) if s is None else s), w, loss)
-        found.append(abs(tally.log_sums[g] - log_sum) / max(1.0, abs(log_sum)))
-        found.append(np.linalg.norm(tally.mean_rows[g] - u) / np.linalg.norm(u))
-        found.append(abs(tally.margins[g] - margin) / size)
+    v = np.random.default_rng(d + 1).standard_normal(d)
+    both = rows.ask(TallyAt(w, as_loss(loss), by_class, second=v))
+    for tally in (rows.ask(TallyAt(w, as_loss(loss), by_class)), both):
+        for g, group in enumerate(groups):
+            weights = group * (np.ones(n) if s is None else s)
+            log_sum, u, margin = oracle(Z, weights, w, loss)
+            found.append(abs(tally.log_sums[g] - log_sum) / max(1.0, abs(log_sum)))
+            found.append(np.linalg.norm(tally.mean_rows[g] - u) / np.linalg.norm(u))
+            found.append(abs(tally.margins[g] - margin) / size)
+            second = (Z @ v)[weights > 0].min() * np.linalg.norm(w) / np.linalg.norm(v)
+            found.append(abs(both.second_margins[g] * np.linalg.norm(w) / np.linalg.norm(v) - second) / size)
+    return float(np.max(found))  # keeps a NaN
+
+
+def overflow_error(X, y):
+    """Return 0 if a margin along v that leaves float32, or is NaN, counts as -inf, beside the right Tally."""
+    v, w = np.full(X.shape[1], 1e39), np.ones(X.shape[1])
+    X[0] = 0.0  # 0 times infinity
+    rows = TensorRows(X, y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        tally, both = (rows.ask(TallyAt(w, as_loss("exponential"), True, second=u)) for u in (None, v))
+    np.testing.assert_allclose(both.scalars[:, :-1], tally.scalars, rtol=1e-6)
+    return 0.0 if both.second_margins == [-np.inf, -np.inf] else np.nan
+
+
+def joint_error(X, K, s=None, *, loss="exponential", by_class=False, scale=1.0, **plan):
+    """Return the largest error of all numbers of a pass for K classes jointly; NaN where one is."""
+    n, d = X.shape
+    rng = np.random.default_rng(d)
+    y, w = rng.permutation(np.arange(n) % K), scale * rng.standard_normal((K, d)) / d
+    rows, query = TensorRows(X, y, s), JointTallyAt(w, as_loss(loss), by_class)
+    kernels = rows._joint_kernels_of(rows.labels)
+    kernels.plan = replace(kernels.plan, **plan)
+    tally, expected = rows.ask(query), DenseRows(X.double().numpy(), y, s).ask(query)
+    np.testing.assert_array_equal(tally.scalars[:, 5], expected.scalars[:, 5])
+    some = expected.scalars[:, 3] > 0.0
+    np.testing.assert_array_equal(tally.scalars[~some, :5], expected.scalars[~some, :5])
+    sums, exact = np.array(tally.log_sums)[some], np.array(expected.log_sums)[some]
+    means, u = (t.vector[some] / t.scalars[some, 3:4] for t in (tally, expected))
+    sizes = np.linalg.norm(u, axis=1)
+    low, margins = np.array(tally.margins)[some], np.array(expected.margins)[some]
+    found = [np.abs(sums - exact).max() / max(1.0, np.abs(exact).max())]
+    found += [np.linalg.norm(means - u, axis=1).max() / sizes.max()]
+    found += [np.abs(low - margins).max() / max(1.0, np.abs(margins).max())]
     return float(np.max(found))  # keeps a NaN
 
 
@@ -82,6 +122,16 @@ def main():
         "float16": largest_error(draw(40, 8, torch.float16), labels(40)),
         "rows of a wider table": largest_error(draw(40, 12)[:, 3:8], labels(40)),
         "more columns than a warp holds": largest_error(draw(3, 1030), labels(3)),
+        "overflow along a second direction": overflow_error(draw(40, 5).abs(), labels(40)),
+        "joint, many tiles": joint_error(draw(600, 70), 10, rows=16),
+        "joint, weighted logistic": joint_error(draw(150, 5), 3, 1e3 * weights, loss="logistic"),
+        "joint, float16": joint_error(draw(150, 6, torch.float16), 3),
+        "joint by class, few rows": joint_error(draw(5, 3), 3, by_class=True),
+        "joint by class, weighted": joint_error(draw(150, 6), 10, weights, by_class=True, rows=16),
+        "joint by class, underflow": joint_error(draw(150, 6), 20, by_class=True, scale=1e4),
+        "joint logistic that underflows": joint_error(draw(150, 6), 4, loss="logistic", scale=1e4),
+        "double, joint": joint_error(draw(70, 9, torch.float64), 4),
+        "double, joint by class": joint_error(draw(70, 9, torch.float64), 4, by_class=True),
     }
     for name, error in cases.items():
         print(f"{name}: {error:.3e}")

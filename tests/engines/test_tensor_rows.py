@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -15,9 +16,12 @@ import torch
 import prgd
 from prgd.losses import EXPONENTIAL
 from prgd.rows import Combine, MarginsAt, Measure, SmallestAt, TallyAt
+from prgd.rows.dense import DenseRows
 from prgd.rows.gpu import tensors as _tensors
+from prgd.rows.gpu.joint import JointPlan, choose_joint_plan
 from prgd.rows.gpu.launch import Plan, choose_plan
 from prgd.rows.gpu.tensor_rows import TensorRows
+from prgd.rows.joint_queries import JointTallyAt
 from prgd.solvers.working_set import WorkingSet
 
 HERE = Path(__file__).parent
@@ -35,7 +39,7 @@ def test_kernels_in_the_interpreter():
     )
     assert out.returncode == 0, out.stderr
     cases = dict(line.rsplit(": ", 1) for line in out.stdout.splitlines())
-    assert len(cases) == 15
+    assert len(cases) == 25
     for name, error in cases.items():
         assert float(error) <= (1e-14 if name.startswith("double") else 1e-6), name
 
@@ -54,28 +58,87 @@ def test_the_precision_of_sums_in_kernels(dtype, monkeypatch):
 @pytest.mark.parametrize(
     ("d", "in_pairs", "plan"),
     [
-        (64, False, Plan(4, 32, 16, 4, 4)),
-        (64, True, Plan(4, 32, 16, 4, 4)),
-        (512, False, Plan(4, 4, 128, 4, 4)),
-        (512, True, Plan(4, 4, 128, 4, 4)),
-        (4096, False, Plan(4, 1, 1024, 8, 4)),
-        (4096, True, Plan(1, 1, 512, 4, 4, stages=3)),
+        (64, False, Plan(4, 32, 16, 4, 3)),
+        (64, True, Plan(4, 32, 16, 4, 3)),
+        (512, False, Plan(4, 4, 128, 4, 3)),
+        (512, True, Plan(4, 4, 128, 4, 3)),
+        (1024, False, Plan(4, 4, 128, 4, 2)),
+        (4096, False, Plan(4, 1, 512, 4, 2)),
+        (4096, True, Plan(2, 1, 512, 4, 2, stages=4)),
+        (8192, True, Plan(2, 1, 1024, 8, 1, stages=4)),
     ],
 )
 def test_plans_as_measured(d, in_pairs, plan):
     assert choose_plan(d, 4, 16, in_pairs=in_pairs) == plan
 
 
+@pytest.mark.parametrize(
+    ("d", "load_bytes", "plan"),
+    [
+        (256, 4, Plan(2, 8, 64, 4, 4)),
+        (1024, 4, Plan(2, 4, 128, 4, 2)),
+        (4096, 4, Plan(2, 1, 1024, 8, 2)),
+        (1024, 8, Plan(2, 2, 128, 4, 2)),
+        (8192, 8, Plan(1, 1, 512, 8, 1)),
+    ],
+)
+def test_plans_for_products_in_float64_as_measured(d, load_bytes, plan):
+    assert choose_plan(d, load_bytes, 16, wide=True) == plan
+
+
 @pytest.mark.parametrize(("load_bytes", "in_pairs"), [(2, False), (4, False), (4, True), (8, False)])
 @pytest.mark.parametrize("vector_bytes", [2, 4, 8, 16])
-def test_plans_for_any_width(load_bytes, in_pairs, vector_bytes):
+@pytest.mark.parametrize("wide", [False, True])
+def test_plans_for_any_width(load_bytes, in_pairs, vector_bytes, wide):
     for d in range(1, 8193):
-        plan = choose_plan(d, load_bytes, max(vector_bytes, load_bytes), in_pairs=in_pairs)
+        plan = choose_plan(d, load_bytes, max(vector_bytes, load_bytes), in_pairs=in_pairs, wide=wide)
         sizes = (plan.steps, plan.slots, plan.width, plan.warps)  # Triton takes powers of two
         assert all(size & (size - 1) == 0 and size > 0 for size in sizes)
         assert plan.warps <= 16
         lanes = 32 * plan.warps // plan.slots
         assert -(-d // lanes) <= 32  # numbers that a thread holds
+
+
+def test_joint_plans_for_any_width():
+    assert choose_joint_plan(256, 10, 4) == JointPlan(64, 128, 4, 2, 2)
+    assert choose_joint_plan(3, 3, 2) == JointPlan(64, 64, 4, 6, 3)
+    for itemsize, most in ((2, 1024), (4, 1024), (8, 512)):
+        assert choose_joint_plan(most, 16, itemsize) is not None
+        assert choose_joint_plan(most // 2, 32, itemsize) is not None
+        assert choose_joint_plan(most + 1, 3, itemsize) is None
+        assert choose_joint_plan(3, 33, itemsize) is None
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.parametrize("by_class", [False, True])
+@pytest.mark.parametrize("layout", ["strided", "csr"])
+def test_joint_tallies_by_products(layout, by_class):
+    rng = np.random.default_rng(3)
+    X = torch.from_numpy(rng.standard_normal((60, 4)))
+    y, s, w = np.arange(60) % 3, rng.integers(0, 3, 60).astype(float), rng.standard_normal((3, 4))
+    rows = TensorRows(X.to_sparse_csr() if layout == "csr" else X, y, s)
+    rows._step = 25  # several parts
+    query = JointTallyAt(w, EXPONENTIAL, by_class)
+    found, expected = rows.ask(query), DenseRows(X.numpy(), y, s).ask(query)
+    np.testing.assert_allclose(found.log_sums, expected.log_sums, rtol=1e-13)
+    np.testing.assert_allclose(found.scalars[:, 4:], expected.scalars[:, 4:], rtol=1e-13)
+    some = expected.scalars[:, 3] > 0.0
+    means, exact = (tally.vector[some] / tally.scalars[some, 3:4] for tally in (found, expected))
+    np.testing.assert_allclose(means, exact, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
+def test_the_precision_of_joint_sums_in_kernels(dtype, monkeypatch):
+    pytest.importorskip("triton", reason="Triton is for Linux")
+    X, y = torch.ones((10_000, 4), dtype=dtype), np.arange(10_000) % 3
+    assert TensorRows(X, y).joint_unit_roundoff == 2.0**-53
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    rows = TensorRows(X, y)
+    assert rows.joint_unit_roundoff == (2.0**-53 if dtype == torch.float64 else math.inf)
+    assert 64 < rows.sum_roundings < 1000  # programs share the rows
+    wide = TensorRows(torch.ones((10, 2000), dtype=dtype), y[:10])  # torch multiplies so many columns
+    assert wide.joint_unit_roundoff == 2.0**-53
+    assert wide.sum_roundings >= 10
 
 
 ALONE = """

@@ -56,8 +56,10 @@ def test_one_class(fit_intercept):
 
 
 def test_more_than_two_classes():
-    with pytest.raises(ValueError, match=r"two classes; got 3 .* one class from the rest"):
+    with pytest.raises(ValueError, match=r"two classes; got 3\. Use multi_class='joint' .* from the rest"):
         prgd.max_margin(np.eye(3), [1, 2, 3])
+    with pytest.raises(ValueError, match=r"two classes; got 3 .* one class from the rest"):
+        prgd.soft_margin(np.eye(3), [1, 2, 3], C=1.0)
 
 
 @both
@@ -325,7 +327,7 @@ def test_ctrl_c_before_there_is_an_interval(monkeypatch):
 def test_a_warm_start_that_does_not_fit():
     X, y = gaussian()
     for w0 in (np.ones(3), np.full(4, np.nan), np.ones((1, 4))):
-        with pytest.raises(ValueError, match=r"w0 must be a finite vector of shape \(4,\)"):
+        with pytest.raises(ValueError, match=r"w0 must be finite, of shape \(4,\)"):
             prgd.max_margin(X, y, w0=w0)
     for w0 in (np.zeros(4), -np.eye(4)[0], 1e100 * np.ones(4)):
         result = prgd.max_margin(X, y, w0=w0)

@@ -12,12 +12,18 @@ import prgd
 
 
 class Copy:
-    """The package in a folder of its own; commands run in that copy."""
+    """The package in a folder of its own; commands run in that copy.
 
-    def __init__(self, folder: Path) -> None:
+    ``like`` is the folder of another copy, whose files beside the package are copied too.
+    """
+
+    def __init__(self, folder: Path, like: Path | None = None) -> None:
         self.folder = folder
-        source = Path(prgd.__file__).parent
-        shutil.copytree(source, folder / "prgd")  # with the compiled kernels in its __pycache__
+        # with the compiled kernels in its __pycache__
+        if like is None:
+            shutil.copytree(Path(prgd.__file__).parent, folder / "prgd")
+        else:
+            shutil.copytree(like, folder, dirs_exist_ok=True)
 
     def add(self, path: str, text: str) -> None:
         """Write one new file of the package."""

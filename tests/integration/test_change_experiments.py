@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from extension import Copy
+from shared import made_once
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    made = Copy(tmp_path_factory.mktemp("copy"))
-    made.prgd("reproduce", "--quick", "--only", "figure-1", "figure-2", "--jobs", 1)
-    return made
+    def make(folder: Path) -> None:
+        Copy(folder).prgd("reproduce", "--quick", "--only", "figure-1", "figure-2", "--jobs", 1)
+
+    return Copy(tmp_path_factory.mktemp("copy"), like=made_once(tmp_path_factory, "two-figures", make))
 
 
 def rows(copy, name="figure-1") -> bytes:

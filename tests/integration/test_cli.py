@@ -155,12 +155,23 @@ def test_prgd_goes_without_projection():
     assert rows["algorithm"].endswith("project=False)")
 
 
-@pytest.mark.parametrize("name", prgd.algorithms.ALGORITHMS)
-def test_every_algorithm_runs_by_name(name):
-    rows = table(call("run", "toy:0.3", "--algorithm", name, *WARM, "--steps", 10, "--eta", 0.5).stdout)
+@pytest.mark.parametrize(
+    "name", [name for name, kind in prgd.algorithms.ALGORITHMS.items() if hasattr(kind, "eta")]
+)
+def test_every_algorithm_with_a_step_size_runs_by_name(name):
+    loss = {"large-step-gd": ["--loss", "logistic", "--no-intercept"]}.get(name, [])
+    given = ["run", "toy:0.3", "--algorithm", name, *WARM, *loss]
+    rows = table(call(*given, "--steps", 10, "--eta", 0.5).stdout)
     assert rows["algorithm"].startswith(prgd.algorithms.ALGORITHMS[name].__name__)
     assert "eta=0.5" in rows["algorithm"]
     assert rows["warm-up"] == "GD(eta=0.5), 50 steps"
+
+
+@pytest.mark.parametrize("name", ["normalized-perceptron", "away-step-frank-wolfe", "mdm"])
+def test_every_algorithm_without_a_step_size_runs_by_name(name):
+    given = ["run", "toy:0.3", "--algorithm", name, "--steps", 10]
+    assert table(call(*given).stdout)["algorithm"] == f"{prgd.algorithms.ALGORITHMS[name].__name__}()"
+    assert "--eta does not apply" in call(*given, "--eta", 0.5, code=2).stderr
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,8 @@ def test_classes_with_commas_are_quoted():
 
 def test_separability_explains():
     found = call("separability", "digits:0,1").stdout
-    assert found.startswith("separable: a hyperplane has each of the 360 rows strictly on its correct side.")
+    assert found.startswith("separable: separation is complete, so all ")
+    assert "complete separation: a hyperplane has each of the 360 rows strictly on its correct side." in found
     Path("same.csv").write_text("a,y\n1,0\n1,1\n2,0\n0,1\n3,1\n")
     assert call("separability", "same.csv").stdout.startswith("not separable: ")
     assert "through the origin" in call("separability", "same.csv", "--no-intercept").stdout

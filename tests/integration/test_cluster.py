@@ -154,25 +154,23 @@ def test_partitions_that_do_not_fit_together_are_named(tmp_path):
     good = delayed((X, y))
     refused([good, delayed((X[:, :3], y))], ValueError, "partition 0 has 4, and partition 1 has 3")
     refused([good, delayed((X[:5], y))], ValueError, "partition 1: y must hold one label for each of the 5")
-    refused([good, delayed((X[:5], np.full(5, 7)))], ValueError, "partition 1 has 5 rows with the label 7")
     refused([good, delayed(X)], ValueError, "all partitions come with labels or none; partition 1 has none")
     refused([good, delayed((X, np.where(y > 0, np.nan, 1)))], ValueError, "partition 1: y has a label")
     refused([good, delayed((X, y, -np.ones(90)))], ValueError, "partition 1: sample_weight must be finite")
     refused([delayed((X, y, np.zeros(90)))], ValueError, "sample_weight is zero everywhere")
     refused([delayed((X, np.ones(90)))], ValueError, "two classes; got 1")
-    refused([delayed((X, np.arange(90)))], ValueError, "Is this the label column")
+    refused([delayed((X, np.arange(90)))], ValueError, "at most 50 classes; got 90. Is this the label column")
     refused([delayed((X[:0], y[:0]))], ValueError, "All partitions are without rows")
     refused([good, delayed((np.array([["a"]]), [1]))], TypeError, "partition 1: X must hold real numbers")
     refused([], ValueError, "at least one partition")
     refused(X, TypeError, "got ndarray. Use prgd.Problem")
     refused([good], ValueError, "Delayed blocks hold their labels", y=y)
     write_parts(tmp_path)
-    pd.DataFrame({"a": [1.0], "b": 1.0, "c": 1.0, "d": 1.0, "kind": 3}).to_parquet(
-        tmp_path / "part-1.parquet"
-    )
-    refused(
-        f"{tmp_path}/part-*.parquet", ValueError, r"part-1\.parquet has 1 rows with the label 3", label="kind"
-    )
+    # A label that only one partition has is a class like others.
+    third = open_cluster([good, delayed((X[:5], np.full(5, 7)))], client=grid.local_client())
+    assert third.labels.classes.tolist() == [-1, 1, 7]
+    with pytest.raises(ValueError, match=r"two classes; got 3\. Use multi_class='joint'"):
+        prgd.max_margin(third)
     refused(f"{tmp_path}/*.txt", FileNotFoundError, "No file matches")
     refused(f"{tmp_path}/none.npy", FileNotFoundError, r"No file '.*none\.npy'")
     refused(
@@ -349,6 +347,29 @@ def test_fit_on_a_cluster_by_command(workers, tmp_path):
     assert "--start expects a .npy" in call("fit", "toy:0.3", "--start", "none.npy", code=2).stderr
 
 
+@pytest.mark.slow
+def test_several_classes_on_a_cluster_by_command(workers):
+    rng = np.random.default_rng(5)
+    codes = np.arange(40) % 3
+    rows = rng.normal(size=(40, 4)) + 6.0 * np.eye(4)[codes]
+    lines = [" ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row)) for row in rows.tolist()]
+    for name, labels in (("apart", codes), ("mixed", rng.permutation(codes))):
+        whole = [f"{k} {line}" for k, line in zip(labels, lines, strict=True)]
+        Path(f"{name}-0.svm").write_text("\n".join(whole[:25]))
+        Path(f"{name}-1.svm").write_text("\n".join(whole[25:]))
+    where = ["--cluster", workers.scheduler.address]
+    found = table(call("fit", "apart-*.svm", *where, "--multi-class", "joint").stdout)
+    assert found["classes"] == "0, 1, 2; jointly"
+    expected = prgd.max_margin(rows, codes, multi_class="joint")
+    assert float(found["margin, lower bound"]) == pytest.approx(expected.margin, rel=1e-6)
+    said = call("fit", "apart-*.svm", *where, code=2).stderr
+    assert "--cluster separates two classes, or more of them jointly; apart-*.svm has 3." in said
+    # Labels of one class against the rest would be needed for soft margins.
+    said = call("fit", "mixed-*.svm", *where, "--multi-class", "joint", code=3)
+    assert "separable: no, proven" in said.stdout
+    assert "the soft margins of several classes are not fitted with --cluster" in said.stderr
+
+
 def test_the_settings_of_a_scheduler_are_left_alone():
     client = grid.local_client()
     scheduler = client.cluster.scheduler
@@ -405,6 +426,7 @@ def test_all_workers_lost_while_they_load(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_all_workers_lost_keeps_the_state(workers, tmp_path, monkeypatch):
     """Last in this file: the workers end here."""
+    workers.wait_for_workers(4, timeout=60)  # Earlier tests killed some, and nannies start them again.
     monkeypatch.setattr(cluster, "_POLL_S", 0.1)
     write_parts(tmp_path)
     options = {"client": workers, "worker_timeout": 0.5}

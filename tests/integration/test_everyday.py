@@ -266,7 +266,8 @@ def test_three_classes_are_fitted_and_predicted():
     rows = table(found.stdout)
     assert rows["classes"] == "setosa, versicolor, virginica; each against the rest"
     assert rows["setosa, separable"] == "yes, with a margin from 0.817555769 to 0.817555769"
-    assert rows["fitted instead"].startswith("a soft margin (squared hinge, C = ")
+    said = "a soft margin in l2, of each class against the rest (squared hinge, C = "
+    assert rows["fitted instead"].startswith(said)
     assert "give both classes the same weighted mean" in rows["versicolor, separable"]
     call("predict", "model.npz", "iris.csv", "--scores", "--out", "p.csv")
     with Path("p.csv").open(newline="") as file:
@@ -313,8 +314,8 @@ def test_labels_that_are_no_classes_are_refused():
     Path("y.csv").write_text("a,y\n1,0.5\n2,0.25\n3,1.5\n4,0.5\n")
     said = call("fit", "y.csv", code=2).stderr
     assert said == (
-        "Error: The labels must be classes; got 3 values, numbers with fractions (0.25, 0.5, 1.5, ...). Name "
-        "the column of the classes with --label.\n"
+        "Error: The labels must be classes; got 3 different numbers such as 0.25, which looks "
+        "like a measurement. Name the column of the classes with --label.\n"
     )
 
 
@@ -335,7 +336,9 @@ def test_overlapping_classes_are_proven_and_fitted_softly():
     assert proof.upper_bound == 0.0
     # With --quiet the warning remains; with --fallback raise nothing is fitted.
     said = call("fit", "overlap.csv", "--quiet").stderr
-    assert said.startswith("Warning: no hyperplane separates the classes: a soft margin (squared hinge, C = ")
+    assert said.startswith(
+        "Warning: no hyperplane separates the classes: a soft margin in l2 (squared hinge, "
+    )
     assert call("fit", "overlap.csv", "--fallback", "raise", "--quiet", code=3).output == ""
     given = ["fit", "overlap.csv", "--out", "model.npz", "--resume", "--fallback", "raise"]
     assert "belongs to other options" in call(*given, code=2).stderr
@@ -493,12 +496,14 @@ def test_a_shell_completes(words, offered):
         ("fit toy:0.3 --fallback hope", "--fallback must be soft or raise; got 'hope'."),
         ("run toy:0.3 --save-every -1 --out o", "--save-every must be a number of seconds of at least 0"),
         ("fi toy:0.3", "No such command 'fi'"),
-        ("fit four.csv --start w.npy", "--start is for two classes; four has 3. Leave --start out."),
-        ("separability three.csv", "Keep the rows of two classes, or use prgd fit"),
         (
-            "fit three.svm --out-of-core",
-            "which takes several classes in memory, that is without",
+            "fit four.csv --start w.npy",
+            "--start is for two classes, or --multi-class joint; four has 3. Leave --start out.",
         ),
+        ("separability four.csv", "two classes, or use --family multinomial; prgd fit takes several"),
+        ("fit three.csv", "got 3 values, a different label in each row (a, b, c, ...). Name the column"),
+        ("fit three.svm --out-of-core", "a different label in each row (1, 2, 3, ...)"),
+        ("run three.csv", "a different label in each row (a, b, c, ...)"),
         ("run zero.svm", "expected an index of at least 0, got '-1:2'. None is negative."),
         ("fit words.csv", "with --label"),
         ("fit none.csv", "Name the label column, or give its position, with --label."),
@@ -549,7 +554,7 @@ def test_help_says_when_the_limit_on_passes_is_asked():
 
 def test_a_proof_of_overlap_speaks_plainly():
     write_overlap()
-    said = call("separability", "overlap.csv").stdout
+    said = " ".join(call("separability", "overlap.csv").stdout.split())
     assert re.search(r"\(but for rounding, \S+; exact weights next to these are proven to exist\)\.", said)
 
 

@@ -76,7 +76,7 @@ def test_its_options_are_in_the_help(copy):
     words = " ".join(copy.prgd("run", "--help")[0].replace("│", " ").split())
     assert "--its-field N new-one: the steps from one halving to the next. [default: none]" in words
     assert "new-one: Whether the first step is halved already, which nobody needs." in words
-    assert "ngd, new-one, prgd" in words or "new-one, ngd, prgd" in words
+    assert " new-one, " in words
 
 
 @pytest.mark.parametrize(

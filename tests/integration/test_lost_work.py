@@ -58,12 +58,12 @@ def test_a_folder_is_resumed_wherever_the_run_stopped(monkeypatch, killed_in, ca
     monkeypatch.setattr("prgd.files.SaveTimer.is_due", lambda timer: True)
     at, count = prgd.Problem.at, 0
 
-    def die(problem, w):
+    def die(problem, w, v=None):
         nonlocal count
         count += 1
         if count > calls:
             raise SystemExit(99)
-        return at(problem, w)
+        return at(problem, w, v)
 
     with monkeypatch.context() as patched:
         patched.setattr(prgd.Problem, "at", die)

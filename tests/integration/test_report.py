@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from reproduce.tiny import tiny
+from shared import made_once
 
 from prgd.reproduce import reproduce
 
@@ -31,8 +32,10 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory) -> Path:
-    out = tmp_path_factory.mktemp("report")
-    return reproduce(list(tiny().values()), quick=True, seeds=None, jobs=2, out=out, force=False)
+    def make(out: Path) -> None:
+        reproduce(list(tiny().values()), quick=True, seeds=None, jobs=2, out=out, force=False)
+
+    return made_once(tmp_path_factory, "report", make) / "index.html"
 
 
 @pytest.fixture(scope="module")

@@ -235,7 +235,7 @@ def test_both_bounds_hold_for_any_hyperplane_and_weights(fit_intercept):
     rng = np.random.default_rng(0)
     for _ in range(20):
         w, b, p = rng.standard_normal(5), float(rng.standard_normal()), rng.random(len(y))
-        weights = DualWeights.normalized(np.arange(len(y)), p, y if fit_intercept else None)
+        weights = DualWeights.normalized(problem, np.arange(len(y)), p)
         for accurate in (False, True):
             assert soft_lower(problem, 1.0, w, b, 1e-6, accurate) <= optimum.upper_bound
             assert soft_upper(problem, 1.0, weights, 1e-6, accurate) >= optimum.margin

@@ -8,6 +8,9 @@ from functools import cache
 import pandas as pd
 
 from prgd.reproduce import (
+    any_norm,
+    every_method,
+    exponential,
     figure_1,
     figure_2,
     figure_4,
@@ -65,7 +68,28 @@ SETTINGS = {
     ),
     "growing-dimension": growing_dimension.Settings(seeds=2, n=30, dimensions=(2, 10), steps=50, warm_up=50),
     "gated-schedule": gated_schedule.Settings(steps=60, warm_up=50),
+    "any-norm": any_norm.Settings(
+        seeds=1,
+        few=1,
+        warm_up=20,
+        n=20,
+        steps=30,
+        dimensions=(5,),
+        space_steps=10,
+        space_growths=(1.05,),
+        digit_rows=30,
+        matrix_rows=16,
+        sweep_draws=1,
+        sweep_growths=(4.0, 16.0),
+        sweep_etas=(3.0,),
+    ),
     "without-projection": without_projection.Settings(seeds=1, steps=60, warm_up=50),
+    "every-method": every_method.Settings(
+        seeds=1, steps=30, warm_up=10, planted=((20, 3),), digit_rows=20, classes=(12, 3), per_decade=10
+    ),
+    "exponential": exponential.Settings(
+        seeds=1, steps=150, short=60, warm_up=30, newton=6, digit_rows=(40,), per_decade=10
+    ),
     "logistic-loss": logistic_loss.Settings(
         seeds=1, steps=100, accelerated=50, short=60, small_scale=60, warm_up=100
     ),

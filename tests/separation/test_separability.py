@@ -141,7 +141,7 @@ def test_separable_names_its_features_and_margin():
     assert found.features[:2].tolist() == [0, 1]
     assert found.separated_rows.size == 200
     assert found.boundary_rows.size == 0
-    assert "separable: a hyperplane has each of the 200 rows" in str(found)
+    assert "complete separation: a hyperplane has each of the 200 rows" in str(found)
     assert "Separability('separable'" in repr(found)
 
 
@@ -172,7 +172,8 @@ def test_quasi_separable_names_rows_and_features():
     assert (found.dual_weights >= 0.0).all()
     assert not found.dual_weights[found.separated_rows].any()
     assert found.residual < 1e-12
-    assert "it uses x3 (+1): in unpenalised logistic regression" in str(found)
+    assert "it uses x3 (+1)." in str(found)
+    assert "x3 is infinite; (Intercept), x0, x1 and x2 are finite" in str(found)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

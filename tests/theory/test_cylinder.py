@@ -131,6 +131,7 @@ def test_comparison_prints_as_a_table(capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover  # test_comparison_prints_as_a_table runs the same lines.
 def test_corrected_bound_holds_on_200_random_sets():
     # compared in logarithms: mu underflows
     found = TABLES["compare_bounds"](200)

@@ -244,6 +244,21 @@ def test_rank_of_digit_01_by_the_paper_s_procedure(share):
     assert np.linalg.matrix_rank(Z) == 51
 
 
+@pytest.mark.parametrize("method", [prgd.algorithms.MDM(), prgd.algorithms.AwayStepFrankWolfe()])
+def test_mdm_and_away_steps_converge_linearly(method):
+    """E43. A factor of 100 takes as many steps as the last one; the error of w of NGD halves as t doubles."""
+    data = datasets.digits(0, 1, 60)
+    problem = prgd.Problem(data.X, data.y, fit_intercept=True)
+    gaps = prgd.run(problem, method, stop=prgd.any_of(prgd.Gap(1e-9), 400)).history["gap"]
+    steps = np.diff([int(np.argmax(gaps <= tol)) for tol in (1e-1, 1e-3, 1e-5, 1e-7, 1e-9)])
+    assert gaps[-1] <= 1e-9
+    assert steps.max() <= 2.5 * steps.min()
+    history = prgd.run(problem, prgd.NGD(), stop=2 * len(gaps)).history  # as many passes
+    ngd = 1.0 - history["margin"] / history["upper_bound"]
+    assert ngd[-1] >= 1e-2
+    assert ngd[len(gaps)] / ngd[-1] == pytest.approx(2.0, rel=0.3)
+
+
 # --- the page itself
 
 PAGE = (Path(__file__).parents[2] / "docs" / "errata.md").read_text()

@@ -72,6 +72,7 @@ def test_toy_follows_its_closed_form():
     assert found.guaranteed_rate == pytest.approx(-math.log(1.0 - mu**2) / 4.0)
 
 
+@pytest.mark.no_cover  # test_claim runs the same lines.
 @pytest.mark.parametrize("kind", ["convexity", "numerical"])
 @pytest.mark.parametrize("seed", [0, 1, 4, 6, 11, 21])
 def test_statements_as_printed_and_as_corrected(seed, kind):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import pytest
 
 import prgd
 from prgd.algorithms import ALGORITHMS
-from prgd.algorithms.base import State
+from prgd.algorithms.base import State, states
 
 # one row z = (2, 0): L(w) = e^(-2 w_1), so -grad L / L = (2, 0) everywhere
 ONE = prgd.Problem(np.array([[2.0, 0.0]]), scale="none")
@@ -68,6 +70,17 @@ def test_dual_acceleration():
     np.testing.assert_allclose([s.w, s.g], [[5.0, 0.0], [1.0, 0.0]])
 
 
+def test_dual_acceleration_is_nesterov_s_method_on_log_l():
+    problem = prgd.Problem(*prgd.datasets.synthetic_two(0))
+    algorithm, x = prgd.algorithms.DualAcceleration(0.5), np.zeros(2)
+    s = algorithm.init(problem, x)
+    for t in range(30):
+        x_next = s.w + 0.5 * problem.unit * s.at.dual_vector
+        s, x = algorithm.step(problem, s), x_next + t / (t + 1) * (x_next - x)
+        np.testing.assert_allclose(s.w, x, rtol=1e-12)
+        x = x_next
+
+
 def test_game_dynamics():
     algorithm = prgd.algorithms.GameDynamics()
     s = algorithm.init(ONE, np.zeros(2))
@@ -77,7 +90,7 @@ def test_game_dynamics():
     np.testing.assert_allclose([s.w, s.S, s.dual_vector], [[1.5, 0.0], [2.0, 0.0], [2.0, 0.0]])
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", [name for name, kind in ALGORITHMS.items() if hasattr(kind, "eta")])
 @pytest.mark.parametrize("eta", [0.0, -1.0, float("nan"), float("inf"), "1"])
 def test_eta_must_be_positive(name, eta):
     with pytest.raises(ValueError, match="eta must be a finite number above 0"):
@@ -87,6 +100,8 @@ def test_eta_must_be_positive(name, eta):
 def test_prgd_refuses_a_zero_start():
     with pytest.raises(ValueError, match=r"non-zero w0.*Run GD or NGD first"):
         prgd.run(ONE, prgd.PRGD(), stop=5)
+    with pytest.raises(ValueError, match=r"Run SteepestDescent first"):
+        prgd.run(ONE, prgd.PRGD(norm="linf"), stop=5)
 
 
 def test_prgd_refuses_schedules_that_do_not_advance():
@@ -119,5 +134,29 @@ def test_names_are_found_and_suggested():
     assert prgd.algorithms.find_algorithm("PRGD") is prgd.PRGD
     with pytest.raises(ValueError, match="Did you mean prgd"):
         prgd.algorithms.find_algorithm("pgrd")
-    with pytest.raises(ValueError, match="Known: dual-acceleration, game-dynamics, gated-prgd, gd"):
+    with pytest.raises(ValueError, match="Known: accelerated-prgd, adam, adaptive-gd, away-"):
         prgd.algorithms.find_algorithm("zzzzzz")
+
+
+def test_restarted_ngd_steps_by_hand():
+    algorithm = prgd.algorithms.RestartedNGD()
+    s = algorithm.init(ONE, np.zeros(2))
+    s = algorithm.step(ONE, s)  # j = 0: g = 0, w = u
+    np.testing.assert_allclose([s.w, s.g], [[2.0, 0.0], [0.0, 0.0]])
+    s = algorithm.step(ONE, s)  # j = 1: g = (g + u) / 4 = 1/2, w += g + u
+    np.testing.assert_allclose([s.w, s.g], [[4.5, 0.0], [0.5, 0.0]])
+    assert (s.age, s.phase) == (2, 1)
+
+
+def test_restarted_ngd_restarts_when_the_dual_vector_grows_and_phases_never_become_shorter():
+    problem = prgd.Problem(*prgd.datasets.digits(0, 4, 100))
+    ages, before = [], None
+    for s in islice(states(problem, prgd.algorithms.RestartedNGD()), 2000):
+        if before is not None and s.phase > before.phase:
+            assert before.at.upper > before.previous_size  # the step before the restart saw growth
+            ages.append(before.age)
+            assert (s.age, s.previous_age) == (1, before.age)
+            np.testing.assert_array_equal(s.g, 0.0)
+        before = s
+    assert len(ages) >= 2
+    assert ages == sorted(ages)

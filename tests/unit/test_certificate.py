@@ -1,5 +1,6 @@
 """Certificates by hand: outward rounding, exact witnesses, and what they look like in a file."""
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -8,8 +9,11 @@ import pytest
 
 import prgd
 from prgd.arithmetic import common_integers, lowered, raised, root_up
-from prgd.certificate import Certificate, DualWeights, accurate_upper, certify, certify_in_double, raised_norm
+from prgd.certificate import Certificate, DualWeights
+from prgd.dual_bounds import accurate_upper
 from prgd.errors import CrossedBoundsError
+from prgd.norms import raised_norm
+from prgd.pass_bounds import certify, certify_in_double
 from prgd.proofs.overlap import proves_overlap
 from prgd.solvers.exact_active_set import shortest_vector
 
@@ -23,6 +27,14 @@ def exact_norm_square(X, y, weights):
     scaled = [q * y[i] / (2 * sums[y[i]]) for q, i in zip(p, weights.indices, strict=True)]
     columns = [[Fraction(float(X[i][j])) for i in weights.indices] for j in range(len(X[0]))]
     return sum(sum(a * b for a, b in zip(scaled, column, strict=True)) ** 2 for column in columns)
+
+
+def test_without_a_separator_there_is_no_gap_in_words():
+    assert str(Certificate(-1.0, 2.0)).endswith(
+        "(relative gap none: no iterate separates the classes so far)"
+    )
+    assert str(Certificate(-1.0, 0.0)).endswith("(relative gap none: no hyperplane separates the classes)")
+    assert str(Certificate(1.0, 2.0)) == "1 <= gamma_star <= 2 (relative gap 5.00e-01)"
 
 
 def test_a_crossing_raises():
@@ -62,9 +74,10 @@ def test_common_integers_are_exact():
 def test_accurate_upper_is_above_the_exact_norm_by_little(offset):
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((40, 3)) + offset, np.where(np.arange(40) % 3, 1, -1)
-    weights = DualWeights.normalized(np.arange(40), rng.random(40), y)
+    problem = prgd.Problem(X, y, fit_intercept=True)
+    weights = DualWeights.normalized(problem, np.arange(40), rng.random(40))
     square = exact_norm_square(X, y, weights)
-    bound = Fraction(accurate_upper(prgd.Problem(X, y, fit_intercept=True), weights))
+    bound = Fraction(accurate_upper(problem, weights))
     assert square <= bound**2 <= square * (1 + Fraction(1, 10**12))
 
 
@@ -206,4 +219,16 @@ def test_tiny_features_beside_a_constant_column():
     X, y = np.column_stack([np.ones(200), features]), np.where(features @ rng.standard_normal(49) > 0, 1, -1)
     result = prgd.max_margin(X, y)
     assert result.status is prgd.Status.CERTIFIED
+    assert result.check(X, y).is_valid
+
+
+def test_sums_without_a_bound_on_their_rounding_prove_nothing(monkeypatch):
+    X, y = np.eye(3), np.arange(3)
+    problem = prgd.Problem(X, y)
+    monkeypatch.setattr(type(problem.rows), "joint_unit_roundoff", property(lambda rows: math.inf))
+    at = problem.at(np.eye(3))
+    assert certify(at).w is None
+    assert certify(at).upper == math.inf
+    result = prgd.run(problem, prgd.NGD(), stop=9)  # float64 certifies at steps 0, 1, 2, 4 and 8
+    assert 0.0 < result.margin <= result.upper_bound < math.inf
     assert result.check(X, y).is_valid

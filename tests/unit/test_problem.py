@@ -19,8 +19,17 @@ y = np.array([1, -1, 1])
     ("make", "words"),
     [
         (lambda: prgd.Problem(X, [1, 1, 1]), "two classes; got 1"),
-        (lambda: prgd.Problem(X, [0, 1, 2]), "two classes; got 3"),
-        (lambda: prgd.Problem(np.ones((9, 1)), list("abcdefghi")), r"got 9 .*\.\.\."),
+        (lambda: prgd.max_margin(X, [0, 1, 2]), "two classes; got 3"),
+        (lambda: prgd.soft_margin(np.ones((9, 1)), list("abcdefghi"), C=1.0), r"got 9 .*\.\.\."),
+        (lambda: prgd.Problem(X, [0.5, 0.25, 0.1]), "3 different numbers such as 0.1, which looks like a"),
+        (
+            lambda: prgd.Problem(X, y, norm="spectral"),
+            "weights of shape .* two by prgd.max_margin",
+        ),
+        (lambda: prgd.Problem(X, y, norm=0.5), "p of a norm must be a number of at least 1; got 0.5"),
+        (lambda: prgd.Problem(X, norm="l0"), "p of a norm must be a number of at least 1; got 0"),
+        (lambda: prgd.Problem(X, multi_class="joint"), "joint problem needs the labels y; got rows z_i"),
+        (lambda: prgd.Problem(X, y, multi_class="ovr"), "multi_class must be None or 'joint'; got 'ovr'"),
         (lambda: prgd.Problem(X, [1, -1]), "one label for each of the 3 rows"),
         (lambda: prgd.Problem(X, [1.0, np.nan, -1.0]), "not finite, at row 1"),
         (lambda: prgd.Problem(X[0], y), "matrix of shape"),
@@ -46,7 +55,9 @@ y = np.array([1, -1, 1])
         (lambda: ChunkedRows.from_blocks([(X, y), (X, None)]), "block 1 has none"),
         (lambda: ChunkedRows.from_blocks([(X, y), (X, y[:2])]), "Block 1 has 3 rows"),
         (lambda: prgd.Problem(X, y).at(np.zeros(2)).gamma, "not defined at w = 0"),
-        (lambda: prgd.Problem(X, y).at(np.zeros(3)).log_loss, r"shape \(2,\)"),
+        (lambda: prgd.Problem(X, y).at(np.zeros(3)).log_loss, r"w must have shape \(2,\)"),
+        (lambda: prgd.Problem(X, y).at(np.zeros(2), np.ones(1)), r"v must have shape \(2,\); got \(1,\)"),
+        (lambda: prgd.Problem(X, [0, 1, 2]).at(np.zeros((3, 2)), np.ones((3, 2))), "no second direction"),
     ],
 )
 def test_errors_say_what_was_expected(make, words):
@@ -136,6 +147,13 @@ def test_a_writable_w_that_changes_is_seen():
     w[0] = 2.0
     assert problem.at(w).log_loss != first
     assert at.w[0] == 1.0
+
+
+def test_a_second_direction_that_changes_is_not_seen():
+    v = np.array([1.0, 0.0])
+    at = prgd.Problem(X, y, scale="none").at(np.zeros(2), v)
+    v[:] = 1e-9
+    assert at.second_gamma == 1.0
 
 
 def test_an_evaluation_is_one_pass_and_a_problem_keeps_none():

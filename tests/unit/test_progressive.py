@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from pathlib import Path
 
-import grid
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import prgd
+from prgd.algorithms.base import SOFT_ENOUGH, states
 from prgd.rows import MarginsAt
 from prgd.solvers import active_rows
 from prgd.solvers.active_rows import ActiveRows
@@ -35,16 +36,6 @@ def objective(problem, w, lam):
     return problem.at(w).log_loss + 0.5 * lam * w @ w
 
 
-@pytest.fixture(params=[False, True], ids=["origin", "intercept"])
-def intercept(request):
-    return request.param
-
-
-@pytest.fixture
-def data():
-    return grid.PROBLEMS["gaussian"]()
-
-
 # Newton
 
 
@@ -57,8 +48,9 @@ def test_a_newton_step_by_hand():
     np.testing.assert_allclose(s.w, [0.5, 0.5], rtol=1e-15)
     assert (s.t, s.phase, s.lam) == (1, 1, 1.0)
     np.testing.assert_array_equal(s.active, [0, 1])
-    # the start; the scan, the gathering and its margins; two products; the search on the rows; the pass
-    assert s.row_reads == 1.0 + 3.0 + 2.0 + 2.0 + 1.0
+    # the start; the scan, the gathering and its margins; two products; the search on the rows; the pass;
+    # the predicted weights
+    assert s.row_reads == 1.0 + 3.0 + 2.0 + 2.0 + 1.0 + 1.0
 
 
 def test_a_phase_change_by_hand():
@@ -106,14 +98,58 @@ def test_phases_end_near_the_minimum(data, intercept):
     assert s.phase > 5
 
 
-def test_gap_falls_by_rho_in_each_late_phase(data, intercept):
+def test_gap_of_w_falls_by_rho_in_each_late_phase_and_that_of_h_by_its_square(data, intercept):
+    """E6 and E10 of docs/exponential.md: lam Delta / U^2 at w, O(lam^2) at the displacement h."""
     problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
-    result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-10), 60))
+    gamma_star = prgd.max_margin(data.X, data.y, fit_intercept=intercept, tol=1e-12).certificate.upper
+    gaps = {}
+    for s in itertools.islice(prgd.algorithms.base.states(problem, prgd.algorithms.ProgressiveNewton()), 40):
+        if s.at.v is not None:  # the first step of a phase
+            h = s.at.second_gamma
+            gaps[s.phase] = 1.0 - s.at.gamma / gamma_star, 1.0 - h / gamma_star
+    of_w, of_h = np.array(list(gaps.values())).T
+    np.testing.assert_allclose(of_w[-6:-2] / of_w[-5:-1], 8.0, rtol=0.01)
+    falling = of_h[of_h > 1e-12]
+    assert falling[-2] / falling[-1] > 40.0
+
+
+# p_star is uniform on the rows (1, +-1, 0), and the margin row (1, 0, 1) has no weight: Delta goes to 0
+UNIFORM = np.array([[1.0, 1.0, 0.0, 0.0], [1.0, -1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 2.0]])
+
+
+def test_late_phases_take_one_system_where_the_softness_vanishes():
+    """E8: a gate against Delta alone takes two systems in every late phase here, and then three."""
+    phases = []
+    prgd.run(
+        prgd.Problem(UNIFORM),
+        prgd.algorithms.ProgressiveNewton(),
+        stop=prgd.any_of(prgd.Gap(1e-13), 40),
+        observe=lambda s, now, certificate: phases.append(s.phase),
+    )
+    systems = np.bincount(phases)[1:]
+    assert systems.size > 8
+    assert (systems[-4:] == 1).all()
+
+
+def test_steps_do_not_cycle():
+    """Steps past the minimum along their direction that lengthen the gradient went round in a circle here."""
+    problem = prgd.Problem(*prgd.datasets.digits(1, 2), fit_intercept=True)
+    result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-10), 40))
     assert result.status is prgd.Status.CERTIFIED
-    phase, gap = result.history["phase"], result.history["gap"]
-    ends = [gap[phase == k].min() for k in np.unique(phase)]
-    ratios = np.array(ends[-5:-1]) / np.array(ends[-4:])
-    assert ((ratios > 4.0) & (ratios < 16.0)).all()
+
+
+def test_predicted_weights_prove_what_a_pass_cannot(data, intercept):
+    """The bound on the rounding of the sums of a pass is the gap, until ``p - D Z x`` is summed anew."""
+    problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
+    algorithm = prgd.algorithms.ProgressiveNewton()
+    result = prgd.run(problem, algorithm, stop=60)
+    assert result.certificate.dual_weights is not None
+    states = itertools.islice(prgd.algorithms.base.states(problem, algorithm), 40)
+    predicted = [s for s in states if s.own_weights is not None]
+    assert predicted
+    for s in predicted:
+        found = np.linalg.norm(problem.combine(s.own_weights.dense(problem.n)))
+        assert found == pytest.approx(s.own_upper, rel=1e-9)
 
 
 def test_newton_finds_the_optimum_with_an_intercept():
@@ -122,7 +158,7 @@ def test_newton_finds_the_optimum_with_an_intercept():
     problem = prgd.Problem(X, [1, 1, -1, -1], fit_intercept=True)
     result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=prgd.any_of(prgd.Gap(1e-9), 60))
     assert result.certificate.lower == pytest.approx(1.0, rel=1e-8)
-    w = result.w / np.linalg.norm(result.w)
+    w = result.coef / np.linalg.norm(result.coef)
     np.testing.assert_allclose(w, [1.0, 0.0], atol=1e-6)
     assert result.intercept / np.linalg.norm(result.coef) == pytest.approx(-10.0, rel=1e-6)
 
@@ -130,9 +166,8 @@ def test_newton_finds_the_optimum_with_an_intercept():
 def test_passes_are_counted(data, intercept):
     problem = prgd.Problem(data.X, data.y, fit_intercept=intercept)
     result = prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=20)
-    phases = int(result.history["phase"][-1])
-    # the start and one for each step, one to find the active rows of each phase, and failed trials
-    assert 21 + phases <= problem.passes <= 21 + phases + 5
+    # the start and one for each step, one to find the active rows, and failed trials
+    assert 22 <= problem.passes <= 22 + 5
     assert result.state["row_reads"] > problem.passes
 
 
@@ -254,6 +289,7 @@ def test_any_length_of_the_start(algorithm, length):
     [
         (lambda: prgd.algorithms.ProgressiveNewton(rho=1.0), "rho must be a finite number above 1"),
         (lambda: prgd.algorithms.ProgressiveNewton(tol=0.0), "tol must be a finite number above 0"),
+        (lambda: prgd.algorithms.AcceleratedPRGD(rho=1.0), "rho must be a finite number above 1"),
         (lambda: prgd.algorithms.GatedPRGD(growth=1.0), "growth must be a finite number above 1"),
         (lambda: prgd.algorithms.GatedPRGD(fraction=-1.0), "fraction must be a finite number above 0"),
     ],
@@ -263,10 +299,11 @@ def test_hyper_parameters_are_checked(make, words):
         make()
 
 
-def test_newton_refuses_the_logistic_loss(data):
+@pytest.mark.parametrize("name", ["progressive-newton", "accelerated-prgd"])
+def test_the_logistic_loss_is_refused(data, name):
     problem = prgd.Problem(data.X, data.y, loss="logistic")
     with pytest.raises(ValueError, match=r"needs loss='exponential'.*got loss='logistic'"):
-        prgd.run(problem, prgd.algorithms.ProgressiveNewton(), stop=1)
+        prgd.run(problem, prgd.algorithms.find_algorithm(name)(), stop=1)
 
 
 # the systems
@@ -353,6 +390,20 @@ def test_gate_opens_when_the_direction_has_settled(data):
             assert unsettled > 0.5 * soft or np.linalg.norm(before.w) < 0.9 * before.R_k
             assert np.linalg.norm(s.w) <= s.R_k * (1 + 1e-12)
     assert phases > 4
+
+
+def test_gate_opens_where_the_softness_goes_to_zero(monkeypatch):
+    """p_star is 1/2 on the rows with +-0.9 and 0 on the third margin row: Delta goes to 0."""
+    problem = prgd.Problem([[0.3, 0.9, 0.0], [0.3, -0.9, 0.0], [0.3, 0.2, 0.6]])
+
+    def at_step_4000() -> prgd.algorithms.State:
+        return next(s for s in states(problem, prgd.algorithms.GatedPRGD()) if s.t == 4000)
+
+    assert at_step_4000().R_k > 3e6
+    monkeypatch.setattr("prgd.algorithms.gated_prgd.SOFT_ENOUGH", 0.0)
+    hindered = at_step_4000()  # phases 3 times longer each, where sqrt(growth) is 2
+    assert hindered.R_k < 1e6
+    assert hindered.at.gap_split[1] * hindered.at.length < SOFT_ENOUGH
 
 
 def test_gated_reads_once_a_step(data):

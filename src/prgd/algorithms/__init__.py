@@ -16,14 +16,25 @@ from prgd.algorithms.base import State as State
 from prgd.checks import unknown
 
 if TYPE_CHECKING:  # At run time `_discover` finds these names; a type checker needs them in writing.
+    from prgd.algorithms.accelerated_prgd import AcceleratedPRGD as AcceleratedPRGD
+    from prgd.algorithms.adam import Adam as Adam
+    from prgd.algorithms.adaptive_gd import AdaptiveGD as AdaptiveGD
+    from prgd.algorithms.away_step_frank_wolfe import AwayStepFrankWolfe as AwayStepFrankWolfe
     from prgd.algorithms.dual_acceleration import DualAcceleration as DualAcceleration
     from prgd.algorithms.game_dynamics import GameDynamics as GameDynamics
     from prgd.algorithms.gated_prgd import GatedPRGD as GatedPRGD
     from prgd.algorithms.gd import GD as GD
+    from prgd.algorithms.inside_prgd import InsidePRGD as InsidePRGD
+    from prgd.algorithms.large_step_gd import LargeStepGD as LargeStepGD
     from prgd.algorithms.loss_scaled_gd import LossScaledGD as LossScaledGD
+    from prgd.algorithms.mdm import MDM as MDM
+    from prgd.algorithms.mirror_descent import MirrorDescent as MirrorDescent
     from prgd.algorithms.ngd import NGD as NGD
+    from prgd.algorithms.normalized_perceptron import NormalizedPerceptron as NormalizedPerceptron
     from prgd.algorithms.prgd import PRGD as PRGD
     from prgd.algorithms.progressive_newton import ProgressiveNewton as ProgressiveNewton
+    from prgd.algorithms.restarted_ngd import RestartedNGD as RestartedNGD
+    from prgd.algorithms.steepest_descent import SteepestDescent as SteepestDescent
 
 
 def _discover() -> dict[str, Any]:

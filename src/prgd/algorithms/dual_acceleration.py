@@ -9,6 +9,7 @@ import numpy as np
 
 from prgd._types import Array
 from prgd.algorithms.base import FixedStep, State
+from prgd.norms import L2
 from prgd.problem import Problem
 
 
@@ -28,11 +29,13 @@ class DualAcceleration(FixedStep):
         u_t = Z^\top q_t, \quad g_{t+1} = \frac{t}{t+1} (g_t + u_t), \quad
         w_{t+1} = w_t + \eta (g_{t+1} + u_t), \quad q_{t+1} = \mathrm{softmax}(-Z w_{t+1})
 
-    from w = g = 0 and q uniform. Its margin converges like log t / t^2.
+    from w = g = 0 and q uniform. Its margin converges like log t / t^2. In the primal it is Nesterov's method
+    on log L with momentum t / (t + 1): ``x_{t+1} = w_t + eta u_t``, ``w_{t+1} = x_{t+1} + t / (t + 1)
+    (x_{t+1} - x_t)``.
 
     Parameters
     ----------
-    eta : float, in units of ``problem.unit``.
+    eta : float, in units of ``problem.unit_in(L2())``.
 
     References
     ----------
@@ -50,11 +53,11 @@ class DualAcceleration(FixedStep):
 
     def init(self, problem: Problem, w0: Array) -> DualAccelerationState:
         """Start at ``w0`` without momentum."""
-        return DualAccelerationState(t=0, at=problem.at(w0), g=np.zeros(problem.d))
+        return DualAccelerationState(t=0, at=problem.at(w0), g=np.zeros(problem.shape))
 
     def step(self, problem: Problem, s: DualAccelerationState) -> DualAccelerationState:
         """Take one accelerated step."""
         u = s.at.dual_vector
         g = s.t / (s.t + 1) * (s.g + u)
-        w = s.w + self.eta * problem.unit * (g + u)
-        return DualAccelerationState(t=s.t + 1, at=problem.at(w), g=g)
+        w = s.w + self.eta * problem.unit_in(L2()) * (g + u)
+        return DualAccelerationState(t=s.t + 1, at=problem.at(w, s.at.candidate), g=g)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from prgd._types import Array
-from prgd.algorithms.base import State
+from prgd.algorithms.base import MAX_SCALE, SOFT_ENOUGH, State, check_euclidean
 from prgd.checks import check_positive
 from prgd.norms import norm, project_ball, rescale
 from prgd.problem import Problem
@@ -18,7 +18,6 @@ STEP_GROWTH = 1.2  # largest factor by which the step size grows at a time
 SAFETY = 0.35  # the step size as a fraction of 1 / (local smoothness); 0.5 was less steady, 1 oscillates
 STILL = 1e-8  # a move below this fraction of ||w|| shows rounding, not smoothness
 ROUNDING = 1e-13  # a second part of the gap below this fraction of the upper bound is rounding
-LARGEST = 1e-3 / float(np.finfo(np.float64).eps)  # at this margin scale, rounding moves p by 1e-3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,11 +46,14 @@ class GatedPRGD:
     An extension of ours, not an algorithm of the paper: its radii R_k need the solution or a schedule. Here
     the radius grows, and w is rescaled to it, when the direction has converged, that is
 
-    .. math:: \|u\| - \langle u, \hat w \rangle \le f\, (\langle u, \hat w \rangle - \gamma(w)),
-        \qquad u = Z^\top p, \quad \hat w = w / \|w\|,
+    .. math:: \|u\| - \langle u, \hat w \rangle \le f\, \max(\Delta, 0.01) / \|w\|,
+        \qquad u = Z^\top p, \quad \hat w = w / \|w\|, \quad
+        \Delta / \|w\| = \langle u, \hat w \rangle - \gamma(w),
 
-    the first part of the duality gap against the second (`Evaluation.gap_split`). Otherwise it takes
-    Algorithm 1's projected normalized step, with momentum:
+    the first part of the gap against the second (`Evaluation.gap_split`; E4 and E8 of
+    docs/exponential.md). Without the constant a phase would have to come ever nearer to its end where Delta
+    goes to 0: p_star is uniform on its support there. Otherwise it takes Algorithm 1's projected normalized
+    step, with momentum:
 
     .. math:: x_{t+1} = \mathrm{Proj}_{B(0, R_k)}(w_t + \eta_t u_t), \qquad
         w_{t+1} = \mathrm{Proj}_{B(0, R_k)}\bigl(x_{t+1} + \tfrac{j - 1}{j + 2} (x_{t+1} - x_t)\bigr).
@@ -73,8 +75,9 @@ class GatedPRGD:
 
     Accelerated steps on a ball of radius R_k need a multiple of ``sqrt(R_k / gamma_star)`` to converge, and
     the gap left is a multiple of ``1 / (gamma_star R_k)``: it falls like 1 / t^2, as for dual acceleration.
-    An exponential rate takes the second-order steps of `ProgressiveNewton`. The radius stays once rounding
-    blurs the weights, near ``R_k = 1e12 / max_norm``, or the second part of the gap is rounding.
+    An exponential rate takes the second-order steps of `ProgressiveNewton`. `AcceleratedPRGD` has a proof of
+    its steps, which these adaptive ones have not. The radius stays once rounding blurs the weights, near
+    ``R_k = 1e12 / max_norm``, or the second part of the gap is rounding.
 
     References
     ----------
@@ -101,9 +104,10 @@ class GatedPRGD:
 
     def init(self, problem: Problem, w0: Array) -> GatedPRGDState:
         """Start at ``w0``, without momentum; shorten it if its direction has not converged at its length."""
+        check_euclidean(self, problem)
         at, R_0 = problem.at(w0), math.sqrt(problem.unit)
         u = at.dual_vector
-        if at.length > R_0 and float(u @ (w0 / at.length)) <= 0.9 * at.upper:
+        if at.length > R_0 and float(np.vdot(u, w0 / at.length)) <= 0.9 * at.upper:
             at = problem.at(project_ball(w0, R_0))
         return GatedPRGDState(
             t=0, at=at, phase=1, R_k=max(at.length, R_0), x=at.w, w_last=at.w, dual_vector_last=u,
@@ -115,7 +119,7 @@ class GatedPRGD:
         u = s.at.dual_vector
         if self._has_converged(problem, s):
             R_k = self.growth * s.R_k
-            at = problem.at(rescale(s.w, R_k))
+            at = problem.at(rescale(s.w, R_k), s.at.candidate)
             return replace(
                 s, t=s.t + 1, at=at, phase=s.phase + 1, R_k=R_k, x=at.w, w_last=s.w, dual_vector_last=u, j=1
             )
@@ -125,13 +129,14 @@ class GatedPRGD:
             step_size = min(STEP_GROWTH * step_size, SAFETY / smoothness if smoothness > 0.0 else math.inf)
             step_size = max(step_size, self.eta * problem.unit)
         x = project_ball(s.w + step_size * u, s.R_k)
-        j = s.j + 1 if float(u @ (x - s.x)) >= 0.0 else 1
-        at = problem.at(project_ball(x + (j - 1) / (j + 2) * (x - s.x), s.R_k))
+        j = s.j + 1 if float(np.vdot(u, x - s.x)) >= 0.0 else 1
+        at = problem.at(project_ball(x + (j - 1) / (j + 2) * (x - s.x), s.R_k), s.at.candidate)
         return replace(s, t=s.t + 1, at=at, x=x, w_last=s.w, dual_vector_last=u, step_size=step_size, j=j)
 
     def _has_converged(self, problem: Problem, s: GatedPRGDState) -> bool:
         """Return whether w has come to the sphere and its direction has converged there."""
-        if s.at.length < 0.9 * s.R_k or self.growth * s.R_k * problem.max_norm > LARGEST:
+        if s.at.length < 0.9 * s.R_k or self.growth * s.R_k * problem.max_norm > MAX_SCALE:
             return False
         turning, soft = s.at.gap_split
-        return soft > ROUNDING * s.at.upper and turning <= self.fraction * soft
+        is_soft = soft > ROUNDING * s.at.upper
+        return is_soft and turning <= self.fraction * max(soft, SOFT_ENOUGH / s.at.length)

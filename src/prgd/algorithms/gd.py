@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from prgd.algorithms.base import FixedStep, State
+from prgd.norms import L2
 from prgd.problem import Problem
 
 
@@ -20,7 +21,7 @@ class GD(FixedStep):
 
     Parameters
     ----------
-    eta : float, in units of ``problem.unit``.
+    eta : float, in units of ``problem.unit_in(L2())``.
 
     Examples
     --------
@@ -32,5 +33,5 @@ class GD(FixedStep):
 
     def step(self, problem: Problem, s: State) -> State:
         """Take one gradient step."""
-        eta = self.eta * problem.unit
-        return State(s.t + 1, problem.at(s.w - eta * s.at.gradient))
+        eta = self.eta * problem.unit_in(L2())
+        return State(s.t + 1, problem.at(s.w - eta * s.at.gradient, s.at.candidate))

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from prgd.algorithms.base import FixedStep, State
+from prgd.norms import L2
 from prgd.problem import Problem
 
 
@@ -19,7 +20,7 @@ class LossScaledGD(FixedStep):
 
     Parameters
     ----------
-    eta : float, in units of ``problem.unit``.
+    eta : float, in units of ``problem.unit_in(L2())``.
 
     References
     ----------
@@ -36,5 +37,5 @@ class LossScaledGD(FixedStep):
 
     def step(self, problem: Problem, s: State) -> State:
         """Take one normalized step of decreasing length."""
-        eta = self.eta * problem.unit / math.sqrt(s.t + 1)
-        return State(s.t + 1, problem.at(s.w - eta * s.at.normalized_gradient))
+        eta = self.eta * problem.unit_in(L2()) / math.sqrt(s.t + 1)
+        return State(s.t + 1, problem.at(s.w - eta * s.at.normalized_gradient, s.at.candidate))

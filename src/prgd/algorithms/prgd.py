@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from prgd._types import Array
-from prgd.algorithms.base import State
+from prgd.algorithms.base import State, norm_for, read_norm
 from prgd.checks import check_positive
+from prgd.norms import L2, Norm
 from prgd.problem import Problem
 from prgd.schedules import Every, Geometric, Radius, StateRadius, Times
 
@@ -29,13 +30,17 @@ class PRGD:
         w(T_k + 1) &= R_k\, w(T_k) / \|w(T_k)\| \\
         v(t + 1) &= w(t) - \eta \nabla L(w(t)) / L(w(t)), \quad w(t + 1) = \mathrm{Proj}_{B(0, R_k)} v(t + 1)
 
+    In another norm than l2, an extension of ours, lengths and balls are those of the norm, the projection is
+    radial, and the step is that of `SteepestDescent`, ``v = w + eta ||u||_* s(u)`` with ``u = -grad L / L``.
+
     Parameters
     ----------
     R : Radius or StateRadius, ``(k, R_0) -> R_k``; a StateRadius also sees the iterate.
     T : Times, ``k -> T_k`` with ``T_0 = 0``.
-    eta : float, in units of ``problem.unit``.
+    eta : float, in units of ``problem.unit_in(norm)``.
     R_0 : float, optional; ``||w0||`` by default. Kept in the state, and so not part of the repr.
     project : bool, whether each step is projected to the ball of radius R_k, as in Algorithm 1.
+    norm : Norm, str or float, optional; the norm of the problem by default, where l2 is Algorithm 1.
 
     Notes
     -----
@@ -63,39 +68,45 @@ class PRGD:
     eta: float = 1.0
     R_0: float | None = field(default=None, repr=False)
     project: bool = True
+    norm: Norm | str | float | None = None
     state_type: ClassVar[type[State]] = PRGDState
 
     def __post_init__(self) -> None:
         check_positive("eta", self.eta)
         if self.R_0 is not None:
             check_positive("R_0", self.R_0)
+        read_norm(self)
 
-    def __repr__(self) -> str:  # runs that were saved before the field project had none, and go on
+    def __repr__(self) -> str:  # runs that were saved before the fields project and norm had none, and go on
         without = "" if self.project else ", project=False"
-        return f"PRGD(R={self.R!r}, T={self.T!r}, eta={self.eta!r}{without})"
+        norm = "" if self.norm is None else f", norm={self.norm!r}"
+        return f"{type(self).__name__}(R={self.R!r}, T={self.T!r}, eta={self.eta!r}{without}{norm})"
 
     def init(self, problem: Problem, w0: Array) -> PRGDState:
         """Start at ``w0``, which must not be zero."""
-        at = problem.at(w0)
+        norm, at = norm_for(problem, self.norm), problem.at(w0)
+        norm.check_shape(problem.shape)
         if at.length == 0.0:
+            first = "GD or NGD" if norm == L2() else "SteepestDescent"
             raise ValueError(
                 "PRGD needs a non-zero w0, since it rescales it; got norm 0. "
-                "Run GD or NGD first and pass its result.w."
+                f"Run {first} first and pass its result.w."
             )
         if self.T(0) != 0:
             raise ValueError(f"Algorithm 1 begins with a rescaling: T(0) must be 0; got {self.T(0)}.")
-        R_0 = at.length if self.R_0 is None else self.R_0
+        R_0 = norm(at.w) if self.R_0 is None else self.R_0
         return PRGDState(t=0, at=at, phase=0, R_0=R_0, R_k=R_0)
 
     def step(self, problem: Problem, s: PRGDState) -> PRGDState:
         """Rescale, or take one step, projected if ``project``."""
+        norm = norm_for(problem, self.norm)
         if s.t == self.T(s.phase):  # phase k begins
             R_k = self._radius(s)
-            w = problem.norm.rescale(s.w, R_k)
-            return replace(s, t=s.t + 1, at=problem.at(w), phase=s.phase + 1, R_k=R_k)
-        v = s.w - self.eta * problem.unit * s.at.normalized_gradient
-        w = problem.norm.project(v, s.R_k) if self.project else v
-        return replace(s, t=s.t + 1, at=problem.at(w))
+            w = norm.rescale(s.w, R_k)
+            return replace(s, t=s.t + 1, at=problem.at(w, s.at.candidate), phase=s.phase + 1, R_k=R_k)
+        v = s.w + self.eta * problem.unit_in(norm) * norm.ascent(-s.at.normalized_gradient)
+        w = norm.project(v, s.R_k) if self.project else v
+        return replace(s, t=s.t + 1, at=problem.at(w, s.at.candidate))
 
     def _radius(self, s: PRGDState) -> float:
         """Return R_k, and check that the schedules are usable."""

@@ -31,6 +31,7 @@ WORDS = {"<=": "at most ", ">=": "at least ", "==": "", "<": "less than ", ">": 
 # Words of Claim.where in the order of the paper. A claim takes the first place that its words name;
 # claims that name none of these places come last, before statements of ours.
 PLACES = (
+    "Introduction",
     "Table 1",
     "Section 4",
     "Proposition 4.1",

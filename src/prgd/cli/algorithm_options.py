@@ -7,27 +7,31 @@ the class. Numbers and flags are read by Typer; a schedule arrives as text.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any
 
 from prgd.algorithms import ALGORITHMS, find_algorithm
+from prgd.norms import L2, Norm, as_norm
 from prgd.options import Option, options_of
 from prgd.schedules import RADII, TIMES, Radius, Times, as_radius, as_times
 from prgd.values import to_text
 
 # The symbols of the paper get longer names.
 FLAGS = {"R": ("--radius", "-R"), "T": ("--phases", "-T"), "R_0": ("--first-radius",)}
+FLAGS["norm"] = ("--step-norm",)  # --norm is that of the margin
 HELP = {
     "eta": "Step size, of the warm-up too.",
     "R_0": "prgd: radius R_0, from which the radii grow; by default the norm of the starting point.",
+    "norm": "prgd, steepest-descent: norm of the steps, also of those of such a warm-up; by default --norm.",
 }
-READERS = {Radius: as_radius, Times: as_times}
+READERS: dict[type, Callable[[Any], Any]] = {Radius: as_radius, Times: as_times, Norm: as_norm}
 SCHEDULES: dict[type, tuple[str, Mapping[str, Any]]] = {
     Radius: ("radii R_k", RADII),
     Times: ("steps T_k of the rescalings", TIMES),
 }
 WARM_UP = "gd:1000"  # what prgd starts with: Appendix E.1 of the paper
+STEEPEST_WARM_UP = "steepest-descent:1000"  # what it starts with in other norms than l2
 Given = tuple[str, Any]  # an option as the user typed it, and its value
 
 
@@ -78,13 +82,20 @@ def options_by_field(algorithm: Any) -> dict[str, Option]:
     return {o.name: replace(o, flags=FLAGS.get(o.name, o.flags)) for o in options}
 
 
+def default_warm_up(margin_norm: str, given: Mapping[str, Given]) -> str:
+    """Return the warm-up of prgd: steps in the norm in which it steps itself."""
+    norm = as_norm(given["norm"][1] if "norm" in given else margin_norm)
+    return WARM_UP if norm == L2() else STEEPEST_WARM_UP
+
+
 def parse_warm_up(text: str, given: Mapping[str, Given]) -> tuple[Any, int]:
-    """Return the algorithm of ``--warm-up``, which takes the step size that was given, and its steps."""
+    """Return the algorithm of ``--warm-up``, with the step size and norm that were given, and its steps."""
     name, _, steps = text.partition(":")
     if not steps.isdecimal() or int(steps) < 1:
         raise ValueError(f"--warm-up expects NAME:STEPS, e.g. {WARM_UP}, or 0; got {text!r}.")
-    eta = {field: option for field, option in given.items() if field == "eta"}
-    return build_algorithm(name, eta), int(steps)
+    takes_norm = "norm" in options_by_field(find_algorithm(name))
+    shared = ("eta", "norm") if takes_norm else ("eta",)
+    return build_algorithm(name, {field: given[field] for field in shared if field in given}), int(steps)
 
 
 def _read(kind: type, flag: str, value: Any) -> Any:
@@ -103,6 +114,8 @@ def _shared(owners: Mapping[str, Option]) -> Option:
     shown = defaults.pop() if len(defaults) == 1 else "depends on the algorithm"
     if o.kind in SCHEDULES:
         o = replace(o, help=_forms(*SCHEDULES[o.kind]), metavar="SCHEDULE")
+    if o.kind is Norm:
+        o = replace(o, metavar="NORM")
     words = re.sub(r"^(bool|int|float),? ", "", o.help)  # The type stands in the metavar.
     help = HELP.get(o.name) or f"{', '.join(owners)}: {words}"
     return replace(o, help=help, default=None, shown_default=shown)

@@ -1,4 +1,4 @@
-"""The problems of ``prgd fit``: one for two classes, else one for each class against the rest."""
+"""The problems of ``prgd fit``: one of two classes, one of each class against the rest, or a joint one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
-from prgd.cli.common import RowsOptions, class_text, kind_of
-from prgd.cli.data import load_labelled, open_data
-from prgd.rows import Rows, as_rows
+from prgd.cli.common import RowsOptions, class_text
+from prgd.cli.data import check_classes, load_labelled, open_data
+from prgd.rows import Labels, Rows, as_rows
 from prgd.rows.labels import label_array
 
 MAX_ROWS = 20_000  # rows in memory at a time, from which a C is chosen
@@ -21,7 +21,7 @@ MAX_ROWS = 20_000  # rows in memory at a time, from which a C is chosen
 
 @dataclass(frozen=True)
 class Problems:
-    """Rows with the labels of two classes, or of one class against the rest, made one after another.
+    """Rows with the labels of two classes, of one class against the rest, made one after another, or of all.
 
     Attributes
     ----------
@@ -32,6 +32,8 @@ class Problems:
         Each returns the rows of a problem.
     some : callable
         Returns X and the codes of the classes of some rows, from which a C is chosen.
+    joint : Rows or None
+        The rows with the labels of more than two classes, if these are to be separated jointly.
     feature_means : ndarray or None
         The means that stand for missing values, if ``--missing mean`` asked for them.
     """
@@ -40,42 +42,48 @@ class Problems:
     classes: npt.NDArray[Any]
     makers: Sequence[Callable[[], Rows]]
     some: Callable[[], tuple[Any, Indices]]
+    joint: Rows | None = None
     feature_means: Array | None = None
 
     @classmethod
-    def of(cls, name: str, rows: Rows) -> Problems:
-        """Return the single problem of rows that hold their labels; -1 and 1 are those of rows y_i x_i."""
+    def of(cls, name: str, rows: Rows, is_joint: bool) -> Problems:
+        """Return the problems of rows that hold their labels; -1 and 1 are those of rows y_i x_i."""
         classes = rows.labels.classes
-        classes = np.array([-1, 1]) if classes is None else classes
-        return cls(name, classes, [lambda: rows], partial(_some, rows))
+        some = partial(_some, rows)
+        if classes is None or classes.size == 2:
+            return cls(name, np.array([-1, 1]) if classes is None else classes, [lambda: rows], some)
+        makers = [partial(_against_rest, rows, k) for k in range(classes.size)]
+        return cls(name, classes, makers, some, rows if is_joint else None)
 
     @classmethod
-    def open(cls, data: str, options: RowsOptions) -> Problems:
+    def open(cls, data: str, options: RowsOptions, is_joint: bool) -> Problems:
         """Return the problems of what DATA names."""
         if options.out_of_core:
-            return cls.of(*open_data(data, options))
+            return cls.of(*open_data(data, options), is_joint)
         found = load_labelled(data, options)
-        make = partial(as_rows, found.X, n_threads=options.threads, feature_names=found.feature_names)
         y = None if found.y is None else label_array(found.y)
-        if y is None or np.unique(y).size <= 2:
-            return replace(cls.of(found.name, make(y)), feature_means=found.feature_means)
-        classes, codes = np.unique(y, return_inverse=True)
-        _check_classes(classes, len(y))
-        makers = [partial(make, codes == k) for k in range(classes.size)]
-        return cls(found.name, classes, makers, lambda: (found.X, codes), found.feature_means)
-
-    def __iter__(self) -> Iterator[Rows]:
-        return (make() for make in self.makers)
+        rows = as_rows(found.X, y, n_threads=options.threads, feature_names=found.feature_names)
+        check_classes(rows)
+        problems = replace(cls.of(found.name, rows, is_joint), feature_means=found.feature_means)
+        if len(problems.makers) == 1:
+            return problems
+        return replace(problems, some=lambda: (found.X, rows.labels.codes.astype(np.int64)))
 
     @property
-    def engine(self) -> str:
-        """How the rows are held, in words."""
-        return kind_of(self.makers[0]())
+    def separations(self) -> Iterator[tuple[Rows, str]]:
+        """The rows to separate, and what they separate, for a progress line."""
+        return self.against_rest if self.joint is None else iter([(self.joint, "")])
 
     @property
-    def titles(self) -> list[str]:
-        """What each problem separates, for a progress line."""
-        return [class_text(c) for c in self.classes.tolist()] if len(self.makers) > 1 else [""]
+    def against_rest(self) -> Iterator[tuple[Rows, str]]:
+        """The rows of two classes, or those of each class against the rest."""
+        names = [class_text(c) for c in self.classes.tolist()] if len(self.makers) > 1 else [""]
+        return ((make(), name) for make, name in zip(self.makers, names, strict=True))
+
+    @property
+    def rows(self) -> Rows:
+        """The rows, whatever their labels are."""
+        return self.makers[0]() if self.joint is None else self.joint
 
     def choose_C(self, fit_intercept: bool) -> float:
         """Return the C of `prgd.MaxMarginClassifier` where classes do not separate."""
@@ -83,24 +91,20 @@ class Problems:
 
         X, codes = self.some()
         targets = [1] if len(self.makers) == 1 else list(range(len(self.makers)))
-        total = self.makers[0]().n
+        total = self.rows.n
         weights = None if total == len(codes) else np.full(len(codes), total / len(codes))
         return choose_C(X, codes, targets, weights, {"fit_intercept": fit_intercept})
 
 
+def _against_rest(rows: Rows, k: int) -> Rows:
+    """Return the rows with the labels of the k-th class against the rest."""
+    signs = np.where(rows.labels.codes == k, 1, -1).astype(np.int8)
+    return rows.with_labels(Labels(signs, rows.labels.sample_weight, np.array([False, True])))
+
+
 def _some(rows: Rows) -> tuple[Any, Indices]:
-    """Return some rows, evenly spread, and the codes of their classes: 1 for positive labels, else 0."""
+    """Return some rows, evenly spread, and the codes of their classes: of two, 1 for positive labels."""
     indices = np.unique(np.linspace(0, rows.n - 1, min(rows.n, MAX_ROWS)).astype(np.int64))
-    return rows.take(indices), (rows.labels.at(indices) > 0).astype(np.int64)
-
-
-def _check_classes(classes: npt.NDArray[Any], n: int) -> None:
-    """Raise ``ValueError`` for labels that are measurements or row numbers rather than classes."""
-    has_fractions = classes.dtype.kind == "f" and not (classes == np.round(classes)).all()
-    if has_fractions or classes.size == n:
-        shown = ", ".join(class_text(c) for c in classes[:3].tolist())
-        what = "numbers with fractions" if has_fractions else "a different label in each row"
-        raise ValueError(
-            f"The labels must be classes; got {classes.size:,} values, {what} ({shown}, ...). Name the "
-            "column of the classes with --label."
-        )
+    labels = rows.labels
+    codes = labels.codes_at(indices) if labels.is_joint else labels.at(indices) > 0
+    return rows.take(indices), codes.astype(np.int64)

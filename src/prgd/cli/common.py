@@ -162,6 +162,19 @@ class SeparatorOptions(RowsOptions):
     intercept: bool = options.option(True, "Fit an unpenalised intercept, or pass through the origin.")
 
 
+@dataclass(frozen=True)
+class MarginOptions(SeparatorOptions):
+    """Options of every command that asks for the largest margin."""
+
+    margin_norm: str = options.option(
+        "l2",
+        "Norm of the margin: l2, l1, linf or a number p; of more than two classes jointly also spectral, "
+        "nuclear, rows or columns.",
+        flags=("--norm",),
+        metavar="NORM",
+    )
+
+
 def say(line: str) -> None:
     """Print one line on standard error."""
     print(" ".join(line.splitlines()), file=sys.stderr, flush=True)
@@ -216,9 +229,18 @@ _OPTIONS = (
     (r"Give y, or use fit_intercept=False", "Use --no-intercept"),
     (r"\bfit_intercept=True\b", "--intercept"),
     (r"\bfit_intercept=False\b", "--no-intercept"),
-    (r"\b(loss|scale)='(\w+)'", r"--\1 \2"),
+    (r"\b(loss|scale|family|norm)='([\w:.]+)'", r"--\1 \2"),
     (r"^(tol|eta|scale) must", r"--\1 must"),
     (r"^tol of Gap must", "--gap must"),
+    (r"^w0 must", "The w of --start must"),
+    (
+        r", or a weight matrix: of more than two classes by multi_class='joint', of two by "
+        r"prgd\.max_margin\(X, y, multi_class='joint'\)",
+        "; more than two classes have such weights in prgd run, and in prgd fit with --multi-class joint, "
+        "two only in Python, by prgd.max_margin",
+    ),
+    (r"max_margin\(\.\.\., multi_class='joint'\)", "prgd fit --multi-class joint"),
+    (r" or math\.inf, or a value of prgd\.norms, such as Lp\(1\.5\)", ", or inf"),
     (r"\bsave_every must", "--save-every must"),
     (r"\bmax_memory\b", "--max-memory"),
     (r"\bn_threads\b", "--threads"),
@@ -227,13 +249,14 @@ _OPTIONS = (
     (r"\bstep size \(eta\)", "step size (--eta)"),
     (r"\bMultiply X\b", "Multiply the data"),
     (r"(--\w[\w-]*(?: ',')?) \(\w+=[^)]*\)", r"\1"),  # an option, and after it the Python argument
+    (r"^y must hold the labels of classes", "The labels must be classes"),
     (r"^y must", "The labels must"),
     (
-        r"Keep the rows of two classes, or separate one class from the rest\.",
-        "Keep the rows of two classes, or use prgd fit, which takes several classes in memory, that is "
-        "without --out-of-core and --cluster.",
+        r"Keep the rows of two classes, or separate one class from the rest; .* jointly\.",
+        "Keep the rows of two classes, or use --family multinomial; prgd fit takes several classes.",
     ),
     (r"^y (has|mixes)\b", r"The label column \1"),
+    (r"Is this the label column\?|Name the label column\.", "Name the column of the classes with --label."),
     (r"\brows of X\b", "rows"),
     (r" \(astype\(float\)\)", ""),
     (r" Pass zero_based=True or 'auto' if indices count from 0; none is negative\.", " None is negative."),
@@ -281,10 +304,12 @@ def load_model(path: Path, argument: str) -> Model:
     # A hyperplane that is not of largest margin has a proof beside it.
     pairs = zip(model.results, model.proofs, strict=True)
     if bad := [result for result, proof in pairs if proof is None and not result.margin > 0.0]:
-        raise ValueError(
-            f"{path}: holds no classifier to predict with. {bad[0].status} prgd fit without --fallback raise "
-            "fits a soft margin to such data."
+        advice = (
+            "prgd fit without --fallback raise fits a soft margin to such data."
+            if bad[0].is_separable is False
+            else "No iterate separates the classes so far: give prgd run more --steps, or use prgd fit."
         )
+        raise ValueError(f"{path}: holds no classifier to predict with. {bad[0].status} {advice}")
     return model
 
 

@@ -7,27 +7,29 @@ import difflib
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 import prgd
 from prgd import datasets
 from prgd.checks import as_option, unknown
-from prgd.cli.common import FileOptions, RowsOptions, say
-from prgd.datasets.files import load_features, sniffed
+from prgd.cli.common import FileOptions, RowsOptions, class_text, say
+from prgd.datasets.base import Frame
+from prgd.datasets.files import load_features, load_frame, sniffed
 from prgd.rows import Rows, as_rows
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 from prgd.rows.readers.file_kinds import read_labels
 from prgd.rows.readers.streams import BROKEN_STREAM, compression, open_stream
 
 Load = Callable[..., datasets.Dataset]
+Read = TypeVar("Read", datasets.Dataset, Frame)
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -138,6 +140,27 @@ def load_data(data: str, options: FileOptions, load: Load = datasets.load) -> da
     return found
 
 
+def open_frame(data: str, options: FileOptions, used: Callable[[list[str]], Sequence[str]]) -> Frame:
+    """Return the columns of DATA that a formula uses; ``used`` chooses them among all names."""
+    if built_in(data) is not None:
+        raise ValueError(
+            f"A formula needs columns with names, which {data} lacks. Give a CSV or Parquet file."
+        )
+
+    def read(file: Path, format: str | None = options.format) -> Frame:
+        found = load_frame(file, format=format, separator=options.separator, decimal=options.decimal)
+        if data != "-":
+            return found
+        return replace(found, place=lambda row: found.place(row).replace(str(file), "standard input"))
+
+    found = _standard_input(read, options) if data == "-" else read(data_file(data))
+    names = used([str(name) for name in found.columns])
+    for name in names:
+        if name not in found.columns:
+            raise unknown("column", name, map(str, found.columns))
+    return found.complete(tuple(dict.fromkeys(names)), drop=options.missing == "drop")
+
+
 def tell(note: str, options: FileOptions) -> None:
     """Print a note on standard error, unless ``--quiet`` is given."""
     if not getattr(options, "quiet", False):
@@ -149,13 +172,16 @@ def open_data(data: str, options: RowsOptions) -> tuple[str, Rows]:
     memory, threads = _memory(options), options.threads
     if not options.out_of_core:
         dataset = load_labelled(data, options)
-        return dataset.name, as_rows(dataset.X, dataset.y, None, threads, dataset.feature_names)
+        rows = as_rows(dataset.X, dataset.y, None, threads, dataset.feature_names)
+        check_classes(rows)
+        return dataset.name, rows
     built_in(data, out_of_core=True)
     _check_parts(data, options, "--out-of-core")
     file = data_file(data)
     y = None if options.labels is None else read_labels(Path(options.labels).expanduser())
     rows = prgd.open_rows(file, y, n_threads=threads, max_memory=memory, **column_options(options))
     _check_labels(data, rows.labels.classes, options)
+    check_classes(rows)
     tell_ids(rows, options)
     return file.stem, rows
 
@@ -186,6 +212,17 @@ def _check_labels(data: str, labels: Any, options: RowsOptions) -> None:
         raise ValueError(
             f"{data} holds no labels. Give a file of them with --labels FILE; or, if its rows are multiplied "
             "by their labels -1 and 1 already, ask for a hyperplane through the origin with --no-intercept."
+        )
+
+
+def check_classes(rows: Rows) -> None:
+    """Raise ``ValueError`` for labels that number the rows rather than tell their classes."""
+    classes = rows.labels.classes
+    if classes is not None and 2 < classes.size == rows.n:
+        shown = ", ".join(class_text(c) for c in classes[:3].tolist())
+        raise ValueError(
+            f"The labels must be classes; got {classes.size:,} values, a different label in each row "
+            f"({shown}, ...). Name the column of the classes with --label."
         )
 
 
@@ -234,7 +271,7 @@ def tell_ids(rows: Rows, options: FileOptions) -> None:
         )
 
 
-def _standard_input(read: Load, options: FileOptions) -> datasets.Dataset:
+def _standard_input(read: Callable[..., Read], options: FileOptions) -> Read:
     """Return the data set of standard input; its format is that of ``--format``, or told by its content."""
     content = sys.stdin.buffer.read()
     if not content.strip():

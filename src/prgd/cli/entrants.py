@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import prgd
 from prgd.algorithms import find_algorithm
-from prgd.cli.algorithm_options import WARM_UP, Given, build_algorithm, options_by_field, parse_warm_up
+from prgd.cli.algorithm_options import (
+    Given,
+    build_algorithm,
+    default_warm_up,
+    options_by_field,
+    parse_warm_up,
+)
 from prgd.options import Option
 
 if TYPE_CHECKING:
@@ -23,9 +29,9 @@ if TYPE_CHECKING:
 LABEL = re.compile(r"([^\s=:-][^=:]*?)\s*=\s*(?=[^\s=])")
 
 
-def read_entrants(texts: Iterable[str]) -> list[Entrant]:
+def read_entrants(texts: Iterable[str], margin_norm: str = "l2") -> list[Entrant]:
     """Return the algorithm that each text names, e.g. ``poly=prgd --radius polynomial:0.6``."""
-    found = [read_entrant(text) for text in texts]
+    found = [read_entrant(text, margin_norm) for text in texts]
     if not found:
         raise ValueError(
             "prgd race expects at least one algorithm, e.g. prgd race ngd prgd --data digits:0,1."
@@ -35,7 +41,7 @@ def read_entrants(texts: Iterable[str]) -> list[Entrant]:
     return found
 
 
-def read_entrant(text: str) -> Entrant:
+def read_entrant(text: str, margin_norm: str = "l2") -> Entrant:
     """Return the algorithm of a text ``[LABEL=]NAME [OPTIONS]`` or ``[LABEL=]FILE.py:NAME [OPTIONS]``."""
     from prgd.race import Entrant
 
@@ -48,7 +54,7 @@ def read_entrant(text: str) -> Entrant:
     given, warm_up = _read_options(name, options_by_field(form), rest)
     method = build_named(name, given, form)
     shown = label[1] if label else " ".join([name.rpartition(":")[2] if ".py:" in name else name, *rest])
-    warm_up = warm_up or (WARM_UP if isinstance(method, prgd.PRGD) else "0")
+    warm_up = warm_up or (default_warm_up(margin_norm, given) if isinstance(method, prgd.PRGD) else "0")
     first, steps = (None, 0) if warm_up == "0" else parse_warm_up(warm_up, given)
     return Entrant(shown, method, first, steps)
 

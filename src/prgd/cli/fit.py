@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import typer
 
 import prgd
 from prgd.certificate import Certificate
+from prgd.checks import joint_hint
 from prgd.cli import common, outcome
 from prgd.cli.classes import Problems
 from prgd.cli.common import data_option, output_option, stop_option
@@ -23,6 +25,7 @@ from prgd.files import atomic_write
 from prgd.history import Status
 from prgd.maxmargin import Round
 from prgd.model import Model
+from prgd.norms import L2, as_norm
 from prgd.options import from_options, option, options_of
 from prgd.progress import progress_line
 from prgd.proofs.overlap import overlap_in_words
@@ -33,7 +36,7 @@ from prgd.values import digest
 
 
 @dataclass(frozen=True)
-class FitOptions(common.SeparatorOptions):
+class FitOptions(common.MarginOptions):
     """Options of ``prgd fit``."""
 
     cluster: str | None = data_option(
@@ -42,6 +45,13 @@ class FitOptions(common.SeparatorOptions):
         "(tcp://HOST:PORT), or over workers started on this machine (local).",
         metavar="ADDRESS",
         shown_default="no cluster",
+    )
+    multi_class: str = option(
+        "ovr",
+        "More than two classes: ovr separates each from the rest, joint all of them at once, by a weight "
+        "matrix whose margin is the smallest one of a row against another class. Two classes have one "
+        "hyperplane either way.",
+        metavar="ovr|joint",
     )
     C: float = option(
         math.inf,
@@ -83,7 +93,7 @@ class FitOptions(common.SeparatorOptions):
 
 @common.with_options(options_of(FitOptions))
 def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) -> None:
-    """Find the hyperplane of largest margin on DATA, and prove it; of several classes, each against the rest.
+    """Find the largest margin on DATA, and prove it; of several classes, each against the rest or jointly.
 
     If no hyperplane separates the classes, the proof is printed, and a soft margin is fitted instead.
 
@@ -100,9 +110,9 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         w0 = None if o.start is None else _load_start(o.start)
         if o.cluster is not None:
             rows = open_cluster_data(o.cluster, data, o, not outcome.is_printed(o.quiet, o.json))
-            problems = Problems.of(*stack.enter_context(rows))
+            problems = _cluster_problems(*stack.enter_context(rows), o)
         else:
-            problems = Problems.open(data, o)
+            problems = Problems.open(data, o, o.multi_class == "joint")
         started = time.perf_counter()
         model, is_kept = _model(problems, w0, o)
         seconds = time.perf_counter() - started
@@ -124,8 +134,18 @@ def _check(o: FitOptions) -> None:
     """Check the options before any work."""
     if o.fallback not in ("soft", "raise"):
         raise ValueError(f"--fallback must be soft or raise; got {o.fallback!r}.")
+    if o.multi_class not in ("ovr", "joint"):
+        raise ValueError(
+            f"--multi-class must be ovr or joint; got {o.multi_class!r}.{joint_hint(o.multi_class)}"
+        )
     if not o.C > 0.0:
         raise ValueError(f"--C must be a number above 0; got {o.C:g}. Leave it out for the hard margin.")
+    if math.isfinite(o.C) and (as_norm(o.margin_norm) != L2() or o.multi_class == "joint"):
+        raise ValueError(
+            "--C is for --norm l2 and --multi-class ovr: soft margins are those of one class against the "
+            f"rest in l2; got --C {o.C:g}, --norm {o.margin_norm} and --multi-class {o.multi_class}. "
+            "Leave --C out."
+        )
     common.check_file(o.out)
     outcome.check_json(o.json, o.out)
     if o.out is not None and o.out.exists() and not (o.resume or o.force):
@@ -135,6 +155,17 @@ def _check(o: FitOptions) -> None:
         )
 
 
+def _cluster_problems(name: str, rows: Rows, o: FitOptions) -> Problems:
+    """Return the problem of rows on a cluster, whose labels cannot be replaced by those of one class."""
+    problems = Problems.of(name, rows, o.multi_class == "joint")
+    if problems.joint is None and len(problems.makers) > 1:
+        raise ValueError(
+            f"--cluster separates two classes, or more of them jointly; {name} has {len(problems.makers)}. "
+            "Give --multi-class joint, or leave --cluster out."
+        )
+    return problems
+
+
 def _model(problems: Problems, w0: Any, o: FitOptions) -> tuple[Model, bool]:
     """Return the model, and whether the file of ``--out`` holds it already."""
     # A fit is deterministic: one that was killed is made again, and one that was not is kept.
@@ -142,14 +173,20 @@ def _model(problems: Problems, w0: Any, o: FitOptions) -> tuple[Model, bool]:
     means = problems.feature_means
     if earlier is not None:
         return replace(earlier, feature_means=means), digest(means) == digest(earlier.feature_means)
-    every = list(zip(problems, problems.titles, strict=True))
+    every = list(problems.separations)
     if w0 is not None and len(every) > 1:
-        raise ValueError(f"--start is for two classes; {problems.name} has {len(every)}. Leave --start out.")
+        raise ValueError(
+            f"--start is for two classes, or --multi-class joint; {problems.name} has {len(every)}. "
+            "Leave --start out."
+        )
     results, proofs = _solve_all(every, o.C, w0, o), list[Result | None]()
     is_whole = results[-1].status is not Status.INTERRUPTED
-    if o.fallback == "soft" and is_whole and not all(result.margin > 0.0 for result in results):
+    if _needs_soft(results, o) and is_whole:
         C = problems.choose_C(o.intercept)  # one C for all classes, whose scores are compared
-        results, proofs = _solve_all(every, C, None, o), [*results]
+        every = list(problems.against_rest)
+        # That all classes do not separate jointly has one proof, which is kept with the first class.
+        proofs = [*results, *[None] * (len(every) - len(results))]
+        results = _solve_all(every, C, None, o)
     if o.out is not None:
         results = [
             replace(r, fingerprint=_fingerprint(rows, w0, o))
@@ -158,11 +195,23 @@ def _model(problems: Problems, w0: Any, o: FitOptions) -> tuple[Model, bool]:
     return Model(problems.classes, tuple(results), tuple(proofs or [None] * len(results)), means), False
 
 
+def _needs_soft(results: list[Result], o: FitOptions) -> bool:
+    """Return whether soft margins are to be fitted, since some classes were not separated."""
+    if o.fallback != "soft" or all(result.margin > 0.0 for result in results):
+        return False
+    if o.cluster is not None and results[0].multi_class == "joint":
+        common.say("Warning: the soft margins of several classes are not fitted with --cluster.")
+        return False
+    return True
+
+
 def _fingerprint(rows: Rows, w0: Any, o: FitOptions) -> str:
     """Return the hashes of the data and of the options that decide the model."""
     start = None if w0 is None else np.asarray(w0)
     decisive: list[Any] = [start, o.tol, o.max_passes or 1000, o.intercept]
     decisive += [o.C] * math.isfinite(o.C) + [o.fallback] * (o.fallback != "soft")
+    norm = as_norm(o.margin_norm)
+    decisive += [norm.name] * (norm != L2()) + [o.multi_class] * (o.multi_class != "ovr")
     return f"{rows.ask(Fingerprint())}-{digest(tuple(decisive))}"
 
 
@@ -182,7 +231,8 @@ def _earlier(o: FitOptions, problems: Problems, w0: Any) -> Model | None:
         )
     if len(found.classes) != len(problems.classes):
         raise ValueError(f"{o.out} is a model of other classes than these data have. Give another --out.")
-    for result, rows in zip(found.results, problems, strict=True):
+    every = problems.separations if found.is_joint else problems.against_rest
+    for result, (rows, _) in zip(found.results, every, strict=True):
         result.check_fingerprint(_fingerprint(rows, w0, o))
     return None if found.results[-1].status is Status.INTERRUPTED else found
 
@@ -209,16 +259,21 @@ def _solve(rows: Rows, C: float, w0: Any, o: FitOptions, title: str) -> Result:
             best = Certificate(min(entry.margin, entry.upper_bound), entry.upper_bound)
             show(round(entry.passes), best)
 
+        is_hard = math.isinf(C)
+        solve: Any = prgd.max_margin if is_hard else partial(prgd.soft_margin, C=C)
+        is_joint = rows.labels.is_joint
+        kind = {"norm": o.margin_norm, "multi_class": "joint" if is_joint else None} if is_hard else {}
         try:
-            return prgd.soft_margin(
+            result: Result = solve(
                 rows,
-                C=C,
                 fit_intercept=o.intercept,
                 tol=o.tol,
-                max_passes=o.max_passes or (1000 if math.isinf(C) else 100_000),
+                max_passes=o.max_passes or (1000 if is_hard else 100_000),
                 callback=callback,
                 w0=w0,
+                **kind,
             )
+            return result
         except prgd.RowsLostError as error:
             if error.w is None or o.out is None:
                 raise
@@ -251,6 +306,11 @@ def _why(proof: Result) -> str:
         return f"yes, with a margin from {proof.margin:.9g} to {proof.upper_bound:.9g}"
     if proof.is_separable is None:
         return f"no hyperplane was found that separates them; its margin is at most {proof.upper_bound:.3g}"
+    if proof.multi_class == "joint":
+        return (
+            f"no, proven: positive weights on {proof.support.size} pairs of a row and another class average "
+            "(e_y - e_j) x_i to zero, so no weights separate all classes"
+        )
     return f"no, proven: {overlap_in_words(proof.support.size, proof.fit_intercept)}"
 
 
@@ -259,33 +319,40 @@ def _instead(model: Model) -> str:
     pairs = zip(model.targets, model.proofs, strict=True)
     names = [common.class_text(target) for target, proof in pairs if proof and not proof.margin > 0.0]
     which = "the classes" if len(model.results) == 1 else f"{', '.join(names)} from the rest"
-    return f"no hyperplane separates {which}: {_soft(model.results[0])} was fitted instead."
+    proof = model.proofs[0]
+    if proof is not None and proof.multi_class == "joint":
+        which = "all classes jointly"
+    return f"no hyperplane separates {which}: {_soft(model)} was fitted instead."
 
 
-def _soft(result: Result) -> str:
-    return f"a soft margin (squared hinge, C = {result.C:.6g})"
+def _soft(model: Model) -> str:
+    """Return the soft margin in words: whatever was asked, it is in l2, of one class against the rest."""
+    which = "" if len(model.results) == 1 else ", of each class against the rest"
+    return f"a soft margin in l2{which} (squared hinge, C = {model.results[0].C:.6g})"
 
 
 def _summary(problems: Problems, model: Model, seconds: float, o: FitOptions) -> list[tuple[str, str]]:
     """Return the lines of the printed table; of several classes, each line about one begins with its name."""
     first, names = model.results[0], common.class_names(model)
-    is_binary = len(model.results) == 1
-    heads = [""] if is_binary else [f"{name}, " for name in names]
-    classes = f"{names[0]} (score < 0), {names[1]} (score > 0)" if is_binary else ", ".join(names)
+    heads = [""] if len(model.results) == 1 else [f"{name}, " for name in names]
+    classes = ", ".join(names) + ("; jointly" if model.is_joint else "; each against the rest")
+    if len(names) == 2:
+        classes = f"{names[0]} (score < 0), {names[1]} (score > 0)"
     lines = [
-        ("data", f"{problems.name}, {first.n:,} x {model.d:,}, {problems.engine}"),
+        ("data", f"{problems.name}, {first.n:,} x {model.d:,}, {common.kind_of(problems.rows)}"),
         ("problem", (model.proofs[0] or first).problem_in_words),
-        ("classes", classes if is_binary else f"{classes}; each against the rest"),
+        ("classes", classes),
     ]
     for head, result, proof in zip(heads, model.results, model.proofs, strict=True):
         if proof or not result.margin > 0.0:
-            lines.append((f"{head}separable", _why(proof or result)))
+            is_about_all = proof is not None and proof.multi_class == "joint"
+            lines.append((f"{'' if is_about_all else head}separable", _why(proof or result)))
     if any(model.proofs):
-        lines.append(("fitted instead", f"{_soft(first)}; C has the smallest error on folds of the rows"))
+        lines.append(("fitted instead", f"{_soft(model)}; C has the smallest error on folds of the rows"))
     for head, result in zip(heads, model.results, strict=True):
         about = [("status", str(result.status))]
         about += outcome.bounds(result, "no hyperplane was found that separates the classes")
-        about += [("support vectors", f"{result.support.size:,} of {result.n:,} rows")]
+        about += [("support vectors", f"{outcome.support_rows(result).size:,} of {result.n:,} rows")]
         lines += [(f"{head}{name}", words) for name, words in about]
     passes = sum(result.passes for result in [*model.results, *filter(None, model.proofs)])
     lines += [("passes over the data", f"{passes:.1f}"), ("time", f"{seconds:.2f} s")]

@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from prgd._types import Indices
 from prgd.checks import check_parent
 from prgd.claims.registry import plain
 from prgd.files import atomic_write
@@ -69,6 +72,7 @@ def facts_of(result: Result) -> dict[str, Any]:
         "problem": result.problem_in_words,
         "fit_intercept": result.fit_intercept,
         "norm": result.norm,
+        "multi_class": result.multi_class,
         "scale": result.scale,
         "C": result.C,
         "algorithm": result.algorithm,
@@ -88,6 +92,11 @@ def facts_of(result: Result) -> dict[str, Any]:
         "t": result.t,
         "passes": result.passes,
     }
+
+
+def support_rows(result: Result) -> Indices:
+    """Return the rows that carry dual weights: of classes separated jointly, weights are those of pairs."""
+    return np.unique(result.support // result.terms_per_row)
 
 
 def proof_facts(result: Result) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from prgd.cli.entrants import read_entrants
 from prgd.cli.standstill import patience_option, stall_rules, stalled_text
 from prgd.errors import missing_package
 from prgd.history import Status
+from prgd.norms import L2, Norm
 from prgd.options import from_options, options_of
 from prgd.problem import Problem
 
@@ -28,7 +29,7 @@ FILES = ("race.csv", "race.json", "race.png", "race.svg", "race.pdf")
 
 
 @dataclass(frozen=True)
-class RaceOptions(common.SeparatorOptions):
+class RaceOptions(common.MarginOptions):
     """Options of ``prgd race``."""
 
     loss: str = data_option("exponential", "exponential or logistic.")
@@ -75,12 +76,12 @@ def race_command(
     Example: prgd race ngd "poly=prgd --radius polynomial:0.6" --data digits:0,1 --no-intercept --out race
     """
     with common.one_line_errors(debug):
-        from prgd.race import race
+        from prgd.race import race, rehearse
 
         o = from_options(RaceOptions, given)
         entrants = [
             replace(e, rules=tuple(stall_rules(e.algorithm, o.patience)))
-            for e in read_entrants([*(algorithms or []), *(own or [])])
+            for e in read_entrants([*(algorithms or []), *(own or [])], o.margin_norm)
         ]
         if o.out is not None:
             if not o.force and (there := [name for name in FILES if (o.out / name).exists()]):
@@ -90,8 +91,11 @@ def race_command(
                 )
             check_writable(o.out)
         name, rows = open_data(data, o)
-        problem = Problem(rows, loss=o.loss, fit_intercept=o.intercept, scale=o.scale)
-        best = prgd.max_margin(rows, fit_intercept=o.intercept, tol=1e-9, n_threads=o.threads)
+        kind: Any = {"norm": o.margin_norm, "fit_intercept": o.intercept}
+        problem = Problem(rows, loss=o.loss, scale=o.scale, **kind)
+        rehearse(problem, entrants)
+        kind["multi_class"] = "joint" if problem.is_joint else None
+        best = prgd.max_margin(rows, tol=1e-9, n_threads=o.threads, **kind)
         if best.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if not best.certificate.lower > 0.0:
@@ -104,15 +108,22 @@ def race_command(
             max(best.certificate.lower, *(finish.certificate.lower for finish in found)),
             min(best.certificate.upper, *(finish.certificate.upper for finish in found)),
         )
-        intercept = "with an intercept" if o.intercept else "through the origin"
-        title = f"{name}, {problem.n:,} x {problem.d:,}, {intercept}, {o.loss} loss"
+        title = _title(name, problem)
         written = [] if o.out is None else _write(o.out, found, known, title, entrants)
         if not o.quiet:
-            _print(found, known, title, entrants, written)
+            _print(found, known, title, entrants, written, problem.norm)
         if found[-1].status is Status.INTERRUPTED or len(found) < len(entrants):
             done = len(found) - (found[-1].status is Status.INTERRUPTED)
             common.say(f"Interrupted; {done} of {len(entrants)} algorithms ended.")
             raise typer.Exit(outcome.INTERRUPTED)
+
+
+def _title(name: str, problem: Problem) -> str:
+    """Return the data and the problem of a race in words."""
+    intercept = "with an intercept" if problem.fit_intercept else "through the origin"
+    title = f"{name}, {problem.n:,} x {problem.d:,}, {intercept}, {problem.loss} loss"
+    title += f", {problem.shape[0]} classes jointly" * problem.is_joint
+    return title + f", {problem.norm} margin" * (problem.norm != L2())
 
 
 def _print(
@@ -121,6 +132,7 @@ def _print(
     title: str,
     entrants: Sequence[Any],
     written: list[Path],
+    norm: Norm,
 ) -> None:
     """Print the problem, a line for each algorithm, why some stalled, the best margin, what was written."""
     lines = [
@@ -147,7 +159,8 @@ def _print(
         print("  ".join(cells))
     for f, e in zip(found, entrants, strict=False):
         if f.status is Status.STALLED:
-            print(f"{f.name}: {stalled_text(f.steps - e.rules[0].window, f.certificate.gap, e.algorithm)}")
+            since, ends = f.steps - e.rules[0].window, (f.certificate.gap, e.algorithm, e.warm_up)
+            print(f"{f.name}: {stalled_text(since, *ends, norm, is_race=True)}")
     print(f"best known margin: {known[0]:.9g}, at most {known[1] - known[0]:.1e} below the largest one")
     if written:
         print(f"files: {', '.join(map(str, written))}")

@@ -15,7 +15,7 @@ Only = Annotated[
     list[str] | None,
     option(
         None,
-        "These only, e.g. --only figure-3 table-2. The page keeps what it has of the others.",
+        "These experiments only, e.g. --only figure-3 table-2. The page keeps what it has of the others.",
         metavar="NAME...",
         show_default=False,
     ),
@@ -38,7 +38,14 @@ KeepRows = Annotated[
 
 
 def reproduce_command(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", hidden=True)] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Experiments, as after --only; --list shows their names. Default all.",
+            show_default=False,
+        ),
+    ] = None,
     only: Only = None,
     changes: Changes = None,
     show_list: Annotated[
@@ -64,6 +71,8 @@ def reproduce_command(
 
     Rows are kept in the folder of the report: a second run is quick, and one that was stopped goes on. They
     are computed again if a setting or the code that computes them changed.
+
+    With --list the command names the experiments and runs none.
 
     Example: prgd reproduce --only figure-3 table-2 --quick --open
     """

@@ -12,12 +12,17 @@ from typing import Any
 import typer
 
 import prgd
+from prgd.algorithms import Adam, MirrorDescent
+from prgd.algorithms.base import FixedStep
+from prgd.certificate import NO_SEPARATOR
 from prgd.checks import check_writable
 from prgd.cli import common, outcome
 from prgd.cli.algorithm_options import (
+    STEEPEST_WARM_UP,
     WARM_UP,
     Given,
     algorithm_options,
+    default_warm_up,
     given_options,
     parse_warm_up,
 )
@@ -28,6 +33,7 @@ from prgd.cli.entrants import build_named
 from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, folder_of, is_of, load_start
 from prgd.cli.standstill import patience_option, stall_rules, status_text
 from prgd.history import Status
+from prgd.norms import L2, Linf, as_norm
 from prgd.options import from_options, option, options_of
 from prgd.problem import Problem
 from prgd.result import Result
@@ -35,7 +41,7 @@ from prgd.stopping import Stop, any_of
 
 
 @dataclass(frozen=True)
-class RunOptions(common.SeparatorOptions):
+class RunOptions(common.MarginOptions):
     """Options of ``prgd run`` beside those of the algorithms."""
 
     loss: str = data_option("exponential", "exponential or logistic.")
@@ -48,10 +54,10 @@ class RunOptions(common.SeparatorOptions):
     )
     warm_up: str | None = option(
         None,
-        "Start where another algorithm ends; 0 starts at w = 0, which prgd, a rescaling of w, cannot.",
+        "Start where N steps of another algorithm end; 0 starts at w = 0, which prgd, a rescaling, cannot.",
         flags=("--warm-up", "--warmup"),
-        metavar="NAME:STEPS",
-        shown_default=f"{WARM_UP} for prgd, as in Appendix E.1 of the paper; else 0",
+        metavar="NAME:N",
+        shown_default=f"{WARM_UP} for prgd (Appendix E.1), {STEEPEST_WARM_UP} in other norms; else 0",
     )
     every: int | None = option(None, "Steps of prgd from one rescaling to the next.", shown_default="5")
     steps: int = stop_option(1000, "Step limit; a warm-up does not count, resumed parts do.", minimum=0)
@@ -83,8 +89,9 @@ class RunOptions(common.SeparatorOptions):
 def run_command(data: common.Data, debug: common.Debug = False, **given: Any) -> None:
     """Run an algorithm of the paper, or a peer, on DATA; certify how close to the maximum the margin is.
 
-    The problem is that of prgd fit; the paper's own has no intercept: --no-intercept. Exit code 0: the run
-    ended. 1: --gap was not certified. 2: an error. 3: no hyperplane separates the classes. 130: Ctrl-C.
+    The problem is that of prgd fit, of more than two classes that of all jointly; the paper's own has no
+    intercept: --no-intercept. Exit code 0: the run ended. 1: --gap was not certified. 2: an error. 3: no
+    hyperplane separates the classes. 130: Ctrl-C.
 
     Example: prgd run digits:0,1 --steps 500 --out results
     """
@@ -109,7 +116,7 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         elif o.resume is not None:
             common.say(f"Warning: the steps after {o.resume} are not saved. Give --out DIR to keep them.")
         name, rows = open_data(data, o)
-        problem = Problem(rows, loss=o.loss, fit_intercept=o.intercept, scale=o.scale)
+        problem = Problem(rows, loss=o.loss, norm=o.margin_norm, fit_intercept=o.intercept, scale=o.scale)
         is_printed = outcome.is_printed(o.quiet, o.json)
         is_shown = is_printed and sys.stdout.isatty()
         if out is not None and o.force and not is_resumed:
@@ -137,14 +144,14 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         seconds = time.perf_counter() - started
         title = f"{name}, {problem.n:,} x {problem.d:,}"
         written = [] if out is None else _write(out, warm, result, title)
-        why = str(result.status) if result is warm else status_text(result, method)
+        why = str(result.status) if result is warm else status_text(result, method, first)
         if is_printed:
-            lines = [("data", f"{title}, {common.kind_of(problem.rows)}"), ("problem", _problem(result))]
-            lines += [("algorithm", repr(method)), *_outcome(warm, result, why), ("time", f"{seconds:.2f} s")]
+            lines = [("data", f"{title}, {common.kind_of(problem.rows)}"), *_problem(result, method)]
+            lines += [*_outcome(warm, result, why), ("time", f"{seconds:.2f} s")]
             common.print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
         outcome.write_json(o.json, _facts(name, warm, result, seconds, written) | {"message": why})
         if result.status is Status.INTERRUPTED:
-            common.say(_how_to_go_on(o, warm, result))
+            common.say(_how_to_go_on(o, warm, result, default_warm_up(o.margin_norm, settings)))
         if code := outcome.exit_code(result, is_certificate_asked=o.gap is not None):
             raise typer.Exit(code)
 
@@ -152,13 +159,14 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
 def _warm_up(o: RunOptions, method: Any, given: Mapping[str, Given]) -> tuple[Any, int]:
     """Return the algorithm and the steps of the warm-up; None and 0 if there is none."""
     needs_start = isinstance(method, prgd.PRGD)
-    text = o.warm_up or (WARM_UP if needs_start and o.resume is None else "0")
+    default = default_warm_up(o.margin_norm, given)
+    text = o.warm_up or (default if needs_start and o.resume is None else "0")
     if text != "0":
         return parse_warm_up(text, given)
     if needs_start and o.resume is None:
         raise ValueError(
             f"--algorithm {o.algorithm} rescales w, so it cannot start at w = 0. Leave --warm-up out, or "
-            f"give e.g. --warm-up {WARM_UP}."
+            f"give e.g. --warm-up {default}."
         )
     return None, 0
 
@@ -194,7 +202,7 @@ def _write(out: Path, warm: Result | None, result: Result, title: str) -> list[P
 def _outcome(warm: Result | None, result: Result, why: str) -> list[tuple[str, str]]:
     """Return the lines of the table with the status, the steps and both bounds."""
     is_proven = result.is_separable is False
-    missing = "hyperplane separates the classes" if is_proven else "iterate separates the classes so far"
+    missing = "no hyperplane separates the classes" if is_proven else NO_SEPARATOR
     return [
         ("status", why),
         (
@@ -202,7 +210,7 @@ def _outcome(warm: Result | None, result: Result, why: str) -> list[tuple[str, s
             "none, starts at w = 0" if warm is None else f"{warm.algorithm}, {warm.t:,} steps",
         ),
         ("steps", f"{0 if result is warm else result.t:,}"),
-        *outcome.bounds(result, f"no {missing}"),
+        *outcome.bounds(result, missing),
         ("passes over the data", f"{_passes(warm, result):,}"),
     ]
 
@@ -213,10 +221,30 @@ def _passes(warm: Result | None, result: Result) -> int:
     return int(sum(part.passes for part in parts))
 
 
-def _problem(result: Result) -> str:
-    """Return the problem in words; the step sizes of a run have a unit of their own."""
-    unit = "1 / max ||x_i||^2" if result.scale == "max" else "1, as given"
-    return f"{result.problem_in_words}; {result.loss} loss, step sizes in units of {unit}"
+def _problem(result: Result, method: Any) -> list[tuple[str, str]]:
+    """Return the lines with the problem and the algorithm, whose step sizes have a unit of their own."""
+    words = f"{result.problem_in_words}; {result.loss} loss"
+    if hasattr(method, "eta"):
+        unit = _unit(result, method) if result.scale == "max" else "1, as given"
+        words += f", step sizes in units of {unit}"
+    return [("problem", words), ("algorithm", repr(method))]
+
+
+def _unit(result: Result, method: Any) -> str:
+    """Return the unit of step sizes in words, which is one in the norm of the steps."""
+    margin, power = as_norm(result.norm), 2.0
+    norm = getattr(method, "norm", None) or margin
+    if isinstance(method, Adam):
+        norm, power = Linf(), 1.0
+    elif isinstance(method, MirrorDescent):
+        norm, power = as_norm(method.p), method.p
+    elif isinstance(method, FixedStep) and not hasattr(method, "norm"):
+        norm = L2()
+    elif getattr(method, "normalized", False):
+        power = 1.0
+    length = "||x_i||" if norm == L2() and result.multi_class is None else "||z_i||_*"
+    steps = f" (steps in {norm.name})" if norm != margin else ""
+    return f"1 / max {length}{f'^{power:g}' * (power != 1.0)}{steps}"
 
 
 def _facts(
@@ -229,13 +257,13 @@ def _facts(
     return {"data": name, **facts, "classes": result.classes, "warm_up": warm_up, **files}
 
 
-def _how_to_go_on(o: RunOptions, warm: Result | None, result: Result) -> str:
+def _how_to_go_on(o: RunOptions, warm: Result | None, result: Result, default: str) -> str:
     out = o.out
     if out is None:
         return "Interrupted; nothing was saved. Give --out DIR to keep what there is."
     again = "To go on, repeat the command with"
     if result is warm:
-        same = "" if o.warm_up else f"--warm-up {WARM_UP} "
+        same = "" if o.warm_up else f"--warm-up {default} "
         return f"Interrupted in the warm-up, which was saved. {again} {same}--resume {out / WARMUP}"
     change = "--resume" if o.warm_up is None else "--warm-up replaced by --resume"
     return f"Interrupted; the partial result was saved. {again} {change} {out / 'result.npz'}"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import typer
 
+from prgd.checks import unknown
 from prgd.cli import common, outcome
-from prgd.cli.data import open_data
+from prgd.cli.common import data_option
+from prgd.cli.data import given_file_options, load_labelled, open_data, open_frame
 from prgd.options import from_options, options_of
+from prgd.progress import stage_line, tell_stage
 
 if TYPE_CHECKING:
     from prgd.separation import Separability
@@ -20,40 +22,102 @@ if TYPE_CHECKING:
 class SeparabilityOptions(common.SeparatorOptions):
     """Options of ``prgd separability``."""
 
+    formula: str | None = data_option(
+        None,
+        "A regression over the columns of DATA, as in R: 'y ~ age + C(stage)'; counts: "
+        "'cbind(successes, failures) ~ age'.",
+        metavar="FORMULA",
+        shown_default="all columns, as numbers",
+    )
+    family: str = data_option(
+        "binomial", "The model: binomial, multinomial, ordinal or poisson.", metavar="NAME"
+    )
+    weights: str | None = data_option(
+        None,
+        "Column of weights or counts of the rows, with --formula.",
+        metavar="COLUMN",
+        shown_default="all 1",
+    )
     json: str | None = outcome.json_option()
 
 
 @common.with_options(options_of(SeparabilityOptions))
 def separability_command(data: common.Data, debug: common.Debug = False, **given: Any) -> None:
-    """Say whether a hyperplane separates the classes of DATA, and prove it.
+    """Say which coefficients of a regression are infinite, since the classes separate, and prove it.
 
     Exit code 0: decided, whatever the answer. 1: undecided. 2: an error. 130: Ctrl-C.
 
-    Example: prgd separability cancer --no-intercept
+    Example: prgd separability data.csv --formula "HG ~ NV + PI + EH"
     """
     with common.one_line_errors(debug, given["json"]):
         options = from_options(SeparabilityOptions, given)
         outcome.check_json(options.json)
-        name, rows = open_data(data, options)
-        from prgd.separation import Verdict, separability
+        from prgd.separation import Verdict
+        from prgd.separation.families import FAMILIES
+        from prgd.separation.summary import facts
 
-        found = separability(rows, fit_intercept=options.intercept)
+        if options.family not in FAMILIES:
+            raise unknown("family", options.family, FAMILIES)
+        with stage_line("separability"):
+            said, found = _decided(data, options)
         if outcome.is_printed(False, options.json):
             print(found)
-        outcome.write_json(options.json, {"data": name, "n": rows.n, **_facts(found)})
+        outcome.write_json(options.json, {**said, "formula": options.formula, **facts(found)})
         if found.is_interrupted:
             raise KeyboardInterrupt
         if found.verdict is Verdict.UNDECIDED:
             raise typer.Exit(outcome.NOT_CERTIFIED)
 
 
-def _facts(found: Separability) -> dict[str, Any]:
-    """Return the verdict and its proof for ``--json``; of the dual weights only those above 0."""
-    facts: dict[str, Any] = {"verdict": str(found.verdict), "is_separable": found.is_separable}
-    for name, value in vars(found).items():
-        if name == "dual_weights" and value is not None:
-            carried = np.flatnonzero(value)
-            facts["dual_weights"] = {"rows": carried.tolist(), "values": value[carried].tolist()}
-        elif name not in ("verdict", "proof"):
-            facts[name] = value
-    return facts
+def _decided(data: str, options: SeparabilityOptions) -> tuple[dict[str, Any], Separability]:
+    """Return what JSON says about the data, and the verdict."""
+    from prgd.separation import separability
+    from prgd.separation.formula import columns_of, read_formula
+    from prgd.separation.regression import Regression
+
+    tell_stage(f"reading {data}")
+    if options.formula is not None:
+        _check_formula_options(options)
+        weights = () if options.weights is None else (options.weights,)
+        formula = options.formula
+        frame = open_frame(data, options, lambda names: (*columns_of(formula, names), *weights))
+        model = read_formula(formula, frame.columns, family=options.family, sample_weight=options.weights)
+        said: dict[str, Any] = {"data": frame.name, "n": len(frame.columns)}
+        if frame.kept is not None and frame.dropped is not None:
+            said["dropped_rows"] = frame.dropped.tolist()
+            model = model.placed(frame.kept, frame.kept.size + frame.dropped.size)
+        return said, replace(model, notes=(*frame.notes, *model.notes)).decide()
+    if options.weights is not None:
+        raise ValueError("--weights names a column of a regression: give --formula too, or leave it out.")
+    if options.family == "binomial":
+        name, rows = open_data(data, options)
+        return {"data": name, "n": rows.n}, separability(rows, fit_intercept=options.intercept)
+    _check_read_whole(options, f"--family {options.family}")
+    dataset = load_labelled(data, options)
+    found = Regression(
+        dataset.X, dataset.y, dataset.feature_names, options.family, options.intercept
+    ).decide()
+    return {"data": dataset.name, "n": dataset.X.shape[0]}, found
+
+
+def _check_formula_options(options: SeparabilityOptions) -> None:
+    """Raise ``ValueError`` for options that say what a formula says."""
+    given = given_file_options(options)
+    for name in ("label", "labels", "features", "drop"):
+        if name in given:
+            raise ValueError(
+                f"--{name} is for data without --formula: that names the columns. Leave one out."
+            )
+    _check_read_whole(options, "--formula")
+    if not options.intercept:
+        raise ValueError("--no-intercept is for data without --formula. Write - 1 in the formula instead.")
+    if options.missing not in ("refuse", "drop"):
+        raise ValueError(f"--formula takes --missing refuse or drop; got {options.missing}.")
+
+
+def _check_read_whole(options: SeparabilityOptions, way: str) -> None:
+    """Raise ``ValueError`` for options of engines, which hold binomial rows alone."""
+    for name in ("out_of_core", "max_memory", "threads"):
+        if getattr(options, name):
+            flag = name.replace("_", "-")
+            raise ValueError(f"--{flag} is for binomial data without --formula; got {way}. Leave one out.")

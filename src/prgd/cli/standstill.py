@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from prgd.algorithms import NGD, SteepestDescent
 from prgd.algorithms.prgd import PRGD
 from prgd.history import History, Status
+from prgd.norms import L2, Norm, as_norm
 from prgd.options import option
 from prgd.result import Result
 from prgd.schedules import Every, Geometric
@@ -57,24 +59,32 @@ def still_since(history: History) -> int:
     return int(history["t"][moved[-1] + 1 if moved else 0])
 
 
-def status_text(result: Result, algorithm: Any) -> str:
+def status_text(result: Result, algorithm: Any, warm_up: Any) -> str:
     """Return why a run ended; if its gap has stood still, since which step and what to do."""
     if result.status not in (Status.STALLED, Status.MAX_STEPS) or not result.margin > 0.0:
         return str(result.status)
     since = still_since(result.history)
     if result.status is Status.MAX_STEPS and (result.t < 2 * SHORTEST or 2 * since > result.t):
         return str(result.status)
-    return f"{stalled_text(since, result.gap, algorithm)} Both bounds hold."
+    said = stalled_text(since, result.gap, algorithm, warm_up, as_norm(result.norm))
+    return f"{said} Both bounds hold."
 
 
-def stalled_text(since: int, gap: float, algorithm: Any) -> str:
-    """Return the sentences about a gap that stands still."""
+def stalled_text(
+    since: int, gap: float, algorithm: Any, warm_up: Any, norm: Norm, is_race: bool = False
+) -> str:
+    """Return the sentences about a gap that stands still, after a warm-up, in the norm of the margin."""
     if gap <= ROUNDING:
         return f"The gap has not changed since step {since:,}: more steps hardly help."
     if not patience_of(algorithm):
         return f"The gap has not changed since step {since:,}; {INSTEAD}."
+    is_euclidean = (algorithm.norm or norm) == L2()
+    other = ("ngd", NGD) if is_euclidean else ("steepest-descent", SteepestDescent)
+    ways = ["--radius polynomial:0.6 --phases polynomial:5,0.6"]
+    ways += [] if isinstance(warm_up, other[1]) else [f"--warm-up {other[0]}:1000"]
+    if is_race:
+        ways = [f'"prgd {way}" (in quotes)' for way in ways]
     return (
         f"The gap has not changed since step {since:,}, and more steps do not help: the radii outgrew the "
-        "step size. Use --radius polynomial:0.6 --phases polynomial:5,0.6, or --warm-up ngd:1000; "
-        f"{INSTEAD}."
+        f"step size. Use {', or '.join(ways)}; {INSTEAD}."
     )

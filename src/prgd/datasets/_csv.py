@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -52,11 +52,7 @@ def read(wanted: Wanted) -> Found:
     numbers = _Numbers(wanted, [names[j] for j in table.chosen.features])
     labels: list[str] = []
     for line, cells in table.records:
-        if len(cells) != len(names):
-            raise ValueError(
-                f"{file}, line {line}: expected {len(names)} cells as in the first row, got {len(cells)}."
-                f" Quote cells that hold the separator {_separator(wanted)!r}, or choose another one."
-            )
+        _check_width(wanted, line, cells, len(names))
         if at is not None:
             labels.append(cells[at].strip())
             if labels[-1].lower() in _NO_LABEL and wanted.missing != "drop":
@@ -79,6 +75,59 @@ def read(wanted: Wanted) -> Found:
         return f"{file}, line {lines[row]}"
 
     return Found(X, y, place, table.chosen.names, notes, unlabelled, numbers.names)
+
+
+def read_columns(wanted: Wanted) -> tuple[dict[str, npt.NDArray[Any]], Sequence[int]]:
+    """Return all columns of a table with a header, by their names, and the number of each row's line.
+
+    A column whose cells are all numbers is of floats, NaN where one is missing; True and False are truth
+    values; any other column is of text, None where a cell is missing.
+    """
+    file, separator = wanted.file, _separator(wanted)
+    records = _records(file, separator)
+    line, names = next(records, (0, []))
+    names = _filled(names)
+    if all(is_number(name) for name in names):
+        found = f"numbers in line {line}" if names else "an empty file"
+        raise ValueError(f"{file}: a formula needs a header that names the columns; got {found}.")
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"{file}: several columns are called {repeated[0]!r}. Rename them.")
+    lines, cells = array("q"), []
+    for line, row in records:
+        _check_width(wanted, line, row, len(names))
+        lines.append(line)
+        cells.append(row)
+    if not cells:
+        raise ValueError(f"{file}: expected rows after the header in line {line}, got none.")
+    columns = zip(names, zip(*cells, strict=True), strict=True)
+    return {name: _typed(wanted, name, column, lines) for name, column in columns}, lines
+
+
+def _typed(wanted: Wanted, name: str, cells: Sequence[str], lines: Sequence[int]) -> npt.NDArray[Any]:
+    """Return a column as numbers, truth values or text, whichever all of its cells are."""
+    texts = [None if (text := cell.strip()).lower() in _NO_LABEL else text for cell in cells]
+    known = [text for text in texts if text is not None]
+    if all(text.lower() in _TRUTH for text in known):
+        truths = [None if text is None else text.lower() == "true" for text in texts]
+        return np.array(truths, bool if len(known) == len(texts) else object)
+    has_comma = wanted.decimal == ","
+    numerals = [_with_point(text) if has_comma and text is not None else text for text in texts]
+    if not all(text is None or is_number(text) for text in numerals):
+        return np.array(texts, object)
+    values = np.array([math.nan if text is None else float(text) for text in numerals])
+    for line, numeral, value in zip(lines, numerals, values.tolist(), strict=True):
+        if numeral is not None and is_rounded_integer(numeral, value):
+            raise not_exact(f"{wanted.file}, line {line}, column {name!r}", numeral)
+    return values
+
+
+def _check_width(wanted: Wanted, line: int, cells: Sequence[str], width: int) -> None:
+    """Raise ``ValueError`` unless a row has as many cells as the first one."""
+    if len(cells) != width:
+        raise ValueError(
+            f"{wanted.file}, line {line}: expected {width} cells as in the first row, got {len(cells)}."
+            f" Quote cells that hold the separator {_separator(wanted)!r}, or choose another one."
+        )
 
 
 def _labels(labels: Sequence[str]) -> tuple[LabelArray, npt.NDArray[np.bool_]]:
@@ -217,11 +266,15 @@ def _open(wanted: Wanted) -> Table:
     is_named = _is_header(first, wanted)
     names = [str(j) for j in range(len(first))]
     if is_named:
-        # pandas calls a column without a name so, and writes its row index to such a column.
-        names = [cell.strip() or f"Unnamed: {j}" for j, cell in enumerate(first)]
+        names = _filled(first)
     else:
         records = chain([(line, first)], records)
     return Table(line, names, is_named, columns.choose(file, names, is_named=is_named), records)
+
+
+def _filled(names: Sequence[str]) -> list[str]:
+    """Return the names of a header; pandas calls a column without one so, such as that of its row index."""
+    return [name.strip() or f"Unnamed: {j}" for j, name in enumerate(names)]
 
 
 def _separator(wanted: Wanted) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,15 @@ def read(wanted: Wanted) -> Found:
     y = None if at is None else label_values(table.column(at), table.column_names[at], file)
     place = partial(_place, file, is_kept)
     return Found(X, y, place, chosen.names, notes, None, names, is_kept)
+
+
+def read_frame(file: Path) -> Any:
+    """Return all columns as a pandas data frame, without the row index that pandas stored."""
+    with open_parquet(file) as source:
+        table = read_table(source, file)
+    # Integers beside missing values stay Python's integers, since float64 may round them.
+    frame = table.to_pandas(ignore_metadata=True, integer_object_nulls=True)
+    return frame.filter(regex=r"^(?!__index_level_\d+__$)")
 
 
 def _place(file: Path, is_kept: npt.NDArray[np.bool_] | None, row: int) -> str:

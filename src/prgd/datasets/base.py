@@ -1,13 +1,15 @@
-"""Dataset: rows and labels under one name, with the closed-form answer if there is one."""
+"""Dataset: rows and labels under one name, with the closed-form answer if there is one; Frame: columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from prgd.errors import missing_package
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -67,3 +69,55 @@ class Dataset:
         n, d = self.X.shape
         kind = "dense" if isinstance(self.X, np.ndarray) else "sparse"
         return f"Dataset({self.name!r}, {n} x {d}, {kind} {self.X.dtype})"
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The columns of a file as a formula takes them: numbers, truth values and text, some of them missing.
+
+    Attributes
+    ----------
+    columns : dict from name to array, or pandas data frame
+    name : str
+        The name of the file without its ending.
+    place : callable
+        Row -> the words that name its place in the file.
+    notes : tuple of str
+        What the command line tells its user.
+    kept, dropped : ndarray of int, optional
+        The rows of the file that these are, and those that were dropped, if some were.
+    """
+
+    columns: Any
+    name: str
+    place: Callable[[int], str]
+    notes: tuple[str, ...] = ()
+    kept: npt.NDArray[np.int64] | None = None
+    dropped: npt.NDArray[np.int64] | None = None
+
+    def complete(self, used: Sequence[str], *, drop: bool) -> Frame:
+        """Return some of the columns; a missing value is an error that names its place, or drops its row."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise missing_package("A formula", "pandas", "formula") from error
+        frame = pd.DataFrame({name: self.columns[name] for name in used})
+        missing = frame.isna().to_numpy()
+        rows = missing.any(axis=1)
+        if not rows.any():
+            return replace(self, columns=frame)
+        row = int(np.argmax(rows))
+        if not drop or rows.all():
+            name = used[int(np.argmax(missing[row]))]
+            raise ValueError(
+                f"{self.place(row)}, column {name!r}: the value is missing. Fill it in, or drop such rows: "
+                "--missing drop."
+            )
+        kept = np.flatnonzero(~rows)
+        note = (
+            f"{int(rows.sum()):,} of {rows.size:,} rows have missing values and were dropped; row "
+            "numbers are those of the file, from 0."
+        )
+        frame = frame.iloc[kept].reset_index(drop=True).infer_objects()
+        place, notes = (lambda k: self.place(int(kept[k]))), (*self.notes, note)
+        return replace(self, columns=frame, place=place, notes=notes, kept=kept, dropped=np.flatnonzero(rows))

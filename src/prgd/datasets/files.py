@@ -17,7 +17,7 @@ from prgd._types import Array
 from prgd.checks import unknown
 from prgd.datasets import _csv, _npz, _parquet
 from prgd.datasets._cells import MISSING, Found, Wanted, as_floats, check_finite, treat_missing
-from prgd.datasets.base import Dataset
+from prgd.datasets.base import Dataset, Frame
 from prgd.rows.readers.columns import Column, Columns
 from prgd.rows.readers.file_kinds import read_labels
 from prgd.rows.readers.libsvm import parse_libsvm
@@ -191,15 +191,56 @@ def load_features(
     return _read(wanted, None if labels is None else Path(labels).expanduser(), format)
 
 
+def load_frame(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+) -> Frame:
+    """Load the columns of a CSV, TSV or Parquet file, text and missing values included, for a formula.
+
+    Parameters
+    ----------
+    path, format, separator, decimal
+        As for `load`.
+
+    Returns
+    -------
+    Frame
+    """
+    file = Path(path).expanduser()
+    if file.is_dir():
+        _check_file(file)
+    stem, kind = _format(file, format)
+    wanted = Wanted(file, Columns(), None, separator, decimal)
+    _check_options(wanted, kind, None)
+    if kind not in ("csv", "tsv", "parquet"):
+        raise ValueError(f"{file}: a formula needs columns with names; give a CSV, TSV or Parquet file.")
+    _check_file(file)
+    if kind == "parquet":
+        return Frame(_parquet.read_frame(file), stem, lambda row: f"{file}, row {row}")
+    separated = wanted if kind == "csv" else wanted._replace(separator=separator or "tab")
+    columns, lines = _csv.read_columns(separated)
+    return Frame(columns, stem, lambda row: f"{file}, line {lines[row]}")
+
+
+def _check_file(file: Path) -> None:
+    """Raise an error unless there is such a file."""
+    if file.is_dir():
+        raise ValueError(f"Expected a data file, got the folder {str(file)!r}. Name a file in it.")
+    if not file.is_file():
+        raise FileNotFoundError(f"Expected a data file at {file}, found none. Check the path.")
+
+
 def _read(wanted: Wanted, labels: Path | None, format: str | None) -> Dataset:
     """Return the data set of a file: rows, labels, names and notes, after missing values are treated."""
     file = wanted.file
     if file.is_dir():
-        raise ValueError(f"Expected a data file, got the folder {str(file)!r}. Name a file in it.")
+        _check_file(file)
     stem, kind = _format(file, format)
     _check_options(wanted, kind, labels)
-    if not file.is_file():
-        raise FileNotFoundError(f"Expected a data file at {file}, found none. Check the path.")
+    _check_file(file)
     found = READERS[kind](wanted)
     if labels is not None:
         y, n = read_labels(labels), found.X.shape[0]

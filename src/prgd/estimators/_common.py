@@ -19,7 +19,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from prgd._types import Array, Indices, Mask
+from prgd._types import Array, Indices, Intercept, Mask
 from prgd.checks import check_integer, check_positive
 from prgd.errors import NotSeparableWarning
 from prgd.history import Status
@@ -29,7 +29,7 @@ from prgd.rows.labels import label_array
 
 # The certified result, and the coefficients and the intercept that classify: those of the result, or of a
 # fallback if the margin is not positive.
-Fit = tuple[Result, Array, float]
+Fit = tuple[Result, Array, Intercept]
 _FLOATS = (np.float64, np.float32)
 
 
@@ -46,17 +46,20 @@ class Given(NamedTuple):
         c = result.certificate
         p = c.dual_weights
         if p is not None:
-            c = replace(c, dual_weights=replace(p, indices=self.kept[p.indices]))
+            K = result.terms_per_row
+            indices = self.kept[p.indices // K] * K + p.indices % K
+            c = replace(c, dual_weights=replace(p, indices=indices))
         return replace(result, certificate=c, n=self.n, feature_names=self.feature_names)
 
 
-class OneVsRest(NamedTuple):
-    """The problems of a fit: the rows, and the classes to separate from the rest.
+class FitTask(NamedTuple):
+    """The problems of a fit: the rows, and the classes to separate from the rest, or jointly.
 
     Attributes
     ----------
     codes : ndarray of int of shape (n,), the class of each row
-    targets : list of int, the class of each problem
+    targets : list of int, the class of each problem; [1] if all classes are separated jointly
+    is_joint : bool
     starts : list, a direction for each problem or None
     """
 
@@ -66,6 +69,7 @@ class OneVsRest(NamedTuple):
     weights: Array | None
     starts: list[Array | None]
     given: Given
+    is_joint: bool = False
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -75,8 +79,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Subclasses are dataclasses, since the ``__init__`` of a scikit-learn estimator stores its parameters as
     they are and does nothing else. The fields here are parameters of both.
     """
-
-    _fallback: ClassVar[str]  # the sentence on what classifies if no hyperplane separates
 
     fit_intercept: bool = True
     class_weight: Any = None
@@ -118,21 +120,23 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} needs rows of at least two classes; got one class, "
                 f"{classes.tolist()[0]!r} (rows of weight 0 do not count)."
             )
-        targets = [1] if classes.size == 2 else list(range(classes.size))
+        is_joint = self._is_joint() and classes.size > 2
+        targets = [1] if classes.size == 2 or is_joint else list(range(classes.size))
         starts = self._starts(len(targets), X.shape[1])
         names = getattr(self, "feature_names_in_", None)
         given = Given(kept, n, classes, None if names is None else tuple(names.tolist()))
-        fits = self._fit_all(OneVsRest(X, codes, targets, weights, starts, given))
+        fits = self._fit_all(FitTask(X, codes, targets, weights, starts, given, is_joint))
         results, coefs, intercepts = zip(*fits, strict=True)
-        self.classes_, self.coef_, self.intercept_ = classes, np.vstack(coefs), np.array(intercepts)
+        self.classes_, self.coef_, self.intercept_ = classes, np.vstack(coefs), np.hstack(intercepts)
         self.margin_ = np.array([result.margin for result in results])
         self.margin_upper_bound_ = np.array([result.upper_bound for result in results])
         self.gap_ = np.where(self.margin_ > 0.0, [result.gap for result in results], math.inf)
         self.dual_coef_ = csr_array(vstack([result.dual_coef for result in results]))
-        self.support_ = np.unique(self.dual_coef_.indices).astype(np.int64)
+        carried = self.dual_coef_.indices // (classes.size if is_joint else 1)
+        self.support_ = np.unique(carried).astype(np.int64)
         self.status_ = tuple(result.status for result in results)
         self._keep(results)
-        self._warn(classes[targets])
+        self._warn(classes[targets], is_joint)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -207,11 +211,15 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         last = getattr(self, "coef_", None) if self.warm_start else None
         return [None] * count if last is None or last.shape != (count, d) else list(last)
 
-    def _fit_all(self, task: OneVsRest) -> list[Fit]:
+    def _is_joint(self) -> bool:
+        """Whether more than two classes are separated jointly, and not each from the rest."""
+        return False
+
+    def _fit_all(self, task: FitTask) -> list[Fit]:
         """Separate each of the classes from the others."""
         return self._fit_each(task, self._fit_one)
 
-    def _fit_each(self, task: OneVsRest, fit_one: Callable[..., Fit]) -> list[Fit]:
+    def _fit_each(self, task: FitTask, fit_one: Callable[..., Fit]) -> list[Fit]:
         """Solve one problem after the other."""
         fits: list[Fit] = []
         for target, start in zip(task.targets, task.starts, strict=True):
@@ -229,14 +237,19 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Set ``n_iter_`` and the attributes that only one of the estimators has."""
         raise NotImplementedError  # pragma: no cover - both estimators have their own
 
-    def _warn(self, targets: npt.NDArray[Any]) -> None:
+    def _fallback(self, is_joint: bool) -> str:
+        """Return the sentence on what classifies if no hyperplane separates."""
+        raise NotImplementedError  # pragma: no cover - both estimators have their own
+
+    def _warn(self, targets: npt.NDArray[Any], is_joint: bool) -> None:
         """Warn once of the classes that were not separated, and once of gaps that were not certified."""
         errs = np.flatnonzero(self.margin_ <= 0.0)
         if errs.size:
             proven = np.array([self.margin_upper_bound_[i] <= 0.0 for i in errs])
-            named = _listed(self.classes_, targets[errs])
-            verdict = f"No hyperplane separates {named}."
+            named = _listed(self.classes_, targets[errs], is_joint)
+            verdict = f"{'No weights separate' if is_joint else 'No hyperplane separates'} {named}."
             call = "y" if self.classes_.size == 2 else f"y == {targets[errs].tolist()[0]!r}"
+            call = "y, family='multinomial'" if is_joint else call
             advice = (
                 f"prgd.separability(X, {call}) explains why; the weights of this warning are the certificate."
             )
@@ -249,8 +262,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 advice = f"prgd.separability(X, {call}) decides it."
             warnings.warn(
                 NotSeparableWarning(
-                    f"{verdict} {self._fallback} {advice}",
-                    classes=targets[errs].tolist(),
+                    f"{verdict} {self._fallback(is_joint)} {advice}",
+                    classes=(self.classes_ if is_joint else targets[errs]).tolist(),
                     weights=self.dual_coef_[errs],
                     upper_bound=self.margin_upper_bound_[errs],
                     is_proven=proven,
@@ -259,9 +272,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         late = np.flatnonzero((self.margin_ > 0.0) & (self.gap_ > self.tol))
         if late.size:
-            i = late[np.argmax(self.gap_[late])]
+            i, named = late[np.argmax(self.gap_[late])], _listed(self.classes_, targets[late], is_joint)
             warnings.warn(
-                f"{self.status_[i]} For {_listed(self.classes_, targets[late])} the largest margin lies "
+                f"{self.status_[i]} For {named} the largest margin lies "
                 f"between {self.margin_[i]:.9g} and {self.margin_upper_bound_[i]:.9g} "
                 f"(relative gap {self.gap_[i]:.1e}, tol={self.tol:g}).",
                 ConvergenceWarning,
@@ -269,10 +282,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
 
 
-def _listed(classes: npt.NDArray[Any], some: npt.NDArray[Any]) -> str:
-    """Return the names of the problems: the two classes, or some of several against the rest."""
+def _listed(classes: npt.NDArray[Any], some: npt.NDArray[Any], is_joint: bool) -> str:
+    """Return the names of the problems: the two classes, all jointly, or some of several against the rest."""
     if classes.size == 2:
         return " from ".join(repr(c) for c in classes.tolist())
+    if is_joint:
+        return f"all {classes.size} classes jointly"
     names = [repr(c) for c in some.tolist()]
     shown = ", ".join(names[:5]) + (f", ... ({len(names)} classes)" if len(names) > 5 else "")
     return f"{shown} from the rest"

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Mask
+from prgd._types import Array, Intercept, Mask
 from prgd.certificate import Certificate
-from prgd.checks import checked_price
+from prgd.checks import checked_price, joint_hint
 from prgd.errors import NotSeparableError
 from prgd.estimators._choice import choose_C
-from prgd.estimators._common import Fit, LinearClassifier, OneVsRest
+from prgd.estimators._common import Fit, FitTask, LinearClassifier
 from prgd.history import Status
 from prgd.maxmargin import Round, max_margin, max_margin_batch, soft_margin
-from prgd.norms import norm
+from prgd.norms import L2, as_norm
 from prgd.progress import progress_line
 from prgd.result import Result
 from prgd.threads import single_blas
@@ -37,7 +37,7 @@ class MaxMarginClassifier(LinearClassifier):
 
     It computes what ``SVC(kernel="linear", C=inf)`` stands for, with a proof. A finite C gives the soft
     margin with squared slacks (`prgd.soft_margin`), and so does the default where classes do not separate.
-    Several classes are separated one against the rest, each with a certificate of its own.
+    Several classes are separated one against the rest, each with a certificate of its own, or jointly.
 
     Parameters
     ----------
@@ -47,6 +47,14 @@ class MaxMarginClassifier(LinearClassifier):
     fallback : {"soft", "raise"}
         What to do with C = inf and classes that do not separate: take a soft margin and warn (Notes), or
         raise `prgd.NotSeparableError`.
+    norm : {"l2", "l1", "linf", "spectral", "nuclear", "rows", "columns"}, number p or Norm
+        The norm of the weights in which the margin is measured (`prgd.norms`): the largest l2 margin is the
+        largest distance, that of l1 asks for few features. Norms of matrices need ``multi_class="joint"``.
+    multi_class : {"ovr", "joint"}
+        More than two classes: each against the rest, or all jointly, with the largest smallest
+        ``<w_y - w_j, x> + b_y - b_j`` over rows and other classes j at ``||W|| = 1``. Two classes keep one
+        row of weights either way, as scikit-learn's interface asks: W of two rows, and so norms of matrices,
+        are for `prgd.max_margin` with ``multi_class="joint"`` then.
     fit_intercept : bool
         A true, unpenalised intercept, as SVC has; without it the hyperplane passes through the origin.
     tol : float
@@ -75,28 +83,30 @@ class MaxMarginClassifier(LinearClassifier):
     coef_ : ndarray of shape (k, d)
         One row for two classes, else one for each. Scores of all classes are on one scale (Notes).
     intercept_ : ndarray of shape (k,)
-    margin_ : ndarray of shape (k,)
+    margin_ : ndarray of shape (k,), or (1,) if classes are separated jointly
         A lower bound on the largest margin: the smallest distance of a row from the hyperplane, of extended
-        rows for a finite C. With C = inf this and the next three, and ``status_``, are about the hard
-        margin, also where ``coef_`` is that of the fallback: see ``results_``.
-    margin_upper_bound_ : ndarray of shape (k,)
-        No hyperplane has a larger margin: ``||sum_i p_i y_i x_i||`` with the weights of ``dual_coef_``.
-    gap_ : ndarray of shape (k,)
+        rows for a finite C. With C = inf this and the next two, and ``status_``, are about the hard margin,
+        also where ``coef_`` is that of the fallback: see ``results_``.
+    margin_upper_bound_ : ndarray of the shape of ``margin_``
+        No hyperplane has a larger margin: ``||sum_i p_i y_i x_i||_*``, in the dual norm, with the weights of
+        ``dual_coef_``.
+    gap_ : ndarray of the shape of ``margin_``
         ``(margin_upper_bound_ - margin_) / margin_upper_bound_``; infinite if no separator was found.
-    cosine_ : ndarray of shape (k,)
-        A lower bound on the cosine between a row of ``coef_`` and that of the exact solution for ``C_``: the
-        largest margin, or the soft margin that is the fallback. -1 if nothing is proven.
-    dual_coef_ : csr_array of shape (k, n)
+    cosine_ : ndarray with a number for each of ``results_``
+        A lower bound on the cosine between a row of ``coef_`` (all of it, if classes are separated jointly)
+        and that of the exact solution for ``C_``: the largest margin, or the soft margin that is the
+        fallback. -1 if nothing is proven, as in other norms than l2.
+    dual_coef_ : csr_array of shape (k, n), or (1, n c) if classes are separated jointly
         Weights of the certificate: not negative, of sum 1 (1/2 on each side with an intercept). Where the
-        classes do not separate they prove it.
+        classes do not separate they prove it. Jointly, column ``i c + j`` is row i against class j.
     support_ : ndarray of int
         The rows of positive weight in any certificate.
-    results_ : tuple of k `prgd.Result`
-        The results behind ``coef_``, with their certificates: those of the soft margins, if they are the
-        fallback.
-    n_iter_ : ndarray of shape (k,)
+    results_ : tuple of `prgd.Result`
+        The results behind the rows of ``coef_``, with their certificates; one if classes are separated
+        jointly. They are those of the soft margins, if these are the fallback.
+    n_iter_ : ndarray of the shape of ``margin_``
         Passes over the data, rounded up.
-    status_ : tuple of k `prgd.Status`
+    status_ : tuple of `prgd.Status`, one for each of ``margin_``
     n_features_in_ : int
     feature_names_in_ : ndarray of str, only if X had column names.
 
@@ -110,11 +120,13 @@ class MaxMarginClassifier(LinearClassifier):
     random, copies of a row share a fold, and weights count as copies would. Of more than 20,000 distinct
     rows a part chooses C.
 
-    If all classes of several separate, rows of ``coef_`` have length 1 and scores are distances in the
-    units of X: that was more accurate in 4 of 7 trials, and less in one, than the scale of SVC (smallest
-    margin 1), which two classes have.
+    If each class of several separates from the rest, rows of ``coef_`` have length 1 and scores are distances
+    in the units of X: that was more accurate in 4 of 7 trials, and less in one, than the scale of SVC
+    (smallest margin 1), which two classes have, and all classes jointly.
 
     Scores are no probabilities: ``CalibratedClassifierCV(MaxMarginClassifier()).fit(X, y).predict_proba(X)``.
+
+    The soft margins that are the fallback are always those of one class against the rest in l2.
 
     Ctrl-C keeps the best certified interval so far (unless classes are left that were not begun).
 
@@ -129,7 +141,6 @@ class MaxMarginClassifier(LinearClassifier):
     ('CERTIFIED', 3)
     """
 
-    _fallback = "A soft margin is the classifier instead; C_ is its C, and C=... saves the search for it."
     _switches = ("polish",)
     _counts = ("max_passes",)
 
@@ -138,16 +149,30 @@ class MaxMarginClassifier(LinearClassifier):
     tol: float = 1e-6
     max_passes: int = 1000
     polish: bool = True
+    norm: Any = "l2"
+    multi_class: str = "ovr"
 
-    def _fit_all(self, task: OneVsRest) -> list[Fit]:
+    def _is_joint(self) -> bool:
+        if self.multi_class not in ("ovr", "joint"):
+            hint = joint_hint(self.multi_class)
+            raise ValueError(f"multi_class must be 'ovr' or 'joint'; got {self.multi_class!r}.{hint}")
+        return self.multi_class == "joint"
+
+    def _fit_all(self, task: FitTask) -> list[Fit]:
         if self.fallback not in ("soft", "raise"):
             raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
         self.C_ = checked_price(self.C)
+        if math.isfinite(self.C_) and not self._has_soft(task.is_joint):
+            raise ValueError(
+                "A finite C is for norm='l2' and multi_class='ovr': soft margins are those of one class "
+                f"against the rest in l2; got C={self.C_:g}, norm={self.norm!r} and "
+                f"multi_class={self.multi_class!r}. Use C=inf."
+            )
         n, d = task.X.shape
         with single_blas(float(n * d * min(n, d))):
             return self._hard_or_soft(task)
 
-    def _hard_or_soft(self, task: OneVsRest) -> list[Fit]:
+    def _hard_or_soft(self, task: FitTask) -> list[Fit]:
         """Separate each class from the rest; fit soft margins if C is finite, or one does not separate."""
         if math.isfinite(self.C_):
             fits = self._fit_each(task, self._fit_soft)
@@ -156,20 +181,31 @@ class MaxMarginClassifier(LinearClassifier):
         fits = self._hard_fits(task)
         self.results_ = tuple(result for result, _, _ in fits)
         if all(result.margin > 0.0 for result in self.results_):
-            return fits if len(fits) == 1 else [_unit_length(*fit) for fit in fits]
+            return fits if len(fits) == 1 else [self._unit_length(*fit) for fit in fits]
         if fits[-1][0].status is Status.INTERRUPTED:
             raise KeyboardInterrupt  # no hyperplane was found yet, and a fallback would take long
         if self.fallback == "raise":
-            raise self._error(task.given.classes[task.targets])
+            raise self._error(task.given.classes[task.targets], task.is_joint)
         options = {"fit_intercept": self.fit_intercept, "n_threads": self.n_threads}
+        if task.is_joint:  # soft margins are those of one class against the rest
+            task = task._replace(targets=list(range(task.given.classes.size)))
         self.C_ = choose_C(task.X, task.codes, task.targets, task.weights, options)
         soft = self._fit_each(task._replace(starts=[None] * len(task.targets)), self._fit_soft)
         self.results_ = tuple(result for result, _, _ in soft)
+        if task.is_joint:
+            _, coefs, intercepts = zip(*soft, strict=True)
+            return [(fits[0][0], np.vstack(coefs), np.array(intercepts))]
         return [(hard, coef, b) for (hard, _, _), (_, coef, b) in zip(fits, soft, strict=True)]
 
-    def _hard_fits(self, task: OneVsRest) -> list[Fit]:
+    def _hard_fits(self, task: FitTask) -> list[Fit]:
         """Separate each class from the rest: several of them together, unless they have a start."""
-        if len(task.targets) == 1 or not self.polish or task.starts[0] is not None:
+        if task.is_joint:
+            starts = [w for w in self._starts(task.given.classes.size, task.X.shape[1]) if w is not None]
+            w0 = np.vstack(starts) if starts else None
+            result, coef, b = self._fit_one(task.X, task.codes, None, w0, "joint")
+            return [(task.given.place(replace(result, classes=task.given.classes)), coef, b)]
+        is_alone = len(task.targets) == 1 or as_norm(self.norm) != L2()
+        if is_alone or not self.polish or task.starts[0] is not None:
             return self._fit_each(task, self._fit_one)
         batch = max_margin_batch(
             task.X,
@@ -183,11 +219,15 @@ class MaxMarginClassifier(LinearClassifier):
         results = [replace(result, classes=np.array([False, True])) for result in batch]
         return [(task.given.place(self._judged(result)), result.coef, result.intercept) for result in results]
 
-    def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
+    def _fit_one(
+        self, X: Any, y: Any, weights: Array | None, start: Array | None, multi_class: str | None = None
+    ) -> Fit:
         with self._progress() as tell:
             result = max_margin(
                 X,
                 y,
+                norm=self.norm,
+                multi_class=multi_class,
                 fit_intercept=self.fit_intercept,
                 tol=self._inner_tol(X),
                 max_passes=index(self.max_passes),
@@ -239,24 +279,33 @@ class MaxMarginClassifier(LinearClassifier):
                 math.ceil(now.passes), Certificate(now.margin, max(now.margin, now.upper_bound))
             )
 
-    def _error(self, targets: npt.NDArray[Any]) -> NotSeparableError:
+    def _error(self, targets: npt.NDArray[Any], is_joint: bool) -> NotSeparableError:
         """Return the error that carries the proof for the first class that does not separate."""
         k, result = next((k, r) for k, r in enumerate(self.results_) if not r.margin > 0.0)
         which = "the two classes" if len(targets) == 1 else f"{targets.tolist()[k]!r} from the rest"
+        which = "all classes jointly" if is_joint else which
         found = (
             "No hyperplane separates" if result.upper_bound <= 0.0 else "Found no hyperplane that separates"
         )
-        return NotSeparableError(
-            f"{found} {which}, and fallback='raise'. Use fallback='soft', or choose a finite C.",
-            weights=result.dual_coef,
-        )
+        advice = "Use fallback='soft', or choose a finite C."
+        if not self._has_soft(is_joint):
+            advice = "Use fallback='soft', which is one class against the rest in l2."
+        return NotSeparableError(f"{found} {which}, and fallback='raise'. {advice}", weights=result.dual_coef)
+
+    def _has_soft(self, is_joint: bool) -> bool:
+        """Whether a finite C is for such problems."""
+        return as_norm(self.norm) == L2() and not is_joint
+
+    def _fallback(self, is_joint: bool) -> str:
+        if self._has_soft(is_joint):
+            return "A soft margin is the classifier instead; C_ is its C, and C=... saves the search for it."
+        return "A soft margin in l2, of each class against the rest, is the classifier instead; C_ is its C."
 
     def _keep(self, results: Sequence[Result]) -> None:
         self.n_iter_ = np.array([math.ceil(result.passes) for result in results])
         self.cosine_ = np.array([result.cosine for result in self.results_])  # those behind coef_
 
-
-def _unit_length(result: Result, coef: Array, intercept: float) -> Fit:
-    """Return the fit with coefficients of length 1, so that its scores are distances."""
-    length = norm(coef)
-    return result, coef / length, intercept / length
+    def _unit_length(self, result: Result, coef: Array, intercept: Intercept) -> Fit:
+        """Return the fit with coefficients of length 1, so that its scores are distances."""
+        length = as_norm(self.norm)(coef)
+        return result, coef / length, intercept / length

@@ -11,13 +11,14 @@ from typing import Any, cast
 import numpy as np
 
 from prgd._types import Array, Mask
-from prgd.algorithms import GD, PRGD
-from prgd.certificate import Certificate, weights_at
+from prgd.algorithms import GD, PRGD, SteepestDescent
+from prgd.certificate import Certificate
 from prgd.checks import check_integer
 from prgd.estimators._common import Fit, LinearClassifier
 from prgd.history import Status
 from prgd.loop import run
-from prgd.norms import norm, rescale
+from prgd.norms import L2, as_norm
+from prgd.pass_bounds import weights_at
 from prgd.problem import Problem
 from prgd.result import Result
 from prgd.schedules import Radius, Times, as_radius, as_times
@@ -29,7 +30,8 @@ class PRGDClassifier(LinearClassifier):
     r"""The paper's algorithm as a classifier: a warm-up by gradient descent, then PRGD (Algorithm 1).
 
     It is meant for experiments with the algorithm's own parameters; `MaxMarginClassifier` certifies small
-    gaps sooner and on more data. Several classes are separated one against the rest.
+    gaps sooner and on more data. Several classes are separated one against the rest; `prgd.run`
+    on a `prgd.Problem` of more than two classes separates them jointly.
 
     Parameters
     ----------
@@ -42,6 +44,9 @@ class PRGDClassifier(LinearClassifier):
     eta : float
         Step size, also of the warm-up, in units of ``1 / max ||x_i||^2``: the paper's on rows of norm at
         most 1.
+    norm : {"l2", "l1", "linf"}, number p or Norm
+        The norm of the margin, of the steps and of the radii (`prgd.norms`); the paper's is l2. In another
+        one the warm-up is steepest descent in that norm, and the unit of ``eta`` has its dual norm.
     warmup_steps : int
         Steps of gradient descent from w = 0; the norm they reach is R_0.
     max_iter : int
@@ -75,7 +80,7 @@ class PRGDClassifier(LinearClassifier):
         if no iterate separated the rows).
     cosine_ : ndarray of shape (k,)
         A lower bound on the cosine between a row of ``coef_`` and the direction of largest margin; -1 if no
-        iterate separated the rows.
+        iterate separated the rows, and in other norms than l2.
     dual_coef_ : csr_array of shape (k, n)
         The weights that prove the upper bound.
     support_ : ndarray of int
@@ -108,20 +113,22 @@ class PRGDClassifier(LinearClassifier):
     ('CERTIFIED', 1.0)
     """
 
-    _fallback = "The iterate of smallest loss is the classifier instead."
-
     radius: str | Radius = "geometric:1.2"
     phases: str | Times = "every:5"
     eta: float = 1.0
+    norm: Any = "l2"
     warmup_steps: int = 1000
     max_iter: int = 1000
     tol: float = 1e-3
     loss: str = "exponential"
 
+    def _fallback(self, is_joint: bool) -> str:
+        return "The iterate of smallest loss is the classifier instead."
+
     def _starts(self, count: int, d: int) -> list[Array | None]:
-        directions = super()._starts(count, d)
+        directions, norm = super()._starts(count, d), as_norm(self.norm)
         return [
-            None if w is None or not w.any() or not self.R_0_[i] > 0.0 else rescale(w, self.R_0_[i])
+            None if w is None or not w.any() or not self.R_0_[i] > 0.0 else norm.rescale(w, self.R_0_[i])
             for i, w in enumerate(directions)
         ]
 
@@ -129,6 +136,7 @@ class PRGDClassifier(LinearClassifier):
         self.n_iter_ = np.array([result.t for result in results])
         self.cosine_ = np.array([result.cosine if result.margin > 0.0 else -1.0 for result in results])
         # If PRGD did not run, the result is that of the warm-up, whose last norm is R_0.
+        norm = as_norm(self.norm)
         self.R_0_ = np.array([result.state.get("R_0", norm(result.w)) for result in results])
 
     def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
@@ -140,20 +148,22 @@ class PRGDClassifier(LinearClassifier):
             X,
             y,
             loss=self.loss,
+            norm=self.norm,
             sample_weight=weights,
             fit_intercept=self.fit_intercept,
             n_threads=self.n_threads,
         )
         runs = []
         if start is None:
-            warm = self._run(problem, GD(eta=method.eta), None, any_of(steps))
+            first = GD(eta=method.eta) if problem.norm == L2() else SteepestDescent(eta=method.eta)
+            warm = self._run(problem, first, None, any_of(steps))
             if warm.status is Status.DIVERGED:
                 raise ValueError(
                     f"The warm-up {warm.algorithm} overflowed after step {warm.t}. Use a smaller eta."
                 )
             runs, start = [warm], warm.w
         # R_0 = 0 means that the first gradient vanished, which proves that there is no separator.
-        if norm(start) > 0.0 and not (runs and runs[0].status is Status.INTERRUPTED):
+        if start.any() and not (runs and runs[0].status is Status.INTERRUPTED):
             runs.append(self._run(problem, method, start, any_of(Gap(float(self.tol)), max_iter)))
         return _best(problem, runs)
 

@@ -41,8 +41,9 @@ def max_margin_batch(
 
     .. math:: \gamma_k^\star = \max_{\|w\| = 1, b} \min_{i : Y_{ik} \ne 0} Y_{ik} (\langle w, x_i \rangle + b)
 
-    The answers are those of `prgd.max_margin` for every column of Y. The work on the rows is shared: one Gram
-    matrix serves all label sets. On a GPU (rows as a CUDA tensor) all of them are solved together.
+    The answers are those of `prgd.max_margin` in l2, its default norm, for every column of Y. The work on the
+    rows is shared: one Gram matrix serves all label sets. On a GPU (rows as a CUDA tensor) all of
+    them are solved together.
 
     Parameters
     ----------

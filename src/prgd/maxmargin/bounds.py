@@ -10,16 +10,14 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.arithmetic import BOUND_FACTOR, lowered, raised, rounding_factor, times_power
-from prgd.certificate import (
-    Certificate,
-    DualWeights,
-    accurate_margin,
-    accurate_upper,
-    margin_error,
-    margin_over_length,
-)
+from prgd.certificate import Certificate, DualWeights
+from prgd.coding import balanced_intercept
+from prgd.dual_bounds import accurate_upper
+from prgd.history import History, Status
 from prgd.norms import norm
-from prgd.problem import Problem, balanced_intercept
+from prgd.pass_bounds import accurate_margin, margin_error, margin_over_length
+from prgd.problem import Problem
+from prgd.result import Result
 from prgd.rows.queries import Smallest, TallyAt
 from prgd.solvers.working_set import WorkingSet
 
@@ -38,6 +36,29 @@ class Round(NamedTuple):
     gap: float
     working_set: int
     seconds: float
+
+
+def result_of_rounds(
+    problem: Problem,
+    status: Status,
+    certificate: Certificate,
+    rounds: list[Round],
+    passes: float,
+    algorithm: str,
+    C: float = math.inf,
+) -> Result:
+    """Return the outcome of a solver whose history is its rounds."""
+    return Result(
+        w=np.asarray(certificate.w),
+        status=status,
+        t=len(rounds),
+        certificate=certificate,
+        history=History(rounds, Round._fields),
+        passes=passes,
+        algorithm=algorithm,
+        C=C,
+        **problem.facts,
+    )
 
 
 @dataclass(eq=False)
@@ -83,7 +104,7 @@ class Bounds:
             lower = margin_over_length(lowered(margin, 2) - error, length, d)
             self.certificate = self.certificate.with_lower(lower, w, balanced_intercept(bounds))
         else:
-            self.certificate = self.certificate.with_lower(*accurate_margin(bounds, w, near))
+            self.certificate = self.certificate.with_lower(*accurate_margin(self.problem, bounds, w, near))
 
     def above(self, working: WorkingSet, p: Array, plain: float) -> None:
         """Keep the bound of weights p of a set, whose sum has the norm ``plain`` in the units of the set."""
@@ -112,8 +133,7 @@ class Bounds:
         return BOUND_FACTOR * rounding_factor(4 * count + self.problem.d + 32)
 
     def _normalized(self, indices: Indices, p: Array) -> DualWeights:
-        signs = self.problem.labels.at(indices) if self.problem.fit_intercept else None
-        return DualWeights.normalized(indices, p, signs)
+        return DualWeights.normalized(self.problem, indices, p)
 
     def final(self, working: WorkingSet, has_idle_weights: bool = False) -> Certificate:
         """Return the certificate with weights that are divided by their sums, and the bound of these.

@@ -28,9 +28,10 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.arithmetic import EPSILON, times_power
-from prgd.certificate import Certificate, margin_error
-from prgd.history import History, Status
-from prgd.maxmargin.bounds import Bounds, Round, mean_row
+from prgd.certificate import Certificate
+from prgd.coding import balanced_intercept
+from prgd.history import Status
+from prgd.maxmargin.bounds import Bounds, Round, mean_row, result_of_rounds
 from prgd.maxmargin.costs import (
     FIRST_STEPS,
     MAX_DEVICE_ENTRIES,
@@ -42,7 +43,8 @@ from prgd.maxmargin.costs import (
 from prgd.maxmargin.exactly import is_exactly_solvable
 from prgd.maxmargin.sparse import solve_by_rows
 from prgd.norms import moderate, norm
-from prgd.problem import Problem, balanced_intercept
+from prgd.pass_bounds import margin_error
+from prgd.problem import Problem
 from prgd.result import Result
 from prgd.rows.queries import Smallest
 from prgd.solvers import pairwise_descent
@@ -376,16 +378,8 @@ class SolverState:
             self.passes += 2
         # An interior point leaves some weight on every row, unless pivots have solved the set after it.
         has_idle_weights = status is Status.CERTIFIED and self.skips_descent and not self.is_exact
-        problem, c = self.problem, self.bounds.final(self.working, has_idle_weights)
+        c = self.bounds.final(self.working, has_idle_weights)
         if status is Status.CERTIFIED and c.gap > self.tol:
             status = Status.STALLED  # at the rounding floor the returned weights prove a little less
-        return Result(
-            w=np.asarray(c.w),
-            status=status,
-            t=len(self.rounds),
-            certificate=c,
-            history=History(self.rounds, Round._fields),
-            passes=self.passes,
-            algorithm=f"max_margin(tol={self.tol!r})",
-            **problem.facts,
-        )
+        algorithm = f"max_margin(tol={self.tol!r})"
+        return result_of_rounds(self.problem, status, c, self.rounds, self.passes, algorithm)

@@ -15,8 +15,8 @@ from prgd._types import Array, Indices
 from prgd.certificate import Certificate, DualWeights
 from prgd.checks import check_integer, check_positive, checked_price
 from prgd.errors import ZeroRowWarning
-from prgd.history import History, Status
-from prgd.maxmargin.bounds import Round
+from prgd.history import Status
+from prgd.maxmargin.bounds import Round, result_of_rounds
 from prgd.maxmargin.moves import SolverState
 from prgd.maxmargin.solver import max_margin, teller
 from prgd.norms import norm
@@ -62,7 +62,8 @@ def soft_margin(
     This is the hard margin of the rows extended by :math:`e_i / \sqrt{C}`, and the certificate is an
     interval for that margin, :math:`\gamma_C = 1 / \sqrt{\|w\|^2 + C \sum_i \xi_i^2}` at the optimum,
     proven on the data as given: the objective lies between ``0.5 / upper_bound**2`` and ``0.5 /
-    margin**2``. As C grows it nears that of `max_margin`, if the classes separate.
+    margin**2``. As C grows it nears that of `max_margin`, if the classes separate. There are soft
+    margins of two classes in l2 only: other norms, and several classes jointly, have the hard one.
 
     Parameters
     ----------
@@ -123,6 +124,7 @@ def soft_margin(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ZeroRowWarning)  # a row of zeros has a slack like others
         problem = Problem(rows, fit_intercept=fit_intercept, scale="none")
+    problem.labels.check_two()
     if w0 is not None:
         w0 = np.array(w0, dtype=np.float64)
         if w0.shape != (problem.d,) or not np.isfinite(w0).all():
@@ -251,7 +253,7 @@ class SoftState:
         if found.w is None or not found.lower > 0.0:
             return at
         scale = 1.0 / (found.lower * norm(found.w))
-        w, b = found.w[: problem.d] * scale, found.intercept * scale
+        w, b = found.w[: problem.d] * scale, float(found.intercept) * scale
         if found.dual_weights is not None:
             # The weights of the set are more exact than C times the slacks, which amplifies their rounding.
             self._prove(w, b, found.dual_weights.indices, found.dual_weights.values)
@@ -272,7 +274,7 @@ class SoftState:
         self.certificate = self.certificate.with_lower(lower, w, b)
         signs = problem.labels.at(indices) if problem.fit_intercept else None
         if indices.size and (signs is None or abs(int(signs.sum())) < signs.size):
-            weights = DualWeights.normalized(indices, p, signs)
+            weights = DualWeights.normalized(problem, indices, p)
             upper = soft_upper(problem, self.C, weights, self.tol)
             self.certificate = self.certificate.with_upper(upper, weights)
         c = self.certificate
@@ -280,15 +282,6 @@ class SoftState:
 
     def result(self, status: Status) -> Result:
         """Return the outcome."""
-        c = self.certificate
-        return Result(
-            w=np.asarray(c.w),
-            status=status,
-            t=len(self.rounds),
-            certificate=c,
-            history=History(self.rounds, Round._fields),
-            passes=self.passes,
-            algorithm=f"soft_margin(C={self.C!r}, tol={self.tol!r})",
-            C=self.C,
-            **self.problem.facts,
-        )
+        algorithm = f"soft_margin(C={self.C!r}, tol={self.tol!r})"
+        known = self.problem, status, self.certificate, self.rounds, self.passes
+        return result_of_rounds(*known, algorithm, self.C)

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from prgd.certificate import DualWeights
 from prgd.checks import check_integer, check_positive
 from prgd.history import Status
+from prgd.maxmargin.any_norm import solve_terms
 from prgd.maxmargin.bounds import Round
 from prgd.maxmargin.costs import has_small_products
 from prgd.maxmargin.exactly import solve_exactly
 from prgd.maxmargin.moves import SolverState
+from prgd.maxmargin.overlap import balancing_weights, status_of
 from prgd.namespace import is_out_of_memory
+from prgd.norms import L2, Norm
 from prgd.problem import Problem
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.result import Result
@@ -33,6 +35,8 @@ def max_margin(
     y: Any = None,
     *,
     fit_intercept: bool = True,
+    norm: Norm | str | float = "l2",
+    multi_class: str | None = None,
     tol: float = 1e-6,
     max_passes: int = 1000,
     polish: bool = True,
@@ -45,35 +49,51 @@ def max_margin(
 
     .. math:: \gamma^\star = \max_{\|w\| = 1, b} \min_i y_i (\langle w, x_i \rangle + b)
 
+    Of K classes jointly, the margin is that of all pairs of a row and another class j:
+
+    .. math:: \gamma^\star = \max_{\|W\| = 1, b} \min_{i, j \ne y_i}
+        \langle w_{y_i} - w_j, x_i \rangle + b_{y_i} - b_j
+
     Parameters
     ----------
     X : array, sparse matrix, tensor or Rows of shape (n, d)
         Dense, CSR, memory-mapped or chunked; float32 or float64, as a tensor also float16 or bfloat16. Dense
         rows on a GPU are solved there.
     y : array of shape (n,), optional
-        Labels of two classes; ``None`` if X holds an engine or rows z_i.
+        Labels of two classes, or of more with ``multi_class="joint"``; ``None`` if X holds an engine or rows
+        z_i.
     fit_intercept : bool
-        Fit a true, unpenalised intercept (the distance between the two hulls), as SVC does.
+        Fit a true, unpenalised intercept (the distance between the two hulls), as SVC does; of K classes
+        jointly, one for each class.
+    norm : Norm, {"l2", "l1", "linf", "spectral", "nuclear", "rows", "columns"} or a number p
+        The norm in which the margin is measured (`prgd.norms`). In l1 and l-infinity HiGHS solves linear
+        programs; in l_p and group norms Clarabel solves cone programs (the extra ``prgd[cones]``). Other
+        programs need no further package. Norms of matrices need ``multi_class="joint"``.
+    multi_class : {None, "joint"}
+        ``"joint"``: separate all classes jointly, by a matrix W with a row for each class.
     tol : float
         Relative gap ``(upper_bound - margin) / upper_bound`` to certify.
     max_passes : int
         Passes over the data after which the best certified interval is returned.
     polish : bool
         Solve for the weights of the identified support by factorisations, or the working set by an interior
-        point, if descent is slow; sparse rows of many columns by coordinate descent on the rows.
+        point, if descent is slow; sparse rows of many columns by coordinate descent on the rows. Solves in
+        other norms, or of classes jointly, do not depend on it.
     callback : callable, optional
         Called with each `Round` of the history.
     verbose : int
         1 prints each round.
     n_threads : int, optional
         Threads of the passes over the rows. Default: PRGD_NUM_THREADS, else all cores.
-    w0 : array of shape (d,), optional
+    w0 : array of shape (d,), or (K, d) for K classes jointly, optional
         A warm start, e.g. the ``coef`` of an earlier result: it orders the rows instead of their mean.
 
     Returns
     -------
     Result
-        Status NOT_SEPARABLE or QUASI_SEPARABLE, with weights that prove it, if no hyperplane separates.
+        ``coef`` of shape (d,) and one intercept; of K classes jointly ``coef`` of shape (K, d), with the
+        classes in order, and ``intercept`` of shape (K,). The smallest margin at them is 1. Status
+        NOT_SEPARABLE or QUASI_SEPARABLE, with weights that prove it, if no hyperplane separates.
 
     Examples
     --------
@@ -88,11 +108,19 @@ def max_margin(
     check_positive("tol", tol)
     check_integer("max_passes", max_passes, minimum=1)
     # The unit of step sizes is not needed here, and it would not exist at norms beyond 1e150.
-    problem = Problem(X, y, fit_intercept=fit_intercept, scale="none", n_threads=n_threads)
+    options: Any = {"norm": norm, "multi_class": multi_class, "scale": "none", "n_threads": n_threads}
+    problem = Problem(X, y, fit_intercept=fit_intercept, **options)
+    if problem.is_joint and multi_class is None:
+        raise ValueError(
+            f"y must hold two classes; got {problem.shape[0]}. Use multi_class='joint' to separate "
+            "all classes jointly, or prgd.MaxMarginClassifier to separate each class from the rest."
+        )
     if w0 is not None:
         w0 = np.array(w0, dtype=np.float64)
-        if w0.shape != (problem.d,) or not np.isfinite(w0).all():
-            raise ValueError(f"w0 must be a finite vector of shape ({problem.d},); got shape {w0.shape}.")
+        if w0.shape != problem.shape or not np.isfinite(w0).all():
+            raise ValueError(f"w0 must be finite, of shape {problem.shape}; got shape {w0.shape}.")
+    if problem.is_joint or problem.norm != L2():
+        return solve_terms(problem, w0, tol, max_passes, teller(callback, verbose))
     threads = threads_of(n_threads)
     settings = problem, threads, tol, max_passes, polish, teller(callback, verbose)
     state = SolverState(*settings, on_device=problem.rows.is_on_device)
@@ -144,9 +172,8 @@ def finished(state: SolverState, status: Status) -> Result:
     if status is Status.STALLED:
         found = _proven_overlap(state)
         if found is not None:
-            is_quasi = found.verdict is Verdict.QUASI_SEPARABLE
-            result = state.result(Status.QUASI_SEPARABLE if is_quasi else Status.NOT_SEPARABLE)
-            certificate = result.certificate.with_upper(0.0, _balancing_weights(found))
+            result = state.result(status_of(found))
+            certificate = result.certificate.with_upper(0.0, balancing_weights(found))
             return replace(result, certificate=certificate)
         if state.certificate.gap <= state.tol or solve_exactly(state) is Status.CERTIFIED:
             status = Status.CERTIFIED
@@ -182,11 +209,3 @@ def _by_weights(state: SolverState, rows: LiftedRows) -> Separability | None:
     c = state.certificate
     is_near = c.upper <= ZERO_MARGIN * state.problem.max_norm
     return decide_by_weights(rows, c.dual_weights) if is_near else None
-
-
-def _balancing_weights(found: Separability) -> DualWeights:
-    """Return the dual weights that prove that no hyperplane separates the rows."""
-    p = np.asarray(found.dual_weights)
-    indices, exact = np.flatnonzero(p), found.proof.weights
-    integers = None if exact is None else tuple(exact[i] for i in indices.tolist())
-    return DualWeights(indices, p[indices], integers)

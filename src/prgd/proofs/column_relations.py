@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -11,14 +11,15 @@ import numpy as np
 
 from prgd._types import Array, Indices, RationalVector
 from prgd.arithmetic import integer_multiple
-from prgd.proofs.integer_matrix import IntegerMatrix
-from prgd.proofs.lifted_rows import LiftedRows
-from prgd.proofs.modular import echelon, null_vector, primes, solve_rational, vanishes
+from prgd.proofs.elimination import Elimination, residues, short_primes
+from prgd.proofs.lifted_rows import LiftedRows, spread
+from prgd.proofs.modular import null_vector, solve_rational, vanishes
 
 Relation = dict[int, Fraction]
 
 _MAX_RELATIONS = 300  # relations between columns that are solved for, at most
-_RELATION_PRIMES = 8  # relations that occur in practice have short numbers, so few primes reveal them
+_RELATION_DIGITS = 16  # relations that occur in practice have short numbers, so few digits reveal them
+_EXACT = 2.0**53  # integers up to this size are float64 numbers
 _INDEPENDENT = 1e-8  # a diagonal of R above this fraction of the first proves full column rank
 
 
@@ -54,8 +55,16 @@ class ColumnStructure(NamedTuple):
         return null_vector(self.basis, self.columns, self.others, integer_multiple(values))
 
 
-def structure_of(Z: Array, order: Sequence[int], max_relations: int) -> ColumnStructure:
+def structure_of(
+    Z: Array,
+    order: Sequence[int],
+    max_relations: int,
+    max_digits: int = _RELATION_DIGITS,
+    prime: int | None = None,
+) -> ColumnStructure:
     """Find the linear relations between columns, taking independent columns in the given order.
+
+    The relations hold on the rows of the basis; on the others too unless the prime divides a minor.
 
     Examples
     --------
@@ -63,9 +72,11 @@ def structure_of(Z: Array, order: Sequence[int], max_relations: int) -> ColumnSt
     >>> found.columns, [{j: str(k) for j, k in relation.items()} for relation in found.relations]
     ([0], [{2: '1'}, {1: '1', 0: '-2'}])
     """
-    prime = next(primes())
-    reduced = echelon(IntegerMatrix.from_floats(Z).residues(prime), prime, order)
-    columns, basis = reduced.columns, Z[reduced.rows]
+    prime = next(short_primes()) if prime is None else prime
+    elimination = Elimination(len(Z), prime)
+    chosen, _ = elimination.extend(residues(Z[:, list(order)], prime))
+    columns, pivots = [order[k] for k in chosen], elimination.pivots.tolist()
+    basis = Z[pivots]
     others = [j for j in order if j not in set(columns)]
     empty = [j for j in others if not Z[:, j].any()]
     mixed = [j for j in others if Z[:, j].any()]
@@ -73,31 +84,42 @@ def structure_of(Z: Array, order: Sequence[int], max_relations: int) -> ColumnSt
     if len(mixed) <= max_relations:
         unit = [[int(i == k) for i in range(len(mixed))] for k in range(len(mixed))]
         part = basis[:, columns], basis[:, mixed]
-        solved = solve_rational(*part, unit, max_primes=_RELATION_PRIMES) if mixed else []
+        solved = solve_rational(*part, unit, max_digits=max_digits) if mixed else []
         if solved is not None:
             relations = [{j: Fraction(1)} for j in empty]
             for j, x in zip(mixed, solved, strict=True):
                 relations.append({j: Fraction(1)} | {c: -k for c, k in zip(columns, x, strict=True) if k})
-    return ColumnStructure(columns, others, reduced.rows, basis, relations)
+    return ColumnStructure(columns, others, pivots, basis, relations)
 
 
-def column_structure(rows: LiftedRows, index: Indices) -> ColumnStructure | None:
+def column_structure(
+    rows: LiftedRows, index: Indices, max_digits: int = _RELATION_DIGITS
+) -> ColumnStructure | None:
     """Find how the columns depend on each other on some rows, from as few of these rows as possible.
 
-    The answer is None if even those few rows are too large to copy.
+    The answer is None if even those few rows are too large to copy. Numbers of relations have about 11 bits
+    for each of ``max_digits``.
     """
-    order, sizes, empty = _column_order(rows, index)
-    if sizes.size == len(order) and sizes.min(initial=math.inf) > _INDEPENDENT * sizes.max(initial=0.0):
-        return ColumnStructure(order, empty, [], np.empty((0, rows.width)), [{j: Fraction(1)} for j in empty])
     few = 4 * rows.width
-    used = index if index.size <= few else index[np.linspace(0, index.size - 1, few).astype(np.int64)]
+    used = spread(index, few)
+    order, sizes, empty = _column_order(rows, used)
+    is_full = sizes.size == len(order) and sizes.min(initial=math.inf) > _INDEPENDENT * sizes.max(initial=0.0)
+    zeros: list[Relation] = [{j: Fraction(1)} for j in empty]
+    # Columns that are independent on some rows are so on all; those that are zero on some may not be.
+    if is_full and rows_obeying(rows, zeros, index).size == index.size:
+        return ColumnStructure(order, empty, [], np.empty((0, rows.width)), zeros)
+    primes = short_primes()
+    prime = next(primes)
     while rows.fits_dense(4 * used.size):  # exact arithmetic needs several copies
-        known = structure_of(rows.take(used), [*order, *empty], _MAX_RELATIONS)
+        known = structure_of(rows.take(used), [*order, *empty], _MAX_RELATIONS, max_digits, prime)
         violating = index
         if known.relations is not None:
             violating = np.setdiff1d(index, rows_obeying(rows, known.relations, index))
-        if not violating.size or used.size == index.size:
+        if not violating.size or (known.relations is None and used.size == index.size):
             return known
+        if used.size == index.size:  # The prime divides a minor of these rows; another one will not.
+            prime = next(primes)
+            continue
         grown = np.union1d(used, violating[:: max(1, violating.size // few)])
         used = grown if grown.size > used.size else index  # rows that are known already tell nothing new
     return None
@@ -110,31 +132,59 @@ def _column_order(rows: LiftedRows, index: Indices) -> tuple[list[int], Array, l
     """
     from scipy.linalg import qr
 
+    largest = largest_entries(rows, index)
+    filled, powers = np.flatnonzero(largest), -np.frexp(largest)[1]
+
+    blocks = (np.ldexp(Z[:, filled], powers[filled]) for _, Z in rows.blocks(index))
+    scaled = (np.ldexp(Z, -np.frexp(np.abs(Z).max(axis=1, initial=0.0))[1][:, None]) for Z in blocks)
+    R = triangular_factor(scaled, filled.size)
+    ranked, order = qr(R, mode="r", pivoting=True, check_finite=False)
+    return filled[order].tolist(), np.abs(np.diag(ranked)), np.flatnonzero(largest == 0.0).tolist()
+
+
+def largest_entries(rows: LiftedRows, index: Indices) -> Array:
+    """Return the largest absolute value of each column on some rows."""
     largest = np.zeros(rows.width)
     for _, Z in rows.blocks(index):
         largest = np.maximum(largest, np.abs(Z).max(axis=0))
-    filled, powers = np.flatnonzero(largest), -np.frexp(largest)[1]
-    R = np.empty((0, filled.size))
-    for _, Z in rows.blocks(index):
-        Z = np.ldexp(Z[:, filled], powers[filled])
-        Z = np.ldexp(Z, -np.frexp(np.abs(Z).max(axis=1, initial=0.0))[1][:, None])
-        (R,) = qr(np.vstack([R, Z]), mode="r", check_finite=False)
-        R = R[: filled.size]
-    ranked, order = qr(R, mode="r", pivoting=True, check_finite=False)
-    return filled[order].tolist(), np.abs(np.diag(ranked)), np.flatnonzero(largest == 0.0).tolist()
+    return largest
+
+
+def triangular_factor(blocks: Iterable[Array], width: int) -> Array:
+    """Return R of the QR factorisation, without pivoting, of rows that come in blocks."""
+    from scipy.linalg import qr
+
+    R: Array = np.empty((0, width))
+    for Z in blocks:
+        (factor,) = qr(np.vstack([R, Z]), mode="r", check_finite=False)
+        R = np.asarray(factor[:width], np.float64)
+    return R
 
 
 def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices) -> Indices:
     """Return those of the rows on which every relation ``sum_j k_j z_ij = 0`` holds exactly."""
     if not relations:
         return index
-    empty = [j for relation in relations if len(relation) == 1 for j in relation]
+    columns = sorted({j for relation in relations for j in relation})
+    place = {j: k for k, j in enumerate(columns)}
+    integers = [integer_multiple(list(relation.values())) for relation in relations]
+    size = max(sum(map(abs, k)) for k in integers)
+    factors = np.zeros((len(columns), len(relations) if size < _EXACT else 0))
+    for i in range(factors.shape[1]):
+        factors[[place[j] for j in relations[i]], i] = integers[i]
     kept = []
-    for part, Z in rows.blocks(index):
-        good = ~Z[:, empty].any(axis=1)
-        for relation in relations:
-            columns = list(relation)
-            if len(columns) > 1:
-                good &= vanishes(Z[:, columns], list(relation.values()))
+    for part, Z in rows.blocks(index, as_stored=True):
+        Z = Z[:, columns]
+        values = Z if isinstance(Z, np.ndarray) else Z.data
+        # Sums of integers below 2**53 are exact in float64.
+        largest = np.abs(values).max(initial=0.0)
+        if size < _EXACT and size * largest < _EXACT and (values == np.rint(values)).all():
+            good = ~(Z @ factors).any(axis=1)
+        else:
+            Z = Z if isinstance(Z, np.ndarray) else Z.toarray()
+            good = np.ones(len(Z), np.bool_)
+            for relation, k in zip(relations, integers, strict=True):
+                own = Z[:, [place[j] for j in relation]]
+                good &= vanishes(own, k) if len(k) > 1 else ~own.any(axis=1)
         kept.append(part[good])
     return np.concatenate(kept) if kept else index

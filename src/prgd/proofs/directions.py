@@ -15,6 +15,7 @@ from prgd.arithmetic import (
     SMALLEST,
     error_bound,
     exact_dot,
+    literal_fractions,
     nearest_floats,
     root_up,
     round_down,
@@ -61,7 +62,7 @@ def smallest_margin(
     >>> smallest_margin(rows, np.array([1.0, 1 / 3]))
     SmallestMargin(margin=1.4802973661668754e-17, exact_rows=1)
     """
-    true = exact or tuple(Fraction(float(value)) for value in v)
+    true = exact or literal_fractions(v)
     relative = _relative_error(rows, v, true)
     smallest, exact_rows = math.inf, 0
     for _, Z in rows.blocks(_candidates(rows, v, relative, index)):

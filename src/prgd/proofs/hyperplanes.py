@@ -7,9 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from prgd.arithmetic import SMALLEST, times_power
-from prgd.certificate import Certificate, accurate_lower, accurate_upper, is_on_simplex, weights_at
-from prgd.norms import norm
+from prgd._types import Array, Intercept
+from prgd.arithmetic import SMALLEST, UNIT_ROUNDOFF
+from prgd.certificate import Certificate
+from prgd.dual_bounds import accurate_upper, is_on_simplex
+from prgd.norms import L2, norm
+from prgd.pass_bounds import accurate_margin, over_length, weights_at
 from prgd.problem import Problem
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
@@ -19,7 +22,8 @@ from prgd.proofs.overlap import proves_overlap
 def prove_again(problem: Problem, stated: Certificate) -> tuple[Certificate, bool]:
     """Return the bounds that the witnesses of a certificate prove, and whether they confirm the stated ones.
 
-    Rounding may take 1e-12 of the proven bounds, and 1e-9 where the dual weights are computed from a w.
+    Rounding may take 1e-12 of the proven bounds, and 1e-9 of the upper one where the dual weights are
+    computed from a w.
     """
     found = _lower_again(problem, stated)
     weights, tolerance = stated.dual_weights, 1e-12
@@ -31,18 +35,22 @@ def prove_again(problem: Problem, stated: Certificate) -> tuple[Certificate, boo
         else:
             found = found.with_upper(accurate_upper(problem, weights), weights)
     # Rounding is measured by what is proven here: a stated bound, however large, excuses nothing.
-    least = 64 * (problem.n + problem.d) * SMALLEST
+    least = 64 * (problem.coding.n_terms + math.prod(problem.shape)) * SMALLEST
     sizes = [size for size in (abs(found.lower), found.upper) if math.isfinite(size)]
-    is_valid = found.lower >= stated.lower - tolerance * max(sizes, default=0.0) - least
+    is_valid = found.lower >= stated.lower - 1e-12 * max(sizes, default=0.0) - least
+    is_valid &= found.lower > 0.0 or stated.lower <= least  # no rounding makes a margin positive
     return found, bool(is_valid and found.upper * (1.0 - tolerance) <= stated.upper + least)
 
 
 def _lower_again(problem: Problem, stated: Certificate) -> Certificate:
     """Return the lower bound that the hyperplane of a certificate proves."""
     found, exact, w = Certificate(), stated.exact_w, stated.w
-    if w is None or w.shape != (problem.d,):
+    if w is None or w.shape != problem.shape or np.shape(stated.intercept) != problem.shape[:-1]:
         return found
+    is_plain = problem.norm == L2() and not problem.is_joint  # `exact_lower` is about these
     if exact is not None:
+        if not is_plain:
+            return found
         rows = LiftedRows.of(problem)
         if len(exact) != rows.width:
             return found
@@ -50,10 +58,19 @@ def _lower_again(problem: Problem, stated: Certificate) -> Certificate:
     if not norm(w) > 0.0:
         return found
     scale = int(np.frexp(np.abs(w).max())[1])  # a power of two keeps the digits of w and of products
-    w, b = np.ldexp(w, -scale), times_power(stated.intercept, -scale)
-    found = found.with_lower(*accurate_lower(problem, w, b))
-    if found.lower < stated.lower:  # products beyond the floating range
+    w, b = np.ldexp(w, -scale), np.ldexp(stated.intercept, -scale)
+    found = found.with_lower(_at_intercept(problem, w, b if problem.is_joint else float(b)), w, b)
+    if found.lower < stated.lower and is_plain:  # products beyond the floating range
         rows = LiftedRows.of(problem)
-        exact = tuple(Fraction(float(v)) for v in [*w, b][: rows.width])
+        exact = tuple(Fraction(float(v)) for v in [*w, float(b)][: rows.width])
         found = found.with_lower(exact_lower(rows, exact), w, b)
     return found
+
+
+def _at_intercept(problem: Problem, w: Array, intercept: Intercept) -> float:
+    """Return a lower bound of the margin of w at an intercept, which may be rounded to float64."""
+    margins, errors = problem.ask(problem.coding.accurate_at(w, intercept))
+    smallest = problem.smallest_of(margins - errors)
+    lower = accurate_margin(problem, smallest, w, intercept)[0]
+    room = 8.0 * UNIT_ROUNDOFF * float(np.abs(intercept).max(initial=0.0))
+    return min(lower, over_length(problem, min(smallest) + room, w, problem.norm(w)))

@@ -65,6 +65,15 @@ class IntegerMatrix(NamedTuple):
             powers.append(2 * powers[-1] % prime)
         return (self.mantissa % prime) * np.array(powers, np.int64)[self.shift] % prime
 
+    def limbs(self, width: int) -> Array:
+        """Return the digits of the entries in base ``2**width``, the lowest first, with their signs."""
+        size, out = np.abs(self.mantissa), []
+        for low in range(0, self.bits, width):
+            right = np.clip(low - self.shift, 0, 63)
+            left = np.clip(self.shift - low, 0, width)  # a shift by the whole width leaves nothing
+            out.append(((size >> right) << left & (2**width - 1)) * np.sign(self.mantissa))
+        return np.array(out, np.float64)
+
     def integers(self) -> npt.NDArray[Any]:
         """Return the entries as Python's integers, in an array of objects."""
         matrix = self.mantissa.astype(object)

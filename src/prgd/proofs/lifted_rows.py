@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask
+from prgd._types import Array, Indices, Intercept, Mask
 from prgd.problem import Problem
 from prgd.rows import Combine, MarginsAt, Measure, Rows, as_rows
 from prgd.rows.blocks import times_signs
@@ -47,6 +47,7 @@ class LiftedRows:
     def __init__(self, X: Any, y: Any, *, fit_intercept: bool) -> None:
         self.rows: Rows = as_rows(X, y)
         labels = self.rows.labels
+        labels.check_two()
         if fit_intercept and min(labels.class_weights) == 0.0:
             raise ValueError(
                 "fit_intercept=True needs rows of both classes; got one. Give y, or use fit_intercept=False "
@@ -70,7 +71,7 @@ class LiftedRows:
         """Say whether a dense copy of ``count`` rows is small enough to carry a proof."""
         return count * self.width <= MAX_DENSE_ENTRIES
 
-    def lift(self, w: Array, intercept: float) -> Array:
+    def lift(self, w: Array, intercept: Intercept) -> Array:
         """Return v, which is ``(w, b)`` with an intercept and w without."""
         return np.append(w, intercept) if self.fit_intercept else w
 
@@ -139,3 +140,51 @@ class LiftedRows:
         from scipy.sparse import csr_array, hstack
 
         return hstack([rows, csr_array(ones)], format="csr")
+
+
+def spread(index: Indices, count: int) -> Indices:
+    """Return some of the rows, ``count`` at most, evenly spread.
+
+    Examples
+    --------
+    >>> spread(np.arange(10, 20), 4).tolist()
+    [10, 13, 16, 19]
+    """
+    if index.size <= count:
+        return index
+    return index[np.linspace(0, index.size - 1, count).astype(np.int64)]
+
+
+class KeptColumns(LiftedRows):
+    """Some columns of lifted rows, in the given order; the column of the intercept is one like any other.
+
+    Examples
+    --------
+    >>> rows = LiftedRows([[1.0, 2.0], [3.0, 4.0]], [1, -1], fit_intercept=True)
+    >>> KeptColumns(rows, [2, 0]).take([0, 1])
+    array([[ 1.,  1.],
+           [-1., -3.]])
+    """
+
+    def __init__(self, whole: LiftedRows, columns: Sequence[int] | Indices) -> None:
+        self.whole, self.columns = whole, np.asarray(columns, np.int64)
+        self.rows, self.n, self.signs = whole.rows, whole.n, whole.signs
+        self.counts, self.counted = whole.counts, whole.counted
+        self.fit_intercept = False
+        self.d = self.width = self.columns.size
+        self.max_norm = whole.max_norm + 1.0  # the entry of the intercept is 1
+
+    def margins(self, v: Array) -> Array:
+        """Return ``<v, z_i>`` for every row, rounded."""
+        full = np.zeros(self.whole.width)
+        full[self.columns] = v
+        return self.whole.margins(full)
+
+    def combine(self, p: Array) -> Array:
+        """Return ``Z^T p``, rounded."""
+        return self.whole.combine(p)[self.columns]
+
+    def blocks(self, index: Indices, *, as_stored: bool = False) -> Iterator[tuple[Indices, Any]]:
+        """Yield rows in parts that fit in memory, with their indices, in one pass over the data."""
+        for part, Z in self.whole.blocks(index, as_stored=as_stored):
+            yield part, Z[:, self.columns]

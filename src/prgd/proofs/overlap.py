@@ -11,6 +11,7 @@ from prgd.problem import Problem
 from prgd.proofs.column_relations import ColumnStructure, column_structure
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import prove_integer_weights, prove_weights
+from prgd.rows.pairs import pair_rows
 
 
 def proves_overlap(problem: Problem, weights: DualWeights) -> bool:
@@ -18,7 +19,12 @@ def proves_overlap(problem: Problem, weights: DualWeights) -> bool:
 
     False means that no proof was found: there may be none, or it is too expensive.
     """
-    rows, p = LiftedRows.of(problem), weights.values
+    if problem.is_joint:
+        rows = lifted_pairs(problem, weights.indices)
+        weights = DualWeights(np.arange(weights.indices.size), weights.values, weights.integers)
+    else:
+        rows = LiftedRows.of(problem)
+    p = weights.values
     if weights.integers is not None:
         known = _structure(rows, weights.indices)
         if known is None:
@@ -31,6 +37,25 @@ def proves_overlap(problem: Problem, weights: DualWeights) -> bool:
         if known is not None and prove_weights(rows, weights.indices[kept], p[kept], known) is not None:
             return True
     return False
+
+
+def lifted_pairs(problem: Problem, pairs: Indices) -> LiftedRows:
+    """Return the rows ``(x_i, 1) (x) (e_y - e_j)`` of ascending pairs of a joint problem, exactly.
+
+    The columns are those of W row by row, followed by the intercepts if there are some. Those of the last
+    class are left out, since only differences between classes have margins.
+    """
+    from scipy.sparse import csr_array, hstack
+
+    K, d = problem.shape
+    rows, at = np.unique(pairs // K, return_inverse=True)
+    own, other = problem.labels.pair_classes(pairs)
+    X = csr_array(problem.rows.take(rows))[at]
+    Z = pair_rows(X, own, other, K)[:, : (K - 1) * d]
+    if problem.fit_intercept:
+        ones = pair_rows(np.ones((pairs.size, 1)), own, other, K)
+        Z = hstack([Z, ones[:, : K - 1]], format="csr")
+    return LiftedRows(csr_array(Z), None, fit_intercept=False)
 
 
 def overlap_in_words(n_rows: int, fit_intercept: bool) -> str:

@@ -27,8 +27,10 @@ from prgd.arithmetic import (
     rounding_factor,
     times_power,
 )
-from prgd.certificate import Certificate, DualWeights, accurate_upper, is_on_simplex, margin_error
+from prgd.certificate import Certificate, DualWeights
+from prgd.dual_bounds import accurate_upper, is_on_simplex
 from prgd.norms import norm
+from prgd.pass_bounds import margin_error
 from prgd.problem import Problem
 from prgd.rows import AccurateAt, Combine, MarginsAt
 
@@ -128,8 +130,8 @@ def prove_soft_again(problem: Problem, C: float, stated: Certificate) -> Certifi
     """Return the bounds that the witnesses of a certificate prove, with compensated products."""
     found, w, p = Certificate(), stated.w, stated.dual_weights
     if w is not None and w.shape == (problem.d,):
-        lower = soft_lower(problem, C, w, stated.intercept, 0.0, accurate=True)
-        found = found.with_lower(lower, w, stated.intercept)
+        lower = soft_lower(problem, C, w, float(stated.intercept), 0.0, accurate=True)
+        found = found.with_lower(lower, w, float(stated.intercept))
     # Integers would be other weights than the values, and only one part of the bound has them.
     if p is not None and p.integers is None and is_on_simplex(problem, p):
         found = found.with_upper(soft_upper(problem, C, p, 0.0, accurate=True), p)

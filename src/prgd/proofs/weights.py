@@ -20,6 +20,7 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import null_vector, rank_at_least, vanishes
 from prgd.proofs.power_scaling import balance_weighted
 
+_STATED = 1e-9  # relative error of weights that are stated in float64 beside exact ones
 _ROUNDED = 1e-15  # residuals below this fraction of the sum of their terms are those of rounded weights
 
 
@@ -62,13 +63,14 @@ def weights_prove(rows: LiftedRows, boundary: Indices, p: Array, proof: Proof) -
     if not (np.isin(boundary, rows.counted).all() and rows.fits_dense(support.size)):
         return False
     # Each relation has a column of its own, which makes the relations independent.
+    if not all(any(relation.values()) for relation in proof.relations):
+        return False
     own = [next(j for j, k in relation.items() if k) for relation in proof.relations]
     used = [j for relation in proof.relations for j in list(relation)[1:]]
-    if len(set(own)) < len(own) or set(own) & set(used) or max([*own, *used], default=0) >= rows.width:
+    if len(set(own)) < len(own) or set(own) & set(used) or not {*own, *used} <= set(range(rows.width)):
         return False
     spans = support.size == boundary.size
-    needs_relations = proof.weights is None or not spans
-    if needs_relations and rows_obeying(rows, proof.relations, boundary).size < boundary.size:
+    if rows_obeying(rows, proof.relations, boundary).size < boundary.size:
         return False
     columns = np.setdiff1d(np.arange(rows.width), own)
     Z = rows.take(support)
@@ -80,6 +82,20 @@ def weights_prove(rows: LiftedRows, boundary: Indices, p: Array, proof: Proof) -
         and bool(vanishes(Z.T, [proof.weights[int(i)] for i in support]).all())
         and (spans or rank_at_least(Z[:, columns]) == columns.size)
     )
+
+
+def is_rounded(p: Array, proof: Proof) -> bool:
+    """Say whether weights of sum 1 are numbers, and those of the proof, if it has exact ones, but rounded."""
+    if not np.isfinite(p).all():
+        return False
+    if proof.weights is None:
+        return True
+    exact, total = np.zeros(p.size), sum(proof.weights.values())
+    for i, weight in proof.weights.items():
+        if not (0 <= i < p.size and weight > 0):
+            return False
+        exact[i] = Fraction(weight, total)
+    return bool(np.allclose(p, exact, rtol=_STATED, atol=SMALLEST))
 
 
 def absorbs_residual(Z: Array, p: Array) -> bool:
@@ -165,7 +181,7 @@ def refined_weights(Z: Array, p: Array) -> Array:
 def completed_weights(Z: Array, known: ColumnStructure, p: Array) -> list[int] | None:
     """Round the weights of all rows of Z except those of ``known``, and solve for these exactly."""
     others = np.setdiff1d(np.arange(len(Z)), known.rows)
-    if not others.size or not known.rows:
+    if not others.size or not known.rows or not p.min() > 0.0:  # weights may have vanished below the range
         return None
     rounded = [round(w) for w in np.minimum(p[others] / p.min(), 2.0**40) * 2.0**12]
     weights = null_vector(Z[:, known.columns].T, known.rows, others.tolist(), rounded)

@@ -47,7 +47,9 @@ STYLES = {
     "PRGD": Style(VERMILLION, "solid", "triangle-up"),
     "dual acceleration": Style(GREEN, "dashdot", "diamond"),
     "game dynamics": Style(PURPLE, "longdash", "cross"),
+    "restarted NGD": Style(PURPLE, "solid", "diamond"),
     "gated PRGD": Style(SKY, "solid", "square"),
+    "accelerated PRGD": Style(SKY, "dash", "triangle-up"),
     "progressive-rescaling Newton": Style(BLACK, "solid", "star"),
 }
 BY_NAME = Style("")  # stands for the style of the method that a mark is named after
@@ -151,6 +153,17 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Label:
+    """The name of a line at a point of a panel, with the end of the line that it belongs to."""
+
+    x: float
+    y: float
+    text: str
+    colour: str
+    end: tuple[float, float]
+
+
+@dataclass(frozen=True)
 class Panel:
     """One pair of axes, or three axes if the marks are `Space`."""
 
@@ -164,6 +177,7 @@ class Panel:
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
     notes: tuple[Note, ...] = ()
+    labels: tuple[Label, ...] = ()  # names beside printed lines; on the page the pointer names them
     is_equal: bool = False
     is_ours: bool = False
 
@@ -188,13 +202,17 @@ def log_log(
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels with one legend; ``alt`` says in words what a reader sees."""
+    """Panels with one legend; ``alt`` says in words what a reader sees.
+
+    Where panels have labels, the legend for print has ``families`` of lines, each a name and a colour.
+    """
 
     name: str
     title: str
     alt: str
     panels: tuple[Panel, ...]
     columns: int = 3
+    families: tuple[tuple[str, str], ...] = ()
 
     @property
     def legend(self) -> dict[str, Mark]:

@@ -12,10 +12,21 @@ from prgd.rows.cluster.cluster_rows import ClusterRows
 from prgd.rows.cluster.opening import open_cluster
 from prgd.rows.dense import DenseRows
 from prgd.rows.fingerprint import Fingerprint
+from prgd.rows.joint_queries import JointAccurateAt, JointMarginsAt, JointSmallestAt, JointTallyAt
 from prgd.rows.labels import Labels
 from prgd.rows.out_of_core import ChunkedRows, open_rows
-from prgd.rows.queries import AccurateAt, Combine, CurvatureAt, MarginsAt, Measure, SmallestAt, TallyAt
+from prgd.rows.queries import (
+    AccurateAt,
+    Combine,
+    CurvatureAt,
+    LargestRow,
+    MarginsAt,
+    Measure,
+    SmallestAt,
+    TallyAt,
+)
 from prgd.rows.sparse import SparseRows
+from prgd.rows.spread import Spread
 
 for _module in iter_modules(__path__):
     if not _module.name.startswith("_"):
@@ -29,7 +40,12 @@ __all__ = [
     "CurvatureAt",
     "DenseRows",
     "Fingerprint",
+    "JointAccurateAt",
+    "JointMarginsAt",
+    "JointSmallestAt",
+    "JointTallyAt",
     "Labels",
+    "LargestRow",
     "LeafRows",
     "MarginsAt",
     "Measure",
@@ -37,6 +53,7 @@ __all__ = [
     "Rows",
     "SmallestAt",
     "SparseRows",
+    "Spread",
     "TallyAt",
     "as_rows",
     "open_cluster",

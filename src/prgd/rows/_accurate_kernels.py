@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd.rows._kernels import exact_jit, inner_exact_jit
+from prgd.rows._compile import exact_jit, inner_exact_jit
 from prgd.rows.arrays import COLUMNS, ROWS
 
 SPLITTER = 2.0**27 + 1.0  # the constant of `prgd.arithmetic.split`

@@ -2,10 +2,8 @@
 
 Each kernel walks slices ``first..last`` of the rows, block by block: margins of a block, their
 weights relative to the running largest (`_absorb`), then the weighted sum of the same rows while
-they are still in cache. Rows whose weight is below e^-50 of the largest seen are skipped: 1e9 of
-them together stay below rounding.
-
-``fastmath`` names only flags that keep infinities and NaN alive (no ``nnan``, no ``ninf``).
+they are still in cache. Rows whose weight is below e^-50 of the largest seen (with sample weights, of the sum
+so far) are skipped: 1e9 of them together stay below rounding.
 
 The storage ``A`` is a tuple whose length says its kind: ``(X,)`` for rows, ``(X^T, X)`` for columns and
 ``(data, indices, indptr)`` for CSR. Numba takes the length of a tuple argument as a constant, so a kernel
@@ -18,25 +16,29 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba as nb
 import numpy as np
 
-from prgd.rows.arrays import COLUMNS, ROWS
-from prgd.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
+from prgd.rows._block_kernels import (
+    columns_add,
+    columns_margins,
+    columns_two_margins,
+    csr_add,
+    csr_margins,
+    csr_some_margins,
+    csr_two_margins,
+    dense_add,
+    dense_margins,
+    dense_two_margins,
+    wide_margins,
+)
+from prgd.rows._compile import inner_exact_jit, inner_vector_jit, jit
+from prgd.rows.arrays import COLUMNS, ROWS, WIDE
+from prgd.tally import COUNT, MARGIN, MASS, SECOND, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
-SAFE = {"reassoc", "contract", "nsz", "arcp"}
 NEGLIGIBLE = -50.0
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 EXPONENTIAL, LOGISTIC = 0, 1  # the codes of `prgd.losses`
-
-# Divisions are as in NumPy: Python's checks for zero would be compiled into every one of them.
-jit = nb.njit(nogil=True, cache=True, fastmath=SAFE, error_model="numpy")
-exact_jit = nb.njit(nogil=True, cache=True, error_model="numpy")
-inner_jit = nb.njit(nogil=True, fastmath=SAFE, error_model="numpy")
-inline_jit = nb.njit(nogil=True, fastmath=SAFE, error_model="numpy", inline="always")
-inner_vector_jit = nb.njit(nogil=True, fastmath={"contract"}, error_model="numpy")
-inner_exact_jit = nb.njit(nogil=True, error_model="numpy")
 
 
 @inner_exact_jit
@@ -72,29 +74,34 @@ def _grow(out: Any, vector: Any, shift: float, slope_shift: float) -> None:
 
 
 @inner_vector_jit
+def exp_polynomial(r: float) -> float:
+    """Return e^r for |r| <= log(2) / 2, by a Taylor polynomial of degree 13: its remainder is below 2^-57."""
+    q = 1.0 / 6227020800.0
+    q = q * r + 1.0 / 479001600.0
+    q = q * r + 1.0 / 39916800.0
+    q = q * r + 1.0 / 3628800.0
+    q = q * r + 1.0 / 362880.0
+    q = q * r + 1.0 / 40320.0
+    q = q * r + 1.0 / 5040.0
+    q = q * r + 1.0 / 720.0
+    q = q * r + 1.0 / 120.0
+    q = q * r + 1.0 / 24.0
+    q = q * r + 1.0 / 6.0
+    q = q * r + 0.5
+    q = q * r + 1.0
+    return q * r + 1.0
+
+
+@inner_vector_jit
 def _exp(x: Any, size: int, bits: Any, scale: Any, out: Any) -> None:
     """Write e^x for x in [-700, 0], to 2 units in the last place, in a loop that compilers vectorise.
 
-    e^x = 2^n e^r with |r| <= log(2) / 2 and the Taylor polynomial of degree 13, whose remainder is
-    below 2^-57; ``scale`` is a float64 view of ``bits``, where 2^n is built.
+    e^x = 2^n e^r with |r| <= log(2) / 2; ``scale`` is a float64 view of ``bits``, where 2^n is built.
     """
     for i in range(size):
         n = math.floor(x[i] * LOG2_E + 0.5)
         r = (x[i] - n * LN2_HIGH) - n * LN2_LOW
-        q = 1.0 / 6227020800.0
-        q = q * r + 1.0 / 479001600.0
-        q = q * r + 1.0 / 39916800.0
-        q = q * r + 1.0 / 3628800.0
-        q = q * r + 1.0 / 362880.0
-        q = q * r + 1.0 / 40320.0
-        q = q * r + 1.0 / 5040.0
-        q = q * r + 1.0 / 720.0
-        q = q * r + 1.0 / 120.0
-        q = q * r + 1.0 / 24.0
-        q = q * r + 1.0 / 6.0
-        q = q * r + 0.5
-        q = q * r + 1.0
-        out[i] = q * r + 1.0
+        out[i] = exp_polynomial(r)
         bits[i] = (np.int64(n) + 1023) << 52
     for i in range(size):
         out[i] *= scale[i]
@@ -134,21 +141,27 @@ def _absorb(
     m: Any, y: Any, s: Any, start: int, size: int, loss: int, scalars: Any, vectors: Any, c: Any
 ) -> None:
     """Add a block of margins to the sums; leave in ``c`` the factor of each row x_i of the block."""
-    groups = scalars.shape[0]
+    groups, low_0, low_1 = scalars.shape[0], NEGLIGIBLE, NEGLIGIBLE
     for g in range(groups):
-        margin = np.inf
+        margin, largest = np.inf, 0.0
         for i in range(size):
             mine = groups == 1 or (y[start + i] < 0) == (g == 1)
             if mine and (s.size == 0 or s[start + i] > 0.0):
                 margin = min(margin, m[i])
+                largest = max(largest, 1.0 if s.size == 0 else s[start + i])
         if margin < np.inf:
             scalars[g, MARGIN] = min(scalars[g, MARGIN], margin)
             if loss == LOGISTIC:
                 _grow(scalars[g], vectors[g], log_value(margin), log_slope(margin))
             else:
                 _grow(scalars[g], vectors[g], -margin, -margin)
+            if s.size > 0:  # the row of smallest margin may weigh 1e-300, and others carry all the mass
+                mass = scalars[g, SLOPE_MASS]
+                low = NEGLIGIBLE + math.log(mass) - math.log(largest) if mass > 0.0 else -np.inf
+                low_0, low_1 = (low, low_1) if g == 0 else (low_0, low)
     for i in range(size):
-        out = scalars[1 if groups == 2 and y[start + i] < 0 else 0]
+        is_second = groups == 2 and y[start + i] < 0
+        out, low = scalars[1 if is_second else 0], low_1 if is_second else low_0
         weight = 1.0 if s.size == 0 else s[start + i]
         out[COUNT] += weight
         c[i] = 0.0
@@ -157,147 +170,49 @@ def _absorb(
             if loss == LOGISTIC:
                 out[MASS] += weight * math.exp(log_value(m[i]) - out[SHIFT])
                 exponent = log_slope(m[i])
-            if exponent - out[SLOPE_SHIFT] > NEGLIGIBLE:
+            if exponent - out[SLOPE_SHIFT] > low:
                 p = weight * math.exp(exponent - out[SLOPE_SHIFT])
                 out[SLOPE_MASS] += p
                 c[i] = p * y[start + i]
 
 
-@inner_jit
-def _dense_margins(X: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
-    # One row is read at a time: several streams at once were slower if a row is a power of two long.
+@inner_exact_jit
+def _absorb_second(m: Any, y: Any, s: Any, start: int, size: int, scalars: Any) -> None:
+    """Keep the smallest margin of each group along the second direction; one that is not finite is -inf."""
     for i in range(size):
-        total = 0.0
-        for j in range(w.size):
-            total += X[start + i, j] * w[j]
-        m[i] = y[start + i] * total
-
-
-@inner_jit
-def _dense_add(X: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
-    # Four rows are added at a time, which needs a quarter of the loads and stores of `vector`.
-    k = 0
-    while k + 4 <= count:
-        a0, a1, a2, a3 = chosen[k], chosen[k + 1], chosen[k + 2], chosen[k + 3]
-        c0, c1, c2, c3 = c[a0], c[a1], c[a2], c[a3]
-        i0, i1, i2, i3 = start + a0, start + a1, start + a2, start + a3
-        for j in range(vector.size):
-            vector[j] += (c0 * X[i0, j] + c1 * X[i1, j]) + (c2 * X[i2, j] + c3 * X[i3, j])
-        k += 4
-    while k < count:
-        i0, c0 = start + chosen[k], c[chosen[k]]
-        for j in range(vector.size):
-            vector[j] += c0 * X[i0, j]
-        k += 1
-
-
-@inner_jit
-def _columns_margins(XT: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
-    m[:size] = 0.0
-    for j in range(w.size):
-        for i in range(size):
-            m[i] += XT[j, start + i] * w[j]
-    for i in range(size):
-        m[i] *= y[start + i]
-
-
-@inner_jit
-def _columns_add(XT: Any, start: int, chosen: Any, count: int, c: Any, vector: Any) -> None:
-    if count == 0:
-        return
-    if 4 * count < chosen[count - 1]:
-        for j in range(vector.size):
-            for k in range(count):
-                vector[j] += c[chosen[k]] * XT[j, start + chosen[k]]
-        return
-    # If many rows carry weight, a contiguous sum with zeros in the place of the others is faster.
-    last = chosen[count - 1] + 1
-    factors = np.zeros(last)
-    for k in range(count):
-        factors[chosen[k]] = c[chosen[k]]
-    for j in range(vector.size):
-        total = 0.0
-        for i in range(last):
-            total += factors[i] * XT[j, start + i]
-        vector[j] += total
-
-
-# Indices are unsigned: signed ones may count from the end, and testing each of them took half of the time.
-@inline_jit
-def _csr_dot(data: Any, indices: Any, first: Any, last: Any, w: Any) -> float:
-    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    t0, t1, t2, t3, q = 0.0, 0.0, 0.0, 0.0, first
-    for _ in range((last - first) // four):
-        t0 += data[q] * w[np.uint64(indices[q])]
-        t1 += data[q + one] * w[np.uint64(indices[q + one])]
-        t2 += data[q + two] * w[np.uint64(indices[q + two])]
-        t3 += data[q + three] * w[np.uint64(indices[q + three])]
-        q += four
-    for rest in range(q, last):
-        t0 += data[rest] * w[np.uint64(indices[rest])]
-    return (t0 + t1) + (t2 + t3)
-
-
-@inline_jit
-def _csr_scatter(data: Any, indices: Any, first: Any, last: Any, c: float, vector: Any) -> None:
-    # Four loads come before four stores: no column comes twice in a row, which the compiler cannot know.
-    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    q = first
-    for _ in range((last - first) // four):
-        j0, j1 = np.uint64(indices[q]), np.uint64(indices[q + one])
-        j2, j3 = np.uint64(indices[q + two]), np.uint64(indices[q + three])
-        v0, v1 = vector[j0] + c * data[q], vector[j1] + c * data[q + one]
-        v2, v3 = vector[j2] + c * data[q + two], vector[j3] + c * data[q + three]
-        vector[j0], vector[j1], vector[j2], vector[j3] = v0, v1, v2, v3
-        q += four
-    for rest in range(q, last):
-        vector[np.uint64(indices[rest])] += c * data[rest]
-
-
-@inner_vector_jit
-def _csr_margins(data: Any, indices: Any, indptr: Any, y: Any, w: Any, start: int, size: int, m: Any) -> None:
-    for i in range(start, start + size):
-        m[i - start] = y[i] * _csr_dot(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
-
-
-@inner_vector_jit
-def _csr_some_margins(
-    data: Any, indices: Any, indptr: Any, y: Any, w: Any, start: int, chosen: Any, count: int, m: Any
-) -> None:
-    for k in range(count):
-        i = start + chosen[k]
-        m[chosen[k]] = y[i] * _csr_dot(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), w)
-
-
-@inner_vector_jit
-def _csr_add(
-    data: Any, indices: Any, indptr: Any, start: int, chosen: Any, count: int, c: Any, vector: Any
-) -> None:
-    for k in range(count):
-        i = start + chosen[k]
-        _csr_scatter(data, indices, np.uint64(indptr[i]), np.uint64(indptr[i + 1]), c[chosen[k]], vector)
+        weight = 1.0
+        if len(s) > 0:
+            weight = 1.0 if s[0].size == 0 else s[0][start + i]
+        g = 1 if scalars.shape[0] == 2 and y[start + i] < 0 else 0
+        if weight > 0.0 and not scalars[g, SECOND] <= m[i] < np.inf:
+            scalars[g, SECOND] = m[i] if -np.inf < m[i] < np.inf else -np.inf
 
 
 @jit
 def tally_slices(
-    A: Any, y: Any, s: Any, w: Any, loss: int, block: int,
+    A: Any, y: Any, s: Any, w: Any, v: Any, loss: int, block: int,
     bounds: Any, first: int, last: int, scalars: Any, vectors: Any,
 ) -> None:  # fmt: skip
     """Tally slices ``first..last`` of the storage A.
 
     ``scalars`` has shape (slices, groups, 6) and ``vectors`` (slices, groups, d); with two groups,
     rows of label +1 and -1 are summed apart. ``s`` is an empty tuple for one group, the exponential loss and
-    no weights; otherwise it holds the weights, an empty array if all are 1.
+    no weights; otherwise it holds the weights, an empty array if all are 1. ``v`` holds the second direction,
+    an empty array if there is none, else a seventh scalar is found; CSR rows have it beside w, in an array of
+    shape (d, 2). For wide rows v also holds the number of columns that are taken at a time. Whether there is
+    a second direction is asked at run time: two kernels would take twice as long to compile.
     """
     m, c, chosen = np.empty(block), np.empty(block), np.empty(block, np.int64)
     bits = np.empty(block, np.int64)
-    scale = bits.view(np.float64)
-    groups, has_weight = scalars.shape[1], True
+    scale, second = bits.view(np.float64), np.empty(block)
+    groups, has_weight, has_second = scalars.shape[1], True, v[0].size > 0
     for k in range(first, last):
         for g in range(groups):
             scalars[k, g, SHIFT] = scalars[k, g, SLOPE_SHIFT] = -np.inf
             scalars[k, g, MASS] = scalars[k, g, SLOPE_MASS] = scalars[k, g, COUNT] = 0.0
             scalars[k, g, MARGIN] = np.inf
+            if has_second:
+                scalars[k, g, SECOND] = np.inf
             for j in range(w.size):
                 vectors[k, g, j] = 0.0
         # Views are made once: Numba counts references, which costs as much as a short row.
@@ -305,18 +220,29 @@ def tally_slices(
         vector_0, vector_1 = vectors[k, 0], vectors[k, groups - 1]
         for start in range(bounds[k], bounds[k + 1], block):
             size = min(block, bounds[k + 1] - start)
-            if len(A) == ROWS:
-                _dense_margins(A[0], y, w, start, size, m)
+            if len(v) == WIDE:
+                wide_margins(A[0], y, w, v[0], v[1], start, size, m, second)
+            elif not has_second:
+                if len(A) == ROWS:
+                    dense_margins(A[0], y, w, start, size, m)
+                elif len(A) == COLUMNS:
+                    columns_margins(A[0], y, w, start, size, m)
+                else:
+                    csr_margins(A[0], A[1], A[2], y, w, start, size, m)
+            elif len(A) == ROWS:
+                dense_two_margins(A[0], y, w, v[0], start, size, m, second)
             elif len(A) == COLUMNS:
-                _columns_margins(A[0], y, w, start, size, m)
+                columns_two_margins(A[0], y, w, v[0], start, size, m, second)
             else:
-                _csr_margins(A[0], A[1], A[2], y, w, start, size, m)
+                csr_two_margins(A[0], A[1], A[2], y, v[0], start, size, m, second)
+            if has_second:
+                _absorb_second(second, y, s, start, size, sums)
             if len(s) == 0:
                 has_weight = _absorb_plain(m, y, start, size, sums_0, vector_0, c, bits, scale)
             else:
                 _absorb(m, y, s[0], start, size, loss, sums, vectors_k, c)
             for g in range(groups if has_weight else 0):
-                # Rows of the group that carry weight; with a literal 0, `_dense_add` would be compiled twice.
+                # Rows of the group that carry weight; with a literal 0, `dense_add` would be compiled twice.
                 count: Any = np.int64(0)
                 for i in range(size):
                     if c[i] != 0.0 and (groups == 1 or (y[start + i] < 0) == (g == 1)):
@@ -324,11 +250,11 @@ def tally_slices(
                         count += 1
                 vector = vector_0 if g == 0 else vector_1
                 if len(A) == ROWS:
-                    _dense_add(A[0], start, chosen, count, c, vector)
+                    dense_add(A[0], start, chosen, count, c, vector)
                 elif len(A) == COLUMNS:
-                    _columns_add(A[0], start, chosen, count, c, vector)
+                    columns_add(A[0], start, chosen, count, c, vector)
                 else:
-                    _csr_add(A[0], A[1], A[2], start, chosen, count, c, vector)
+                    csr_add(A[0], A[1], A[2], start, chosen, count, c, vector)
         if loss == EXPONENTIAL:
             for g in range(groups):
                 scalars[k, g, MASS] = scalars[k, g, SLOPE_MASS]
@@ -340,11 +266,11 @@ def margins(A: Any, y: Any, w: Any, block: int, first: int, last: int, out: Any)
     for start in range(first, last, block):
         size = min(block, last - start)
         if len(A) == ROWS:
-            _dense_margins(A[0], y, w, start, size, out[start : start + size])
+            dense_margins(A[0], y, w, start, size, out[start : start + size])
         elif len(A) == COLUMNS:
-            _columns_margins(A[0], y, w, start, size, out[start : start + size])
+            columns_margins(A[0], y, w, start, size, out[start : start + size])
         else:
-            _csr_margins(A[0], A[1], A[2], y, w, start, size, out[start : start + size])
+            csr_margins(A[0], A[1], A[2], y, w, start, size, out[start : start + size])
 
 
 @jit
@@ -359,11 +285,11 @@ def weighted_sum(A: Any, c: Any, block: int, first: int, last: int, vector: Any)
                 chosen[count] = i
                 count += 1
         if len(A) == ROWS:
-            _dense_add(A[0], start, chosen, count, factors, vector)
+            dense_add(A[0], start, chosen, count, factors, vector)
         elif len(A) == COLUMNS:
-            _columns_add(A[0], start, chosen, count, factors, vector)
+            columns_add(A[0], start, chosen, count, factors, vector)
         else:
-            _csr_add(A[0], A[1], A[2], start, chosen, count, factors, vector)
+            csr_add(A[0], A[1], A[2], start, chosen, count, factors, vector)
 
 
 @jit
@@ -378,18 +304,18 @@ def curvature_sum(A: Any, y: Any, c: Any, w: Any, block: int, first: int, last: 
         if count == 0:
             continue
         if len(A) == ROWS:
-            _dense_margins(A[0], y, w, start, size, factors)
+            dense_margins(A[0], y, w, start, size, factors)
         elif len(A) == COLUMNS:
-            _columns_margins(A[0], y, w, start, size, factors)
+            columns_margins(A[0], y, w, start, size, factors)
         else:
-            _csr_some_margins(A[0], A[1], A[2], y, w, start, chosen, count, factors)
+            csr_some_margins(A[0], A[1], A[2], y, w, start, chosen, count, factors)
         for k in range(count):
             factors[chosen[k]] *= c[start + chosen[k]] * y[start + chosen[k]]
             total += factors[chosen[k]]
         if len(A) == ROWS:
-            _dense_add(A[0], start, chosen, count, factors, vector)
+            dense_add(A[0], start, chosen, count, factors, vector)
         elif len(A) == COLUMNS:
-            _columns_add(A[0], start, chosen, count, factors, vector)
+            columns_add(A[0], start, chosen, count, factors, vector)
         else:
-            _csr_add(A[0], A[1], A[2], start, chosen, count, factors, vector)
+            csr_add(A[0], A[1], A[2], start, chosen, count, factors, vector)
     return total

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd.rows._kernels import exact_jit, inner_exact_jit, inner_jit
+from prgd.rows._compile import exact_jit, inner_exact_jit, inner_jit
 from prgd.rows.arrays import CSR, ROWS
 
 MAX_FLOAT = 1.7976931348623157e308

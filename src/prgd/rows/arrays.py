@@ -16,6 +16,11 @@ from prgd.losses import EXPONENTIAL
 from prgd.rows.base import Block, LeafRows
 from prgd.rows.fingerprint import Fingerprint, Words, keys
 from prgd.rows.gathered import GatheredRows
+from prgd.rows.joint_queries import (
+    JointMarginsAt,
+    JointSmallestAt,
+    JointTallyAt,
+)
 from prgd.rows.labels import Labels, frozen
 from prgd.rows.queries import (
     Accurate,
@@ -27,13 +32,14 @@ from prgd.rows.queries import (
     SmallestAt,
     TallyAt,
 )
-from prgd.tally import Tally, merge_slices
+from prgd.tally import SECOND, Tally, merge_slices
 from prgd.threads import each, physical_memory, threads_of
 
 # A slice is what one thread sums alone. Their number depends on the data only, never on the number
 # of threads, so that results are bit-identical on any machine with the same instruction set.
 SLICE_BYTES = 2**21
 MAX_SLICES = 64
+JOINT_BYTES = 2**25  # memory for the vectors of all slices of a joint pass, unless two of them take more
 # Rows with at most so many entries answer queries that are not repeated by NumPy, as fast as by a kernel and
 # without compiling it. The rule sees the data alone, so results do not depend on what was compiled before.
 SMALL_ENTRIES = 2**17
@@ -41,6 +47,9 @@ _VECTORS = 4  # vectors of d numbers that every method holds: w, a gradient, and
 # The kinds of storage are C-ordered or strided rows, the transpose of Fortran-ordered rows, and CSR. A kind
 # is the number of its arrays, by which the kernels tell them apart.
 ROWS, COLUMNS, CSR = 1, 2, 3
+# Rows of more columns than these are taken in pieces: two vectors would not stay in the first-level cache.
+# The length of another tuple, that of the second direction, tells the kernel which rows are wide.
+PIECE, WIDE = 1024, 2
 
 
 @dataclass(frozen=True)
@@ -84,33 +93,98 @@ class ArrayRows(LeafRows):
     def sum_roundings(self) -> int:
         """Largest number of roundings on the way of a row into the sums of a Tally: in a slice, and after."""
         bounds = self._storage.bounds
+        if self.labels.is_joint:
+            bounds = self._joint_bounds(len(self.labels.class_weights), by_class=True)
         longest = int(np.diff(bounds).max())
         return longest + longest // 16 + bounds.size + 8
 
-    def _each(self, work: Callable[[int, int], Any]) -> list[Any]:
+    def _each(self, work: Callable[[int, int], Any], slices: int | None = None) -> list[Any]:
         """Call ``work(first, last)`` on consecutive ranges of slices, one for each thread."""
-        slices = self._storage.bounds.size - 1
-        cuts = [slices * k // self._threads for k in range(self._threads + 1)]
-        return each(lambda k: work(cuts[k], cuts[k + 1]), self._threads)
+        slices = self._storage.bounds.size - 1 if slices is None else slices
+        threads = min(self._threads, slices)
+        cuts = [slices * k // threads for k in range(threads + 1)]
+        return each(lambda k: work(cuts[k], cuts[k + 1]), threads)
 
     def _tally(self, query: TallyAt, labels: Labels) -> Tally:
         from prgd.rows import _kernels
 
         s = self._storage
         slices, groups = s.bounds.size - 1, 2 if query.by_class else 1
-        scalars, vectors = np.empty((slices, groups, 6)), np.empty((slices, groups, self.d))
-        w = frozen(query.w)
+        numbers = SECOND if query.second is None else SECOND + 1
+        scalars, vectors = np.empty((slices, groups, numbers)), np.empty((slices, groups, self.d))
+        w, v = frozen(query.w), self._second(query)
         is_plain = groups == 1 and query.loss == EXPONENTIAL and labels.sample_weight.size == 0
         weights = () if is_plain else (labels.sample_weight,)
 
         def work(first: int, last: int) -> None:
             _kernels.tally_slices(
-                s.A, labels.signs, weights, w, query.loss.code, s.block,
+                s.A, labels.signs, weights, w, v, query.loss.code, s.block,
                 s.bounds, first, last, scalars, vectors,
             )  # fmt: skip
 
         self._each(work)
         return merge_slices(scalars, vectors)
+
+    def _second(self, query: TallyAt) -> tuple[Any, ...]:
+        """Return the second direction as `tally_slices` takes it."""
+        if query.second is None:
+            v = np.empty((0, 2) if self.is_sparse else 0)
+        else:
+            v = np.ascontiguousarray(query.second, dtype=np.float64)
+            v = np.stack([query.w, v], axis=1) if self.is_sparse else v
+        A = self._storage.A
+        is_wide = self.d > PIECE and len(A) == ROWS and A[0].flags.c_contiguous
+        # Pieces of about one size, of a multiple of 64 columns.
+        piece = -(-self.d // (-(-self.d // PIECE) * 64)) * 64
+        return (frozen(v), piece) if is_wide else (frozen(v),)
+
+    def _joint_tally(self, query: JointTallyAt, labels: Labels) -> Tally:
+        from prgd.rows import _joint_kernels
+
+        s, (K, d) = self._storage, query.w.shape
+        bounds = self._joint_bounds(K, query.by_class)
+        slices, classes = bounds.size - 1, K if query.by_class else 1
+        W, block = _joint_kernels.arranged(s.A, query.w), _joint_kernels.block_of(K, d, query.by_class)
+        scalars, vectors = np.empty((slices, classes**2, 6)), np.empty((slices, classes, *W.shape))
+
+        def work(first: int, last: int) -> None:
+            _joint_kernels.joint_slices(
+                s.A, labels.codes, labels.sample_weight, W, K, d, query.loss.code, block,
+                bounds, first, last, scalars, vectors,
+            )  # fmt: skip
+
+        self._each(work, slices)
+        if s.is_sparse:  # from columns of all classes to classes of all columns
+            vectors = vectors.swapaxes(2, 3)
+        vectors = vectors[:, :, :K, :d]
+        return merge_slices(scalars, vectors.reshape(slices, classes**2, -1))
+
+    def _joint_bounds(self, K: int, by_class: bool) -> Indices:
+        """Return slices whose vectors together take little memory, each made of some of the storage's."""
+        bounds = self._storage.bounds
+        vector_bytes = 8 * self.d * (K * K if by_class else K)
+        most = max(JOINT_BYTES // vector_bytes, 2)
+        return np.append(bounds[: -1 : -(-(bounds.size - 1) // most)], bounds[-1])
+
+    def _joint_margins(self, query: JointMarginsAt, labels: Labels) -> Array:
+        return self._pair_margins(query.w, np.zeros(len(query.w)), labels)
+
+    def _joint_smallest(self, query: JointSmallestAt, labels: Labels) -> Any:
+        if query.is_accurate:
+            return query.answer(self, labels)
+        return query.pick(self._pair_margins(query.w, query.intercept, labels), labels)
+
+    def _pair_margins(self, w: Array, intercept: Array, labels: Labels) -> Array:
+        from prgd.rows import _joint_kernels
+
+        s, (K, d), out = self._storage, w.shape, np.empty((self.n, len(w)))
+        W, b, block = _joint_kernels.arranged(s.A, w), frozen(intercept), _joint_kernels.block_of(K, d, False)
+        self._each(
+            lambda i, j: _joint_kernels.joint_margins(
+                s.A, labels.codes, W, b, K, d, block, s.bounds[i], s.bounds[j], out
+            )
+        )
+        return out
 
     def _margins(self, query: MarginsAt, labels: Labels) -> Array:
         from prgd.rows import _kernels
@@ -153,7 +227,7 @@ class ArrayRows(LeafRows):
         sums = self._each(
             lambda a, b: int(hash_rows(s.A, low, high, zero, s.bounds[a], s.bounds[b], query.first))
         )
-        return query.words(sum(sums), labels.signs, labels.sample_weight)
+        return query.words(sum(sums), labels)
 
     def times(self, w: Array) -> Array:
         """Return ``<w, x_i>`` for every row."""
@@ -190,6 +264,9 @@ class ArrayRows(LeafRows):
 
     own_answers: ClassVar = {
         TallyAt: _tally,
+        JointTallyAt: _joint_tally,
+        JointMarginsAt: _joint_margins,
+        JointSmallestAt: _joint_smallest,
         CurvatureAt: _curvature,
         MarginsAt: _margins,
         AccurateAt: _accurate,

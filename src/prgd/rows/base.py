@@ -111,6 +111,14 @@ class Rows(ABC):
         return UNIT_ROUNDOFF
 
     @property
+    def joint_unit_roundoff(self) -> float:
+        """Unit roundoff of `JointTallyAt`, in the same sense: the margins here are those of pairs.
+
+        It is infinite where nothing is known about the rounding of sums, those of tensor cores.
+        """
+        return self.unit_roundoff
+
+    @property
     def sum_roundings(self) -> int:
         """Largest number of roundings that a row meets on its way into the sums of a Tally.
 

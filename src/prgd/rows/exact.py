@@ -21,6 +21,10 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 Place = Callable[[tuple[int, ...]], str]  # the index of an entry -> the words that name the entry
 
 
+class TextError(ValueError):
+    """Data that must be numbers hold text."""
+
+
 def as_float(X: Any, name: str = "X") -> npt.NDArray[Any]:
     """Return X as native float32 or float64, without a copy if it is that already.
 
@@ -152,7 +156,7 @@ def _rounded(X: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
 
 def _rounded_objects(X: npt.NDArray[Any], name: str) -> npt.NDArray[np.bool_]:
     if (text := next((x for x in X.flat if isinstance(x, (str, bytes))), None)) is not None:
-        raise ValueError(f"{name} must hold numbers only: got {text!r}. Encode text columns first.")
+        raise TextError(f"{name} must hold numbers only: got {text!r}. Encode text columns first.")
     return np.array([_is_rounded(x) for x in X.flat], dtype=bool).reshape(X.shape)
 
 

@@ -54,16 +54,19 @@ class Fingerprint(Query[Words]):
             indices = np.arange(start, min(start + step, rows.n))
             hashes = _block_hashes(rows.take(indices), low, high)
             total += int(with_index(hashes, indices + self.first).sum())
-        return self.words(total, labels.signs, labels.sample_weight)
+        return self.words(total, labels)
 
-    def words(self, rows: int, signs: npt.NDArray[Any], weight: npt.NDArray[Any]) -> Words:
-        """Return the answer from the sum over the rows, the labels and the weights, empty if all are 1."""
-        minus = np.flatnonzero(signs < 0) + self.first
-        bits = (weight + 0.0).view(np.int64) ^ _ONE
+    def words(self, rows: int, labels: Labels) -> Words:
+        """Return the answer from the sum over the rows, and the labels with their weights."""
+        minus = np.flatnonzero(labels.signs < 0) + self.first
+        total = int(mix(minus + 1).sum())
+        if labels.is_joint:
+            codes = labels.codes.astype(np.int64)
+            total += int(with_index(codes, np.arange(codes.size) + self.first).sum())
+        bits = (labels.sample_weight + 0.0).view(np.int64) ^ _ONE
         weighed = np.flatnonzero(bits)
-        labels = int(mix(minus + 1).sum())
         weights = int(with_index(bits[weighed], weighed + self.first).sum())
-        return Words(*(word % 2**64 for word in (int(rows), labels, weights)))
+        return Words(*(word % 2**64 for word in (int(rows), total, weights)))
 
     def merge(self, parts: Sequence[Words]) -> Words:
         """Add the sums of the parts."""

@@ -19,7 +19,7 @@ from prgd.rows.blocks import non_finite_entry, row_norms
 from prgd.rows.labels import Labels
 from prgd.tally import Tally, merge
 
-_BLOCK_ENTRIES = 2**20  # entries of the rows that `AccurateAt` and `Measure` gather at a time
+BLOCK_ENTRIES = 2**20  # entries of the rows that `AccurateAt` and `Measure` gather at a time
 _ACCURATE_ROWS = 2**12  # sparse rows that `AccurateAt` gathers at a time
 
 
@@ -58,29 +58,45 @@ class Accurate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TallyAt(Query[Tally]):
-    """Sum all rows at ``w``: the Tally of one group, or of each class."""
+    """Sum all rows at ``w``: the Tally of one group, or of each class.
+
+    With a ``second`` direction v the same pass finds the smallest ``<v, z_i>``.
+    """
 
     w: Array
     loss: Loss
     by_class: bool = False
+    second: Array | None = None
     is_repeated: bool = True  # type: ignore[misc]
 
     def answer(self, rows: LeafRows, labels: Labels) -> Tally:
         """Weigh the margins and combine the rows: two products instead of one pass."""
         s = labels.sample_weight if labels.sample_weight.size else np.ones(rows.n)
-        scalars, vectors = self.sums(rows.times(self.w), labels.signs, s, rows.combine)
+        second = None if self.second is None else rows.times(self.second)
+        scalars, vectors = self.sums(rows.times(self.w), labels.signs, s, rows.combine, second=second)
         return Tally(np.array(scalars), np.array(vectors))
 
     def sums(
-        self, products: Any, signs: Any, s: Any, combine: Callable[[Any], Any], xp: ModuleType = np
+        self,
+        products: Any,
+        signs: Any,
+        s: Any,
+        combine: Callable[[Any], Any],
+        xp: ModuleType = np,
+        second: Any = None,
     ) -> Any:
         """Return the scalars and the vectors of each group, from ``<w, x_i>`` and ``combine(c) = X^T c``.
 
-        Arrays are those of ``xp``, which is ``numpy`` or ``torch``; ``s`` are the sample weights.
+        Arrays are those of ``xp``, which is ``numpy`` or ``torch``; ``s`` are the sample weights, and
+        ``second`` the products ``<v, x_i>`` with the second direction, if there is one.
         """
         groups = [signs > 0, signs < 0] if self.by_class else [signs != 0]
         weighed = [weigh(products * signs, xp.where(group, s, 0.0), self.loss, xp) for group in groups]
-        return [scalars for _, scalars in weighed], [combine(terms * signs) for terms, _ in weighed]
+        scalars = [numbers for _, numbers in weighed]
+        if second is not None:
+            lowest = [xp.where(group & (s > 0.0), second * signs, xp.inf).min() for group in groups]
+            scalars = [xp.concatenate([a, b[None]]) for a, b in zip(scalars, lowest, strict=True)]
+        return scalars, [combine(terms * signs) for terms, _ in weighed]
 
     def merge(self, parts: Sequence[Tally]) -> Tally:
         """Merge Tallies."""
@@ -138,7 +154,7 @@ class AccurateAt(Query[Accurate]):
 
     def answer(self, rows: LeafRows, labels: Labels) -> Accurate:
         """Gather the rows part by part, and multiply them in NumPy."""
-        step = _ACCURATE_ROWS if rows.is_sparse else max(1, _BLOCK_ENTRIES // rows.d)
+        step = _ACCURATE_ROWS if rows.is_sparse else max(1, BLOCK_ENTRIES // rows.d)
         cuts = [*range(0, rows.n, step), rows.n]
         parts = [self._products(rows.take(np.arange(i, j))) for i, j in pairwise(cuts)]
         products, corrections = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -234,13 +250,15 @@ class SmallestAt(Query[tuple[Smallest, ...]]):
 
     def merge(self, parts: Sequence[tuple[Smallest, ...]]) -> tuple[Smallest, ...]:
         """Keep the smallest of all parts."""
-        return tuple(self._merge_group(group) for group in zip(*parts, strict=True))
+        return tuple(merge_smallest(group, self.max_rows) for group in zip(*parts, strict=True))
 
-    def _merge_group(self, parts: Sequence[Smallest]) -> Smallest:
-        margins = np.concatenate([part.margins for part in parts])
-        indices = np.concatenate([part.indices for part in parts])
-        order = np.lexsort((indices, margins))[: self.max_rows]
-        return Smallest(min(part.smallest for part in parts), margins[order], indices[order])
+
+def merge_smallest(parts: Sequence[Smallest], max_rows: int) -> Smallest:
+    """Return the rows of smallest margin of a group, from those of consecutive parts."""
+    margins = np.concatenate([part.margins for part in parts])
+    indices = np.concatenate([part.indices for part in parts])
+    order = np.lexsort((indices, margins))[:max_rows]
+    return Smallest(min(part.smallest for part in parts), margins[order], indices[order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,12 +327,36 @@ class CurvatureAt(Query[tuple[Array, float]]):
 
 
 @dataclass(frozen=True, eq=False)
+class LargestRow(Query[float]):
+    """Return the largest ``||x_i||_q`` of all rows, for an exponent q from 1 to infinity."""
+
+    q: float
+
+    def answer(self, rows: LeafRows, labels: Labels) -> float:
+        """Gather the rows part by part, and measure them in NumPy; powers are of entries of at most 1."""
+        step, largest = max(1, BLOCK_ENTRIES // rows.d), 0.0
+        for start in range(0, rows.n, step):
+            block = abs(rows.take(np.arange(start, min(start + step, rows.n))))
+            size = float(block.max())
+            if size == 0.0 or self.q == np.inf:
+                largest = max(largest, size)
+                continue
+            sums = np.asarray(((block / size) ** self.q).sum(axis=1))
+            largest = max(largest, size * float(sums.max()) ** (1.0 / self.q))
+        return largest
+
+    def merge(self, parts: Sequence[float]) -> float:
+        """Take the largest of all parts."""
+        return max(parts)
+
+
+@dataclass(frozen=True, eq=False)
 class Measure(Query[Measurement]):
     """Check that all entries are finite, and measure the row norms."""
 
     def answer(self, rows: LeafRows, labels: Labels) -> Measurement:
         """Gather the rows part by part, and measure them in NumPy."""
-        step, parts = max(1, _BLOCK_ENTRIES // rows.d), []
+        step, parts = max(1, BLOCK_ENTRIES // rows.d), []
         for start in range(0, rows.n, step):
             block = rows.take(np.arange(start, min(start + step, rows.n)))
             norms = row_norms(block)

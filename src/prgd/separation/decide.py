@@ -1,4 +1,4 @@
-"""`separability`: the verdict on whether a hyperplane separates two classes, with its proof.
+"""`separability`: whether the classes separate and which coefficients are infinite, with the proof.
 
 Simple checks, an iterative method, an interior point and exact arithmetic make proposals (`search`), and
 `prgd.proofs` decides whether a proposal is a proof.
@@ -6,16 +6,27 @@ Simple checks, an iterative method, an interior point and exact arithmetic make 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from prgd.arithmetic import literal_fractions
 from prgd.certificate import DualWeights
+from prgd.progress import tell_stage
 from prgd.proofs.lifted_rows import LiftedRows
+from prgd.separation.cone_search import find_coefficients, undecided_coefficients
+from prgd.separation.families import ModelRows, model_rows
+from prgd.separation.near_relations import with_near_relations
 from prgd.separation.search import Search
-from prgd.separation.verdict import INTERRUPTED, Separability
+from prgd.separation.verdict import INTERRUPTED, Separability, Verdict, with_evidence
+from prgd.threads import single_blas
+
+_PANELS = 64  # parts in which a decomposition multiplies the columns
 
 
-def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separability:
-    r"""Say whether a hyperplane separates the two classes, and prove it.
+def separability(
+    X: Any, y: Any = None, *, family: str = "binomial", fit_intercept: bool = True, sample_weight: Any = None
+) -> Separability:
+    r"""Say whether the classes separate and which coefficients of a regression are infinite, and prove it.
 
     With ``z_i = y_i (x_i, 1)`` and ``v = (w, b)``, exactly one is true:
 
@@ -29,20 +40,29 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
         Dense or sparse, in memory, mapped or chunked. A data frame's column names are used in the
         explanation. The verdict is about these float64 numbers, taken literally. Large data are read in
         passes; only some of their rows are copied.
-    y : array of shape (n,)
-        Labels of two classes; None if X is an engine that holds them.
+    y : array of shape (n,), or (n, 2) of counts: successes, failures
+        The response. Of two labels the second in order (1, True) is the event; the order is that of a
+        categorical if y is one. None if X is an engine that holds the labels.
+    family : {"binomial", "multinomial", "poisson", "ordinal"}
+        The model whose coefficients are asked about. The rows z_i of the other families stand in
+        `prgd.separation.families.model_rows`.
     fit_intercept : bool
         False asks for a hyperplane through the origin.
+    sample_weight : array of shape (n,), optional
+        Counts or other weights. Observations of weight 0 do not count; the size of the others changes
+        nothing. Nor does an offset, so none is taken.
 
     Returns
     -------
     Separability
-        ``print`` shows an explanation of the verdict; ``check`` proves the verdict again.
+        ``print`` explains the verdict, ``coefficients`` has a word for each coefficient, and ``check`` proves
+        all of them again.
 
     Raises
     ------
     ValueError
-        If y does not hold two classes, X is not finite, or X holds numbers that float64 cannot.
+        If y does not suit the family (one class, three classes without multinomial, negative counts), a
+        value is missing or not finite, or X holds numbers that float64 cannot; column and row are named.
 
     Notes
     -----
@@ -50,7 +70,13 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     exact simplex method decides small problems. Then some steps of dual acceleration look for a separating
     direction, and a self-dual interior point for the partition into separated and boundary rows; of more than
     3,000 columns, or if its partition is not proven, HiGHS looks for it. Every proposal is proven with bounds
-    on all rounding, or in integers. Ctrl-C returns ``undecided`` with the interval so far.
+    on all rounding, or in integers. Ctrl-C returns ``undecided`` with the interval so far, or the
+    verdict with the coefficients that are decided by then.
+
+    See Also
+    --------
+    separability.from_formula : The same for a formula over a data frame: ``"HG ~ NV + PI + EH"``.
+    separability.from_statsmodels : The same for a model or the results of statsmodels.
 
     References
     ----------
@@ -63,14 +89,50 @@ def separability(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separa
     >>> X = [[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [0.0, 4.0], [1.0, 2.0]]
     >>> found = separability(X, ["no", "yes", "no", "yes", "yes"])
     >>> print(found)
-    quasi-separable: a hyperplane has no row on its wrong side, but each such one has rows on itself.
+    quasi-separable: x0 is infinite; (Intercept) and x1 are finite.
+      the event is yes, against no: a coefficient of +inf is for it.
+      quasi-complete separation: a hyperplane has no row on its wrong side, but each such one has rows
+        on itself.
       rows strictly on their correct side: 1 (number 4); on the hyperplane: 4 (numbers 0, 1, 2, 3).
-      it uses x0 (+1): in unpenalised logistic regression these coefficients diverge.
+      it uses x0 (+1).
       Found by an exact simplex method; proven in exact integer arithmetic.
+    -----------------------------------
+    coefficient  verdict  rows involved
+    -----------------------------------
+    (Intercept)  finite
+    x0           +inf     1 (number 4)
+    x1           finite
+    -----------------------------------
+    x0 is infinite: drop x0, or use Firth's penalty or a prior; (Intercept) and x1 can be estimated from
+    the 4 limiting_rows alone.
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """
-    return decide(LiftedRows(X, y, fit_intercept=fit_intercept))
+    model = model_rows(X, y, family=family, fit_intercept=fit_intercept, sample_weight=sample_weight)
+    return decide_model(model)
+
+
+def decide_model(model: ModelRows) -> Separability:
+    """Return the verdict on the rows of a model with those on its coefficients."""
+    # Decompositions multiply a panel of columns at a time, and most products are as small.
+    with single_blas(model.rows.n * model.rows.width**2 / _PANELS):
+        return _with_coefficients(decide(model.rows), model)
+
+
+def _with_coefficients(found: Separability, model: ModelRows) -> Separability:
+    """Add the verdicts on the coefficients of a model to the verdict on its rows."""
+    if found.verdict is Verdict.UNDECIDED:
+        return with_evidence(found, model, undecided_coefficients(model.columns))
+    v = found.proof.direction
+    if v is None and found.coef is not None:
+        v = literal_fractions(model.rows.lift(found.coef, found.intercept))
+    tell_stage(f"{found.verdict}; the coefficients")
+    partition = found.boundary_rows, v, found.dual_weights, found.proof
+    try:
+        evidence = find_coefficients(model.rows, model.columns, *partition)
+    except KeyboardInterrupt:
+        evidence = replace(undecided_coefficients(model.columns), is_interrupted=True)
+    return with_near_relations(with_evidence(found, model, evidence), model, evidence)
 
 
 def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separability | None:
@@ -82,6 +144,7 @@ def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separabi
 
 def decide(rows: LiftedRows) -> Separability:
     """Return the verdict on some rows."""
+    tell_stage(f"{rows.n:,} rows of {rows.width:,} columns")
     search = Search(rows)
     try:
         found = search.find_proof() or search.best_bounds("No method found a proof.")

@@ -20,6 +20,11 @@ class Behaviour(StrEnum):
     ALIASED = "aliased"
     UNDECIDED = "undecided"
 
+    @property
+    def is_infinite(self) -> bool:
+        """Whether the estimate is infinite, of a sign that the data determine or of either."""
+        return self in (Behaviour.PLUS_INFINITY, Behaviour.MINUS_INFINITY, Behaviour.EITHER)
+
 
 @dataclass(frozen=True, eq=False)
 class Witness:

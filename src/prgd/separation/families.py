@@ -1,13 +1,29 @@
-"""The rows whose cone decides which coefficients of a regression are infinite, for each family of models."""
+"""The rows whose cone decides which coefficients of a regression are infinite, for each family of models.
+
+A step along v never lowers the likelihood of a model if ``z_i . v >= 0`` for some rows z_i that its family
+tells: the recession cone. Each family is one function here, from the data to these rows; what follows is the
+same for all of them. An offset is a constant within each observation, and drops out of every such condition.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
-from prgd._types import Indices
+import numpy as np
+
+from prgd._types import Indices, Mask
+from prgd.errors import NotFiniteError
 from prgd.proofs.lifted_rows import LiftedRows
+from prgd.rows import Rows, as_rows
+from prgd.rows.blocks import times_signs
+from prgd.separation.responses import Classes, Design, read_amounts, read_counts, response_name
+from prgd.threads import physical_memory
 
 Name = str | tuple[str, str]  # the name of a coefficient; ``(class, name)`` if each class has its own
+FAMILIES = ("binomial", "multinomial", "poisson", "ordinal")
+_ENTRY_BYTES = 12  # bytes of an entry of a CSR array: a float64 and a 32-bit column
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,17 +34,352 @@ class ModelRows:
     ----------
     rows : LiftedRows
     family : str
+    fit_intercept : bool
+        Whether the model has an intercept, or thresholds. (``rows.fit_intercept`` says whether the rows are
+        lifted, which is one way to have it.)
     names : tuple of names
         The names of the coefficients, in the order in which R decides which of them are aliased: the
         intercept first.
     columns : ndarray of int
         The column of z_i that belongs to each name.
     observations : ndarray of int or None
-        The observation that each row comes from; None if row i is observation i.
+        The observation that each row comes from, in increasing order; None if row i is observation i.
+    feature_names : tuple of str or None
+        The names of the columns of X, by which another data frame is matched.
+    classes : tuple of str
+        The classes of a multinomial or ordinal response in their order, and of a binomial one of labels.
+    rivals : ndarray of int or None
+        Of a multinomial model the class, as its place in ``classes``, that each row compares with the class
+        of its observation.
     """
 
     rows: LiftedRows
     family: str
+    fit_intercept: bool
     names: tuple[Name, ...]
     columns: Indices
     observations: Indices | None = None
+    feature_names: tuple[str, ...] | None = None
+    classes: tuple[str, ...] = ()
+    rivals: Indices | None = None
+
+
+def model_rows(
+    X: Any,
+    y: Any = None,
+    *,
+    family: str = "binomial",
+    fit_intercept: bool = True,
+    sample_weight: Any = None,
+    feature_names: tuple[str, ...] | None = None,
+) -> ModelRows:
+    r"""Return the rows of the recession cone of a regression.
+
+    With ``x_i`` the features of an observation, the intercept's 1 included, the rows are
+
+    - binomial: :math:`x_i` of a success and :math:`-x_i` of a failure; both if counts have both;
+    - poisson: :math:`-x_i` of every observation, and :math:`x_i` too if :math:`y_i > 0`;
+    - multinomial: :math:`x_i \otimes (e_{y_i} - e_j)` for each other class j, where the e of the first class
+      is zero, since the first class is the reference;
+    - ordinal (cumulative logit, :math:`P(y \le k) = F(\alpha_k - x \beta)`): :math:`\alpha_k - x_i \beta` of
+      class k unless it is the last one, and :math:`x_i \beta - \alpha_{k-1}` unless it is the first one.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n, d)
+        For binomial labels also an engine (Rows) or a tensor.
+    y : array of shape (n,), or (n, 2) for binomial counts: successes, failures
+        Labels are sorted, or have the order of a categorical (pandas Categorical, polars Enum), of which
+        categories without an observation are left out. The second of two labels is the success: 1, True.
+        None if X is an engine that holds labels.
+    family : {"binomial", "multinomial", "poisson", "ordinal"}
+    fit_intercept : bool
+    sample_weight : array of shape (n,), optional
+        Observations of weight 0 do not count; how large the other weights are changes nothing.
+    feature_names : tuple of str, optional
+        The names of the columns of an array or a sparse matrix; those of a data frame by default.
+
+    Returns
+    -------
+    ModelRows
+
+    Raises
+    ------
+    ValueError
+        If the response does not suit the family, or a value is missing; it names column and row.
+
+    Notes
+    -----
+    There is no offset: it moves every linear predictor by a constant, and no condition above contains it.
+
+    Memory: binomial labels need no copy of X. Counts and poisson copy one row of X for each z_i, dense or
+    sparse as X is. Multinomial and ordinal rows are CSR arrays of 12 bytes an entry; of K classes there are
+    fewer than ``2 (K - 1)`` entries for each one of X.
+
+    References
+    ----------
+    Albert and Anderson (1984), for binomial and multinomial; Santos Silva and Tenreyro (2010) and Correia,
+    Guimaraes and Zylkin (2019), for poisson; Geyer (2009), for the recession cone.
+
+    Examples
+    --------
+    >>> X = [[1.0], [2.0], [3.0]]
+    >>> model = model_rows(X, [0, 4, 0], family="poisson")
+    >>> model.names, model.columns.tolist(), model.observations.tolist()
+    (('(Intercept)', 'x0'), [1, 0], [0, 1, 1, 2])
+    >>> model.rows.take(range(4))
+    array([[-1., -1.],
+           [ 2.,  1.],
+           [-2., -1.],
+           [-3., -1.]])
+    >>> model_rows(X, ["a", "b", "c"], family="multinomial").names
+    (('b', '(Intercept)'), ('b', 'x0'), ('c', '(Intercept)'), ('c', 'x0'))
+    >>> model_rows(X, [1, 2, 3], family="ordinal").names
+    ('1|2', '2|3', 'x0')
+    """
+    if family not in FAMILIES:
+        raise ValueError(f"family must be binomial, multinomial, poisson or ordinal; got {family!r}.")
+    is_binomial = family == "binomial"
+    if isinstance(X, Rows) or hasattr(X, "cpu") or (is_binomial and (y is None or hasattr(y, "cpu"))):
+        if not is_binomial:
+            raise ValueError(
+                f"family={family!r} needs X as an array, a sparse matrix or a data frame; got "
+                f"{type(X).__name__}, which goes with labels of two classes."
+            )
+        rows = as_rows(X, y, sample_weight)
+        return _lifted(rows, Design(X, rows.feature_names, fit_intercept, np.empty(0)), family)
+    if y is None:
+        raise ValueError(f"family={family!r} needs y, the response; got None.")
+    design = Design.read(X, fit_intercept, sample_weight, feature_names)
+    if is_binomial and (len(shape := np.shape(y)) != 2 or shape[1] == 1):
+        return _labelled(design, y)
+    design.check_finite()  # LiftedRows would number other rows than the observations.
+    build = {"binomial": _counts, "poisson": _poisson, "multinomial": _multinomial, "ordinal": _ordinal}
+    return build[family](design, y)
+
+
+def limiting_rows(model: ModelRows, boundary_rows: Indices) -> Indices:
+    """Return the observations of the limiting model: those that keep at least one boundary row.
+
+    All other observations are fitted perfectly in the limit, and say nothing about coefficients that stay
+    finite.
+
+    References
+    ----------
+    Geyer (2009), Likelihood inference in exponential families and directions of recession.
+
+    Examples
+    --------
+    >>> model = model_rows([[1.0], [2.0], [3.0]], [0, 4, 0], family="poisson")
+    >>> limiting_rows(model, np.array([1, 2, 3]))
+    array([1, 2])
+    """
+    return boundary_rows if model.observations is None else np.unique(model.observations[boundary_rows])
+
+
+def possible_classes(model: ModelRows, separated_rows: Indices, n: int) -> Mask:
+    """Return which classes of a multinomial response keep a probability above 0 in the limiting model.
+
+    Parameters
+    ----------
+    model : ModelRows
+    separated_rows : ndarray of int
+        The rows, not observations, that are not on the boundary.
+    n : int
+        The number of observations.
+
+    Returns
+    -------
+    ndarray of bool of shape (n, number of classes)
+        True for the class of the observation itself, and for all classes of observations of weight 0.
+
+    Examples
+    --------
+    >>> model = model_rows([[0.0], [1.0], [2.0]], ["a", "b", "c"], family="multinomial")
+    >>> possible_classes(model, np.array([1, 5]), 3)
+    array([[ True,  True, False],
+           [ True,  True,  True],
+           [ True, False,  True]])
+    """
+    if model.rivals is None or model.observations is None:
+        raise ValueError(f"possible_classes is for family='multinomial'; got {model.family!r}.")
+    possible = np.ones((n, len(model.classes)), np.bool_)
+    possible[model.observations[separated_rows], model.rivals[separated_rows]] = False
+    return possible
+
+
+def _lifted(rows: Rows, design: Design, family: str, **fields: Any) -> ModelRows:
+    """Return the model whose rows are the labelled rows of an engine, the intercept in their last column."""
+    fit_intercept, feature_names = design.fit_intercept, design.feature_names
+    names = design.names(rows.d, has_intercept=fit_intercept)
+    columns = np.roll(np.arange(len(names)), int(fit_intercept))
+    try:
+        lifted = LiftedRows(rows, None, fit_intercept=fit_intercept)
+    except NotFiniteError as error:
+        raise design.not_finite(error.row, error.column) from None
+    return ModelRows(lifted, family, fit_intercept, names, columns, feature_names=feature_names, **fields)
+
+
+def _labelled(design: Design, y: Any) -> ModelRows:
+    """Return the rows of labels of two classes: X itself, and signs."""
+    classes = design.classes(y, "binomial")
+    signs = np.where(classes.codes == 1, 1, -1).astype(np.int8)
+    # Which weights are 0 is all that matters; others would only slow the passes down.
+    weight = None if design.weight.all() else design.weight > 0.0
+    rows = as_rows(design.X, signs, weight, feature_names=design.feature_names)
+    return _lifted(rows, design, "binomial", classes=classes.labels)
+
+
+def _counts(design: Design, y: Any) -> ModelRows:
+    """Return the rows of counts: one of sign +1 for successes, one of sign -1 for failures."""
+    one_value = (
+        "y must hold successes and failures; in the rows that count, one of its columns is 0 throughout."
+    )
+    return _signed(design, read_counts(y, design.n) > 0.0, "binomial", one_value)
+
+
+def _poisson(design: Design, y: Any) -> ModelRows:
+    """Return the rows of a Poisson regression: those of counts with a failure in every observation."""
+    amounts = read_amounts(y, design.n)
+    has = np.column_stack([amounts > 0.0, np.ones(design.n, np.bool_)])
+    return _signed(design, has, "poisson", f"{response_name(y)} is 0 in every row that counts.")
+
+
+def _signed(design: Design, has: Mask, family: str, one_value: str) -> ModelRows:
+    """Return the rows x_i of the observations with ``has[i, 0]``, and -x_i of those with ``has[i, 1]``.
+
+    ``one_value`` begins the error for data that lack one of the signs.
+    """
+    if design.weight.size:
+        has = has & (design.weight > 0.0)[:, None]
+    if not has.any(axis=0).all():
+        raise ValueError(f"{one_value} Is this the response, and are all rows there?")
+    observations, side = np.nonzero(has)
+    is_whole = np.array_equal(observations, np.arange(design.n))
+    X = design.X if is_whole else _take(design.X, observations)
+    rows = as_rows(X, (1 - 2 * side).astype(np.int8), feature_names=design.feature_names)
+    return _lifted(rows, design, family, observations=None if is_whole else observations)
+
+
+def _multinomial(design: Design, y: Any) -> ModelRows:
+    """Return the rows ``x_i (x) (e_{y_i} - e_j)`` as CSR, without the block of the first class."""
+    from scipy.sparse import csr_array, hstack
+
+    classes, kept = design.classes(y, "multinomial"), design.counted
+    names = design.names(design.X.shape[1], has_intercept=design.fit_intercept)
+    X, codes, others = _as_csr(_take(design.X, kept)), classes.codes[kept], len(classes.labels) - 1
+    if design.fit_intercept:
+        X = hstack([_as_csr(np.ones((kept.size, 1))), X], format="csr")
+    _check_memory(2 * others * X.nnz, len(classes.labels))
+    rivals = np.tile(np.arange(others), kept.size)
+    chosen = np.repeat(codes, others)
+    rivals += rivals >= chosen  # each class but that of the observation, in order
+    # A row has x_i in the block of the observation's class and -x_i in that of its rival. The lower block
+    # comes first, so that columns ascend, and the block of the first class is left out.
+    block = np.column_stack([np.minimum(chosen, rivals), np.maximum(chosen, rivals)])
+    sign = np.where(chosen < rivals, 1, -1).astype(np.int8)
+    is_there = block > 0
+    place = np.repeat(np.arange(kept.size), others)
+    terms, width = is_there.sum(axis=1), others * X.shape[1]
+    Z = times_signs(_take(X, np.repeat(place, terms)), np.column_stack([sign, -sign])[is_there])
+    first_columns = ((block[is_there] - 1) * X.shape[1]).astype(_index_type(width))
+    columns = Z.indices + np.repeat(first_columns, np.diff(Z.indptr))
+    starts = Z.indptr[np.append(0, np.cumsum(terms))]
+    Z = csr_array((Z.data, columns, starts), shape=(rivals.size, width))
+    return _explicit(
+        design,
+        "multinomial",
+        Z,
+        tuple((label, name) for label in classes.labels[1:] for name in names),
+        classes,
+        kept[place],
+        rivals,
+    )
+
+
+def _ordinal(design: Design, y: Any) -> ModelRows:
+    """Return the rows ``(e_k, -x_i)`` and ``(-e_{k-1}, x_i)`` of thresholds and coefficients as CSR."""
+    from scipy.sparse import csr_array, hstack
+
+    if not design.fit_intercept:
+        raise ValueError(
+            "family='ordinal' has a threshold between each two classes in place of an intercept; got "
+            "fit_intercept=False. Leave it out."
+        )
+    classes, kept = design.classes(y, "ordinal"), design.counted
+    codes, labels = classes.codes[kept], classes.labels
+    place, side = np.nonzero(np.column_stack([codes < len(labels) - 1, codes > 0]))
+    sign = (1 - 2 * side).astype(np.int8)
+    pointers = np.arange(place.size + 1, dtype=_index_type(place.size))
+    entries = sign.astype(np.float64), (codes[place] - side).astype(pointers.dtype), pointers
+    thresholds = csr_array(entries, shape=(place.size, len(labels) - 1))
+    features = times_signs(_as_csr(_take(design.X, kept[place])), -sign)
+    names = (
+        *(f"{a}|{b}" for a, b in pairwise(labels)),
+        *design.names(design.X.shape[1], has_intercept=False),
+    )
+    Z = hstack([thresholds, features], format="csr")
+    return _explicit(design, "ordinal", Z, names, classes, kept[place])
+
+
+def _explicit(
+    design: Design,
+    family: str,
+    Z: Any,
+    names: tuple[Name, ...],
+    classes: Classes,
+    observations: Indices,
+    rivals: Indices | None = None,
+) -> ModelRows:
+    """Return the model of rows that are z_i already, one column for each name in order."""
+    return ModelRows(
+        rows=LiftedRows(Z, None, fit_intercept=False),
+        family=family,
+        fit_intercept=design.fit_intercept,
+        names=names,
+        columns=np.arange(len(names)),
+        observations=observations,
+        feature_names=design.feature_names,
+        classes=classes.labels,
+        rivals=rivals,
+    )
+
+
+def _take(X: Any, index: Indices) -> Any:
+    """Return a copy of some rows, which may repeat, of a dense or CSR design."""
+    if isinstance(X, np.ndarray):
+        return X[index]
+    from scipy.sparse import csr_array
+
+    entries = int(np.diff(X.indptr)[index].sum(dtype=np.int64))
+    dtype = _index_type(max(entries, index.size))  # SciPy keeps that of X, and would count beyond its range
+    pointers, columns = X.indptr.astype(dtype, copy=False), X.indices.astype(dtype, copy=False)
+    return csr_array((X.data, columns, pointers), shape=X.shape)[index]
+
+
+def _as_csr(X: Any) -> Any:
+    """Return a dense or CSR design as CSR, without the zeros of a dense one."""
+    if not isinstance(X, np.ndarray):
+        return X
+    from scipy.sparse import csr_array
+
+    filled = X != 0.0
+    pointers = np.append(0, np.cumsum(filled.sum(axis=1)))
+    dtype = _index_type(int(pointers[-1]))
+    columns = np.broadcast_to(np.arange(X.shape[1], dtype=dtype), X.shape)[filled]
+    return csr_array((X[filled], columns, pointers.astype(dtype)), shape=X.shape)
+
+
+def _index_type(largest: int) -> type[np.signedinteger[Any]]:
+    """Return the type of indices of a CSR array, 32 bits wide if it may be."""
+    return np.int32 if largest < 2**31 else np.int64
+
+
+def _check_memory(entries: int, classes: int) -> None:
+    """Raise ``ValueError`` if so many classes need more memory than there is."""
+    need, memory = float(entries) * _ENTRY_BYTES, physical_memory()
+    if need > memory:
+        raise ValueError(
+            f"The rows of {classes} classes take {need / 1e9:.3g} GB; this machine has {memory / 1e9:.3g}. "
+            "Is y a class? Use family='ordinal' for ordered values, or merge classes that are rare."
+        )

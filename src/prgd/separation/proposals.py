@@ -5,6 +5,7 @@ A proposal claims nothing. `prgd.separation.search` proves it, or asks again wit
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -205,3 +206,14 @@ def propose_exactly(rows: LiftedRows, index: Indices, hardness: Array) -> Propos
     boundary, weights, direction = split
     exact, source = shortened(direction), "Found by an exact simplex method"
     return Proposal(index, boundary, weights, nearest_floats(exact), source, exact=exact)
+
+
+def coarse_direction(v: Array, ranges: Array, bits: int) -> list[Fraction]:
+    """Round a direction to ``bits`` bits of its largest entry, each entry measured by its feature's range."""
+    size = np.append(ranges, np.ones(v.size - ranges.size))
+    size = np.where((size > 0.0) & np.isfinite(size), size, 1.0)
+    top = np.frexp(np.abs(v * size).max())[1]
+    steps = top - bits - np.frexp(size)[1]
+    return [
+        Fraction(round(float(np.ldexp(x, -k)))) * Fraction(2) ** int(k) for x, k in zip(v, steps, strict=True)
+    ]

@@ -12,7 +12,6 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from prgd.history import Record, Status
 from prgd.loop import run
 from prgd.norms import norm
 from prgd.problem import NO_ROWS, Problem
+from prgd.progress import tell_stage
 from prgd.proofs.column_relations import ColumnStructure, column_structure, rows_obeying
 from prgd.proofs.directions import margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
@@ -37,6 +37,7 @@ from prgd.separation.proposals import (
     CLEAR,
     LinearProgram,
     Proposal,
+    coarse_direction,
     fits_interior_point,
     propose_by_interior_point,
     propose_exactly,
@@ -50,6 +51,7 @@ MAX_ROUNDS = 30  # times that linear programming may ask for more rows
 MAX_ZOOMS = 3  # times that linear programming may zoom in on the boundary
 PLAIN_STEPS, MAX_STEPS = 150, 3000  # steps of dual acceleration on the rows as given, and on scaled rows
 STEP_ENTRIES = 2e10  # entries that dual acceleration may read on scaled rows
+MANY_ROWS = 400  # rows for each column above which the interior point starts from some of the rows
 FEW_STEPS = 32  # steps of dual acceleration on the rows as given, if the interior point may take all rows
 TRIAL_STEPS = (32, 128)  # steps after which a partition may be sought on a few of the rows
 _DENSE_FRACTION = 0.3  # a scaled copy with a larger fraction of non-zeros is stored as a dense array
@@ -82,12 +84,18 @@ class Search:
         plain_steps = FEW_STEPS if fits else PLAIN_STEPS
         if self.not_strict is None and (found := self._by_plain_steps(plain_steps)) is not None:
             return found
-        start = everything if fits else self._hard_rows(6)
-        for propose in (self._early, self._late):
-            if (found := self._grow(propose, start)) is not None:
-                return found
+        # A partition that some of very many rows show is proven with few weights, which is quick to check.
+        starts = [everything] if fits else []
+        if not fits or everything.size > MANY_ROWS * rows.width:
+            starts.insert(0, self._hard_rows(6))
+        tell_stage("interior point")
+        for start in starts:
+            for propose in (self._early, self._late):
+                if (found := self._grow(propose, start)) is not None:
+                    return found
         if self.not_strict is None and (found := self._by_scaled_steps()) is not None:
             return found
+        tell_stage("linear programming")
         start = everything if rows.n * rows.width <= PROGRAM_ENTRIES else self._hard_rows(6)
         for _ in range(MAX_ZOOMS):
             if (found := self._grow(self.program.propose, start)) is not None:
@@ -326,7 +334,7 @@ class Search:
             return None
         separated = proposal.rows[~proposal.boundary]
         for bits in (4, 12, 30, 52):  # few bits give short fractions and readable coefficients
-            values = _coarse(proposal.direction, self.ranges, bits)
+            values = coarse_direction(proposal.direction, self.ranges, bits)
             exact = known.null_vector([values[j] for j in known.others])
             if exact is None:
                 return None
@@ -375,17 +383,6 @@ class Search:
             proof=found.proof,
             how=found.how,
         )
-
-
-def _coarse(v: Array, ranges: Array, bits: int) -> list[Fraction]:
-    """Round a direction to ``bits`` bits of its largest entry, each entry measured by its feature's range."""
-    size = np.append(ranges, np.ones(v.size - ranges.size))
-    size = np.where((size > 0.0) & np.isfinite(size), size, 1.0)
-    top = np.frexp(np.abs(v * size).max())[1]
-    steps = top - bits - np.frexp(size)[1]
-    return [
-        Fraction(round(float(np.ldexp(x, -k)))) * Fraction(2) ** int(k) for x, k in zip(v, steps, strict=True)
-    ]
 
 
 def _how(source: str, proof: Proof) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from prgd.rows._kernels import SAFE
+from prgd.rows._compile import SAFE
 
 _MASK = 0x7FFFFFFFFFFFFFFF  # random numbers are positive 63-bit integers
 

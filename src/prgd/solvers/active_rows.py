@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from prgd._types import Array, Indices, Mask
 from prgd.arithmetic import EPSILON
+from prgd.certificate import DualWeights
+from prgd.evaluation import Evaluation
 from prgd.norms import norm
-from prgd.problem import Evaluation, Problem
+from prgd.problem import Problem
 from prgd.rows import MarginsAt
 from prgd.rows.blocks import row_squares
 
@@ -52,6 +55,8 @@ class ActiveRows:
         self.w, self.indices, self.reads = w, indices, indices.size / problem.n
         self._problem, self._n = problem, problem.n
         self._Z = _gather(problem, indices)
+        # Systems are solved with rows in units of their size: squares would leave the floating range.
+        self._unit = math.ldexp(1.0, math.frexp(problem.max_norm)[1])
         self._groups = _among(problem.labels.groups(problem.fit_intercept), indices)
         weights = problem.labels.sample_weight
         # A sample weight of 3 stands for three copies of a row, and must lead to the same steps.
@@ -96,6 +101,29 @@ class ActiveRows:
         """Return ``Z^T p`` at ``w + size direction``."""
         return self._combine(self._Z, self.dual_weights(size))
 
+    def near(self, size: float) -> Indices:
+        """Return the rows among these with a margin near the smallest at ``w + size direction``."""
+        return self.indices[self._is_near(self._margins + size * self._slopes)]
+
+    def _is_near(self, margins: Array) -> Mask:
+        found = np.ones(self.indices.size, bool)
+        for group in self._groups:
+            found[group] = margins[group] <= margins[group].min() + WINDOW
+        return found
+
+    def next_weights(self) -> DualWeights:
+        r"""Return the weights that Newton's step x, the chosen direction, predicts: ``p - D Z x``.
+
+        If x solves :math:`H x = Z^\top p - \lambda w`, their dual vector is exactly
+        :math:`\lambda (w + x)`. Negative ones are set to 0.
+        """
+        p = self.dual_weights()
+        found = np.maximum(p - p * _centred(self._slopes, p, self._groups), 0.0)
+        for group in self._groups:
+            if not found[group].any():
+                found[group] = p[group]
+        return DualWeights.normalized(self._problem, self.indices, found)
+
     def solve(self, lam: float, b: Array, residual: float, ray: Array | None = None) -> Array:
         r"""Return the Newton step x, with :math:`\|H x - b\|` at most ``residual``.
 
@@ -108,10 +136,8 @@ class ActiveRows:
         ray : ndarray of shape (d,), optional
             A first direction to try, the rescaling ``w``.
         """
-        p, kept = self.dual_weights(), np.ones(self.indices.size, bool)
         # Weights concentrate along the path, so fewer rows count now than when they were gathered.
-        for group in self._groups:
-            kept[group] = self._margins[group] <= self._margins[group].min() + WINDOW
+        p, kept = self.dual_weights(), self._is_near(self._margins)
         if self._Z is None:
             return self._solve_by_features(None, np.where(kept, p, 0.0), self._groups, lam, b, residual, ray)
         Z, p, groups = self._Z, p[kept], self._groups
@@ -128,12 +154,16 @@ class ActiveRows:
         self, Z: Any, p: Array, groups: Groups, lam: float, b: Array, residual: float, ray: Array | None
     ) -> Array:
         """Solve H x = b by conjugate gradients from the best multiple of the ray."""
+        unit = self._unit
+        lam, b, residual = lam / unit / unit, b / unit, residual / unit
 
         def times(v: Array) -> Array:
-            return self._combine(Z, p * _centred(self._times(Z, v), p, groups)) + lam * v
+            image = p * _centred(self._times(Z, v) / unit, p, groups)
+            return self._combine(Z, image) / unit + lam * v
 
         x, r = np.zeros(b.size), b
         if ray is not None:
+            ray = ray * unit
             image = times(ray)
             size = float(ray @ b) / float(ray @ image)
             x, r = size * ray, b - size * image
@@ -146,7 +176,7 @@ class ActiveRows:
             x, r = x + size * q, r - size * image
             square, last = float(r @ r), square
             q = r + (square / last) * q
-        return x
+        return x / unit
 
     def _solve_by_rows(
         self, Z: Any, p: Array, groups: Groups, lam: float, margins: Array, copies: Array, residual: float
@@ -161,19 +191,20 @@ class ActiveRows:
         this lam, and the diagonal preconditioner removes the span of p. The residual of H x = b is
         ``Z^T D r``.
         """
-        diagonal = row_squares(Z) / copies + lam / p
+        w_next, unit = self._combine(Z, p) / lam, self._unit
+        lam = lam / unit / unit
+        diagonal = row_squares(Z) / unit / unit / copies + lam / p
         self.reads += p.size / self._n
         inverse = 1.0 / diagonal
-        w_next = self._combine(Z, p) / lam
         r = _centred(margins - self._times(Z, w_next), inverse, groups)
         q, square = inverse * r, float(r @ (inverse * r))
         for k in range(1, 4 * p.size + 21):
             if not square > 0.0:
                 break
-            step = self._combine(Z, q)
-            image = self._times(Z, step) + (lam / p) * q
+            step = self._combine(Z, q) / unit
+            image = self._times(Z, step) / unit + (lam / p) * q
             size = square / float(q @ image)
-            w_next, r = w_next + size * step, _centred(r - size * image, inverse, groups)
+            w_next, r = w_next + size * (step / unit), _centred(r - size * image, inverse, groups)
             if k % CHECK_EVERY == 0 and norm(self._combine(Z, p * _centred(r, p, groups))) <= residual:
                 break
             square, last = float(r @ (inverse * r)), square

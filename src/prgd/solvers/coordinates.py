@@ -34,8 +34,14 @@ class Coordinates(Protocol):
     def combine(self, v: Any) -> Any:
         """Return ``Z^T v`` in these coordinates."""
 
+    def gradient(self, x: Any) -> Any:
+        """Return the gradient of ``||w||^2 / 2`` in the coordinates of `combine`."""
+
     def length(self, x: Any) -> Any:
         """Return ``||w||``; for a batch with an axis of length 1 in the place of the coordinates."""
+
+    def bound(self, p: Any) -> Any:
+        """Return ``||Z^T p||``, of the shape of `length`."""
 
     def solver(self, D: Any) -> Callable[[Any], Any]:
         """Return ``r -> (I + Z^T D Z)^-1 r``."""
@@ -57,9 +63,17 @@ class Columns:
         """Return ``Z^T v``."""
         return self.Z.T @ (v / self.size)
 
+    def gradient(self, x: Any) -> Any:
+        """Return x."""
+        return x
+
     def length(self, x: Any) -> Any:
         """Return ``||w||``."""
         return namespace(x).sqrt(dot(x, x))
+
+    def bound(self, p: Any) -> Any:
+        """Return ``||Z^T p||``."""
+        return self.length(self.combine(p))
 
     def solver(self, D: Any) -> Callable[[Any], Any]:
         """Factorise ``I + Z^T D Z`` over the rows that count in it."""
@@ -103,9 +117,17 @@ class Products:
         """Return v: the coefficients of ``Z^T v``, in units in which rows are divided by their size."""
         return v
 
+    def gradient(self, x: Any) -> Any:
+        """Return x."""
+        return x
+
     def length(self, x: Any) -> Any:
         """Return ``sqrt(c^T G c)``, which rounding may make zero."""
         return namespace(x).sqrt(at_least(dot(x, self.margins(x)), 0.0))
+
+    def bound(self, p: Any) -> Any:
+        """Return ``||Z^T p||``."""
+        return self.length(p)
 
     def solver(self, D: Any) -> Callable[[Any], Any]:
         r"""Factorise :math:`I + S G S` with :math:`S^2 = D`: then c is :math:`S (I + S G S)^{-1} S^{-1} r`.

@@ -34,6 +34,7 @@ _STEP_FRACTION = 0.99  # fraction of the step to the boundary that is taken
 _START_FRACTION = 0.1  # smallest margin g to aim at, in units of the mean size of the margins at the start
 _MIN_UPPER = 1e-300  # a bound of zero would divide
 _MIN_TARGET = 1e-12  # smallest margin g to aim at, in units of the largest row norm
+_CLOSE = 1e-3  # a gap below which it falls from step to step, until rounding ends that
 # A system over the rows is as expensive as one over the columns if the rows are about twice as many.
 MAX_ROWS_PER_COLUMN = 1.5
 _FEW_COLUMNS = 64  # systems over so few columns are cheap, and more accurate than products of rows
@@ -119,7 +120,7 @@ class _Path:
         groups = self.groups
         p = normalized(self.lam, groups)
         length = self.at.length(self.x)
-        upper = self.at.length(self.at.combine(p)) / len(groups)
+        upper = self.at.bound(p) / len(groups)
         lower = sum(smallest_in(self.margins, group) for group in groups) / (len(groups) * length)
         positive = at_least(upper, _MIN_UPPER)
         gap = at_least((positive - lower) / positive, 0.0)
@@ -137,7 +138,7 @@ class _Path:
         """
         at, signs, s, lam = self.at, self.signs, self.s, self.lam
         ratio = lam / s
-        solve, dual = at.solver(ratio), at.combine(lam) - self.x
+        solve, dual = at.solver(ratio), at.combine(lam) - at.gradient(self.x)
         primal = self._counted(self.margins + self.b * signs - s - self.g)
         # The intercept borders the system by one row and column, and is eliminated.
         q = mq = curvature = None
@@ -181,7 +182,7 @@ class _Path:
 
 
 def maximise_margin(
-    at: Coordinates, signs: Any, fit_intercept: bool, start: Any, tol: float
+    at: Coordinates, signs: Any, fit_intercept: bool, start: Any, tol: float, patience: int = _MAX_STEPS
 ) -> InteriorPoint:
     r"""Maximise the margin of m rows until the relative gap over them is at most ``tol``.
 
@@ -194,6 +195,9 @@ def maximise_margin(
     start : array
         A direction in these coordinates, not zero, e.g. the answer for a smaller set.
     tol : float
+    patience : int
+        Steps without a smaller gap after which rounding is taken to have ended the progress of a problem that
+        is not in a batch, once its gap is small.
 
     Returns
     -------
@@ -213,19 +217,21 @@ def maximise_margin(
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         path = _Path.start(at, signs, fit_intercept, start)
         best = path.measure()
-        return _follow(path, best, best.gap <= tol, tol, _MAX_STEPS)
+        return _follow(path, best, best.gap <= tol, tol, _MAX_STEPS, patience)
 
 
-def _follow(path: _Path, best: InteriorPoint, ended: Any, tol: float, max_steps: int) -> InteriorPoint:
+def _follow(
+    path: _Path, best: InteriorPoint, ended: Any, tol: float, max_steps: int, patience: int
+) -> InteriorPoint:
     """Take steps until all problems have ended; if half of a batch have, the others go on without them."""
-    xp = namespace(path.s)
+    xp, last_better = namespace(path.s), max_steps
     for step in range(max_steps):
-        if bool(ended.all()):
+        if bool(ended.all()) or step > last_better + patience:
             break
         if path.left_out is not None and 2 * int(ended.sum()) >= len(ended) > 1:
             rest = ~ended[:, 0]
             own = path.keep(rest), InteriorPoint(*(v[rest] for v in best)), ended[rest]
-            for whole, part in zip(best, _follow(*own, tol, max_steps - step), strict=True):
+            for whole, part in zip(best, _follow(*own, tol, max_steps - step, patience), strict=True):
                 whole[rest] = part
             break
         try:
@@ -236,7 +242,10 @@ def _follow(path: _Path, best: InteriorPoint, ended: Any, tol: float, max_steps:
         has_vanished = now.upper <= path.at.vanished
         better = ~ended & is_finite & (has_vanished | (now.gap < best.gap))
         if better.ndim == 0:
-            best = now if bool(better) else best
+            # As long as no direction separates the rows, the smallest bound says most about the margin.
+            is_lower = best.gap >= 1.0 and now.upper < best.upper
+            best = now if bool(better) or bool(is_finite and is_lower) else best
+            last_better = step if bool(better) or not best.gap < _CLOSE else last_better
         elif bool(better.any()):
             best = InteriorPoint(*(xp.where(better, a, b) for a, b in zip(now, best, strict=True)))
         ended = ended | ~is_finite | has_vanished | (best.gap <= tol)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array
-from prgd.algorithms.base import State
+from prgd.algorithms.base import State, states
 from prgd.certificate import Certificate
 from prgd.history import History, Record, Status
 from prgd.loop import run
@@ -82,11 +82,9 @@ def iterates(
     [[0.0, 0.0], [0.6, 0.267]]
     """
     found: list[Array] = []
-    state = algorithm.init(problem, np.zeros(problem.d) if w0 is None else np.array(w0, dtype=np.float64))
+    walk = states(problem, algorithm, None if w0 is None else np.array(w0, dtype=np.float64))
     for t in times:
-        # Steps alone, without the certificates and records of `prgd.run`, are three times as fast.
-        while state.t < t:
-            state = algorithm.step(problem, state)
+        state = next(state for state in walk if state.t >= t)
         found.append(state.w)
         if until is not None and until(state.w):
             break

@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array
-from prgd.certificate import Certificate, DualWeights, accurate_lower, accurate_upper
+from prgd.certificate import Certificate, DualWeights
+from prgd.dual_bounds import accurate_upper
 from prgd.errors import NotSeparableError
+from prgd.pass_bounds import accurate_lower
 from prgd.problem import Problem
-from prgd.rows.labels import read_signs
+from prgd.rows.labels import Labels
 from prgd.theory.minimum_norm import ROUNDING, least_norm_in_hull, refined
 
 # A row is a support vector if its margin is within this fraction of gamma_star, or within rounding.
@@ -78,7 +80,9 @@ def signed_rows(data: Any) -> Array:
         raise ValueError(f"Expected rows of shape (n, d) with n, d >= 1; got shape {Z.shape}.")
     if not np.isfinite(Z).all():
         raise ValueError("The rows must be finite; there is a NaN or infinite entry.")
-    return Z * read_signs(y, len(Z))[0][:, None]
+    labels = Labels.read(y, None, len(Z))
+    labels.check_two()
+    return Z * labels.signs[:, None]
 
 
 def max_margin_reference(data: Any) -> Reference:

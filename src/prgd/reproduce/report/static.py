@@ -11,7 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from prgd.reproduce.figures import Arrows, Band, Figure, Heat, Line, Mark, Panel, Points, Space, pretty
+from prgd.reproduce.figures import (
+    Arrows,
+    Band,
+    Figure,
+    Heat,
+    Label,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    Space,
+    pretty,
+)
 from prgd.reproduce.store import write_whole
 
 DASHES: dict[str, Any] = {
@@ -111,14 +123,24 @@ def draw(figure: Figure, *, is_titled: bool = False) -> Any:
             axes = drawn.add_subplot(lines, columns, k + 1, projection="3d" if panel.is_space else None)
             handles |= {id(mark): _mark(axes, mark) for mark in panel.marks}
             _dress(axes, panel)
-        if legend := figure.legend:
-            keys = [handles[id(mark)] for mark in legend.values()]
+        names, keys = _legend(figure, handles)
+        if names:
             look: Any = {"loc": "outside lower center", "frameon": False, "handlelength": 3.5}
-            drawn.legend(keys, map(pretty, legend), ncols=min(len(keys), 2 * columns), **look)
+            drawn.legend(keys, names, ncols=min(len(keys), 2 * columns), **look)
         # The layout is found once, and not again for each format.
         drawn.draw_without_rendering()
         drawn.set_layout_engine("none")
     return drawn
+
+
+def _legend(figure: Figure, handles: dict[int, Any]) -> tuple[list[str], list[Any]]:
+    """Return the names and samples of the legend: those of the marks, or of families of labelled lines."""
+    from matplotlib.lines import Line2D
+
+    if figure.families:
+        names = [name for name, _ in figure.families]
+        return names, [Line2D([], [], color=colour, linewidth=2.0) for _, colour in figure.families]
+    return [pretty(name) for name in figure.legend], [handles[id(mark)] for mark in figure.legend.values()]
 
 
 def _dress(axes: Any, panel: Panel) -> None:
@@ -141,6 +163,32 @@ def _dress(axes: Any, panel: Panel) -> None:
         x = 10**note.x if panel.x_log else note.x
         y = 10**note.y if panel.y_log else note.y
         axes.annotate(pretty(note.text), (x, y), xytext=(4, 0), textcoords="offset points", fontsize=8)
+    for label in panel.labels:
+        _label(axes, label)
+
+
+def _label(axes: Any, label: Label) -> None:
+    """Write the name of a line, and a thin line to its end if the name had to stand elsewhere."""
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=1.5, foreground="white")]  # lines may pass behind a name
+    look = {
+        "fontsize": 7,
+        "color": label.colour,
+        "va": "center",
+        "annotation_clip": False,
+        "path_effects": halo,
+    }
+    thread = {
+        "arrowstyle": "-",
+        "color": label.colour,
+        "linewidth": 0.4,
+        "shrinkA": 0,
+        "shrinkB": 0,
+        "relpos": (0.0, 0.5),
+    }
+    at = {"xytext": (label.x, label.y), "textcoords": "data", "arrowprops": thread}
+    axes.annotate(f" {pretty(label.text)}", label.end, **at, **look)
 
 
 def _mark(axes: Any, mark: Mark) -> Any:
@@ -170,7 +218,7 @@ def _heat(axes: Any, mark: Heat) -> None:
     axes.set_xticks(range(len(mark.x)), mark.x)
     axes.set_yticks(range(len(mark.y)), mark.y)
     axes.grid(visible=False)
-    middle = 0.5 * (float(z.min()) + float(z.max()))
+    middle = 0.5 * (float(np.nanmin(z)) + float(np.nanmax(z)))  # cells without a value stay white
     for j, line in enumerate(mark.text):
         for i, text in enumerate(line):
             colour = "black" if z[j, i] > middle else "white"

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices, Signs
+from prgd._types import Array, Codes, Indices, Signs
 from prgd.errors import NotFiniteError, RowsLostError
 from prgd.rows.base import Block, M, Query, Rows
 from prgd.rows.blocks import stack_blocks
 from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.partitions import Facts
-from prgd.rows.labels import Labels
+from prgd.rows.labels import NO_CODES, Labels
 from prgd.rows.out_of_core import ChunkedRows
 
 _POLL_S = 2.0  # seconds between two questions whether workers are there, while a pass takes long
@@ -211,13 +211,28 @@ class ClusterLabels(Labels):
         if classes is None:
             self.class_weights = masses[None], 0.0
         else:
-            minus, plus = classes.tolist()
-            self.class_weights = masses[plus], masses[minus]
+            weights = [masses[label] for label in classes.tolist()]
+            self.class_weights = tuple(weights if len(weights) > 2 else weights[::-1])
 
     @cached_property
     def signs(self) -> Signs:  # type: ignore[override]
         """The labels y_i as +1 or -1."""
         return np.concatenate(self._rows.map(worker.signs))
+
+    @cached_property
+    def codes(self) -> Codes:  # type: ignore[override]
+        """The place of each label among the classes, for a problem of all classes jointly."""
+        return np.concatenate(self._rows.map(worker.codes)) if self.is_joint else NO_CODES
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether there are more than two classes."""
+        return self.classes is not None and self.classes.size > 2
+
+    def codes_at(self, indices: Indices) -> Codes:
+        """Return the codes of these ascending indices."""
+        held, mine = self._rows.split(indices)
+        return np.concatenate([NO_CODES, *self._rows.map(worker.codes, mine, only=held)])
 
     @cached_property
     def sample_weight(self) -> Array:  # type: ignore[override]

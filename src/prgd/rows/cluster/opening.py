@@ -18,7 +18,7 @@ from prgd.errors import missing_package
 from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.cluster_rows import ClusterRows, naming_losses, start, wait_for
 from prgd.rows.cluster.partitions import Facts
-from prgd.rows.labels import check_two_classes
+from prgd.rows.labels import check_classes
 from prgd.rows.readers.columns import Column, Columns, check_same_names
 
 Show = Callable[[int, int], None]
@@ -291,20 +291,13 @@ def _feature_names(facts: Sequence[Facts]) -> tuple[str, ...] | None:
 
 
 def _find_classes(facts: Sequence[Facts]) -> npt.NDArray[Any] | None:
-    """Return the two classes over all partitions; a label outside them is named with its partition."""
+    """Return the classes over all partitions."""
     counts: Counter[Any] = sum((fact.counts for fact in facts), Counter())
     if None in counts:  # partitions without labels hold rows z_i
         if len(counts) > 1:
             bare = next(fact.name for fact in facts if None in fact.counts)
             raise ValueError(f"Either all partitions come with labels or none; {bare} has none.")
         return None
-    labels = sorted(counts, key=lambda label: (-counts[label], str(label)))
-    others = (
-        f"{fact.name} has {count} rows with the label {label!r}, and most rows have "
-        f"{labels[0]!r} or {labels[1]!r}. "
-        for fact in facts
-        for label, count in fact.counts.items()
-        if label not in labels[:2]
-    )
-    check_two_classes(labels, next(others, ""))
-    return np.unique(np.array(labels))
+    classes = np.unique(np.array(list(counts)))
+    check_classes(classes)
+    return classes

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices, Signs
+from prgd._types import Array, Codes, Indices, Signs
 from prgd.rows.base import Query, Rows
-from prgd.rows.labels import Labels, check_labels, check_weights, read_signs
+from prgd.rows.labels import Labels, check_labels, check_weights, read_codes
 from prgd.rows.out_of_core import DEFAULT_MEMORY, ChunkedRows
 from prgd.rows.readers.columns import Columns
 from prgd.rows.readers.file_kinds import check_columns, file_kind, load_npy, open_source, read_labels
@@ -173,7 +173,9 @@ def _count_labels(y: npt.NDArray[Any] | None, weights: Array, n: int) -> tuple[C
         return Counter({None: n}), Counter({None: mass})
     values, codes, counts = np.unique(check_labels(y, n), return_inverse=True, return_counts=True)
     if values.size > MAX_LABELS:
-        raise ValueError(f"y must hold two classes; got {values.size}. Is this the label column?")
+        raise ValueError(
+            f"y must hold at most {MAX_LABELS} classes; got {values.size}. Is this the label column?"
+        )
     masses = np.bincount(codes, weights if weights.size else None, values.size).astype(float)
     labels = values.tolist()
     return (
@@ -197,8 +199,8 @@ def build(
     if (text := _text(source)) is not None:
         # The last columns of one text file may be empty in another.
         source = MemorySource(replace(text, indices=text.indices - first, n_features=d), text.y)
-    signs, _ = read_signs(source.labels, source.n, classes)
-    return ChunkedRows([source], Labels(signs, loaded.weights, classes), n_threads=n_threads)
+    codes, _ = read_codes(source.labels, source.n, classes)
+    return ChunkedRows([source], Labels.coded(codes, classes, loaded.weights), n_threads=n_threads)
 
 
 def _in_order(source: Source, names: tuple[str, ...] | None) -> Source:
@@ -236,6 +238,11 @@ def answer(partition: Rows, at: slice, labels: Labels | None, query: Query[Any])
 def signs(partition: Rows, indices: Indices | None = None) -> Signs:
     """Return the labels as +1 or -1, of all rows or of some."""
     return partition.labels.signs if indices is None else partition.labels.at(indices)
+
+
+def codes(partition: Rows, indices: Indices | None = None) -> Codes:
+    """Return the places of the labels among the classes, of all rows or of some."""
+    return partition.labels.codes if indices is None else partition.labels.codes_at(indices)
 
 
 def sample_weight(partition: Rows) -> Array:

@@ -4,6 +4,8 @@ A program takes tiles of ``STEPS x SLOTS`` rows. A step is a row for each slot, 
 ``WIDTH`` loads, 16 bytes for every thread; a thread keeps its columns of w and of the sum in registers, so
 that the rows are read once and used twice. Each slot runs an online softmax of its own: within the loop the
 threads meet only in the product of a row with w. Slots meet once, after the loop; programs in `merge_kernel`.
+With a ``SECOND`` direction v, the registers of a row are multiplied by v too, and threads exchange both sums
+at once; a slot keeps its smallest margin along v.
 
 The sign of row i is bit ``i % 32`` of word ``i // 32`` of ``Y``. If the sums of two classes are kept apart,
 ``I`` lists the rows of one class after those of the other, and each program takes rows of one class: with
@@ -20,14 +22,7 @@ import triton
 import triton.language as tl
 
 from prgd.rows.gpu._triton_losses import log_slope, log_value
-
-# A row of the output holds the scalars of a Tally, then its vector.
-SHIFT = tl.constexpr(0)
-MASS = tl.constexpr(1)
-SLOPE_SHIFT = tl.constexpr(2)
-SLOPE_MASS = tl.constexpr(3)
-MARGIN = tl.constexpr(4)
-SCALARS = tl.constexpr(5)
+from prgd.rows.gpu._triton_merge import MARGIN, MASS, SCALARS, SECOND_MARGIN, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 RUN = tl.constexpr(128)  # entries of a list of rows that are counted from the same row; no tile is larger
 
@@ -55,7 +50,7 @@ def _signed(v, negative, LABELLED: tl.constexpr):
 def _load_w(
     W, D: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, DOT: tl.constexpr
 ):
-    """Return w by chunk and part, as the threads meet its columns."""
+    """Return a direction by chunk and part, as the threads meet its columns."""
     column = tl.arange(0, WIDTH)
     w = ()
     for c in tl.static_range(CHUNKS):
@@ -141,34 +136,65 @@ def _load_signs(
 
 
 @triton.jit
-def _margin(
-    rows, w, negative, k: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, LABELLED: tl.constexpr,
-    DOT: tl.constexpr,
-):  # fmt: skip
-    """Return the margins of one step."""
+def _products(rows, w, k: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr, TYPE: tl.constexpr):
+    """Return the products of one step with a direction, added over the chunks, not yet over the threads.
+
+    Which product of a sum is fused is said here and in `_add`, not left to the compiler, so that a second
+    direction changes no bit of a Tally.
+    """
     for c in tl.static_range(CHUNKS):
         values = _values(rows[k * CHUNKS + c], PARTS == 2)
         for part in tl.static_range(PARTS):
-            product = values[part].to(DOT) * w[c * PARTS + part]
             if c + part == 0:
-                total = product
+                total = values[part].to(TYPE) * w[0]
             else:
-                total += product
-    return _signed(tl.sum(total, axis=1), negative, LABELLED)
+                total = tl.fma(values[part].to(TYPE), w[c * PARTS + part], total)
+    return total
+
+
+@triton.jit
+def _add_pairs(a, b, c, d):
+    """Add two pairs of numbers."""
+    return a + c, b + d
+
+
+@triton.jit
+def _margins(
+    rows, w, v, negative, used, k: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
+    LABELLED: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr, SECOND: tl.constexpr,
+):  # fmt: skip
+    """Return the margins of one step along w, and those along v: a tuple, empty if there is no v.
+
+    Rows that are not ``used`` have infinite margins. Products with v have the precision of the sums. Where
+    one of a row that is used is not finite, the margin is -inf: a minimum would drop a NaN.
+    """
+    total = _products(rows, w, k, CHUNKS, PARTS, DOT)
+    if SECOND:
+        # The threads exchange both sums at once.
+        margin, beside = tl.reduce((total, _products(rows, v, k, CHUNKS, PARTS, SUM)), 1, _add_pairs)
+        beside = tl.where(tl.abs(beside) < float("inf"), _signed(beside, negative, LABELLED), -float("inf"))
+        seconds = (tl.where(used, beside, float("inf")),)
+    else:
+        margin = tl.sum(total, axis=1)
+        seconds = ()
+    return tl.where(used, _signed(margin, negative, LABELLED), float("inf")), seconds
 
 
 @triton.jit
 def _add(
-    sums, rows, margins, signs, weights, STEPS: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
-    LABELLED: tl.constexpr, WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr, SUM: tl.constexpr,
+    sums, rows, margins, seconds, signs, weights, STEPS: tl.constexpr, CHUNKS: tl.constexpr,
+    PARTS: tl.constexpr, LABELLED: tl.constexpr, WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr,
+    SUM: tl.constexpr, SECOND: tl.constexpr,
 ):  # fmt: skip
-    """Add a tile to the sums of the slots, ``(margin, mass, slope mass, vector ...)``.
+    """Add a tile to the sums of the slots, ``(margin, mass, slope mass, second margin, vector ...)``.
 
     Rows with an infinite margin do not count.
     """
-    low = sums[0]
+    low, second = sums[0], sums[3]
     for k in tl.static_range(STEPS):
         low = tl.minimum(low, margins[k])
+        if SECOND:
+            second = tl.minimum(second, seconds[k])
     # exp(-inf + inf) is NaN, so a slot without rows keeps a finite shift.
     seen = tl.where(low < float("inf"), low, 0.0)
     top = log_slope(seen, LOGISTIC, SUM)
@@ -179,29 +205,31 @@ def _add(
         mass *= tl.exp((log_value(sums[0], LOGISTIC, SUM) - value_top).to(SUM))
     vector = ()
     for i in tl.static_range(CHUNKS * PARTS):
-        vector = vector + (sums[3 + i] * scale[:, None],)
+        vector = vector + (sums[4 + i] * scale[:, None],)
     for k in tl.static_range(STEPS):
         p = tl.exp((log_slope(margins[k], LOGISTIC, SUM) - top).to(SUM))
-        if WEIGHTED:
-            p *= weights[k]
-        slope_mass += p
         if LOGISTIC:
             value = tl.exp((log_value(margins[k], LOGISTIC, SUM) - value_top).to(SUM))
-            mass += value * weights[k] if WEIGHTED else value
+            mass = tl.fma(value, weights[k], mass) if WEIGHTED else mass + value
+        if WEIGHTED:
+            slope_mass = tl.fma(p, weights[k], slope_mass)
+            p *= weights[k]
+        else:
+            slope_mass += p
         factor = _signed(p, signs[k], LABELLED)[:, None]
         grown = ()
         for c in tl.static_range(CHUNKS):
             values = _values(rows[k * CHUNKS + c], PARTS == 2)
             for part in tl.static_range(PARTS):
-                grown = grown + (vector[c * PARTS + part] + factor * values[part].to(SUM),)
+                grown = grown + (tl.fma(factor, values[part].to(SUM), vector[c * PARTS + part]),)
         vector = grown
-    return (low, mass, slope_mass) + vector
+    return (low, mass, slope_mass, second) + vector
 
 
 @triton.jit
 def _write(
     sums, out, D: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
-    LOGISTIC: tl.constexpr, SUM: tl.constexpr,
+    LOGISTIC: tl.constexpr, SUM: tl.constexpr, SECOND: tl.constexpr,
 ):  # fmt: skip
     """Merge the slots and write scalars and vector of a program."""
     low = sums[0]
@@ -219,45 +247,50 @@ def _write(
     tl.store(out + SLOPE_SHIFT, tl.where(nothing, -float("inf"), slope_shift))
     tl.store(out + SLOPE_MASS, slope_mass)
     tl.store(out + MARGIN, margin)
+    if SECOND:
+        tl.store(out + SECOND_MARGIN, tl.min(sums[3], axis=0))
     column = tl.arange(0, WIDTH)
     for c in tl.static_range(CHUNKS):
         for part in tl.static_range(PARTS):
             j = PARTS * (c * WIDTH + column) + part
-            total = tl.sum(sums[3 + c * PARTS + part] * scale[:, None], axis=0)
+            total = tl.sum(sums[4 + c * PARTS + part] * scale[:, None], axis=0)
             tl.store(out + SCALARS + j, total, mask=j < D)
 
 
 @triton.jit
 def _sum_tile(
-    sums, rows, start, distances, Y, S, w, first, left, minus, STEPS: tl.constexpr, SLOTS: tl.constexpr,
+    sums, rows, start, distances, Y, S, w, v, first, left, minus, STEPS: tl.constexpr, SLOTS: tl.constexpr,
     CHUNKS: tl.constexpr, PARTS: tl.constexpr, LABELLED: tl.constexpr, LISTED: tl.constexpr,
-    WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr, WHOLE: tl.constexpr,
+    WEIGHTED: tl.constexpr, LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr,
+    SECOND: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """Add a tile that was loaded to the sums."""
     slot = tl.arange(0, SLOTS)
     signs = _load_signs(Y, first, minus, STEPS, SLOTS, LABELLED, LISTED)
-    margins, weights = (), ()
+    margins, seconds, weights = (), (), ()
     for k in tl.static_range(STEPS):
-        margin = _margin(rows, w, signs[k], k, CHUNKS, PARTS, LABELLED, DOT)
-        if not WHOLE:
-            margin = tl.where(k * SLOTS + slot < left, margin, float("inf"))
+        used = slot >= 0 if WHOLE else k * SLOTS + slot < left
         if WEIGHTED:
             row = start + distances[k] if LISTED else first + k * SLOTS + slot
-            weight = tl.load(S + row, mask=k * SLOTS + slot < left, other=0.0)
-            margin = tl.where(weight > 0.0, margin, float("inf"))
+            weight = tl.load(S + row, mask=used, other=0.0)
+            used = weight > 0.0
             weights = weights + (weight.to(SUM),)
-        margins = margins + (margin,)
+        margin, beside = _margins(
+            rows, w, v, signs[k], used, k, CHUNKS, PARTS, LABELLED, DOT, SUM, SECOND
+        )  # fmt: skip
+        margins, seconds = margins + (margin,), seconds + beside
     return _add(
-        sums, rows, margins, signs, weights, STEPS, CHUNKS, PARTS, LABELLED, WEIGHTED, LOGISTIC, SUM
+        sums, rows, margins, seconds, signs, weights, STEPS, CHUNKS, PARTS, LABELLED, WEIGHTED, LOGISTIC, SUM,
+        SECOND,
     )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=["n", "n_plus", "plus_programs"])
 def tally_kernel(
-    X, Y, I, B, S, W, out, n, n_plus, plus_programs, STRIDE: tl.constexpr, D: tl.constexpr,
+    X, Y, I, B, S, W, V, out, n, n_plus, plus_programs, STRIDE: tl.constexpr, D: tl.constexpr,
     STEPS: tl.constexpr, SLOTS: tl.constexpr, WIDTH: tl.constexpr, CHUNKS: tl.constexpr, PARTS: tl.constexpr,
     LABELLED: tl.constexpr, LISTED: tl.constexpr, RUNS: tl.constexpr, WEIGHTED: tl.constexpr,
-    LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr, STAGES: tl.constexpr,
+    LOGISTIC: tl.constexpr, DOT: tl.constexpr, SUM: tl.constexpr, SECOND: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Write the Tally of every P-th tile, P programs in all: ``out`` has shape (P, SCALARS + D).
 
@@ -275,8 +308,11 @@ def tally_kernel(
         I += minus * runs * RUN
         B += minus * runs
         n = tl.where(minus > 0, n - n_plus, n_plus)
-    w = _load_w(W, D, WIDTH, CHUNKS, PARTS, DOT)
+    w, v = _load_w(W, D, WIDTH, CHUNKS, PARTS, DOT), ()
+    if SECOND:
+        v = _load_w(V, D, WIDTH, CHUNKS, PARTS, SUM)
     sums = (tl.full((SLOTS,), float("inf"), DOT), tl.zeros((SLOTS,), SUM), tl.zeros((SLOTS,), SUM))
+    sums = sums + (tl.full((SLOTS,), float("inf"), SUM),)
     for _ in tl.static_range(CHUNKS * PARTS):
         sums = sums + (tl.zeros((SLOTS, WIDTH), SUM),)
     whole = n // TILE
@@ -292,8 +328,8 @@ def tally_kernel(
             X, start, distances, t * TILE, TILE, STRIDE, D, STEPS, SLOTS, WIDTH, CHUNKS, PARTS, LISTED, True
         )  # fmt: skip
         sums = _sum_tile(
-            sums, rows, start, distances, Y, S, w, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS,
-            LABELLED, LISTED, WEIGHTED, LOGISTIC, DOT, SUM, True,
+            sums, rows, start, distances, Y, S, w, v, t * TILE, TILE, minus, STEPS, SLOTS, CHUNKS, PARTS,
+            LABELLED, LISTED, WEIGHTED, LOGISTIC, DOT, SUM, SECOND, True,
         )  # fmt: skip
         if STAGES == 1:
             start, distances = coming
@@ -305,52 +341,10 @@ def tally_kernel(
             False,
         )  # fmt: skip
         sums = _sum_tile(
-            sums, rows, start, distances, Y, S, w, whole * TILE, left, minus, STEPS, SLOTS, CHUNKS, PARTS,
-            LABELLED, LISTED, WEIGHTED, LOGISTIC, DOT, SUM, False,
+            sums, rows, start, distances, Y, S, w, v, whole * TILE, left, minus, STEPS, SLOTS, CHUNKS, PARTS,
+            LABELLED, LISTED, WEIGHTED, LOGISTIC, DOT, SUM, SECOND, False,
         )  # fmt: skip
-    _write(sums, out, D, WIDTH, CHUNKS, PARTS, LOGISTIC, SUM)
-
-
-@triton.jit(do_not_specialize=["count", "plus_count"])
-def merge_kernel(
-    parts, out, count, plus_count, D: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-    WIDTH: tl.constexpr,
-):  # fmt: skip
-    """Merge the ``count <= ROWS`` Tallies of all programs: (b, g) sums columns of block b for group g.
-
-    Of two groups the first has the first ``plus_count`` programs.
-    """
-    group = tl.program_id(1)
-    step = SCALARS + D
-    if tl.num_programs(1) == 2:
-        parts += group * plus_count * step
-        count = tl.where(group > 0, count - plus_count, plus_count)
-    i = tl.arange(0, ROWS)
-    shifts = tl.load(parts + i * step + SLOPE_SHIFT, mask=i < count, other=-float("inf"))
-    slope_shift = tl.max(shifts, axis=0)
-    slope_top = tl.where(slope_shift > -float("inf"), slope_shift, 0.0)
-    j = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
-    total = tl.zeros((WIDTH,), tl.float64)
-    for start in range(0, count, BLOCK):
-        k = start + tl.arange(0, BLOCK)
-        shift = tl.load(parts + k * step + SLOPE_SHIFT, mask=k < count, other=-float("inf"))
-        inside = (k < count)[:, None] & (j < D)[None, :]
-        vectors = tl.load(parts + (k * step)[:, None] + (j + SCALARS)[None, :], mask=inside, other=0.0)
-        total += tl.sum(tl.exp(shift - slope_top)[:, None] * vectors, axis=0)
-    out += group * (SCALARS + D)
-    tl.store(out + SCALARS + j, total, mask=j < D)
-    if tl.program_id(0) == 0:
-        slope_mass = tl.load(parts + i * step + SLOPE_MASS, mask=i < count, other=0.0)
-        tl.store(out + SLOPE_SHIFT, slope_shift)
-        tl.store(out + SLOPE_MASS, tl.sum(tl.exp(shifts - slope_top) * slope_mass, axis=0))
-        shifts = tl.load(parts + i * step + SHIFT, mask=i < count, other=-float("inf"))
-        shift = tl.max(shifts, axis=0)
-        mass = tl.load(parts + i * step + MASS, mask=i < count, other=0.0)
-        tl.store(out + SHIFT, shift)
-        top = tl.where(shift > -float("inf"), shift, 0.0)
-        tl.store(out + MASS, tl.sum(tl.exp(shifts - top) * mass, axis=0))
-        margin = tl.load(parts + i * step + MARGIN, mask=i < count, other=float("inf"))
-        tl.store(out + MARGIN, tl.min(margin, axis=0))
+    _write(sums, out, D, WIDTH, CHUNKS, PARTS, LOGISTIC, SUM, SECOND)
 
 
 @triton.jit(do_not_specialize=["n"])
@@ -370,7 +364,8 @@ def margins_kernel(
         )
         signs = _load_signs(Y, t * TILE, 0, STEPS, SLOTS, LABELLED, False)
         for k in tl.static_range(STEPS):
-            margin = _margin(rows, w, signs[k], k, CHUNKS, PARTS, LABELLED, DOT)
+            margin = tl.sum(_products(rows, w, k, CHUNKS, PARTS, DOT), axis=1)
+            margin = _signed(margin, signs[k], LABELLED)
             tl.store(out + t * TILE + k * SLOTS + slot, margin)
     if whole % tl.num_programs(0) == tl.program_id(0) and whole * TILE < n:
         left = n - whole * TILE
@@ -379,5 +374,6 @@ def margins_kernel(
         )
         signs = _load_signs(Y, whole * TILE, 0, STEPS, SLOTS, LABELLED, False)
         for k in tl.static_range(STEPS):
-            margin = _margin(rows, w, signs[k], k, CHUNKS, PARTS, LABELLED, DOT)
+            margin = tl.sum(_products(rows, w, k, CHUNKS, PARTS, DOT), axis=1)
+            margin = _signed(margin, signs[k], LABELLED)
             tl.store(out + whole * TILE + k * SLOTS + slot, margin, mask=k * SLOTS + slot < left)

@@ -9,18 +9,23 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from prgd._types import Array, Signs
+from prgd._types import Array, Codes, Signs
 from prgd.rows.gpu.tensors import Tensor
-from prgd.rows.labels import Labels, read_weights
+from prgd.rows.labels import NO_CODES, Labels, read_weights
 
 
 class DeviceLabels(Labels):
     """Labels as a tensor of +1 and -1 on the device of the rows; they come to the host only if asked for."""
 
     def __init__(
-        self, on_device: Tensor, sample_weight: Array, classes: npt.NDArray[Any] | None = None
+        self,
+        on_device: Tensor,
+        sample_weight: Array,
+        classes: npt.NDArray[Any] | None = None,
+        codes: Codes = NO_CODES,
     ) -> None:
         self.on_device, self.classes, self.sample_weight = on_device, classes, sample_weight
+        self.codes = codes
         device = on_device.device
         self.weight_on_device = None
         if sample_weight.size:
@@ -58,7 +63,7 @@ class DeviceLabels(Labels):
         if isinstance(labels, DeviceLabels) and labels.on_device.device == device:
             return labels
         signs = torch.from_numpy(np.array(labels.signs)).to(device)
-        found = cls(signs, np.array(labels.sample_weight), labels.classes)
+        found = cls(signs, np.array(labels.sample_weight), labels.classes, labels.codes)
         found.__dict__["signs"] = labels.signs  # they are on the host already
         return found
 
@@ -68,8 +73,21 @@ class DeviceLabels(Labels):
         return np.asarray(self.on_device.cpu().numpy())
 
     @cached_property
-    def class_weights(self) -> tuple[float, float]:
-        """Total weight of the rows labelled +1 and -1."""
+    def codes_on_device(self) -> Tensor:
+        """The place of each label among the classes, as int32 on the device of the rows."""
+        return torch.from_numpy(np.array(self.codes)).to(self.on_device.device)
+
+    @cached_property
+    def smallest_weight(self) -> float:
+        """The smallest positive sample weight, in the unit of the weights on the device."""
+        mass = self.weight_on_device
+        return 1.0 if mass is None else float(mass[mass > 0.0].min())
+
+    @cached_property
+    def class_weights(self) -> tuple[float, ...]:
+        """Total weight of the rows labelled +1 and -1, or that of each class if the problem is joint."""
+        if self.is_joint:
+            return Labels(self.signs, self.sample_weight, self.classes, self.codes).class_weights
         mass = self.weight_on_device
         if mass is None:
             mass = torch.ones((), dtype=torch.float64, device=self.on_device.device)

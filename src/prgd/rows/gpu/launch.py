@@ -19,6 +19,8 @@ _MAX_COLUMNS = 2**13  # the registers of a program hold w, the sum and a row of 
 _VECTOR_BYTES = 16  # largest load of one thread
 _SHORT_ROW = 512  # bytes of a row beside which an index of 32 bits counts
 _MERGE_WIDTH = 8  # columns that one program merges
+_REGISTERS = 2**16  # number on a multiprocessor
+_MAX_REGISTERS = 255  # limit of a thread
 
 
 def has_kernels(X: Tensor) -> bool:
@@ -37,18 +39,25 @@ class Plan:
     slots: int
     width: int
     warps: int
-    programs: int  # number for each multiprocessor
+    programs: int  # number for each multiprocessor, all resident at once
     stages: int = 1  # number of tiles whose loads are under way at once
 
+    @property
+    def registers(self) -> int:
+        """Limit of a thread with which all programs are resident: one that waited would run almost alone."""
+        return min(_MAX_REGISTERS, _REGISTERS // (32 * self.warps * self.programs) // 8 * 8)
 
-def choose_plan(d: int, load_bytes: int, vector_bytes: int, *, in_pairs: bool = False) -> Plan:
-    """Return the plan for rows of ``d`` numbers.
 
-    A thread holds 16 numbers of a row: with fewer, the exchange that ends a product costs more than the
-    product; with more, w, the sums and the four rows in flight leave the registers. Up to 1024 columns a row
-    stays within one warp, so that warps need not wait for each other. Pairs of bfloat16 bring rows twice as
-    fast as they are summed: wide ones go through shared memory, three tiles ahead, 32 numbers to a thread.
-    `benchmarks/gpu_pass.py --sweep` compares this with other plans.
+def choose_plan(
+    d: int, load_bytes: int, vector_bytes: int, *, in_pairs: bool = False, wide: bool = False
+) -> Plan:
+    """Return the plan for rows of ``d`` numbers: one for passes with and without a second direction.
+
+    Both have the same sums then, to the last bit. A thread holds 16 or 32 numbers of a row: with fewer, the
+    exchange that ends a product costs more than the product; with more, both directions, the sums and the
+    rows in flight leave the registers. Pairs of bfloat16 bring rows twice as fast as they are summed: wide
+    ones go through shared memory, four tiles ahead. `benchmarks/gpu_pass.py --sweep` compares this with other
+    plans.
 
     Parameters
     ----------
@@ -59,21 +68,27 @@ def choose_plan(d: int, load_bytes: int, vector_bytes: int, *, in_pairs: bool = 
         Bytes that a thread may load at once, as the rows are aligned; at most 16.
     in_pairs : bool
         Whether a load holds two numbers.
+    wide : bool
+        Whether products with w are in float64 though rows are not.
 
     Examples
     --------
     >>> choose_plan(64, 4, 16)
-    Plan(steps=4, slots=32, width=16, warps=4, programs=4, stages=1)
+    Plan(steps=4, slots=32, width=16, warps=4, programs=3, stages=1)
     """
-    is_wide = in_pairs and d > 512
-    numbers = 32 if is_wide else 16
+    stages = 1
+    if load_bytes == 8:
+        numbers, steps, resident = (32, 1, 8) if d > 4096 else (16, 2, 8)
+    elif in_pairs and d > 512:
+        numbers, steps, resident, stages = 32, 2, 8, 4
+    elif wide and not in_pairs:  # up to 1024 columns a row stays within one warp, which waits for no other
+        numbers, steps, resident = (32, 2, 8) if 512 < d <= 1024 else (16, 2, 16)
+    else:
+        numbers, steps, resident = (32, 4, 8) if d > 512 else (16, 4, 12)
     lanes = max(4, 1 << (-(-d // numbers) - 1).bit_length())  # a power of two
-    if d <= 1024:
-        lanes = min(lanes, 32)
     warps = max(4, lanes // 32)
-    steps = 1 if is_wide else 2 if load_bytes == 8 else 4
     width = lanes * (vector_bytes // load_bytes)
-    return Plan(steps, 32 * warps // lanes, width, warps, 4, 3 if is_wide else 1)
+    return Plan(steps, 32 * warps // lanes, width, warps, max(1, resident // warps), stages)
 
 
 class Kernels:
@@ -99,6 +114,7 @@ class Kernels:
         size = self.loads.element_size()
         aligned = gcd(_VECTOR_BYTES, self.loads.stride(0) * size, X.data_ptr())
         self.plan = choose_plan(self.d, size, aligned, in_pairs=in_pairs)
+        self.wide_plan = choose_plan(self.d, size, aligned, in_pairs=in_pairs, wide=True)
 
     @cached_property
     def words(self) -> Tensor:
@@ -112,21 +128,28 @@ class Kernels:
         return torch.where(words >= 2**31, words - 2**32, words).to(torch.int32)
 
     def tally(
-        self, w: Tensor | None, loss: Loss, by_class: bool, *, wide: bool = False, plan: Plan | None = None
+        self,
+        w: Tensor | None,
+        loss: Loss,
+        by_class: bool,
+        *,
+        second: bool = False,
+        wide: bool = False,
+        plan: Plan | None = None,
     ) -> Tensor:
-        """Enqueue a pass; the answer has shape (groups, 5 + d), each row as `_triton` lays it out.
+        """Enqueue a pass; the answer has shape (groups, 6 + d), each row as `_triton_merge` lays it out.
 
-        Without w the last one of such a pass is taken again. ``wide`` takes the products with w in float64.
-        The next pass of the kind writes to the same tensor. On a GPU a pass is launched as one graph: its two
-        kernels, launched one by one, would wait for the host for about 65 microseconds, a tenth of a pass
-        over 2 GB.
+        With a ``second`` direction v, w is a matrix of the rows w and v. Without w the last one of such a
+        pass is taken again. ``wide`` takes the products with w in float64. The next pass of the kind writes
+        to the same tensor. On a GPU a pass is launched as one graph: its two kernels, launched one by one,
+        would wait for the host for about 65 microseconds, a tenth of a pass over 2 GB.
         """
-        plan = plan or self.plan
+        plan = plan or (self.wide_plan if wide else self.plan)
         if loss == LOGISTIC:  # two masses take more registers
             plan = replace(plan, steps=min(plan.steps, 2))
-        key = loss, by_class, wide, plan
+        key = loss, by_class, second, wide, plan
         if key not in self._passes:
-            self._passes[key] = _Pass(self, loss, by_class, wide, plan)
+            self._passes[key] = _Pass(self, loss, by_class, second, wide, plan)
         return self._passes[key](w)
 
     @cached_property
@@ -175,7 +198,9 @@ class Kernels:
     @property
     def sum_roundings(self) -> int:
         """Largest number of roundings of one term in the sums of `tally`, in the precision of the sums."""
-        plan = self.plan
+        return max(self._sum_roundings(plan) for plan in (self.plan, self.wide_plan))
+
+    def _sum_roundings(self, plan: Plan) -> int:
         programs = self.programs(plan)
         # A slot adds each of its rows and is rescaled once a tile; then the slots meet. Programs meet in
         # float64: that is fewer than one rounding in float32. By class a program may have twice its share.
@@ -203,6 +228,11 @@ class Kernels:
         }
 
 
+def _register_limit(plan: Plan) -> dict[str, int]:
+    """Return the option of a launch that keeps all programs of a plan resident; AMD's compiler has none."""
+    return {"maxnreg": plan.registers} if torch.version.hip is None else {}
+
+
 def _in_runs(rows: Tensor, run: int) -> Tensor:
     """Return ascending rows as a matrix of runs, the last one filled up with its last row."""
     missing = -rows.numel() % run
@@ -212,19 +242,24 @@ def _in_runs(rows: Tensor, run: int) -> Tensor:
 class _Pass:
     """One kind of pass, with the tensors that its kernels read and write."""
 
-    def __init__(self, kernels: Kernels, loss: Loss, by_class: bool, wide: bool, plan: Plan) -> None:
-        from prgd.rows.gpu import _triton
+    def __init__(
+        self, kernels: Kernels, loss: Loss, by_class: bool, second: bool, wide: bool, plan: Plan
+    ) -> None:
+        from prgd.rows.gpu import _triton_merge
 
-        device, columns = kernels.loads.device, kernels.d + _triton.SCALARS.value
+        device, columns = kernels.loads.device, kernels.d + _triton_merge.SCALARS.value
         self.kernels, self.plan, self.is_logistic, self.by_class = kernels, plan, loss == LOGISTIC, by_class
         self.is_wide = wide or kernels.is_double
         self.plus_programs, self.programs = kernels.shares(plan, by_class)
         self.list, self.starts, self.n_plus = (
             kernels.by_class if by_class else (kernels.words, kernels.words, 0)
         )
-        self.w = torch.empty(kernels.d, dtype=torch.float64, device=device)
+        self.is_second = second
+        self.w = torch.empty((1 + second, kernels.d), dtype=torch.float64, device=device)
         self.parts = torch.empty((self.programs, columns), dtype=torch.float64, device=device)
         self.out = torch.empty((2 if by_class else 1, columns), dtype=torch.float64, device=device)
+        cuts = [0, self.plus_programs, self.programs] if by_class else [0, self.programs]
+        self.cuts = torch.tensor(cuts, dtype=torch.int32, device=device)
         self.replay = Replay()
 
     def __call__(self, w: Tensor | None) -> Tensor:
@@ -234,7 +269,6 @@ class _Pass:
         return self.out
 
     def _launch(self) -> None:
-        import triton
         import triton.language as tl
 
         from prgd.rows.gpu import _triton
@@ -242,14 +276,29 @@ class _Pass:
         kernels, plan, weights = self.kernels, self.plan, self.kernels.weights
         _triton.tally_kernel[(self.programs,)](
             kernels.loads, kernels.words, self.list, self.starts, self.w if weights is None else weights,
-            self.w, self.parts, kernels.n, self.n_plus, self.plus_programs, **kernels.layout(plan),
+            self.w, self.w[-1], self.parts, kernels.n, self.n_plus, self.plus_programs,
+            **kernels.layout(plan),
             LISTED=self.by_class, RUNS=self.list.dtype == torch.int16, WEIGHTED=weights is not None,
             LOGISTIC=self.is_logistic, DOT=tl.float64 if self.is_wide else tl.float32,
-            SUM=tl.float64 if kernels.is_double else tl.float32, STAGES=plan.stages,
-            num_warps=plan.warps,
+            SUM=tl.float64 if kernels.is_double else tl.float32, SECOND=self.is_second, STAGES=plan.stages,
+            num_warps=plan.warps, **_register_limit(plan),
         )  # fmt: skip
-        rows = triton.next_power_of_2(self.programs)
-        _triton.merge_kernel[(-(-kernels.d // _MERGE_WIDTH), len(self.out))](
-            self.parts, self.out, self.programs, self.plus_programs, D=kernels.d, ROWS=rows,
-            BLOCK=min(1024, rows), WIDTH=_MERGE_WIDTH, num_warps=8,
-        )  # fmt: skip
+        merge_programs(self.parts, self.cuts, self.out, second=self.is_second)
+
+
+def merge_programs(
+    parts: Tensor, cuts: Tensor, out: Tensor, groups: int = 1, *, second: bool = False
+) -> None:
+    """Enqueue the merging of the Tallies of programs, each of ``groups`` groups.
+
+    Programs ``cuts[k]`` to ``cuts[k + 1]`` have the groups ``k groups`` and following.
+    """
+    import triton
+
+    from prgd.rows.gpu import _triton_merge
+
+    d, rows = out.shape[1] - _triton_merge.SCALARS.value, triton.next_power_of_2(len(parts) // groups)
+    _triton_merge.merge_kernel[(-(-d // _MERGE_WIDTH), len(out))](
+        parts, out, cuts, GROUPS=groups, D=d, ROWS=rows, BLOCK=min(1024, rows), WIDTH=_MERGE_WIDTH,
+        SECOND=second, num_warps=8,
+    )  # fmt: skip

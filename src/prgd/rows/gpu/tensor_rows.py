@@ -19,12 +19,14 @@ from prgd.norms import norm
 from prgd.rows.arrays import check_shape
 from prgd.rows.base import Block, LeafRows, M, Query
 from prgd.rows.fingerprint import Fingerprint, Words, keys, products, with_index
+from prgd.rows.gpu.joint import JointKernels
 from prgd.rows.gpu.labels import DeviceLabels
 from prgd.rows.gpu.launch import Kernels, has_kernels
 from prgd.rows.gpu.tensors import Csr, Tensor, as_tensor, check_finite, room
+from prgd.rows.joint_queries import JointTallyAt
 from prgd.rows.labels import Labels
 from prgd.rows.queries import Combine, MarginsAt, Measure, Measurement, Smallest, SmallestAt, TallyAt
-from prgd.tally import Tally, merge
+from prgd.tally import MARGIN, Tally, merge
 
 _CHUNK_BYTES = 2**28  # bytes of those rows that torch holds in float64 at a time
 # Products in float32 are off by about 2^-24 ||x|| ||w||, and a weight by as much, relative. If the norm of w
@@ -78,6 +80,7 @@ class TensorRows(LeafRows):
         self._step = max(1, _CHUNK_BYTES // (8 * self.d))  # rows that torch holds in float64 at a time
         # A problem asks with the same labels all the time, so what was made for the last ones is kept.
         self._kernels_of = lru_cache(maxsize=1)(self._make_kernels)
+        self._joint_kernels_of = lru_cache(maxsize=1)(self._make_joint_kernels)
         self._on_device = lru_cache(maxsize=1)(lambda labels: DeviceLabels.of(labels, self.device))
 
     def with_labels(self, labels: Labels) -> TensorRows:
@@ -91,9 +94,17 @@ class TensorRows(LeafRows):
         return super().unit_roundoff if kernels is None or kernels.is_double else 2.0**-24
 
     @property
+    def joint_unit_roundoff(self) -> float:
+        """That of the kernel for all classes jointly where it is used, which is not so for many columns."""
+        kernels = self._joint_kernels_of(self.labels)
+        return super().unit_roundoff if kernels is None or kernels.is_double else kernels.unit_roundoff
+
+    @property
     def sum_roundings(self) -> int:
         """Largest number of roundings on the way of a row into a Tally: few where programs share the rows."""
-        kernels = self._kernels_of(self.labels)
+        kernels = (
+            self._joint_kernels_of(self.labels) if self.labels.is_joint else self._kernels_of(self.labels)
+        )
         return super().sum_roundings if kernels is None else kernels.sum_roundings
 
     def _make_kernels(self, labels: DeviceLabels) -> Kernels | None:
@@ -102,6 +113,14 @@ class TensorRows(LeafRows):
             return None
         signs = None if labels.classes is None else labels.on_device
         return Kernels(self._X, signs, labels.weight_on_device)
+
+    def _make_joint_kernels(self, labels: DeviceLabels) -> JointKernels | None:
+        """Return the kernels for the codes of these labels, None if torch must do without kernels."""
+        K = 0 if labels.classes is None else labels.classes.size
+        if self._sparse is not None or not labels.is_joint or not JointKernels.take(self._X, K):
+            return None
+        size = self._measured.max_norm
+        return JointKernels(self._X, labels.codes_on_device, labels.weight_on_device, K, size)
 
     def __repr__(self) -> str:
         return f"TensorRows({self.n} x {self.d} {self._X.dtype} on {self.device})"
@@ -143,7 +162,7 @@ class TensorRows(LeafRows):
             bits = (self._X[at].double() + 0.0).view(torch.int64)
             indices = torch.arange(at.start, at.stop, device=self.device) + query.first
             total += int(with_index(products(bits, low, high).sum(dim=1) - zero, indices).sum())
-        return query.words(total, labels.signs, labels.sample_weight)
+        return query.words(total, labels)
 
     def _parts(self, step: int | None = None) -> Iterator[slice]:
         """Cut the rows so that a float64 copy of a part is small."""
@@ -155,24 +174,47 @@ class TensorRows(LeafRows):
         kernels = self._kernels_of(labels)
         if kernels is None:
             return self._tally_by_products(query, labels)
-        length = norm(query.w)
-        # w must lie in the range of float32, too.
-        wide = length * self._measured.max_norm > _WIDE or not (length == 0.0 or 1e-30 < length < 1e30)
-        w = torch.from_numpy(np.array(query.w))
-        found = kernels.tally(w, query.loss, query.by_class, wide=wide).cpu().numpy()
+        directions = [query.w] if query.second is None else [query.w, query.second]
+        found = kernels.tally(
+            torch.from_numpy(np.stack(directions)),
+            query.loss,
+            query.by_class,
+            second=query.second is not None,
+            wide=self._is_wide(query.w),
+        ).cpu()
         counts = labels.class_weights if query.by_class else (sum(labels.class_weights),)
-        return Tally(np.column_stack([found[:, :5], counts]), found[:, 5:])
+        return _as_tally(found.numpy(), counts, query.second is not None)
+
+    def _joint_tally(self, query: JointTallyAt, labels: DeviceLabels) -> Tally:
+        kernels, wide = self._joint_kernels_of(labels), self._is_wide(query.w)
+        if kernels is None or (wide and not kernels.can_be_wide):
+            return self._tally_by_products(query, labels)
+        w, K = torch.from_numpy(np.array(query.w)), len(query.w)
+        found = kernels.tally(w, query.loss, query.by_class, wide=wide).cpu().numpy()
+        counts = np.array([sum(labels.class_weights)])
+        if query.by_class:
+            counts = ((1.0 - np.eye(K)) * np.array(labels.class_weights)[:, None]).ravel()
+        return _as_tally(found, counts)
+
+    def _is_wide(self, w: Array) -> bool:
+        """Tell whether products with w need float64; w must lie in the range of float32, too."""
+        length = norm(w)
+        return length * self._measured.max_norm > _WIDE or not (length == 0.0 or 1e-30 < length < 1e30)
 
     def _send(self, v: npt.NDArray[Any]) -> Tensor:
         return torch.from_numpy(np.array(v)).to(self.device)
 
-    def _tally_by_products(self, query: TallyAt, labels: DeviceLabels) -> Tally:
+    def _tally_by_products(self, query: TallyAt | JointTallyAt, labels: DeviceLabels) -> Tally:
         """Return the Tally by two products in float64, part by part."""
-        parts, v = [], self._send(query.w)
+        parts, v = [], self._send(query.w.T)
+        second = None if query.second is None else self._send(query.second)
+        of_rows = labels.codes_on_device if isinstance(query, JointTallyAt) else labels.on_device
         for at, times, combine in self._products():
             products = times(v)
-            s = torch.ones_like(products) if labels.weight_on_device is None else labels.weight_on_device[at]
-            sums = query.sums(products, labels.on_device[at], s, combine, torch)
+            weights = labels.weight_on_device
+            s = products.new_ones(len(products)) if weights is None else weights[at]
+            beside = None if second is None else times(second)
+            sums = query.sums(products, of_rows[at], s, combine, torch, beside)
             parts.append(Tally(*(np.array([part.cpu().numpy() for part in group]) for group in sums)))
         return merge(parts)
 
@@ -255,9 +297,16 @@ class TensorRows(LeafRows):
 
     own_answers: ClassVar = {
         TallyAt: _tally,
+        JointTallyAt: _joint_tally,
         MarginsAt: _margins,
         SmallestAt: _smallest,
         Combine: _combine,
         Measure: _measure,
         Fingerprint: _fingerprint,
     }
+
+
+def _as_tally(found: Array, counts: npt.ArrayLike, second: bool = False) -> Tally:
+    """Return the Tally of what kernels wrote as `_triton_merge` says, and of the sums of sample weights."""
+    scalars = [found[:, : MARGIN + 1], counts, found[:, MARGIN + 1]]
+    return Tally(np.column_stack(scalars if second else scalars[:2]), found[:, MARGIN + 2 :])

@@ -1,0 +1,216 @@
+r"""The recession cone ``K = {v : z_i . v >= 0}`` in exact coordinates, and proofs about its coefficients.
+
+The boundary rows are zero on K, so K lies in ``N = {v : z_i . v = 0 on the boundary rows}``, and K has
+interior points there: some v of N is positive on all other rows. The coefficient v_j is a linear function on
+N. If it is zero on N, the coefficient is finite. Otherwise it is infinite, and it has one sign on K if and
+only if ``e_j`` or ``-e_j`` is a combination of rows with no negative weight of a separated row (Farkas).
+
+In this module v has an entry for each kept column: aliased columns have coefficient 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from prgd._types import Array, Indices, Mask, RationalVector
+from prgd.arithmetic import (
+    error_bound,
+    exact_dot,
+    literal_fractions,
+    nearest_float,
+    nearest_floats,
+    rounding_factor,
+)
+from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
+from prgd.proofs.lifted_rows import KeptColumns
+from prgd.proofs.pivots import pivot_columns
+from prgd.proofs.weights import Proof, weights_prove
+
+Coordinates = Array | RationalVector  # floats, taken literally, or fractions
+
+_RELATION_DIGITS = 256  # digits of the relations that describe N: floats of 53 bits have long ones
+_MAX_EXACT_ROWS = 1000  # rows of unclear sign that one proof may multiply as fractions
+_CONTRADICTIONS = 8  # rows that contradict a vector which are kept
+_DIRECTIONS = 256  # directions that one pass multiplies at a time
+_SMALLEST_ENTRY, _LARGEST_ENTRY = 2.0**-500, 2.0**500  # sizes between which no product leaves the range
+
+
+class Cone:
+    """The cone of a partition of the rows, on the columns that are kept.
+
+    Parameters
+    ----------
+    rows : KeptColumns
+    boundary : ndarray of int, the boundary rows
+    structure : ColumnStructure, optional
+        How the columns depend on each other on the boundary rows; None if there are none.
+    """
+
+    def __init__(self, rows: KeptColumns, boundary: Indices, structure: ColumnStructure | None) -> None:
+        self.rows, self.boundary, self.structure = rows, boundary, structure
+        is_separated = rows.counts.copy()
+        is_separated[boundary] = False
+        self.separated: Indices = np.flatnonzero(is_separated).astype(np.int64)
+        self.relations: list[Relation] | None = None if structure is None else structure.relations or []
+        # The coordinates of N are the entries of v in the free columns: the first ones of the relations.
+        self.free = (
+            list(range(rows.width)) if self.relations is None else [next(iter(r)) for r in self.relations]
+        )
+
+    @classmethod
+    def of(cls, rows: KeptColumns, boundary: Indices, p: Array | None, proof: Proof) -> Cone | None:
+        """Return the cone of a proven partition, or None if its linear relations are not found."""
+        if not boundary.size:
+            return cls(rows, boundary, None)
+        known = column_structure(rows, boundary, _RELATION_DIGITS)
+        if known is None or known.relations is None or p is None:
+            return None
+        own = Proof(weights=proof.weights, relations=tuple(known.relations))
+        if not weights_prove(rows, boundary, p, own):
+            return None
+        # The relations, which hold on all boundary rows, span N if the other columns are independent.
+        cone = cls(rows, boundary, known)
+        return cone if cone.basis_rows is not None else None
+
+    @property
+    def size(self) -> int:
+        """The dimension of N."""
+        return len(self.free)
+
+    @cached_property
+    def basis(self) -> Array | None:
+        """The vectors of N of which one coordinate is 1 and the others are 0, rounded; None if N is all."""
+        if self.relations is None:
+            return None
+        basis = np.zeros((self.size, self.rows.width))
+        for k, relation in enumerate(self.relations):
+            for j, value in relation.items():
+                basis[k, j] = nearest_float(value)
+        return basis
+
+    def functionals(self, columns: Sequence[int]) -> Array:
+        """Return some entries of v as linear functions of the coordinates, one in each row, rounded."""
+        if self.basis is not None:
+            return self.basis[:, columns].T
+        units = np.zeros((len(columns), self.size))
+        units[np.arange(len(columns)), columns] = 1.0
+        return units
+
+    @cached_property
+    def infinite(self) -> list[int]:
+        """The columns whose coefficient is not zero on all of N."""
+        if self.relations is None:
+            return list(range(self.rows.width))
+        return sorted({j for relation in self.relations for j, value in relation.items() if value})
+
+    def vector(self, t: Coordinates) -> RationalVector:
+        """Return the vector of N that has these coordinates."""
+        values = [Fraction(x) for x in t]
+        if self.relations is None:
+            return tuple(values)
+        v = [Fraction(0)] * self.rows.width
+        for x, relation in zip(values, self.relations, strict=True):
+            for j, k in relation.items():
+                v[j] += x * k
+        return tuple(v)
+
+    def reduced(self, index: Indices) -> Array:
+        """Return some rows as linear functions of the coordinates, rounded."""
+        if self.basis is None:
+            return self.rows.take(index)
+        parts = [Z @ self.basis.T for _, Z in self.rows.blocks(index, as_stored=True)]
+        return np.concatenate(parts) if parts else np.empty((0, self.size))
+
+    def margins(self, t: Array) -> Array:
+        """Return ``<v, z_i>`` of the separated rows for the v of N with these coordinates, rounded."""
+        v = t if self.basis is None else t @ self.basis
+        return self.rows.margins(v)[self.separated]
+
+    def entry(self, t: Coordinates, j: int) -> Fraction:
+        """Return the entry v_j of the vector of N that has these coordinates."""
+        if self.relations is None:
+            return Fraction(t[j])
+        held = ((x, relation.get(j)) for x, relation in zip(t, self.relations, strict=True))
+        return sum((Fraction(x) * k for x, k in held if k), Fraction(0))
+
+    def prove_directions(self, coordinates: Sequence[Coordinates]) -> list[Indices]:
+        """Look for rows that contradict that vectors of N are positive on all separated rows.
+
+        Returns
+        -------
+        list of arrays of rows
+            The separated rows on which each vector is not proven to be positive, worst first, a few only.
+            An empty array means that the vector lies in K.
+        """
+        found: list[Indices] = []
+        for start in range(0, len(coordinates), _DIRECTIONS):
+            found += self._contradictions(coordinates[start : start + _DIRECTIONS])
+        return found
+
+    def _rounded(self, t: Coordinates) -> Array:
+        """Return the vector of N that has these coordinates, each entry rounded to the nearest float64."""
+        if self.relations is None and isinstance(t, np.ndarray):
+            return t
+        return nearest_floats(self.vector(t))
+
+    def _contradictions(self, coordinates: Sequence[Coordinates]) -> list[Indices]:
+        V = np.stack([self._rounded(t) for t in coordinates], axis=1)
+        sizes = np.abs(V)
+        is_moderate = (V == 0.0) | ((sizes > _SMALLEST_ENTRY) & (sizes < _LARGEST_ENTRY))
+        usable = is_moderate.all(axis=0)  # vectors whose entries are all rounded by a fraction of them
+        worst: list[list[tuple[float, int]]] = [[] for _ in coordinates]
+        exact_rows = np.zeros(len(coordinates), np.int64)
+        for part, Z in self.rows.blocks(self.separated, as_stored=True):
+            terms = Z.shape[1] if isinstance(Z, np.ndarray) else int(np.diff(Z.indptr).max(initial=0))
+            relative = rounding_factor(terms + 4)
+            with np.errstate(over="ignore", invalid="ignore"):
+                margins = np.asarray(Z @ V)
+                bounds = error_bound(terms + 1, relative, np.asarray(abs(Z) @ sizes))
+                bounds[:, ~usable] = np.inf
+                unclear = ~(margins > bounds * (1.0 + relative))
+            for k in np.flatnonzero(unclear.any(axis=0)).tolist():
+                for i in _smallest(margins[:, k], margins[:, k] < -bounds[:, k]):
+                    worst[k].append((float(margins[i, k]), int(part[i])))
+                if not worst[k]:  # a vector that is not contradicted yet may need exact arithmetic
+                    left = np.flatnonzero(unclear[:, k])
+                    exact_rows[k] += left.size
+                    exact = self.vector(coordinates[k])
+                    for i in left[:_MAX_EXACT_ROWS].tolist():
+                        z = Z[i] if isinstance(Z, np.ndarray) else Z[[i]].toarray().ravel()
+                        if exact_rows[k] > _MAX_EXACT_ROWS or exact_dot(z, exact) <= 0:
+                            worst[k].append((0.0, int(part[i])))
+                worst[k] = sorted(worst[k])[:_CONTRADICTIONS]
+        return [np.array([i for _, i in rows], np.int64) for rows in worst]
+
+    @cached_property
+    def basis_rows(self) -> Indices | None:
+        """Boundary rows on which the independent columns are an invertible matrix."""
+        if self.structure is None:
+            return None
+        found = pivot_columns(self.rows, self.structure.columns, self.boundary)
+        return None if found is None or found.aliased else np.sort(found.rows)
+
+    def exact_reduced(self, z: Array) -> list[Fraction]:
+        """Return a row as a linear function of the coordinates."""
+        if self.relations is None:
+            return list(literal_fractions(z))
+        return [
+            sum((k * Fraction(float(z[j])) for j, k in relation.items()), Fraction(0))
+            for relation in self.relations
+        ]
+
+    def exact_entry(self, j: int, sign: int) -> list[Fraction]:
+        """Return ``sign v_j`` as a linear function of the coordinates."""
+        if self.relations is None:
+            return [Fraction(sign * int(k == j)) for k in range(self.rows.width)]
+        return [sign * relation.get(j, Fraction(0)) for relation in self.relations]
+
+
+def _smallest(values: Array, among: Mask) -> list[int]:
+    """Return the positions of the smallest of some values, a few only."""
+    places = np.flatnonzero(among)
+    return [int(i) for i in places[np.argsort(values[places], kind="stable")[:_CONTRADICTIONS]]]

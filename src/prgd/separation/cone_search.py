@@ -1,0 +1,350 @@
+"""The search for the verdict on every coefficient: proposals in float64, which `Cone` proves exactly.
+
+Around each point of the cone an ellipsoid lies inside the cone (Dikin's, of the logarithmic barrier). If v_j
+has both signs in one of them, the coefficient is infinite with either sign; a few Newton steps towards the
+centre of the cone show most of these at once. For each of the others non-negative least squares looks for a
+combination of rows that is ``e_j`` or ``-e_j``: the residual of the best one is a vector of the cone in which
+v_j has the other sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+
+from prgd._types import Array, Indices, RationalVector
+from prgd.arithmetic import literal_fractions, nearest_floats, shortened
+from prgd.norms import norm
+from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, spread
+from prgd.proofs.pivots import Pivots, pivot_columns
+from prgd.proofs.power_scaling import balance_dense
+from prgd.proofs.weights import Proof
+from prgd.separation.coefficients import Coefficients
+from prgd.separation.cone import Cone, Coordinates
+from prgd.separation.ellipsoids import near_vectors, opposite_vectors
+from prgd.separation.evidence import Behaviour
+from prgd.separation.leaning import leaning_signs
+from prgd.separation.memberships import (
+    Membership,
+    augmented,
+    exact_membership,
+    least_squares,
+    prove_membership,
+)
+from prgd.separation.proposals import MAX_COPY_ENTRIES
+from prgd.separation.search import Search
+from prgd.separation.simplicial import basis_vectors
+
+WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
+_NEARLY_SQUARE = 1.1  # rows for each coordinate up to which the rows of a basis are tried alone
+MAX_ROUNDS = 30  # times that rows which contradict a proposal are added
+SEARCH_WORK = 2e12  # rows times squared columns that searches for single coefficients may cost together
+_RESIDUALS = (1e-7, 1e-12)  # residuals below the first may be zero, those above the second may not
+_PRUNED = (1e-6, 1e-9, 1e-12, 0.0)  # weights below these fractions of the largest may be zero
+_ROWS_FOR_COLUMN = 2  # rows for each coordinate with which non-negative least squares begins
+_ROUNDED = 1e-6  # weights above minus this fraction of the largest may be zero but for rounding
+
+
+def find_coefficients(
+    rows: LiftedRows,
+    order: Indices,
+    boundary: Indices,
+    v: RationalVector | None,
+    p: Array | None,
+    proof: Proof,
+) -> Coefficients:
+    """Decide what becomes of the coefficient of every column, and prove it.
+
+    Parameters
+    ----------
+    rows : LiftedRows
+    order : ndarray of int
+        The columns in the order in which they are kept or aliased.
+    boundary, v, p, proof
+        The proven partition: its boundary rows, a direction that separates the others, and dual weights.
+    """
+    pivots = pivot_columns(rows, order)
+    if pivots is None:
+        return undecided_coefficients(order)
+    kept = list(pivots.kept)
+    words = dict.fromkeys(pivots.aliased, Behaviour.ALIASED)
+    view = KeptColumns(rows, kept)
+    cone = Cone.of(view, boundary, p, proof)
+    if cone is None:
+        words |= dict.fromkeys(kept, Behaviour.UNDECIDED)
+        return Coefficients(words, kept, list(pivots.aliased), pivots.rows)
+    infinite = {kept[j] for j in cone.infinite}
+    words |= {j: Behaviour.UNDECIDED if j in infinite else Behaviour.FINITE for j in kept}
+    found = Coefficients({int(j): words[int(j)] for j in order}, kept, list(pivots.aliased), pivots.rows)
+    if infinite and v is not None:
+        with np.errstate(all="ignore"):  # Numbers that leave the floating range end in no proposal.
+            searches = (_SignSearch(cone, start, pivots.rows) for start in _starts(cone, pivots, rows, v))
+            search = next((search for search in searches if search.is_started), None)
+            if search is not None:
+                try:
+                    search.run()
+                except KeyboardInterrupt:
+                    found = replace(found, is_interrupted=True)
+                found = search.report(found)
+    return found
+
+
+def undecided_coefficients(order: Indices) -> Coefficients:
+    """Return the verdicts on columns about which nothing is known."""
+    return Coefficients({int(j): Behaviour.UNDECIDED for j in order}, order.tolist(), [])
+
+
+def _starts(cone: Cone, pivots: Pivots, rows: LiftedRows, v: RationalVector) -> Iterator[RationalVector]:
+    """Yield coordinates of vectors that may be positive on all separated rows, from a v that is."""
+    yield tuple(v[pivots.kept[k]] for k in cone.free)  # this is v itself if v is zero in the aliased columns
+    if not pivots.aliased:
+        return
+    # The margins of v belong to a vector without aliased columns too.
+    index = np.union1d(np.intersect1d(pivots.rows, cone.separated), spread(cone.separated, 4 * cone.size))
+    t = least_squares(cone.reduced(index), rows.margins(nearest_floats(v))[index])
+    if t is not None:
+        yield literal_fractions(t)
+    copy = cone.rows.sparse(cone.rows.counted, MAX_COPY_ENTRIES)
+    if copy is not None:
+        found = Search(LiftedRows(copy, None, fit_intercept=False)).find_proof()
+        if found is not None and found.v is not None:
+            exact = found.proof.direction or literal_fractions(found.v)
+            yield tuple(exact[k] for k in cone.free)
+
+
+@dataclass(eq=False)
+class _SignSearch:
+    """The search for the signs of the infinite coefficients of a cone; columns are positions of kept ones."""
+
+    cone: Cone
+    start: RationalVector
+    basis: Indices  # rows on which the kept columns are an invertible matrix
+    above: dict[int, Coordinates] = field(default_factory=dict)
+    below: dict[int, Coordinates] = field(default_factory=dict)
+    memberships: dict[int, Membership] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.start = shortened(self.start) if any(self.start) else ()
+        self.base = nearest_floats(self.start)
+        self.is_started = False
+        if self.start:
+            self.exact = self.cone.vector(self.start)
+            (contradictions,) = self.cone.prove_directions([self.start])
+            self.is_started = not contradictions.size
+
+    def run(self) -> None:
+        """Look for both signs, or a proof of one, of each infinite coefficient."""
+        cone = self.cone
+        left = list(cone.infinite)
+        if cone.relations is None and cone.separated.size <= _NEARLY_SQUARE * cone.size:
+            self._by_basis(left)
+            left = [j for j in left if not self._is_decided(j)]
+        index = self._first_rows()
+        for _ in range(MAX_ROUNDS if left else 0):
+            added = self._keep(self._proposals(index, left))
+            left = [j for j in left if not self._is_decided(j)]
+            grown = np.union1d(index, np.concatenate(added)) if added else index
+            if not left or grown.size == index.size:
+                break
+            index = grown
+        # A search takes about 20 steps of an interior point; what is too expensive stays undecided.
+        affordable = int(SEARCH_WORK / (20.0 * index.size * cone.size**2))
+        for j in left:
+            if not self._sign(j):
+                self._move_both_ways(j)
+            elif affordable > 0:
+                self._exactly(j, index)
+                affordable -= 1
+
+    def _by_basis(self, columns: list[int]) -> None:
+        """Decide coefficients of a cone that has hardly more rows than coordinates."""
+        signs = np.array([self._sign(j) for j in columns])
+        with np.errstate(all="ignore"):
+            C = self.cone.functionals(columns)
+            near = near_vectors(self.cone.reduced(self.cone.separated), self.base, C, signs)
+        self._keep({(columns[k], sign): t for (k, sign), t in near.items()})
+        proposals: dict[tuple[int, int], Array] = {}
+        left = [j for j in columns if self._sign(j) and not self._is_decided(j)]
+        for j, weights, t in basis_vectors(self.cone.rows, self.basis, self.base, left):
+            sign = self._sign(j)
+            if t is not None:
+                proposals[j, -sign] = t
+            else:
+                self._prove_membership(j, sign, self.basis, sign * weights)
+        self._keep(proposals)
+
+    def _keep(self, proposals: dict[tuple[int, int], Array]) -> list[Indices]:
+        """Keep the vectors that are proven, and return the rows that contradict the others."""
+        contradictions = self.cone.prove_directions(list(proposals.values()))
+        for ((j, sign), t), rows in zip(proposals.items(), contradictions, strict=True):
+            if not rows.size and self.cone.entry(t, j) * sign > 0:
+                (self.above if sign > 0 else self.below)[j] = t
+        return [rows for rows in contradictions if rows.size]
+
+    def report(self, found: Coefficients) -> Coefficients:
+        """Return the verdicts on the columns with what was found about the infinite ones."""
+        found, kept = replace(found, base=self.start), found.kept
+        for j in self.cone.infinite:
+            if not self._is_decided(j):
+                continue
+            member = self.memberships.get(j)
+            if member is None:
+                word = Behaviour.EITHER
+            else:
+                word = Behaviour.PLUS_INFINITY if member.sign > 0 else Behaviour.MINUS_INFINITY
+                found.memberships[kept[j]] = member
+            found.behaviours[kept[j]] = word
+            for ours, theirs in ((self.above, found.above), (self.below, found.below)):
+                if j in ours and member is None:
+                    theirs[kept[j]] = ours[j]
+        either = [j for j in self.cone.infinite if found.behaviours[kept[j]] is Behaviour.EITHER]
+        if either and not found.is_interrupted:
+            signs = leaning_signs(self.cone, self.base, self._first_rows(), either)
+            found.leaning.update({kept[j]: sign for j, sign in signs.items()})
+        return found
+
+    def _sign(self, j: int) -> int:
+        """Return the sign of v_j in the direction that separates all rows."""
+        return (self.exact[j] > 0) - (self.exact[j] < 0)
+
+    def _is_decided(self, j: int) -> bool:
+        sign = self._sign(j)
+        has_both = (sign > 0 or j in self.above) and (sign < 0 or j in self.below)
+        return has_both or j in self.memberships
+
+    def _first_rows(self) -> Indices:
+        """Return all separated rows if their copy is small, else those of small margin and some others."""
+        separated, size = self.cone.separated, self.cone.size
+        if separated.size * size <= WORKING_ENTRIES:
+            return separated
+        margins = self.cone.margins(self.base)
+        count = 20 * size
+        hard = separated[np.argsort(margins, kind="stable")[:count]]
+        return np.union1d(hard, spread(separated, count))
+
+    def _proposals(self, index: Indices, left: list[int]) -> dict[tuple[int, int], Array]:
+        """Propose vectors of the cone with the missing sign of each coefficient, and prove memberships."""
+        G = self.cone.reduced(index)
+        _, first = np.unique(G, axis=0, return_index=True)
+        index, G = index[np.sort(first)], G[np.sort(first)]
+        G, row_powers, powers = balance_dense(G)
+        t = np.ldexp(self.base, -powers)
+        C = np.ldexp(self.cone.functionals(left), powers)
+        if not (np.isfinite(G).all() and np.isfinite(t).all() and np.isfinite(C).all()):
+            return {}
+        vectors, duals = opposite_vectors(G, t, C, np.array([self._sign(j) for j in left]))
+        proposals = {(left[k], sign): vector for (k, sign), vector in vectors.items()}
+        scales = np.ldexp(1.0, row_powers)
+        for k, q in duals.items():
+            j = left[k]
+            is_proven = _is_basic(q, G) and self._prove_membership(j, self._sign(j), index, scales * q)
+            if not is_proven:
+                proposals |= self._by_least_squares(j, C[k], index, G, scales, t)
+        scaled = {key: np.ldexp(t, powers) for key, t in proposals.items()}
+        return {key: t for key, t in scaled.items() if np.isfinite(t).all()}
+
+    def _by_least_squares(
+        self, j: int, c: Array, index: Indices, G: Array, scales: Array, t: Array
+    ) -> dict[tuple[int, int], Array]:
+        """Prove by non-negative least squares that v_j has one sign, or propose a vector with the other."""
+        from scipy.optimize import nnls
+
+        sign = self._sign(j)
+        if sign == 0:
+            reach = float(np.min((G @ t) / np.maximum(np.abs(G @ c), np.finfo(float).tiny)))
+            return {(j, 1): t + 0.5 * reach * c, (j, -1): t - 0.5 * reach * c}
+        length = norm(c)
+        c = sign * c / length
+        margins = G @ t
+        # Rows that the move towards the other sign meets first come into question for the combination.
+        speed = G @ c
+        meets = np.where(speed > 0.0, margins / np.maximum(speed, np.finfo(float).tiny), np.inf)
+        count = _ROWS_FOR_COLUMN * G.shape[1]
+        used = np.union1d(
+            np.argsort(meets, kind="stable")[:count], np.argsort(margins, kind="stable")[:count]
+        )
+        for _ in range(MAX_ROUNDS):
+            try:
+                q, _ = nnls(np.ascontiguousarray(G[used].T), c, maxiter=10 * (used.size + c.size))
+            except (RuntimeError, ValueError):  # too many steps, or numbers beyond the floating range
+                return {}
+            residual = c - q @ G[used]
+            if norm(residual) < _RESIDUALS[0] and self._prove_membership(
+                j, sign, index[used], length * scales[used] * q
+            ):
+                return {}
+            if norm(residual) <= _RESIDUALS[1] or not c @ t > 0.0:
+                return {}
+            # A small multiple of the direction t makes all margins positive and keeps the sign of v_j.
+            share = 0.5 * float(residual @ residual) / float(c @ t)
+            proposal = share * t - residual
+            reached = share * margins - G @ residual
+            worst = np.argsort(reached, kind="stable")[:count]
+            grown = np.union1d(used, worst[reached[worst] <= 0.0])
+            if grown.size == used.size:
+                return {(j, -sign): proposal}
+            used = grown
+        return {}
+
+    def _prove_membership(self, j: int, sign: int, index: Indices, q: Array) -> bool:
+        for fraction in _PRUNED:
+            used = np.flatnonzero(q > fraction * q.max(initial=0.0))
+            order = np.argsort(index[used])
+            member = prove_membership(self.cone, j, sign, index[used][order], q[used][order])
+            if member is not None:
+                self.memberships[j] = member
+                return True
+        return False
+
+    def _move_both_ways(self, j: int) -> None:
+        """Prove that v_j, which is zero in the separating direction, has both signs next to it."""
+        cone = self.cone
+        k = int(np.argmax(np.abs(cone.functionals([j])[0])))
+        with np.errstate(all="ignore"):
+            speeds = np.abs(cone.margins(np.eye(cone.size)[k]))
+            reach = 0.5 * float(np.min(cone.margins(self.base) / np.maximum(speeds, np.finfo(float).tiny)))
+        if not (0.0 < reach < np.inf):
+            return
+        moved = [
+            tuple(x + side * Fraction(reach) * (i == k) for i, x in enumerate(self.start)) for side in (1, -1)
+        ]
+        for t, contradictions in zip(moved, cone.prove_directions(moved), strict=True):
+            if not contradictions.size:
+                (self.above if cone.entry(t, j) > 0 else self.below)[j] = t
+
+    def _exactly(self, j: int, index: Indices) -> None:
+        """Decide one coefficient by the search for the partition of the rows and ``-sign e_j``."""
+        cone, sign = self.cone, self._sign(j)
+        for _ in range(MAX_ROUNDS):
+            search = Search(augmented(cone, j, sign, index))
+            found = search.find_proof()
+            last = search.rows.n - 1
+            if found is None or (found.p is None and found.v is None):
+                return
+            if found.p is not None and last in found.boundary:
+                member = exact_membership(cone, j, sign, index, found.proof, last)
+                if member is not None:
+                    self.memberships[j] = member
+                elif found.p[last] > 0.0:
+                    self._prove_membership(j, sign, index, found.p[: index.size] / found.p[last])
+                return
+            exact = found.proof.direction or literal_fractions(found.v)  # type: ignore[arg-type]
+            # A small multiple of the separating direction makes all margins positive and keeps the sign.
+            share = -sign * exact[j] / (2 * abs(self.exact[j]))
+            t = tuple(exact[k] + share * self.exact[k] for k in cone.free)
+            (contradictions,) = cone.prove_directions([t])
+            if not contradictions.size:
+                if cone.entry(t, j) * sign < 0:
+                    (self.below if sign > 0 else self.above)[j] = t
+                return
+            if np.isin(contradictions, index).all():
+                return
+            index = np.union1d(index, contradictions)
+
+
+def _is_basic(q: Array, G: Array) -> bool:
+    """Say whether no weight is negative, and no more are positive than rows can be independent."""
+    return bool(q.min() > -_ROUNDED * q.max()) and np.count_nonzero(q > _ROUNDED * q.max()) <= G.shape[1]

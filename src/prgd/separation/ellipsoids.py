@@ -1,0 +1,151 @@
+"""Vectors of a cone in which linear functions have the other sign than at a given point, in float64.
+
+Around each point of the cone an ellipsoid lies inside the cone (Dikin's, of the logarithmic barrier): a
+function that has both signs there is found at once. Other functions are pushed to the other sign by moves
+that stretch some margins and shrink others, from points on the way to the centre of the cone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.norms import norm
+
+CENTERING_STEPS = 12  # Newton steps towards the centre of the cone, at most
+_CENTERED = 0.1  # Newton decrement at which a point counts as the centre
+_INSIDE = 0.97  # fraction of the ellipsoid's half-width that a function must be below to have both signs
+_STRETCHES = (1.0, 30.0, 1000.0)  # relative growth of the margins that a stretching move asks for
+_STEP_FRACTION = 0.95  # fraction of the step to the boundary of the cone that is taken
+
+
+def opposite_vectors(
+    G: Array, t: Array, C: Array, signs: Indices
+) -> tuple[dict[tuple[int, int], Array], dict[int, Array]]:
+    """Look for vectors of the cone ``{t : G t > 0}`` in which functions have other signs than at t.
+
+    Parameters
+    ----------
+    G : ndarray of shape (m, r)
+    t : ndarray of shape (r,)
+        A vector of the cone.
+    C : ndarray of shape (k, r)
+        The functions ``t -> C_k . t``.
+    signs : ndarray of int of shape (k,)
+        Their signs at t, 0 if they are zero there.
+
+    Returns
+    -------
+    vectors : dict from function and sign to ndarray
+        A vector for each function and each sign that it has not at t, if one was found.
+    duals : dict from function to ndarray of shape (m,)
+        For each other function weights of the rows whose combination is ``sign C_k``; if none is negative,
+        the function has one sign on the cone.
+
+    Examples
+    --------
+    On the cone of vectors with ``0 < t_0 < t_1`` the function t_0 has one sign, ``t_0 - t_1 / 2`` has both:
+
+    >>> G, C = np.array([[1.0, 0.0], [-1.0, 1.0]]), np.array([[1.0, 0.0], [1.0, -0.5]])
+    >>> vectors, duals = opposite_vectors(G, np.array([3.0, 4.0]), C, np.array([1, 1]))
+    >>> list(vectors), {k: (np.abs(q) + q).round(6) / 2 for k, q in duals.items()}
+    ([(1, -1)], {0: array([1., 0.])})
+    """
+    from scipy.linalg import solve_triangular
+
+    vectors: dict[tuple[int, int], Array] = {}
+    duals: dict[int, Array] = {k: np.full(len(G), -1.0) for k in range(len(C))}
+    missing = np.arange(len(C))
+    t = t / np.mean(G @ t)
+    for _ in range(CENTERING_STEPS):
+        margins = G @ t
+        scaled = G / margins[:, None]
+        Q, R = np.linalg.qr(scaled)
+        if not (len(R) == R.shape[1] and np.isfinite(R).all() and R.diagonal().all()):
+            break
+        roots, found_inside = _inside(R, t, C[missing], signs[missing])
+        vectors |= {(int(missing[k]), sign): vector for (k, sign), vector in found_inside.items()}
+        is_inside = np.isin(np.arange(missing.size), [k for k, _ in found_inside])
+        missing, weights = missing[~is_inside], Q @ roots[:, ~is_inside]
+        others = -signs[missing]
+        found = _stretched(scaled, Q, R, t, others[:, None] * C[missing], others * weights)
+        for k, vector in zip(missing, found, strict=True):
+            if vector is not None:
+                vectors[int(k), -int(signs[k])] = vector
+        is_open = np.array([vector is None for vector in found], np.bool_)
+        missing, weights = missing[is_open], weights[:, is_open]
+        duals = {int(k): signs[k] * q / margins for k, q in zip(missing, weights.T, strict=True)}
+        gradient = G.sum(axis=0) - scaled.sum(axis=0)
+        root = solve_triangular(R, gradient, trans="T", check_finite=False)
+        change, decrement = -solve_triangular(R, root, check_finite=False), norm(root)
+        if not missing.size or not decrement > _CENTERED:
+            break
+        # Longer steps than self-concordance allows keep all margins positive, and lead to the centre sooner.
+        fastest = float((-(scaled @ change)).max())
+        t = t + max(1.0 / (1.0 + decrement), min(1.0, 0.9 / max(fastest, 0.9))) * change
+    return vectors, duals
+
+
+def near_vectors(G: Array, t: Array, C: Array, signs: Indices) -> dict[tuple[int, int], Array]:
+    """Look for vectors of the cone as `opposite_vectors` does, but only for some not much longer than t.
+
+    Rows that depend on each other but for rounding make Dikin's ellipsoid so long that float64 misses its
+    axes; its intersection with a ball (to a factor of 2) has no such axes.
+    """
+    margins = (G @ t)[:, None]
+    R = np.asarray(np.linalg.qr(np.vstack([G / margins, np.eye(t.size) / norm(t)]), mode="r"))
+    if not (np.isfinite(R).all() and R.diagonal().all()):
+        return {}
+    return _inside(R, t, C, signs)[1]
+
+
+def _inside(R: Array, t: Array, C: Array, signs: Indices) -> tuple[Array, dict[tuple[int, int], Array]]:
+    """Return ``R^-T C^T``, and vectors of missing signs inside the ellipsoid ``|R (v - t)| < 1``, if any."""
+    from scipy.linalg import solve_triangular
+
+    roots = np.asarray(solve_triangular(R, C.T, trans="T", check_finite=False))
+    moves = solve_triangular(R, roots, check_finite=False).T
+    values, widths = C @ t, np.sqrt(np.einsum("rk,rk->k", roots, roots))
+    steps = 0.5 * (np.abs(values) / widths + 1.0) / widths
+    vectors = {
+        (k, sign): t + sign * steps[k] * moves[k]
+        for k in np.flatnonzero(np.abs(values) < _INSIDE * widths).tolist()
+        for sign in {1, -1} - {int(signs[k])}
+    }
+    return roots, vectors
+
+
+def _stretched(scaled: Array, Q: Array, R: Array, t: Array, C: Array, weights: Array) -> list[Array | None]:
+    """Look for vectors of the cone with ``C_k . v > 0`` that differ much from t, one for each row of C.
+
+    The function C_k is a combination of the rows with some weights, found by least squares. A move that
+    shrinks margins of negative weight, and stretches those of positive weight, makes it grow most.
+
+    Parameters
+    ----------
+    scaled : ndarray of shape (m, r)
+        The rows, each divided by its margin at t.
+    Q, R : ndarray
+        Their decomposition.
+    t : ndarray of shape (r,)
+    C : ndarray of shape (k, r)
+    weights : ndarray of shape (m, k)
+        Weights of the scaled rows whose combinations are the rows of C.
+    """
+    from scipy.linalg import solve_triangular
+
+    found: list[Array | None] = [None] * len(C)
+    for stretch in _STRETCHES:
+        left = [k for k, vector in enumerate(found) if vector is None]
+        if not left:
+            break
+        wanted = np.where(weights[:, left] > 0.0, stretch, -_STEP_FRACTION)
+        inner = Q.T @ wanted
+        moves, changes = solve_triangular(R, inner, check_finite=False), Q @ inner
+        # A step of 1 would make a margin zero whose relative change is -1.
+        steps = np.minimum(_STEP_FRACTION / np.maximum(-changes.min(axis=0), 1e-3), 1.0)
+        vectors = t[:, None] + steps * moves
+        is_good = (np.einsum("kr,rk->k", C[left], vectors) > 0.0) & (scaled @ vectors > 0.0).all(axis=0)
+        for place in np.flatnonzero(is_good):
+            found[left[place]] = vectors[:, place].copy()
+    return found

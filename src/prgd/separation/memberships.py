@@ -1,0 +1,229 @@
+"""Proofs that ``e_j`` or ``-e_j`` is a combination of rows: then v_j has one sign on the cone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from prgd._types import Array, Indices, RationalVector
+from prgd.arithmetic import integer_multiple
+from prgd.proofs.column_relations import column_structure, structure_of
+from prgd.proofs.lifted_rows import LiftedRows
+from prgd.proofs.modular import independent_rows, solve_rational, vanishes
+from prgd.proofs.weights import Proof, completed_weights, prove_weights, weights_prove
+from prgd.separation.cone import Cone
+
+_FEW_UNKNOWNS = 6  # unknowns of a linear system that is solved exactly at once
+_MAX_UNKNOWNS = 64  # unknowns of a linear system that is solved exactly if all else fails
+_MAX_SINGULAR_VALUES = 1000  # size of a least-squares problem up to which singular values are computed
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """A proof that ``sign e_j`` is a combination of rows: weights that balance them and ``-sign e_j``.
+
+    Attributes
+    ----------
+    sign : int
+    rows : ndarray of int
+        Separated rows of positive weight.
+    weights : tuple of Fraction, optional
+        The weights of these rows; what is left is a combination of boundary rows.
+    p : ndarray, optional
+        Weights of these rows, of the boundary rows of a basis with both signs, and of ``-sign e_j``.
+    proof : Proof, optional
+        Weights near p balance those rows exactly.
+    """
+
+    sign: int
+    rows: Indices
+    weights: RationalVector | None = None
+    p: Array | None = None
+    proof: Proof | None = None
+
+
+def prove_membership(cone: Cone, j: int, sign: int, index: Indices, q: Array) -> Membership | None:
+    """Prove that ``sign e_j`` is a combination of separated rows, of nearly these weights, on N."""
+    if 0 < index.size <= _FEW_UNKNOWNS:
+        weights = _exact_solution(cone, j, sign, index)
+        if weights is not None:
+            return Membership(sign, index, weights=weights)
+    small = augmented(cone, j, sign, index)
+    rest = _completion(cone, j, sign, index, q)
+    p = np.concatenate([q, np.empty(0) if rest is None else rest, [1.0]])
+    everything = np.arange(small.n, dtype=np.int64)
+    known = None if rest is None else column_structure(small, everything)
+    proven = None if known is None else prove_weights(small, everything, p, known)
+    if proven is not None:
+        return Membership(sign, index, p=proven[0], proof=proven[1])
+    is_tried = index.size <= _FEW_UNKNOWNS or index.size > _MAX_UNKNOWNS
+    weights = None if is_tried else _exact_solution(cone, j, sign, index)
+    return None if weights is None else Membership(sign, index, weights=weights)
+
+
+def exact_membership(
+    cone: Cone, j: int, sign: int, index: Indices, proof: Proof, last: int
+) -> Membership | None:
+    """Return the membership that exact weights of the `augmented` rows prove, if the last has one."""
+    exact = proof.weights or {}
+    used = [k for k in range(index.size) if k in exact] if last in exact else []
+    weights = tuple(Fraction(exact[k], exact[last]) for k in used)
+    member = Membership(sign, index[used], weights=weights)
+    return member if used and check_membership(cone, j, member) else None
+
+
+def check_membership(cone: Cone, j: int, found: Membership) -> bool:
+    """Prove a membership once more from its stored weights."""
+    if found.sign not in (1, -1) or not np.isin(found.rows, cone.separated).all():
+        return False
+    if (np.diff(found.rows) <= 0).any():
+        return False
+    if found.weights is not None:
+        if len(found.weights) != found.rows.size:
+            return False
+        left = [-x for x in cone.exact_entry(j, found.sign)]
+        for z, weight in zip(cone.rows.take(found.rows), found.weights, strict=True):
+            left = [x + weight * y for x, y in zip(left, cone.exact_reduced(z), strict=True)]
+        return min(found.weights, default=1) > 0 and not any(left)
+    small = augmented(cone, j, found.sign, found.rows)
+    if found.p is None or found.proof is None or found.p.shape != (small.n,) or not found.p[-1] > 0.0:
+        return False
+    return weights_prove(small, np.arange(small.n, dtype=np.int64), found.p, found.proof)
+
+
+def weights_of(cone: Cone, j: int, found: Membership | None) -> dict[int, Fraction] | None:
+    """Return the exact weights of rows whose combination is ``e_j``, or ``sign e_j`` of a membership.
+
+    None if their numbers are too long.
+    """
+    target = [Fraction(int(k == j)) * (1 if found is None else found.sign) for k in range(cone.rows.width)]
+    weights: dict[int, Fraction] = {}
+    if found is not None:
+        exact = found.weights if found.weights is not None else _solved_weights(cone, j, found)
+        if exact is None:
+            return None
+        for i, z, weight in zip(found.rows.tolist(), cone.rows.take(found.rows), exact, strict=True):
+            weights[i] = weight
+            target = [x - weight * Fraction(float(y)) for x, y in zip(target, z, strict=True)]
+    if not any(target):
+        return weights
+    rest = _boundary_combination(cone, target)
+    return None if rest is None else weights | rest
+
+
+def _solved_weights(cone: Cone, j: int, found: Membership) -> RationalVector | None:
+    """Return exact weights of the rows of a membership that is proven by absorbing a residual."""
+    if found.proof is not None and found.proof.weights is not None:
+        integers = [found.proof.weights[k] for k in range(len(found.proof.weights))]
+        return tuple(Fraction(w, integers[-1]) for w in integers[: found.rows.size])
+    solved = _exact_solution(cone, j, found.sign, found.rows)
+    if solved is not None or found.p is None:
+        return solved
+    small = augmented(cone, j, found.sign, found.rows)  # its rows depend on each other
+    everything = np.arange(small.n, dtype=np.int64)
+    Z = small.take(everything)
+    known = structure_of(Z, range(small.width), small.width)
+    integers = completed_weights(Z, known, found.p) or [0]
+    if min(integers) <= 0 or not vanishes(Z.T, integers).all():
+        return None
+    return tuple(Fraction(w, integers[-1]) for w in integers[: found.rows.size])
+
+
+def _boundary_combination(cone: Cone, target: Sequence[Fraction]) -> dict[int, Fraction] | None:
+    """Return weights of boundary rows whose combination is a vector that is zero on N."""
+    chosen = cone.basis_rows
+    if chosen is None or cone.structure is None:
+        return None
+    columns = cone.structure.columns
+    # The right-hand side is scaled to integers, which multiply the columns of an identity.
+    common = math.lcm(*(x.denominator for x in target))
+    integers = [int(x * common) for x in target]
+    Z = cone.rows.take(chosen)[:, columns]
+    solved = solve_rational(Z.T, np.eye(len(columns)), [[integers[j] for j in columns]])
+    if solved is None:
+        return None
+    return {int(i): a / common for i, a in zip(chosen, solved[0], strict=True) if a}
+
+
+def augmented(cone: Cone, j: int, sign: int, index: Indices) -> LiftedRows:
+    """Return some separated rows, boundary rows of a basis with both signs, and ``-sign e_j``."""
+    unit = np.zeros((1, cone.rows.width))
+    unit[0, j] = -sign
+    parts = [cone.rows.take(index), unit]
+    if cone.basis_rows is not None:
+        basis = cone.rows.take(cone.basis_rows)
+        parts[1:1] = [basis, -basis]
+    return LiftedRows(np.concatenate(parts), None, fit_intercept=False)
+
+
+def least_squares(A: Array, b: Array) -> Array | None:
+    """Return the shortest least-squares solution, or None if a number leaves the floating range."""
+    if not (np.isfinite(A).all() and np.isfinite(b).all()):
+        return None
+    if min(A.shape) <= _MAX_SINGULAR_VALUES:
+        x: Array = np.linalg.lstsq(A, b, rcond=None)[0].astype(np.float64, copy=False)
+    else:  # a pivoted QR decomposition is ten times quicker than singular values
+        from scipy.linalg import lstsq
+
+        x = np.asarray(lstsq(A, b, lapack_driver="gelsy", check_finite=False)[0])
+    return x if np.isfinite(x).all() else None
+
+
+def _completion(cone: Cone, j: int, sign: int, index: Indices, q: Array) -> Array | None:
+    """Return weights of the boundary rows of the basis, each with both signs, that complete q."""
+    if cone.basis_rows is None:
+        return np.empty(0) if np.isfinite(q).all() else None
+    left = -(cone.rows.take(index).T @ q)
+    left[j] += sign
+    a = least_squares(cone.rows.take(cone.basis_rows).T, left)
+    if a is None:
+        return None
+    base = 0.5 * max(float(np.abs(a).max(initial=0.0)), 1.0)
+    return np.concatenate([base + np.maximum(a, 0.0), base + np.maximum(-a, 0.0)])
+
+
+def _exact_solution(cone: Cone, j: int, sign: int, index: Indices) -> RationalVector | None:
+    """Return the positive weights of independent separated rows whose combination is ``sign e_j`` on N."""
+    exact = [cone.exact_reduced(z) for z in cone.rows.take(index)]
+    return _positive_solution(exact, cone.exact_entry(j, sign))
+
+
+def _positive_solution(
+    rows: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
+) -> RationalVector | None:
+    """Return the weights of independent rows whose combination is ``right``; None unless all are positive."""
+    equations = [integer_multiple([*(row[k] for row in rows), b]) for k, b in enumerate(right)]
+    equations = [equation for equation in equations if any(equation)]
+    if any(abs(x) >= 2**53 for equation in equations for x in equation):
+        return _by_elimination(equations)
+    A = np.array(equations, np.float64).reshape(-1, len(rows) + 1)
+    chosen = independent_rows(A[:, :-1])
+    if len(chosen) < len(rows):
+        return None
+    solved = solve_rational(A[chosen, :-1], A[chosen, -1:], [[1]])
+    if solved is None or min(solved[0], default=1) <= 0 or not vanishes(A, [*solved[0], -1]).all():
+        return None
+    return solved[0]
+
+
+def _by_elimination(equations: Sequence[Sequence[int]]) -> RationalVector | None:
+    """Return the solution of equations of long integers, the right-hand sides last, by Gauss and Jordan."""
+    table = [[Fraction(x) for x in equation] for equation in equations]
+    count = len(table[0]) - 1
+    for k in range(count):
+        pivot = next((i for i in range(k, len(table)) if table[i][k]), None)
+        if pivot is None:
+            return None
+        table[k], table[pivot] = table[pivot], table[k]
+        table[k] = [x / table[k][k] for x in table[k]]
+        for i, line in enumerate(table):
+            if i != k and line[k]:
+                factor = line[k]
+                table[i] = [x - factor * y if y else x for x, y in zip(line, table[k], strict=True)]
+    weights = tuple(line[count] for line in table[:count])
+    is_solved = not any(line[count] for line in table[count:])
+    return weights if is_solved and min(weights, default=Fraction(1)) > 0 else None

@@ -1,0 +1,364 @@
+"""How a verdict is shown: as text, as HTML in a notebook, as a data frame, and as facts for JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from prgd._types import Indices
+from prgd.errors import missing_package
+from prgd.proofs.overlap import overlap_in_words
+from prgd.separation.advice import advice, meaning, shown, sum_in_words
+from prgd.separation.evidence import Behaviour
+
+if TYPE_CHECKING:
+    from prgd.separation.families import Name
+    from prgd.separation.involved import Involved
+    from prgd.separation.verdict import Separability
+
+_SHOWN = 5  # features or rows that the explanation lists
+MAX_LINES = 20  # coefficients that text and HTML show
+_WIDTH = 100  # characters of a line of sentences
+_TERMS = 4  # terms of a relation that text and HTML show
+_NUMBERS = ("0", "1"), ("-1", "1"), ("False", "True")  # classes whose event goes without saying
+_KINDS = {
+    "separable": "complete separation",
+    "quasi-separable": "quasi-complete separation",
+    "not separable": "no separation",
+}
+_HEADER = ("coefficient", "verdict", "rows involved")
+_LEGEND = "either: infinite, and the data allow both signs; it leans to that of the maximum-margin direction."
+
+
+class Line(NamedTuple):
+    """What is known about one coefficient.
+
+    Attributes
+    ----------
+    name : name of the coefficient
+    verdict : Behaviour
+    involved : Involved or None
+        Of an infinite coefficient the observations of separated rows in which its column is not zero.
+    leaning : {"+", "-", "0"} or None
+        Of an infinite coefficient whose sign the data do not determine the sign that it has in the
+        maximum-margin direction.
+    relation : dict from name to Fraction, or None
+        Of an aliased column the other columns whose combination it is.
+    """
+
+    name: Name
+    verdict: Behaviour
+    involved: Involved | None = None
+    leaning: str | None = None
+    relation: dict[Name, Fraction] | None = None
+
+    @property
+    def remark(self) -> str:
+        """The last cell of the table: rows, the sign of the margin direction, or the relation."""
+        if self.verdict is Behaviour.ALIASED:
+            return (
+                "depends on others" if self.relation is None else f"= {sum_in_words(self.relation, _TERMS)}"
+            )
+        words = "" if self.involved is None else _numbers(self.involved.total, self.involved.first)
+        return words if self.leaning is None else f"{words}{'; ' * bool(words)}leans {self.leaning}"
+
+
+def lines(s: Separability, names: Sequence[Name] | None = None) -> list[Line]:
+    """Return what is known about some coefficients; by default about all, in the order of the model."""
+    names = list(s.coefficients) if names is None else names
+    terms = relations(s, names)
+    return [
+        Line(name, s.coefficients[name], s.involved.get(name), s.leaning.get(name), terms.get(name))
+        for name in names
+    ]
+
+
+def relations(
+    s: Separability, names: Sequence[Name], limit: int | None = None
+) -> dict[Name, dict[Name, Fraction]]:
+    """Return the relations of the aliased ones of some coefficients, which take a pass each.
+
+    Not more than ``limit`` are computed, and none if they are known already.
+    """
+    if (known := vars(s).get("relations")) is not None or s._evidence is None or s.model is None:
+        return known or {}
+    aliased = [name for name in names if s.coefficients[name] is Behaviour.ALIASED]
+    return s._evidence.relations(s.model, aliased[:limit])
+
+
+def as_text(s: Separability) -> str:
+    """Return the verdict, its proof in words, the table of the coefficients, and what to do next."""
+    sentences = [*explanation(s), *(f"  Note: {note}" for note in s.notes)]
+    text = [line for sentence in sentences for line in _wrapped(sentence)]
+    if not s.coefficients:
+        return "\n".join(text)
+    cells, hidden = _cells(s)
+    widths = [max(len(row[k]) for row in (_HEADER, *cells)) for k in range(2)]
+    rows = [f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}".rstrip() for row in (_HEADER, *cells)]
+    rule = "-" * max(map(len, rows))
+    legend = [_LEGEND] if any(row[1] == "either" for row in cells) else []
+    return "\n".join(
+        [*text, rule, rows[0], rule, *rows[1:], *hidden, rule, *legend, *textwrap.wrap(advice(s), _WIDTH)]
+    )
+
+
+def as_html(s: Separability) -> str:
+    """Return the same as HTML, for notebooks with light or dark pages: colours are those of the page."""
+    cells, hidden = _cells(s)
+    first, *proof = explanation(s)
+    head = "".join(f"<th>{escape(title)}</th>" for title in _HEADER)
+    body = "".join(
+        f'<tr class="{_mark(Behaviour(row[1]))}">'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in row)
+        + "</tr>"
+        for row in cells
+    )
+    more = "".join(f'<tr><td colspan="3">{escape(line)}</td></tr>' for line in hidden)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}{more}</tbody></table>" if cells else ""
+    legend = [_LEGEND] if any(row[1] == "either" for row in cells) else []
+    last = [*legend, advice(s)] if cells else []
+    return (
+        f'<div class="prgd-separability">{_STYLE}<p><b>{escape(first)}</b></p>'
+        f"{table}{_paragraphs([*last, *(f'Note: {note}' for note in s.notes)])}"
+        f"<details><summary>how it is proven</summary>{_paragraphs(proof)}</details></div>"
+    )
+
+
+def _wrapped(sentence: str) -> list[str]:
+    """Return a sentence as lines, of which all but the first are indented; words stay whole."""
+    return textwrap.wrap(
+        sentence, _WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _paragraphs(sentences: Sequence[str]) -> str:
+    return "".join(f"<p>{escape(line.strip())}</p>" for line in sentences if line)
+
+
+_STYLE = """<style>
+.prgd-separability {font-size: 0.95em; line-height: 1.4; max-width: 60em}
+.prgd-separability p {margin: 0.4em 0}
+.prgd-separability table {border-collapse: collapse; margin: 0.6em 0; font-variant-numeric: tabular-nums}
+.prgd-separability th, .prgd-separability td {text-align: left; padding: 0.2em 1em 0.2em 0.6em; border: 0;
+ background: none; color: inherit; vertical-align: top; white-space: normal}
+.prgd-separability thead tr {border-bottom: 1px solid currentColor; border-left: 4px solid transparent;
+ background: none}
+.prgd-separability tbody tr {border-left: 4px solid transparent; background: none}
+.prgd-separability tbody tr.infinite {border-left-color: #d9601a}
+.prgd-separability tbody tr.infinite td:nth-child(-n+2) {font-weight: bold}
+.prgd-separability tbody tr.other {border-left-color: #8a8a8a; font-style: italic}
+.prgd-separability summary {cursor: pointer}
+</style>"""
+
+
+def as_frame(s: Separability) -> Any:
+    """Return one row for each coefficient as a pandas data frame."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise missing_package("to_dataframe", "pandas", "report") from error
+    table = [
+        {
+            **_name_fields(line.name),
+            "verdict": str(line.verdict),
+            "leaning": line.leaning,
+            "rows": 0 if line.involved is None else line.involved.total,
+            "first_rows": () if line.involved is None else line.involved.first,
+            "relation": None
+            if line.relation is None
+            else f"= {sum_in_words(line.relation, len(line.relation))}",
+        }
+        for line in lines(s)
+    ]
+    names = list(_name_fields(next(iter(s.coefficients), "")))
+    return pd.DataFrame(table, columns=[*names, "verdict", "leaning", "rows", "first_rows", "relation"])
+
+
+def as_json(s: Separability) -> str:
+    """Return the facts as JSON."""
+    return json.dumps(facts(s), indent=1, allow_nan=False)
+
+
+def facts(s: Separability) -> dict[str, Any]:
+    """Return the verdict, all coefficients and the proof for JSON; of the dual weights only those above 0."""
+    weights: dict[str, Any] | None = None
+    if s.dual_weights is not None:
+        carried = np.flatnonzero(s.dual_weights)
+        weights = {"rows": carried.tolist(), "values": s.dual_weights[carried].tolist()}
+    found = {
+        "verdict": str(s.verdict),
+        "is_separable": s.is_separable,
+        "family": s.family,
+        "classes": s.classes,
+        "fit_intercept": s.fit_intercept,
+        "coefficients": [_line_facts(line) for line in lines(s)],
+        "advice": advice(s),
+        "notes": list(s.notes),
+        "limiting_rows": s.limiting_rows,
+        "coef": s.coef,
+        "intercept": s.intercept,
+        "margin": s.margin,
+        "dual_weights": weights,
+        "residual": s.residual,
+        "lower": s.lower,
+        "upper": s.upper,
+        "separated_rows": s.separated_rows,
+        "boundary_rows": s.boundary_rows,
+        "features": s.features,
+        "feature_names": s.feature_names,
+        "how": s.how,
+    }
+    return {name: _plain(value) for name, value in found.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold: arrays become lists, and numbers that are not finite None."""
+    if isinstance(value, np.ndarray):
+        return [_plain(item) for item in value.tolist()]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _line_facts(line: Line) -> dict[str, Any]:
+    """Return the facts on one coefficient, without those that its verdict does not have."""
+    found: dict[str, Any] = {**_name_fields(line.name), "verdict": str(line.verdict)}
+    if line.involved is not None:
+        found |= {"rows": line.involved.total, "first_rows": list(line.involved.first)}
+    if line.leaning is not None:
+        found["leaning"] = line.leaning
+    if line.relation is not None:
+        found["relation"] = [{**_name_fields(name), "times": str(k)} for name, k in line.relation.items()]
+    return found
+
+
+def _name_fields(name: Name) -> dict[str, str]:
+    return {"name": name} if isinstance(name, str) else {"class": name[0], "name": name[1]}
+
+
+def _cells(s: Separability) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """Return the cells of the table, and a line on coefficients that are left out, if there are many.
+
+    A long table has infinite coefficients first, and finite ones last.
+    """
+    names, words = list(s.coefficients), s.coefficients
+    if len(names) > MAX_LINES:
+        names.sort(key=lambda name: (not words[name].is_infinite, words[name] is Behaviour.FINITE))
+    left_out = Counter(str(words[name]) for name in names[MAX_LINES:])
+    more = ", ".join(f"{count:,} {word}" for word, count in left_out.items())
+    note = [f"and {left_out.total():,} more ({more}): to_dataframe() has all"] if left_out else []
+    table = lines(s, names[:MAX_LINES])
+    return [(shown(line.name), str(line.verdict), line.remark) for line in table], note
+
+
+def _mark(verdict: Behaviour) -> str:
+    return "infinite" if verdict.is_infinite else "finite" if verdict is Behaviour.FINITE else "other"
+
+
+def _numbers(count: int, first: tuple[int, ...]) -> str:
+    """Return how many rows there are, and the numbers of the first ones, counting from 0."""
+    listed = ", ".join(map(str, first)) + (", ..." if count > len(first) else "")
+    return f"{count:,} (number{'s' * (count != 1)} {listed})" if count else "0"
+
+
+def _some(rows: Indices) -> str:
+    return _numbers(rows.size, tuple(rows[:_SHOWN].tolist()))
+
+
+# The first sentences ----------------------------------------------------------------------------------
+
+
+def explanation(s: Separability) -> list[str]:
+    """Return the verdict, what it means for the estimates and what it rests on, a sentence after the other.
+
+    The estimates come first, since they are what the user of a regression asks about.
+    """
+    words, (first, *rest) = meaning(s), _reasons(s)
+    kind = _KINDS.get(s.verdict.value)
+    if words and kind is not None:
+        rest = [f"  {kind}: {first.partition(': ')[2]}", *rest]
+        first = f"{s.verdict.value}: {words}"
+    elif words:
+        rest.append(f"  {words}")
+    return [first, *_event(s), *rest, f"  {s.how}"]
+
+
+def _event(s: Separability) -> list[str]:
+    """Return what the signs of the coefficients are about, unless classes are numbers or truth values."""
+    if s.family == "multinomial" and s.classes:
+        return [f"  coefficients compare each class with {s.classes[0]}, the first one."]
+    if s.family == "binomial" and len(s.classes) == 2 and s.classes not in _NUMBERS:
+        return [f"  the event is {s.classes[1]}, against {s.classes[0]}: a coefficient of +inf is for it."]
+    return []
+
+
+def _reasons(s: Separability) -> list[str]:
+    return _of_labels(s) if s.family == "binomial" else _of_observations(s)
+
+
+def _of_labels(s: Separability) -> list[str]:
+    """Explain the verdict on two classes by a hyperplane."""
+    separated, boundary = s.fitted_rows, s.limiting_rows if s.coefficients else s.boundary_rows
+    n = separated.size + boundary.size
+    kind = "hyperplane" if s.fit_intercept else "hyperplane through the origin"
+    support = 0 if s.dual_weights is None else int(np.count_nonzero(s.dual_weights))
+    weighted = (
+        f"  proof: {overlap_in_words(support, s.fit_intercept)} "
+        f"(but for rounding, {s.residual:.1e}; exact weights next to these are proven to exist)."
+    )
+    if s.verdict == "separable":
+        return [
+            f"separable: a {kind} has each of the {n} rows strictly on its correct side.",
+            f"  its margin is {s.margin:.6g}; the maximum margin is at most {s.upper:.6g}.",
+            f"  it uses {_features(s)}.",
+        ]
+    if s.verdict == "quasi-separable":
+        return [
+            f"quasi-separable: a {kind} has no row on its wrong side, but each such one has rows on itself.",
+            f"  rows strictly on their correct side: {_some(separated)}; "
+            f"on the hyperplane: {_some(boundary)}.",
+            f"  it uses {_features(s)}.",
+        ]
+    if s.verdict == "not separable":
+        return [
+            f"not separable: every {kind} has rows on its wrong side, unless all rows lie on it.",
+            weighted,
+        ]
+    if s.dual_weights is not None:
+        return [
+            f"undecided: no {kind} separates the classes strictly, which is proven; whether one has no row "
+            "on its wrong side (quasi-separable) is not known.",
+            weighted,
+        ]
+    return [
+        f"undecided: found neither a {kind} that separates the classes nor a proof that there is none.",
+        f"  the maximum margin lies between {s.lower:.3g} and {s.upper:.3g}.",
+    ]
+
+
+def _of_observations(s: Separability) -> list[str]:
+    """Explain the verdict on other responses by the likelihood."""
+    if s.verdict == "separable":
+        return ["separable: along some direction of the coefficients every row is fitted perfectly."]
+    if s.verdict == "quasi-separable":
+        return [
+            "quasi-separable: along some direction of the coefficients the likelihood never stops growing.",
+            f"  rows that are fitted perfectly in the limit: {_some(s.fitted_rows)}; "
+            f"others (limiting_rows): {_some(s.limiting_rows)}.",
+        ]
+    if s.verdict == "not separable":
+        return ["not separable: the likelihood falls in every direction that changes a fitted value."]
+    return ["undecided: it is not known whether the likelihood grows for ever in some direction."]
+
+
+def _features(s: Separability) -> str:
+    """Return the names of the most important features with their coefficients."""
+    coef = np.empty(0) if s.coef is None else s.coef
+    some = ", ".join(f"{s.name(j)} ({coef[j]:+.3g})" for j in s.features[:_SHOWN].tolist())
+    return some if s.features.size <= _SHOWN else f"{s.features.size} features, mainly {some}"

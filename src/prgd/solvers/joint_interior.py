@@ -1,0 +1,218 @@
+r"""The joint multiclass program in l2 over a set of pairs (row, class), by interior point.
+
+.. math:: \min \tfrac12 \|W\|_F^2 \quad \text{subject to} \quad
+    \langle w_y - w_j, x \rangle + b_y - b_j \ge 1 \quad \text{for each pair}
+
+The path is that of `prgd.solvers.interior_point`, in the coordinates of `prgd.solvers.joint_coordinates`: 10
+to 30 steps, each of them ``d^2`` operations for a pair, and a factorisation in ``(K - 1) d`` dimensions, or
+in as many as there are pairs. `prgd.solvers.joint_polish` sharpens what rounding left.
+
+A working set (`prgd.maxmargin.any_norm`) pays only once all pairs cost several times the factorisation:
+digits, 16,173 pairs in 576 dimensions, take half the time if all pairs are solved at once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from prgd._types import Array, Indices
+from prgd.solvers.interior_point import maximise_margin
+from prgd.solvers.joint_coordinates import VANISHED, Pairs, coordinates_of, potentials
+from prgd.solvers.joint_polish import JointBounds, bounds_of, polished
+
+_TINY = 1e-12  # a direction shorter than this, for rows of norm 1, is rounding
+_PATIENCE = 6  # steps without a smaller gap after which rounding has ended the progress
+
+
+class PairSolution(NamedTuple):
+    """The joint program over a set of pairs; all numbers are rounded, and prove nothing.
+
+    Attributes
+    ----------
+    W : ndarray of shape (K, d)
+        The smallest margin of the pairs is 1. If not feasible: the best direction seen, of norm 1 at most.
+    b : ndarray of shape (K,)
+        The intercepts, of sum 0; zeros without intercepts.
+    p : ndarray of shape (m,)
+        Multipliers, not negative: W is near ``sum p (e_y - e_j) x^T``. With intercepts they leave each class
+        as often as they enter it, up to rounding. If not feasible: weights of sum 1 whose combination is
+        near zero (Farkas).
+    gap : float
+        Relative distance of the margin ``1 / ||W||`` to its upper bound by p; 1 if not feasible.
+    is_feasible : bool
+        Whether W satisfies all pairs. Margins below 1e-9 of the row norms count as zero.
+    """
+
+    W: Array
+    b: Array
+    p: Array
+    gap: float
+    is_feasible: bool
+
+
+def solve_pairs(
+    X: Array,
+    codes: Indices,
+    pairs_row: Indices,
+    pairs_class: Indices,
+    K: int,
+    fit_intercept: bool,
+    tol: float = 1e-9,
+) -> PairSolution:
+    """Solve the joint program over pairs until the relative gap is at most ``tol``.
+
+    Parameters
+    ----------
+    X : ndarray of shape (rows, d)
+    codes : ndarray of int of shape (rows,)
+        The class of each row, from 0 to K - 1.
+    pairs_row, pairs_class : ndarray of int of shape (m,)
+        The row of each pair, and the class, not its own, that the row is compared with.
+    K : int
+    fit_intercept : bool
+    tol : float
+
+    Returns
+    -------
+    PairSolution
+        Its gap is above ``tol`` if rounding ends the steps.
+
+    Examples
+    --------
+    >>> X, codes = np.array([[0.0], [1.0], [4.0]]), np.array([0, 1, 2])
+    >>> row, other = np.repeat([0, 1, 2], 2), np.array([1, 2, 0, 2, 0, 1])
+    >>> found = solve_pairs(X, codes, row, other, 3, True)
+    >>> found.W.round(6).ravel(), found.is_feasible
+    (array([-1.555556,  0.444444,  1.111111]), True)
+    """
+    y, j = np.asarray(codes, np.int64)[pairs_row], np.asarray(pairs_class, np.int64)
+    rows, row = np.unique(pairs_row, return_inverse=True)
+    X, center, exponent = _moderate(np.asarray(X[rows], dtype=np.float64), fit_intercept)
+    if fit_intercept:
+        X = np.hstack([X, np.ones((len(X), 1))])
+    V, p, gap, is_feasible = _solve_components(Pairs(X, row, y, j, K, fit_intercept), tol)
+    # Squares of extreme units leave the floating range.
+    with np.errstate(over="ignore", under="ignore"):
+        W, b = np.ldexp(V[:, : center.size], -exponent), np.zeros(K)
+        p = np.ldexp(p, -2 * exponent) if is_feasible else p
+    if fit_intercept:
+        b = V[:, -1] - W @ center
+        b -= b.mean()
+    return PairSolution(W, b, p, gap, is_feasible)
+
+
+def _solve_components(pairs: Pairs, tol: float) -> tuple[Array, Array, float, bool]:
+    """Solve the program for each set of classes whose pairs have cycles; intercepts satisfy all other pairs.
+
+    Multipliers leave each class as often as they enter it, so that those of a pair on no cycle are zero.
+    """
+    if not pairs.has_intercept or not pairs.size:
+        return _solve(pairs, tol)
+    component = _strong_components(pairs)
+    of_y, of_j = component[pairs.y], component[pairs.j]
+    if (component == component[0]).all():
+        return _solve(pairs, tol)
+    W, p, gap = np.zeros((pairs.K, pairs.X.shape[1])), np.zeros(pairs.size), 0.0
+    for name in np.unique(of_y[of_y == of_j]):
+        (inner,), (classes,) = ((of_y == name) & (of_j == name)).nonzero(), (component == name).nonzero()
+        place = np.cumsum(component == name) - 1
+        rows, row = np.unique(pairs.row[inner], return_inverse=True)
+        part = Pairs(pairs.X[rows], row, place[pairs.y[inner]], place[pairs.j[inner]], classes.size, True)
+        V, weights, part_gap, is_feasible = _solve(part, tol)
+        if not is_feasible:
+            W[:], p[:] = 0.0, 0.0
+        W[classes], p[inner], gap = V, weights, max(gap, part_gap)
+        if not is_feasible:
+            return W, p, gap, False
+    W[:, -1] += _shifts(of_y, of_j, 1.0 - pairs.margins(W), pairs.K)[component]
+    return W, p, gap, True
+
+
+def _strong_components(pairs: Pairs) -> Indices:
+    """Return a number for each class, equal for two classes if pairs lead from each of them to the other."""
+    leads = np.eye(pairs.K)
+    leads[pairs.y, pairs.j] = 1.0
+    for _ in range(pairs.K.bit_length()):
+        leads = np.minimum(leads @ leads, 1.0)
+    return np.asarray(np.argmax(leads * leads.T, axis=1))
+
+
+def _shifts(of_y: Indices, of_j: Indices, missing: Array, K: int) -> Array:
+    """Return shifts of components whose differences are at least what pairs between them miss."""
+    needed = np.full((K, K), -np.inf)
+    outer = of_y != of_j
+    np.maximum.at(needed, (of_y[outer], of_j[outer]), missing[outer])
+    shifts = np.zeros(K)
+    for _ in range(K):  # no path between components has more edges
+        shifts = np.maximum(shifts, (needed + shifts).max(axis=1))
+    return shifts
+
+
+def _solve(pairs: Pairs, tol: float) -> tuple[Array, Array, float, bool]:
+    """Solve the program for classes that are strongly connected, or without intercepts.
+
+    Returns
+    -------
+    W, p, gap, is_feasible : as in `PairSolution`, with intercepts in the last column of W
+    """
+    if not pairs.size:
+        return np.zeros((pairs.K, pairs.X.shape[1])), np.zeros(0), 0.0, True
+    W, c = _first_direction(pairs)
+    if not pairs.length(W) > 0.0:  # all rows are zero
+        p = pairs.balanced(np.ones(pairs.size))
+        p = np.ones(pairs.size) if p is None else p
+        return W, p / p.sum(), 1.0, False
+    best = _followed(pairs, W, c, tol)
+    if best.upper <= VANISHED or best.lower <= 0.0:
+        return best.W / max(pairs.length(best.W), 1.0), best.p, 1.0, False
+    return best.W / (best.lower * pairs.length(best.W)), best.p / best.upper**2, best.gap, True
+
+
+def _followed(pairs: Pairs, W: Array, c: Array, tol: float) -> JointBounds:
+    """Return the end of the interior point's path, polished if its gap is above the tolerance."""
+    at = coordinates_of(pairs)
+    found = maximise_margin(at, np.ones(pairs.size), False, at.coordinates(W, c), tol, _PATIENCE)
+    W, p = at.matrix(found.x), pairs.balanced(found.p)
+    best = bounds_of(pairs, W / pairs.length(W), found.p if p is None else p / p.sum())
+    if best.upper <= VANISHED or best.gap <= tol:
+        return best
+    return polished(pairs, best, found.is_active, tol)
+
+
+def _first_direction(pairs: Pairs) -> tuple[Array, Array]:
+    """Return a combination W of pairs, with intercepts that balance mean margins, and its coefficients.
+
+    W is the sum of all ``(e_y - e_j) x^T``; if that vanishes, the one whose row is longest.
+    """
+    c = np.ones(pairs.size)
+    W = pairs.combine(c)
+    if not pairs.length(W) > _TINY * pairs.size:
+        longest = np.argmax(np.einsum("ij,ij->i", pairs.X, pairs.X)[pairs.row])
+        c = (np.arange(pairs.size) == longest).astype(np.float64)
+        W = pairs.combine(c)
+    if pairs.has_intercept:
+        W[:, -1] = 0.0
+        margins = pairs.margins(W)
+        count, totals = pairs.flows(np.ones(pairs.size)), pairs.flows(margins)
+        W[:, -1] = -potentials(count + count.T, totals.sum(axis=1) - totals.sum(axis=0))
+    return W, c
+
+
+def _moderate(X: Array, fit_intercept: bool) -> tuple[Array, Array, int]:
+    """Return rows of norm at most 1, what was subtracted from them, and the power of two that divides them.
+
+    With intercepts, the program does not change under translation: the mean is subtracted.
+    """
+    first = _exponent(np.abs(X).max(initial=0.0))
+    X = np.ldexp(X, -first)
+    center = X.mean(axis=0) if fit_intercept and len(X) else np.zeros(X.shape[1])
+    X -= center
+    second = _exponent(np.sqrt(np.einsum("ij,ij->i", X, X).max(initial=0.0)))
+    return np.ldexp(X, -second), np.ldexp(center, first), first + second
+
+
+def _exponent(size: float) -> int:
+    return math.frexp(float(size))[1]

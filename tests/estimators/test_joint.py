@@ -1,0 +1,268 @@
+"""Estimators in other norms than l2, and of all classes jointly."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+
+import prgd
+from prgd import MaxMarginClassifier, NotSeparableWarning, PRGDClassifier, Status
+from prgd.norms import L1, Lp, as_norm
+
+NAMES = np.array(["blue", "green", "red", "teal"])
+
+
+def clouds(seed=0, n=48, d=5, K=4, push=2.0):
+    """Gaussian rows of K classes, which the K first axes separate jointly, and those axes."""
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % K
+    X = rng.normal(size=(n, d))
+    for i, k in enumerate(codes):
+        others = np.delete(X[i, :K], k)
+        X[i, k] = others.max() + push * rng.uniform(0.5, 1.5)
+    return X, NAMES[codes]
+
+
+def margin_of(classifier, X, y):
+    """The smallest margin of all pairs of a row and another class, in the norm of the classifier."""
+    codes = np.searchsorted(classifier.classes_, y)
+    scores = X @ classifier.coef_.T + classifier.intercept_
+    own = scores[np.arange(len(y)), codes]
+    scores[np.arange(len(y)), codes] = -np.inf
+    return (own - scores.max(axis=1)).min() / as_norm(classifier.norm)(classifier.coef_)
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1", "linf", 3, "spectral"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_joint_attributes_prove_the_margin(norm, fit_intercept):
+    X, y = clouds()
+    n, d, K = *X.shape, 4
+    found = MaxMarginClassifier(norm=norm, multi_class="joint", fit_intercept=fit_intercept).fit(X, y)
+    assert found.coef_.shape == (K, d)
+    assert found.intercept_.shape == (K,)
+    assert found.margin_.shape == found.gap_.shape == found.margin_upper_bound_.shape == (1,)
+    assert found.status_ == (Status.CERTIFIED,)
+    assert 0.0 <= found.gap_[0] <= 1e-6
+    assert margin_of(found, X, y) == pytest.approx(found.margin_[0], rel=1e-9)
+    assert as_norm(norm)(found.coef_) == pytest.approx(1.0 / found.margin_[0])  # the smallest margin is 1
+    # The weights of pairs prove the upper bound, by the dual norm of their sum.
+    assert found.dual_coef_.shape == (1, n * K)
+    p = found.dual_coef_.toarray().reshape(n, K)
+    codes = np.searchsorted(found.classes_, y)
+    assert (p >= 0.0).all()
+    assert p.sum() == pytest.approx(1.0)
+    assert (p[np.arange(n), codes] == 0.0).all()
+    sent = np.eye(K)[codes] * p.sum(axis=1, keepdims=True) - p
+    bound = as_norm(norm).dual(sent.T @ X)
+    assert bound == pytest.approx(found.margin_upper_bound_[0], rel=1e-9)
+    if fit_intercept:
+        np.testing.assert_allclose(sent.sum(axis=0), 0.0, atol=1e-12)
+    assert found.support_.tolist() == np.flatnonzero(p.sum(axis=1)).tolist()
+    # An exact solution has cosine 1 in l2, and nothing is said in other norms.
+    assert (found.cosine_[0] > 0.999) == (norm == "l2")
+    assert found.score(X, y) == 1.0
+    assert found.decision_function(X).shape == (n, K)
+    (result,) = found.results_
+    assert result.check(X, y).is_valid
+
+
+def test_the_estimator_is_max_margin_jointly():
+    X, y = clouds(1)
+    found = MaxMarginClassifier(multi_class="joint", tol=1e-10).fit(X, y)
+    result = prgd.max_margin(X, y, multi_class="joint", tol=1e-10)
+    assert found.margin_[0] == result.margin
+    np.testing.assert_array_equal(found.coef_, result.coef)
+    np.testing.assert_array_equal(found.intercept_, result.intercept)
+    assert found.predict(X).tolist() == y.tolist()
+    sparse = MaxMarginClassifier(multi_class="joint").fit(sp.csr_array(X), y)
+    assert sparse.margin_[0] == pytest.approx(result.margin, rel=1e-6)
+
+
+@pytest.mark.parametrize("norm", ["l1", "linf", 1.5])
+def test_one_against_the_rest_in_another_norm(norm):
+    X, y = clouds(2)
+    found = MaxMarginClassifier(norm=norm).fit(X, y)
+    assert found.coef_.shape == (4, 5)
+    for k, name in enumerate(found.classes_):
+        result = prgd.max_margin(X, y == name, norm=norm)
+        assert found.margin_[k] == pytest.approx(result.margin, rel=1e-6)
+        assert as_norm(norm)(found.coef_[k]) == pytest.approx(1.0)
+        side = np.where(y == name, 1.0, -1.0)
+        distance = (side * (X @ found.coef_[k] + found.intercept_[k])).min()
+        assert distance == pytest.approx(found.margin_[k], rel=1e-9)
+    assert (found.cosine_ == -1.0).all()
+
+
+def test_two_classes_are_one_hyperplane_also_jointly():
+    X, y = clouds(3)
+    X, y = X[y < "red"], y[y < "red"]
+    joint, plain = (MaxMarginClassifier(multi_class=m).fit(X, y) for m in ("joint", "ovr"))
+    assert joint.coef_.shape == (1, 5)
+    np.testing.assert_array_equal(joint.coef_, plain.coef_)
+    assert joint.decision_function(X).shape == (len(y),)
+    assert joint.dual_coef_.shape == (1, len(y))
+
+
+def test_rows_without_weight_do_not_count_jointly():
+    X, y = clouds(4)
+    rng = np.random.default_rng(5)
+    noise = rng.normal(size=(7, 5))
+    place = np.sort(rng.choice(len(y) + 7, 7, replace=False))
+    is_noise = np.isin(np.arange(len(y) + 7), place)
+    more, labels, weights = np.empty((len(y) + 7, 5)), np.empty(len(y) + 7, y.dtype), np.ones(len(y) + 7)
+    more[is_noise], more[~is_noise] = noise, X
+    labels[is_noise], labels[~is_noise] = "black", y  # a class that has no other rows
+    weights[is_noise], weights[~is_noise] = 0.0, rng.uniform(0.5, 2.0, len(y))
+    alone = MaxMarginClassifier(multi_class="joint").fit(X, y)
+    found = MaxMarginClassifier(multi_class="joint").fit(more, labels, sample_weight=weights)
+    assert found.classes_.tolist() == NAMES.tolist()
+    np.testing.assert_array_equal(found.coef_, alone.coef_)
+    assert found.dual_coef_.shape == (1, 4 * len(labels))
+    assert np.flatnonzero(~is_noise)[alone.support_].tolist() == found.support_.tolist()
+    (result,) = found.results_
+    kept = np.flatnonzero(~is_noise)
+    assert found.support_.tolist() == sorted({int(i) // 4 for i in result.support})
+    assert set(found.support_.tolist()) <= set(kept.tolist())
+
+
+def test_columns_of_a_data_frame_keep_their_order():
+    pandas = pytest.importorskip("pandas")
+    X, y = clouds(6)
+    frame = pandas.DataFrame(X, columns=["e", "d", "c", "b", "a"])
+    found = MaxMarginClassifier(multi_class="joint").fit(frame, y)
+    assert found.feature_names_in_.tolist() == ["e", "d", "c", "b", "a"]
+    (result,) = found.results_
+    assert result.feature_names == ("e", "d", "c", "b", "a")
+    np.testing.assert_array_equal(found.coef_, MaxMarginClassifier(multi_class="joint").fit(X, y).coef_)
+    assert result.check(frame[["a", "b", "c", "d", "e"]], y).is_valid
+    direct = prgd.max_margin(frame, y, multi_class="joint")
+    np.testing.assert_allclose(direct.coef, found.coef_, rtol=1e-3)
+    assert direct.feature_names == ("e", "d", "c", "b", "a")
+
+
+def test_classes_that_do_not_separate_jointly():
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(NotSeparableWarning, match="No weights separate all 3 classes jointly") as caught:
+        found = MaxMarginClassifier(multi_class="joint").fit(X, y)
+    warning = caught[0].message
+    assert "A soft margin in l2, of each class against the rest, is the classifier" in str(warning)
+    assert warning.classes == [0, 1, 2]
+    assert warning.is_proven.tolist() == [True]
+    assert warning.weights.shape == (1, 450)
+    # The weights average the pairs to zero, those of the intercepts too.
+    p = warning.weights.toarray().reshape(150, 3)
+    sent = np.eye(3)[y] * p.sum(axis=1, keepdims=True) - p
+    np.testing.assert_allclose(sent.T @ np.column_stack([X, np.ones(150)]), 0.0, atol=1e-12)
+    assert found.margin_.shape == (1,)
+    assert found.margin_[0] <= 0.0 == found.margin_upper_bound_[0]
+    assert found.gap_[0] == math.inf
+    assert math.isfinite(found.C_)
+    with pytest.warns(NotSeparableWarning, match="C=... saves the search"):
+        soft = MaxMarginClassifier().fit(X, y)
+    np.testing.assert_array_equal(found.coef_, soft.coef_)
+    assert found.C_ == soft.C_
+    assert len(found.results_) == 3
+    with pytest.raises(prgd.NotSeparableError, match="all classes jointly, and fallback='raise'") as error:
+        MaxMarginClassifier(multi_class="joint", fallback="raise").fit(X, y)
+    np.testing.assert_array_equal(error.value.weights.toarray(), warning.weights.toarray())
+
+
+def test_two_classes_that_do_not_separate_in_another_norm():
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(NotSeparableWarning, match="A soft margin in l2"):
+        found = MaxMarginClassifier(norm="l1").fit(X[50:], y[50:])
+    assert found.margin_[0] <= 0.0
+    assert found.score(X[50:], y[50:]) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"C": 1.0, "norm": "l1"}, "A finite C is for norm='l2' and multi_class='ovr'"),
+        ({"C": 1.0, "multi_class": "joint"}, "got C=1, norm='l2' and multi_class='joint'. Use C=inf"),
+        ({"multi_class": "crammer"}, "multi_class must be 'ovr' or 'joint'; got 'crammer'"),
+        ({"norm": "spectral"}, "measures weight matrices of .* more than two classes by multi_class='joint'"),
+        ({"norm": 0.9}, "p of a norm must be a number of at least 1; got 0.9"),
+        ({"norm": "lq"}, "Unknown norm 'lq'"),
+        ({"multi_class": "jont"}, "got 'jont'. Did you mean 'joint'?"),
+        ({"multi_class": "crammer_singer"}, "The problem of Crammer and Singer is 'joint'"),
+    ],
+)
+def test_parameters_that_do_not_go_together(parameters, said):
+    X, y = clouds()
+    with pytest.raises(ValueError, match=said):
+        MaxMarginClassifier(**parameters).fit(X, y)
+
+
+def test_two_classes_refuse_what_more_classes_refuse():
+    X, y = clouds()
+    X, y = X[y < "red"], y[y < "red"]
+    with pytest.raises(ValueError, match="multi_class must be 'ovr' or 'joint'"):
+        MaxMarginClassifier(multi_class="crammer").fit(X, y)
+    with pytest.raises(ValueError, match=r"of two by prgd\.max_margin\(X, y, multi_class='joint'\)\."):
+        MaxMarginClassifier(multi_class="joint", norm="nuclear").fit(X, y)
+    with pytest.raises(ValueError, match="got one class, 'blue'"):
+        MaxMarginClassifier(multi_class="joint").fit(X, np.full(len(y), "blue"))
+
+
+def test_parameters_live_in_scikit_learn():
+    X, y = clouds()
+    classifier = MaxMarginClassifier(norm=Lp(3.0), multi_class="joint")
+    assert classifier.get_params()["norm"] == Lp(3.0)
+    assert clone(classifier).multi_class == "joint"
+    assert classifier.set_params(norm="linf").norm == "linf"
+    assert "multi_class='joint'" in repr(classifier)
+    found = classifier.fit(X, y)
+    again = pickle.loads(pickle.dumps(found))  # noqa: S301
+    np.testing.assert_array_equal(again.decision_function(X), found.decision_function(X))
+
+
+def test_a_warm_start_of_all_classes_jointly():
+    X, y = clouds(7, n=200)
+    found = MaxMarginClassifier(multi_class="joint", warm_start=True).fit(X, y)
+    first = found.coef_.copy()
+    np.testing.assert_allclose(found.fit(X, y).coef_, first, rtol=1e-4, atol=1e-6)
+    # Other rows of the same shape start from the last solution, those of fewer classes do not.
+    other, labels = clouds(8, n=200)
+    assert found.fit(other, labels).score(other, labels) == 1.0
+    few = labels < "teal"
+    assert found.fit(other[few], labels[few]).coef_.shape == (3, 5)
+
+
+def test_a_gap_that_is_not_certified_jointly():
+    X, y = clouds(9)
+    with pytest.warns(ConvergenceWarning, match="For all 4 classes jointly the largest margin lies between"):
+        MaxMarginClassifier(multi_class="joint", norm="l1", max_passes=1, tol=1e-17).fit(X, y)
+
+
+@pytest.mark.parametrize("norm", ["l1", "linf"])
+def test_prgd_classifier_in_another_norm(norm):
+    X, y = clouds(3, d=4)
+    X, y = X[y < "red"], y[y < "red"]
+    settings = {"norm": norm, "warmup_steps": 200, "max_iter": 300, "tol": 0.05, "radius": "polynomial:0.6"}
+    found = PRGDClassifier(phases="polynomial:5,0.6", **settings).fit(X, y)
+    best = prgd.max_margin(X, y, norm=norm)
+    assert found.status_ == (Status.CERTIFIED,)
+    assert found.margin_[0] <= best.upper_bound
+    assert found.margin_upper_bound_[0] >= best.margin
+    side = np.where(y == found.classes_[1], 1.0, -1.0)
+    distance = (side * found.decision_function(X)).min() / as_norm(norm)(found.coef_[0])
+    assert distance == pytest.approx(found.margin_[0], rel=1e-9)
+    assert found.cosine_[0] == -1.0
+    with pytest.raises(ValueError, match="measures weight matrices"):
+        PRGDClassifier(norm="spectral").fit(X, y)
+
+
+def test_prgd_classifier_goes_on_at_the_radius_of_its_norm():
+    X, y = clouds(3, d=4)
+    X, y = X[y < "red"], y[y < "red"]
+    found = PRGDClassifier(norm=L1(), warmup_steps=200, max_iter=200, tol=0.05, warm_start=True).fit(X, y)
+    first = found.R_0_.copy()
+    assert pytest.approx(first) == found.fit(X, y).R_0_

@@ -1,0 +1,313 @@
+"""Commands in other norms than l2, and of more than two classes jointly."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_cli import call, in_empty_folder, table  # noqa: F401 - a fixture too
+from test_everyday import facts, write_iris
+
+import prgd
+from prgd.cli.standstill import stalled_text
+from prgd.model import Model
+from prgd.norms import as_norm
+
+NAMES = ["blue", "green", "red"]
+
+
+def write_three(file: str = "three.csv", classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Write 45 rows of three classes that separate, or those of the first classes."""
+    rng = np.random.default_rng(0)
+    codes = np.arange(45) % 3
+    X = rng.normal(size=(45, 3)) + 6.0 * np.eye(3)[codes]
+    kept = codes < classes
+    X, y = X[kept], np.array(NAMES)[codes[kept]]
+    with Path(file).open("w", newline="") as opened:
+        writer = csv.writer(opened)
+        writer.writerow(["a", "b", "c", "class"])
+        writer.writerows([*x, k] for x, k in zip(X.tolist(), y, strict=True))
+    return X, y
+
+
+def write_svm(X: np.ndarray, y: np.ndarray) -> None:
+    codes = np.searchsorted(NAMES, y)
+    rows = [" ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x)) for x in X.tolist()]
+    lines = [f"{k} {row}" for k, row in zip(codes, rows, strict=True)]
+    Path("three.svm").write_text("\n".join(lines) + "\n")
+
+
+# Fit and predict
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf", "spectral"])
+def test_fit_jointly_and_predict(norm):
+    X, y = write_three()
+    rows = table(call("fit", "three.csv", "--multi-class", "joint", "--norm", norm, "--out", "m.npz").stdout)
+    assert rows["problem"].startswith(f"largest margin in the {norm} norm, 3 classes jointly, with an unpen")
+    assert rows["classes"] == "blue, green, red; jointly"
+    assert rows["status"].startswith("Certified")
+    model = Model.load("m.npz")
+    (result,) = model.results
+    assert model.is_joint
+    assert result.coef.shape == (3, 3)
+    assert result.intercept.shape == (3,)
+    assert result.feature_names == ("a", "b", "c")
+    assert result.check(X, y).is_valid
+    expected = prgd.max_margin(X, y, multi_class="joint", norm=norm)
+    assert float(rows["margin, lower bound"]) == pytest.approx(expected.margin, rel=1e-6)
+    supported = len({int(i) // 3 for i in result.support})
+    assert rows["support vectors"] == f"{supported} of 45 rows"
+    # The model stands alone, and so does the result in its file.
+    loaded = prgd.Result.load("m.npz")
+    np.testing.assert_array_equal(loaded.intercept, result.intercept)
+    # Columns are matched by name, as always.
+    with Path("other.csv").open("w", newline="") as opened:
+        writer = csv.writer(opened)
+        writer.writerow(["c", "class", "a", "b"])
+        writer.writerows([x[2], k, x[0], x[1]] for x, k in zip(X.tolist(), y, strict=True))
+    call("predict", "m.npz", "other.csv", "--scores", "--out", "p.csv")
+    with Path("p.csv").open() as opened:
+        head, *lines = csv.reader(opened)
+    assert head == ["prediction", "score blue", "score green", "score red"]
+    assert [line[0] for line in lines] == y.tolist()
+    scores = np.array([line[1:] for line in lines], float)
+    np.testing.assert_allclose(scores, X @ result.coef.T + result.intercept, rtol=1e-12)
+
+
+def test_json_of_a_joint_fit():
+    _, y = write_three()
+    found = facts("fit", "three.csv", "--multi-class", "joint", "--norm", "l1")
+    assert found["multi_class"] == "joint"
+    assert found["norm"] == "l1"
+    assert found["target"] is None
+    assert np.array(found["coef"]).shape == (3, 3)
+    assert len(found["intercept"]) == 3
+    assert found["classes"] == NAMES
+    # Pairs are numbered i K + j: none is a row against its own class.
+    codes = np.searchsorted(NAMES, y)
+    assert all(codes[pair // 3] != pair % 3 for pair in found["support"])
+    assert sum(found["dual_weights"]) == pytest.approx(1.0)
+
+
+def test_each_against_the_rest_in_another_norm():
+    X, y = write_three()
+    found = facts("fit", "three.csv", "--norm", "inf", "--out", "m.npz")
+    assert [r["target"] for r in found["results"]] == NAMES
+    for r in found["results"]:
+        assert r["norm"] == "linf"
+        assert r["margin"] == pytest.approx(prgd.max_margin(X, y == r["target"], norm="linf").margin)
+    scores = Model.load("m.npz").decision_function(X)
+    estimator = prgd.MaxMarginClassifier(norm="linf").fit(X, y)
+    np.testing.assert_allclose(scores, estimator.decision_function(X), rtol=1e-9)
+
+
+def test_two_classes_are_never_joint():
+    write_three("two.csv", classes=2)
+    plain, joint = (facts("fit", "two.csv", "--multi-class", m) for m in ("ovr", "joint"))
+    assert joint["multi_class"] is None
+    assert joint["coef"] == plain["coef"]
+    assert table(call("fit", "two.csv").stdout)["classes"] == "blue (score < 0), green (score > 0)"
+
+
+def test_classes_that_do_not_separate_jointly():
+    write_iris()
+    rows = table(call("fit", "iris.csv", "--multi-class", "joint", "--out", "m.npz").stdout)
+    assert re.match(
+        r"no, proven: positive weights on \d+ pairs of a row and another class", rows["separable"]
+    )
+    assert rows["classes"] == "setosa, versicolor, virginica; each against the rest"
+    assert rows["fitted instead"].startswith("a soft margin in l2, of each class against the rest (squared")
+    model = Model.load("m.npz")
+    assert [proof is None for proof in model.proofs] == [False, True, True]
+    assert model.proofs[0].multi_class == "joint"
+    data = prgd.datasets.load("iris.csv")
+    assert model.proofs[0].check(data.X, data.y).is_valid
+    assert facts("predict", "m.npz", "iris.csv")["accuracy"] > 0.9
+    said = call("fit", "iris.csv", "--multi-class", "joint", "--quiet").stderr
+    assert said.startswith("Warning: no hyperplane separates all classes jointly: a soft margin")
+    # The file is kept if it holds this fit, and not taken for another one.
+    given = ["fit", "iris.csv", "--out", "m.npz", "--resume", "--quiet"]
+    before = Path("m.npz").stat().st_mtime_ns
+    call(*given, "--multi-class", "joint")
+    assert Path("m.npz").stat().st_mtime_ns == before
+    assert "other options of the algorithm" in call(*given, code=2).stderr
+    found = facts("fit", "iris.csv", "--multi-class", "joint", "--fallback", "raise", code=3)
+    assert found["upper_bound"] == 0.0
+    assert found["is_separable"] is False
+
+
+def test_a_joint_fit_is_kept_and_begun_from():
+    write_three()
+    given = ["fit", "three.csv", "--multi-class", "joint", "--quiet", "--out", "m.npz"]
+    call(*given)
+    before = Path("m.npz").stat().st_mtime_ns
+    call(*given, "--resume")
+    assert Path("m.npz").stat().st_mtime_ns == before
+    for change in (["--norm", "l1"], ["--multi-class", "ovr"]):
+        said = call(*given, "--resume", *change, code=2).stderr
+        assert re.search("belongs to other (labels and )?options of the algorithm than those given", said)
+    call("fit", "three.csv", "--multi-class", "joint", "--start", "m.npz", "--quiet")
+    said = call("fit", "three.csv", "--start", "m.npz", code=2).stderr
+    assert "--start is for two classes, or --multi-class joint; three has 3." in said
+
+
+def test_several_classes_out_of_core():
+    X, y = write_three()
+    write_svm(X, y)
+    for given in (["--multi-class", "joint"], []):
+        parts, whole = (facts("fit", "three.svm", *given, *more) for more in (["--out-of-core"], []))
+        for a, b in zip(parts.get("results", [parts]), whole.get("results", [whole]), strict=True):
+            assert a["margin"] == pytest.approx(b["margin"], rel=1e-6)
+            assert a["status"] == "CERTIFIED"
+
+
+# Run and race
+
+
+@pytest.mark.slow
+def test_run_of_several_classes_is_joint():
+    X, y = write_three()
+    given = ["run", "three.csv", "--norm", "linf", "--algorithm", "steepest-descent", "--quiet"]
+    call(*given, "--steps", 20, "--out", "half")
+    call(*given, "--steps", 40, "--resume", "half")
+    call(*given, "--steps", 40, "--out", "whole")
+    half, whole = (prgd.Result.load(f"{folder}/result.npz") for folder in ("half", "whole"))
+    np.testing.assert_array_equal(half.w, whole.w)
+    assert whole.w.shape == (3, 3)
+    assert whole.check(X, y).is_valid
+    assert facts("predict", "whole/result.npz", "three.csv")["accuracy"] == 1.0
+    found = facts("run", "three.csv", "--norm", "spectral", "--steps", 5, "--warm-up", "steepest-descent:30")
+    assert found["multi_class"] == "joint"
+    assert found["warm_up"]["t"] == 30
+
+
+@pytest.mark.slow
+def test_prgd_begins_with_steps_in_its_norm():
+    write_three()
+    rows = table(call("run", "three.csv", "--norm", "l1", "--steps", 5).stdout)
+    assert rows["warm-up"] == f"{prgd.algorithms.SteepestDescent()}, 1,000 steps"
+    assert "step sizes in units of 1 / max ||z_i||_*^2" in rows["problem"]
+    given = ["--step-norm", "linf", "--steps", 5, "--warm-up", "steepest-descent:20"]
+    rows = table(call("run", "three.csv", *given).stdout)
+    assert rows["warm-up"].startswith("SteepestDescent(eta=1.0, norm=Linf()")
+    assert "largest margin in the l2 norm" in rows["problem"]
+    assert rows["algorithm"].endswith("norm=Linf())")
+
+
+@pytest.mark.parametrize(
+    ("given", "unit"),
+    [
+        ("--norm l1 --algorithm ngd", "1 / max ||x_i||^2 (steps in l2)"),
+        ("--norm l1 --algorithm adam", "1 / max ||z_i||_* (steps in linf)"),
+        ("--norm 1.5 --algorithm mirror-descent", "1 / max ||z_i||_*^3 (steps in lp:3)"),
+        ("--norm l1 --algorithm steepest-descent --normalized", "1 / max ||z_i||_*"),
+        ("--norm L3 --algorithm steepest-descent", "1 / max ||z_i||_*^2"),
+        ("--algorithm ngd", "1 / max ||x_i||^2"),
+    ],
+)
+def test_the_unit_of_step_sizes_is_that_of_the_steps(given, unit):
+    write_three("two.csv", classes=2)
+    rows = table(call("run", "two.csv", "--steps", 2, *given.split()).stdout)
+    assert rows["problem"].endswith(f"step sizes in units of {unit}")
+    assert "norm=None" not in rows["algorithm"]
+
+
+def test_a_result_that_does_not_separate_yet_asks_for_more_steps():
+    Path("two.csv").write_text("a,b,label\n1,2,yes\n-1,3,no\n", encoding="utf-8")
+    call("run", "two.csv", "--algorithm", "steepest-descent", "--steps", 0, "--out", "r", "--quiet")
+    said = call("predict", "r/result.npz", "two.csv", code=2).stderr
+    assert "No iterate separates the classes so far: give prgd run more --steps, or use prgd fit." in said
+
+
+def test_a_race_refuses_an_entrant_before_any_other_runs(monkeypatch):
+    write_three()
+    monkeypatch.setattr("prgd.race.race", lambda *args, **options: pytest.fail("the race began"))
+    monkeypatch.setattr("prgd.max_margin", lambda *args, **options: pytest.fail("the solver began"))
+    said = call("race", "steepest-descent", "mdm", "--data", "three.csv", "--steps", 9, code=2).stderr
+    assert said.startswith("Error: mdm: MDM is for two classes")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "warm_up", "norm", "advice"),
+    [
+        (prgd.PRGD(), prgd.GD(), "l2", ", or --warm-up ngd:1000;"),
+        (prgd.PRGD(), prgd.NGD(), "l2", "polynomial:5,0.6; prgd fit"),
+        (prgd.PRGD(), prgd.NGD(), "linf", ", or --warm-up steepest-descent:1000;"),
+        (prgd.PRGD(norm="linf"), prgd.algorithms.SteepestDescent(), "l2", "polynomial:5,0.6; prgd fit"),
+    ],
+)
+def test_advice_after_a_standstill(algorithm, warm_up, norm, advice):
+    given = (7, 0.5, algorithm, warm_up, as_norm(norm))
+    assert advice in stalled_text(*given)
+    assert 'Use "prgd --radius polynomial:0.6 --phases polynomial:5,0.6" (in quotes)' in stalled_text(
+        *given, is_race=True
+    )
+
+
+@pytest.mark.slow
+def test_race_in_another_norm():
+    write_three()
+    entrants = ["steepest-descent", "l1=steepest-descent --step-norm l1"]
+    out = call("race", *entrants, "--data", "three.csv", "--norm", "linf", "--steps", 60, "--out", "r").stdout
+    assert out.startswith(
+        "three, 45 x 3, with an intercept, exponential loss, 3 classes jointly, linf margin"
+    )
+    found = json.loads(Path("r/race.json").read_text())
+    best = prgd.max_margin(*prgd.datasets.load("three.csv"), norm="linf", multi_class="joint")
+    assert found["best_known_margin"] == pytest.approx(best.margin, rel=1e-6)
+    sign, coordinate = found["algorithms"]
+    assert sign["margin"] > coordinate["margin"]
+    assert Path("r/race.png").stat().st_size > 0
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ("fit two.csv --norm spectral", "measures weight matrices of shape (classes, features)"),
+        ("fit three.csv --norm spectral", "in prgd fit with --multi-class joint, two only in"),
+        (
+            "fit two.csv --norm spectral --multi-class joint",
+            "two only in Python, by prgd.max_margin.",
+        ),
+        ("run two.csv --norm nuclear", "got weights of shape (3,). Use l2, l1, linf or a number p;"),
+        ("run two.csv --step-norm rows", "The norm 'rows' measures weight matrices"),
+        ("race ngd --data two.csv --norm columns", "The norm 'columns' measures weight matrices"),
+        ("fit three.csv --norm 0.5", "p of a norm must be a number of at least 1; got 0.5."),
+        ("run three.csv --norm lp:0.5", "p of a norm must be a number of at least 1; got 0.5."),
+        ("race ngd --data three.csv --norm=-1", "p of a norm must be a number of at least 1; got -1.0."),
+        ("run three.csv --step-norm nan", "p of a norm must be a number of at least 1; got nan."),
+        ("fit three.csv --norm lq", "Unknown norm 'lq'"),
+        ("fit one.csv --multi-class joint", "two classes; got 1 ('blue')"),
+        ("run one.csv --norm linf", "two classes; got 1 ('blue')"),
+        ("run three.csv --algorithm mdm", "MDM is for two classes"),
+        ("run three.csv --algorithm mdm", "Use prgd fit --multi-class joint, or a gradient method."),
+        ("run three.csv --algorithm away-step-frank-wolfe", "AwayStepFrankWolfe is for two classes"),
+        ("run three.csv --algorithm progressive-newton", "ProgressiveNewton is for two classes"),
+        ("race mdm --data three.csv --steps 9", "Error: mdm: MDM is for two classes"),
+        ("run two.csv --algorithm gated-prgd --norm l1", "GatedPRGD needs a problem with --norm l2"),
+        ("run three.csv --algorithm gd --step-norm l1", "--step-norm does not apply to gd"),
+        ("fit three.csv --C 1 --norm l1", "--C is for --norm l2 and --multi-class ovr"),
+        ("fit three.csv --C 1 --multi-class joint", "got --C 1, --norm l2 and --multi-class joint."),
+        ("fit two.csv --start w.npy", "w of --start must be finite, of shape (3,); got shape (3, 3)."),
+        ("fit three.csv --multi-class all", "--multi-class must be ovr or joint; got 'all'."),
+        ("fit three.csv --multi-class jont", "got 'jont'. Did you mean 'joint'?"),
+    ],
+)
+def test_mistakes_are_sentences(args, said):
+    write_three()
+    write_three("two.csv", classes=2)
+    write_three("one.csv", classes=1)
+    np.save("w.npy", np.eye(3))
+    found = call(*args.split(), code=2).stderr
+    assert said in found
+    assert found.count("\n") == 1
+    assert ".." not in found.replace("...", "")
+    assert not re.search(r"\w=(True|False|'|\")", found)

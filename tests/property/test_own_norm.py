@@ -1,0 +1,105 @@
+"""Every steepest method maximises the margin in its own norm and not in others, if the separators differ."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize
+
+import prgd
+from prgd.algorithms import Adam, MirrorDescent, SteepestDescent
+from prgd.norms import as_norm
+from prgd.pass_bounds import certify
+
+NORMS = ("l1", "lp:1.5", "l2", "lp:3", "linf")
+
+
+def lopsided_rows():
+    """Six rows around (1, 1/2, 1/4, ...), so that each norm weighs the columns in its own way."""
+    z = 2.0 ** -np.arange(8.0)
+    V = 0.7 * z * np.random.default_rng(8).standard_normal((3, 8))
+    return np.r_[z + V, z - V]
+
+
+def separator(Z, name):
+    """The w of largest margin: by a linear program for l1 and linf, else the shortest w with ``Zw >= 1``."""
+    n, d = Z.shape
+    if name == "l1":  # w = a - b with a, b >= 0
+        rows = np.r_[np.c_[-Z, Z, np.ones(n)], [np.r_[np.ones(2 * d), 0.0]]]
+        bounds = [(0.0, None)] * (2 * d) + [(None, None)]
+        x = linprog(np.r_[np.zeros(2 * d), -1.0], rows, np.r_[np.zeros(n), 1.0], bounds=bounds).x
+        return x[:d] - x[d : 2 * d]
+    bounds = [(-1.0, 1.0)] * d + [(None, None)]
+    w = linprog(np.r_[np.zeros(d), -1.0], np.c_[-Z, np.ones(n)], np.zeros(n), bounds=bounds).x[:d]
+    if name == "linf":
+        return w
+    p = as_norm(name).row_exponent / (as_norm(name).row_exponent - 1.0)
+    return minimize(
+        lambda w: (np.abs(w) ** p).sum() / p,
+        w / (Z @ w).min(),
+        jac=lambda w: np.sign(w) * np.abs(w) ** (p - 1.0),
+        constraints={"type": "ineq", "fun": lambda w: Z @ w - 1.0, "jac": lambda w: Z},
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 1000},
+    ).x
+
+
+@pytest.fixture(scope="module")
+def largest():
+    Z = lopsided_rows()
+    found = {name: separator(Z, name) for name in NORMS}
+    return {name: (Z @ w).min() / as_norm(name)(w) for name, w in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm", "error"),
+    [(name, SteepestDescent(8.0, normalized=True, power=0.5), 0.007) for name in NORMS]
+    + [
+        ("linf", Adam(4.0, beta2=0.9), 0.035),
+        ("lp:1.5", MirrorDescent(30.0, p=1.5, loss_scaled=True), 0.001),
+        ("lp:3", MirrorDescent(30.0, p=3.0, loss_scaled=True), 0.05),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, (str, float)) else str(value),
+)
+def test_the_margin_converges_in_the_own_norm_only(name, algorithm, error, largest):
+    Z, errors = lopsided_rows(), []
+    problem = prgd.Problem(Z, norm=name)
+
+    def observe(s, record, certificate):
+        if s.t in (1000, 4000):
+            margins = {other: (Z @ s.w).min() / as_norm(other)(s.w) for other in NORMS}
+            errors.append({other: 1.0 - margins[other] / largest[other] for other in NORMS})
+
+    certificate = prgd.run(problem, algorithm, stop=4000, record=None, observe=observe).certificate
+    assert certificate.lower <= largest[name] * (1 + 1e-9)
+    assert certificate.upper >= largest[name] * (1 - 1e-9)
+    early, late = errors
+    assert late[name] <= error
+    assert late[name] <= 0.7 * early[name] or late[name] <= 1e-3
+    assert min(late[other] for other in NORMS if other != name) >= 0.045  # the separators differ by 0.052
+
+
+MATRIX_NORMS = ("nuclear", "l2", "spectral", "linf")
+
+
+def lopsided_classes():
+    """Two rows of each of four classes, whose lengths fall from 1 to 1/64."""
+    rng, z = np.random.default_rng(6), 4.0 ** -np.arange(4.0)[:, None]
+    X = z * (np.eye(4) + 0.3 * rng.standard_normal((4, 4)))
+    return np.r_[X, X * (1.0 + 0.3 * rng.standard_normal((4, 4)))], np.arange(8) % 4
+
+
+@pytest.mark.parametrize("name", MATRIX_NORMS)
+def test_joint_margins_converge_in_the_own_norm_only(name):
+    pytest.importorskip("clarabel")
+    X, y = lopsided_classes()
+    options = {"fit_intercept": False, "multi_class": "joint"}
+    exact = {other: prgd.max_margin(X, y, norm=other, **options).certificate for other in MATRIX_NORMS}
+    problem, algorithm = prgd.Problem(X, y, norm=name), SteepestDescent(64.0, normalized=True, power=0.5)
+    s = algorithm.init(problem, np.zeros(problem.shape))
+    for _ in range(2000):
+        s = algorithm.step(problem, s)
+    found = {other: s.at.smallest_margin / as_norm(other)(s.w) for other in MATRIX_NORMS}
+    assert 0.97 * exact[name].lower <= found[name] <= exact[name].upper
+    assert certify(s.at).upper >= exact[name].lower
+    assert max(found[other] / exact[other].lower for other in MATRIX_NORMS if other != name) <= 0.91

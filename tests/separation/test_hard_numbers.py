@@ -1,0 +1,162 @@
+"""Verdicts on coefficients of numbers that mislead rounding, primes and the floating range."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from separation import oracle
+
+import prgd
+from prgd.proofs.elimination import short_primes
+from prgd.separation import cone_search
+
+
+def both_labels(B: np.ndarray, S: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows B with each label, which are on every boundary, and rows S with their labels."""
+    n = len(B)
+    return np.vstack([B, B, S]), np.concatenate([np.zeros(n, int), np.ones(n, int), labels])
+
+
+def quasi_separated(d: int, boundary: int, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return data whose boundary rows leave a null space of several dimensions, of long fractions."""
+    rng = np.random.default_rng(seed)
+    B, S = rng.standard_normal((boundary, d)), rng.standard_normal((n, d))
+    v = np.linalg.svd(np.hstack([B, np.ones((boundary, 1))]))[2][-1]
+    return both_labels(B, S, (S @ v[:-1] + v[-1] > 0).astype(int))
+
+
+def true_words(X: np.ndarray, y: np.ndarray, fit_intercept: bool = True) -> dict:
+    exact = tuple(tuple(Fraction(value) for value in row) for row in X.tolist())
+    return oracle.solve(oracle.Design("binomial", exact, tuple(y.tolist()), fit_intercept)).words
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_prime_that_divides_a_minor_makes_no_relation(fit_intercept):
+    # Modulo the prime, the first two columns are equal on the boundary rows; they are not.
+    a = np.array([1e9, 2e9, 3e9, 4e9]) * 2.0**20
+    B = np.column_stack([a, a + next(short_primes()) * np.array([0.0, 1.0, 0.0, 1.0]), np.zeros(4)])
+    X, y = both_labels(B, np.array([[5e9, 5e9, 1.0]]), np.array([1]))
+    found = prgd.separability(X, y, fit_intercept=fit_intercept)
+    assert found.coefficients == true_words(X, y, fit_intercept)
+    assert found.check(X, y)
+
+
+def test_columns_of_multiples_of_a_prime_are_aliased_with_a_relation():
+    prime = float(next(short_primes()))
+    X = np.array([[0.0, 1.0], [1.0, -1.0], [2.0, 0.0], [1.0, 1.0], [-1.0, 2.0]]) * prime
+    X = np.column_stack([X, X[:, 0] + 2 * X[:, 1] + prime])
+    found = prgd.separability(X, [0, 1, 0, 1, 1])
+    assert found.coefficients["x2"] == "aliased"
+    assert found.witness("x2").relation == {0: 1, 1: 2, 2 + 1: prime}
+
+
+def test_long_relations_of_floats_are_found():
+    X, y = quasi_separated(7, 5, 12, 1)
+    found = prgd.separability(X, y)
+    assert found.coefficients == true_words(X, y)
+    assert found.check(X, y)
+
+
+def test_relations_beyond_the_floating_range():
+    X, y = quasi_separated(30, 25, 40, 2)
+    found = prgd.separability(X, y)
+    assert "undecided" not in found.coefficients.values()
+    assert found.check(X, y)
+
+
+@pytest.mark.parametrize("scale", [1e150, 1e300, 1e-300, 1e-310])
+def test_units_near_the_ends_of_the_floating_range(scale):
+    for n in (12, 60):
+        X, y = quasi_separated(6, 3, n, 3)
+        found = prgd.separability(X * scale, y)
+        assert found.verdict == "quasi-separable"
+        assert found.check(X * scale, y)
+
+
+def test_ctrl_c_among_the_coefficients_keeps_the_verdict(monkeypatch):
+    def interrupt(*_args):
+        raise KeyboardInterrupt
+
+    X = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 2.0], [3.0, 2.0], [3.0, 2.0]])
+    y = np.array([0, 0, 1, 1, 1])
+    for name in ("pivot_columns", "opposite_vectors"):
+        monkeypatch.setattr(cone_search, name, interrupt)
+        found = prgd.separability(X, y)
+        monkeypatch.undo()
+        assert found.verdict == "separable"
+        assert found.is_interrupted
+        assert set(found.coefficients.values()) == {"undecided"}
+        assert found.check(X, y)
+
+
+def test_check_of_undecided_coefficients_beside_aliased_ones(monkeypatch):
+    X = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 4.0]])
+    monkeypatch.setattr(cone_search, "pivot_columns", lambda *_: None)
+    found = prgd.separability(X, [0, 0, 1])
+    monkeypatch.undo()
+    assert set(found.coefficients.values()) == {"undecided"}
+    assert found.check(X, [0, 0, 1])
+
+
+def result_with_all() -> tuple[prgd.separation.verdict.Separability, np.ndarray, np.ndarray]:
+    """Return a verdict with coefficients of one sign and of either."""
+    X = np.array([[0, 1, 0], [0, 2, 0], [0, 3, 1], [0, 4, 1], [1, 2, 0], [1, 5, 1], [2, 1, -1]], float)
+    y = np.array([0, 1, 0, 1, 1, 1, 1])
+    return prgd.separability(X, y), X, y
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"separated_rows": np.arange(3)},
+        {"boundary_rows": np.arange(3)},
+        {"limiting_rows": np.arange(3)},
+        {"leaning": {}},
+        {"leaning": {"(Intercept)": "+"}},
+        {"coef": np.full(3, np.nan)},
+        {"intercept": np.nan},
+        {"margin": np.nan},
+        {"lower": 1e9},
+        {"upper": -1.0},
+    ],
+)
+def test_check_sees_a_changed_field(change):
+    found, X, y = result_with_all()
+    assert found.check(X, y)
+    assert not replace(found, **change).check(X, y)
+
+
+def test_check_sees_changed_evidence():
+    found, X, y = result_with_all()
+    evidence = found._evidence
+    column, member = next(iter(evidence.memberships.items()))
+    either, t = next(iter(evidence.above.items()))
+    long = tuple([Fraction(10**400)] * len(t))
+    changes = [
+        {"behaviours": {**evidence.behaviours, either: "something"}},
+        {"memberships": {**evidence.memberships, column: replace(member, rows=member.rows[:-1])}},
+        {"memberships": {**evidence.memberships, column: replace(member, rows=member.rows[::-1])}},
+        {"memberships": {**evidence.memberships, column: replace(member, weights=())}},
+        {"above": {either: long}},
+        {"base": long},
+    ]
+    for change in changes:
+        other = replace(evidence, **change)
+        words = {
+            name: other.behaviours[j]
+            for name, j in zip(found.model.names, found.model.columns.tolist(), strict=True)
+        }
+        assert not replace(found, _evidence=other, coefficients=words).check(X, y), change
+
+
+def test_check_sees_changed_dual_weights_beside_exact_ones():
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 1, 0, 1])
+    found = prgd.separability(X, y)
+    assert found.proof.weights is not None
+    assert found.check(X, y)
+    for p in (np.full(4, np.nan), np.array([0.1, 0.4, 0.4, 0.1])):
+        assert not replace(found, dual_weights=p).check(X, y)
+    for relation in ({}, {-1: Fraction(1)}, {0: Fraction(0)}):
+        proof = replace(found.proof, relations=(relation,))
+        assert not replace(found, proof=proof).check(X, y)

@@ -1,0 +1,51 @@
+"""The page on separation: its examples print what it shows, and its picture shows what it says."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import prgd
+
+pytest.importorskip("formulaic")
+pytest.importorskip("statsmodels")
+page = pytest.importorskip("write_separation")  # docs/write_separation.py
+picture = pytest.importorskip("separation_cone")  # docs/separation_cone.py, which needs matplotlib
+
+
+def is_same(word: str, other: str) -> bool:
+    """Whether two words are equal, or numbers of which only last digits differ."""
+    if word == other:
+        return True
+    try:
+        return math.isclose(float(word), float(other), rel_tol=0.02)  # where iterations stop depends on BLAS
+    except ValueError:
+        return False
+
+
+@pytest.mark.slow
+def test_examples_print_what_the_page_shows():
+    text, count = page.PAGE.read_text(), 0
+    for block, printed in page.outputs(text):
+        shown, found = (block[3] or "").split(), printed.split()
+        assert len(shown) == len(found), printed
+        assert all(map(is_same, shown, found)), printed
+        count += bool(shown)
+    assert count >= 12
+
+
+def test_times_are_those_of_the_record():
+    assert page.BEGIN + page.times() + page.END in page.PAGE.read_text()
+
+
+def test_the_picture_shows_the_verdicts_that_the_page_names():
+    found = [prgd.separability(X, y, fit_intercept=False) for _, X, y in picture.designs()]
+    assert [picture.words(one).split("\n") for one in found] == [
+        ["x0: +inf", "x1: either, leans +"],
+        ["x0: +inf", "x1: finite"],
+        ["x0: finite", "x1: finite"],
+    ]
+    assert found[1].limiting_rows.tolist() == [6, 7, 8, 9]
+    sizes = [len(picture.edges(X, y)) for _, X, y in picture.designs()]
+    assert sizes == [2, 2, 0]

@@ -1,0 +1,158 @@
+"""Models and results of statsmodels: which are read, how their coefficients are called, what is refused."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import prgd
+from prgd.separation.statsmodels import read_model
+
+pd = pytest.importorskip("pandas")
+sm = pytest.importorskip("statsmodels.api")
+smf = pytest.importorskip("statsmodels.formula.api")
+
+N = 40
+RNG = np.random.default_rng(0)
+DATA = pd.DataFrame(
+    {
+        "x": RNG.integers(-3, 4, N).astype(float),
+        "g": np.where(np.arange(N) < 4, "c", np.where(np.arange(N) % 2, "a", "b")),
+        "y": np.where(np.arange(N) < 4, 1, RNG.integers(0, 2, N)),
+        "count": np.where(np.arange(N) < 4, 0, RNG.poisson(1.0, N)),
+        "kind": RNG.choice(["hi", "lo", "mid"], N),
+        "wins": RNG.integers(0, 3, N),
+        "losses": RNG.integers(0, 3, N),
+    }
+)
+BINOMIAL, POISSON = sm.families.Binomial, sm.families.Poisson
+
+
+def verdicts(model):
+    return {name: str(word) for name, word in prgd.separability.from_statsmodels(model).coefficients.items()}
+
+
+def as_formula(formula, **options):
+    found = prgd.separability.from_formula(formula, DATA, **options)
+    return {name: str(word) for name, word in found.coefficients.items()}
+
+
+SEPARATED = {"Intercept": "finite", "g[T.b]": "finite", "g[T.c]": "+inf", "x": "finite"}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: smf.logit("y ~ x + g", DATA),
+        lambda: smf.probit("y ~ x + g", DATA),
+        lambda: smf.glm("y ~ x + g", DATA, family=BINOMIAL()),
+        lambda: smf.glm("y ~ x + g", DATA, family=BINOMIAL(sm.families.links.CLogLog())),
+    ],
+)
+def test_binary_models(make):
+    assert verdicts(make()) == SEPARATED
+
+
+def test_results_are_as_good_as_models():
+    with pytest.warns(UserWarning, match="converge"):
+        results = smf.logit("y ~ x + g", DATA).fit(disp=0, maxiter=15)
+    assert verdicts(results) == SEPARATED
+    found = prgd.separability.from_statsmodels(results)
+    assert found.check(results)
+    assert pickle.loads(pickle.dumps(found)).check(results)  # noqa: S301
+    exog, endog = results.model.exog, results.model.endog
+    assert found.check(exog[:, 1:], endog)
+    with pytest.raises(ValueError, match="without the intercept; got 4 in place of 3"):
+        found.check(exog, endog)
+    assert "merge level c of g with another level" in found.advice
+    assert found.limiting_rows.tolist() == list(range(4, N))
+
+
+def test_names_of_arrays_and_models_without_a_constant():
+    assert list(verdicts(sm.Logit(DATA.y.to_numpy(), sm.add_constant(DATA[["x"]].to_numpy())))) == [
+        "const",
+        "x1",
+    ]
+    found = prgd.separability.from_statsmodels(sm.Logit(DATA.y, DATA[["x"]]))
+    assert list(found.coefficients) == ["x"]
+    assert not found.fit_intercept
+    assert list(verdicts(sm.Logit(DATA.y, np.ones(N)))) == ["const"]
+
+
+def test_counts_in_two_columns():
+    with np.errstate(invalid="ignore"):  # Some rows have no trials, and statsmodels divides by their number.
+        model = smf.glm("wins + losses ~ x + g", DATA, family=BINOMIAL())
+    expected = as_formula("cbind(wins, losses) ~ x + g")
+    found = verdicts(model)
+    assert {name.replace("Intercept", "(Intercept)"): word for name, word in found.items()} == expected
+    assert (read_model(model).sample_weight == DATA.wins + DATA.losses).all()  # without trials a row is out
+
+
+def test_weights():
+    weights = np.where(DATA.g == "c", 0, 2)
+    model = sm.GLM(DATA.y, sm.add_constant(DATA[["x"]]), family=BINOMIAL(), freq_weights=weights)
+    found = prgd.separability.from_statsmodels(model)
+    assert found.limiting_rows.size + found.fitted_rows.size == N - 4
+    model = sm.GLM(DATA.y / 2, sm.add_constant(DATA[["x"]]), family=BINOMIAL(), var_weights=np.full(N, 2.0))
+    assert set(verdicts(model).values()) == {"finite"}  # every share but 0 has failures too
+
+
+def test_poisson_with_exposure():
+    expected = {"Intercept": "finite", "g[T.b]": "finite", "g[T.c]": "-inf", "x": "finite"}
+    model = smf.poisson("count ~ x + g", DATA, exposure=np.full(N, 2.0))
+    assert verdicts(model) == expected
+    assert "The exposure of the model is ignored" in str(prgd.separability.from_statsmodels(model))
+    model = smf.glm("count ~ x + g", DATA, family=POISSON(), offset=np.ones(N))
+    assert verdicts(model) == expected
+    assert read_model(model).notes[0].startswith("The offset of the model is ignored")
+    assert read_model(smf.glm("count ~ x + g", DATA, family=POISSON())).notes == ()
+
+
+def test_multinomial():
+    model = sm.MNLogit(DATA.kind, sm.add_constant(DATA[["x"]]))
+    found = prgd.separability.from_statsmodels(model)
+    assert list(found.coefficients) == [(k, name) for k in ("lo", "mid") for name in ("const", "x")]
+    same = as_formula("kind ~ x", family="multinomial")
+    assert [str(word) for word in found.coefficients.values()] == list(same.values())
+
+
+def test_ordinal():
+    OrderedModel = pytest.importorskip("statsmodels.miscmodels.ordinal_model").OrderedModel
+    kind = pd.Series(pd.Categorical(DATA.kind, categories=["lo", "mid", "hi"], ordered=True), name="kind")
+    found = prgd.separability.from_statsmodels(OrderedModel(kind, DATA[["x"]], distr="logit"))
+    assert list(found.coefficients) == ["lo/mid", "mid/hi", "x"]
+    line = pd.Series(pd.Categorical(np.where(DATA.x < -1, "lo", np.where(DATA.x > 1, "hi", "mid"))), name="k")
+    line = line.cat.set_categories(["lo", "mid", "hi"], ordered=True)
+    found = prgd.separability.from_statsmodels(OrderedModel(line, DATA[["x"]], distr="probit"))
+    assert found.verdict == "separable"
+    assert str(found.coefficients["x"]) == "+inf"
+    assert "drop x" in found.advice
+
+
+class Own(sm.Logit):
+    """A user's subclass."""
+
+
+def test_a_subclass_is_what_it_extends():
+    assert list(verdicts(Own(DATA.y, DATA[["x"]]))) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: sm.OLS(DATA.y, DATA[["x"]]), "takes models of statsmodels: Logit, Probit, .*; got OLS"),
+        (lambda: sm.NegativeBinomial(DATA["count"], DATA[["x"]]), "got NegativeBinomial"),
+        (lambda: sm.GLM(DATA.y, DATA[["x"]]), "got GLM with the family Gaussian and the link Identity"),
+        (
+            lambda: sm.GLM(DATA["count"], DATA[["x"]], family=POISSON(sm.families.links.Sqrt())),
+            "got GLM with the family Poisson and the link Sqrt",
+        ),
+        (lambda: "y ~ x", "got str"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::statsmodels.tools.sm_exceptions.DomainWarning")
+def test_other_models_are_refused(make, words):
+    with pytest.raises(TypeError, match=words):
+        prgd.separability.from_statsmodels(make())
