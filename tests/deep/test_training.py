@@ -305,7 +305,7 @@ import sys
 for name in {blocked}:
     sys.modules[name] = None
 from prgd.deep.training.command import main
-from prgd.reproduce.vgg import experiment
+from prgd.reproduce.vgg import fleet
 sys.exit(main(["--epochs", "1", "--device", "cpu", "--out", {str(tmp_path)!r}]))
 """
     done = subprocess.run(
