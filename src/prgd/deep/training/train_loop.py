@@ -283,7 +283,7 @@ class Run:
 
         Until then both take the same steps; their settings must agree in all but algorithm and schedule.
         """
-        own = {"k": 0, "R_0": math.inf, "R_k": math.inf}
+        own = {"k": 0, "R_0": math.inf, "R_k": math.inf, "warm_up": self.optimizer.warm_up}
         optimizer = {**state["optimizer"], "prgd": {**state["optimizer"]["prgd"], **own}}
         settings = {**state["settings"], **{name: getattr(self.settings, name) for name in ONLY_PRGD}}
         self.log.rows[:] = self._restore({**state, "settings": settings, "optimizer": optimizer})
