@@ -174,6 +174,37 @@ def test_the_residual_falls_along_training(easy):
     assert early.cosine < middle.cosine < late.cosine
 
 
+def test_a_network_matches_the_definition_at_the_feasible_point(easy):
+    """All of the definition written out for a network of degree 2, with one gradient for each constraint."""
+    x, y = easy
+    model = network()
+    for _ in range(100):
+        rates = torch.autograd.grad(log_cross_entropy(model(x), y), list(model.parameters()))
+        with torch.no_grad():
+            for parameter, rate in zip(model.parameters(), rates, strict=True):
+                parameter -= 0.02 * rate
+    found = kkt_residual(model, [easy])
+    weights = torch.softmax(model(x), dim=1).detach()
+    pairs = [(n, j) for n in range(30) for j in range(3) if j != y[n]]
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter /= math.sqrt(found.margin)
+    logits = model(x)
+    margins = [logits[n, y[n]] - logits[n, j] for n, j in pairs]
+    slopes = [torch.autograd.grad(s, list(model.parameters()), retain_graph=True) for s in margins]
+    rows = np.array([torch.cat([part.flatten() for part in slope]).numpy() for slope in slopes])
+    point = torch.cat([parameter.detach().flatten() for parameter in model.parameters()]).numpy()
+    pull = np.array([weights[n, j] for n, j in pairs])
+    multipliers = pull * np.linalg.norm(point) / np.linalg.norm(rows.T @ pull)
+    assert found.epsilon == pytest.approx(np.linalg.norm(point - rows.T @ multipliers), rel=1e-10)
+    slack = np.array([float(s.detach()) for s in margins]) - 1.0
+    assert slack.min() == pytest.approx(0.0, abs=1e-12)
+    assert found.delta == pytest.approx((multipliers * slack).max(), rel=1e-9)
+    assert found.multiplier_sum == pytest.approx(multipliers.sum(), rel=1e-10)
+    assert found.support_size == pytest.approx(pull.sum() ** 2 / (pull**2).sum(), rel=1e-10)
+    assert found.feasible_norm == pytest.approx(np.linalg.norm(point), rel=1e-10)
+
+
 def test_a_rescaled_network_is_measured_at_the_same_point(easy):
     """Epsilon is that of the network whose smallest margin is 1, so only the weights see the scale."""
     model = network()
@@ -233,10 +264,11 @@ def test_data_that_are_not_separated_have_no_feasible_point(binary):
     assert found.margin < 0.0
 
 
-def test_a_network_of_zeros(binary):
+def test_a_network_of_zeros_separates_nothing(binary):
     X, y, w = binary
-    with pytest.raises(ValueError, match="finite parameters"):
-        kkt_residual(linear(0.0 * w), [tensors(X, y)], degree=1.0)
+    found = kkt_residual(linear(0.0 * w), [tensors(X, y)], degree=1.0)
+    assert found.margin == found.norm == found.cosine == 0.0
+    assert found.epsilon == math.inf
 
 
 def test_a_network_that_is_not_homogeneous_is_said(easy):
@@ -250,6 +282,7 @@ def test_a_network_that_is_not_homogeneous_is_said(easy):
     ("model", "batches", "message"),
     [
         (nn.Linear(2, 2), [], "the loader was empty"),
+        (nn.Linear(2, 2), [(torch.ones(0, 2), torch.ones(0))], "the loader was empty"),
         (nn.Identity(), [(torch.ones(1, 2), torch.tensor([0]))], "a model with parameters"),
         (nn.Linear(2, 2), [(torch.full((1, 2), math.nan), torch.tensor([0]))], "NaN or infinite"),
         (nn.Linear(2, 2), [(torch.ones(1, 2), torch.tensor([2]))], "from 0 to 1"),

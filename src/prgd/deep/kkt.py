@@ -74,7 +74,7 @@ class KKTResidual:
     @property
     def feasible_norm(self) -> float:
         """Norm of the parameters after the rescaling to a smallest margin of 1; infinite if there is none."""
-        return _feasible_norm(self.norm, self.degree, self.margin)
+        return self.norm * _feasible_factor(self.degree, self.margin)
 
     @property
     def relative_epsilon(self) -> float:
@@ -196,24 +196,25 @@ class KKTSums:
         """Return the residual of all that was added; NaN if a logit or a gradient was not finite."""
         norm, length = parameter_norm(self.leaves.values()), parameter_norm(self.gradient.values())
         margin = float(self.margin)
+        # Zero parameters have no direction, and zero gradients make all multipliers 0.
         units = [
-            # A gradient of 0 makes all multipliers 0.
-            (leaf.detach().double() / norm, self.gradient[name] / (length or 1.0))
+            (leaf.detach().double() / (norm or 1.0), self.gradient[name] / (length or 1.0))
             for name, leaf in self.leaves.items()
         ]
-        cosine = math.fsum(float((point * slope).sum()) for point, slope in units)
+        cosine = math.fsum(float((point * pull).sum()) for point, pull in units)
         # The difference is formed entry by entry, since sqrt(2 - 2 cosine) loses half of the digits.
-        distance = math.sqrt(math.fsum(float((point - slope).square().sum()) for point, slope in units))
+        distance = math.sqrt(math.fsum(float((point - pull).square().sum()) for point, pull in units))
         mass, square_mass = self.mass.tolist()
         log_weights, margins = self.front.unbind(dim=1)
         slack = float((torch.exp(log_weights - self.log_scale) * (margins - margin)).amax())
-        feasible = _feasible_norm(norm, degree, margin)
-        is_feasible = math.isfinite(feasible)
-        # The paper's multipliers: the weighted gradients sum to a vector as long as the point is.
-        unit = feasible * feasible / norm / (length or math.inf) if is_feasible else math.inf
+        factor = _feasible_factor(degree, margin)
+        is_feasible = math.isfinite(factor)
+        # Gradients at the feasible point are factor**(degree - 1) times those here, margins factor**degree
+        # times, and the multipliers make the weighted gradients sum to a vector of length factor * norm.
+        unit = norm * factor * factor / (length or math.inf)
         return KKTResidual(
-            epsilon=feasible * distance if is_feasible else feasible,
-            delta=unit * slack if is_feasible else feasible,
+            epsilon=norm * factor * distance if is_feasible else factor,
+            delta=unit * slack if is_feasible else factor,
             cosine=cosine,
             multiplier_sum=unit * margin * mass if is_feasible else math.nan,
             support_size=mass * mass / square_mass if square_mass > 0.0 else math.nan,
@@ -241,9 +242,9 @@ def kkt_residual(
     with :math:`q = \min s_{nj}(\theta)`. The multipliers are proportional to the weights that the
     cross-entropy gives to the pairs, :math:`-\partial \ell / \partial s_{nj}` (the probability of class j),
     and so large that :math:`\sum \lambda_{nj} \nabla s_{nj}(\tilde\theta)` is as long as
-    :math:`\tilde\theta`. Hence epsilon is :math:`\|\tilde\theta\| \sqrt{2 (1 - \cos)}`, with the angle between
-    the parameters and the negative gradient of the loss. Other multipliers may give less: epsilon and delta
-    are upper bounds.
+    :math:`\tilde\theta`. Hence epsilon is :math:`\|\tilde\theta\| \sqrt{2 (1 - \cos)}`, with the angle
+    between the parameters and the negative gradient of the loss. Other multipliers may give less: epsilon
+    and delta are upper bounds.
 
     A network that does not separate the data has no feasible rescaling: epsilon and delta are infinite, and
     only ``cosine`` is left to look at.
@@ -288,6 +289,8 @@ def kkt_residual(
     weights = None if dual_weights is None else _checked_weights(dual_weights).to(sums.device)
     with evaluation_mode(model):
         for inputs, target in loader:
+            if not len(target):
+                continue
             if degree is None:
                 degree = check_homogeneous(model, inputs[:4].to(sums.device)).degree
             part = None if weights is None else weights[sums.count :][: len(target)]
@@ -297,7 +300,7 @@ def kkt_residual(
     if weights is not None and len(weights) != sums.count:
         raise ValueError(f"dual_weights must have a row per example, {sums.count}; got {len(weights)}.")
     found = sums.residual(degree)
-    if not (math.isfinite(found.margin) and math.isfinite(found.cosine)):
+    if not math.isfinite(found.margin + found.norm + found.cosine):
         raise ValueError(
             "kkt_residual needs finite parameters, logits and gradients; got NaN or infinite ones. "
             "Check the inputs, and whether the training has diverged."
@@ -305,11 +308,12 @@ def kkt_residual(
     return found
 
 
-def _feasible_norm(norm: float, degree: float, margin: float) -> float:
-    """Return ``norm / margin**(1 / degree)``: infinite without a separation, NaN if the degree is no help."""
+def _feasible_factor(degree: float, margin: float) -> float:
+    """Return ``margin**(-1 / degree)``: infinite if the margin is not positive, NaN if the degree is not."""
     if math.isnan(margin) or not degree > 0.0:
         return math.nan
-    return norm / margin ** (1.0 / degree) if margin > 0.0 else math.inf
+    exponent = -math.log(margin) / degree if margin > 0.0 else math.inf
+    return math.exp(exponent) if exponent < 700.0 else math.inf
 
 
 def _class_logits(output: Tensor) -> Tensor:
