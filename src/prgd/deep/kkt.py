@@ -147,8 +147,8 @@ class KKTSums:
         """
         with torch.enable_grad():
             logits = _class_logits(functional_call(model, self.leaves, (inputs.to(self.device),)))
-            target = _class_numbers(target.to(logits.device), logits)
-            wide = logits.detach().double()
+            target = _class_numbers(target.to(self.device), logits)
+            wide = logits.detach().to(self.device, torch.float64)
             own = target[:, None]
             others = torch.ones_like(wide, dtype=torch.bool).scatter_(1, own, False)
             margins = wide.gather(1, own) - wide
@@ -156,7 +156,7 @@ class KKTSums:
             log_weights = log_weights.masked_fill(~others, -math.inf)
             log_scale = log_weights.amax().clamp(min=_NO_WEIGHT)
             relative = torch.exp(log_weights - log_scale)
-            slopes = (-relative).scatter(1, own, relative.sum(dim=1, keepdim=True)).to(logits.dtype)
+            slopes = (-relative).scatter(1, own, relative.sum(dim=1, keepdim=True)).to(logits)
             names, leaves = zip(*self.leaves.items(), strict=True)
             found = torch.autograd.grad(logits, leaves, slopes, allow_unused=True, materialize_grads=True)
         mass = torch.stack([relative.sum(), relative.square().sum()])
