@@ -100,6 +100,7 @@ def test_many_classes_match_the_closed_form(many):
     assert found.normalized_margin == pytest.approx(margins.normalized_margin, rel=1e-12)
 
 
+@pytest.mark.slow  # It loads the solver.
 def test_the_exact_dual_of_the_maximum_margin_has_residual_0(binary):
     X, y, w = binary
     best = prgd.max_margin(X, y, tol=1e-12, fit_intercept=False)
