@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from prgd.deep.homogeneity import NotHomogeneousWarning as NotHomogeneousWarning
     from prgd.deep.homogeneity import check_homogeneous as check_homogeneous
     from prgd.deep.homogeneity import homogeneity_degree as homogeneity_degree
+    from prgd.deep.kkt import KKTResidual as KKTResidual
+    from prgd.deep.kkt import kkt_residual as kkt_residual
     from prgd.deep.margins import Margins as Margins
     from prgd.deep.margins import normalized_margin as normalized_margin
     from prgd.deep.optim.flat import PRGDSGD as PRGDSGD
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "homogeneity": ("Homogeneity", "NotHomogeneousWarning", "check_homogeneous", "homogeneity_degree"),
+    "kkt": ("KKTResidual", "kkt_residual"),
     "margins": ("Margins", "normalized_margin"),
     "optim.flat": ("PRGDAdamW", "PRGDSGD"),
     "optim.gd": ("GD",),
