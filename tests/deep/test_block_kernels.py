@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import subprocess
 import sys
@@ -65,3 +66,24 @@ def test_chunks():
         ends = [offsets[i] + counts[i] for i in own]
         assert ends[-1:] == ([size] if size else [])
         assert [offsets[i] for i in own] == [0, *ends[:-1]][: len(own)]
+
+
+def test_empty_tensors():
+    pytest.importorskip("triton", reason="Triton is for Linux")
+    from prgd.deep.optim._triton_blocks import BlockKernels
+
+    empty = [torch.empty(0, 3), torch.empty(0)]
+    kernels = BlockKernels(empty, [t.clone() for t in empty])
+    kernels.save_and_zero_()
+    kernels.project_(torch.ones(2), torch.zeros(()))
+    kernels.move_on_spheres_(torch.ones(2), torch.ones(()), torch.zeros(()))
+    assert kernels.addresses == [0] * 4
+
+
+def test_a_copy_has_its_own_addresses():
+    pytest.importorskip("triton", reason="Triton is for Linux")
+    from prgd.deep.optim._triton_blocks import BlockKernels
+
+    w = torch.ones(3, 2)
+    kernels, its = copy.deepcopy((BlockKernels([w], [torch.ones(3, 2)]), w))
+    assert kernels.addresses[0] == its.data_ptr() != w.data_ptr()

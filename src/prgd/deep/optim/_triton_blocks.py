@@ -246,8 +246,8 @@ class BlockKernels:
 
     def __init__(self, tensors: list[Tensor], starts: list[Tensor] | None = None) -> None:
         _check(tensors, starts)
-        self._tensors = [*tensors, *(starts or [])]  # The table holds addresses, which must stay theirs.
-        self.addresses = [tensor.data_ptr() for tensor in self._tensors]
+        self._lists = tensors, starts  # The table holds addresses, which must stay theirs.
+        self.addresses = [tensor.data_ptr() for tensor in (*tensors, *(starts or []))]
         self._dtype, device, count = tensors[0].dtype, tensors[0].device, len(tensors)
         owners, offsets, counts, firsts = _chunks([tensor.numel() for tensor in tensors])
         at = torch.tensor(self.addresses).view(-1, count)[:, owners]
@@ -301,7 +301,8 @@ class BlockKernels:
         .. math:: t_i \leftarrow R_i\, \mathrm{norm}(W_i + \eta_i R_i\, \mathrm{norm}(d_i))
 
         with W_i the start and d_i what the tensor holds: the base's step from 0. If d_i is 0 (or all below
-        1e-38) or not finite, or for hold, t_i becomes W_i.
+        1e-38) or not finite, or for hold, t_i becomes W_i. The norm of the sum follows from three products,
+        which is accurate unless the step nearly cancels W_i (a rate near 1).
 
         Parameters
         ----------
@@ -329,6 +330,9 @@ class BlockKernels:
                 *tensors, DTYPE=_DTYPES[self._dtype], ALIGNED=self._is_aligned, BLOCK=BLOCK, num_warps=WARPS,
                 **constants,
             )  # fmt: skip
+
+    def __reduce__(self) -> tuple[Any, ...]:  # A copy has tensors at other addresses.
+        return BlockKernels, self._lists
 
 
 def _chunks(sizes: list[int]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
