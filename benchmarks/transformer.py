@@ -1,8 +1,8 @@
 """A small decoder transformer and a text of bytes that every machine has: Python's own standard library.
 
 The default network has 10.8 million parameters: 6 layers of width 384 with 6 heads, context 256, a vocabulary
-of 256 bytes, RMSNorm before attention and before the two-layer GELU network, learned positions, no biases, and one
-matrix for the input embedding and the output (tied). Needs PyTorch and NumPy alone.
+of 256 bytes, RMSNorm before attention and before the two-layer GELU network, learned positions, no biases,
+and one matrix for the input embedding and the output (tied). Needs PyTorch and NumPy alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HELD_OUT = 10  # every tenth file is for validation
 
 
 class Block(nn.Module):
-    """Causal attention and a GELU network of four times the width, each after RMSNorm and with a residual sum."""
+    """Causal attention, then a GELU network of four times the width; both normalise first and add last."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Predicts the next byte: indices of shape (batch, length) to logits of shape (batch, length, vocabulary)."""
+    """Maps bytes of shape (batch, length) to logits of the next byte, (batch, length, vocabulary)."""
 
     def __init__(self, layers: int, width: int, heads: int, context: int, vocabulary: int) -> None:
         super().__init__()
@@ -152,10 +152,8 @@ def text_bytes(folder: Path | None = None, *, max_file: int = 2**17, max_total: 
         parts[files % HELD_OUT == HELD_OUT - 1].append(content)
         total, files = total + len(content), files + 1
     if files < HELD_OUT:
-        raise ValueError(
-            f"{root} has {files} .py files; at least {HELD_OUT} are needed for a split by files."
-        )
-    train, validation = (np.frombuffer(b"\n".join(part), dtype=np.uint8) for part in parts)
+        raise ValueError(f"{root} has {files} .py files; a split by files needs at least {HELD_OUT}.")
+    train, validation = (np.frombuffer(bytearray(b"\n".join(part)), dtype=np.uint8) for part in parts)
     return Text(train, validation, files, digest.hexdigest())
 
 
@@ -175,18 +173,18 @@ def windows(text: Tensor, begin: Tensor, context: int) -> Tensor:
 def batches(
     text: Tensor, *, steps: int, batch: int = 64, context: int = 256, seed: int = 0
 ) -> Iterator[Tensor]:
-    """Yield ``steps`` batches of random windows, each of shape (batch, context + 1): inputs, and targets one later.
+    """Yield batches of random windows, each of shape (batch, context + 1): inputs, and targets one later.
 
     Parameters
     ----------
-    text : Tensor of uint8, such as ``torch.from_numpy(text_bytes().train.copy())``, on the device of the model.
+    text : Tensor of uint8, such as ``torch.from_numpy(text_bytes().train)``, on the device of the model.
     """
     for begin in starts(len(text), steps, batch, context, seed).to(text.device):
         yield windows(text, begin, context)
 
 
 def validation_windows(text: Tensor, *, max_windows: int, context: int = 256) -> Tensor:
-    """Return windows spread evenly over the text that do not overlap in their targets, the same for every run."""
+    """Return windows spread evenly over the text, whose targets do not overlap: the same for every run."""
     n = min(max_windows, (len(text) - 1) // context)
     begin = torch.linspace(0, len(text) - 1 - context, n, device=text.device, dtype=torch.float64).long()
     return windows(text, begin, context)
