@@ -1,13 +1,13 @@
-"""Norms of weight matrices in a small transformer: AdamW, fixed radii (Hyperball), growing radii, global PRGD.
+"""Norms of matrices in a small transformer: AdamW, fixed radii (Hyperball), growing radii, global PRGD.
 
     python benchmarks/transformer_radii.py run --out FOLDER --seconds 450 --together 4 [--compile] [--tiny]
     python benchmarks/transformer_radii.py table --out FOLDER   # prints the table and writes the record
     python benchmarks/transformer_radii.py plot                 # draws docs/images/transformer-radii.png
 
 The text is the standard library of the Python that runs, the network that of `transformer.py`. Every method
-tries the same number of rates with one seed, and then runs with three other seeds at its best rate; differences
-from AdamW are paired by seed. The embeddings and the gains are AdamW's in every method. A run whose file exists
-is not run again, and none is started that would end after the deadline. Needs PyTorch and NumPy alone.
+tries the same number of rates with one seed, and then runs with three other seeds at its best rate;
+differences from AdamW are paired by seed. Embeddings and gains are AdamW's in every method. A run whose file
+exists is not run again, and none is started that would end after the deadline. Needs PyTorch and NumPy alone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import json
 import math
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -49,9 +50,10 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "benchmarks" / "records" / "transformer_radii.json"
 IMAGE = ROOT / "docs" / "images" / "transformer-radii.png"
 WEIGHT_DECAY = 0.1  # of AdamW's matrices and embeddings; matrices on a sphere have none
-EMBEDDING_RATE = 2e-3  # rate of embeddings and gains where the matrices have a relative rate
+EMBEDDING_FRACTION = 0.2  # rate of embeddings and gains over the relative rate of the matrices
 PHASES = 50  # phases in which a geometric radius grows
 TUNING_SEED = 0
+BARRED = "failed twice"
 MAX_RATES = 8  # A method whose best rate is still at the end of so many stays there.
 # 97.5 % quantiles of Student's t with 1 to 9 degrees of freedom
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -89,7 +91,7 @@ class Method:
     def optimizer(self, model: torch.nn.Module, rate: float, steps: int) -> torch.optim.Optimizer:
         """Return the optimizer, with each group's peak rate under "peak" and its rate a tensor."""
         kinds = parameter_groups(model)
-        others = EMBEDDING_RATE if self.scope == "matrix" else rate
+        others = EMBEDDING_FRACTION * rate if self.scope == "matrix" else rate
         settings = {"matrices": (rate, WEIGHT_DECAY, True), "embeddings": (others, WEIGHT_DECAY, False)}
         settings["vectors"] = (others, 0.0, False)
         device = kinds["matrices"][0].device
@@ -131,7 +133,7 @@ METHODS = {
 
 
 def rate_factor(t: int, steps: int) -> float:
-    """Return the share of the peak rate at step t: a linear rise over 5 % of the run, then linear decay to 0."""
+    """Return the fraction of the peak rate at step t: a linear rise over 5 % of the run, then decay to 0."""
     rise = max(1, steps // 20)
     return min((t + 1) / rise, (steps - t) / (steps - rise))
 
@@ -191,7 +193,7 @@ class Training:
         return row
 
     def _stepper(self, optimizer: torch.optim.Optimizer, begin: Tensor) -> Callable[[], None]:
-        """Return a training step: eager at first, then one CUDA graph, or a graph of all but the optimizer."""
+        """Return a training step: eager at first, then a CUDA graph of it, or of all but the optimizer."""
         wrapped = isinstance(optimizer, deep.PRGD)
         kept: list[Tensor] = [torch.ones((), device=self.device)]
         taken = 0
@@ -285,11 +287,20 @@ class Results:
             return False
         return True
 
-    def release(self, process: int | None = None) -> None:
-        """Give back the runs of a process that has ended, or all."""
+    def release(self, process: int) -> None:
+        """Give back the run of a process that has ended before the run was done; a second failure bars it."""
         for claim in self.claims.iterdir():
-            if process is None or claim.read_text() == str(process):
-                claim.unlink()
+            if claim.read_text() != str(process) or (self.runs / f"{claim.name}.json").is_file():
+                continue
+            tried = claim.with_name(f"{claim.name}.tried")
+            if tried.exists():
+                claim.write_text(BARRED)
+            else:
+                claim.rename(tried)
+
+    def is_barred(self, job: Job) -> bool:
+        claim = self.claims / job.name
+        return claim.is_file() and claim.read_text() == BARRED
 
 
 def usable(loss: float) -> float:
@@ -367,7 +378,7 @@ def work(results: Results, scale: Scale, methods: list[str], options: argparse.N
         open_jobs = [job for job in jobs if not results.has(job)]
         job = next((job for job in open_jobs if results.claim(job)), None)
         if job is None:
-            if complete:
+            if complete or all(results.is_barred(job) for job in open_jobs):
                 break
             time.sleep(0.2)  # A run of another process decides what comes next.
             continue
@@ -388,18 +399,21 @@ def run(options: argparse.Namespace) -> int:
     scale = replace(TINY if options.tiny else Scale(), **({"steps": options.steps} if options.steps else {}))
     methods = options.methods.split(",") if options.methods else list(METHODS)
     results = Results(options.out)
-    if options.worker or options.together == 1:
+    if options.worker:
         return work(results, scale, methods, options)
     if options.resume:
         for row in json.loads(options.resume.read_text())["runs"]:
             results.write(row)
-    results.release()
+    shutil.rmtree(results.claims)
+    results.claims.mkdir()
     command = [sys.executable, __file__, *sys.argv[1:], "--worker", "--deadline", str(options.deadline)]
+    if options.together == 0:
+        work(results, scale, methods, options)
     workers = [subprocess.Popen(command) for _ in range(options.together)]
     restarts = options.together
     done = -1
-    while workers:
-        time.sleep(0.5)
+    while workers or done < 0:
+        time.sleep(0.5 if workers else 0.0)
         for i, worker in reversed(list(enumerate(workers))):
             if (code := worker.poll()) is None:
                 continue
@@ -466,7 +480,8 @@ def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def show(entries: list[dict[str, Any]]) -> None:
     print(
-        "| method | rate | rates tried | seeds | validation | minus AdamW (95 %) | verdict | training | minus AdamW (95 %) |"
+        "| method | rate | rates tried | seeds | validation | minus AdamW (95 %) | verdict | training "
+        "| minus AdamW (95 %) |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for entry in entries:
@@ -479,8 +494,8 @@ def show(entries: list[dict[str, Any]]) -> None:
         verdict = "" if entry["method"] == "adamw" else verdict
         tried = ", ".join(f"{rate:g}: {loss:.3f}" for rate, loss in entry["tuning"].items())
         print(
-            f"| {entry['label']} | {entry['rate']:g} | {tried} | {len(entry['seeds'])} | {entry['validation']:.4f} "
-            f"| {cells[0]} | {verdict} | {entry['training']:.4f} | {cells[1]} |"
+            f"| {entry['label']} | {entry['rate']:g} | {tried} | {len(entry['seeds'])} "
+            f"| {entry['validation']:.4f} | {cells[0]} | {verdict} | {entry['training']:.4f} | {cells[1]} |"
         )
 
 
@@ -550,7 +565,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("verb", choices=["run", "table", "plot"])
     made.add_argument("--out", type=Path, default=Path("transformer-results"), help="folder of results")
     made.add_argument("--seconds", type=float, default=math.inf, help="time limit")
-    made.add_argument("--together", type=int, default=1, help="number of processes that share the device")
+    made.add_argument("--together", type=int, default=4, help="processes that share the device; 0: this one")
     made.add_argument("--mode", choices=["graph", "half", "eager"], default="graph", help="on a CUDA device")
     made.add_argument("--compile", action="store_true", help="compile the network")
     made.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
