@@ -54,7 +54,6 @@ EMBEDDING_FRACTION = 0.2  # rate of embeddings and gains over the relative rate 
 PHASES = 50  # phases in which a geometric radius grows
 TUNING_SEED = 0
 BARRED = "failed twice"
-MAX_RATES = 8  # A method whose best rate is still at the end of so many stays there.
 # 97.5 % quantiles of Student's t with 1 to 9 degrees of freedom
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
@@ -70,12 +69,15 @@ class Scale:
     batch: int = 64
     steps: int = 1500
     rates: int = 4  # rates that every method tries at least; three of them are given
+    max_rates: int = 8  # A method whose best rate is at the end of so many tries no further rate.
     seeds: int = 3
     points: int = 10  # points of a curve
     windows: int = 3840  # validation windows at the end; a quarter of them for the points before
 
 
-TINY = Scale(layers=1, width=16, heads=2, context=16, batch=2, steps=8, seeds=2, points=2, windows=8)
+TINY = Scale(
+    layers=1, width=16, heads=2, context=16, batch=2, steps=8, max_rates=3, seeds=2, points=2, windows=8
+)
 
 
 @dataclass(frozen=True)
@@ -141,12 +143,14 @@ def rate_factor(t: int, steps: int) -> float:
 class Training:
     """Trains the network once for each run; model, text and compiled code stay for the next run."""
 
-    def __init__(self, scale: Scale, device: torch.device, *, mode: str, compiled: bool) -> None:
+    def __init__(
+        self, scale: Scale, device: torch.device, *, mode: str, compiled: bool, folder: Path | None = None
+    ) -> None:
         self.scale, self.device, self.mode = scale, device, mode
         self.bf16 = device.type == "cuda"
         network = {name: getattr(scale, name) for name in ("layers", "width", "heads", "context")}
         self.model = build_transformer(**network).to(device)
-        text = text_bytes()
+        text = text_bytes(folder)
         self.facts = text.facts()
         self.text = torch.from_numpy(text.train).to(device)
         held_out = torch.from_numpy(text.validation).to(device)
@@ -307,7 +311,7 @@ def usable(loss: float) -> float:
     return loss if math.isfinite(loss) else math.inf
 
 
-def next_rate(losses: dict[float, float], rates: int) -> float | None:
+def next_rate(losses: dict[float, float], rates: int, max_rates: int) -> float | None:
     """Return the rate to try next, or None if the best one lies inside of enough rates.
 
     A best rate at an end is followed by one beyond that end, half or twice as large. A best rate inside is
@@ -315,7 +319,7 @@ def next_rate(losses: dict[float, float], rates: int) -> float | None:
     """
     tried = sorted(losses)
     at = min(range(len(tried)), key=lambda i: usable(losses[tried[i]]))
-    if len(tried) >= MAX_RATES:
+    if len(tried) >= max_rates:
         return None
     if at in (0, len(tried) - 1):
         return tidy(tried[at] * (0.5 if at == 0 else 2.0))
@@ -347,7 +351,7 @@ def plan(rows: list[dict[str, Any]], scale: Scale, methods: list[str]) -> tuple[
         losses = tuned[name]
         if not set(METHODS[name].rates) <= set(losses):
             complete = False
-        elif (rate := next_rate(losses, scale.rates)) is not None:
+        elif (rate := next_rate(losses, scale.rates, scale.max_rates)) is not None:
             more.append(Job("tune", name, rate, TUNING_SEED))
             complete = False
         else:
@@ -361,9 +365,8 @@ def work(results: Results, scale: Scale, methods: list[str], options: argparse.N
     """Take runs of the plan, one after the other, until all are done or the deadline is near."""
     device = torch.device(options.device)
     torch.backends.cuda.matmul.allow_tf32 = True
-    training = Training(
-        scale, device, mode=options.mode if device.type == "cuda" else "eager", compiled=options.compile
-    )
+    mode = options.mode if device.type == "cuda" else "eager"
+    training = Training(scale, device, mode=mode, compiled=options.compile, folder=options.text)
     expected = options.guess
     facts = {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
@@ -389,7 +392,8 @@ def work(results: Results, scale: Scale, methods: list[str], options: argparse.N
             f"{row['training']:.4f}, {row['seconds']:.1f} s, {row['mode']}",
             flush=True,
         )
-        gc.collect()  # a graph and its memory
+        if device.type == "cuda":
+            gc.collect()  # A graph holds its memory until it is collected.
         expected = 1.1 * row["seconds"]
     return 0
 
@@ -571,6 +575,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     made.add_argument("--methods", default="", help="names with commas; all by default")
     made.add_argument("--steps", type=int, default=0)
+    made.add_argument("--text", type=Path, help="folder of .py files; by default the standard library")
     made.add_argument("--tiny", action="store_true", help="a network and runs of seconds on a CPU")
     made.add_argument("--guess", type=float, default=15.0, help="seconds of the first run of a process")
     made.add_argument("--collect", type=Path, help="file of all rows; by default results.json in the folder")
