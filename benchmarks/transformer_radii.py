@@ -110,9 +110,13 @@ class Method:
         base = torch.optim.AdamW(groups, betas=(0.9, 0.95), fused=True, capturable=device.type == "cuda")
         if self.scope == "none":
             return base
+        T = max(2, steps // PHASES)
         if self.scope == "global":
-            return deep.PRGD.for_steps(base, steps, scope="global")
-        R, T = "constant", max(2, steps // PHASES)
+            # As in the paper, radii grow in the second half, after a warm-up of plain steps.
+            warm_up = steps // 2
+            R = Geometric(self.growth ** (1.0 / max(1, (steps - warm_up - 1) // T)))
+            return deep.PRGD(base, R=R, T=Every(T), warm_up=warm_up)
+        R = "constant"
         if self.growth > 1.0 and self.shape == "geometric":
             R = Geometric(self.growth ** (1.0 / max(1, (steps - 1) // T)))
         return deep.PRGD(base, R=R, T=Every(T), scope="matrix", relative_steps=True, warm_up=0)
@@ -130,7 +134,7 @@ METHODS = {
     "geometric-2.2": Method("radii x 2.2, geometric", RELATIVE, "matrix", 2.2),
     "late-1.4": Method("radii x 1.4, second half", RELATIVE, "matrix", 1.4, "late"),
     "late-2.2": Method("radii x 2.2, second half", RELATIVE, "matrix", 2.2, "late"),
-    "global": Method("global PRGD", (1e-3, 2e-3, 4e-3), "global"),
+    "global": Method("global PRGD", (1e-3, 2e-3, 4e-3), "global", 1.4),
 }
 
 
