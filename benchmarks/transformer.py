@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attention
+from torch.nn.functional import cross_entropy, gelu, linear, scaled_dot_product_attention
 
 BYTES = 256  # size of the vocabulary
 LEFT_OUT = {"site-packages", "dist-packages", "test", "tests"}  # folders that not every installation has
@@ -31,17 +31,16 @@ class Block(nn.Module):
         super().__init__()
         self.heads = heads
         self.attention_norm, self.network_norm = nn.RMSNorm(width), nn.RMSNorm(width)
-        # Query, key and value are separate matrices, since each has a norm of its own.
+        # Query, key and value are separate parameters, since each has a norm of its own.
         self.query, self.key, self.value, self.mix = (nn.Linear(width, width, bias=False) for _ in range(4))
         self.up, self.down = nn.Linear(width, 4 * width, bias=False), nn.Linear(4 * width, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         batch, length, width = x.shape
-        z = self.attention_norm(x)
-        heads = [
-            linear(z).view(batch, length, self.heads, -1).transpose(1, 2)
-            for linear in (self.query, self.key, self.value)
-        ]
+        # One product for all three reads its input once.
+        weight = torch.cat([self.query.weight, self.key.weight, self.value.weight])
+        parts = linear(self.attention_norm(x), weight).view(batch, length, 3 * self.heads, -1)
+        heads = parts.transpose(1, 2).chunk(3, dim=1)
         attended = scaled_dot_product_attention(*heads, is_causal=True)
         x = x + self.mix(attended.transpose(1, 2).reshape(batch, length, width))
         return x + self.down(gelu(self.up(self.network_norm(x))))
@@ -61,7 +60,7 @@ class Transformer(nn.Module):
         x = self.embedding(index) + self.position.weight[: index.shape[1]]
         for block in self.blocks:
             x = block(x)
-        return nn.functional.linear(self.norm(x), self.embedding.weight)
+        return linear(self.norm(x), self.embedding.weight)
 
     @torch.no_grad()
     def initialise(self, seed: int) -> None:

@@ -160,8 +160,19 @@ class Training:
         held_out = torch.from_numpy(text.validation).to(device)
         self.validation = validation_windows(held_out, max_windows=scale.windows, context=scale.context)
         self.loss: Callable[..., Tensor] = next_byte_loss
-        if compiled:
-            self.loss = torch.compile(next_byte_loss, dynamic=False)
+        self.compiled = compiled and self._compile()
+
+    def _compile(self) -> bool:
+        """Compile the loss and its gradient; return False, and stay without, if that is not possible."""
+        self.loss = torch.compile(next_byte_loss, dynamic=False)
+        try:
+            batch = self.validation[:1].repeat(self.scale.batch, 1)
+            self.loss(self.model, batch, bf16=self.bf16).backward()
+        except Exception as error:  # of a missing compiler, among many
+            print(f"Not compiled: {error}", file=sys.stderr, flush=True)
+            self.loss = next_byte_loss
+        self.model.zero_grad(set_to_none=True)
+        return self.loss is not next_byte_loss
 
     def run(self, method: Method, rate: float, seed: int) -> dict[str, Any]:
         """Train from scratch; return losses in nats a byte and how long it took."""
@@ -378,7 +389,7 @@ def work(results: Results, scale: Scale, methods: list[str], options: argparse.N
         "python": platform.python_version(),
         "text": training.facts,
         "scale": asdict(scale),
-        "compiled": options.compile,
+        "compiled": training.compiled,
     }
     while time.time() + expected < options.deadline:
         jobs, complete = plan(results.rows(), scale, methods)
