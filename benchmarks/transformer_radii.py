@@ -1,5 +1,6 @@
 """Norms of matrices in a small transformer: AdamW, fixed radii (Hyperball), growing radii, global PRGD.
 
+    python benchmarks/transformer_radii.py check                # graphs against eager steps, in miniature
     python benchmarks/transformer_radii.py run --out FOLDER --seconds 450 --together 4 [--compile] [--tiny]
     python benchmarks/transformer_radii.py table --out FOLDER   # prints the table and writes the record
     python benchmarks/transformer_radii.py plot                 # draws docs/images/transformer-radii.png
@@ -455,6 +456,28 @@ def run(options: argparse.Namespace) -> int:
     return 0 if complete and not missing else 3
 
 
+def check(options: argparse.Namespace) -> int:
+    """Compare each method's miniature by CUDA graphs with the same by eager steps; return 1 if they differ."""
+    device, scale = torch.device(options.device), replace(TINY, steps=options.steps or 40)
+    worst = 0.0
+    for name, method in METHODS.items():
+        found = []
+        for mode in ("eager", options.mode if device.type == "cuda" else "eager"):
+            training = Training(scale, device, mode=mode, compiled=False, folder=options.text)
+            row = training.run(method, method.rates[1], TUNING_SEED)
+            found.append((row["validation"], row["norm"]))
+        (eager, eager_norm), (other, other_norm) = found
+        difference = max(abs(other - eager) / eager, abs(other_norm - eager_norm) / eager_norm)
+        worst = max(worst, difference) if math.isfinite(difference) else math.inf
+        print(
+            f"{name:16} eager {eager:.5f}, {training.mode} {other:.5f}; norms {eager_norm:.5f} and "
+            f"{other_norm:.5f}; {row['seconds']:.1f} s",
+            flush=True,
+        )
+    print(f"largest relative difference {worst:.1e}: {'pass' if worst < 1e-2 else 'FAIL'}")
+    return int(worst >= 1e-2)
+
+
 def gather(results: Results, file: Path) -> None:
     """Write all rows to one file, a line for each run."""
     lines = ",\n".join(json.dumps(row) for row in results.rows())
@@ -581,7 +604,7 @@ def plot(options: argparse.Namespace) -> int:
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    made.add_argument("verb", choices=["run", "table", "plot"])
+    made.add_argument("verb", choices=["check", "run", "table", "plot"])
     made.add_argument("--out", type=Path, default=Path("transformer-results"), help="folder of results")
     made.add_argument("--seconds", type=float, default=math.inf, help="time limit")
     made.add_argument("--together", type=int, default=4, help="processes that share the device; 0: this one")
@@ -606,7 +629,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     if options.deadline is None:
         options.deadline = time.time() + options.seconds
-    return {"run": run, "table": table, "plot": plot}[options.verb](options)
+    return {"check": check, "run": run, "table": table, "plot": plot}[options.verb](options)
 
 
 if __name__ == "__main__":

@@ -84,6 +84,12 @@ def test_radius_of_the_second_half():
 
 
 @pytest.mark.slow
+def test_check_in_miniature(folder, capsys):
+    assert radii.main(["check", "--device", "cpu", "--steps", "6", "--text", str(folder)]) == 0
+    assert "0.0e+00: pass" in capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_study_in_miniature(folder, tmp_path, capsys):
     torch.set_num_threads(1)
     methods = ["adamw", "hyperball", "geometric-1.4", "late-2.2", "global"]
