@@ -457,21 +457,21 @@ def run(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Compare each method's miniature by CUDA graphs with the same by eager steps; return 1 if they differ."""
+    """Compare a miniature of each method by CUDA graphs with eager steps; return 1 if they differ."""
     device, scale = torch.device(options.device), replace(TINY, steps=options.steps or 40)
+    modes = ("eager", options.mode if device.type == "cuda" else "eager")
+    eagerly, training = (
+        Training(scale, device, mode=mode, compiled=False, folder=options.text) for mode in modes
+    )
     worst = 0.0
     for name, method in METHODS.items():
-        found = []
-        for mode in ("eager", options.mode if device.type == "cuda" else "eager"):
-            training = Training(scale, device, mode=mode, compiled=False, folder=options.text)
-            row = training.run(method, method.rates[1], TUNING_SEED)
-            found.append((row["validation"], row["norm"]))
-        (eager, eager_norm), (other, other_norm) = found
+        rows = [each.run(method, method.rates[1], TUNING_SEED) for each in (eagerly, training)]
+        (eager, eager_norm), (other, other_norm) = ((row["validation"], row["norm"]) for row in rows)
         difference = max(abs(other - eager) / eager, abs(other_norm - eager_norm) / eager_norm)
         worst = max(worst, difference) if math.isfinite(difference) else math.inf
         print(
             f"{name:16} eager {eager:.5f}, {training.mode} {other:.5f}; norms {eager_norm:.5f} and "
-            f"{other_norm:.5f}; {row['seconds']:.1f} s",
+            f"{other_norm:.5f}; {rows[1]['seconds']:.1f} s",
             flush=True,
         )
     print(f"largest relative difference {worst:.1e}: {'pass' if worst < 1e-2 else 'FAIL'}")
