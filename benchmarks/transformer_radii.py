@@ -116,7 +116,7 @@ class Method:
             # As in the paper, radii grow in the second half, after a warm-up of plain steps.
             warm_up = steps // 2
             R = Geometric(self.growth ** (1.0 / max(1, (steps - warm_up - 1) // T)))
-            return deep.PRGD(base, R=R, T=Every(T), warm_up=warm_up)
+            return deep.PRGD(base, R=R, T=Every(T), warm_up=warm_up, on_rescale="scale")
         R = "constant"
         if self.growth > 1.0 and self.shape == "geometric":
             R = Geometric(self.growth ** (1.0 / max(1, (steps - 1) // T)))
@@ -380,7 +380,6 @@ def plan(rows: list[dict[str, Any]], scale: Scale, methods: list[str]) -> tuple[
 def work(results: Results, scale: Scale, methods: list[str], options: argparse.Namespace) -> int:
     """Take runs of the plan, one after the other, until all are done or the deadline is near."""
     device = torch.device(options.device)
-    torch.backends.cuda.matmul.allow_tf32 = True
     mode = options.mode if device.type == "cuda" else "eager"
     training = Training(scale, device, mode=mode, compiled=options.compile, folder=options.text)
     expected = options.guess
@@ -426,7 +425,7 @@ def run(options: argparse.Namespace) -> int:
             results.write(row)
     shutil.rmtree(results.claims)
     results.claims.mkdir()
-    command = [sys.executable, __file__, *sys.argv[1:], "--worker", "--deadline", str(options.deadline)]
+    command = [sys.executable, __file__, *options.arguments, "--worker", "--deadline", str(options.deadline)]
     if options.together == 0:
         work(results, scale, methods, options)
     workers = [subprocess.Popen(command) for _ in range(options.together)]
@@ -626,7 +625,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
     options = parser().parse_args(arguments)
+    options.arguments = arguments
     if options.deadline is None:
         options.deadline = time.time() + options.seconds
     return {"check": check, "run": run, "table": table, "plot": plot}[options.verb](options)
