@@ -9,6 +9,7 @@ from torch import Tensor
 
 from prgd.checks import unknown
 from prgd.deep.optim.blocks import Scope
+from prgd.deep.optim.guards import FirstInputs, warn_of_vectors
 from prgd.deep.optim.radii import Radii
 from prgd.deep.optim.tensors import grouped, local, scale_
 from prgd.deep.optim.wrapper import Closure, Loss, Params, WarmUp, Wrapper
@@ -113,6 +114,7 @@ class PRGD(Wrapper):
         self.R, self.on_rescale, self.project = radius, on_rescale, project
         self.relative_steps, self.k = relative_steps, 0
         self._radii = Radii(self.param_groups, scope, self._dtype)
+        self._inputs = FirstInputs(params) if isinstance(params, torch.nn.Module) else None
 
     @torch.no_grad()
     def step(self, closure: Closure | None = None, *, loss: Loss | None = None) -> Loss | None:  # type: ignore[override]
@@ -175,13 +177,23 @@ class PRGD(Wrapper):
                 )
             self._radii.find_blocks(self.param_groups)
             self._radii.enter(self.k, self.R)
-            self.k += 1
             starts = not self.relative_steps
+            if starts and self.k == 0:
+                self._check_homogeneity()
+            self.k += 1
         else:
             starts = False
         self._radii.follow(self.param_groups)
         self._advance()
         return starts
+
+    def _check_homogeneity(self) -> None:
+        """Warn if rescaling changes what the network predicts, as far as that can be seen."""
+        if self._inputs is not None:
+            self._inputs.check()
+            self._inputs = None
+        elif self.scope == "global":
+            warn_of_vectors(self._radii.blocks.tensors)
 
     @torch._disable_dynamo  # type: ignore[attr-defined]
     @torch.no_grad()
@@ -226,6 +238,18 @@ class PRGD(Wrapper):
         super().add_param_group(param_group)
         if hasattr(self, "_radii"):
             self._radii.find_blocks(self.param_groups)
+
+    def _adjustable(self) -> str:
+        return f"{super()._adjustable()}, or the growth of R, which is {self.R!r}"
+
+    def _shown(self) -> list[str]:
+        defaults = {"scope": "global", "relative_steps": False, "on_rescale": "reset", "project": True}
+        others = [f"{n}={getattr(self, n)!r}" for n, value in defaults.items() if getattr(self, n) != value]
+        return [f"R={self.R!r}", f"T={self.T!r}", *others, *super()._shown(), f"k={self.k}"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy of the optimizer must not hold a copy of the network.
+        return {**super().__getstate__(), "_inputs": None}
 
     def progress(self) -> dict[str, Any]:
         """Return t, k, R_0, R_k, the number of skipped steps, and what the warm-up left."""

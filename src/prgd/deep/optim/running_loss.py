@@ -49,11 +49,6 @@ class RunningLoss:
             self._last = value
         return self._last
 
-    def is_below(self, threshold: float) -> bool:
-        """Tell whether there is a mean, and it is below the threshold; this waits for the device."""
-        value = self.read()
-        return value is not None and value < threshold
-
     def set(self, value: float | None) -> None:
         """Begin with a mean that `read` returned."""
         self._last, self._has_losses = value, value is not None

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from prgd.checks import check_integer
+from prgd.deep.optim.guards import LOOK_EVERY, Lookout, described
 from prgd.deep.optim.running_loss import RunningLoss
 from prgd.deep.optim.sgd import default_sgd, is_plain_sgd, step_fused_sgd
 from prgd.deep.optim.tensors import Grouping, grouped, processes, scale_and_check_
@@ -62,6 +63,7 @@ class Wrapper(torch.optim.Optimizer):
         self._set_plain(not loss_scaled or self.warm_up > 0)
         self.running_loss = RunningLoss(self._one)
         self._L_0 = torch.ones_like(self._one)
+        self._lookout = Lookout()
         self._non_finite = torch.zeros((), dtype=torch.float32, device=device)
         self._skipped = torch.zeros_like(self._non_finite)  # float32 counts exactly up to 2^24
         self._has_stepped = False
@@ -118,8 +120,21 @@ class Wrapper(torch.optim.Optimizer):
             if self.t > 0:  # Loss-scaled steps begin with the length of plain steps.
                 self._L_0.fill_(self.running_loss.read() or 1.0)
         self.t += 1
-        if self._waits and self.t % CHECK_EVERY == 0 and self.running_loss.is_below(SEPARATED):
+        if self.t % (CHECK_EVERY if self._waits else LOOK_EVERY) == 0:
+            self._look()
+
+    def _look(self) -> None:
+        """Read the running loss: the warm-up may end, and a run that goes wrong gets its warning."""
+        loss = self.running_loss.read()
+        if self._waits and loss is not None and loss < SEPARATED:
             self._waits, self.warm_up = False, self.t
+        if self.t % LOOK_EVERY == 0:
+            risen = None if self.warming_up else loss
+            self._lookout.look(LOOK_EVERY, self.skipped, risen, self._adjustable())
+
+    def _adjustable(self) -> str:
+        """Return the options that make steps smaller, with their values, as part of a sentence."""
+        return f"lr, which is {float(self.param_groups[0]['lr']):g}"
 
     def _set_plain(self, plain: bool) -> None:
         """Choose between plain steps and steps divided by the loss, on the host and on the device."""
@@ -267,7 +282,16 @@ class Wrapper(torch.optim.Optimizer):
             self.warm_up = NEVER if progress["warm_up"] is None else progress["warm_up"]
             self._L_0.fill_(progress["L_0"])
             self.running_loss.set(progress["running_loss"])
+        self._lookout = Lookout(progress["skipped"])
         self._set_plain(not self.loss_scaled or self.t < self.warm_up)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._shown())})"
+
+    def _shown(self) -> list[str]:
+        """Return the parts of the repr: the base optimizer, and how far the run is."""
+        warm_up = ["warm_up='auto'"] if self._waits else [f"warm_up={self.warm_up}"] if self.warm_up else []
+        return [described(self.base), *warm_up, f"t={self.t}"]
 
     def __getstate__(self) -> dict[str, Any]:
         # A scheduler patches ``step`` on the instance, and a copy must get a step of its own.
