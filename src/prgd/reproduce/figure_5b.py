@@ -112,7 +112,7 @@ def draw(rows: Any, settings: Settings) -> list[Figure]:
     rows = _with_roots(rows)
     best = float(rows.test_accuracy.max())
     ends = (best - SHOWN, best + 0.1 * SHOWN)
-    panels = [_panel(rows, setting, "test_accuracy", "test accuracy", ends) for setting in _settings(rows)]
+    panels = [_panel(rows, s, "test_accuracy", "test accuracy", y_range=ends) for s in _settings(rows)]
     alt = f"Test accuracy against epochs. {HELD} {_sentence(rows)}"
     figures = [Figure("figure-5b", "VGG-16 on CIFAR-10", alt, tuple(panels), columns=2)]
     labels = {"root": ROOT, "loss": "log10 of the training loss"}
@@ -132,7 +132,7 @@ def _settings(rows: Any) -> list[str]:
     return known + [name for name in rows.setting.unique() if name not in known]
 
 
-def _panel(rows: Any, setting: str, y: str, label: str, ends: Any = None, is_ours: bool = False) -> Panel:
+def _panel(rows: Any, setting: str, y: str, label: str, **more: Any) -> Panel:
     """Return the panel of a column; margins are drawn run by run, as their mean is that of no run.
 
     A margin jumps over 0 when its run separates the training set, and runs do so at different epochs.
@@ -153,7 +153,8 @@ def _panel(rows: Any, setting: str, y: str, label: str, ends: Any = None, is_our
                 marks.append(Band(method, t, means[:, 1], means[:, 2]))
             marks.append(Line(method, t, means[:, 0], has_markers=False))
         marks.append(Points(method, runs.epoch.to_numpy(dtype=float), runs[y].to_numpy(), size=5.0))
-    return Panel(TITLES.get(setting, setting), tuple(marks), "epoch", label, y_range=ends, is_ours=is_ours)
+    title = setting.capitalize() if more.get("is_ours") else TITLES.get(setting, setting)
+    return Panel(title, tuple(marks), "epoch", label, **more)
 
 
 def _last(rows: Any) -> Any:
