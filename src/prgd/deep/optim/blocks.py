@@ -165,7 +165,7 @@ class Blocks:
 
     def _kernels(self) -> Any:
         """Return the kernels that treat every tensor as a block, made for its address; None for loops."""
-        if not self._has_kernels or torch.compiler.is_compiling():
+        if not self._has_kernels:
             return None
         from prgd.deep.optim._triton_blocks import BlockKernels  # pragma: cuda only
 
@@ -179,7 +179,7 @@ class Blocks:
 
     def _replayed(self, replay: Replay, work: Any) -> None:
         # A fast device would wait for the launches of one call after the other, so they are replayed as one.
-        if torch.compiler.is_compiling() or not self._are_plain or _is_capturing(self.device):
+        if not self._are_plain or _is_capturing(self.device):
             work()
         else:
             replay(work, self.tensors)
