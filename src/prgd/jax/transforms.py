@@ -1,0 +1,359 @@
+"""Algorithm 1 as optax transformations: `normalize_by_loss`, `progressive_rescale`, and both around SGD."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from prgd.checks import check_integer
+from prgd.jax.blocks import (
+    Leaves,
+    Scope,
+    all_finite,
+    check_scope,
+    find_blocks,
+    is_inexact,
+    norm_dtype,
+    norms,
+    widened,
+)
+from prgd.jax.formulas import RadiusFormula, radius_formula, time_formula
+
+OnRescale = Literal["reset", "scale", "keep"]
+_MOMENTUM = ("trace", "mu")  # fields in which the states of optax hold a momentum
+_LAST_STEP = 2**31 - 2  # t is an int32
+
+
+class RescaleState(NamedTuple):
+    """State of `progressive_rescale`; the arrays R_0 and R_k have one entry for each block.
+
+    Attributes
+    ----------
+    t : steps so far, the warm-up and skipped steps included.
+    k : rescalings so far, which is the number of the next phase.
+    R_0 : norm at the first rescaling, 0 before it.
+    R_k : radius of this phase, infinite before the first rescaling and for a block of norm 0.
+    skipped : steps skipped for a non-finite loss or gradient.
+    base : state of the base transformation.
+    """
+
+    t: jax.Array
+    k: jax.Array
+    R_0: jax.Array
+    R_k: jax.Array
+    skipped: jax.Array
+    base: Any
+
+
+def normalize_by_loss() -> optax.GradientTransformationExtraArgs:
+    r"""Divide the gradient by the loss, :math:`\nabla L / L`; ``update`` takes the loss as ``value``.
+
+    A loss that cannot be divided by (negative, 0, not finite, or with an infinite inverse) makes the updates
+    NaN: `progressive_rescale`, or `optax.apply_if_finite`, around this transformation skips the step.
+
+    Examples
+    --------
+    >>> transformation = normalize_by_loss()
+    >>> state = transformation.init(jnp.ones(2))
+    >>> transformation.update(jnp.array([1.0, 3.0]), state, value=0.5)[0].tolist()
+    [2.0, 6.0]
+    """
+
+    def update(
+        updates: Any,
+        state: optax.EmptyState,
+        params: Any = None,
+        *,
+        value: Any = None,
+        warming_up: Any = False,
+        **extra_args: Any,
+    ) -> tuple[Any, optax.EmptyState]:
+        if value is None:
+            raise ValueError(
+                "normalize_by_loss divides the gradient by the loss, and got none: call "
+                "update(updates, state, params, value=loss)."
+            )
+        loss = widened(value)
+        inverse = jnp.where((loss > 0.0) & (loss < jnp.inf), 1.0 / loss, jnp.nan)
+        factor = jnp.where(warming_up, 1.0, jnp.where(jnp.isinf(inverse), jnp.nan, inverse))
+        return jax.tree.map(lambda g: _scaled(g, factor), updates), state
+
+    return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)  # type: ignore[arg-type]
+
+
+def _scaled(leaf: Any, factor: jax.Array) -> Any:
+    """Return a leaf times a factor, in the dtype of the leaf; 16-bit numbers are rounded only once."""
+    if not is_inexact(leaf):
+        return leaf
+    wide = widened(leaf)
+    return (wide * factor.astype(jnp.finfo(wide.dtype).dtype)).astype(jnp.result_type(leaf))
+
+
+def progressive_rescale(
+    radius: Any,
+    times: Any,
+    *,
+    base: optax.GradientTransformation | None = None,
+    scope: Scope = "global",
+    warm_up: int = 0,
+    on_rescale: OnRescale = "reset",
+    project: bool = True,
+    max_steps: int = 1_000_000,
+) -> optax.GradientTransformationExtraArgs:
+    r"""Rescale to radius R_k at t = T_k, else take the base's step and project it to the ball.
+
+    .. math::
+
+        w(T_k + 1) &= R_k\, w(T_k) / \|w(T_k)\| \\
+        w(t + 1) &= \mathrm{Proj}_{B(0, R_k)}\, (w(t) + u(t)), \quad u \text{ the update of the base}
+
+    A rescaling replaces the update and does not step the base. A step with a non-finite loss, gradient or
+    update of the base leaves parameters and base as they are, and is counted. No error is possible inside
+    of ``jax.jit``: a block of norm 0 stays as it is and has no ball until a rescaling finds it larger, and
+    `check` finds it outside.
+
+    Parameters
+    ----------
+    radius : Radius, ``(k, R_0) -> R_k`` with R_0 the norm at the first rescaling, or text or a number that
+        `prgd.schedules.as_radius` reads. A function of your own is called with traced arrays. Radii are
+        kept within the range in which the square of a norm is finite.
+    times : Times, ``k -> T_k`` with ``T_0 = 0``, in steps after the warm-up, or text or an integer that
+        `prgd.schedules.as_times` reads.
+    base : the transformation that is stepped, e.g. ``optax.chain(normalize_by_loss(), optax.adam(1e-3))``.
+        Without one, the updates that come in are the steps: put `progressive_rescale` last in a chain. Such
+        a chain steps what stands before even at a rescaling, so momentum belongs in ``base``.
+    scope : ``"global"``, where all parameters are one vector as in the paper, or ``"matrix"``, where each
+        parameter of two or more dimensions has its own R_0 and R_k, and only the base steps the others.
+    warm_up : int, number of steps of the base at the beginning, in which `normalize_by_loss` inside of
+        ``base`` does not divide.
+    on_rescale : what a rescaling does to the momentum of the base (fields ``trace`` and ``mu`` of the states
+        of optax): ``"reset"`` sets it to zero, ``"scale"`` multiplies it by the factor of the parameters,
+        ``"keep"`` leaves it unchanged.
+    project : whether each step is projected to the ball of radius R_k, as in Algorithm 1.
+    max_steps : int, the step after the warm-up up to which the times are tabulated: after it, no rescaling
+        follows. `Every` needs no table and has no such end.
+
+    References
+    ----------
+    Wang, Min and Wu (2024), Algorithm 1.
+
+    Examples
+    --------
+    >>> optimizer = progressive_rescale(2.0, 5, base=optax.sgd(0.1))
+    >>> w = jnp.array([3.0, 4.0])
+    >>> state = optimizer.init(w)
+    >>> updates, state = optimizer.update(jnp.ones(2), state, w)  # t = T_0: R_0 = R_k = 5
+    >>> state.R_k.tolist(), updates.tolist()
+    ([5.0], [0.0, 0.0])
+    """
+    check_scope(scope)
+    check_integer("warm_up", warm_up, minimum=0)
+    check_integer("max_steps", max_steps, minimum=1)
+    if warm_up + max_steps > _LAST_STEP:
+        raise ValueError(f"warm_up + max_steps must be at most {_LAST_STEP}; got {warm_up + max_steps}.")
+    if on_rescale not in get_args(OnRescale):
+        raise ValueError(f"on_rescale must be one of {', '.join(get_args(OnRescale))}; got {on_rescale!r}.")
+    R, T = radius_formula(radius), time_formula(times, max_steps)
+    stepper = optax.with_extra_args_support(optax.identity() if base is None else base)
+
+    def init(params: Any) -> RescaleState:
+        leaves = jax.tree.leaves(params)
+        zero = jnp.zeros(len(find_blocks(leaves, scope)), norm_dtype(leaves))
+        # Each count is an array of its own: a buffer that stands twice in a state cannot be donated.
+        t, k, skipped = (jnp.zeros((), jnp.int32) for _ in range(3))
+        return RescaleState(t, k, zero, jnp.full_like(zero, jnp.inf), skipped, stepper.init(params))
+
+    def update(
+        updates: Any, state: RescaleState, params: Any = None, *, value: Any = None, **extra_args: Any
+    ) -> tuple[Any, RescaleState]:
+        if params is None:
+            raise ValueError(
+                "progressive_rescale measures the parameters, and got none: call "
+                "update(updates, state, params, value=loss)."
+            )
+        given = extra_args if value is None else {**extra_args, "value": value}
+        given["warming_up"] = state.t < warm_up
+        steps, base_state = stepper.update(updates, state.base, params, **given)
+        is_rescaling = state.t - warm_up == T(state.k)
+        is_finite = all_finite(updates, steps, value)
+
+        weights, tree = jax.tree.flatten(params)
+        moves, blocks = tree.flatten_up_to(steps), find_blocks(weights, scope)
+        length = norms(weights, blocks, state.R_0.dtype)
+        R_0, R_k = _next_radii(R, state, length, is_rescaling)
+        factor = jnp.where(jnp.isfinite(R_k) & _is_usable(length), R_k / length, 1.0)
+        rescaled = _rescaled(weights, blocks, factor)  # R_k w / ||w|| - w
+        projected = _projected(weights, moves, blocks, R_k) if project else moves
+        new = [
+            _chosen(move, is_rescaling, a, is_finite, b)
+            for move, a, b in zip(moves, rescaled, projected, strict=True)
+        ]
+
+        is_stepped = is_finite & ~is_rescaling
+        base_state = jax.tree.map(lambda a, b: jnp.where(is_stepped, a, b), base_state, state.base)
+        if on_rescale != "keep":
+            multiplier = jnp.zeros_like(factor) if on_rescale == "reset" else factor
+            base_state = _scale_momentum(base_state, params, blocks, jnp.where(is_rescaling, multiplier, 1.0))
+        t = jnp.minimum(state.t + 1, _LAST_STEP)
+        skipped = state.skipped + (~is_finite & ~is_rescaling)
+        return tree.unflatten(new), RescaleState(t, state.k + is_rescaling, R_0, R_k, skipped, base_state)
+
+    return optax.GradientTransformationExtraArgs(init, update)  # type: ignore[arg-type]
+
+
+def _is_usable(length: jax.Array) -> jax.Array:
+    return (length > 0.0) & (length < jnp.inf)
+
+
+def _next_radii(
+    R: RadiusFormula, state: RescaleState, length: jax.Array, is_rescaling: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Return R_0 and R_k of each block after this step; a block without a usable radius has no ball."""
+    is_first = is_rescaling & (state.R_0 == 0.0) & _is_usable(length)
+    R_0 = jnp.where(is_first, length, state.R_0)
+    R_k = jnp.asarray(R(state.k, R_0), R_0.dtype)
+    largest = jnp.sqrt(jnp.finfo(R_0.dtype).max) / 1e3  # The square of the norm must stay in range.
+    R_k = jnp.where((R_0 > 0.0) & (R_k > 0.0), jnp.clip(R_k, 1.0 / largest, largest), jnp.inf)
+    return R_0, jnp.where(is_rescaling, R_k, state.R_k)
+
+
+def _rescaled(weights: Leaves, blocks: list[list[int]], factor: jax.Array) -> Leaves:
+    """Return the updates that multiply each block by its factor; other leaves do not move."""
+    updates = [jnp.zeros((), jnp.int32)] * len(weights)
+    for b, block in enumerate(blocks):
+        for i in block:
+            w = widened(weights[i])
+            updates[i] = ((factor[b] - 1.0) * w).astype(w.dtype)
+    return updates
+
+
+def _projected(weights: Leaves, moves: Leaves, blocks: list[list[int]], R_k: jax.Array) -> Leaves:
+    """Return the updates that end in the ball of each block; a move that stays inside is not rounded."""
+    ends = {i: widened(weights[i]) + widened(moves[i]) for block in blocks for i in block}
+    length = norms([ends.get(i) for i in range(len(weights))], blocks, R_k.dtype)
+    # A norm that overflows must not send the parameters to zero.
+    factor = jnp.where(_is_usable(length) & (length > R_k), R_k / length, 1.0)
+    updates = list(moves)
+    for b, block in enumerate(blocks):
+        for i in block:
+            inside = factor[b].astype(jnp.finfo(ends[i].dtype).dtype) * ends[i] - weights[i]
+            updates[i] = jnp.where(factor[b] < 1.0, inside, moves[i])
+    return updates
+
+
+def _chosen(move: Any, is_rescaling: jax.Array, rescaled: Any, is_finite: jax.Array, step: Any) -> Any:
+    """Return the update of a rescaling, of a step or, for a skipped step, zero, in the dtype of the move."""
+    if not is_inexact(move):
+        return move
+    return jnp.where(is_rescaling, rescaled, jnp.where(is_finite, step, 0)).astype(jnp.result_type(move))
+
+
+def _scale_momentum(base_state: Any, params: Any, blocks: list[list[int]], factor: jax.Array) -> Any:
+    """Multiply the momentum of each block, which lies under a field ``trace`` or ``mu`` as in ``params``."""
+    paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]]
+    factors = {paths[i]: factor[b] for b, block in enumerate(blocks) for i in block}
+
+    def scaled(path: tuple[Any, ...], leaf: Any) -> Any:
+        for depth, key in enumerate(path):
+            place = path[depth + 1 :]
+            if getattr(key, "name", None) in _MOMENTUM and place in factors:
+                return _scaled(leaf, factors[place])
+        return leaf
+
+    return jax.tree_util.tree_map_with_path(scaled, base_state)
+
+
+def prgd(
+    learning_rate: Any,
+    radius: Any,
+    times: Any,
+    *,
+    momentum: Any = None,
+    nesterov: bool = False,
+    loss_scaled: bool = True,
+    scope: Scope = "global",
+    warm_up: int = 0,
+    on_rescale: OnRescale = "reset",
+    project: bool = True,
+    max_steps: int = 1_000_000,
+) -> optax.GradientTransformationExtraArgs:
+    r"""Algorithm 1: `progressive_rescale` around `optax.sgd`, with the gradient divided by the loss.
+
+    Parameters
+    ----------
+    learning_rate, momentum, nesterov : as in `optax.sgd`. A schedule of the rate does not count rescalings.
+    loss_scaled : whether the gradient is divided by the loss. If not, train on the logarithm of the loss,
+        whose gradient is that quotient and does not underflow.
+    radius, times, scope, warm_up, on_rescale, project, max_steps : as in `progressive_rescale`.
+
+    Examples
+    --------
+    >>> Z = jnp.array([[1.0, 0.2], [0.3, 1.0]])
+    >>> loss = lambda w: jnp.exp(-Z @ w).mean()
+    >>> optimizer, w = prgd(0.5, "geometric:1.2", 5), jnp.array([1.0, 0.0])
+    >>> state = optimizer.init(w)
+    >>> for _ in range(100):
+    ...     value, gradient = jax.value_and_grad(loss)(w)
+    ...     updates, state = optimizer.update(gradient, state, w, value=value)
+    ...     w = optax.apply_updates(w, updates)
+    >>> int(state.k), round(float(jnp.min(Z @ w) / jnp.linalg.norm(w)), 2)
+    (20, 0.88)
+    """
+    sgd = optax.sgd(learning_rate, momentum=momentum, nesterov=nesterov)
+    return progressive_rescale(
+        radius,
+        times,
+        base=optax.chain(normalize_by_loss(), sgd) if loss_scaled else sgd,
+        scope=scope,
+        warm_up=warm_up,
+        on_rescale=on_rescale,
+        project=project,
+        max_steps=max_steps,
+    )
+
+
+def check(state: Any) -> None:
+    """Raise if a run went wrong where ``jax.jit`` cannot: call it outside, now and then.
+
+    Parameters
+    ----------
+    state : the state of an optimizer that holds a `RescaleState`, alone, in a chain or under ``jax.vmap``.
+
+    Raises
+    ------
+    ValueError
+        If a block has had no usable norm or radius at the last rescaling, or most steps were skipped.
+
+    Examples
+    --------
+    >>> optimizer, w = progressive_rescale(1.2, 5), jnp.zeros(2)
+    >>> _, state = optimizer.update(w, optimizer.init(w), w)
+    >>> check(state)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    ValueError: progressive_rescale has no radius for block(s) 0, since ... Initialise ...
+    """
+    leaves = jax.tree.leaves(state, is_leaf=lambda node: isinstance(node, RescaleState))
+    found = [leaf for leaf in leaves if isinstance(leaf, RescaleState)]
+    if not found:
+        raise TypeError(
+            f"check needs the state of progressive_rescale; got {type(state).__name__} without one."
+        )
+    for own in found:
+        t, k, skipped = (np.asarray(count) for count in (own.t, own.k, own.skipped))
+        lost = np.isinf(np.asarray(own.R_k)) & (k > 0)[..., None]
+        if lost.any():
+            raise ValueError(
+                f"progressive_rescale has no radius for block(s) {', '.join(map(str, np.nonzero(lost)[-1]))}"
+                ", since their norm was 0 or not finite at the last rescaling, or their radius was not "
+                "positive: they are not rescaled. Initialise them, or warm up until they are not zero."
+            )
+        if (2 * skipped > t).any():
+            raise ValueError(
+                f"{skipped.max()} of {t.max()} steps were skipped, for a loss or gradient that is not finite "
+                "or a loss that is not positive. Lower the learning rate or the growth of the radii."
+            )
