@@ -58,16 +58,21 @@ def radius_formula(radius: Any) -> RadiusFormula:
         return lambda k, R_0: R_0 * jnp.exp(k.astype(R_0.dtype) * rate)
     if isinstance(R, Polynomial):
         shift, scale, a, cap = R.shift, R.scale, R.a, R.cap
-        return lambda k, R_0: jnp.minimum(R_0 * (shift + k.astype(R_0.dtype) / scale) ** a, cap)
+        return lambda k, R_0: jnp.minimum(R_0 * (shift + k.astype(R_0.dtype) / scale) ** a, _held(cap, R_0))
     if isinstance(R, Constant):
         return lambda k, R_0: R_0
     if isinstance(R, ExplicitRadii):
         radii = np.array(R.radii)
-        return lambda k, R_0: jnp.asarray(radii, R_0.dtype)[jnp.minimum(k, len(radii) - 1)]
+        return lambda k, R_0: jnp.asarray(_held(radii, R_0))[jnp.minimum(k, len(radii) - 1)]
     first = R(0, 1.0)
     if not (math.isfinite(first) and first > 0.0):
         raise ValueError(f"{R!r} gave the radius {first!r} at k = 0 and R_0 = 1; it must be positive.")
     return R
+
+
+def _held(numbers: Any, R_0: jax.Array) -> Any:
+    """Return numbers in the dtype of R_0, those beyond its range replaced by its largest number."""
+    return np.minimum(numbers, float(jnp.finfo(R_0.dtype).max)).astype(R_0.dtype)
 
 
 def time_formula(times: Any, max_steps: int) -> TimeFormula:
@@ -101,9 +106,10 @@ def _listed(T: Times, max_steps: int) -> list[int]:
     found = [T(0)]
     if found[0] != 0:
         raise ValueError(f"Algorithm 1 begins with a rescaling: T(0) must be 0; got {found[0]}.")
-    while (T_k := T(len(found))) <= max_steps:
+    while (T_k := T(k := len(found))) <= max_steps:
+        if T_k != int(T_k):
+            raise TypeError(f"T({k}) must be an integer; got {T_k!r}.")
         if T_k <= found[-1]:
-            k = len(found)
             raise ValueError(f"{T!r} does not advance: T({k}) = {T_k} <= T({k - 1}) = {found[-1]}.")
-        found.append(T_k)
+        found.append(int(T_k))
     return found

@@ -77,6 +77,8 @@ def normalize_by_loss() -> optax.GradientTransformationExtraArgs:
                 "normalize_by_loss divides the gradient by the loss, and got none: call "
                 "update(updates, state, params, value=loss)."
             )
+        if jnp.shape(value) != ():
+            raise ValueError(f"The loss (value) must be one number; got shape {jnp.shape(value)}.")
         loss = widened(value)
         inverse = jnp.where((loss > 0.0) & (loss < jnp.inf), 1.0 / loss, jnp.nan)
         factor = jnp.where(warming_up, 1.0, jnp.where(jnp.isinf(inverse), jnp.nan, inverse))
