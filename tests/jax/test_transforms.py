@@ -155,8 +155,8 @@ def test_update_is_pure_and_keeps_trees_and_dtypes(tree):
 
 
 def test_integers_pass_through():
-    params = {"w": jnp.ones(2), "count": jnp.arange(3)}
-    gradient = {"w": jnp.ones(2), "count": np.zeros(3, jax.dtypes.float0)}
+    params = {"w": jnp.ones(3), "count": jnp.arange(3)}
+    gradient = {"w": jnp.ones(3), "count": np.zeros(3, jax.dtypes.float0)}
     optimizer = progressive_rescale(2.0, 2)
     updates, _ = optimizer.update(gradient, optimizer.init(params), params)
     assert updates["count"] is gradient["count"]
@@ -308,12 +308,12 @@ BAD = [
     (
         lambda: progressive_rescale(1.2, 5).update(Z, None),
         ValueError,
-        "measures the parameters, and got none",
+        "measures the parameters",
     ),
     (
         lambda: normalize_by_loss().update(Z, None),
         ValueError,
-        "divides the gradient by the loss, and got none",
+        "divides the gradient by the loss",
     ),
     (lambda: normalize_by_loss().update(Z, None, value=jnp.ones(2)), ValueError, r"got shape \(2,\)"),
     (lambda: prgd.jax.nothing, AttributeError, "has no attribute 'nothing'"),

@@ -51,10 +51,14 @@ def widened(leaf: Any) -> jax.Array:
     return jnp.asarray(leaf, jnp.promote_types(jnp.result_type(leaf), jnp.float32))
 
 
+def real_dtype(leaf: Any) -> Any:
+    """Return the dtype of the absolute values of a leaf."""
+    return jnp.finfo(jnp.result_type(leaf)).dtype
+
+
 def norm_dtype(leaves: Leaves) -> Any:
     """Return the dtype of norms: float64 if a leaf has that precision, else float32."""
-    dtypes = [jnp.finfo(jnp.result_type(leaf)).dtype for leaf in leaves if is_inexact(leaf)]
-    return jnp.result_type(jnp.float32, *dtypes)
+    return jnp.result_type(jnp.float32, *(real_dtype(leaf) for leaf in leaves if is_inexact(leaf)))
 
 
 def norms(leaves: Leaves, blocks: list[list[int]], dtype: Any) -> jax.Array:

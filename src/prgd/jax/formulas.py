@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -67,7 +67,7 @@ def radius_formula(radius: Any) -> RadiusFormula:
     first = R(0, 1.0)
     if not (math.isfinite(first) and first > 0.0):
         raise ValueError(f"{R!r} gave the radius {first!r} at k = 0 and R_0 = 1; it must be positive.")
-    return R
+    return cast(RadiusFormula, R)
 
 
 def _held(numbers: Any, R_0: jax.Array) -> Any:

@@ -19,6 +19,7 @@ from prgd.jax.blocks import (
     is_inexact,
     norm_dtype,
     norms,
+    real_dtype,
     widened,
 )
 from prgd.jax.formulas import RadiusFormula, radius_formula, time_formula
@@ -84,7 +85,7 @@ def normalize_by_loss() -> optax.GradientTransformationExtraArgs:
         factor = jnp.where(warming_up, 1.0, jnp.where(jnp.isinf(inverse), jnp.nan, inverse))
         return jax.tree.map(lambda g: _scaled(g, factor), updates), state
 
-    return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)  # type: ignore[arg-type]
+    return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)
 
 
 def _scaled(leaf: Any, factor: jax.Array) -> Any:
@@ -92,7 +93,7 @@ def _scaled(leaf: Any, factor: jax.Array) -> Any:
     if not is_inexact(leaf):
         return leaf
     wide = widened(leaf)
-    return (wide * factor.astype(jnp.finfo(wide.dtype).dtype)).astype(jnp.result_type(leaf))
+    return (wide * factor.astype(real_dtype(wide))).astype(jnp.result_type(leaf))
 
 
 def progressive_rescale(
@@ -183,6 +184,7 @@ def progressive_rescale(
         is_rescaling = state.t - warm_up == T(state.k)
         is_finite = all_finite(updates, steps, value)
 
+        tree: Any
         weights, tree = jax.tree.flatten(params)
         moves, blocks = tree.flatten_up_to(steps), find_blocks(weights, scope)
         length = norms(weights, blocks, state.R_0.dtype)
@@ -204,7 +206,7 @@ def progressive_rescale(
         skipped = state.skipped + (~is_finite & ~is_rescaling)
         return tree.unflatten(new), RescaleState(t, state.k + is_rescaling, R_0, R_k, skipped, base_state)
 
-    return optax.GradientTransformationExtraArgs(init, update)  # type: ignore[arg-type]
+    return optax.GradientTransformationExtraArgs(init, update)
 
 
 def _is_usable(length: jax.Array) -> jax.Array:
@@ -242,7 +244,7 @@ def _projected(weights: Leaves, moves: Leaves, blocks: list[list[int]], R_k: jax
     updates = list(moves)
     for b, block in enumerate(blocks):
         for i in block:
-            inside = factor[b].astype(jnp.finfo(ends[i].dtype).dtype) * ends[i] - weights[i]
+            inside = factor[b].astype(real_dtype(ends[i])) * ends[i] - weights[i]
             updates[i] = jnp.where(factor[b] < 1.0, inside, moves[i])
     return updates
 
