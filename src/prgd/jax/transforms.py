@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 import jax
@@ -22,7 +23,7 @@ from prgd.jax.blocks import (
     real_dtype,
     widened,
 )
-from prgd.jax.formulas import RadiusFormula, radius_formula, time_formula
+from prgd.jax.formulas import RadiusFormula, TimeFormula, radius_formula, time_formula
 
 OnRescale = Literal["reset", "scale", "keep"]
 _MOMENTUM = ("trace", "mu")  # fields in which the states of optax hold a momentum
@@ -160,38 +161,62 @@ def progressive_rescale(
         raise ValueError(f"warm_up + max_steps must be at most {_LAST_STEP}; got {warm_up + max_steps}.")
     if on_rescale not in get_args(OnRescale):
         raise ValueError(f"on_rescale must be one of {', '.join(get_args(OnRescale))}; got {on_rescale!r}.")
-    R, T = radius_formula(radius), time_formula(times, max_steps)
-    stepper = optax.with_extra_args_support(optax.identity() if base is None else base)
+    rescaling = _Rescaling(
+        radius_formula(radius),
+        time_formula(times, max_steps),
+        optax.with_extra_args_support(optax.identity() if base is None else base),
+        scope,
+        warm_up,
+        on_rescale,
+        project,
+    )
+    return optax.GradientTransformationExtraArgs(rescaling.init, rescaling.update)
 
-    def init(params: Any) -> RescaleState:
+
+@dataclass(frozen=True)
+class _Rescaling:
+    """The two functions of `progressive_rescale`, whose docstring describes the fields."""
+
+    R: RadiusFormula
+    T: TimeFormula
+    base: optax.GradientTransformationExtraArgs
+    scope: Scope
+    warm_up: int
+    on_rescale: OnRescale
+    project: bool
+
+    def init(self, params: Any) -> RescaleState:
+        """Return the state before the first step."""
         leaves = jax.tree.leaves(params)
-        zero = jnp.zeros(len(find_blocks(leaves, scope)), norm_dtype(leaves))
+        R_0 = jnp.zeros(len(find_blocks(leaves, self.scope)), norm_dtype(leaves))
         # Each count is an array of its own: a buffer that stands twice in a state cannot be donated.
         t, k, skipped = (jnp.zeros((), jnp.int32) for _ in range(3))
-        return RescaleState(t, k, zero, jnp.full_like(zero, jnp.inf), skipped, stepper.init(params))
+        return RescaleState(t, k, R_0, jnp.full_like(R_0, jnp.inf), skipped, self.base.init(params))
 
     def update(
-        updates: Any, state: RescaleState, params: Any = None, *, value: Any = None, **extra_args: Any
+        self, updates: Any, state: RescaleState, params: Any = None, *, value: Any = None, **extra_args: Any
     ) -> tuple[Any, RescaleState]:
+        """Return the updates of one step of Algorithm 1, and the state after it."""
         if params is None:
             raise ValueError(
                 "progressive_rescale measures the parameters, and got none: call "
                 "update(updates, state, params, value=loss)."
             )
-        given = extra_args if value is None else {**extra_args, "value": value}
-        given["warming_up"] = state.t < warm_up
-        steps, base_state = stepper.update(updates, state.base, params, **given)
-        is_rescaling = state.t - warm_up == T(state.k)
+        given = {**extra_args, "warming_up": state.t < self.warm_up}
+        if value is not None:
+            given["value"] = value
+        steps, base_state = self.base.update(updates, state.base, params, **given)
+        is_rescaling = state.t - self.warm_up == self.T(state.k)
         is_finite = all_finite(updates, steps, value)
 
         tree: Any
         weights, tree = jax.tree.flatten(params)
-        moves, blocks = tree.flatten_up_to(steps), find_blocks(weights, scope)
+        moves, blocks = tree.flatten_up_to(steps), find_blocks(weights, self.scope)
         length = norms(weights, blocks, state.R_0.dtype)
-        R_0, R_k = _next_radii(R, state, length, is_rescaling)
+        R_0, R_k = _next_radii(self.R, state, length, is_rescaling)
         factor = jnp.where(jnp.isfinite(R_k) & _is_usable(length), R_k / length, 1.0)
         rescaled = _rescaled(weights, blocks, factor)  # R_k w / ||w|| - w
-        projected = _projected(weights, moves, blocks, R_k) if project else moves
+        projected = _projected(weights, moves, blocks, R_k) if self.project else moves
         new = [
             _chosen(move, is_rescaling, a, is_finite, b)
             for move, a, b in zip(moves, rescaled, projected, strict=True)
@@ -199,14 +224,13 @@ def progressive_rescale(
 
         is_stepped = is_finite & ~is_rescaling
         base_state = jax.tree.map(lambda a, b: jnp.where(is_stepped, a, b), base_state, state.base)
-        if on_rescale != "keep":
-            multiplier = jnp.zeros_like(factor) if on_rescale == "reset" else factor
-            base_state = _scale_momentum(base_state, params, blocks, jnp.where(is_rescaling, multiplier, 1.0))
-        t = jnp.minimum(state.t + 1, _LAST_STEP)
+        if self.on_rescale != "keep":
+            multiplier = jnp.zeros_like(factor) if self.on_rescale == "reset" else factor
+            multiplier = jnp.where(is_rescaling, multiplier, 1.0)
+            base_state = _scale_momentum(base_state, params, blocks, multiplier)
+        t, k = jnp.minimum(state.t + 1, _LAST_STEP), state.k + is_rescaling
         skipped = state.skipped + (~is_finite & ~is_rescaling)
-        return tree.unflatten(new), RescaleState(t, state.k + is_rescaling, R_0, R_k, skipped, base_state)
-
-    return optax.GradientTransformationExtraArgs(init, update)
+        return tree.unflatten(new), RescaleState(t, k, R_0, R_k, skipped, base_state)
 
 
 def _is_usable(length: jax.Array) -> jax.Array:
