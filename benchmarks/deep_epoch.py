@@ -1,13 +1,12 @@
-"""Time of a VGG-16 epoch at batch 64 (782 steps) with GD and PRGD, alone and several runs at a time.
+"""Time of a VGG-16 epoch at batch 64 (782 steps) with GD and PRGD, on a device that nothing else uses.
 
 Random images stand in for CIFAR-10: the time does not depend on them. PyTorch and NumPy are enough:
-``python benchmarks/deep_epoch.py --together 1 2 3 4``.
+``python benchmarks/deep_epoch.py``. `vgg_probe.py` times several runs that share a device.
 """
 
 from __future__ import annotations
 
 import argparse
-import threading
 import time
 
 import torch
@@ -18,23 +17,16 @@ from prgd.deep.training.images import synthetic
 from prgd.deep.training.settings import Settings, Where
 from prgd.deep.training.steps import batches, own_stream
 from prgd.deep.training.train_loop import Run
-from prgd.replay import recordings_within
-from prgd.reproduce.vgg.turns import Turns
 
 
-def wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-def epochs(run: Run, count: int, turns: Turns, found: list[list[float]]) -> None:
-    """Add the seconds of the steps and of both evaluations, an epoch each; the first one warms up."""
-    with turns.working(), own_stream(run.device):
+def epochs(run: Run, count: int) -> list[list[float]]:
+    """Return the seconds of the steps and of both evaluations, an epoch each; the first one warms up."""
+    found = []
+    with own_stream(run.device):
         for epoch in range(count + 1):
             order = batches(len(run.train), run.settings.batch, 0, epoch).to(run.device)
             started = time.perf_counter()
             for index in order:
-                turns.pause()
                 # Without the warm-up, every 12th step rescales.
                 run.optimizer.t = max(run.optimizer.t, run.optimizer.warm_up)
                 run.stepper.step(index)
@@ -45,11 +37,11 @@ def epochs(run: Run, count: int, turns: Turns, found: list[list[float]]) -> None
             evaluate(run.model, run.test, amp=run.settings.amp)
             if epoch:
                 found.append([stepped - started, time.perf_counter() - stepped])
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--together", type=int, nargs="+", default=[1, 2, 3, 4])
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--images", type=int, default=50_000)
     parser.add_argument("--model", default="vgg16")
@@ -60,27 +52,12 @@ def main() -> None:
     prepare_device(given.device)
     images = synthetic(given.images, size=32)
     where = Where(device=given.device, graphs=given.graphs)
-    print(
-        f"{'algorithm':10}{'together':>9}{'steps, s':>10}{'evaluation, s':>15}{'s an epoch of one run':>23}"
-    )
-    for together in given.together:
-        for algorithm in ("gd", "prgd"):
-            settings = Settings("cifar10", given.model, algorithm, lr=1e-4, amp=given.amp)
-            runs = [Run(settings, images, where) for _ in range(together)]
-            found: list[list[float]] = []
-            turns = Turns()
-            threads = [
-                threading.Thread(target=epochs, args=(run, given.epochs, turns, found)) for run in runs
-            ]
-            with recordings_within(turns.alone):
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
-            wait(where.torch_device)
-            steps, evaluation = (sorted(column)[len(found) // 2] for column in zip(*found, strict=True))
-            share = (steps + evaluation) / together
-            print(f"{algorithm:10}{together:9}{steps:10.3f}{evaluation:15.3f}{share:23.3f}", flush=True)
+    print(f"{'algorithm':10}{'steps, s':>10}{'evaluation, s':>15}{'together, s':>13}")
+    for algorithm in ("gd", "prgd"):
+        settings = Settings("cifar10", given.model, algorithm, lr=1e-4, amp=given.amp)
+        found = epochs(Run(settings, images, where), given.epochs)
+        steps, evaluation = (sorted(column)[len(found) // 2] for column in zip(*found, strict=True))
+        print(f"{algorithm:10}{steps:10.3f}{evaluation:15.3f}{steps + evaluation:13.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The rows of all runs of Figure 5b that are done, merged into the small files that the reproduction draws.
 
-python benchmarks/merge_vgg.py --out RESULTS --to src/prgd/reproduce/data
+python benchmarks/merge_vgg.py --out benchmarks/records/vgg --to src/prgd/reproduce/data
 """
 
 from __future__ import annotations
@@ -10,84 +10,79 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from prgd.deep.training.logs import Row, write_csv
 from prgd.options import add_arguments, from_options
-from prgd.reproduce.vgg.jobs import PAPER_RATE, Job, Plan, Results
+from prgd.reproduce.vgg.plan import METHODS, Job, Plan, Results
 
-KEPT = (
-    "epoch",
-    "step",
-    "test_accuracy",
-    "train_accuracy",
-    "train_loss",
-    "log_train_loss",
-    "normalized_margin",
-    "norm",
-    "undone",
-)
-LABELS = {"none": "no regularisation", "decay": "weight decay and dropout"}
+KEPT = ("test_accuracy", "train_accuracy", "log_train_loss", "normalized_margin", "norm")
 NAMES = {"gd": "GD", "ngd": "NGD", "prgd": "PRGD"}
+SETTINGS = {"printed": "as printed", "final": "tuned", "unprojected": "tuned"}
 
 
 def merge(plan: Plan, results: Results, folder: Path) -> list[Path]:
     """Write ``figure-5b.csv``, ``figure-5b-tuning.csv`` and ``figure-5b.json``; return their paths.
 
-    The rows of a method stand under its regularisation at the rate that the validation split chose, and once
-    more under the paper's rate. Numbers keep six digits, so that the files stay small.
+    Numbers keep six digits. A row of an epoch that was undone repeats the numbers of the row before, so it
+    is left out unless it is the last one of its run: nothing is lost, and the files stay small.
     """
-    rows, facts = _test_rows(plan, results)
-    tables = {"figure-5b.csv": rows, "figure-5b-tuning.csv": _tuning_rows(plan, results)}
-    if not any(tables.values()):
+    jobs = results.done(plan.jobs(results))
+    if not jobs:
         raise ValueError(f"No run is done in {results.folder}. Run the experiment first.")
+    runs = [job for part in SETTINGS for job in jobs if job.part == part]
+    tables = {
+        "figure-5b.csv": [row for job in runs for row in _run_rows(results, job)],
+        "figure-5b-tuning.csv": _tuning_rows(plan, results, [job for job in jobs if job.part == "tune"]),
+    }
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / name for name, table in tables.items() if table]
     for path in written:
         write_csv(path, tables[path.name])
     record = folder / "figure-5b.json"
-    content = {"epochs": plan.epochs, "rates": plan.rates, "runs": facts}
-    record.write_text(json.dumps(content, indent=1) + "\n")
+    missing = [job.name for job in plan.jobs(results) if job not in jobs]
+    lines = ",\n".join(json.dumps(results.facts(job)) for job in runs)
+    record.write_text(f'{{"missing": {json.dumps(missing)}, "runs": [\n{lines}\n]}}\n')
     return [*written, record]
 
 
-def _test_rows(plan: Plan, results: Results) -> tuple[list[Row], list[dict[str, Any]]]:
-    rows: list[Row] = []
-    facts: dict[str, dict[str, Any]] = {}
-    for kind in plan.regularisations:
-        for setting in (LABELS[kind], f"{LABELS[kind]}, rate {PAPER_RATE:g}"):
-            for method, name in NAMES.items():
-                rate = plan.best_rate(results, kind, method) if setting == LABELS[kind] else PAPER_RATE
-                jobs = [] if rate is None else [Job("test", kind, method, rate, s) for s in range(plan.seeds)]
-                for job in results.done(jobs):
-                    head = {"setting": setting, "method": name, "seed": job.seed, "lr": rate}
-                    rows += [
-                        {**head, **{column: _short(row[column]) for column in KEPT}}
-                        for row in results.rows(job)
-                    ]
-                    facts[job.name] = results.facts(job)
-    return rows, list(facts.values())
+def _run_rows(results: Results, job: Job) -> list[Row]:
+    found = results.rows(job)
+    name = NAMES[job.method] + (", no projection" if job.part == "unprojected" else "")
+    schedule = job.schedule if job.method == "prgd" else ""
+    head = {
+        "setting": SETTINGS[job.part],
+        "method": name,
+        "seed": job.seed,
+        "lr": job.lr,
+        "schedule": schedule,
+    }
+    rows, undone = [], 0
+    for i, row in enumerate(found):
+        undone += int(row["undone"] or 0)
+        repeats = i > 0 and all(row[column] == found[i - 1][column] for column in KEPT)
+        if not repeats or i == len(found) - 1:
+            numbers = {column: _short(row[column]) for column in KEPT}
+            rows.append({**head, "epoch": row["epoch"], **numbers, "undone": undone})
+    return rows
 
 
-def _tuning_rows(plan: Plan, results: Results) -> list[Row]:
+def _tuning_rows(plan: Plan, results: Results, jobs: Sequence[Job]) -> list[Row]:
+    best = {plan.best(results, method) for method in METHODS}
     rows = []
-    for kind in plan.regularisations:
-        for method, name in NAMES.items():
-            best = plan.best_rate(results, kind, method)
-            for job in results.done(Job("validation", kind, method, lr, 0) for lr in plan.rates):
-                found = results.rows(job)
-                accuracies = [float(row["test_accuracy"]) for row in found]
-                rows.append(
-                    {
-                        "setting": LABELS[kind],
-                        "method": name,
-                        "lr": job.lr,
-                        "last": accuracies[-1],
-                        "best": max(accuracies),
-                        "train_loss": _short(found[-1]["train_loss"]),
-                        "chosen": int(job.lr == best),
-                    }
-                )
+    for job in jobs:
+        last = results.rows(job)[-1]
+        rows.append(
+            {
+                "method": NAMES[job.method],
+                "lr": job.lr,
+                "schedule": job.schedule if job.method == "prgd" else "",
+                "epochs": last["epoch"],
+                "accuracy": last["test_accuracy"],
+                "train_accuracy": _short(last["train_accuracy"]),
+                "train_loss": _short(last["train_loss"]),
+                "chosen": int(job in best),
+            }
+        )
     return rows
 
 

@@ -93,7 +93,7 @@ def step() -> Call:
     from prgd.deep import PRGD
 
     model = torch.nn.Linear(2, 1, bias=False)
-    optimizer = PRGD(model.parameters(), R="geometric:1.2", T="every:5", lr=0.1)
+    optimizer = PRGD(model.parameters(), R="geometric:1.2", T="every:5", warm_up=0, lr=0.1)
     loss = torch.exp(-model(torch.ones(1, 2))).mean()
     loss.backward()
 

@@ -305,7 +305,7 @@ import sys
 for name in {blocked}:
     sys.modules[name] = None
 from prgd.deep.training.command import main
-from prgd.reproduce.vgg import experiment
+from prgd.reproduce.vgg import fleet
 sys.exit(main(["--epochs", "1", "--device", "cpu", "--out", {str(tmp_path)!r}]))
 """
     done = subprocess.run(
@@ -355,7 +355,7 @@ def test_both_command_lines_have_the_same_options():
     train_options = typer.main.get_command(app).commands["train"].params
     ours = {name for option in train_options for name in [*option.opts, *option.secondary_opts]}
     theirs = {name for action in training.parser()._actions for name in action.option_strings}
-    assert ours - theirs == {"--debug", "--graphs"}
+    assert ours - theirs == {"--debug", "--graphs", "--project"}
     assert theirs - ours <= {"-h", "--help"}
     for option in train_options:
         same = [

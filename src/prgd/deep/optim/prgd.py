@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from prgd.deep.optim.tensors import Group, Grouping, grouped, local, norm, scale_
-from prgd.deep.optim.wrapper import Closure, Loss, Params, Wrapper
-from prgd.replay import Replay
-from prgd.schedules import Radius, StateRadius, Times, as_radius, as_times
+from prgd.checks import unknown
+from prgd.deep.optim.blocks import Scope
+from prgd.deep.optim.guards import FirstInputs, warn_of_vectors
+from prgd.deep.optim.radii import Radii
+from prgd.deep.optim.tensors import grouped, local, scale_
+from prgd.deep.optim.wrapper import Closure, Loss, Params, WarmUp, Wrapper
+from prgd.schedules import (
+    NEVER,
+    Polynomial,
+    PolynomialPhases,
+    Radius,
+    StateRadius,
+    Times,
+    as_radius,
+    as_times,
+)
 
 OnRescale = Literal["reset", "scale", "keep"]
 _MOMENTUM = ("momentum_buffer", "exp_avg")  # keys under which torch's optimizers store their momentum
+DEFAULT_RADII, DEFAULT_TIMES = Polynomial(0.2), PolynomialPhases(20.0, 0.6)
 
 
 class PRGD(Wrapper):
@@ -25,35 +37,47 @@ class PRGD(Wrapper):
         w(T_k + 1) &= R_k\, w(T_k) / \|w(T_k)\| \\
         v(t + 1) &= w(t) - \eta \nabla L(w(t)) / L(w(t)), \quad w(t + 1) = \mathrm{Proj}_{B(0, R_k)} v(t + 1)
 
-    The time t counts from the end of the warm-up. The vector w holds all parameters except those in groups
-    with ``"homogeneous": False``, which the base optimizer steps and nothing else touches. A rescaling
-    takes a whole step and ignores the gradient.
+    The time t counts from the end of the warm-up. The vector w holds all parameters except frozen ones and
+    those in groups with ``"homogeneous": False``, which the base optimizer steps and nothing else touches. A
+    rescaling takes a whole step and ignores the gradient.
 
     Parameters
     ----------
-    params : parameters or parameter groups, or a base optimizer such as `torch.optim.AdamW`.
+    params : parameters or parameter groups, a network, or a base optimizer such as `torch.optim.AdamW`. A
+        network is measured at the first rescaling, with a warning if it is not homogeneous.
     R : Radius, ``(k, R_0) -> R_k`` with R_0 the norm at the end of the warm-up, or text or a number that
         `prgd.schedules.as_radius` reads. Radii that read the iterate (`StateRadius`) are refused, since
-        they would copy the model to the host.
+        they would copy the model to the host. ``"radius"`` in a parameter group, 1 by default, multiplies
+        R_k; a scheduler may drive it.
     T : Times, ``k -> T_k`` with ``T_0 = 0``, in steps after the warm-up, or text or an integer that
         `prgd.schedules.as_times` reads.
-    warm_up : int, number of plain steps of the base optimizer at the beginning.
+    warm_up : int, number of plain steps of the base optimizer at the beginning, or ``"auto"``: until the
+        running mean of the loss is below 0.1, that is, until the training set is nearly separated. Steps over
+        the loss then begin with the length of plain steps. By default ``"auto"``, and 0 for relative steps.
+    scope : what has a norm of its own: all parameters together (``"global"``, as in the paper), each
+        parameter group (``"group"``), or each parameter of at least two dimensions (``"matrix"``; vectors are
+        then stepped by the base optimizer alone).
+    relative_steps : whether every step is :math:`W \leftarrow R_k\, \mathrm{norm}(W - \eta R_k\,
+        \mathrm{norm}(u))` for each block W, with u the base optimizer's update, :math:`\eta` its rate and
+        norm(x) = x / ||x||. No step is spent on rescaling then. With ``R="constant"`` and
+        ``scope="matrix"`` this is Hyperball.
     on_rescale : what a rescaling does to the momentum: ``"reset"`` sets the momentum to zero, ``"scale"``
         multiplies the momentum by the factor of the parameters, ``"keep"`` leaves the momentum unchanged.
-    loss_scaled : whether ``step`` divides the gradient by the loss, as in `NGD`.
+    loss_scaled : whether ``step`` divides the gradient by the loss, as in `NGD`; by default unless steps are
+        relative.
     project : whether each step is projected to the ball of radius R_k, as in Algorithm 1.
     **sgd : options of the base `torch.optim.SGD` that is made if parameters are given; the defaults are
         lr 1e-3 and momentum 0.9.
 
     References
     ----------
-    Wang, Min and Wu (2024), Algorithm 1, Section 7.2 and Appendix E.2.
+    Wang, Min and Wu (2024), Algorithm 1, Section 7.2 and Appendix E.2. Wen, Dang, Lyu, Ma and Liang (2026),
+    Fantastic pretraining optimizers and where to find them II: Hyperball optimization.
 
     Examples
     --------
-    >>> from prgd.schedules import Every, Geometric
     >>> w = torch.nn.Parameter(torch.tensor([3.0, 4.0]))
-    >>> optimizer = PRGD([w], R=Geometric(2.0), T=Every(5))
+    >>> optimizer = PRGD([w], R=2.0, T=5, warm_up=0)  # Geometric(2.0) and Every(5)
     >>> optimizer.step()  # t = T_0: R_0 = 5, and no gradient is needed
     >>> optimizer.R_0, optimizer.R_k, optimizer.rescale_due
     (5.0, 5.0, False)
@@ -63,18 +87,20 @@ class PRGD(Wrapper):
         self,
         params: Params,
         *,
-        R: Radius | str | float,
-        T: Times | str | int,
-        warm_up: int = 0,
+        R: Radius | str | float = DEFAULT_RADII,
+        T: Times | str | int = DEFAULT_TIMES,
+        warm_up: WarmUp | None = None,
+        scope: Scope = "global",
+        relative_steps: bool = False,
         on_rescale: OnRescale = "reset",
-        loss_scaled: bool = True,
+        loss_scaled: bool | None = None,
         project: bool = True,
         **sgd: Any,
     ) -> None:
         if on_rescale not in get_args(OnRescale):
-            raise ValueError(
-                f"on_rescale must be one of {', '.join(get_args(OnRescale))}; got {on_rescale!r}."
-            )
+            raise unknown("on_rescale", str(on_rescale), get_args(OnRescale))
+        if relative_steps and not project:
+            raise ValueError("relative_steps=True keeps each block on its sphere; leave project at True.")
         radius, self.T = as_radius(R), as_times(T)
         if isinstance(radius, StateRadius):
             raise ValueError(
@@ -82,15 +108,13 @@ class PRGD(Wrapper):
             )
         if self.T(0) != 0:
             raise ValueError(f"Algorithm 1 begins with a rescaling: T(0) must be 0; got {self.T(0)}.")
+        loss_scaled = not relative_steps if loss_scaled is None else loss_scaled
+        warm_up = (0 if relative_steps else "auto") if warm_up is None else warm_up
         super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, **sgd)
-        if not self._homogeneous():
-            raise ValueError("PRGD has nothing to rescale: every parameter group has 'homogeneous': False.")
         self.R, self.on_rescale, self.project = radius, on_rescale, project
-        self.k, self.R_0 = 0, math.inf
-        self._radius = torch.empty_like(self._one)  # R_k on the device, where a CUDA graph reads it
-        self._set_radius(math.inf)
-        self._homogeneous_grouping = Grouping()
-        self._projection = Replay()
+        self.relative_steps, self.k = relative_steps, 0
+        self._radii = Radii(self.param_groups, scope, self._dtype)
+        self._inputs = FirstInputs(params) if isinstance(params, torch.nn.Module) else None
 
     @torch.no_grad()
     def step(self, closure: Closure | None = None, *, loss: Loss | None = None) -> Loss | None:  # type: ignore[override]
@@ -102,6 +126,8 @@ class PRGD(Wrapper):
         capturing = self._capturing()
         if not capturing and self._starts_phase():  # t = T_k
             self._rescale()  # w(t + 1) = R_k w(t) / ||w(t)||
+        elif self.relative_steps:
+            self._step_on_spheres(loss, capturing)  # W <- R_k norm(W - eta R_k norm(u)), block by block
         else:
             self._step_base(loss, capturing)  # v(t + 1) = w(t) - eta grad L(w(t)) / L(w(t))
             self._project(capturing)  # w(t + 1) = Proj_{B(0, R_k)} v(t + 1)
@@ -110,7 +136,22 @@ class PRGD(Wrapper):
     @property
     def rescale_due(self) -> bool:
         """Whether t = T_k: the next step only rescales, and needs neither a gradient nor a loss."""
-        return self.t - self.warm_up == self.T(self.k)
+        return not self.relative_steps and self.t - self.warm_up == self.T(self.k)
+
+    @property
+    def scope(self) -> Scope:
+        """What has a norm of its own: ``"global"``, ``"group"`` or ``"matrix"``."""
+        return self._radii.scope
+
+    @property
+    def R_0(self) -> float | list[float]:
+        """The norm at the end of the warm-up, infinite until then; a list unless scope is global."""
+        return self._radii.shown(self._radii.R_0)
+
+    @property
+    def R_k(self) -> float | list[float]:
+        """The radius of the present phase, infinite before the first; a list unless scope is global."""
+        return self._radii.shown(self._radii.R_k)
 
     def prepare(self) -> bool:
         """Do the host's part of the next step; at t = T_k rescale and return True, else return False."""
@@ -121,99 +162,107 @@ class PRGD(Wrapper):
 
     @torch.no_grad()
     def norm(self) -> Tensor:
-        """Return the norm of the homogeneous parameters, over all processes that share them."""
-        return norm(grouped(self._homogeneous()))
+        """Return the norm over all processes; a vector of all blocks' norms unless scope is global."""
+        norms = self._radii.blocks.norms()
+        return norms[0] if self.scope == "global" else norms
 
     # A compiled version would be compiled again whenever t or k changes.
     @torch._disable_dynamo  # type: ignore[attr-defined]
     def _starts_phase(self) -> bool:
-        """Advance t by one; at t = T_k enter phase k with its radius R_k and return True."""
-        starts = self.rescale_due
-        if starts:
-            self._set_radius(self._next_radius())
+        """Advance t by one; at t = T_k enter phase k with its radii R_k, and return whether to rescale."""
+        if self.t - self.warm_up == self.T(self.k):
+            if self.T(self.k + 1) <= self.T(self.k):
+                raise ValueError(
+                    f"{self.T!r} does not advance: T({self.k + 1}) <= T({self.k}) = {self.T(self.k)}."
+                )
+            self._radii.find_blocks(self.param_groups)
+            self._radii.enter(self.k, self.R)
+            starts = not self.relative_steps
+            if starts and self.k == 0:
+                self._check_homogeneity()
             self.k += 1
+        else:
+            starts = False
+        self._radii.follow(self.param_groups)
         self._advance()
         return starts
 
-    def _next_radius(self) -> float:
-        """Return R_k, after the checks that R_0, R_k and T_{k+1} are usable."""
-        if self.k == 0:
-            self.R_0 = float(self.norm())  # the only wait for the device: once in a run
-            if not (math.isfinite(self.R_0) and self.R_0 > 0.0):
-                raise ValueError(
-                    f"PRGD rescales the parameters, and at the first rescaling their norm is {self.R_0:g}. "
-                    "Initialise them, or train with a warm-up that stays finite."
-                )
-        R_k = float(self.R(self.k, self.R_0))
-        # The square of the norm must stay in the range of the parameters' dtype.
-        double = all(p.dtype == torch.float64 for p in self._homogeneous())
-        largest = math.sqrt(torch.finfo(torch.float64 if double else torch.float32).max) / 1e3
-        if not 1.0 / largest < R_k < largest:
-            raise ValueError(
-                f"{self.R!r} gave the radius {R_k!r} at k = {self.k}; in this precision it must lie between "
-                f"{1.0 / largest:.0e} and {largest:.0e}. Cap it."
-            )
-        if self.T(self.k + 1) <= self.T(self.k):
-            raise ValueError(
-                f"{self.T!r} does not advance: T({self.k + 1}) <= T({self.k}) = {self.T(self.k)}."
-            )
-        return R_k
-
-    def _set_radius(self, R_k: float) -> None:
-        self.R_k, self._has_ball = R_k, math.isfinite(R_k)
-        self._radius.fill_(R_k)
+    def _check_homogeneity(self) -> None:
+        """Warn if rescaling changes what the network predicts, as far as that can be seen."""
+        if self._inputs is not None:
+            self._inputs.check()
+            self._inputs = None
+        elif self.scope == "global":
+            warn_of_vectors(self._radii.blocks.tensors)
 
     @torch._disable_dynamo  # type: ignore[attr-defined]
     @torch.no_grad()
     def _rescale(self) -> None:
-        """Multiply the parameters by R_k over their norm, and treat the momentum as ``on_rescale`` says."""
-        parameters = self._homogeneous_grouping(self._homogeneous())
-        length = norm(parameters).nan_to_num_(nan=0.0, posinf=0.0)
-        # The factor is 1 if the norm is 0 or not finite, so that such parameters stay as they are.
-        factor = (self.R_k / length).nan_to_num_(posinf=1.0)
-        scale_(parameters, factor)
+        """Multiply each block by R_k over its norm, and treat the momentum as ``on_rescale`` says."""
+        blocks = self._radii.blocks
+        factors = blocks.rescale_(self._radii.on_device)
         if self.on_rescale == "keep":
             return
-        states = (self.state[p] for p in self._homogeneous() if p in self.state)
-        momenta = [state[name] for state in states for name in _MOMENTUM if state.get(name) is not None]
-        if self.on_rescale == "scale":
-            scale_(grouped(momenta), factor)
-        elif momenta:
-            torch._foreach_zero_([local(momentum) for momentum in momenta])
+        for block, factor in zip(blocks.blocks, factors.unbind(), strict=True):
+            states = (self.state[p] for p in block if p in self.state)
+            momenta = [state[name] for state in states for name in _MOMENTUM if state.get(name) is not None]
+            if self.on_rescale == "scale":
+                scale_(grouped(momenta), factor)
+            elif momenta:
+                torch._foreach_zero_([local(momentum) for momentum in momenta])
 
     def _project(self, capturing: bool) -> None:
-        """Project the parameters onto the ball of radius R_k, unless PRGD is to go without."""
-        if not self.project or not (self._has_ball or capturing):
-            return  # The warm-up has no ball. A captured graph always projects, there with R_k = infinity.
-        parameters = self._homogeneous_grouping(self._homogeneous())
-        is_one_group = len(parameters) == 1 and not parameters[0].layout
-        if capturing or torch.compiler.is_compiling() or not is_one_group:
-            self._scale_into_ball(parameters)
-        else:  # A fast device would wait for the ten launches of a projection, so they are replayed as one.
-            self._projection(lambda: self._scale_into_ball(parameters), parameters[0].tensors)
+        """Project each block onto the ball of radius R_k, unless PRGD is to go without."""
+        # The warm-up has no ball. A captured graph always projects, there with R_k = infinity.
+        if self.project and (self._radii.are_known or capturing):
+            self._radii.blocks.project_(self._radii.on_device, self._non_finite)
 
-    def _scale_into_ball(self, parameters: list[Group]) -> None:
-        # A norm that overflows must not send the parameters to zero: R_k / 0 is cut to a factor of 1.
-        length = norm(parameters).nan_to_num_(nan=0.0, posinf=0.0)
-        # A skipped step must not move the parameters: the factor is at least the flag of a non-finite step.
-        scale_(parameters, torch.addcdiv(self._non_finite, self._radius, length).clamp_(max=1.0))
+    def _step_on_spheres(self, loss: Loss | None, capturing: bool) -> None:
+        """Take a step of the base optimizer from 0, which is its update, and move each block along it."""
+        if not self._radii.are_known:
+            if capturing:
+                raise RuntimeError("A CUDA graph can hold a relative step only after the warm-up.")
+            self._step_base(loss, capturing)
+            return
+        blocks = self._radii.blocks
+        blocks.leave()
+        try:
+            self._step_base(loss, capturing)
+        except BaseException:
+            blocks.return_()
+            raise
+        blocks.move_on_spheres_(self._radii.on_device, self._radii.rates(self.param_groups), self._non_finite)
 
-    def _homogeneous(self) -> list[Tensor]:
-        groups = [group for group in self.param_groups if group.get("homogeneous", True)]
-        return [p for group in groups for p in group["params"]]
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group to the base optimizer; the norms that its blocks have now are their R_0."""
+        super().add_param_group(param_group)
+        if hasattr(self, "_radii"):
+            self._radii.find_blocks(self.param_groups)
+
+    def _adjustable(self) -> str:
+        return f"{super()._adjustable()}, or the growth of R, which is {self.R!r}"
+
+    def _shown(self) -> list[str]:
+        defaults = {"scope": "global", "relative_steps": False, "on_rescale": "reset", "project": True}
+        others = [f"{n}={getattr(self, n)!r}" for n, value in defaults.items() if getattr(self, n) != value]
+        return [f"R={self.R!r}", f"T={self.T!r}", *others, *super()._shown(), f"k={self.k}"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy of the optimizer must not hold a copy of the network.
+        return {**super().__getstate__(), "_inputs": None}
 
     def progress(self) -> dict[str, Any]:
-        """Return t, k, R_0, R_k and the number of skipped steps."""
+        """Return t, k, R_0, R_k, the number of skipped steps, and what the warm-up left."""
         return {**super().progress(), "k": self.k, "R_0": self.R_0, "R_k": self.R_k}
 
     def restore_progress(self, progress: dict[str, Any]) -> None:
         """Set the numbers that `progress` returned, for the same schedule of times."""
-        t, k = progress["t"] - self.warm_up, progress["k"]
+        warm_up = progress.get("warm_up", self.warm_up)
+        t, k = progress["t"] - (NEVER if warm_up is None else warm_up), progress["k"]
         if t > self.T(k) or (k > 0 and t <= self.T(k - 1)):
             raise ValueError(
-                f"The state (t = {progress['t']}, k = {k}) does not fit {self.T!r} with "
-                f"warm_up = {self.warm_up}."
+                f"The state (t = {progress['t']}, k = {k}) does not fit {self.T!r} with warm_up = {warm_up}."
             )
         super().restore_progress(progress)
-        self.k, self.R_0 = k, progress["R_0"]
-        self._set_radius(progress["R_k"])
+        self.k = k
+        self._radii.restore(progress["R_0"], progress["R_k"])

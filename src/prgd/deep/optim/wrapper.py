@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from prgd.checks import check_integer
+from prgd.deep.optim.guards import LOOK_EVERY, Lookout, described
+from prgd.deep.optim.running_loss import RunningLoss
 from prgd.deep.optim.sgd import default_sgd, is_plain_sgd, step_fused_sgd
 from prgd.deep.optim.tensors import Grouping, grouped, processes, scale_and_check_
+from prgd.schedules import NEVER
 
 Loss = Tensor | float
 Closure = Callable[[], Loss]  # evaluates the model again and returns the loss
-Params = Iterable[Any] | torch.optim.Optimizer  # parameters or their groups, or a base optimizer
+# Parameters or their groups, a network, or a base optimizer.
+Params = Iterable[Any] | torch.nn.Module | torch.optim.Optimizer
+WarmUp = int | Literal["auto"]
+
+
+CHECK_EVERY = 16  # steps after which the host reads the running loss, while a warm-up waits for it
+SEPARATED = 0.1  # running loss at which a warm-up "auto" ends: the training set is nearly separated
 
 
 class Wrapper(torch.optim.Optimizer):
@@ -26,8 +35,11 @@ class Wrapper(torch.optim.Optimizer):
 
     base: torch.optim.Optimizer
 
-    def __init__(self, params: Params, *, loss_scaled: bool, warm_up: int, **sgd: Any) -> None:
-        check_integer("warm_up", warm_up, minimum=0)
+    def __init__(self, params: Params, *, loss_scaled: bool, warm_up: WarmUp, **sgd: Any) -> None:
+        if warm_up != "auto":
+            check_integer('warm_up, if it is not "auto",', warm_up, minimum=0)
+        if isinstance(params, torch.nn.Module):
+            params = params.parameters()
         if isinstance(params, Wrapper):
             raise TypeError(f"The base optimizer is itself a {type(params).__name__}; pass {params.base!r}.")
         if isinstance(params, torch.optim.Optimizer) and sgd:
@@ -39,14 +51,19 @@ class Wrapper(torch.optim.Optimizer):
         super().__init__(self.base.param_groups, self.base.defaults)
         self._share()
         self._grouping = Grouping()
-        self.loss_scaled, self.warm_up, self.t = loss_scaled, warm_up, 0
+        self.loss_scaled, self.t = loss_scaled, 0
+        self._waits = warm_up == "auto"  # whether the end of the warm-up is not known yet
+        self.warm_up: int = NEVER if warm_up == "auto" else warm_up
         device = self.param_groups[0]["params"][0].device
         double = any(p.dtype == torch.float64 for p in self._parameters())
         self._dtype = torch.float64 if double else torch.float32
         self._one = torch.ones((), dtype=self._dtype, device=device)
         # Values that change between replays of a captured CUDA graph are kept on the device.
         self._plain_on_device = torch.empty((), dtype=torch.bool, device=device)
-        self._set_plain(not loss_scaled or warm_up > 0)
+        self._set_plain(not loss_scaled or self.warm_up > 0)
+        self.running_loss = RunningLoss(self._one)
+        self._L_0 = torch.ones_like(self._one)
+        self._lookout = Lookout()
         self._non_finite = torch.zeros((), dtype=torch.float32, device=device)
         self._skipped = torch.zeros_like(self._non_finite)  # float32 counts exactly up to 2^24
         self._has_stepped = False
@@ -100,7 +117,24 @@ class Wrapper(torch.optim.Optimizer):
     def _advance(self) -> None:
         if self.t == self.warm_up and self.loss_scaled:
             self._set_plain(False)
+            if self.t > 0:  # Loss-scaled steps begin with the length of plain steps.
+                self._L_0.fill_(self.running_loss.read() or 1.0)
         self.t += 1
+        if self.t % (CHECK_EVERY if self._waits else LOOK_EVERY) == 0:
+            self._look()
+
+    def _look(self) -> None:
+        """Read the running loss: the warm-up may end, and a run that goes wrong gets its warning."""
+        loss = self.running_loss.read()
+        if self._waits and loss is not None and loss < SEPARATED:
+            self._waits, self.warm_up = False, self.t
+        if self.t % LOOK_EVERY == 0:
+            risen = None if self.warming_up else loss
+            self._lookout.look(LOOK_EVERY, self.skipped, risen, self._adjustable())
+
+    def _adjustable(self) -> str:
+        """Return the options that make steps smaller, with their values, as part of a sentence."""
+        return f"lr, which is {float(self.param_groups[0]['lr']):g}"
 
     def _set_plain(self, plain: bool) -> None:
         """Choose between plain steps and steps divided by the loss, on the host and on the device."""
@@ -132,7 +166,7 @@ class Wrapper(torch.optim.Optimizer):
         self._skipped.add_(self._non_finite)
 
     def _gradient_factor(self, loss: Loss | None, capturing: bool) -> tuple[Tensor, list[Tensor]]:
-        """Return 1 / loss, or 1 for plain steps, and a number that is finite if the loss is usable.
+        """Return L_0 / loss, or 1 for plain steps, and a number that is finite if the loss is usable.
 
         The number is checked in the same kernel as the gradients, which saves a launch.
         """
@@ -146,10 +180,11 @@ class Wrapper(torch.optim.Optimizer):
             # Replicas that divide by losses of their own would drift apart.
             torch.distributed.all_reduce(value := value.clone())
             value /= world
+        self.running_loss.add(value)
         if not self.loss_scaled or (self._plain and not capturing):
             return self._one, [value.clone()]
-        inverse = value.reciprocal()
-        # log(1 / loss) is finite exactly for positive losses whose inverse is finite.
+        inverse = self._L_0 / value
+        # log(L_0 / loss) is finite exactly for positive losses whose inverse is finite.
         witness = inverse.log()
         if capturing:  # One graph serves plain and loss-scaled steps.
             inverse = torch.where(self._plain_on_device, self._one, inverse)
@@ -229,13 +264,34 @@ class Wrapper(torch.optim.Optimizer):
 
     def progress(self) -> dict[str, Any]:
         """Return the wrapper's own state in plain numbers."""
-        return {"t": self.t, "skipped": self.skipped}
+        warm_up = None if self._waits else self.warm_up
+        return {
+            "t": self.t,
+            "skipped": self.skipped,
+            "warm_up": warm_up,
+            "L_0": float(self._L_0),
+            "running_loss": self.running_loss.read(),
+        }
 
     def restore_progress(self, progress: dict[str, Any]) -> None:
         """Set the numbers that `progress` returned."""
         self.t = progress["t"]
         self._skipped.fill_(progress["skipped"])
+        if "warm_up" in progress:  # Earlier versions had neither this entry nor the next two.
+            self._waits = progress["warm_up"] is None
+            self.warm_up = NEVER if progress["warm_up"] is None else progress["warm_up"]
+            self._L_0.fill_(progress["L_0"])
+            self.running_loss.set(progress["running_loss"])
+        self._lookout = Lookout(progress["skipped"])
         self._set_plain(not self.loss_scaled or self.t < self.warm_up)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._shown())})"
+
+    def _shown(self) -> list[str]:
+        """Return the parts of the repr: the base optimizer, and how far the run is."""
+        warm_up = ["warm_up='auto'"] if self._waits else [f"warm_up={self.warm_up}"] if self.warm_up else []
+        return [described(self.base), *warm_up, f"t={self.t}"]
 
     def __getstate__(self) -> dict[str, Any]:
         # A scheduler patches ``step`` on the instance, and a copy must get a step of its own.

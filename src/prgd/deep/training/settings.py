@@ -40,12 +40,19 @@ class Settings:
         Steps of NGD and PRGD are divided by the loss of the training set, as Lyu and Li do, and each epoch
         makes alpha grow or is undone; or they are divided by the loss of the batch, at a constant rate.
     schedule_scale : float
-        s of ``T_k = s (2 + k/s)^3`` and ``R_k = min(R_0 (2 + k/s)^0.2, 1000)``. The appendix's 3000 for
-        CIFAR-10; by default an eighth of an epoch elsewhere, so that the first epoch is warm-up.
+        s of ``T_k = s (2 + k/s)^beta`` and ``R_k = min(R_0 (2 + k/s)^alpha, 1000)``. The appendix's 3000
+        for CIFAR-10; by default an eighth of an epoch elsewhere, so that the first epoch is warm-up.
+    alpha, beta : float
+        Exponents of R_k and T_k; the appendix has 0.2 and 3.
     warm_up : int
-        Plain steps of PRGD before its first rescaling; T_0 = 8 s unless given.
+        Plain steps of PRGD before its first rescaling; ``T_0 = s 2^beta`` unless given.
     on_rescale : {"keep", "scale", "reset"}
         What a rescaling does to the momentum. The paper does not say; a plain script would keep it.
+    project : bool
+        Whether PRGD projects each step to the ball of radius R_k, as in Algorithm 1.
+    stop_loss : float
+        Training loss below which a run ends, if all training images are classified correctly and the
+        warm-up is over; 0 trains for all epochs.
     augment : bool
         Random crops and mirrored images.
     validation : float
@@ -75,12 +82,18 @@ class Settings:
     )
     schedule_scale: float = option(
         0.0,
-        "s of prgd's T_k = s (2 + k/s)^3 and R_k = R_0 (2 + k/s)^0.2.",
+        "s of prgd's T_k = s (2 + k/s)^beta and R_k = R_0 (2 + k/s)^alpha.",
         shown_default="3000 for cifar10, else an eighth of an epoch",
     )
+    alpha: float = option(APPENDIX_RADII.a, "Exponent of prgd's R_k.")
+    beta: float = option(PowerTimes().b, "Exponent of prgd's T_k.")
     warm_up: int = option(0, "Plain steps of prgd before its first rescaling.", shown_default="T_0")
     on_rescale: Literal["keep", "scale", "reset"] = option(
         "keep", "What a rescaling does to the momentum: keep, scale or reset."
+    )
+    project: bool = option(True, "Project the steps of prgd to the ball of radius R_k.")
+    stop_loss: float = option(
+        0.0, "End when all training images are classified correctly and their loss is below this."
     )
     augment: bool = option(False, "Random crops and mirrored images.", panel=DATA)
     validation: float = option(
@@ -102,7 +115,9 @@ class Settings:
         for name, minimum in (("epochs", 1), ("batch", 1), ("seed", 0), ("warm_up", 0)):
             check_integer(name, getattr(self, name), minimum=minimum)
         check_positive("lr", self.lr)
-        for name in ("momentum", "weight_decay", "schedule_scale"):
+        check_positive("alpha", self.alpha)
+        PowerTimes(b=self.beta)  # refuses a beta whose phases would only rescale
+        for name in ("momentum", "weight_decay", "schedule_scale", "stop_loss"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0.0):
                 raise ValueError(f"{name} must be a finite number of at least 0; got {value!r}.")
@@ -119,11 +134,11 @@ class Settings:
         return -(-n // self.batch)
 
     def schedules(self, n: int) -> tuple[Polynomial, PowerTimes]:
-        """Return R and T of the appendix, for n training images."""
+        """Return R and T in the form of the appendix, for n training images."""
         scale = self.schedule_scale
         if not scale:
             scale = PowerTimes().scale if self.data == "cifar10" else self.steps_per_epoch(n) / 8.0
-        return replace(APPENDIX_RADII, scale=scale), PowerTimes(scale=scale)
+        return replace(APPENDIX_RADII, a=self.alpha, scale=scale), PowerTimes(scale=scale, b=self.beta)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as JSON can hold them."""

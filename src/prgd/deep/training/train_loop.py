@@ -29,6 +29,7 @@ from prgd.deep.training.settings import Settings, Where
 from prgd.deep.training.steps import DeviceImages, Stepper, batches, divided_by_batch_loss, own_stream
 from prgd.files import SaveTimer
 
+ONLY_PRGD = ("algorithm", "schedule_scale", "alpha", "beta", "warm_up", "on_rescale", "project")
 _AGREE_EVERY = 16  # steps after which the processes of a shared run agree whether it is time to save
 
 
@@ -75,6 +76,7 @@ class Run:
             graphs=where.graphs and self.device.type == "cuda" and self.world == 1,
         )
         self.rate: LossScaledLR | None = None
+        self._kept_scores: tuple[Scores, Scores] | None = None  # of the parameters to which an undo returns
         self._timer = SaveTimer(where.save_every)
         self.epoch, self.position, self.seconds = 0, 0, 0.0
         self.steps = s.steps_per_epoch(len(self.train))
@@ -91,7 +93,9 @@ class Run:
         return self.epoch * self.steps + self.position
 
     def go(self, *, deadline: float = math.inf, before_step: Callable[[], None] = lambda: None) -> bool:
-        """Train to the last epoch; return whether the run reached it before the deadline.
+        """Train to the last epoch, or to ``stop_loss``; return whether the deadline came later.
+
+        A run whose parameters are no longer finite ends, too.
 
         Parameters
         ----------
@@ -108,7 +112,7 @@ class Run:
                 self._save_if_due()
                 self._add_row(*self._evaluate(), undone=False)
                 after_epoch(self.log.rows[-1])
-            while self.epoch < self.settings.epochs:
+            while not self._is_over():
                 order = self._order_of_epoch()
                 while self.position < self.steps:
                     if time.monotonic() > deadline:
@@ -122,6 +126,18 @@ class Run:
             self._save()
         self.log.close()
         return True
+
+    def _is_over(self) -> bool:
+        """Return whether the run has ended: by its epochs, its loss, or a loss that is not finite."""
+        if self.position or self.epoch == 0:
+            return False
+        last = self.log.rows[-1]
+        is_separated = last["train_accuracy"] == 1.0 and last["train_loss"] < self.settings.stop_loss
+        return (
+            self.epoch >= self.settings.epochs
+            or not last["log_train_loss"] < math.inf
+            or (is_separated and not self.optimizer.warming_up)
+        )
 
     def _order_of_epoch(self) -> Tensor:
         """Return the indices of the epoch's batches, of each batch the part of this process."""
@@ -140,7 +156,8 @@ class Run:
         train, test = self._evaluate()
         stands = self.rate is None or self.rate.step(log_loss=train.log_loss)
         if not stands:  # The epoch was undone: the parameters are those before it.
-            train, test = self._evaluate()
+            train, test = self._kept_scores or self._evaluate()
+        self._kept_scores = train, test
         self.epoch, self.position = self.epoch + 1, 0
         self._add_row(train, test, undone=not stands)
         self._save_if_due()
@@ -167,6 +184,7 @@ class Run:
     def _make_rate(self, log_loss: float, alpha: float) -> LossScaledLR:
         # With weight decay the rate itself is alpha / L, so that the decay too is divided by L.
         in_log_frame = self.settings.weight_decay == 0.0
+        self._kept_scores = None  # An undo returns to the parameters of this moment, not of an epoch's end.
         self.rate = rate = LossScaledLR(
             self.optimizer, self.model, log_loss=log_loss, alpha=alpha, in_log_frame=in_log_frame
         )
@@ -185,7 +203,8 @@ class Run:
             return NGD(self.model.parameters(), loss_scaled=False, **sgd)
         R, T = s.schedules(n)
         schedule: dict[str, Any] = {"R": R, "T": T, "warm_up": s.warm_up or T.warm_up}
-        return PRGD(self.model.parameters(), **schedule, on_rescale=s.on_rescale, loss_scaled=False, **sgd)
+        schedule |= {"on_rescale": s.on_rescale, "project": s.project}
+        return PRGD(self.model.parameters(), **schedule, loss_scaled=False, **sgd)
 
     def _wrapped(self) -> nn.Module:
         model: Any = torch.compile(self.model) if self.where.compile else self.model
@@ -238,11 +257,15 @@ class Run:
     def _save(self) -> None:
         if self.where.out is None:
             return
+        state = self.state()
+        if self.rank == 0:
+            save_checkpoint(self.where.out, state)
+
+    def state(self) -> dict[str, Any]:
+        """Return all that a run needs to go on; every process of a shared run must call this."""
         generators = gathered(self.generator.get_state())
-        if self.rank > 0:
-            return
         self.seconds = time.monotonic() - self._started
-        state = {
+        return {
             "settings": self.settings.as_dict(),
             "images": self._images,
             "model": self.model.state_dict(),
@@ -254,7 +277,16 @@ class Run:
             "seconds": self.seconds,
             "rows": self.log.rows,
         }
-        save_checkpoint(self.where.out, state)
+
+    def begin_after_warm_up(self, state: dict[str, Any]) -> None:
+        """Let a run of PRGD go on from the state of a run of GD at the end of PRGD's warm-up.
+
+        Until then both take the same steps; their settings must agree in all but algorithm and schedule.
+        """
+        own = {"k": 0, "R_0": math.inf, "R_k": math.inf, "warm_up": self.optimizer.warm_up}
+        optimizer = {**state["optimizer"], "prgd": {**state["optimizer"]["prgd"], **own}}
+        settings = {**state["settings"], **{name: getattr(self.settings, name) for name in ONLY_PRGD}}
+        self.log.rows[:] = self._restore({**state, "settings": settings, "optimizer": optimizer})
 
     def _restore(self, state: dict[str, Any]) -> list[logs.Row]:
         other = self.settings.differences(state["settings"])

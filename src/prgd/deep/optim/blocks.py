@@ -1,0 +1,161 @@
+"""Parameters in blocks, each with a norm of its own: all together, group by group, or matrix by matrix."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from prgd.checks import unknown
+from prgd.deep.optim.tensors import Grouping, is_sharded, local, norm, scale_
+from prgd.replay import Replay
+
+Scope = Literal["global", "group", "matrix"]
+
+
+def blocks_of(groups: list[dict[str, Any]], scope: Scope) -> tuple[list[list[Tensor]], list[int]]:
+    """Return the parameters of each block, and the number of the group from which each block is.
+
+    Groups with ``"homogeneous": False`` and frozen parameters are left out, and with ``scope="matrix"`` so
+    are vectors and scalars (biases, gains of normalisation layers).
+
+    Examples
+    --------
+    >>> group = {"params": [torch.nn.Parameter(torch.ones(2, 2)), torch.nn.Parameter(torch.ones(2))]}
+    >>> [[tuple(p.shape) for p in block] for block in blocks_of([group], "matrix")[0]]
+    [[(2, 2)]]
+    """
+    found = [
+        (number, [p for p in group["params"] if p.requires_grad])
+        for number, group in enumerate(groups)
+        if group.get("homogeneous", True)
+    ]
+    if scope == "matrix":
+        found = [(number, [p]) for number, members in found for p in members if p.ndim >= 2]
+    elif scope == "global":
+        found = [(found[0][0], [p for _, members in found for p in members])] if found else []
+    elif scope != "group":
+        raise unknown("scope", scope, get_args(Scope))
+    found = [(number, members) for number, members in found if members]
+    return [members for _, members in found], [number for number, _ in found]
+
+
+class Blocks:
+    """Tensors in blocks, with operations that treat each block by its own number.
+
+    Nothing here reads a value on the host. Norms and factors are vectors with a number for each block, on the
+    device of the first tensor. On CUDA devices the launches of a projection are recorded and replayed.
+
+    Parameters
+    ----------
+    blocks : list of lists of Tensor, none of them empty.
+    dtype : dtype of norms and factors.
+
+    Examples
+    --------
+    >>> blocks = Blocks([[torch.tensor([3.0, 4.0])], [torch.tensor([6.0, 8.0])]], torch.float32)
+    >>> blocks.norms()
+    tensor([ 5., 10.])
+    """
+
+    def __init__(self, blocks: list[list[Tensor]], dtype: torch.dtype) -> None:
+        self.blocks, self.dtype = blocks, dtype
+        self.tensors = [tensor for block in blocks for tensor in block]
+        self.device = self.tensors[0].device
+        self._groupings = [Grouping() for _ in blocks]
+        self._starts: list[Tensor] = []
+        self._projection, self._leaving, self._moving = Replay(), Replay(), Replay()
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def is_made_of(self, blocks: list[list[Tensor]]) -> bool:
+        """Tell whether these are the same tensors in the same blocks."""
+        return len(blocks) == len(self.blocks) and all(
+            len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+            for a, b in zip(blocks, self.blocks, strict=True)
+        )
+
+    def norms(self) -> Tensor:
+        """Return the Euclidean norm of each block, over all processes that share its tensors."""
+        found = [norm(grouping(block)) for grouping, block in zip(self._groupings, self.blocks, strict=True)]
+        if len(found) == 1:
+            return found[0].reshape(1).to(self.dtype)
+        return torch.stack([length.to(self.device, self.dtype) for length in found])
+
+    def scale_(self, factors: Tensor) -> None:
+        """Multiply each block in place by its factor."""
+        for grouping, block, factor in zip(self._groupings, self.blocks, factors.unbind(), strict=True):
+            scale_(grouping(block), factor)
+
+    def rescale_(self, radii: Tensor) -> Tensor:
+        """Multiply each block by its radius over its norm, and return these factors.
+
+        The factor is 1 if a norm is 0 or not finite, so that such a block stays as it is.
+        """
+        lengths = self.norms().nan_to_num_(nan=0.0, posinf=0.0)
+        factors = (radii / lengths).nan_to_num_(nan=1.0, posinf=1.0)
+        self.scale_(factors)
+        return factors
+
+    def project_(self, radii: Tensor, hold: Tensor) -> None:
+        """Project each block to the ball of its radius, unless ``hold`` is 1 and not 0."""
+        self._replayed(self._projection, lambda: self._scale_into_balls(radii, hold))
+
+    def _scale_into_balls(self, radii: Tensor, hold: Tensor) -> None:
+        # A norm that overflows must not send a block to zero: R_k / 0 is cut to a factor of 1.
+        lengths = self.norms().nan_to_num_(nan=0.0, posinf=0.0)
+        self.scale_(torch.addcdiv(hold, radii, lengths).clamp_(max=1.0))
+
+    def leave(self) -> None:
+        """Keep the tensors aside and set them to 0, where a step of a base optimizer is its update."""
+        if not self._starts:
+            self._starts = [torch.empty_like(local(tensor)) for tensor in self.tensors]
+        self._replayed(self._leaving, self._copy_and_zero)
+
+    def _copy_and_zero(self) -> None:
+        torch._foreach_copy_(self._starts, self._local())
+        torch._foreach_zero_(self._local())
+
+    def return_(self) -> None:
+        """Bring the tensors back to where `leave` found them."""
+        torch._foreach_copy_(self._local(), self._starts)
+
+    def _local(self) -> list[Tensor]:
+        return [local(tensor) for tensor in self.tensors]
+
+    def move_on_spheres_(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
+        r"""Step from where `leave` found the tensors along what they hold now, on the spheres of the radii.
+
+        .. math:: W \leftarrow R\, \mathrm{norm}(W + \eta R\, \mathrm{norm}(d))
+
+        Here norm(x) = x / ||x||. A block returns to W if its step d is 0 or not finite, or if ``hold`` is 1.
+        """
+        self._replayed(self._moving, lambda: self._walk(radii, rates, hold))
+
+    def _walk(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
+        lengths = self.norms()
+        usable = (lengths > 0.0) & torch.isfinite(lengths) & (hold < 0.5)
+        # A step that is not finite would spoil the sum even with a factor of 0.
+        self._clear_non_finite(usable)
+        self.scale_(torch.where(usable, rates * radii / lengths, 0.0))
+        torch._foreach_add_(self._local(), self._starts)
+        self.scale_(torch.where(usable, radii / self.norms(), 1.0).nan_to_num_(nan=1.0, posinf=1.0))
+
+    def _clear_non_finite(self, usable: Tensor) -> None:
+        for block, flag in zip(self.blocks, usable.unbind(), strict=True):
+            for tensor in map(local, block):
+                tensor.copy_(torch.where(flag.to(tensor.device), tensor, 0.0))
+
+    def _replayed(self, replay: Replay, work: Any) -> None:
+        # A fast device would wait for the launches of one call after the other, so they are replayed as one.
+        plain = all(t.device == self.device and not is_sharded(t) for t in self.tensors)
+        if torch.compiler.is_compiling() or not plain or _is_capturing(self.device):
+            work()
+        else:
+            replay(work, self.tensors)
+
+
+def _is_capturing(device: torch.device) -> bool:
+    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()

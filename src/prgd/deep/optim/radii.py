@@ -1,0 +1,156 @@
+"""The radii R_k of an optimizer's blocks: on the host where the schedule is, and on the device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from prgd.deep.optim.blocks import Blocks, Scope, blocks_of
+from prgd.schedules import Radius
+
+
+class Radii:
+    """R_0 and R_k of every block, and the radii on the device: R_k times ``"radius"`` of the block's group.
+
+    Parameters
+    ----------
+    groups : parameter groups of the optimizer.
+    scope : what has a norm of its own, as `blocks_of` says.
+    dtype : dtype of norms and radii.
+    """
+
+    def __init__(self, groups: list[dict[str, Any]], scope: Scope, dtype: torch.dtype) -> None:
+        self.scope, self.dtype = scope, dtype
+        self.are_known = False  # whether the first phase has begun
+        self.R_0: list[float] = []
+        self.R_k: list[float] = []
+        self._set_blocks(*blocks_of(groups, scope))
+        self.R_0 = self.R_k = [math.inf] * len(self.blocks)
+        self._multipliers = [1.0] * len(self.blocks)
+        self._upload()
+
+    def _set_blocks(self, blocks: list[list[Tensor]], group_numbers: list[int]) -> None:
+        if not blocks:
+            missing = (
+                "no group has a parameter of two or more dimensions"
+                if self.scope == "matrix"
+                else "every parameter is frozen or in a group with 'homogeneous': False"
+            )
+            raise ValueError(f"PRGD has nothing to rescale: {missing}.")
+        self.blocks, self._group_numbers = Blocks(blocks, self.dtype), group_numbers
+        shape = (len(blocks),)
+        self.on_device = torch.full(shape, math.inf, dtype=self.dtype, device=self.blocks.device)
+        self._rates, self._rates_on_device = [math.nan] * len(blocks), torch.zeros_like(self.on_device)
+
+    def find_blocks(self, groups: list[dict[str, Any]]) -> None:
+        """Look for parameters that were added, frozen or thawed; the norm of a new block now is its R_0."""
+        blocks, numbers = blocks_of(groups, self.scope)
+        if self.blocks.is_made_of(blocks):
+            return
+        known = {self._key(block, n): i for i, (block, n) in enumerate(self._members())}
+        R_0, R_k = self.R_0, self.R_k
+        self._set_blocks(blocks, numbers)
+        places = [known.get(self._key(block, n)) for block, n in self._members()]
+        norms = (
+            self.blocks.norms().tolist() if self.are_known and None in places else [math.inf] * len(places)
+        )
+        self.R_0 = [norms[i] if place is None else R_0[place] for i, place in enumerate(places)]
+        self.R_k = [norms[i] if place is None else R_k[place] for i, place in enumerate(places)]
+        self._multipliers = self._read(groups, "radius", 1.0)
+        self._upload()
+
+    def _members(self) -> list[tuple[list[Tensor], int]]:
+        return list(zip(self.blocks.blocks, self._group_numbers, strict=True))
+
+    def _key(self, block: list[Tensor], group_number: int) -> int:
+        """Return what a block keeps if parameters are added or frozen."""
+        return {"global": 0, "group": group_number, "matrix": id(block[0])}[self.scope]
+
+    def enter(self, k: int, R: Radius) -> None:
+        """Enter phase k with the radii R_k = R(k, R_0); at k = 0 the norms are read and become R_0."""
+        if k == 0:
+            self.R_0 = self.blocks.norms().tolist()  # the only wait for the device: once in a run
+            for i, norm in enumerate(self.R_0):
+                if not (math.isfinite(norm) and norm > 0.0):
+                    raise ValueError(self._without_direction(i, norm))
+            self.are_known = True
+        self.R_k = [float(R(k, R_0)) for R_0 in self.R_0]
+        # The square of a norm must stay in the range of the parameters' dtype.
+        double = all(p.dtype == torch.float64 for p in self.blocks.tensors)
+        largest = math.sqrt(torch.finfo(torch.float64 if double else torch.float32).max) / 1e3
+        for R_k in self.R_k:
+            if not 1.0 / largest < R_k < largest:
+                raise ValueError(
+                    f"{R!r} gave the radius {R_k!r} at k = {k}; in this precision it must lie between "
+                    f"{1.0 / largest:.0e} and {largest:.0e}. Cap it."
+                )
+        self._upload()
+
+    def _without_direction(self, i: int, norm: float) -> str:
+        if self.scope == "global":
+            return (
+                f"PRGD rescales the parameters, and at the first rescaling their norm is {norm:g}. "
+                "Initialise them, or train with a warm-up that stays finite."
+            )
+        block = self.blocks.blocks[i]
+        return (
+            f"PRGD rescales each {self.scope}, and at the first rescaling the norm of number {i}, which "
+            f"begins with a parameter of shape {tuple(block[0].shape)}, is {norm:g}. Initialise it, or put "
+            "it in a group with 'homogeneous': False."
+        )
+
+    def follow(self, groups: list[dict[str, Any]]) -> None:
+        """Take over ``"radius"`` of the groups, if something has changed it."""
+        multipliers = self._read(groups, "radius", 1.0)
+        if multipliers != self._multipliers:
+            for value in multipliers:
+                if not (math.isfinite(value) and value > 0.0):
+                    raise ValueError(
+                        "'radius' of a parameter group multiplies R_k and must be finite and above 0; got "
+                        f"{value!r}."
+                    )
+            self._multipliers = multipliers
+            self._upload()
+
+    def rates(self, groups: list[dict[str, Any]]) -> Tensor:
+        """Return the rate of every block, on the device."""
+        found = self._read(groups, "lr", 0.0)
+        if any(isinstance(rate, Tensor) for rate in found):
+            device, dtype = self.blocks.device, self.dtype
+            rates = [torch.as_tensor(rate, dtype=dtype, device=device).reshape(()) for rate in found]
+            self._rates_on_device.copy_(torch.stack(rates))
+        elif found != self._rates:
+            self._rates = found
+            self._rates_on_device.copy_(torch.tensor(found, dtype=self.dtype))
+        return self._rates_on_device
+
+    def _read(self, groups: list[dict[str, Any]], name: str, default: float) -> list[Any]:
+        values = [group.get(name, default) for group in groups]
+        return [values[number] for number in self._group_numbers]
+
+    def _upload(self) -> None:
+        radii = [R_k * factor for R_k, factor in zip(self.R_k, self._multipliers, strict=True)]
+        if len(radii) == 1:
+            self.on_device.fill_(radii[0])
+        else:
+            self.on_device.copy_(torch.tensor(radii, dtype=self.dtype))
+
+    def shown(self, values: Sequence[float]) -> float | list[float]:
+        """Return the one number of the whole vector, or a list with a number for each block."""
+        return values[0] if self.scope == "global" else list(values)
+
+    def restore(self, R_0: float | list[float], R_k: float | list[float]) -> None:
+        """Set R_0 and R_k as `shown` returned them."""
+        radii = [values if isinstance(values, list) else [values] for values in (R_0, R_k)]
+        if len(radii[0]) != len(self.blocks):
+            raise ValueError(
+                f"The state has radii of {len(radii[0])} blocks, and scope={self.scope!r} makes "
+                f"{len(self.blocks)} of these parameters."
+            )
+        self.R_0, self.R_k = radii
+        self.are_known = all(map(math.isfinite, self.R_k))
+        self._upload()

@@ -1,0 +1,55 @@
+"""The running mean of the losses of a run, kept on the device."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+_WEIGHT = 0.05  # weight of the newest loss: the mean is over the last twenty steps or so
+
+
+class RunningLoss:
+    """The exponentially weighted mean of the losses; adding a loss takes one launch and no wait.
+
+    Parameters
+    ----------
+    like : 0-dim Tensor that has the dtype and the device of the mean.
+
+    Examples
+    --------
+    >>> import torch
+    >>> mean = RunningLoss(torch.ones(()))
+    >>> mean.add(torch.tensor(2.0)), mean.add(torch.tensor(4.0)), round(mean.read(), 3)
+    (None, None, 2.1)
+    """
+
+    def __init__(self, like: Tensor) -> None:
+        self._mean = like.clone()
+        self._has_losses = False
+        self._last: float | None = None  # the last finite mean that was read
+
+    def add(self, loss: Tensor) -> None:
+        """Take a loss into the mean; the first one begins it."""
+        if self._has_losses:
+            self._mean.lerp_(loss, _WEIGHT)
+        else:
+            self._mean.copy_(loss)
+            self._has_losses = True
+
+    def read(self) -> float | None:
+        """Return the mean, which waits for the device; None if there was no finite loss yet.
+
+        A loss that is not finite spoils the mean. The last finite mean that was read then takes its place.
+        """
+        value = float(self._mean)
+        if not (self._has_losses and math.isfinite(value)):
+            self.set(self._last)
+        else:
+            self._last = value
+        return self._last
+
+    def set(self, value: float | None) -> None:
+        """Begin with a mean that `read` returned."""
+        self._last, self._has_losses = value, value is not None
+        self._mean.fill_(1.0 if value is None else value)
