@@ -108,15 +108,21 @@ def torch_path(optimizer_of):
     return np.array(path), optimizer
 
 
-@pytest.mark.parametrize(("on_rescale", "project"), [("reset", True), ("scale", True), ("keep", False)])
-def test_a_network_with_momentum_follows_torch(on_rescale, project):
-    options = {"warm_up": 0, "on_rescale": on_rescale, "project": project}
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"on_rescale": "reset", "warm_up": 0},
+        {"on_rescale": "scale", "warm_up": 7, "scope": "matrix"},
+        {"on_rescale": "keep", "warm_up": 0, "project": False},
+    ],
+)
+def test_a_network_with_momentum_follows_torch(options):
     R, T = Polynomial(0.3), Every(6)
     theirs, optimizer = torch_path(lambda p: deep.PRGD(p, R=R, T=T, lr=0.02, momentum=0.9, **options))
     ours, state, traces = our_path(prgd_sgd(0.02, R, T, momentum=0.9, **options))
     assert_equal_paths(ours, theirs)
     assert (int(state.t), int(state.k), traces) == (optimizer.t, optimizer.k, 1)
-    np.testing.assert_allclose(state.R_k, [optimizer.R_k], rtol=TOLERANCE)
+    np.testing.assert_allclose(state.R_k, np.atleast_1d(optimizer.R_k), rtol=TOLERANCE)
 
 
 def test_a_base_with_second_moments_follows_torch():

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 
 Scope = Literal["global", "matrix"]
 Leaves = list[Any]
-
-
-def check_scope(scope: str) -> None:
-    """Raise unless ``scope`` is one that `find_blocks` knows."""
-    if scope not in get_args(Scope):
-        raise ValueError(f"scope must be one of {', '.join(get_args(Scope))}; got {scope!r}.")
 
 
 def find_blocks(leaves: Leaves, scope: str) -> list[list[int]]:

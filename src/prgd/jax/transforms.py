@@ -10,12 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from prgd.checks import check_integer
+from prgd.checks import check_integer, unknown
 from prgd.jax.blocks import (
     Leaves,
     Scope,
     all_finite,
-    check_scope,
     find_blocks,
     is_inexact,
     norm_dtype,
@@ -28,6 +27,7 @@ from prgd.jax.formulas import RadiusFormula, TimeFormula, radius_formula, time_f
 OnRescale = Literal["reset", "scale", "keep"]
 _MOMENTUM = ("trace", "mu")  # fields in which the states of optax hold a momentum
 _LAST_STEP = 2**31 - 2  # t is an int32
+_WEIGHT = 0.05  # weight of the newest loss in the running mean of the warm-up, as in prgd.deep
 
 
 class RescaleState(NamedTuple):
@@ -40,6 +40,7 @@ class RescaleState(NamedTuple):
     R_0 : norm at the first rescaling, 0 before it.
     R_k : radius of this phase, infinite before the first rescaling and for a block of norm 0.
     skipped : steps skipped for a non-finite loss or gradient.
+    L_0 : running mean of the losses of the warm-up, 0 without one.
     base : state of the base transformation.
     """
 
@@ -48,6 +49,7 @@ class RescaleState(NamedTuple):
     R_0: jax.Array
     R_k: jax.Array
     skipped: jax.Array
+    L_0: jax.Array
     base: Any
 
 
@@ -72,6 +74,7 @@ def normalize_by_loss() -> optax.GradientTransformationExtraArgs:
         *,
         value: Any = None,
         warming_up: Any = False,
+        L_0: Any = 1.0,
         **extra_args: Any,
     ) -> tuple[Any, optax.EmptyState]:
         if value is None:
@@ -81,12 +84,16 @@ def normalize_by_loss() -> optax.GradientTransformationExtraArgs:
             )
         if jnp.shape(value) != ():
             raise ValueError(f"The loss (value) must be one number; got shape {jnp.shape(value)}.")
-        loss = widened(value)
-        inverse = jnp.where((loss > 0.0) & (loss < jnp.inf), 1.0 / loss, jnp.nan)
-        factor = jnp.where(warming_up, 1.0, jnp.where(jnp.isinf(inverse), jnp.nan, inverse))
+        factor = jnp.where(warming_up, 1.0, _quotient(widened(L_0), widened(value)))
         return jax.tree.map(lambda g: _scaled(g, factor), updates), state
 
     return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)
+
+
+def _quotient(L_0: jax.Array, loss: jax.Array) -> jax.Array:
+    """Return L_0 / loss, and NaN if the loss is not positive or the quotient not finite."""
+    quotient = L_0 / loss
+    return jnp.where((loss > 0.0) & (quotient > 0.0) & (quotient < jnp.inf), quotient, jnp.nan)
 
 
 def _scaled(leaf: Any, factor: jax.Array) -> Any:
@@ -133,7 +140,8 @@ def progressive_rescale(
     scope : ``"global"``, where all parameters are one vector as in the paper, or ``"matrix"``, where each
         parameter of two or more dimensions has its own R_0 and R_k, and only the base steps the others.
     warm_up : int, number of steps of the base at the beginning, in which `normalize_by_loss` inside of
-        ``base`` does not divide.
+        ``base`` does not divide. After a warm-up it multiplies by L_0, the running mean of the losses at its
+        end, so that divided steps begin with the length of plain steps.
     on_rescale : what a rescaling does to the momentum of the base (fields ``trace`` and ``mu`` of the states
         of optax): ``"reset"`` sets it to zero, ``"scale"`` multiplies it by the factor of the parameters,
         ``"keep"`` leaves it unchanged.
@@ -154,13 +162,14 @@ def progressive_rescale(
     >>> state.R_k.tolist(), updates.tolist()
     ([5.0], [0.0, 0.0])
     """
-    check_scope(scope)
+    if scope not in get_args(Scope):
+        raise unknown("scope", str(scope), get_args(Scope))
     check_integer("warm_up", warm_up, minimum=0)
     check_integer("max_steps", max_steps, minimum=1)
     if warm_up + max_steps > _LAST_STEP:
         raise ValueError(f"warm_up + max_steps must be at most {_LAST_STEP}; got {warm_up + max_steps}.")
     if on_rescale not in get_args(OnRescale):
-        raise ValueError(f"on_rescale must be one of {', '.join(get_args(OnRescale))}; got {on_rescale!r}.")
+        raise unknown("on_rescale", str(on_rescale), get_args(OnRescale))
     rescaling = _Rescaling(
         radius_formula(radius),
         time_formula(times, max_steps),
@@ -191,7 +200,8 @@ class _Rescaling:
         R_0 = jnp.zeros(len(find_blocks(leaves, self.scope)), norm_dtype(leaves))
         # Each count is an array of its own: a buffer that stands twice in a state cannot be donated.
         t, k, skipped = (jnp.zeros((), jnp.int32) for _ in range(3))
-        return RescaleState(t, k, R_0, jnp.full_like(R_0, jnp.inf), skipped, self.base.init(params))
+        R_k, L_0 = jnp.full_like(R_0, jnp.inf), jnp.zeros((), R_0.dtype)
+        return RescaleState(t, k, R_0, R_k, skipped, L_0, self.base.init(params))
 
     def update(
         self, updates: Any, state: RescaleState, params: Any = None, *, value: Any = None, **extra_args: Any
@@ -202,7 +212,8 @@ class _Rescaling:
                 "progressive_rescale measures the parameters, and got none: call "
                 "update(updates, state, params, value=loss)."
             )
-        given = {**extra_args, "warming_up": state.t < self.warm_up}
+        warming_up = state.t < self.warm_up
+        given = {**extra_args, "warming_up": warming_up, "L_0": jnp.where(state.L_0 > 0.0, state.L_0, 1.0)}
         if value is not None:
             given["value"] = value
         steps, base_state = self.base.update(updates, state.base, params, **given)
@@ -230,7 +241,15 @@ class _Rescaling:
             base_state = _scale_momentum(base_state, params, blocks, multiplier)
         t, k = jnp.minimum(state.t + 1, _LAST_STEP), state.k + is_rescaling
         skipped = state.skipped + (~is_finite & ~is_rescaling)
-        return tree.unflatten(new), RescaleState(t, k, R_0, R_k, skipped, base_state)
+        L_0 = state.L_0 if value is None else jnp.where(warming_up, _mean(state.L_0, value), state.L_0)
+        return tree.unflatten(new), RescaleState(t, k, R_0, R_k, skipped, L_0, base_state)
+
+
+def _mean(mean: jax.Array, value: Any) -> jax.Array:
+    """Return the running mean with one more loss, which begins the mean if it is 0, if the loss is finite."""
+    loss = jnp.asarray(value, mean.dtype)
+    new = jnp.where(mean == 0.0, loss, mean + _WEIGHT * (loss - mean))
+    return jnp.where(jnp.isfinite(loss), new, mean)
 
 
 def _is_usable(length: jax.Array) -> jax.Array:
