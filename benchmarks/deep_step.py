@@ -115,7 +115,9 @@ def training_turns(device: torch.device, batch: int, *, graphs: bool) -> dict[st
         if kind == BASELINE:
             optimizer: Any = torch.optim.SGD(own.parameters(), lr=1e-3, momentum=0.9, foreach=True)
         else:
-            optimizer = deep.PRGD(own.parameters(), R=APPENDIX_RADII, T=PowerTimes(), warm_up=0, lr=1e-3, momentum=0.9)
+            optimizer = deep.PRGD(
+                own.parameters(), R=APPENDIX_RADII, T=PowerTimes(), warm_up=0, lr=1e-3, momentum=0.9
+            )
 
         def step() -> None:
             optimizer.zero_grad()
@@ -151,7 +153,9 @@ def epoch_seconds(device: torch.device, batch: int, epochs: int = 5) -> list[flo
     pictures = rng.integers(0, 256, (TRAINING_IMAGES, 3, 32, 32), dtype=np.uint8)
     labels = rng.integers(0, 10, TRAINING_IMAGES)
     model = build_model("vgg16", seed=SEED).to(device, memory_format=torch.channels_last)
-    optimizer = deep.PRGD(model.parameters(), R=APPENDIX_RADII, T=PowerTimes(), warm_up=0, lr=1e-3, loss_scaled=False)
+    optimizer = deep.PRGD(
+        model.parameters(), R=APPENDIX_RADII, T=PowerTimes(), warm_up=0, lr=1e-3, loss_scaled=False
+    )
     data = DeviceImages(pictures, labels, (np.full(3, 0.5), np.full(3, 0.25)), device, pads=False)
     generator = torch.Generator(device).manual_seed(SEED)
     stepper = Stepper(model, optimizer, data, generator, amp="bf16", augment=False, graphs=True)

@@ -108,6 +108,7 @@ def torch_path(optimizer_of):
     return np.array(path), optimizer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -125,6 +126,7 @@ def test_a_network_with_momentum_follows_torch(options):
     np.testing.assert_allclose(state.R_k, np.atleast_1d(optimizer.R_k), rtol=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_a_base_with_second_moments_follows_torch():
     R, T = APPENDIX_RADII, PolynomialPhases(4, 0.6)
     theirs, _ = torch_path(

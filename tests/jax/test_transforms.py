@@ -162,6 +162,7 @@ def test_integers_pass_through():
     assert updates["count"] is gradient["count"]
 
 
+@pytest.mark.slow
 def test_seeds_are_mapped_and_steps_scanned():
     optimizer = prgd.jax.prgd(0.2, "geometric:1.3", 3, momentum=0.5)
 
@@ -329,7 +330,7 @@ def test_bad_input_is_named(call, error, message):
 @pytest.mark.parametrize("package", ["jax", "optax"])
 def test_a_missing_package_is_named(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
-    for module in ("transforms", "formulas", "blocks"):
+    for module in ("rescaling", "formulas", "blocks"):
         monkeypatch.delitem(sys.modules, f"prgd.jax.{module}", raising=False)
     with pytest.raises(ModuleNotFoundError, match=rf"prgd.jax needs {package}: pip install '.\[jax\]'"):
         prgd.jax.progressive_rescale(1.2, 5)

@@ -9,22 +9,29 @@ from typing import TYPE_CHECKING, Any
 from prgd.errors import missing_package
 
 if TYPE_CHECKING:
-    from prgd.jax.transforms import RescaleState as RescaleState
-    from prgd.jax.transforms import check as check
-    from prgd.jax.transforms import normalize_by_loss as normalize_by_loss
-    from prgd.jax.transforms import prgd as prgd
-    from prgd.jax.transforms import progressive_rescale as progressive_rescale
+    from prgd.jax.algorithm import prgd as prgd
+    from prgd.jax.normalization import normalize_by_loss as normalize_by_loss
+    from prgd.jax.rescaling import RescaleState as RescaleState
+    from prgd.jax.rescaling import check as check
+    from prgd.jax.rescaling import progressive_rescale as progressive_rescale
 
-__all__ = ["RescaleState", "check", "normalize_by_loss", "prgd", "progressive_rescale"]
+_HOMES = {
+    "RescaleState": "rescaling",
+    "check": "rescaling",
+    "normalize_by_loss": "normalization",
+    "prgd": "algorithm",
+    "progressive_rescale": "rescaling",
+}
+__all__ = sorted(_HOMES)
 
 if not TYPE_CHECKING:  # With a __getattr__, a type checker would take any name as known.
 
     def __getattr__(name: str) -> Any:
-        """Import the transformations at the first use of one of them."""
-        if name not in __all__:
+        """Import the module of a name at its first use."""
+        if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:
-            module = import_module("prgd.jax.transforms")
+            module = import_module(f"prgd.jax.{_HOMES[name]}")
         except ModuleNotFoundError as error:
             if error.name not in ("jax", "jaxlib", "optax"):
                 raise

@@ -71,6 +71,14 @@ def _sum_of_squares(leaf: Any) -> jax.Array:
     return jnp.sum(jnp.square(jnp.abs(widened(leaf))))
 
 
+def scaled(leaf: Any, factor: jax.Array) -> Any:
+    """Return a leaf times a factor, in the dtype of the leaf; 16-bit numbers are rounded only once."""
+    if not is_inexact(leaf):
+        return leaf
+    wide = widened(leaf)
+    return (wide * factor.astype(real_dtype(wide))).astype(jnp.result_type(leaf))
+
+
 def all_finite(*trees: Any) -> jax.Array:
     """Tell whether all numbers of some trees are finite, in a 0-dim array."""
     leaves = [leaf for leaf in jax.tree.leaves(trees) if is_inexact(leaf)]

@@ -129,7 +129,8 @@ class Wrapper(torch.optim.Optimizer):
         if self._waits and loss is not None and loss < SEPARATED:
             self._waits, self.warm_up = False, self.t
         if self.t % LOOK_EVERY == 0:
-            risen = None if self.warming_up else loss
+            # Without loss scaling the numbers that are given may be logarithms of losses.
+            risen = loss if self.loss_scaled and not self.warming_up else None
             self._lookout.look(LOOK_EVERY, self.skipped, risen, self._adjustable())
 
     def _adjustable(self) -> str:

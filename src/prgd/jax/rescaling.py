@@ -1,4 +1,4 @@
-"""Algorithm 1 as optax transformations: `normalize_by_loss`, `progressive_rescale`, and both around SGD."""
+"""Progressive rescaling as an optax transformation around any other one."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from prgd.jax.blocks import (
     norm_dtype,
     norms,
     real_dtype,
+    scaled,
     widened,
 )
 from prgd.jax.formulas import RadiusFormula, TimeFormula, radius_formula, time_formula
@@ -51,57 +52,6 @@ class RescaleState(NamedTuple):
     skipped: jax.Array
     L_0: jax.Array
     base: Any
-
-
-def normalize_by_loss() -> optax.GradientTransformationExtraArgs:
-    r"""Divide the gradient by the loss, :math:`\nabla L / L`; ``update`` takes the loss as ``value``.
-
-    A loss that cannot be divided by (negative, 0, not finite, or with an infinite inverse) makes the updates
-    NaN: `progressive_rescale`, or `optax.apply_if_finite`, around this transformation skips the step.
-
-    Examples
-    --------
-    >>> transformation = normalize_by_loss()
-    >>> state = transformation.init(jnp.ones(2))
-    >>> transformation.update(jnp.array([1.0, 3.0]), state, value=0.5)[0].tolist()
-    [2.0, 6.0]
-    """
-
-    def update(
-        updates: Any,
-        state: optax.EmptyState,
-        params: Any = None,
-        *,
-        value: Any = None,
-        warming_up: Any = False,
-        L_0: Any = 1.0,
-        **extra_args: Any,
-    ) -> tuple[Any, optax.EmptyState]:
-        if value is None:
-            raise ValueError(
-                "normalize_by_loss divides the gradient by the loss, and got none: call "
-                "update(updates, state, params, value=loss)."
-            )
-        if jnp.shape(value) != ():
-            raise ValueError(f"The loss (value) must be one number; got shape {jnp.shape(value)}.")
-        factor = jnp.where(warming_up, 1.0, _quotient(widened(L_0), widened(value)))
-        return jax.tree.map(lambda g: _scaled(g, factor), updates), state
-
-    return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)
-
-
-def _quotient(L_0: jax.Array, loss: jax.Array) -> jax.Array:
-    """Return L_0 / loss, and NaN if the loss is not positive or the quotient not finite."""
-    quotient = L_0 / loss
-    return jnp.where((loss > 0.0) & (quotient > 0.0) & (quotient < jnp.inf), quotient, jnp.nan)
-
-
-def _scaled(leaf: Any, factor: jax.Array) -> Any:
-    """Return a leaf times a factor, in the dtype of the leaf; 16-bit numbers are rounded only once."""
-    if not is_inexact(leaf):
-        return leaf
-    wide = widened(leaf)
-    return (wide * factor.astype(real_dtype(wide))).astype(jnp.result_type(leaf))
 
 
 def progressive_rescale(
@@ -304,63 +254,14 @@ def _scale_momentum(base_state: Any, params: Any, blocks: list[list[int]], facto
     paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]]
     factors = {paths[i]: factor[b] for b, block in enumerate(blocks) for i in block}
 
-    def scaled(path: tuple[Any, ...], leaf: Any) -> Any:
+    def multiplied(path: tuple[Any, ...], leaf: Any) -> Any:
         for depth, key in enumerate(path):
             place = path[depth + 1 :]
             if getattr(key, "name", None) in _MOMENTUM and place in factors:
-                return _scaled(leaf, factors[place])
+                return scaled(leaf, factors[place])
         return leaf
 
-    return jax.tree_util.tree_map_with_path(scaled, base_state)
-
-
-def prgd(
-    learning_rate: Any,
-    radius: Any,
-    times: Any,
-    *,
-    momentum: Any = None,
-    nesterov: bool = False,
-    loss_scaled: bool = True,
-    scope: Scope = "global",
-    warm_up: int = 0,
-    on_rescale: OnRescale = "reset",
-    project: bool = True,
-    max_steps: int = 1_000_000,
-) -> optax.GradientTransformationExtraArgs:
-    r"""Algorithm 1: `progressive_rescale` around `optax.sgd`, with the gradient divided by the loss.
-
-    Parameters
-    ----------
-    learning_rate, momentum, nesterov : as in `optax.sgd`. A schedule of the rate does not count rescalings.
-    loss_scaled : whether the gradient is divided by the loss. If not, train on the logarithm of the loss,
-        whose gradient is that quotient and does not underflow.
-    radius, times, scope, warm_up, on_rescale, project, max_steps : as in `progressive_rescale`.
-
-    Examples
-    --------
-    >>> Z = jnp.array([[1.0, 0.2], [0.3, 1.0]])
-    >>> loss = lambda w: jnp.exp(-Z @ w).mean()
-    >>> optimizer, w = prgd(0.5, "geometric:1.2", 5), jnp.array([1.0, 0.0])
-    >>> state = optimizer.init(w)
-    >>> for _ in range(100):
-    ...     value, gradient = jax.value_and_grad(loss)(w)
-    ...     updates, state = optimizer.update(gradient, state, w, value=value)
-    ...     w = optax.apply_updates(w, updates)
-    >>> int(state.k), round(float(jnp.min(Z @ w) / jnp.linalg.norm(w)), 2)
-    (20, 0.88)
-    """
-    sgd = optax.sgd(learning_rate, momentum=momentum, nesterov=nesterov)
-    return progressive_rescale(
-        radius,
-        times,
-        base=optax.chain(normalize_by_loss(), sgd) if loss_scaled else sgd,
-        scope=scope,
-        warm_up=warm_up,
-        on_rescale=on_rescale,
-        project=project,
-        max_steps=max_steps,
-    )
+    return jax.tree_util.tree_map_with_path(multiplied, base_state)
 
 
 def check(state: Any) -> None:
