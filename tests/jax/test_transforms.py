@@ -160,6 +160,7 @@ def test_integers_pass_through():
     optimizer = progressive_rescale(2.0, 2)
     updates, _ = optimizer.update(gradient, optimizer.init(params), params)
     assert updates["count"] is gradient["count"]
+    assert normalize_by_loss().update(gradient, None, value=2.0)[0]["count"] is gradient["count"]
 
 
 @pytest.mark.slow
@@ -317,6 +318,11 @@ BAD = [
         "divides the gradient by the loss",
     ),
     (lambda: normalize_by_loss().update(Z, None, value=jnp.ones(2)), ValueError, r"got shape \(2,\)"),
+    (
+        lambda: progressive_rescale(1.2, 5).update(Z, progressive_rescale(1.2, 5).init(Z), Z, value=Z),
+        ValueError,
+        r"got shape \(3, 3\)",
+    ),
     (lambda: prgd.jax.nothing, AttributeError, "has no attribute 'nothing'"),
 ]
 

@@ -40,12 +40,19 @@ def normalize_by_loss() -> optax.GradientTransformationExtraArgs:
                 "normalize_by_loss divides the gradient by the loss, and got none: call "
                 "update(updates, state, params, value=loss)."
             )
-        if jnp.shape(value) != ():
-            raise ValueError(f"The loss (value) must be one number; got shape {jnp.shape(value)}.")
+        check_loss(value)
         factor = jnp.where(warming_up, 1.0, _quotient(widened(L_0), widened(value)))
         return jax.tree.map(lambda g: scaled(g, factor), updates), state
 
     return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)
+
+
+def check_loss(value: Any) -> None:
+    """Raise unless the loss is one number."""
+    if jnp.shape(value) != ():
+        raise ValueError(
+            f"The loss (value) must be one number; got shape {jnp.shape(value)}. Pass the mean of the batch."
+        )
 
 
 def _quotient(L_0: jax.Array, loss: jax.Array) -> jax.Array:

@@ -24,6 +24,7 @@ from prgd.jax.blocks import (
     widened,
 )
 from prgd.jax.formulas import RadiusFormula, TimeFormula, radius_formula, time_formula
+from prgd.jax.normalization import check_loss
 
 OnRescale = Literal["reset", "scale", "keep"]
 _MOMENTUM = ("trace", "mu")  # fields in which the states of optax hold a momentum
@@ -165,6 +166,7 @@ class _Rescaling:
         warming_up = state.t < self.warm_up
         given = {**extra_args, "warming_up": warming_up, "L_0": jnp.where(state.L_0 > 0.0, state.L_0, 1.0)}
         if value is not None:
+            check_loss(value)
             given["value"] = value
         steps, base_state = self.base.update(updates, state.base, params, **given)
         is_rescaling = state.t - self.warm_up == self.T(state.k)
