@@ -62,7 +62,7 @@ bench-pass: $(VENV)/.installed-bench ## One pass over the data against one plain
 bench-memory: $(VENV)/.installed-bench ## A fit of a file larger than the memory it is allowed
 	$(BIN)/python benchmarks/out_of_core.py
 
-bench-deep: $(VENV)/.installed-deep ## A step of PRGD on VGG-16 against one of SGD
+bench-deep: $(VENV)/.installed-deep ## Steps of PRGD on VGG-16 and a transformer against those of its base
 	$(BIN)/python benchmarks/deep_step.py $(BENCH_ARGS)
 
 clean: ## Remove the virtual environment and all that was built

@@ -120,6 +120,8 @@ class PRGD(Wrapper):
     @torch.no_grad()
     def step(self, closure: Closure | None = None, *, loss: Loss | None = None) -> Loss | None:  # type: ignore[override]
         """Take one step of Algorithm 1 and return the loss; `Wrapper.step` describes the arguments."""
+        if torch.compiler.is_compiling():
+            return self._compiled_step(closure, loss)
         loss = self._evaluated(closure, loss)
         if loss is None and not self.rescale_due:
             self._need_loss()
@@ -167,8 +169,6 @@ class PRGD(Wrapper):
         norms = self._radii.blocks.norms()
         return norms[0] if self.scope == "global" else norms
 
-    # A compiled version would be compiled again whenever t or k changes.
-    @torch._disable_dynamo  # type: ignore[attr-defined]
     def _starts_phase(self) -> bool:
         """Advance t by one; at t = T_k enter phase k with its radii R_k, and return whether to rescale."""
         if self.t - self.warm_up == self.T(self.k):
@@ -196,7 +196,6 @@ class PRGD(Wrapper):
         elif self.scope == "global":
             warn_of_vectors(self._radii.blocks.tensors)
 
-    @torch._disable_dynamo  # type: ignore[attr-defined]
     @torch.no_grad()
     def _rescale(self) -> None:
         """Multiply each block by R_k over its norm, and treat the momentum as ``on_rescale`` says."""

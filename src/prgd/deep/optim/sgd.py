@@ -43,7 +43,7 @@ def _listed(params: Any) -> list[Any]:
 
 def is_plain_sgd(optimizer: torch.optim.Optimizer) -> TypeGuard[torch.optim.SGD]:
     """Tell whether `step_fused_sgd` does all that ``optimizer.step`` would do."""
-    if type(optimizer) is not torch.optim.SGD or torch.compiler.is_compiling():
+    if type(optimizer) is not torch.optim.SGD:
         return False
     return not (optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks)
 
