@@ -174,6 +174,16 @@ class Wrapper(torch.optim.Optimizer):
         criterion : module or function that returns the loss of a batch, a tensor of one number.
         accumulate : what several losses between two steps are (gradient accumulation): with ``"mean"``,
             losses of which the loop divides each by their number; with ``"sum"``, shares of one loss.
+
+        Examples
+        --------
+        >>> from prgd.deep import NGD
+        >>> w = torch.nn.Parameter(torch.tensor([2.0]))
+        >>> optimizer = NGD([w], lr=0.25, momentum=0.0)
+        >>> criterion = optimizer.watch(torch.nn.MSELoss())
+        >>> criterion(w, torch.zeros(1)).backward()
+        >>> optimizer.step().item(), w.item()  # 2 - 0.25 * 4 / 4
+        (4.0, 1.75)
         """
         return watch(criterion, self._notes, accumulate)
 
