@@ -51,7 +51,9 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "benchmarks" / "records" / "transformer_radii.json"
 IMAGE = ROOT / "docs" / "images" / "transformer-radii.png"
 WEIGHT_DECAY = 0.1  # of AdamW's matrices and embeddings; matrices on a sphere have none
-EMBEDDING_FRACTION = 0.2  # rate of embeddings and gains over the relative rate of the matrices
+EMBEDDING_RATE = (
+    0.01  # rate of embeddings and gains in every method, so that methods differ in matrices alone
+)
 PHASES = 50  # phases in which a geometric radius grows
 TUNING_SEED = 0
 BARRED = "failed twice"
@@ -94,9 +96,11 @@ class Method:
     def optimizer(self, model: torch.nn.Module, rate: float, steps: int) -> torch.optim.Optimizer:
         """Return the optimizer, with each group's peak rate under "peak" and its rate a tensor."""
         kinds = parameter_groups(model)
-        others = EMBEDDING_FRACTION * rate if self.scope == "matrix" else rate
-        settings = {"matrices": (rate, WEIGHT_DECAY, True), "embeddings": (others, WEIGHT_DECAY, False)}
-        settings["vectors"] = (others, 0.0, False)
+        settings = {
+            "matrices": (rate, WEIGHT_DECAY, True),
+            "embeddings": (EMBEDDING_RATE, WEIGHT_DECAY, False),
+        }
+        settings["vectors"] = (EMBEDDING_RATE, 0.0, False)
         device = kinds["matrices"][0].device
         groups = [
             {
