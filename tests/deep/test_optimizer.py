@@ -265,23 +265,6 @@ def test_grad_scaler_on_the_cpu():
     assert torch.allclose(flat(plain), flat(scaled), rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # torch's own, while it compiles
-def test_compiled_step_is_the_same():
-    torch._dynamo.reset()
-    torch._dynamo.utils.counters.clear()
-    eager, compiled = network(), network()
-    optimizers = [deep.PRGD(m.parameters(), **RADII, warm_up=3, lr=0.1) for m in (eager, compiled)]
-    compiled_step = torch.compile(optimizers[1].step, backend="aot_eager")
-
-    def step(loss):
-        compiled_step(loss=loss.detach())
-
-    assert torch.equal(train(eager, optimizers[0], 20), train(compiled, optimizers[1], 20, step))
-    # t changes at each step and must not be compiled in: the first, the warm-up's and the later steps
-    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] <= 12
-
-
 def test_closure_gives_the_loss():
     model, other = network(), network()
     optimizer = deep.NGD(model.parameters(), lr=0.1)

@@ -37,17 +37,17 @@ if kind == "fsdp" and size > 1:
     from torch.distributed.device_mesh import init_device_mesh
     model = fully_shard(model, mesh=init_device_mesh("cpu", (size,)))
 optimizer = deep.PRGD(model.parameters(), R=Polynomial(0.5), T=Every(4), warm_up=2, lr=0.1)
-norms = []
+criterion, norms = optimizer.watch(cross_entropy), []
 for t in range(14):
     optimizer.zero_grad()
-    loss = cross_entropy(model(inputs[part]), targets[part])
+    loss = criterion(model(inputs[part]), targets[part])
     loss.backward()
     if t == 9 and rank == 0:  # one process alone sees a fault: all must skip
         gradient = next(model.parameters()).grad
         getattr(gradient, "_local_tensor", gradient).view(-1)[0] = float("nan")
     if t == 9 and kind == "ddp":  # DDP has averaged by now: each replica has the same gradient
         next(model.parameters()).grad.view(-1)[0] = float("nan")
-    optimizer.step(loss=loss)
+    optimizer.step(loss=loss) if t % 2 else optimizer.step()
     norms.append(optimizer.norm().item())
 weights = [getattr(p, "full_tensor", lambda p=p: p)().detach().flatten().tolist() for p in model.parameters()]
 if rank == 0:

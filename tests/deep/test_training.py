@@ -16,6 +16,7 @@ import torch
 from typer.testing import CliRunner
 
 from prgd.cli.app import app
+from prgd.deep.kkt import kkt_residual
 from prgd.deep.margins import normalized_margin
 from prgd.deep.optim.loss import log_cross_entropy
 from prgd.deep.training import command as training
@@ -59,6 +60,17 @@ def test_two_epochs_of_the_default_lower_the_loss_and_raise_the_margin():
     assert [row["step"] for row in rows] == [0, 32, 64]
 
 
+def test_the_kkt_residual_falls_along_training(tmp_path):
+    settings = Settings(**(SHORT | {"epochs": 8}), model="mlp", algorithm="gd", kkt=True)
+    rows = train(settings, SMALL, Where(device="cpu", out=tmp_path)).log.rows
+    for name in ("kkt_epsilon", "kkt_delta"):
+        found = [row[name] for row in rows]
+        assert found[:4] == [math.inf] * 4  # The network does not separate the images yet.
+        assert found[4:] == sorted(found[4:], reverse=True)
+        assert found[-1] < 0.5 * found[4]
+    assert (tmp_path / "log.csv").read_text().splitlines()[0].endswith("kkt_epsilon,kkt_delta,kkt_cosine")
+
+
 def test_a_rescaling_is_a_step_of_its_own():
     run = train(Settings(**(SHORT | {"lr": 0.01}), warm_up=2), SMALL, Where(device="cpu"))
     assert run.rate.undone == 0
@@ -67,10 +79,13 @@ def test_a_rescaling_is_a_step_of_its_own():
 
 
 def test_rows_are_the_truth():
-    run = train(Settings(**SHORT, algorithm="gd"), SMALL, Where(device="cpu"))
+    run = train(Settings(**SHORT, algorithm="gd", kkt=True), SMALL, Where(device="cpu"))
     row = run.log.rows[-1]
     inputs, target = run.train.batch(torch.arange(160))
     margins = normalized_margin(run.model, [(inputs, target)])
+    residual = kkt_residual(run.model, [(inputs, target)])
+    for name in ("epsilon", "delta", "cosine"):
+        assert row[f"kkt_{name}"] == pytest.approx(getattr(residual, name), rel=1e-4)
     logits = run.model(inputs).detach()
     assert row["train_loss"] == pytest.approx(
         torch.nn.functional.cross_entropy(logits, target).item(), rel=1e-5
@@ -285,16 +300,18 @@ def test_bad_settings(arguments, message):
 @pytest.mark.slow
 def test_two_processes_follow_one(tmp_path):
     options = ["--epochs", "1", "--algorithm", "prgd", "--warm-up", "8", "--device", "cpu", "--quiet"]
-    options += ["--threads", "1", "--out", str(tmp_path / "two")]
+    options += ["--threads", "1", "--kkt", "--out", str(tmp_path / "two")]
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     command += ["-m", "prgd.deep.training.command", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
-    one = train(Settings(epochs=1, warm_up=8), synthetic(), Where(device="cpu"))
+    one = train(Settings(epochs=1, warm_up=8, kkt=True), synthetic(), Where(device="cpu"))
     two = load_checkpoint(tmp_path / "two", CPU)
     for name, value in one.model.state_dict().items():
         torch.testing.assert_close(two["model"][name], value, rtol=1e-4, atol=1e-5)
     assert two["rows"][-1]["train_loss"] == pytest.approx(one.log.rows[-1]["train_loss"], rel=1e-3)
+    for name in ("kkt_epsilon", "kkt_delta", "kkt_cosine"):
+        assert two["rows"][-1][name] == pytest.approx(one.log.rows[-1][name], rel=1e-2)
 
 
 @pytest.mark.slow

@@ -13,9 +13,14 @@ if TYPE_CHECKING:
     from prgd.deep.homogeneity import NotHomogeneousWarning as NotHomogeneousWarning
     from prgd.deep.homogeneity import check_homogeneous as check_homogeneous
     from prgd.deep.homogeneity import homogeneity_degree as homogeneity_degree
+    from prgd.deep.kkt import KKTResidual as KKTResidual
+    from prgd.deep.kkt import kkt_residual as kkt_residual
     from prgd.deep.margins import Margins as Margins
     from prgd.deep.margins import normalized_margin as normalized_margin
+    from prgd.deep.optim.flat import PRGDSGD as PRGDSGD
+    from prgd.deep.optim.flat import PRGDAdamW as PRGDAdamW
     from prgd.deep.optim.gd import GD as GD
+    from prgd.deep.optim.guards import TrainingWarning as TrainingWarning
     from prgd.deep.optim.loss import log_cross_entropy as log_cross_entropy
     from prgd.deep.optim.loss import log_exponential_loss as log_exponential_loss
     from prgd.deep.optim.loss import log_logistic_loss as log_logistic_loss
@@ -34,8 +39,11 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "homogeneity": ("Homogeneity", "NotHomogeneousWarning", "check_homogeneous", "homogeneity_degree"),
+    "kkt": ("KKTResidual", "kkt_residual"),
     "margins": ("Margins", "normalized_margin"),
+    "optim.flat": ("PRGDAdamW", "PRGDSGD"),
     "optim.gd": ("GD",),
+    "optim.guards": ("TrainingWarning",),
     "optim.loss": ("log_cross_entropy", "log_exponential_loss", "log_logistic_loss"),
     "optim.loss_scaled_lr": ("LossScaledLR",),
     "optim.ngd": ("NGD",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
 import torch
@@ -66,6 +67,11 @@ class Blocks:
         self._groupings = [Grouping() for _ in blocks]
         self._starts: list[Tensor] = []
         self._projection, self._leaving, self._moving = Replay(), Replay(), Replay()
+        self._are_plain = all(t.device == self.device and not is_sharded(t) for t in self.tensors)
+        # Kernels for many blocks need Triton; loops over the blocks do the same with more launches.
+        self._has_kernels = self._are_plain and len(self.tensors) == len(blocks) > 1
+        self._has_kernels &= self.device.type == "cuda" and find_spec("triton") is not None
+        self._made_kernels: Any = None
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -104,6 +110,9 @@ class Blocks:
         self._replayed(self._projection, lambda: self._scale_into_balls(radii, hold))
 
     def _scale_into_balls(self, radii: Tensor, hold: Tensor) -> None:
+        if (kernels := self._kernels()) is not None:
+            kernels.project_(radii, hold)
+            return
         # A norm that overflows must not send a block to zero: R_k / 0 is cut to a factor of 1.
         lengths = self.norms().nan_to_num_(nan=0.0, posinf=0.0)
         self.scale_(torch.addcdiv(hold, radii, lengths).clamp_(max=1.0))
@@ -115,6 +124,9 @@ class Blocks:
         self._replayed(self._leaving, self._copy_and_zero)
 
     def _copy_and_zero(self) -> None:
+        if (kernels := self._kernels()) is not None:
+            kernels.save_and_zero_()
+            return
         torch._foreach_copy_(self._starts, self._local())
         torch._foreach_zero_(self._local())
 
@@ -135,6 +147,9 @@ class Blocks:
         self._replayed(self._moving, lambda: self._walk(radii, rates, hold))
 
     def _walk(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
+        if (kernels := self._kernels()) is not None:
+            kernels.move_on_spheres_(radii, rates, hold)
+            return
         lengths = self.norms()
         usable = (lengths > 0.0) & torch.isfinite(lengths) & (hold < 0.5)
         # A step that is not finite would spoil the sum even with a factor of 0.
@@ -148,10 +163,23 @@ class Blocks:
             for tensor in map(local, block):
                 tensor.copy_(torch.where(flag.to(tensor.device), tensor, 0.0))
 
+    def _kernels(self) -> Any:
+        """Return the kernels that treat every tensor as a block, made for its address; None for loops."""
+        if not self._has_kernels:
+            return None
+        from prgd.deep.optim._triton_blocks import BlockKernels  # pragma: cuda only
+
+        addresses = [tensor.data_ptr() for tensor in (*self.tensors, *self._starts)]
+        if self._made_kernels is None or self._made_kernels.addresses != addresses:
+            try:
+                self._made_kernels = BlockKernels(self.tensors, self._starts or None)
+            except ValueError:  # tensors that are not dense in memory, or of several dtypes
+                self._has_kernels, self._made_kernels = False, None
+        return self._made_kernels
+
     def _replayed(self, replay: Replay, work: Any) -> None:
         # A fast device would wait for the launches of one call after the other, so they are replayed as one.
-        plain = all(t.device == self.device and not is_sharded(t) for t in self.tensors)
-        if torch.compiler.is_compiling() or not plain or _is_capturing(self.device):
+        if not self._are_plain or _is_capturing(self.device):
             work()
         else:
             replay(work, self.tensors)

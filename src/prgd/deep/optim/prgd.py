@@ -53,7 +53,8 @@ class PRGD(Wrapper):
         `prgd.schedules.as_times` reads.
     warm_up : int, number of plain steps of the base optimizer at the beginning, or ``"auto"``: until the
         running mean of the loss is below 0.1, that is, until the training set is nearly separated. Steps over
-        the loss then begin with the length of plain steps. By default ``"auto"``, and 0 for relative steps.
+        the loss then begin with the length of plain steps. By default ``"auto"``, and 0 unless
+        ``loss_scaled``.
     scope : what has a norm of its own: all parameters together (``"global"``, as in the paper), each
         parameter group (``"group"``), or each parameter of at least two dimensions (``"matrix"``; vectors are
         then stepped by the base optimizer alone).
@@ -109,7 +110,7 @@ class PRGD(Wrapper):
         if self.T(0) != 0:
             raise ValueError(f"Algorithm 1 begins with a rescaling: T(0) must be 0; got {self.T(0)}.")
         loss_scaled = not relative_steps if loss_scaled is None else loss_scaled
-        warm_up = (0 if relative_steps else "auto") if warm_up is None else warm_up
+        warm_up = ("auto" if loss_scaled else 0) if warm_up is None else warm_up
         super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, **sgd)
         self.R, self.on_rescale, self.project = radius, on_rescale, project
         self.relative_steps, self.k = relative_steps, 0
@@ -119,6 +120,8 @@ class PRGD(Wrapper):
     @torch.no_grad()
     def step(self, closure: Closure | None = None, *, loss: Loss | None = None) -> Loss | None:  # type: ignore[override]
         """Take one step of Algorithm 1 and return the loss; `Wrapper.step` describes the arguments."""
+        if torch.compiler.is_compiling():
+            return self._compiled_step(closure, loss)
         loss = self._evaluated(closure, loss)
         if loss is None and not self.rescale_due:
             self._need_loss()
@@ -166,8 +169,6 @@ class PRGD(Wrapper):
         norms = self._radii.blocks.norms()
         return norms[0] if self.scope == "global" else norms
 
-    # A compiled version would be compiled again whenever t or k changes.
-    @torch._disable_dynamo  # type: ignore[attr-defined]
     def _starts_phase(self) -> bool:
         """Advance t by one; at t = T_k enter phase k with its radii R_k, and return whether to rescale."""
         if self.t - self.warm_up == self.T(self.k):
@@ -195,7 +196,6 @@ class PRGD(Wrapper):
         elif self.scope == "global":
             warn_of_vectors(self._radii.blocks.tensors)
 
-    @torch._disable_dynamo  # type: ignore[attr-defined]
     @torch.no_grad()
     def _rescale(self) -> None:
         """Multiply each block by R_k over its norm, and treat the momentum as ``on_rescale`` says."""

@@ -13,12 +13,20 @@ from prgd.deep.optim.tensors import is_sharded
 
 def default_sgd(params: Iterable[Any], options: dict[str, Any]) -> torch.optim.SGD:
     """Return SGD, fused if torch can: a fused SGD skips a step without waiting for the device."""
-    groups = [{**g, "params": _listed(g["params"])} if isinstance(g, dict) else g for g in params]
-    members = [m for g in groups for m in (g["params"] if isinstance(g, dict) else [g])]
-    tensors = [m[1] if isinstance(m, tuple) else m for m in members]
-    fused = all(_has_fused_sgd(p) for p in tensors)
-    implementation = {} if "fused" in options or "foreach" in options else {"fused": fused}
+    groups = listed(params)
+    implementation = {} if "fused" in options or "foreach" in options else {"fused": has_fused(groups)}
     return torch.optim.SGD(groups, **{"lr": 1e-3, "momentum": 0.9, **implementation, **options})
+
+
+def listed(params: Iterable[Any]) -> list[Any]:
+    """Return parameters or groups as lists, which can be read more than once."""
+    return [{**g, "params": _listed(g["params"])} if isinstance(g, dict) else g for g in params]
+
+
+def has_fused(groups: list[Any]) -> bool:
+    """Tell whether the fused optimizers of torch take all parameters of `listed` groups."""
+    members = [m for g in groups for m in (g["params"] if isinstance(g, dict) else [g])]
+    return all(_has_fused_sgd(m[1] if isinstance(m, tuple) else m) for m in members)
 
 
 def _has_fused_sgd(p: Tensor) -> bool:
@@ -35,7 +43,7 @@ def _listed(params: Any) -> list[Any]:
 
 def is_plain_sgd(optimizer: torch.optim.Optimizer) -> TypeGuard[torch.optim.SGD]:
     """Tell whether `step_fused_sgd` does all that ``optimizer.step`` would do."""
-    if type(optimizer) is not torch.optim.SGD or torch.compiler.is_compiling():
+    if type(optimizer) is not torch.optim.SGD:
         return False
     return not (optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks)
 

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from prgd.checks import check_integer
+from prgd.deep.optim.compiled import compiled_step, registered
 from prgd.deep.optim.guards import LOOK_EVERY, Lookout, described
 from prgd.deep.optim.running_loss import RunningLoss
 from prgd.deep.optim.sgd import default_sgd, is_plain_sgd, step_fused_sgd
 from prgd.deep.optim.tensors import Grouping, grouped, processes, scale_and_check_
+from prgd.deep.optim.watched import Accumulate, Criterion, LossNotes, accumulated_batches, watch
 from prgd.schedules import NEVER
 
 Loss = Tensor | float
@@ -67,6 +69,8 @@ class Wrapper(torch.optim.Optimizer):
         self._non_finite = torch.zeros((), dtype=torch.float32, device=device)
         self._skipped = torch.zeros_like(self._non_finite)  # float32 counts exactly up to 2^24
         self._has_stepped = False
+        self._notes = LossNotes()
+        self._number = registered(self)
 
     @property
     def warming_up(self) -> bool:
@@ -91,9 +95,12 @@ class Wrapper(torch.optim.Optimizer):
         ----------
         closure : callable that evaluates the model again and returns the loss; optional.
         loss : the mean loss whose gradient the parameters hold, a 0-dim tensor or a number. A loss-scaled
-            step needs it, unless a closure returns it. With `GradScaler`, pass the loss before scaling;
-            with several processes, the optimizer takes the mean over them.
+            step needs it, unless a criterion that is watched noted it or a closure returns it. With
+            `GradScaler`, pass the loss before scaling; with several processes, the optimizer takes the
+            mean over them.
         """
+        if torch.compiler.is_compiling():
+            return self._compiled_step(closure, loss)
         loss = self._evaluated(closure, loss)
         if loss is None:
             self._need_loss()
@@ -103,8 +110,13 @@ class Wrapper(torch.optim.Optimizer):
         self._step_base(loss, capturing)
         return loss
 
-    # A compiled version would be compiled again whenever t changes.
-    @torch._disable_dynamo  # type: ignore[attr-defined]
+    def _compiled_step(self, closure: Closure | None, loss: Loss | None) -> Loss | None:
+        """Take a step as one operator of the graph that is being compiled."""
+        if closure is not None:
+            loss = self._evaluated(closure, loss)
+        compiled_step(self, self._number, loss)
+        return loss
+
     def prepare(self) -> bool:
         """Do the host's part of the next step; return whether that was all of it (a rescaling).
 
@@ -129,7 +141,8 @@ class Wrapper(torch.optim.Optimizer):
         if self._waits and loss is not None and loss < SEPARATED:
             self._waits, self.warm_up = False, self.t
         if self.t % LOOK_EVERY == 0:
-            risen = None if self.warming_up else loss
+            # Without loss scaling the numbers that are given may be logarithms of losses.
+            risen = loss if self.loss_scaled and not self.warming_up else None
             self._lookout.look(LOOK_EVERY, self.skipped, risen, self._adjustable())
 
     def _adjustable(self) -> str:
@@ -141,19 +154,54 @@ class Wrapper(torch.optim.Optimizer):
         self._plain = plain
         self._plain_on_device.fill_(plain)
 
+    def watch(self, criterion: Criterion, *, accumulate: Accumulate = "mean") -> Criterion:
+        """Return a criterion like ``criterion`` that notes its loss, so that ``step()`` needs none.
+
+        The loss is noted when the backward pass goes through it. ``step(loss=loss)`` takes precedence over
+        the notes, and the notes over the value that a closure returns; ``step`` and ``zero_grad`` forget
+        the notes. Validation passes and losses without a backward pass are not noted.
+
+        Parameters
+        ----------
+        criterion : module or function that returns the loss of a batch, a tensor of one number.
+        accumulate : what several losses between two steps are (gradient accumulation): with ``"mean"``,
+            losses of which the loop divides each by their number; with ``"sum"``, shares of one loss.
+        """
+        return watch(criterion, self._notes, accumulate)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Delete the gradients and the notes of their losses, as ``torch.optim.Optimizer.zero_grad``."""
+        self._notes.clear()
+        super().zero_grad(set_to_none)
+
     def _evaluated(self, closure: Closure | None, loss: Loss | None) -> Loss | None:
-        """Return the loss of the closure, or the loss given."""
-        if closure is None:
-            return loss
-        with torch.enable_grad():
-            return closure()
+        """Return the loss given, or the loss that watched criteria noted, or the loss of the closure."""
+        returned = None
+        if closure is not None:
+            if not callable(closure):
+                raise TypeError(
+                    f"step's first argument is a closure; call step(loss=loss). Got {type(closure).__name__}."
+                )
+            with torch.enable_grad():
+                returned = closure()
+        noted = self._notes.take()
+        if loss is not None or noted is not None:
+            return noted if loss is None else loss
+        if returned is not None and self.loss_scaled and (n := accumulated_batches(closure)) > 1:
+            raise ValueError(
+                f"Gradients are those of {n} batches, and the closure returns the loss of the last batch "
+                f"divided by {n}. Watch the criterion: self.criterion = optimizer.watch(self.criterion)."
+            )
+        return returned
 
     def _need_loss(self) -> None:
         """Raise if steps are loss-scaled, for a step that got no loss."""
         if self.loss_scaled:
             raise ValueError(
-                f"{type(self).__name__} divides the gradient by the loss, and got none. Call "
-                "step(loss=loss), or train on prgd.deep.log_cross_entropy with loss_scaled=False."
+                f"{type(self).__name__} divides the gradient by the loss, and got none. "
+                "Call step(loss=loss), or step(closure) with a closure that returns the loss, or "
+                "criterion = optimizer.watch(criterion) once and then step(), or train on "
+                "prgd.deep.log_cross_entropy with loss_scaled=False."
             )
 
     def _step_base(self, loss: Loss | None, capturing: bool) -> None:
@@ -218,8 +266,7 @@ class Wrapper(torch.optim.Optimizer):
 
     def _capturing(self) -> bool:
         """Tell whether a CUDA graph is being captured; a capture must not change the state on the host."""
-        on_cuda = self._non_finite.is_cuda and not torch.compiler.is_compiling()
-        return on_cuda and torch.cuda.is_current_stream_capturing()
+        return self._non_finite.is_cuda and torch.cuda.is_current_stream_capturing()
 
     def _parameters(self) -> list[Tensor]:
         return [p for group in self.param_groups for p in group["params"]]
@@ -296,3 +343,7 @@ class Wrapper(torch.optim.Optimizer):
     def __getstate__(self) -> dict[str, Any]:
         # A scheduler patches ``step`` on the instance, and a copy must get a step of its own.
         return {name: value for name, value in self.__dict__.items() if name != "step"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._number = registered(self)

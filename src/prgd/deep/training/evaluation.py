@@ -1,14 +1,16 @@
-"""Loss, accuracy and smallest margin of a network over a data set on the device."""
+"""Loss, accuracy, smallest margin and KKT residual of a network over a data set on the device."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from prgd.deep.homogeneity import evaluation_mode
+from prgd.deep.kkt import KKTResidual, KKTSums
 from prgd.deep.margins import example_margins
 from prgd.deep.optim.loss import log_cross_entropy
 from prgd.deep.optim.tensors import gathered, processes
@@ -37,11 +39,9 @@ def evaluate(model: nn.Module, data: DeviceImages, *, amp: str) -> Scores:
     The loss is summed as its logarithm, so that it does not underflow. The host waits for the device once, at
     the end.
     """
-    world, rank = processes()
     parts = []
-    share = torch.arange(rank, len(data), world, device=data.labels.device)
     with evaluation_mode(model):
-        for index in torch.split(share, BATCH):
+        for index in _share(data):
             inputs, target = data.batch(index)
             with autocast(index.device, amp):
                 logits = model(inputs).float()
@@ -52,3 +52,24 @@ def evaluate(model: nn.Module, data: DeviceImages, *, amp: str) -> Scores:
     log_loss = torch.logsumexp(found[:, 0], dim=0) - math.log(len(data))
     summary = torch.stack([log_loss, found[:, 1].sum() / len(data), found[:, 2].min()])
     return Scores(*summary.tolist())
+
+
+def evaluate_kkt(model: nn.Module, data: DeviceImages, *, amp: str, degree: float) -> KKTResidual:
+    """Return the KKT residual, by one backward pass a batch; each process takes a share, as in `evaluate`.
+
+    It is NaN if the network has diverged, and infinite if the network does not separate the data.
+    """
+    sums = KKTSums.of(model)
+    with evaluation_mode(model), autocast(sums.device, amp):
+        for index in _share(data):
+            sums.add(model, *data.batch(index))
+    sums.reduce()
+    return sums.residual(degree)
+
+
+def _share(data: DeviceImages) -> Sequence[Tensor]:
+    """Return the indices of this process's part of the data, in batches."""
+    world, rank = processes()
+    share = torch.arange(rank, len(data), world, device=data.labels.device)
+    parts: Sequence[Tensor] = torch.split(share, BATCH)
+    return parts

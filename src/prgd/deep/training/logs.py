@@ -75,12 +75,14 @@ def describe(row: Row) -> str:
     >>> describe(row)
     'epoch 1  step 782  loss 1.5  accuracy 0.00 % train, 0.00 % test  margin 0.00e+00  norm 60  lr 0'
     """
+    kkt = f"  KKT {row['kkt_epsilon']:.3g}" if "kkt_epsilon" in row else ""
     undone = "  (undone)" if row["undone"] else ""
     skipped = f"  {row['skipped']:,} steps skipped" if row["skipped"] else ""
     return (
         f"epoch {row['epoch']}  step {row['step']:,}  loss {row['train_loss']:.4g}  "
         f"accuracy {100 * row['train_accuracy']:.2f} % train, {100 * row['test_accuracy']:.2f} % test  "
-        f"margin {row['normalized_margin']:.2e}  norm {row['norm']:.4g}  lr {row['lr']:.3g}{undone}{skipped}"
+        f"margin {row['normalized_margin']:.2e}  norm {row['norm']:.4g}  lr {row['lr']:.3g}"
+        f"{kkt}{undone}{skipped}"
     )
 
 

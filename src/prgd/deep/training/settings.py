@@ -58,6 +58,9 @@ class Settings:
     validation : float
         Part of the training set that takes the place of the test set; 0 for none.
     amp : {"bf16", "off"}
+    kkt : bool
+        Whether each row of the log has the KKT residual of the training set, for one backward pass over the
+        set an epoch.
     """
 
     data: Literal["synthetic", "cifar10"] = option("synthetic", "synthetic or cifar10.", panel=DATA)
@@ -105,6 +108,9 @@ class Settings:
     )
     amp: Literal["bf16", "off"] = option(
         "off", "Precision of the forward pass: bf16 or off.", panel=COMPUTING
+    )
+    kkt: bool = option(
+        False, "Log how far the network is from a KKT point, by a backward pass an epoch.", panel=OUTPUT
     )
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from prgd.deep.optim.tensors import gathered, processes
 from prgd.deep.optim.wrapper import Wrapper
 from prgd.deep.training import logs
 from prgd.deep.training.checkpoint import load_checkpoint, save_checkpoint
-from prgd.deep.training.evaluation import Scores, evaluate
+from prgd.deep.training.evaluation import Scores, evaluate, evaluate_kkt
 from prgd.deep.training.images import Images
 from prgd.deep.training.models import build_model
 from prgd.deep.training.settings import Settings, Where
@@ -233,8 +233,16 @@ class Run:
                 "undone": int(undone),
                 "skipped": self.optimizer.skipped,
                 "seconds": round(self.seconds, 3),
+                **self._kkt(),
             }
         )
+
+    def _kkt(self) -> logs.Row:
+        """Return the columns of the KKT residual, if the settings ask for them."""
+        if not self.settings.kkt:
+            return {}
+        found = evaluate_kkt(self.model, self.train, amp=self.settings.amp, degree=self.degree)
+        return {f"kkt_{name}": getattr(found, name) for name in ("epsilon", "delta", "cosine")}
 
     def _effective_rate(self) -> float:
         """Return the factor of the plain gradient in a step."""
