@@ -1,6 +1,7 @@
 """The rows of all runs of Figure 5b that are done, merged into the small files that the reproduction draws.
 
-python benchmarks/merge_vgg.py --out benchmarks/records/vgg --to src/prgd/reproduce/data
+python benchmarks/merge_vgg.py --out benchmarks/records/vgg --to src/prgd/reproduce/data --docs docs/deep.md
+also writes their tables and findings into the page.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from pathlib import Path
 
 from prgd.deep.training.logs import Row, write_csv
 from prgd.options import add_arguments, from_options
-from prgd.reproduce.vgg.plan import METHODS, Job, Plan, Results
+from prgd.reproduce.vgg.plan import METHODS, SCHEDULES, Job, Plan, Results
 
 KEPT = ("test_accuracy", "train_accuracy", "log_train_loss", "normalized_margin", "norm")
 NAMES = {"gd": "GD", "ngd": "NGD", "prgd": "PRGD"}
+TABLES = ("figure-5b.csv", "figure-5b-tuning.csv")
+BEGIN, END = "<!-- figure-5b: begin -->", "<!-- figure-5b: end -->"
 SETTINGS = {"printed": "as printed", "final": "tuned", "unprojected": "tuned"}
 
 
@@ -30,10 +33,9 @@ def merge(plan: Plan, results: Results, folder: Path) -> list[Path]:
     if not jobs:
         raise ValueError(f"No run is done in {results.folder}. Run the experiment first.")
     runs = [job for part in SETTINGS for job in jobs if job.part == part]
-    tables = {
-        "figure-5b.csv": [row for job in runs for row in _run_rows(results, job)],
-        "figure-5b-tuning.csv": _tuning_rows(plan, results, [job for job in jobs if job.part == "tune"]),
-    }
+    rows = [row for job in runs for row in _run_rows(results, job)]
+    tuning = _tuning_rows(plan, results, [job for job in jobs if job.part == "tune"])
+    tables = dict(zip(TABLES, (rows, tuning), strict=True))
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / name for name, table in tables.items() if table]
     for path in written:
@@ -68,8 +70,9 @@ def _run_rows(results: Results, job: Job) -> list[Row]:
 
 def _tuning_rows(plan: Plan, results: Results, jobs: Sequence[Job]) -> list[Row]:
     best = {plan.best(results, method) for method in METHODS}
+    order = list(SCHEDULES)
     rows = []
-    for job in jobs:
+    for job in sorted(jobs, key=lambda job: (METHODS.index(job.method), order.index(job.schedule), job.lr)):
         last = results.rows(job)[-1]
         rows.append(
             {
@@ -86,6 +89,33 @@ def _tuning_rows(plan: Plan, results: Results, jobs: Sequence[Job]) -> list[Row]
     return rows
 
 
+def findings(folder: Path) -> str:
+    """Return what the merged files show, as Markdown: what was run, tables, claims with their verdicts."""
+    from prgd.reproduce import figure_5b
+    from prgd.reproduce.store import frame, to_csv
+
+    settings = figure_5b.Settings(*(str(folder.resolve() / name) for name in TABLES))
+    rows = frame(to_csv(figure_5b.compute(settings, "stored")))
+    record = json.loads((folder / "figure-5b.json").read_text())
+    *ends, tuning = figure_5b.tables(rows, settings)
+    missing = f" Not yet run: {', '.join(record['missing'])}." if record["missing"] else ""
+    parts = [f"{len(record['runs'])} runs beside {len(tuning.rows)} of the tuning are stored.{missing}"]
+    for table in (*ends, tuning):
+        lines = [table.columns, ["---"] * len(table.columns), *table.rows]
+        parts.append(f"{table.caption}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines))
+    for claim in (figure_5b.prgd_generalizes_better, figure_5b.prgd_ends_with_a_larger_margin):
+        found = claim(rows, settings)
+        parts.append(f"*{found.statement}* **{str(found.verdict).capitalize()}.** {found.sentence}")
+    return "\n\n".join(parts)
+
+
+def write_findings(page: Path, folder: Path) -> None:
+    """Put the findings between the marks of a page."""
+    head, rest = page.read_text(encoding="utf-8").split(BEGIN)
+    _, tail = rest.split(END)
+    page.write_text(f"{head}{BEGIN}\n\n{findings(folder)}\n\n{END}{tail}", encoding="utf-8")
+
+
 def _short(text: str) -> str:
     """Return a number with six digits."""
     return f"{float(text):.6g}" if text else ""
@@ -96,11 +126,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder of results")
     parser.add_argument("--to", type=Path, required=True, help="folder for figure-5b.csv and its companions")
+    parser.add_argument("--docs", type=Path, help="page whose tables and findings are written anew")
     add_arguments(parser, Plan)
     given = parser.parse_args(arguments)
     try:
         for file in merge(from_options(Plan, vars(given)), Results(given.out), given.to):
             print(file)
+        if given.docs:
+            write_findings(given.docs, given.to)
     except (ValueError, OSError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 2

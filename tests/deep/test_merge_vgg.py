@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -32,11 +33,10 @@ def epoch_row(epoch, accuracy, undone=0):
     }
 
 
-@pytest.fixture
-def results(tmp_path):
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
     """All runs of the plan: three epochs, of which the second and the third are undone."""
-    found = Results(tmp_path / "results")
-    found.folder.mkdir()
+    found = Results(tmp_path_factory.mktemp("results"))
     for _ in range(3):  # Tuned runs are named when the tuning is done.
         for job in PLAN.jobs(found):
             accuracy = 0.8 + job.lr + 0.05 * (job.schedule == "beta-4") + 1e-3 * job.seed
@@ -74,11 +74,39 @@ def test_merged_tuning_names_what_was_chosen(results, tmp_path):
 
 
 def test_runs_that_are_missing_are_named(results, tmp_path):
-    (results.folder / "final-ngd-0.01-1.json").unlink()
-    *_, record = merge_vgg.merge(PLAN, results, tmp_path / "merged")
+    some = Results(shutil.copytree(results.folder, tmp_path / "some"))
+    (some.folder / "final-ngd-0.01-1.json").unlink()
+    *_, record = merge_vgg.merge(PLAN, some, tmp_path / "merged")
     assert json.loads(record.read_text())["missing"] == ["final-ngd-0.01-1"]
 
 
 def test_merge_without_results_is_an_error(tmp_path, capsys):
     assert merge_vgg.main(["--out", str(tmp_path), "--to", str(tmp_path)]) == 2
     assert "No run is done" in capsys.readouterr().err
+
+
+def test_findings_are_written_between_the_marks_of_a_page(results, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{merge_vgg.BEGIN}\nold\n{merge_vgg.END}\nafter\n")
+    options = ["--data", "synthetic", "--seeds", "2", "--printed-seeds", "2", "--rates", "0.001", "0.01"]
+    options += [
+        "--schedules",
+        "printed",
+        "beta-4",
+        "--out",
+        str(results.folder),
+        "--to",
+        str(tmp_path / "merged"),
+    ]
+    assert merge_vgg.main([*options, "--docs", str(page)]) == 0
+    text = page.read_text()
+    assert (text[:6], text[-6:], "\nold\n" in text) == ("before", "after\n", False)
+    assert "14 runs beside 7 of the tuning are stored." in text
+    assert "| PRGD, no projection | 0.01 | beta 4 | 2 of 2 |" in text
+    assert "**Not decided.**" in text
+
+
+def test_the_docs_have_what_the_stored_rows_show():
+    root = Path(__file__).parents[2]
+    docs = (root / "docs" / "deep.md").read_text(encoding="utf-8")
+    assert merge_vgg.findings(root / "src" / "prgd" / "reproduce" / "data") in docs

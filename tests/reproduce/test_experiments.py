@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
@@ -17,6 +16,7 @@ from prgd.claims import Verdict, registered
 from prgd.reproduce import choose, figure_5a, figure_5b, synthetic, table_2
 from prgd.reproduce.curves import leads_until, mean_interval
 from prgd.reproduce.figure_4 import crossings
+from prgd.reproduce.figures import Line
 from prgd.reproduce.report import static
 from prgd.reproduce.report.interactive import plots
 from prgd.reproduce.store import frame, to_csv
@@ -221,12 +221,15 @@ def test_interval_of_one_difference_is_everything():
 # Figure 5b
 
 
-HEAD = "setting,method,seed,epoch,test_accuracy\n"
+HEAD = f"{','.join(figure_5b.REQUIRED)}\n"
+# GD and PRGD end at epoch 2, NGD at epoch 4; all separate at their last epoch, at the same norm.
 STORED = HEAD + "".join(
-    f"plain,{method},{seed},{epoch},{0.5 + 0.1 * epoch + 0.01 * k + 0.001 * seed}\n"
-    for k, method in enumerate(("GD", "NGD", "PRGD"))
+    f'{setting},"{method}",{seed},0.01,,{epoch},{0.5 + 0.01 * k + 0.001 * seed + 0.1 * (epoch > 0)},'
+    f"{1.0 if epoch == last else 0.9},{-4.0 - epoch},{(1 + 0.1 * k) ** 16 * (1 if epoch == last else -1)},9\n"
+    for setting in ("tuned", "as printed")
+    for k, (method, last) in enumerate({"GD": 2, "NGD": 4, "PRGD": 2, "PRGD, no projection": 2}.items())
     for seed in range(3)
-    for epoch in range(3)
+    for epoch in range(last + 1)
 )
 
 
@@ -247,35 +250,48 @@ def test_figure_5b_without_rows_is_not_yet_run(monkeypatch):
 
 def test_figure_5b_draws_stored_rows(monkeypatch):
     rows, settings = _five_b(monkeypatch, STORED)
-    (figure,) = figure_5b.draw(rows, settings)
-    assert [panel.title for panel in figure.panels] == ["plain"]
-    claim = figure_5b.prgd_generalizes_better(rows, settings)
-    assert str(claim.verdict) == "holds"
-    assert "+1.00 points" in claim.sentence
-    assert "plain, PRGD less NGD" in figure_5b.reading(rows, settings)
-    (table,) = figure_5b.tables(rows, settings)
-    assert len(table.rows) == 3
+    accuracy, training = figure_5b.draw(rows, settings)
+    assert [panel.title[:10] for panel in accuracy.panels] == ["As printed", "Tuned (no "]
+    assert len(training.panels) == 4
+    held = next(mark for mark in accuracy.panels[1].marks if isinstance(mark, Line) and mark.name == "GD")
+    np.testing.assert_allclose(held.y, [0.501, *[0.601] * 4])  # the run of two epochs keeps its last value
+    ends = [mark.x.max() for mark in training.panels[1].marks if mark.name == "PRGD"]
+    assert ends == [2.0] * 4  # three runs, drawn up to their own end, and the markers of their ends
+    assert "+1.00 points" in figure_5b.reading(rows, settings)
+    assert "less PRGD, no projection -1.00 points" in figure_5b.reading(rows, settings)
+
+
+def test_figure_5b_has_the_end_of_each_run_in_tables(monkeypatch):
+    rows, settings = _five_b(monkeypatch, STORED)
+    printed, tuned = figure_5b.tables(rows, settings)
+    assert len(printed.rows) == len(tuned.rows) == 4
+    gd, ngd, *_ = (dict(zip(tuned.columns, row, strict=True)) for row in tuned.rows)
+    assert (gd["separated"], gd["first at epoch"], gd["last epoch"]) == ("3 of 3", "2", "2")
+    assert (ngd["last epoch"], ngd["margin, root"]) == ("4", "1.10000 [1.10000, 1.10000]")
+    assert gd["test accuracy"] == "60.10 % [59.85, 60.35]"
+
+
+def test_margins_of_networks_are_compared_where_both_runs_separate(monkeypatch):
+    rows, settings = _five_b(monkeypatch, STORED)
+    claim = figure_5b.prgd_ends_with_a_larger_margin(rows, settings)
+    assert claim.is_ours
+    assert (str(claim.verdict), "1.200 of GD's" in claim.sentence) == ("holds", True)
+    rows.loc[(rows.method == "NGD") & (rows.seed > 0), "train_accuracy"] = 0.9
+    claim = figure_5b.prgd_ends_with_a_larger_margin(rows, settings)
+    assert str(claim.verdict) == "not decided"
+    assert "NGD's in 1 pair, too few" in claim.sentence
 
 
 def test_figure_5b_with_a_method_missing_is_not_judged(monkeypatch):
-    rows, settings = _five_b(monkeypatch, HEAD + "plain,GD,0,0,0.5\n")
-    claim = figure_5b.prgd_generalizes_better(rows, settings)
-    assert claim.verdict is Verdict.NOT_RUN
+    rows, settings = _five_b(monkeypatch, HEAD + "tuned,GD,0,0.01,,0,0.5,0.5,-1,-1,9\n")
+    for claim in (figure_5b.prgd_generalizes_better, figure_5b.prgd_ends_with_a_larger_margin):
+        assert claim(rows, settings).verdict is Verdict.NOT_RUN
 
 
 def test_figure_5b_names_missing_columns(monkeypatch):
-    with pytest.raises(ValueError, match=r"lacks epoch, test_accuracy"):
+    with pytest.raises(ValueError, match=r"lacks lr, schedule, epoch, test_accuracy"):
         _five_b(monkeypatch, "setting,method,seed\nplain,GD,0\n")
 
 
 def test_choose_takes_names_in_any_spelling():
     assert [e.name for e in choose(["Table 2", "figure_3"])] == ["figure-3", "table-2"]
-
-
-def test_the_table_in_the_docs_is_that_of_the_stored_rows():
-    settings = figure_5b.Settings()
-    results, _ = figure_5b.tables(frame(to_csv(figure_5b.compute(settings, "stored"))), settings)
-    docs = (Path(__file__).parents[2] / "docs" / "deep.md").read_text(encoding="utf-8")
-    assert len(results.rows) == 9
-    for line in results.rows:
-        assert f"| {' | '.join(line)} |" in docs

@@ -381,21 +381,28 @@ def test_cancer_accuracy(raw, standardised, noise, expected):
 
 
 @pytest.mark.parametrize(
-    ("lead", "expected"),
-    [((0.02, 0.021, 0.019), HOLDS), ((0.02, -0.02, 0.01), OPEN), ((-0.02, -0.021, -0.019), OPEN)],
+    ("lead", "early", "expected"),
+    [
+        ((0.02, 0.021, 0.019), 0.0, HOLDS),
+        ((0.02, -0.02, 0.01), 0.0, OPEN),
+        ((-0.02, -0.021, -0.019), -0.02, FAILS),  # behind after any number of epochs, in both readings
+        ((-0.02, -0.021, -0.019), 0.02, OPEN),  # ahead after fewer epochs, and the paper gives no number
+    ],
 )
-def test_vgg(lead, expected):
+def test_vgg(lead, early, expected):
     rows = pd.DataFrame(
         [
             {
-                "setting": "plain",
+                "setting": setting,
                 "method": m,
                 "seed": s,
-                "epoch": 1,
-                "test_accuracy": 0.8 + by * (m == "PRGD"),
+                "epoch": epoch,
+                "test_accuracy": 0.8 + (by if epoch == 40 else early + 1e-3 * s) * (m == "PRGD"),
             }
-            for m in figure_5b.METHODS
+            for setting in ("as printed", "tuned")
+            for m in ("GD", "NGD", "PRGD")
             for s, by in enumerate(lead)
+            for epoch in (0, 35, 40)
         ]
     )
     assert verdict("section-7.2-vgg", rows, figure_5b.Settings()) is expected

@@ -45,6 +45,7 @@ STYLES = {
     "PRGD(exp)": Style(BLUE, "solid", "circle"),
     "PRGD(poly)": Style(VERMILLION, "solid", "triangle-up"),
     "PRGD": Style(VERMILLION, "solid", "triangle-up"),
+    "PRGD, no projection": Style(BLUE, "dashdot", "diamond"),
     "dual acceleration": Style(GREEN, "dashdot", "diamond"),
     "game dynamics": Style(PURPLE, "longdash", "cross"),
     "restarted NGD": Style(PURPLE, "solid", "diamond"),

@@ -95,14 +95,15 @@ class Blocks:
         for grouping, block, factor in zip(self._groupings, self.blocks, factors.unbind(), strict=True):
             scale_(grouping(block), factor)
 
-    def rescale_(self, radii: Tensor) -> Tensor:
+    def rescale_(self, radii: Tensor, *, grows_only: bool = False) -> Tensor:
         """Multiply each block by its radius over its norm, and return these factors.
 
-        The factor is 1 if a norm is 0 or not finite, so that such a block stays as it is.
+        The factor is 1 if a norm is 0 or not finite, so that such a block stays as it is, and with
+        ``grows_only`` also if the norm is larger than the radius.
         """
         lengths = self.norms().nan_to_num_(nan=0.0, posinf=0.0)
         factors = (radii / lengths).nan_to_num_(nan=1.0, posinf=1.0)
-        self.scale_(factors)
+        self.scale_(factors.clamp_(min=1.0) if grows_only else factors)
         return factors
 
     def project_(self, radii: Tensor, hold: Tensor) -> None:

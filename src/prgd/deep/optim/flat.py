@@ -54,9 +54,9 @@ class PRGDSGD(PRGD):
         warm_up: WarmUp = 0,
         scope: Scope = "matrix",
         relative_steps: bool = True,
-        on_rescale: OnRescale = "reset",
+        on_rescale: OnRescale = "keep",
         loss_scaled: bool = False,
-        project: bool = True,
+        project: bool | None = None,
     ) -> None:
         super().__init__(
             params,
@@ -113,9 +113,9 @@ class PRGDAdamW(PRGD):
         warm_up: WarmUp = 0,
         scope: Scope = "matrix",
         relative_steps: bool = True,
-        on_rescale: OnRescale = "reset",
+        on_rescale: OnRescale = "keep",
         loss_scaled: bool = False,
-        project: bool = True,
+        project: bool | None = None,
     ) -> None:
         groups = listed(params)
         base = torch.optim.AdamW(

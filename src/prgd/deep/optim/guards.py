@@ -12,7 +12,7 @@ from prgd.deep.homogeneity import NotHomogeneousWarning, check_homogeneous
 
 LOOK_EVERY = 64  # steps from one look at the device to the next
 MANY_SKIPPED = 0.1  # fraction of the steps between two looks whose skipping is worth a warning
-RISEN, RISEN_LOOKS = 3.0, 4  # factor over the lowest running loss, and for how many looks in a row
+RISEN, RISEN_LOOKS = 2.0, 2  # factor over the running loss after the warm-up, for so many looks in a row
 
 
 class TrainingWarning(UserWarning):
@@ -23,7 +23,8 @@ class Lookout:
     """Compares the number of skipped steps and the running loss with their values at earlier looks."""
 
     def __init__(self, skipped: int = 0) -> None:
-        self._skipped, self._lowest, self._looks_risen = skipped, float("inf"), 0
+        self._skipped, self._looks_risen = skipped, 0
+        self._first: float | None = None  # the running loss at the first look after the warm-up
         self._said: set[str] = set()
 
     def look(self, steps: int, skipped: int, loss: float | None, options: str) -> None:
@@ -41,14 +42,13 @@ class Lookout:
             )
         if loss is None:
             return
-        self._lowest = min(self._lowest, loss)
-        self._looks_risen = self._looks_risen + 1 if loss > RISEN * self._lowest else 0
+        self._first = loss if self._first is None else self._first
+        self._looks_risen = self._looks_risen + 1 if loss > RISEN * self._first else 0
         if self._looks_risen >= RISEN_LOOKS:
             self._say(
                 "risen",
-                f"For {RISEN_LOOKS * steps} steps the running loss has been more than {RISEN:g} times its "
-                f"lowest value since the first rescaling: {loss:.2g}, against {self._lowest:.2g}. Lower "
-                f"{options}.",
+                f"For {RISEN_LOOKS * steps} steps the running loss has been more than {RISEN:g} times what "
+                f"it was when rescaling began: {loss:.2g}, against {self._first:.2g}. Lower {options}.",
             )
 
     def _say(self, kind: str, message: str) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import torch
 from torch import Tensor
 
-from prgd.checks import unknown
+from prgd.checks import check_fraction, check_integer, check_positive, unknown
 from prgd.deep.optim.blocks import Scope
 from prgd.deep.optim.guards import FirstInputs, warn_of_vectors
 from prgd.deep.optim.radii import Radii
@@ -15,8 +15,10 @@ from prgd.deep.optim.tensors import grouped, local, scale_
 from prgd.deep.optim.wrapper import Closure, Loss, Params, WarmUp, Wrapper
 from prgd.schedules import (
     NEVER,
+    Constant,
+    Every,
+    Geometric,
     Polynomial,
-    PolynomialPhases,
     Radius,
     StateRadius,
     Times,
@@ -26,7 +28,8 @@ from prgd.schedules import (
 
 OnRescale = Literal["reset", "scale", "keep"]
 _MOMENTUM = ("momentum_buffer", "exp_avg")  # keys under which torch's optimizers store their momentum
-DEFAULT_RADII, DEFAULT_TIMES = Polynomial(0.2), PolynomialPhases(20.0, 0.6)
+DEFAULT_TIMES = Every(16)
+_PHASES = 64  # number of phases that `PRGD.for_steps` lays over a run
 
 
 class PRGD(Wrapper):
@@ -48,13 +51,17 @@ class PRGD(Wrapper):
     R : Radius, ``(k, R_0) -> R_k`` with R_0 the norm at the end of the warm-up, or text or a number that
         `prgd.schedules.as_radius` reads. Radii that read the iterate (`StateRadius`) are refused, since
         they would copy the model to the host. ``"radius"`` in a parameter group, 1 by default, multiplies
-        R_k; a scheduler may drive it.
+        R_k; a scheduler may drive it. By default the outputs of a network grow as (1 + k/8)^(1/4).
     T : Times, ``k -> T_k`` with ``T_0 = 0``, in steps after the warm-up, or text or an integer that
         `prgd.schedules.as_times` reads.
     warm_up : int, number of plain steps of the base optimizer at the beginning, or ``"auto"``: until the
-        running mean of the loss is below 0.1, that is, until the training set is nearly separated. Steps over
-        the loss then begin with the length of plain steps. By default ``"auto"``, and 0 unless
-        ``loss_scaled``.
+        running mean of the loss is below 0.01, that is, until nearly all examples are classified correctly.
+        Steps over the loss then begin with the length of plain steps. With 0, Algorithm 1 begins at once. By
+        default ``"auto"``, and 0 unless ``loss_scaled``.
+    cautious : whether to stay on the safe side, as `Caution` says: no step is shorter than the base's, steps
+        grow only while the loss falls, the schedule stands still while it does not, a rescaling never
+        shrinks, and nothing is projected unless ``project`` is given. By default if ``warm_up`` is
+        ``"auto"``; False is Algorithm 1.
     scope : what has a norm of its own: all parameters together (``"global"``, as in the paper), each
         parameter group (``"group"``), or each parameter of at least two dimensions (``"matrix"``; vectors are
         then stepped by the base optimizer alone).
@@ -66,7 +73,8 @@ class PRGD(Wrapper):
         multiplies the momentum by the factor of the parameters, ``"keep"`` leaves the momentum unchanged.
     loss_scaled : whether ``step`` divides the gradient by the loss, as in `NGD`; by default unless steps are
         relative.
-    project : whether each step is projected to the ball of radius R_k, as in Algorithm 1.
+    project : whether each step is projected to the ball of radius R_k, as in Algorithm 1; by default unless
+        ``cautious``.
     **sgd : options of the base `torch.optim.SGD` that is made if parameters are given; the defaults are
         lr 1e-3 and momentum 0.9.
 
@@ -88,21 +96,22 @@ class PRGD(Wrapper):
         self,
         params: Params,
         *,
-        R: Radius | str | float = DEFAULT_RADII,
+        R: Radius | str | float | None = None,
         T: Times | str | int = DEFAULT_TIMES,
         warm_up: WarmUp | None = None,
+        cautious: bool | None = None,
         scope: Scope = "global",
         relative_steps: bool = False,
-        on_rescale: OnRescale = "reset",
+        on_rescale: OnRescale = "keep",
         loss_scaled: bool | None = None,
-        project: bool = True,
+        project: bool | None = None,
         **sgd: Any,
     ) -> None:
         if on_rescale not in get_args(OnRescale):
             raise unknown("on_rescale", str(on_rescale), get_args(OnRescale))
-        if relative_steps and not project:
+        if relative_steps and project is False:
             raise ValueError("relative_steps=True keeps each block on its sphere; leave project at True.")
-        radius, self.T = as_radius(R), as_times(T)
+        radius, self.T = as_radius(Constant() if R is None else R), as_times(T)
         if isinstance(radius, StateRadius):
             raise ValueError(
                 f"{R!r} reads the iterate w, which stays on the device; use radii of k and R_0 alone."
@@ -111,11 +120,58 @@ class PRGD(Wrapper):
             raise ValueError(f"Algorithm 1 begins with a rescaling: T(0) must be 0; got {self.T(0)}.")
         loss_scaled = not relative_steps if loss_scaled is None else loss_scaled
         warm_up = ("auto" if loss_scaled else 0) if warm_up is None else warm_up
-        super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, **sgd)
-        self.R, self.on_rescale, self.project = radius, on_rescale, project
-        self.relative_steps, self.k = relative_steps, 0
+        cautious = (loss_scaled and warm_up == "auto") if cautious is None else cautious
+        if cautious and not loss_scaled:
+            raise ValueError("cautious=True adapts steps to the loss, and needs loss_scaled=True.")
+        super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, cautious=cautious, **sgd)
+        self.on_rescale, self.project = on_rescale, not cautious if project is None else project
+        self.relative_steps, self.k, self.paused = relative_steps, 0, 0
         self._radii = Radii(self.param_groups, scope, self._dtype)
+        # The outputs of a network with so many layers grow as (1 + k/8)^0.25, whatever its depth.
+        gentle = Polynomial(0.25 / self._radii.depth, scale=8.0)
+        self.R: Radius = gentle if R is None and not relative_steps else radius
         self._inputs = FirstInputs(params) if isinstance(params, torch.nn.Module) else None
+
+    @classmethod
+    def for_steps(
+        cls,
+        params: Params,
+        total_steps: int,
+        *,
+        growth: float = 2.0,
+        warm_up: float | Literal["auto"] = "auto",
+        cautious: bool = True,
+        **options: Any,
+    ) -> Self:
+        """Return a PRGD whose schedule lies over a run of ``total_steps`` steps.
+
+        Parameters
+        ----------
+        params : as for the class.
+        total_steps : int, number of steps of the run, rescalings and warm-up included.
+        growth : float, factor by which rescaling makes the outputs of a homogeneous network grow in the
+            whole run, if the warm-up is short and the loss falls. With L matrices, norms grow by its L-th
+            root.
+        warm_up : ``"auto"``, or the fraction of the run that is warm-up.
+        cautious, **options : as for the class.
+
+        Examples
+        --------
+        >>> model = torch.nn.Linear(3, 2, bias=False)
+        >>> optimizer = PRGD.for_steps(model, 10_000, warm_up=0.2, lr=0.1)
+        >>> optimizer.warm_up, optimizer.T, round(optimizer.R.c**63, 2)
+        (2000, Every(steps=125), 1.98)
+        """
+        check_integer("total_steps", total_steps, minimum=2)
+        check_positive("growth", growth)
+        if warm_up != "auto":
+            check_fraction("warm_up", warm_up)
+        first: WarmUp = "auto" if warm_up == "auto" else int(warm_up * total_steps)
+        rest = total_steps if first == "auto" else max(total_steps - first, 2)
+        steps = max(2, rest // _PHASES)
+        made = cls(params, R=Constant(), T=Every(steps), warm_up=first, cautious=cautious, **options)
+        made.R = Geometric(growth ** (steps / (rest * made._radii.depth)))
+        return made
 
     @torch.no_grad()
     def step(self, closure: Closure | None = None, *, loss: Loss | None = None) -> Loss | None:  # type: ignore[override]
@@ -139,7 +195,16 @@ class PRGD(Wrapper):
     @property
     def rescale_due(self) -> bool:
         """Whether t = T_k: the next step only rescales, and needs neither a gradient nor a loss."""
-        return not self.relative_steps and self.t - self.warm_up == self.T(self.k)
+        return not self.relative_steps and self._is_phase_due and not self._must_wait
+
+    @property
+    def _is_phase_due(self) -> bool:
+        return self.t - self.warm_up - self.paused == self.T(self.k)
+
+    @property
+    def _must_wait(self) -> bool:
+        """Whether the schedule stands still: a cautious PRGD rescales only while the loss falls."""
+        return self._caution is not None and self.k > 0 and not self._caution.loss_falls
 
     @property
     def scope(self) -> Scope:
@@ -171,7 +236,10 @@ class PRGD(Wrapper):
 
     def _starts_phase(self) -> bool:
         """Advance t by one; at t = T_k enter phase k with its radii R_k, and return whether to rescale."""
-        if self.t - self.warm_up == self.T(self.k):
+        starts = False
+        if self._is_phase_due and self._must_wait:
+            self.paused += 1
+        elif self._is_phase_due:
             if self.T(self.k + 1) <= self.T(self.k):
                 raise ValueError(
                     f"{self.T!r} does not advance: T({self.k + 1}) <= T({self.k}) = {self.T(self.k)}."
@@ -182,8 +250,6 @@ class PRGD(Wrapper):
             if starts and self.k == 0:
                 self._check_homogeneity()
             self.k += 1
-        else:
-            starts = False
         self._radii.follow(self.param_groups)
         self._advance()
         return starts
@@ -200,7 +266,7 @@ class PRGD(Wrapper):
     def _rescale(self) -> None:
         """Multiply each block by R_k over its norm, and treat the momentum as ``on_rescale`` says."""
         blocks = self._radii.blocks
-        factors = blocks.rescale_(self._radii.on_device)
+        factors = blocks.rescale_(self._radii.on_device, grows_only=self._caution is not None)
         if self.on_rescale == "keep":
             return
         for block, factor in zip(blocks.blocks, factors.unbind(), strict=True):
@@ -243,9 +309,17 @@ class PRGD(Wrapper):
         return f"{super()._adjustable()}, or the growth of R, which is {self.R!r}"
 
     def _shown(self) -> list[str]:
-        defaults = {"scope": "global", "relative_steps": False, "on_rescale": "reset", "project": True}
+        cautious = self._caution is not None
+        defaults = {"scope": "global", "relative_steps": False, "on_rescale": "keep", "project": not cautious}
         others = [f"{n}={getattr(self, n)!r}" for n, value in defaults.items() if getattr(self, n) != value]
-        return [f"R={self.R!r}", f"T={self.T!r}", *others, *super()._shown(), f"k={self.k}"]
+        return [
+            f"R={self.R!r}",
+            f"T={self.T!r}",
+            *(["cautious"] if cautious else []),
+            *others,
+            *super()._shown(),
+            f"k={self.k}",
+        ]
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy of the optimizer must not hold a copy of the network.
@@ -253,16 +327,17 @@ class PRGD(Wrapper):
 
     def progress(self) -> dict[str, Any]:
         """Return t, k, R_0, R_k, the number of skipped steps, and what the warm-up left."""
-        return {**super().progress(), "k": self.k, "R_0": self.R_0, "R_k": self.R_k}
+        return {**super().progress(), "k": self.k, "paused": self.paused, "R_0": self.R_0, "R_k": self.R_k}
 
     def restore_progress(self, progress: dict[str, Any]) -> None:
         """Set the numbers that `progress` returned, for the same schedule of times."""
         warm_up = progress.get("warm_up", self.warm_up)
-        t, k = progress["t"] - (NEVER if warm_up is None else warm_up), progress["k"]
+        k, paused = progress["k"], progress.get("paused", 0)
+        t = progress["t"] - (NEVER if warm_up is None else warm_up) - paused
         if t > self.T(k) or (k > 0 and t <= self.T(k - 1)):
             raise ValueError(
                 f"The state (t = {progress['t']}, k = {k}) does not fit {self.T!r} with warm_up = {warm_up}."
             )
         super().restore_progress(progress)
-        self.k = k
+        self.k, self.paused = k, paused
         self._radii.restore(progress["R_0"], progress["R_k"])

@@ -46,6 +46,11 @@ class Radii:
         self.on_device = torch.full(shape, math.inf, dtype=self.dtype, device=self.blocks.device)
         self._rates, self._rates_on_device = [math.nan] * len(blocks), torch.zeros_like(self.on_device)
 
+    @property
+    def depth(self) -> int:
+        """The number of matrices: the degree of a plain homogeneous network, at least 1."""
+        return max(1, sum(tensor.ndim >= 2 for tensor in self.blocks.tensors))
+
     def find_blocks(self, groups: list[dict[str, Any]]) -> None:
         """Look for parameters that were added, frozen or thawed; the norm of a new block now is its R_0."""
         blocks, numbers = blocks_of(groups, self.scope)

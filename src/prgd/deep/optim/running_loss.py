@@ -25,16 +25,16 @@ class RunningLoss:
     """
 
     def __init__(self, like: Tensor) -> None:
-        self._mean = like.clone()
+        self.mean = like.clone()
         self._has_losses = False
         self._last: float | None = None  # the last finite mean that was read
 
     def add(self, loss: Tensor) -> None:
         """Take a loss into the mean; the first one begins it."""
         if self._has_losses:
-            self._mean.lerp_(loss, _WEIGHT)
+            self.mean.lerp_(loss, _WEIGHT)
         else:
-            self._mean.copy_(loss)
+            self.mean.copy_(loss)
             self._has_losses = True
 
     def read(self) -> float | None:
@@ -42,7 +42,7 @@ class RunningLoss:
 
         A loss that is not finite spoils the mean. The last finite mean that was read then takes its place.
         """
-        value = float(self._mean)
+        value = float(self.mean)
         if not (self._has_losses and math.isfinite(value)):
             self.set(self._last)
         else:
@@ -52,4 +52,4 @@ class RunningLoss:
     def set(self, value: float | None) -> None:
         """Begin with a mean that `read` returned."""
         self._last, self._has_losses = value, value is not None
-        self._mean.fill_(1.0 if value is None else value)
+        self.mean.fill_(1.0 if value is None else value)

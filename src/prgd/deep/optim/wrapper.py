@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from prgd.checks import check_integer
+from prgd.deep.optim.caution import SEPARATED, Caution
 from prgd.deep.optim.compiled import compiled_step, registered
 from prgd.deep.optim.guards import LOOK_EVERY, Lookout, described
 from prgd.deep.optim.running_loss import RunningLoss
@@ -24,8 +25,7 @@ Params = Iterable[Any] | torch.nn.Module | torch.optim.Optimizer
 WarmUp = int | Literal["auto"]
 
 
-CHECK_EVERY = 16  # steps after which the host reads the running loss, while a warm-up waits for it
-SEPARATED = 0.1  # running loss at which a warm-up "auto" ends: the training set is nearly separated
+CHECK_EVERY = 16  # steps after which the host reads the running loss, if warm-up or steps depend on it
 
 
 class Wrapper(torch.optim.Optimizer):
@@ -37,7 +37,9 @@ class Wrapper(torch.optim.Optimizer):
 
     base: torch.optim.Optimizer
 
-    def __init__(self, params: Params, *, loss_scaled: bool, warm_up: WarmUp, **sgd: Any) -> None:
+    def __init__(
+        self, params: Params, *, loss_scaled: bool, warm_up: WarmUp, cautious: bool = False, **sgd: Any
+    ) -> None:
         if warm_up != "auto":
             check_integer('warm_up, if it is not "auto",', warm_up, minimum=0)
         if isinstance(params, torch.nn.Module):
@@ -65,6 +67,7 @@ class Wrapper(torch.optim.Optimizer):
         self._set_plain(not loss_scaled or self.warm_up > 0)
         self.running_loss = RunningLoss(self._one)
         self._L_0 = torch.ones_like(self._one)
+        self._caution = Caution(self._one) if cautious else None
         self._lookout = Lookout()
         self._non_finite = torch.zeros((), dtype=torch.float32, device=device)
         self._skipped = torch.zeros_like(self._non_finite)  # float32 counts exactly up to 2^24
@@ -130,9 +133,12 @@ class Wrapper(torch.optim.Optimizer):
         if self.t == self.warm_up and self.loss_scaled:
             self._set_plain(False)
             if self.t > 0:  # Loss-scaled steps begin with the length of plain steps.
-                self._L_0.fill_(self.running_loss.read() or 1.0)
+                L_0 = self.running_loss.read() or 1.0
+                self._L_0.fill_(L_0)
+                if self._caution is not None:
+                    self._caution.begin(L_0)
         self.t += 1
-        if self.t % (CHECK_EVERY if self._waits else LOOK_EVERY) == 0:
+        if self.t % (CHECK_EVERY if self._waits or self._caution is not None else LOOK_EVERY) == 0:
             self._look()
 
     def _look(self) -> None:
@@ -140,6 +146,8 @@ class Wrapper(torch.optim.Optimizer):
         loss = self.running_loss.read()
         if self._waits and loss is not None and loss < SEPARATED:
             self._waits, self.warm_up = False, self.t
+        elif self._caution is not None and loss is not None and self.t > self.warm_up:
+            self._caution.look(loss)
         if self.t % LOOK_EVERY == 0:
             # Without loss scaling the numbers that are given may be logarithms of losses.
             risen = loss if self.loss_scaled and not self.warming_up else None
@@ -214,7 +222,9 @@ class Wrapper(torch.optim.Optimizer):
         self._skipped.add_(self._non_finite)
 
     def _gradient_factor(self, loss: Loss | None, capturing: bool) -> tuple[Tensor, list[Tensor]]:
-        """Return L_0 / loss, or 1 for plain steps, and a number that is finite if the loss is usable.
+        """Return the factor of the gradient, and a number that is finite if the loss is usable.
+
+        The factor is L_0 / loss, or 1 for plain steps, or what `Caution` says.
 
         The number is checked in the same kernel as the gradients, which saves a launch.
         """
@@ -231,6 +241,8 @@ class Wrapper(torch.optim.Optimizer):
         self.running_loss.add(value)
         if not self.loss_scaled or (self._plain and not capturing):
             return self._one, [value.clone()]
+        if self._caution is not None:  # Its factor is 1 during the warm-up, so a graph serves both.
+            return self._caution.factor(value, self.running_loss.mean), [value.clone()]
         inverse = self._L_0 / value
         # log(L_0 / loss) is finite exactly for positive losses whose inverse is finite.
         witness = inverse.log()
@@ -318,6 +330,7 @@ class Wrapper(torch.optim.Optimizer):
             "warm_up": warm_up,
             "L_0": float(self._L_0),
             "running_loss": self.running_loss.read(),
+            "caution": None if self._caution is None else self._caution.state(),
         }
 
     def restore_progress(self, progress: dict[str, Any]) -> None:
@@ -329,6 +342,8 @@ class Wrapper(torch.optim.Optimizer):
             self.warm_up = NEVER if progress["warm_up"] is None else progress["warm_up"]
             self._L_0.fill_(progress["L_0"])
             self.running_loss.set(progress["running_loss"])
+            if self._caution is not None and progress["caution"] is not None:
+                self._caution.restore(progress["caution"])
         self._lookout = Lookout(progress["skipped"])
         self._set_plain(not self.loss_scaled or self.t < self.warm_up)
 

@@ -1,0 +1,71 @@
+"""Cautious steps: longer than the base's while the running loss falls, and never shorter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+SEPARATED = 0.01  # running loss at which a warm-up "auto" ends: nearly all examples are classified correctly
+_SMALLEST_LOSS = 1e-7  # Losses below count as this one, so that a loss of 0 can be divided by.
+_ENDS_GROWTH = (
+    1e-5  # running loss below which radii do not grow any more: float32 margins have no more digits
+)
+_GROW, _SHRINK = 2.0**0.25, 0.5
+
+
+class Caution:
+    r"""The factor of the gradient in a cautious step, and whether radii may grow.
+
+    .. math:: \min\Bigl(c, \frac{L_0}{\max(L, \bar L)}\Bigr), \quad \text{at least } 1
+
+    Here L is the loss of the step, :math:`\bar L` the running loss and :math:`L_0` the running loss at the
+    end of the warm-up. At every look at the running loss, c grows by 2^(1/4) if the running loss has fallen
+    since the last look, and else is halved. Radii may grow after a look at which it has fallen. A plain
+    division by the loss keeps the noise of mini-batches at a constant relative size, and near the edge of
+    stability it multiplies the training loss by up to 1e5; with this rule no step is shorter than the base's,
+    and one that is too long is taken back within a few looks.
+
+    Parameters
+    ----------
+    one : 0-dim Tensor with the value 1, of the dtype and device of the losses.
+    """
+
+    def __init__(self, one: Tensor) -> None:
+        self._one = one
+        self._L_0, self._cap = one.clone(), one.clone()
+        self._smallest = one * _SMALLEST_LOSS
+        self._numbers = {"L_0": 1.0, "c": 1.0, "previous": float("inf")}
+        self.loss_falls = False
+
+    def begin(self, loss: float) -> None:
+        """Begin at the end of the warm-up, with the running loss L_0."""
+        self._set(L_0=loss, c=1.0, previous=loss)
+
+    def look(self, loss: float) -> None:
+        """Adapt c to the running loss."""
+        L_0, c = self._numbers["L_0"], self._numbers["c"]
+        has_fallen = loss < self._numbers["previous"]
+        most = max(1.0, L_0 / max(loss, _SMALLEST_LOSS))
+        self._set(L_0=L_0, c=min(_GROW * c, most) if has_fallen else max(1.0, _SHRINK * c), previous=loss)
+        self.loss_falls = has_fallen and _ENDS_GROWTH < loss < L_0
+
+    def factor(self, loss: Tensor, running_loss: Tensor) -> Tensor:
+        """Return the factor of the gradient, a 0-dim tensor; it is 1 until `begin`."""
+        largest = torch.maximum(torch.maximum(loss, running_loss), self._smallest)
+        return torch.clamp(self._L_0 / largest, self._one, self._cap)
+
+    def _set(self, **numbers: float) -> None:
+        self._numbers = numbers
+        self._L_0.fill_(numbers["L_0"])
+        self._cap.fill_(numbers["c"])
+
+    def state(self) -> dict[str, Any]:
+        """Return the state in plain numbers."""
+        return {**self._numbers, "loss_falls": self.loss_falls}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Set the numbers that `state` returned."""
+        self._set(**{name: state[name] for name in self._numbers})
+        self.loss_falls = state["loss_falls"]
