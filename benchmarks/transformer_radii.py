@@ -115,12 +115,12 @@ class Method:
         base = torch.optim.AdamW(groups, betas=(0.9, 0.95), fused=True, capturable=device.type == "cuda")
         if self.scope == "none":
             return base
-        T = max(2, steps // PHASES)
         if self.scope == "global":
-            # As in the paper, radii grow in the second half, after a warm-up of plain steps.
-            warm_up = steps // 2
-            R = Geometric(self.growth ** (1.0 / max(1, (steps - warm_up - 1) // T)))
-            return deep.PRGD(base, R=R, T=Every(T), warm_up=warm_up, on_rescale="scale")
+            # As in the paper, radii grow in the second half, after plain steps. The growth of `for_steps` is
+            # that of the outputs of a homogeneous network, the product of that of all matrices.
+            growth = self.growth ** len(kinds["matrices"])
+            return deep.PRGD.for_steps(base, steps, growth=growth, warm_up=0.5, cautious=False)
+        T = max(2, steps // PHASES)
         R = "constant"
         if self.growth > 1.0 and self.shape == "geometric":
             R = Geometric(self.growth ** (1.0 / max(1, (steps - 1) // T)))
