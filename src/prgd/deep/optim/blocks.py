@@ -116,7 +116,7 @@ class Blocks:
 
     def _scale_into_balls(self, radii: Tensor, hold: Tensor) -> None:
         if self._has_kernels and not torch.compiler.is_compiling():
-            self._kernels(self.tensors).project_(radii, hold)
+            self._kernels().project_(radii, hold)
             return
         # A norm that overflows must not send a block to zero: R_k / 0 is cut to a factor of 1.
         lengths = self.norms().nan_to_num_(nan=0.0, posinf=0.0)
@@ -168,13 +168,9 @@ class Blocks:
         """
         if along is not None:
             steps = list(along.values())
-            self._replayed(self._moving, lambda: self._move_by_kernels(steps, radii, rates, hold))
+            self._replayed(self._moving, lambda: self._kernels(steps).move_on_spheres_(radii, rates, hold))
         else:
             self._replayed(self._moving, lambda: self._walk(radii, rates, hold))
-
-    def _move_by_kernels(self, steps: list[Tensor], radii: Tensor, rates: Tensor, hold: Tensor) -> None:
-        kernels = self._kernels(steps, self.tensors)
-        kernels.move_on_spheres_(radii, rates, hold, into_starts=True)
 
     def _walk(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
         lengths = self.norms()
@@ -190,13 +186,13 @@ class Blocks:
             for tensor in map(local, block):
                 tensor.copy_(torch.where(flag.to(tensor.device), tensor, 0.0))
 
-    def _kernels(self, tensors: list[Tensor], starts: list[Tensor] | None = None) -> Any:
-        """Return the kernels that treat every tensor as a block, made for the tensors' addresses."""
+    def _kernels(self, steps: list[Tensor] | None = None) -> Any:
+        """Return the kernels that treat every tensor as a block, made for the addresses of the tensors."""
         from prgd.deep.optim._triton_blocks import BlockKernels  # pragma: cuda only
 
-        addresses = [tensor.data_ptr() for tensor in (*tensors, *(starts or []))]
+        addresses = [tensor.data_ptr() for tensor in (*self.tensors, *(steps or []))]
         if self._made_kernels is None or self._made_kernels.addresses != addresses:
-            self._made_kernels = BlockKernels(tensors, starts)
+            self._made_kernels = BlockKernels(self.tensors, steps)
         return self._made_kernels
 
     def _replayed(self, replay: Replay, work: Any) -> None:
