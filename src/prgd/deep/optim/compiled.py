@@ -99,11 +99,5 @@ def _step_operator(
 
 
 @_step_operator.register_fake
-def _(
-    values: list[Tensor],
-    gradients: list[Tensor],
-    with_gradient: list[int],
-    loss: Tensor | None,
-    number: int,
-) -> None:
+def _(*arguments: Any) -> None:
     """Tell the tracer that the operator returns nothing."""

@@ -52,11 +52,12 @@ class PRGD(Wrapper):
     R : Radius, ``(k, R_0) -> R_k`` with R_0 the norm at the end of the warm-up, or text or a number that
         `prgd.schedules.as_radius` reads. Radii that read the iterate (`StateRadius`) are refused, since
         they would copy the model to the host. ``"radius"`` in a parameter group, 1 by default, multiplies
-        R_k; a scheduler may drive it. By default the outputs of a network grow as (1 + k/8)^(1/4).
+        R_k; a scheduler may drive it. By default the outputs of a network grow as (1 + k/8)^(1/4); with
+        relative steps, radii are constant by default.
     T : Times, ``k -> T_k`` with ``T_0 = 0``, in steps after the warm-up, or text or an integer that
         `prgd.schedules.as_times` reads.
     warm_up : int, number of plain steps of the base optimizer at the beginning, or ``"auto"``: until the
-        running mean of the loss is below 0.01, that is, until nearly all examples are classified correctly.
+        running loss is below 0.01, that is, until nearly all examples are classified correctly.
         Steps over the loss then begin with the length of plain steps. With 0, Algorithm 1 begins at once. By
         default ``"auto"``, and 0 unless ``loss_scaled``.
     cautious : whether to stay on the safe side, as `Caution` says: no step is shorter than the base's, steps
@@ -68,8 +69,8 @@ class PRGD(Wrapper):
         then stepped by the base optimizer alone).
     relative_steps : whether every step is :math:`W \leftarrow R_k\, \mathrm{norm}(W - \eta R_k\,
         \mathrm{norm}(u))` for each block W, with u the base optimizer's update, :math:`\eta` its rate and
-        norm(x) = x / ||x||. No step is spent on rescaling then. With ``R="constant"`` and
-        ``scope="matrix"`` this is Hyperball.
+        norm(x) = x / ||x||; a block is what has a norm of its own. No step is spent on rescaling then.
+        With ``R="constant"`` and ``scope="matrix"`` this is Hyperball.
     on_rescale : what a rescaling does to the momentum: ``"reset"`` sets the momentum to zero, ``"scale"``
         multiplies the momentum by the factor of the parameters, ``"keep"`` leaves the momentum unchanged.
     loss_scaled : whether ``step`` divides the gradient by the loss, as in `NGD`; by default unless steps are
@@ -140,8 +141,8 @@ class PRGD(Wrapper):
         total_steps: int,
         *,
         growth: float = 2.0,
-        warm_up: float | Literal["auto"] = "auto",
-        cautious: bool = True,
+        warm_up: float | Literal["auto"] | None = None,
+        cautious: bool | None = None,
         **options: Any,
     ) -> Self:
         """Return a PRGD whose schedule lies over a run of ``total_steps`` steps.
@@ -153,8 +154,9 @@ class PRGD(Wrapper):
         growth : float, factor by which rescaling makes the outputs of a homogeneous network grow in the
             whole run, if the warm-up is short and the loss falls. With L matrices, norms grow by its L-th
             root.
-        warm_up : ``"auto"``, or the fraction of the run that is warm-up.
-        cautious, **options : as for the class.
+        warm_up : ``"auto"``, or the fraction of the run that is warm-up; by default as for the class.
+        cautious : as for the class, but by default whenever steps are divided by the loss.
+        **options : as for the class; R and T follow from the run.
 
         Examples
         --------
@@ -165,9 +167,15 @@ class PRGD(Wrapper):
         """
         check_integer("total_steps", total_steps, minimum=2)
         check_positive("growth", growth)
-        if warm_up != "auto":
+        divides = options.get("loss_scaled")
+        divides = not options.get("relative_steps", False) if divides is None else divides
+        first: WarmUp = "auto"
+        if warm_up is None:
+            first = "auto" if divides else 0
+        elif warm_up != "auto":
             check_fraction("warm_up", warm_up)
-        first: WarmUp = "auto" if warm_up == "auto" else int(warm_up * total_steps)
+            first = int(warm_up * total_steps)
+        cautious = divides if cautious is None else cautious
         rest = total_steps if first == "auto" else max(total_steps - first, 2)
         steps = max(2, rest // _PHASES)
         made = cls(params, R=Constant(), T=Every(steps), warm_up=first, cautious=cautious, **options)
@@ -314,7 +322,7 @@ class PRGD(Wrapper):
         return [
             f"R={self.R!r}",
             f"T={self.T!r}",
-            *(["cautious"] if cautious else []),
+            *(["cautious=True"] if cautious else []),
             *others,
             *super()._shown(),
             f"k={self.k}",
