@@ -46,7 +46,7 @@ def compiled_step(optimizer: Any, number: int, loss: Any) -> None:
 
 
 def _step(optimizer: Any, loss: Any) -> None:
-    optimizer._opt_called = True  # Schedulers look here whether a step came before theirs.
+    optimizer._opt_called = True  # A scheduler looks at this flag to see whether a step came first.
     # The graph holds the hooks of the optimizer, so the step is taken without them.
     with torch.no_grad():
         inspect.unwrap(type(optimizer).step)(optimizer, loss=loss)
