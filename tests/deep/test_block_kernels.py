@@ -28,7 +28,7 @@ def test_kernels_in_the_interpreter():
     )
     assert out.returncode == 0, out.stderr
     cases = dict(line.rsplit(": ", 1) for line in out.stdout.splitlines())
-    assert len(cases) == 24
+    assert len(cases) == 28
     for name, error in cases.items():
         assert float(error) <= TOLERANCES[name.split(":")[0]], name
 
