@@ -1,4 +1,4 @@
-"""PRGD with its defaults against the base optimizer alone: the final training loss at the same number of steps.
+"""PRGD with its defaults against the base optimizer alone: final training loss after as many steps.
 
 Every row trains one network at one rate from the same weights, on the same batches, four times: by the base
 optimizer alone; by the base again from weights that are 1.0001 times as long (the control: what the loss of
@@ -25,6 +25,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ TARGET = 1.05  # PRGD's final training loss divided by the base's, at most
 LONGER = 1.0001  # factor of the control's first weights
 METHODS = ("base", "control", "defaults", "for_steps")
 SGD_RATES, ADAMW_RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0), (1e-4, 1e-3, 3e-3, 1e-2)
+ON_A_CPU = ("linear", "linear-binary", "toy", "mlp", "cnn", "transformer")
 RECORDS = Path(__file__).parent / "records"
 Rows = tuple[Tensor, Tensor]  # inputs and targets
 
@@ -82,7 +84,7 @@ def perceptron(*widths: int, seed: int) -> nn.Module:
     """Return linear layers without biases, with ReLU in between, for inputs of any shape."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        layers = [nn.Linear(a, b, bias=False) for a, b in zip(widths, widths[1:], strict=False)]
+        layers = [nn.Linear(a, b, bias=False) for a, b in pairwise(widths)]
     parts = [part for layer in layers for part in (layer, nn.ReLU())]
     return nn.Sequential(nn.Flatten(), *parts[:-1])
 
@@ -259,8 +261,9 @@ def make_row(name: str, kind: str, rate: float, batch: int, task: Task, seed: in
 
 
 HEADER = (
-    f"{'task':14}{'base':6}{'rate':>7}{'batch':>6} {'base loss':>9}{'control':>9}{'defaults':>9}{'for_steps':>10}"
-    f"{'margins: base':>14}{'defaults':>10}{'for_steps':>10}{'warm-up':>8}{'k':>5}{'skipped':>8}  verdict"
+    f"{'task':14}{'base':6}{'rate':>7}{'batch':>6} {'base loss':>9}{'control':>9}{'defaults':>9}"
+    f"{'for_steps':>10}{'margins: base':>14}{'defaults':>10}{'for_steps':>10}{'warm-up':>8}{'k':>5}"
+    f"{'skipped':>8}  verdict"
 )
 
 
@@ -277,14 +280,13 @@ def verdict(row: dict[str, Any]) -> str:
 def line(row: dict[str, Any]) -> str:
     """Return a row as a line of the printed table; losses of the other methods are ratios to the base's."""
     runs, ratios = row["runs"], row["ratios"]
-    shown = [
-        f"{'-' if (m := runs[k]['margin']) is None else f'{m:.3g}':>10}" for k in ("defaults", "for_steps")
-    ]
-    own = "-" if runs["base"]["margin"] is None else f"{runs['base']['margin']:.3g}"
+    margins = [runs[method]["margin"] for method in ("base", "defaults", "for_steps")]
+    own, *others = ["-" if value is None else f"{value:.3g}" for value in margins]
     ran = runs["defaults"]
     return (
-        f"{row['task']:14}{row['base']:6}{row['rate']:7g}{row['batch'] or 'all':>6} {runs['base']['loss']:9.2e}"
-        f"{ratios['control']:9.3g}{ratios['defaults']:9.3g}{ratios['for_steps']:10.3g}{own:>14}{''.join(shown)}"
+        f"{row['task']:14}{row['base']:6}{row['rate']:7g}{row['batch'] or 'all':>6} "
+        f"{runs['base']['loss']:9.2e}{ratios['control']:9.3g}{ratios['defaults']:9.3g}"
+        f"{ratios['for_steps']:10.3g}{own:>14}{others[0]:>10}{others[1]:>10}"
         f"{'never' if ran['warm_up'] is None else ran['warm_up']:>8}{ran['rescalings']:5d}{ran['skipped']:8d}"
         f"  {verdict(row)}"
     )
@@ -297,24 +299,22 @@ def summary(rows: list[dict[str, Any]]) -> str:
     for method in METHODS[2:]:
         ratios = [row["ratios"][method] for row in sane]
         missed = sum(not ratio <= TARGET for ratio in ratios)
-        pairs = [(row["runs"]["base"]["margin"], row["runs"][method]) for row in sane]
-        ended = [(a, b["margin"]) for a, b in pairs if a is not None and a > 0 and b["warm_up"] is not None]
-        larger = sum(b is not None and b > a for a, b in ended)
+        ran = [row["runs"] for row in sane if row["runs"][method]["warm_up"] is not None]
+        split = [runs for runs in ran if (runs["base"]["margin"] or 0.0) > 0.0]
+        larger = sum((runs[method]["margin"] or 0.0) > runs["base"]["margin"] for runs in split)
         lines.append(
-            f"{method}: {len(sane) - missed} of {len(sane)} rows with a sane rate are at most {TARGET:g} times "
-            f"the base's loss, the worst is {max(ratios, default=math.nan):.3g} times; where the warm-up ended "
-            f"and the base separates, the margin is larger than the base's in {larger} of {len(ended)}"
+            f"{method}: at most {TARGET:g} times the base's loss in {len(sane) - missed} of {len(sane)} rows "
+            f"with a sane rate (worst {max(ratios, default=math.nan):.3g}); the warm-up ended in {len(ran)} of "
+            f"these, the others are the base's own runs. Larger margin in {larger} of the {len(split)} rows in "
+            "which the warm-up ended and the base separates."
         )
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--tasks", nargs="+", default=["linear", "linear-binary", "toy", "mlp", "cnn", "transformer"]
-    )
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
+    parser.add_argument("--tasks", nargs="+", default=list(ON_A_CPU))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--quick", action="store_true", help="fewer rates and steps")
     parser.add_argument("--seed", type=int, default=0)
