@@ -12,7 +12,8 @@ other rates are printed too. Nothing is timed. Rows of other tasks that the reco
 
 Images are scikit-learn's digits, or `prgd.deep.synthetic` if scikit-learn is missing; VGG-16 trains on the
 first images of CIFAR-10 (synthetic ones without ``--cifar``), the transformer of `transformer.py` on bytes of
-Python's standard library, of which a fixed sample of windows is the training set that is evaluated.
+Python's standard library, of which a fixed sample of windows is the training set; ``recall`` has so few
+windows that they are learned by heart.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ TARGET = 1.05  # PRGD's final training loss divided by the base's, at most
 LONGER = 1.0001  # factor of the control's first weights
 METHODS = ("base", "control", "defaults", "for_steps")
 SGD_RATES, ADAMW_RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0), (1e-4, 1e-3, 3e-3, 1e-2)
-ON_A_CPU = ("linear", "linear-binary", "toy", "mlp", "cnn", "transformer")
+ON_A_CPU = ("linear", "linear-binary", "toy", "mlp", "cnn", "transformer", "recall")
 RECORDS = Path(__file__).parent / "records"
 Rows = tuple[Tensor, Tensor]  # inputs and targets
 
@@ -103,6 +104,12 @@ def text(n: int, context: int) -> Rows:
     return taken[:, :-1].contiguous(), taken[:, 1:].contiguous()
 
 
+def numbered(rows: Rows) -> Rows:
+    """Return windows whose first byte is their number, so that a transformer can learn them by heart."""
+    x, y = rows
+    return torch.cat([torch.arange(len(x))[:, None], x[:, 1:]], dim=1), y
+
+
 def tasks(given: argparse.Namespace) -> dict[str, Callable[[], Task]]:
     """Return the tasks by name; each reads its data when it is called."""
     quick, on_gpu = given.quick, given.device != "cpu"
@@ -140,12 +147,15 @@ def tasks(given: argparse.Namespace) -> dict[str, Callable[[], Task]]:
             bf16=on_gpu,
         ),
         "transformer": lambda: Task(
-            text(4096 if on_gpu else 512, 64),
+            text(4096, 64),
             decoder,
             1500 if on_gpu else short // 2,
-            (64,),
+            (64 if on_gpu else 16,),
             {"adamw": (1e-3, 3e-3)},
             bf16=on_gpu,
+        ),
+        "recall": lambda: Task(
+            numbered(text(64, 64)), decoder, short, (16,), {"adamw": (1e-3, 3e-3)}, bf16=on_gpu
         ),
     }
 
@@ -304,9 +314,9 @@ def summary(rows: list[dict[str, Any]]) -> str:
         larger = sum((runs[method]["margin"] or 0.0) > runs["base"]["margin"] for runs in split)
         lines.append(
             f"{method}: at most {TARGET:g} times the base's loss in {len(sane) - missed} of {len(sane)} rows "
-            f"with a sane rate (worst {max(ratios, default=math.nan):.3g}); the warm-up ended in {len(ran)} of "
-            f"these, the others are the base's own runs. Larger margin in {larger} of the {len(split)} rows in "
-            "which the warm-up ended and the base separates."
+            f"with a sane rate (worst {max(ratios, default=math.nan):.3g}); the warm-up ended in {len(ran)}, "
+            f"the others are the base's own runs. Larger margin in {larger} of {len(split)} rows in which the "
+            "warm-up ended and the base separates."
         )
     return "\n".join(lines)
 
