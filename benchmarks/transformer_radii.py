@@ -51,7 +51,9 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "benchmarks" / "records" / "transformer_radii.json"
 IMAGE = ROOT / "docs" / "images" / "transformer-radii.png"
 WEIGHT_DECAY = 0.1  # of AdamW's matrices and embeddings; matrices on a sphere have none
-EMBEDDING_FRACTION = 0.2  # rate of embeddings and gains over the relative rate of the matrices
+EMBEDDING_RATE = (
+    0.01  # rate of embeddings and gains in every method, so that methods differ in matrices alone
+)
 PHASES = 50  # phases in which a geometric radius grows
 TUNING_SEED = 0
 BARRED = "failed twice"
@@ -94,9 +96,11 @@ class Method:
     def optimizer(self, model: torch.nn.Module, rate: float, steps: int) -> torch.optim.Optimizer:
         """Return the optimizer, with each group's peak rate under "peak" and its rate a tensor."""
         kinds = parameter_groups(model)
-        others = EMBEDDING_FRACTION * rate if self.scope == "matrix" else rate
-        settings = {"matrices": (rate, WEIGHT_DECAY, True), "embeddings": (others, WEIGHT_DECAY, False)}
-        settings["vectors"] = (others, 0.0, False)
+        settings = {
+            "matrices": (rate, WEIGHT_DECAY, True),
+            "embeddings": (EMBEDDING_RATE, WEIGHT_DECAY, False),
+        }
+        settings["vectors"] = (EMBEDDING_RATE, 0.0, False)
         device = kinds["matrices"][0].device
         groups = [
             {
@@ -111,12 +115,12 @@ class Method:
         base = torch.optim.AdamW(groups, betas=(0.9, 0.95), fused=True, capturable=device.type == "cuda")
         if self.scope == "none":
             return base
-        T = max(2, steps // PHASES)
         if self.scope == "global":
-            # As in the paper, radii grow in the second half, after a warm-up of plain steps.
-            warm_up = steps // 2
-            R = Geometric(self.growth ** (1.0 / max(1, (steps - warm_up - 1) // T)))
-            return deep.PRGD(base, R=R, T=Every(T), warm_up=warm_up, on_rescale="scale")
+            # As in the paper, radii grow in the second half, after plain steps. The growth of `for_steps` is
+            # that of the outputs of a homogeneous network, the product of that of all matrices.
+            growth = self.growth ** len(kinds["matrices"])
+            return deep.PRGD.for_steps(base, steps, growth=growth, warm_up=0.5, cautious=False)
+        T = max(2, steps // PHASES)
         R = "constant"
         if self.growth > 1.0 and self.shape == "geometric":
             R = Geometric(self.growth ** (1.0 / max(1, (steps - 1) // T)))

@@ -9,7 +9,6 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from prgd.deep import PRGD, normalized_margin  # (+)
-from prgd.schedules import Every, Polynomial
 
 
 def make_data(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -29,7 +28,7 @@ def train(lr: float, *, use_prgd: bool, steps: int = 1000) -> tuple[float, float
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9, fused=True)
     if use_prgd:
-        optimizer = PRGD(optimizer, R=Polynomial(0.2), T=Every(10), warm_up=300)  # (+)
+        optimizer = PRGD(optimizer)  # (+)
     for _ in range(steps):
         optimizer.zero_grad()
         loss = cross_entropy(model(x), y)
@@ -42,10 +41,11 @@ def train(lr: float, *, use_prgd: bool, steps: int = 1000) -> tuple[float, float
 
 
 def main() -> None:
-    """Print both runs, each with the best of a few learning rates: steps over the loss want smaller ones."""
-    for name, lr, use_prgd in (("SGD", 0.3, False), ("PRGD", 0.02, True)):
-        loss, margin = train(lr, use_prgd=use_prgd)
-        print(f"{name:5} loss {loss:.1e}, normalized margin {margin:.4f}")
+    """Print the loss and the margin of both at a few learning rates."""
+    for lr in (0.1, 0.3, 1.0):
+        for name, use_prgd in (("SGD", False), ("PRGD", True)):
+            loss, margin = train(lr, use_prgd=use_prgd)
+            print(f"lr {lr:g}: {name:5} loss {loss:.1e}, normalized margin {margin:.4f}")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ FLOORS = [
     ["estimators"],
     ["claims"],
     ["theory"],
-    ["deep"],
+    ["deep", "jax"],
     ["reproduce"],
     ["race"],
     ["cli"],

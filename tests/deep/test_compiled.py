@@ -79,7 +79,8 @@ def train(model, optimizer, step, steps=60):
     ("name", "base"),
     [
         *(("PRGD", base) for base in BASES),
-        *((name, base) for name in ("GD", "NGD") for base in ("fused SGD", "SGD")),
+        ("GD", "fused SGD"),
+        ("NGD", "SGD"),
         ("relative steps", "AdamW"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
@@ -162,3 +164,19 @@ def test_accelerate_has_the_bits_of_a_bare_loop(parts):
                 prepared.step()
                 prepared.zero_grad()
     assert same((flat(model), optimizer.progress()), bare_loop(parts))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # torch's own, while it compiles
+def test_the_loops_of_the_page_run(lightning, tmp_path):
+    pytest.importorskip("accelerate").state.AcceleratorState._reset_state(reset_partial_state=True)
+    page = (Path(__file__).parents[2] / "docs" / "deep.md").read_text(encoding="utf-8")
+    section = page.split("## In your own loop\n")[1].split("\n## ")[0]
+    names = {}
+    torch.manual_seed(0)
+    for block in section.split("```python\n")[1:]:
+        exec(compile(block.split("```")[0], "docs/deep.md", "exec"), names)  # noqa: S102
+    module = names["Classifier"](network())
+    x, y = next(iter(loader()))
+    module.configure_optimizers()
+    module.training_step((x, y), 0).backward()
+    assert names["optimizer"].optimizer.t == 4  # eight batches, two a step

@@ -590,7 +590,7 @@ def test_copies_are_independent():
 def test_example_reaches_a_larger_margin():
     path = Path(__file__).parents[2] / "examples" / "drop_in.py"
     train_example = runpy.run_path(str(path))["train"]
-    (_, plain), (_, progressive) = train_example(0.3, use_prgd=False), train_example(0.02, use_prgd=True)
+    (_, plain), (_, progressive) = (train_example(0.3, use_prgd=use) for use in (False, True))
     assert progressive > 1.2 * plain > 0.0
 
 

@@ -16,6 +16,7 @@ import prgd
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ["torch", "dask", "numba", "sklearn", "scipy", "matplotlib", "pandas", "pyarrow", "rich", "typer"]
+HEAVY += ["jax", "optax"]
 HEAVY += ["asyncio"]  # of the standard library, and a tenth of the time of the import
 MODULES = [m.name for m in pkgutil.walk_packages(prgd.__path__, "prgd.") if not m.name.endswith("__main__")]
 
@@ -44,7 +45,7 @@ def test_versions_agree():
     assert f"## {prgd.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/certificates.md", "docs/probes.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/certificates.md", "docs/jax.md", "docs/probes.md"])
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / page).read_text()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
@@ -69,9 +71,11 @@ class Blocks:
         self._projection, self._leaving, self._moving = Replay(), Replay(), Replay()
         self._are_plain = all(t.device == self.device and not is_sharded(t) for t in self.tensors)
         # Kernels for many blocks need Triton; loops over the blocks do the same with more launches.
-        self._has_kernels = self._are_plain and len(self.tensors) == len(blocks) > 1
-        self._has_kernels &= self.device.type == "cuda" and find_spec("triton") is not None
+        self._has_kernels = (
+            self._are_plain and len(self.tensors) == len(blocks) and _suit_kernels(self.tensors)
+        )
         self._made_kernels: Any = None
+        self._stand_ins: dict[Tensor, Tensor] | None = None
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -111,46 +115,68 @@ class Blocks:
         self._replayed(self._projection, lambda: self._scale_into_balls(radii, hold))
 
     def _scale_into_balls(self, radii: Tensor, hold: Tensor) -> None:
-        if (kernels := self._kernels()) is not None:
-            kernels.project_(radii, hold)
+        if self._has_kernels and not torch.compiler.is_compiling():
+            self._kernels(self.tensors).project_(radii, hold)
             return
         # A norm that overflows must not send a block to zero: R_k / 0 is cut to a factor of 1.
         lengths = self.norms().nan_to_num_(nan=0.0, posinf=0.0)
         self.scale_(torch.addcdiv(hold, radii, lengths).clamp_(max=1.0))
 
-    def leave(self) -> None:
-        """Keep the tensors aside and set them to 0, where a step of a base optimizer is its update."""
+    def stand_ins(self) -> dict[Tensor, Tensor] | None:
+        """Return tensors of zeros, by parameter, that a base optimizer may step in place of the parameters.
+
+        None without kernels, which set them to 0 again in the same pass that moves the parameters.
+        """
+        if not self._has_kernels:
+            return None
+        if self._stand_ins is None:
+            self._stand_ins = {tensor: torch.zeros_like(tensor) for tensor in self.tensors}
+        return self._stand_ins
+
+    @contextmanager
+    def left(self) -> Iterator[None]:
+        """Keep the tensors aside and set them to 0, where a step of a base optimizer is its update.
+
+        If the block fails, the tensors are what they were.
+        """
         if not self._starts:
             self._starts = [torch.empty_like(local(tensor)) for tensor in self.tensors]
         self._replayed(self._leaving, self._copy_and_zero)
+        try:
+            yield
+        except BaseException:
+            torch._foreach_copy_(self._local(), self._starts)
+            raise
 
     def _copy_and_zero(self) -> None:
-        if (kernels := self._kernels()) is not None:
-            kernels.save_and_zero_()
-            return
         torch._foreach_copy_(self._starts, self._local())
         torch._foreach_zero_(self._local())
-
-    def return_(self) -> None:
-        """Bring the tensors back to where `leave` found them."""
-        torch._foreach_copy_(self._local(), self._starts)
 
     def _local(self) -> list[Tensor]:
         return [local(tensor) for tensor in self.tensors]
 
-    def move_on_spheres_(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
-        r"""Step from where `leave` found the tensors along what they hold now, on the spheres of the radii.
+    def move_on_spheres_(
+        self, radii: Tensor, rates: Tensor, hold: Tensor, *, along: dict[Tensor, Tensor] | None
+    ) -> None:
+        r"""Step on the spheres of the radii, from W along a base optimizer's step d.
 
         .. math:: W \leftarrow R\, \mathrm{norm}(W + \eta R\, \mathrm{norm}(d))
 
-        Here norm(x) = x / ||x||. A block returns to W if its step d is 0 or not finite, or if ``hold`` is 1.
+        Here norm(x) = x / ||x||. The step d is in the `stand_ins`, if ``along`` has them; else the tensors
+        hold d, and W is where `left` found them. A block stays at W if d is 0 or not finite, or if ``hold``
+        is 1.
         """
-        self._replayed(self._moving, lambda: self._walk(radii, rates, hold))
+        if along is not None:
+            steps = list(along.values())
+            self._replayed(self._moving, lambda: self._move_by_kernels(steps, radii, rates, hold))
+        else:
+            self._replayed(self._moving, lambda: self._walk(radii, rates, hold))
+
+    def _move_by_kernels(self, steps: list[Tensor], radii: Tensor, rates: Tensor, hold: Tensor) -> None:
+        kernels = self._kernels(steps, self.tensors)
+        kernels.move_on_spheres_(radii, rates, hold, into_starts=True)
 
     def _walk(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
-        if (kernels := self._kernels()) is not None:
-            kernels.move_on_spheres_(radii, rates, hold)
-            return
         lengths = self.norms()
         usable = (lengths > 0.0) & torch.isfinite(lengths) & (hold < 0.5)
         # A step that is not finite would spoil the sum even with a factor of 0.
@@ -164,18 +190,13 @@ class Blocks:
             for tensor in map(local, block):
                 tensor.copy_(torch.where(flag.to(tensor.device), tensor, 0.0))
 
-    def _kernels(self) -> Any:
-        """Return the kernels that treat every tensor as a block, made for its address; None for loops."""
-        if not self._has_kernels:
-            return None
+    def _kernels(self, tensors: list[Tensor], starts: list[Tensor] | None = None) -> Any:
+        """Return the kernels that treat every tensor as a block, made for the tensors' addresses."""
         from prgd.deep.optim._triton_blocks import BlockKernels  # pragma: cuda only
 
-        addresses = [tensor.data_ptr() for tensor in (*self.tensors, *self._starts)]
+        addresses = [tensor.data_ptr() for tensor in (*tensors, *(starts or []))]
         if self._made_kernels is None or self._made_kernels.addresses != addresses:
-            try:
-                self._made_kernels = BlockKernels(self.tensors, self._starts or None)
-            except ValueError:  # tensors that are not dense in memory, or of several dtypes
-                self._has_kernels, self._made_kernels = False, None
+            self._made_kernels = BlockKernels(tensors, starts)
         return self._made_kernels
 
     def _replayed(self, replay: Replay, work: Any) -> None:
@@ -184,6 +205,14 @@ class Blocks:
             work()
         else:
             replay(work, self.tensors)
+
+
+def _suit_kernels(tensors: list[Tensor]) -> bool:
+    """Tell whether tensors are on a CUDA device with Triton, of one dtype, and dense in memory."""
+    if len(tensors) == 1 or not tensors[0].is_cuda or find_spec("triton") is None:
+        return False
+    is_dense = torch.ops.aten.is_non_overlapping_and_dense
+    return all(tensor.dtype == tensors[0].dtype and is_dense(tensor) for tensor in tensors)
 
 
 def _is_capturing(device: torch.device) -> bool:

@@ -9,9 +9,7 @@ from torch import Tensor
 
 SEPARATED = 0.01  # running loss at which a warm-up "auto" ends: nearly all examples are classified correctly
 _SMALLEST_LOSS = 1e-7  # Losses below count as this one, so that a loss of 0 can be divided by.
-_ENDS_GROWTH = (
-    1e-5  # running loss below which radii do not grow any more: float32 margins have no more digits
-)
+_ENDS_GROWTH = 1e-5  # Radii do not grow if the running loss is lower: float32 has no digits left to gain.
 _GROW, _SHRINK = 2.0**0.25, 0.5
 
 

@@ -19,8 +19,10 @@ from prgd.deep.optim.tensors import is_sharded
 
 _OPTIMIZERS: WeakValueDictionary[int, torch.optim.Optimizer] = WeakValueDictionary()
 _NUMBERS = count()
-# Inductor must not record the operator as part of a CUDA graph; torch before 2.9 has no such tag.
-_TAGS = [torch.Tag.cudagraph_unsafe] if hasattr(torch.Tag, "cudagraph_unsafe") else []
+# Inductor must not record the operator as part of a CUDA graph; older versions of torch have no such tag.
+_TAGS: dict[str, Any] = (
+    {"tags": [torch.Tag.cudagraph_unsafe]} if hasattr(torch.Tag, "cudagraph_unsafe") else {}
+)
 
 
 def registered(optimizer: torch.optim.Optimizer) -> int:
@@ -53,7 +55,15 @@ def _step(optimizer: Any, loss: Any) -> None:
 _step_outside = torch._disable_dynamo(_step)  # type: ignore[attr-defined]
 
 
-@torch.library.custom_op("prgd::step", mutates_args=("values", "gradients"), tags=_TAGS)
+@torch.library.custom_op(
+    "prgd::step",
+    mutates_args=("values", "gradients"),
+    schema=(
+        "(Tensor(a!)[] values, Tensor(b!)[] gradients, int[] with_gradient, Tensor? loss, SymInt number) "
+        "-> ()"
+    ),
+    **_TAGS,
+)
 def _step_operator(
     values: list[Tensor],
     gradients: list[Tensor],

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from prgd.deep.optim.blocks import Scope
+from prgd.deep.optim.fused import has_fused, listed
 from prgd.deep.optim.prgd import PRGD, OnRescale
-from prgd.deep.optim.sgd import has_fused, listed
 from prgd.deep.optim.wrapper import WarmUp
 from prgd.schedules import Radius, Times
 

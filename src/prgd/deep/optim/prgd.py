@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Literal, Self, get_args
 
 import torch
@@ -291,13 +292,11 @@ class PRGD(Wrapper):
             self._step_base(loss, capturing)
             return
         blocks = self._radii.blocks
-        blocks.leave()
-        try:
-            self._step_base(loss, capturing)
-        except BaseException:
-            blocks.return_()
-            raise
-        blocks.move_on_spheres_(self._radii.on_device, self._radii.rates(self.param_groups), self._non_finite)
+        stand_ins = blocks.stand_ins() if self._steps_directly else None
+        with blocks.left() if stand_ins is None else nullcontext():
+            self._step_base(loss, capturing, stand_ins)
+        rates = self._radii.rates(self.param_groups)
+        blocks.move_on_spheres_(self._radii.on_device, rates, self._non_finite, along=stand_ins)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group to the base optimizer; the norms that its blocks have now are their R_0."""

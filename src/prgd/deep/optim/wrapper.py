@@ -11,9 +11,9 @@ from torch import Tensor
 from prgd.checks import check_integer
 from prgd.deep.optim.caution import SEPARATED, Caution
 from prgd.deep.optim.compiled import compiled_step, registered
+from prgd.deep.optim.fused import default_sgd, is_plain_fused, step_fused
 from prgd.deep.optim.guards import LOOK_EVERY, Lookout, described
 from prgd.deep.optim.running_loss import RunningLoss
-from prgd.deep.optim.sgd import default_sgd, is_plain_sgd, step_fused_sgd
 from prgd.deep.optim.tensors import Grouping, grouped, processes, scale_and_check_
 from prgd.deep.optim.watched import Accumulate, Criterion, LossNotes, accumulated_batches, watch
 from prgd.schedules import NEVER
@@ -174,6 +174,16 @@ class Wrapper(torch.optim.Optimizer):
         criterion : module or function that returns the loss of a batch, a tensor of one number.
         accumulate : what several losses between two steps are (gradient accumulation): with ``"mean"``,
             losses of which the loop divides each by their number; with ``"sum"``, shares of one loss.
+
+        Examples
+        --------
+        >>> from prgd.deep import NGD
+        >>> w = torch.nn.Parameter(torch.tensor([2.0]))
+        >>> optimizer = NGD([w], lr=0.25, momentum=0.0)
+        >>> criterion = optimizer.watch(torch.nn.MSELoss())
+        >>> criterion(w, torch.zeros(1)).backward()
+        >>> optimizer.step().item(), w.item()  # 2 - 0.25 * 4 / 4
+        (4.0, 1.75)
         """
         return watch(criterion, self._notes, accumulate)
 
@@ -212,13 +222,18 @@ class Wrapper(torch.optim.Optimizer):
                 "prgd.deep.log_cross_entropy with loss_scaled=False."
             )
 
-    def _step_base(self, loss: Loss | None, capturing: bool) -> None:
-        """Divide the gradients by the loss, then take a step of the base optimizer or skip the step."""
+    def _step_base(
+        self, loss: Loss | None, capturing: bool, stand_ins: dict[Tensor, Tensor] | None = None
+    ) -> None:
+        """Divide the gradients by the loss, then take a step of the base optimizer or skip the step.
+
+        A fused base steps the ``stand_ins`` of parameters in their place.
+        """
         gradients = [p.grad for p in self._parameters() if p.grad is not None]
         factor, witness = self._gradient_factor(loss, capturing)
         self._non_finite.zero_()
         scale_and_check_(grouped([*gradients, *witness]), factor, self._non_finite)
-        self._step_unless_non_finite(capturing)
+        self._step_unless_non_finite(capturing, stand_ins)
         self._skipped.add_(self._non_finite)
 
     def _gradient_factor(self, loss: Loss | None, capturing: bool) -> tuple[Tensor, list[Tensor]]:
@@ -251,15 +266,21 @@ class Wrapper(torch.optim.Optimizer):
             witness = torch.where(self._plain_on_device, value, witness)
         return inverse, [witness]
 
-    def _step_unless_non_finite(self, capturing: bool) -> None:
+    @property
+    def _steps_directly(self) -> bool:
+        """Whether the base is stepped by its fused kernel, without its own step function."""
+        is_ready = self._has_stepped and is_plain_fused(self.base)
+        return is_ready and len(self._grouping(self._parameters())) == 1
+
+    def _step_unless_non_finite(self, capturing: bool, stand_ins: dict[Tensor, Tensor] | None) -> None:
         """Take a step of the base optimizer, unless ``_non_finite`` is set.
 
         Fused optimizers read the flag on the device. Other optimizers wait for the flag, and so does the
         first step: a fused SGD leaves its momentum uninitialised if it skips its first step.
         """
         if getattr(self.base, "_step_supports_amp_scaling", False) and self._has_stepped:
-            if is_plain_sgd(self.base) and len(self._grouping(self._parameters())) == 1:
-                step_fused_sgd(self.base, self._non_finite)
+            if self._steps_directly:
+                step_fused(self.base, self._non_finite, stand_ins)
                 return
             self.base.found_inf = self._non_finite  # type: ignore[attr-defined]
             try:

@@ -1,0 +1,115 @@
+"""The schedules of `prgd.schedules` as functions of a traced k: one compiled step serves all phases.
+
+Radii are computed by formulas, whose rounding does no harm. Times decide by equality at which step a phase
+begins, and a float32 formula would round some of them to a neighbour: they come from a table of the integers
+that the schedule itself returns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from prgd.schedules import (
+    Constant,
+    Every,
+    ExplicitRadii,
+    Geometric,
+    Polynomial,
+    StateRadius,
+    Times,
+    as_radius,
+    as_times,
+)
+
+RadiusFormula = Callable[[jax.Array, jax.Array], Any]
+TimeFormula = Callable[[jax.Array], jax.Array]
+_NEVER = -1  # no step has this number
+
+
+def radius_formula(radius: Any) -> RadiusFormula:
+    """Return ``(k, R_0) -> R_k`` for arrays.
+
+    Parameters
+    ----------
+    radius : Radius, or text or a number that `prgd.schedules.as_radius` reads. Any other callable is called
+        with a traced integer k and the array of the R_0, so it must be written in arithmetic or jax.numpy.
+
+    Examples
+    --------
+    >>> radius_formula("geometric:2")(jnp.int32(3), jnp.ones(1)).tolist()
+    [8.0]
+    """
+    R = as_radius(radius)
+    if isinstance(R, StateRadius):
+        raise ValueError(f"{R!r} reads the iterate of the core; use radii of k and R_0 alone.")
+    if not callable(R):
+        raise TypeError(
+            "radius must be a number, text such as 'geometric:1.2', a schedule of prgd.schedules or a "
+            f"function (k, R_0) -> R_k; got {radius!r}."
+        )
+    if isinstance(R, Geometric):
+        rate = math.log(R.c)
+        return lambda k, R_0: R_0 * jnp.exp(k.astype(R_0.dtype) * rate)
+    if isinstance(R, Polynomial):
+        shift, scale, a, cap = R.shift, R.scale, R.a, R.cap
+        return lambda k, R_0: jnp.minimum(R_0 * (shift + k.astype(R_0.dtype) / scale) ** a, _held(cap, R_0))
+    if isinstance(R, Constant):
+        return lambda k, R_0: R_0
+    if isinstance(R, ExplicitRadii):
+        radii = np.array(R.radii)
+        return lambda k, R_0: jnp.asarray(_held(radii, R_0))[jnp.minimum(k, len(radii) - 1)]
+    first = R(0, 1.0)
+    if not (math.isfinite(first) and first > 0.0):
+        raise ValueError(f"{R!r} gave the radius {first!r} at k = 0 and R_0 = 1; it must be positive.")
+    return cast(RadiusFormula, R)
+
+
+def _held(numbers: Any, R_0: jax.Array) -> Any:
+    """Return numbers in the dtype of R_0, those beyond its range replaced by its largest number."""
+    return np.minimum(numbers, float(jnp.finfo(R_0.dtype).max)).astype(R_0.dtype)
+
+
+def time_formula(times: Any, max_steps: int) -> TimeFormula:
+    """Return ``k -> T_k`` for an array k, exact up to step ``max_steps`` and without end for `Every`.
+
+    Parameters
+    ----------
+    times : Times, or text or an integer that `prgd.schedules.as_times` reads.
+    max_steps : int, the last step of the table; no phase begins after it.
+
+    Examples
+    --------
+    >>> [int(time_formula("polynomial:5,0.6", 100)(jnp.int32(k))) for k in range(4)]
+    [0, 5, 13, 23]
+    """
+    T = as_times(times)
+    if not callable(T):
+        raise TypeError(
+            "times must be an integer, text such as 'every:5', a schedule of prgd.schedules or a function "
+            f"k -> T_k; got {times!r}."
+        )
+    if isinstance(T, Every):
+        steps = T.steps
+        return lambda k: k * steps
+    table = np.array([*_listed(T, max_steps), _NEVER], np.int32)
+    return lambda k: jnp.asarray(table)[jnp.minimum(k, len(table) - 1)]
+
+
+def _listed(T: Times, max_steps: int) -> list[int]:
+    """Return the times up to ``max_steps``, after the check that they start at 0 and increase."""
+    found = [T(0)]
+    if found[0] != 0:
+        raise ValueError(f"Algorithm 1 begins with a rescaling: T(0) must be 0; got {found[0]}.")
+    while (T_k := T(k := len(found))) <= max_steps:
+        if T_k != int(T_k):
+            raise TypeError(f"T({k}) must be an integer; got {T_k!r}.")
+        if T_k <= found[-1]:
+            raise ValueError(f"{T!r} does not advance: T({k}) = {T_k} <= T({k - 1}) = {found[-1]}.")
+        found.append(int(T_k))
+    return found
