@@ -5,7 +5,7 @@ optimizer alone; by the base again from weights that are 1.0001 times as long (t
 the base is worth); by ``PRGD(base)``; and by ``PRGD.for_steps(base, steps)``. The loss is that of the whole
 training set after the last step. A rate is sane if the base at least halves the first loss and the control
 ends within 5 % of the base; the target, PRGD's loss at most 5 % above the base's, is for sane rates. Rows of
-other rates are printed too. Nothing is timed. Rows of other tasks that the record holds already are kept.
+other rates are printed too. Nothing is timed. Rows of other tasks and seeds that the record holds are kept.
 
     python benchmarks/deep_defaults.py                        # linear, toy, mlp, cnn and a tiny transformer
     python benchmarks/deep_defaults.py --tasks vgg16 transformer --device cuda --cifar FOLDER
@@ -271,7 +271,7 @@ def make_row(name: str, kind: str, rate: float, batch: int, task: Task, seed: in
 
 
 HEADER = (
-    f"{'task':14}{'base':6}{'rate':>7}{'batch':>6} {'base loss':>9}{'control':>9}{'defaults':>9}"
+    f"{'task':14}{'base':6}{'rate':>7}{'batch':>6}{'seed':>5} {'base loss':>9}{'control':>9}{'defaults':>9}"
     f"{'for_steps':>10}{'margins: base':>14}{'defaults':>10}{'for_steps':>10}{'warm-up':>8}{'k':>5}"
     f"{'skipped':>8}  verdict"
 )
@@ -294,7 +294,7 @@ def line(row: dict[str, Any]) -> str:
     own, *others = ["-" if value is None else f"{value:.3g}" for value in margins]
     ran = runs["defaults"]
     return (
-        f"{row['task']:14}{row['base']:6}{row['rate']:7g}{row['batch'] or 'all':>6} "
+        f"{row['task']:14}{row['base']:6}{row['rate']:7g}{row['batch'] or 'all':>6}{row['seed']:5d} "
         f"{runs['base']['loss']:9.2e}{ratios['control']:9.3g}{ratios['defaults']:9.3g}"
         f"{ratios['for_steps']:10.3g}{own:>14}{others[0]:>10}{others[1]:>10}"
         f"{'never' if ran['warm_up'] is None else ran['warm_up']:>8}{ran['rescalings']:5d}{ran['skipped']:8d}"
@@ -315,8 +315,8 @@ def summary(rows: list[dict[str, Any]]) -> str:
         lines.append(
             f"{method}: at most {TARGET:g} times the base's loss in {len(sane) - missed} of {len(sane)} rows "
             f"with a sane rate (worst {max(ratios, default=math.nan):.3g}); the warm-up ended in {len(ran)}, "
-            f"the others are the base's own runs. Larger margin in {larger} of {len(split)} rows in which the "
-            "warm-up ended and the base separates."
+            f"the others are the base's own runs. Larger margin in {larger} of {len(split)} rows in which "
+            "the warm-up ended and the base separates."
         )
     return "\n".join(lines)
 
@@ -340,7 +340,9 @@ def main() -> None:
     on = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     facts = {"torch": torch.__version__, "python": platform.python_version(), "device": on}
     stored = json.loads(given.json.read_text())["rows"] if given.json.exists() else []
-    rows: list[dict[str, Any]] = [row for row in stored if row["task"] not in given.tasks]
+    rows: list[dict[str, Any]] = [
+        row for row in stored if row["task"] not in given.tasks or row["seed"] != given.seed
+    ]
     print(HEADER)
     for row in rows:
         print(line(row))

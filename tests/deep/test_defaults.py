@@ -1,4 +1,4 @@
-"""PRGD without options: on the toy network of examples/drop_in.py it is never worse than its base optimizer."""
+"""PRGD without options is never worse than its base optimizer on a network like that of the README."""
 
 from __future__ import annotations
 
