@@ -155,7 +155,7 @@ def tasks(given: argparse.Namespace) -> dict[str, Callable[[], Task]]:
             bf16=on_gpu,
         ),
         "recall": lambda: Task(
-            numbered(text(64, 64)), decoder, short, (16,), {"adamw": (1e-3, 3e-3)}, bf16=on_gpu
+            numbered(text(32, 32)), decoder, short, (0,), {"adamw": (1e-3, 3e-3)}, bf16=on_gpu
         ),
     }
 
