@@ -5,7 +5,8 @@ optimizer alone; by the base again from weights that are 1.0001 times as long (t
 the base is worth); by ``PRGD(base)``; and by ``PRGD.for_steps(base, steps)``. The loss is that of the whole
 training set after the last step. A rate is sane if the base at least halves the first loss and the control
 ends within 5 % of the base; the target, PRGD's loss at most 5 % above the base's, is for sane rates. Rows of
-other rates are printed too. Nothing is timed. Rows of other tasks and seeds that the record holds are kept.
+other rates are printed too. Nothing is timed. Rows that the record holds are not run again: delete
+the file to begin anew.
 
     python benchmarks/deep_defaults.py                        # linear, toy, mlp, cnn and a tiny transformer
     python benchmarks/deep_defaults.py --tasks vgg16 transformer --device cuda --cifar FOLDER
@@ -41,6 +42,7 @@ from prgd.deep.training.steps import EAGER_STEPS, own_stream
 from prgd.replay import record
 
 TARGET = 1.05  # PRGD's final training loss divided by the base's, at most
+KEY = ("task", "base", "rate", "batch", "steps", "seed")  # what identifies a row
 LONGER = 1.0001  # factor of the control's first weights
 METHODS = ("base", "control", "defaults", "for_steps")
 SGD_RATES, ADAMW_RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0), (1e-4, 1e-3, 3e-3, 1e-2)
@@ -266,7 +268,7 @@ def make_row(name: str, kind: str, rate: float, batch: int, task: Task, seed: in
     ratios = {m: runs[m]["loss"] / base if base > 0.0 else math.nan for m in METHODS[1:]}
     trains = math.isfinite(base) and base < 0.5 * runs["base"]["first_loss"]
     repeats = 1.0 / TARGET <= ratios["control"] <= TARGET
-    facts = {"task": name, "base": kind, "rate": rate, "batch": batch, "steps": task.steps, "seed": seed}
+    facts = dict(zip(KEY, (name, kind, rate, batch, task.steps, seed), strict=True))
     return {**facts, "trains": trains, "sane": trains and repeats, "ratios": ratios, "runs": runs}
 
 
@@ -339,10 +341,8 @@ def main() -> None:
     device, started = torch.device(given.device), time.perf_counter()
     on = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     facts = {"torch": torch.__version__, "python": platform.python_version(), "device": on}
-    stored = json.loads(given.json.read_text())["rows"] if given.json.exists() else []
-    rows: list[dict[str, Any]] = [
-        row for row in stored if row["task"] not in given.tasks or row["seed"] != given.seed
-    ]
+    rows: list[dict[str, Any]] = json.loads(given.json.read_text())["rows"] if given.json.exists() else []
+    done = {tuple(row[fact] for fact in KEY) for row in rows}
     print(HEADER)
     for row in rows:
         print(line(row))
@@ -351,7 +351,8 @@ def main() -> None:
         task = Task(**{**vars(task), "rows": tuple(part.to(device) for part in task.rows)})
         for batch in task.batches:
             for kind, rate in [(kind, rate) for kind, rates in task.rates.items() for rate in rates]:
-                if time.perf_counter() - started > given.seconds:
+                late = time.perf_counter() - started > given.seconds
+                if late or (name, kind, rate, batch, task.steps, given.seed) in done:
                     continue
                 rows.append(make_row(name, kind, rate, batch, task, given.seed))
                 print(line(rows[-1]), flush=True)
