@@ -74,7 +74,7 @@ def test_empty_tensors():
 
     empty = [torch.empty(0, 3), torch.empty(0)]
     kernels = BlockKernels(empty, [t.clone() for t in empty])
-    kernels.save_and_zero_()
+    kernels.scale_(torch.ones(2))
     kernels.project_(torch.ones(2), torch.zeros(()))
     kernels.move_on_spheres_(torch.ones(2), torch.ones(()), torch.zeros(()))
     assert kernels.addresses == [0] * 4
