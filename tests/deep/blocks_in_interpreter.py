@@ -35,6 +35,12 @@ def project_error(tensors, radii, hold=NO):
     return largest_error(tensors, [b if hold else b * min(1.0, float(R / b.norm())) for b, R in pairs])
 
 
+def scale_error(tensors, factors):
+    expected = [f * t.double() for t, f in zip(tensors, factors.double(), strict=True)]
+    BlockKernels(tensors).scale_(factors)
+    return largest_error(tensors, expected)
+
+
 def moved(W, d, R, eta, hold):
     W, d = W.double(), d.double()
     if hold or not torch.isfinite(d).all() or not d.any():
@@ -43,11 +49,25 @@ def moved(W, d, R, eta, hold):
     return R * v / v.norm()
 
 
-def move_error(weights, steps, radii, rates, hold=NO):
-    cases = zip(weights, steps, radii.double(), rates.double(), strict=True)
-    expected = [moved(*case, hold=bool(hold)) for case in cases]
-    BlockKernels(weights, steps).move_on_spheres_(radii, rates, hold)
-    assert not any(step.any() for step in steps)
+def move_error(weights, steps, radii, rates, hold=NO, *, into_starts=False):
+    """Return the error of a whole relative step: the base's step from 0, then the move."""
+    eta = rates.double().expand(len(weights))
+    expected = [
+        moved(*case, hold=bool(hold)) for case in zip(weights, steps, radii.double(), eta, strict=True)
+    ]
+    if into_starts:
+        BlockKernels(steps, weights).move_on_spheres_(radii, rates, hold, into_starts=True)
+        assert not any(step.any() for step in steps)
+        return largest_error(weights, expected)
+    starts = [torch.empty_like(w) for w in weights]
+    kernels, before = BlockKernels(weights, starts), [w.clone() for w in weights]
+    kernels.load(radii, rates, hold)
+    assert all(map(torch.equal, weights, before))  # Loading touches no tensor.
+    for start, w, d in zip(starts, weights, steps, strict=True):
+        start.copy_(w)
+        w.copy_(d)
+    kernels.move_on_spheres_(radii, rates, hold)
+    assert all(map(torch.equal, starts, before))
     return largest_error(weights, expected)
 
 
@@ -91,35 +111,42 @@ def unaligned(count):
 
 
 def main():
-    half = torch.full((7,), 0.5)
+    half = torch.tensor(0.5)
     cases = {}
     for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
         name = str(dtype).removeprefix("torch.")
         weights, steps = lists(dtype)
         radii = radii_of(weights)
         rates = torch.linspace(0.01, 1.0, len(radii))
+        copies = [[torch.empty_like(t).copy_(t) for t in some] for some in (weights, steps)]
         cases[f"{name}: project"] = project_error([w.clone() for w in weights], radii)
+        cases[f"{name}: scale"] = scale_error([w.clone() for w in weights], rates)
         cases[f"{name}: move"] = move_error(weights, steps, radii, rates)
+        cases[f"{name}: move into starts"] = move_error(*copies, radii, rates, into_starts=True)
     weights, steps = lists()
     radii = radii_of(weights)
     cases["exact: held projection"] = project_error([w.clone() for w in weights], radii, YES)
     cases["exact: held move"] = move_error(weights, steps, radii, half, YES)
+    cases["exact: held move into starts"] = move_error(weights, steps, radii, half, YES, into_starts=True)
     for scale in (1e-30, 1e15):
         weights, steps = lists(scale=scale)
         cases[f"float32: steps of {scale:g}"] = move_error(weights, steps, radii, half)
     with np.errstate(invalid="ignore"):
-        cases["float32: bad steps"] = move_error(*bad_steps(), radii[:4], half[:4])
+        for into_starts in (False, True):
+            weights, steps = bad_steps()
+            name = f"float32: bad steps, {into_starts}"
+            cases[name] = move_error(weights, steps, radii[:4], half, into_starts=into_starts)
     with np.errstate(over="ignore"):
         cases["float32: norms that overflow"] = overflow_error()
     many = [draw((3, i % 5 + 1)) for i in range(100)]
     cases["float32: 100 tensors"] = project_error(many, radii_of(many))
     views = unaligned(6)
-    cases["float32: unaligned"] = move_error(views, unaligned(6), radii_of(views), half[:6])
+    cases["float32: unaligned"] = move_error(views, unaligned(6), radii_of(views), half)
     _triton_blocks.MAX_PARTS = 2
     wide, steps = [draw(20_000), draw(3)], [draw(20_000), draw(3)]
     steps[0][:8192] *= 1e-25  # The largest entry of a chunk comes late.
-    cases["float32: several tiles a chunk"] = move_error(wide, steps, radii_of(wide), half[:2])
-    cases["float32: projection by several tiles"] = project_error(wide, radii_of(wide))
+    cases["float32: several blocks a chunk"] = move_error(wide, steps, radii_of(wide), half)
+    cases["float32: projection by several blocks"] = project_error(wide, radii_of(wide))
     for name, error in cases.items():
         print(f"{name}: {error:.3e}")
 

@@ -28,13 +28,13 @@ def test_kernels_in_the_interpreter():
     )
     assert out.returncode == 0, out.stderr
     cases = dict(line.rsplit(": ", 1) for line in out.stdout.splitlines())
-    assert len(cases) == 18
+    assert len(cases) == 28
     for name, error in cases.items():
         assert float(error) <= TOLERANCES[name.split(":")[0]], name
 
 
 @pytest.mark.parametrize(
-    ("tensors", "steps", "problem"),
+    ("tensors", "starts", "problem"),
     [
         ([], None, "at least one tensor"),
         ([torch.ones(3, dtype=torch.int32)], None, "int32"),
@@ -45,19 +45,19 @@ def test_kernels_in_the_interpreter():
         ([torch.ones(2), torch.ones(3)], [torch.ones(2)], "shapes and strides"),
     ],
 )
-def test_tensors_that_kernels_refuse(tensors, steps, problem):
+def test_tensors_that_kernels_refuse(tensors, starts, problem):
     pytest.importorskip("triton", reason="Triton is for Linux")
     from prgd.deep.optim._triton_blocks import BlockKernels
 
     with pytest.raises(ValueError, match=problem):
-        BlockKernels(tensors, steps)
+        BlockKernels(tensors, starts)
 
 
 def test_chunks():
     pytest.importorskip("triton", reason="Triton is for Linux")
-    from prgd.deep.optim._triton_blocks import MAX_PARTS, TILE, _chunks
+    from prgd.deep.optim._triton_blocks import BLOCK, MAX_PARTS, _chunks
 
-    sizes = [3, 0, TILE, TILE + 1, TILE * MAX_PARTS + 1]
+    sizes = [3, 0, BLOCK, BLOCK + 1, BLOCK * MAX_PARTS + 1]
     owners, offsets, counts, firsts = (table.tolist() for table in _chunks(sizes))
     assert firsts == [0, 1, 1, 2, 4, 4 + MAX_PARTS // 2 + 1]
     for owner, size in enumerate(sizes):
@@ -74,8 +74,9 @@ def test_empty_tensors():
 
     empty = [torch.empty(0, 3), torch.empty(0)]
     kernels = BlockKernels(empty, [t.clone() for t in empty])
+    kernels.scale_(torch.ones(2))
     kernels.project_(torch.ones(2), torch.zeros(()))
-    kernels.move_on_spheres_(torch.ones(2), torch.ones(2), torch.zeros(()))
+    kernels.move_on_spheres_(torch.ones(2), torch.ones(()), torch.zeros(()))
     assert kernels.addresses == [0] * 4
 
 

@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-TILE = 4096  # numbers that a program holds at once: with 8 warps, four loads of 16 bytes a thread
+BLOCK = 4096  # numbers that a program holds at once: with 8 warps, four loads of 16 bytes a thread
 WARPS = 8
 MAX_PARTS = 512  # Chunks of a tensor: every program of the second launch reads all partial sums of a tensor.
 _VECTOR_BYTES = 16  # largest load of one thread
@@ -42,7 +42,7 @@ def _at(address, DTYPE: tl.constexpr, ALIGNED: tl.constexpr):
 @triton.jit
 def squares_kernel(
     addresses, counts, parts, DTYPE: tl.constexpr, SUM: tl.constexpr, ALIGNED: tl.constexpr,
-    TILE: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Write the sum of squares of every chunk.
 
@@ -52,10 +52,10 @@ def squares_kernel(
     chunk = tl.num_programs(0) - 1 - tl.program_id(0)
     x = _at(tl.load(addresses + chunk), DTYPE, ALIGNED)
     count = tl.load(counts + chunk)
-    whole = count // TILE * TILE
-    i = tl.arange(0, TILE)
-    squares = tl.zeros((TILE,), SUM)
-    for start in range(0, whole, TILE):  # without a mask, which would keep loads from 16 bytes each
+    whole = count // BLOCK * BLOCK
+    i = tl.arange(0, BLOCK)
+    squares = tl.zeros((BLOCK,), SUM)
+    for start in range(0, whole, BLOCK):  # without a mask, which would keep loads from 16 bytes each
         value = tl.load(x + start + i).to(SUM)
         squares += value * value
     if whole < count:
@@ -64,10 +64,36 @@ def squares_kernel(
     tl.store(parts + chunk, tl.sum(squares, axis=0))
 
 
+@triton.jit
+def _scale(x, count, factor, DTYPE: tl.constexpr, SUM: tl.constexpr, BLOCK: tl.constexpr):
+    """Multiply a chunk by a factor."""
+    whole = count // BLOCK * BLOCK
+    i = tl.arange(0, BLOCK)
+    for start in range(0, whole, BLOCK):
+        value = tl.load(x + start + i).to(SUM)
+        tl.store(x + start + i, (factor * value).to(DTYPE))
+    if whole < count:
+        mask = i < count - whole
+        value = tl.load(x + whole + i, mask=mask, other=0.0).to(SUM)
+        tl.store(x + whole + i, (factor * value).to(DTYPE), mask=mask)
+
+
+@triton.jit(do_not_specialize_on_alignment=["factors"])
+def scale_kernel(
+    addresses, counts, owners, factors, DTYPE: tl.constexpr, SUM: tl.constexpr, ALIGNED: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Multiply every chunk by the factor of its tensor."""
+    chunk = tl.program_id(0)
+    x = _at(tl.load(addresses + chunk), DTYPE, ALIGNED)
+    factor = tl.load(factors + tl.load(owners + chunk)).to(SUM)
+    _scale(x, tl.load(counts + chunk), factor, DTYPE, SUM, BLOCK)
+
+
 @triton.jit(do_not_specialize_on_alignment=["radii", "hold"])
 def project_kernel(
     addresses, counts, owners, firsts, parts, radii, hold, DTYPE: tl.constexpr, SUM: tl.constexpr,
-    ALIGNED: tl.constexpr, TILE: tl.constexpr, PARTS: tl.constexpr,
+    ALIGNED: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """Multiply every chunk by min(1, max(hold, radius / norm)) of its tensor."""
     chunk = tl.program_id(0)
@@ -82,15 +108,7 @@ def project_kernel(
     factor = tl.load(radii + owner).to(SUM) / tl.where(known, norm, 1.0)
     factor = tl.maximum(factor, tl.load(hold).to(SUM))
     if known & (factor < 1.0):  # Tensors inside of their balls are not read again.
-        whole = count // TILE * TILE
-        i = tl.arange(0, TILE)
-        for start in range(0, whole, TILE):
-            value = tl.load(x + start + i).to(SUM)
-            tl.store(x + start + i, (factor * value).to(DTYPE))
-        if whole < count:
-            mask = i < count - whole
-            value = tl.load(x + whole + i, mask=mask, other=0.0).to(SUM)
-            tl.store(x + whole + i, (factor * value).to(DTYPE), mask=mask)
+        _scale(x, count, factor, DTYPE, SUM, BLOCK)
 
 
 @triton.jit
@@ -108,7 +126,7 @@ def _add_moments(w, d, top, dd, wd, ww):
 @triton.jit
 def moments_kernel(
     addresses, counts, parts, DTYPE: tl.constexpr, SUM: tl.constexpr, ALIGNED: tl.constexpr,
-    TILE: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Write the largest entry of the step d and the sums of `_add_moments` of every chunk.
 
@@ -116,22 +134,22 @@ def moments_kernel(
     """
     chunks = tl.num_programs(0)
     chunk = chunks - 1 - tl.program_id(0)
-    tensor = _at(tl.load(addresses + chunk), DTYPE, ALIGNED)
-    step = _at(tl.load(addresses + chunks + chunk), DTYPE, ALIGNED)
+    step = _at(tl.load(addresses + chunk), DTYPE, ALIGNED)
+    start = _at(tl.load(addresses + chunks + chunk), DTYPE, ALIGNED)
     count = tl.load(counts + chunk)
-    whole = count // TILE * TILE
-    i = tl.arange(0, TILE)
+    whole = count // BLOCK * BLOCK
+    i = tl.arange(0, BLOCK)
     top = tl.zeros((), SUM)
     dd = tl.zeros((), SUM)
     wd = tl.zeros((), SUM)
     ww = tl.zeros((), SUM)
-    for j in range(0, whole, TILE):
-        w = tl.load(tensor + j + i).to(SUM)
+    for j in range(0, whole, BLOCK):
+        w = tl.load(start + j + i).to(SUM)
         d = tl.load(step + j + i).to(SUM)
         top, dd, wd, ww = _add_moments(w, d, top, dd, wd, ww)
     if whole < count:
         mask = i < count - whole
-        w = tl.load(tensor + whole + i, mask=mask, other=0.0).to(SUM)
+        w = tl.load(start + whole + i, mask=mask, other=0.0).to(SUM)
         d = tl.load(step + whole + i, mask=mask, other=0.0).to(SUM)
         top, dd, wd, ww = _add_moments(w, d, top, dd, wd, ww)
     tl.store(parts + chunk, top)
@@ -163,53 +181,57 @@ def _factors(parts, chunks, first, last, R, rate, SUM: tl.constexpr, PARTS: tl.c
 
 
 @triton.jit
-def _move(tensor, step, mask, moves, a, b, c, DTYPE: tl.constexpr, SUM: tl.constexpr):
-    """Write a w + b (c d) to the tensor, and 0 to the step."""
-    w = tl.load(tensor, mask=mask).to(SUM)
+def _move(
+    step, start, mask, moves, a, b, c, DTYPE: tl.constexpr, SUM: tl.constexpr, INTO_STARTS: tl.constexpr
+):  # fmt: skip
+    w = tl.load(start, mask=mask).to(SUM)
     d = tl.load(step, mask=mask).to(SUM)
     moved = tl.where(moves, a * w + b * (c * d), w).to(DTYPE)
-    tl.store(tensor, moved, mask=mask)
-    tl.store(step, tl.zeros_like(moved), mask=mask)
+    if INTO_STARTS:
+        tl.store(start, moved, mask=mask)
+        tl.store(step, tl.zeros_like(moved), mask=mask)
+    else:
+        tl.store(step, moved, mask=mask)
 
 
 @triton.jit(do_not_specialize_on_alignment=["radii", "rates", "hold"])
 def move_kernel(
-    addresses, counts, owners, firsts, parts, radii, rates, hold, DTYPE: tl.constexpr, SUM: tl.constexpr,
-    ALIGNED: tl.constexpr, TILE: tl.constexpr, PARTS: tl.constexpr,
+    addresses, counts, owners, firsts, parts, radii, rates, hold, RATES: tl.constexpr,
+    INTO_STARTS: tl.constexpr, DTYPE: tl.constexpr, SUM: tl.constexpr, ALIGNED: tl.constexpr,
+    BLOCK: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """Move every chunk from w to R norm(w + rate R norm(d)), with the norms of its tensor."""
     chunk = tl.program_id(0)
     chunks = tl.num_programs(0)
-    tensor = _at(tl.load(addresses + chunk), DTYPE, ALIGNED)
-    step = _at(tl.load(addresses + chunks + chunk), DTYPE, ALIGNED)
+    step = _at(tl.load(addresses + chunk), DTYPE, ALIGNED)
+    start = _at(tl.load(addresses + chunks + chunk), DTYPE, ALIGNED)
     count = tl.load(counts + chunk)
     owner = tl.load(owners + chunk)
     R = tl.load(radii + owner).to(SUM)
-    rate = tl.load(rates + owner).to(SUM)
+    rate = tl.load(rates + (owner if RATES else 0)).to(SUM)
     first = tl.load(firsts + owner)
     last = tl.load(firsts + owner + 1)
     moves, a, b, c = _factors(parts, chunks, first, last, R, rate, SUM, PARTS)
     moves = moves & (tl.load(hold) == 0.0)
-    whole = count // TILE * TILE
-    i = tl.arange(0, TILE)
-    for j in range(0, whole, TILE):
-        _move(tensor + j + i, step + j + i, None, moves, a, b, c, DTYPE, SUM)
+    whole = count // BLOCK * BLOCK
+    i = tl.arange(0, BLOCK)
+    for j in range(0, whole, BLOCK):
+        _move(step + j + i, start + j + i, None, moves, a, b, c, DTYPE, SUM, INTO_STARTS)
     if whole < count:
         mask = i < count - whole
-        _move(tensor + whole + i, step + whole + i, mask, moves, a, b, c, DTYPE, SUM)
+        _move(step + whole + i, start + whole + i, mask, moves, a, b, c, DTYPE, SUM, INTO_STARTS)
 
 
 class BlockKernels:
     """Tensors, each a block of its own, with the table by which the kernels find their chunks.
 
     All methods work in place and allocate nothing, so that `prgd.replay.Replay` or a CUDA graph can record
-    them after one call, which compiles and loads the kernels. Sums are in float32, for float64 in float64.
+    them; kernels must be loaded before (`load`, or one call). Sums are in float32, for float64 in float64.
 
     Parameters
     ----------
     tensors : list of Tensor of one device and dtype, each dense in memory, in any order of its dimensions.
-    steps : list of Tensor, optional; of the same shapes and strides. Steps of a base optimizer from 0, along
-        which `move_on_spheres_` moves the tensors.
+    starts : list of Tensor, optional; of the same shapes and strides. Where blocks begin a relative step.
 
     Raises
     ------
@@ -218,13 +240,13 @@ class BlockKernels:
 
     Attributes
     ----------
-    addresses : list of int, the addresses for which this object was made: of the tensors, then the steps.
+    addresses : list of int, the addresses for which this object was made: of the tensors, then the starts.
     """
 
-    def __init__(self, tensors: list[Tensor], steps: list[Tensor] | None = None) -> None:
-        _check(tensors, steps)
-        self._lists = tensors, steps  # The table holds addresses, which must stay theirs.
-        self.addresses = [tensor.data_ptr() for tensor in (*tensors, *(steps or []))]
+    def __init__(self, tensors: list[Tensor], starts: list[Tensor] | None = None) -> None:
+        _check(tensors, starts)
+        self._lists = tensors, starts  # The table holds addresses, which must stay theirs.
+        self.addresses = [tensor.data_ptr() for tensor in (*tensors, *(starts or []))]
         self._dtype, device, count = tensors[0].dtype, tensors[0].device, len(tensors)
         owners, offsets, counts, firsts = _chunks([tensor.numel() for tensor in tensors])
         at = torch.tensor(self.addresses).view(-1, count)[:, owners]
@@ -237,6 +259,27 @@ class BlockKernels:
         self._parts = torch.empty((4, len(owners)), dtype=total, device=device)
         self._max_parts = triton.next_power_of_2(max(int(firsts.diff().max()), 1))
         self._is_aligned = all(address % _VECTOR_BYTES == 0 for address in self.addresses)
+
+    def load(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
+        """Compile and load the kernels by calls on one number, since neither can happen in a capture."""
+        number = torch.zeros(1, dtype=self._dtype, device=self._at.device)
+        has_starts = len(self._at) > 1
+        kernels = BlockKernels([number], [number.clone()] if has_starts else None)
+        kernels._is_aligned, kernels._max_parts = self._is_aligned, self._max_parts
+        kernels.project_(radii, hold)
+        kernels.scale_(radii)
+        if has_starts:
+            for into_starts in (False, True):
+                kernels.move_on_spheres_(radii, rates, hold, into_starts=into_starts)
+
+    def scale_(self, factors: Tensor) -> None:
+        """Multiply every tensor by its factor.
+
+        Parameters
+        ----------
+        factors : Tensor of shape (tensors,)
+        """
+        self._launch(scale_kernel, self._at, self._counts, self._owners, factors, SUM=self._sum)
 
     def project_(self, radii: Tensor, hold: Tensor) -> None:
         r"""Multiply every tensor t_i by :math:`\min(1, \max(hold, R_i / \|t_i\|))`.
@@ -254,24 +297,29 @@ class BlockKernels:
             SUM=self._sum, PARTS=self._max_parts,
         )  # fmt: skip
 
-    def move_on_spheres_(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
-        r"""Move every tensor on the sphere of its radius along its step, and set the step to 0.
+    def move_on_spheres_(
+        self, radii: Tensor, rates: Tensor, hold: Tensor, *, into_starts: bool = False
+    ) -> None:
+        r"""Take a step along the base's update, relative to the radius, on the sphere of every block.
 
-        .. math:: t_i \leftarrow R_i\, \mathrm{norm}(t_i + \eta_i R_i\, \mathrm{norm}(d_i))
+        .. math:: t_i \leftarrow R_i\, \mathrm{norm}(W_i + \eta_i R_i\, \mathrm{norm}(d_i))
 
-        Here norm(x) = x / ||x||. The tensor t_i stays as it is if its step d_i is 0 (or all below 1e-38) or
-        not finite, or for hold. The norm of the sum follows from three products, which is accurate unless the
-        step nearly cancels t_i (a rate near 1).
+        with W_i the start and d_i what the tensor holds: the base's step from 0. If d_i is 0 (or all below
+        1e-38) or not finite, or for hold, t_i becomes W_i. The norm of the sum follows from three products,
+        which is accurate unless the step nearly cancels W_i (a rate near 1).
 
         Parameters
         ----------
-        radii, rates : Tensor of shape (tensors,), the radii R_i and the rates eta_i.
+        radii : Tensor of shape (tensors,)
+        rates : Tensor of shape (tensors,) or (), the rates eta_i.
         hold : Tensor of one number: 1 for a skipped step, else 0.
+        into_starts : whether the starts get the result, and the tensors 0 for the next step of the base.
+            Then the tensors are buffers, and the starts are the parameters.
         """
         self._launch(moments_kernel, self._at, self._counts, self._parts, SUM=self._sum)
         self._launch(
             move_kernel, self._at, self._counts, self._owners, self._firsts, self._parts, radii, rates, hold,
-            SUM=self._sum, PARTS=self._max_parts,
+            RATES=rates.ndim > 0, INTO_STARTS=into_starts, SUM=self._sum, PARTS=self._max_parts,
         )  # fmt: skip
 
     @property
@@ -283,7 +331,7 @@ class BlockKernels:
             return
         with torch.cuda.device_of(self._at):
             kernel[(len(self._owners),)](
-                *tensors, DTYPE=_DTYPES[self._dtype], ALIGNED=self._is_aligned, TILE=TILE, num_warps=WARPS,
+                *tensors, DTYPE=_DTYPES[self._dtype], ALIGNED=self._is_aligned, BLOCK=BLOCK, num_warps=WARPS,
                 **constants,
             )  # fmt: skip
 
@@ -294,11 +342,11 @@ class BlockKernels:
 def _chunks(sizes: list[int]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the tensor, offset and size of every chunk, and the number of the first chunk of every tensor.
 
-    A chunk has the fewest tiles with which a tensor has at most ``MAX_PARTS`` chunks.
+    A chunk has the fewest blocks with which a tensor has at most ``MAX_PARTS`` chunks.
     """
     owners, offsets, counts, firsts = [], [], [], [0]
     for owner, size in enumerate(sizes):
-        chunk = TILE * max(1, -(-size // (TILE * MAX_PARTS)))
+        chunk = BLOCK * max(1, -(-size // (BLOCK * MAX_PARTS)))
         for offset in range(0, size, chunk):
             owners.append(owner)
             offsets.append(offset)
@@ -308,13 +356,13 @@ def _chunks(sizes: list[int]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return tuple(tables)
 
 
-def _check(tensors: list[Tensor], steps: list[Tensor] | None) -> None:
+def _check(tensors: list[Tensor], starts: list[Tensor] | None) -> None:
     if not tensors:
         raise ValueError("The kernels need at least one tensor; got none.")
     first = tensors[0]
     if first.dtype not in _DTYPES:
         raise ValueError(f"The kernels take tensors of {', '.join(map(str, _DTYPES))}; got {first.dtype}.")
-    for tensor in [*tensors, *(steps or [])]:
+    for tensor in [*tensors, *(starts or [])]:
         if (tensor.dtype, tensor.device) != (first.dtype, first.device):
             raise ValueError(
                 f"The kernels take tensors of one dtype and device; got {first.dtype} on {first.device} and "
@@ -325,8 +373,8 @@ def _check(tensors: list[Tensor], steps: list[Tensor] | None) -> None:
                 f"The kernels take tensors that are dense in memory; got shape {tuple(tensor.shape)} with "
                 f"strides {tensor.stride()}. Loop over the tensors instead."
             )
-    layouts = [[(tensor.shape, tensor.stride()) for tensor in some] for some in (tensors, steps or tensors)]
+    layouts = [[(tensor.shape, tensor.stride()) for tensor in some] for some in (tensors, starts or tensors)]
     if layouts[0] != layouts[1]:
         raise ValueError(
-            "Steps must have the shapes and strides of their tensors, as torch.empty_like gives them."
+            "Starts must have the shapes and strides of their tensors, as torch.empty_like gives them."
         )

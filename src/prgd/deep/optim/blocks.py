@@ -74,7 +74,7 @@ class Blocks:
         self._has_kernels = (
             self._are_plain and len(self.tensors) == len(blocks) and _suit_kernels(self.tensors)
         )
-        self._made_kernels: Any = None
+        self._made_kernels: dict[bool, Any] = {}  # with starts, and without
         self._stand_ins: dict[Tensor, Tensor] | None = None
 
     def __len__(self) -> int:
@@ -89,6 +89,8 @@ class Blocks:
 
     def norms(self) -> Tensor:
         """Return the Euclidean norm of each block, over all processes that share its tensors."""
+        if self._has_kernels:  # one launch for all blocks
+            return torch.stack(torch._foreach_norm(self.tensors, 2, dtype=self.dtype))
         found = [norm(grouping(block)) for grouping, block in zip(self._groupings, self.blocks, strict=True)]
         if len(found) == 1:
             return found[0].reshape(1).to(self.dtype)
@@ -96,6 +98,9 @@ class Blocks:
 
     def scale_(self, factors: Tensor) -> None:
         """Multiply each block in place by its factor."""
+        if self._has_kernels:
+            self._kernels(self.tensors).scale_(factors)
+            return
         for grouping, block, factor in zip(self._groupings, self.blocks, factors.unbind(), strict=True):
             scale_(grouping(block), factor)
 
@@ -115,8 +120,8 @@ class Blocks:
         self._replayed(self._projection, lambda: self._scale_into_balls(radii, hold))
 
     def _scale_into_balls(self, radii: Tensor, hold: Tensor) -> None:
-        if self._has_kernels and not torch.compiler.is_compiling():
-            self._kernels().project_(radii, hold)
+        if self._has_kernels:
+            self._kernels(self.tensors).project_(radii, hold)
             return
         # A norm that overflows must not send a block to zero: R_k / 0 is cut to a factor of 1.
         lengths = self.norms().nan_to_num_(nan=0.0, posinf=0.0)
@@ -168,11 +173,18 @@ class Blocks:
         """
         if along is not None:
             steps = list(along.values())
-            self._replayed(self._moving, lambda: self._kernels(steps).move_on_spheres_(radii, rates, hold))
+            self._replayed(self._moving, lambda: self._move_by_kernels(steps, radii, rates, hold))
         else:
             self._replayed(self._moving, lambda: self._walk(radii, rates, hold))
 
+    def _move_by_kernels(self, steps: list[Tensor], radii: Tensor, rates: Tensor, hold: Tensor) -> None:
+        kernels = self._kernels(steps, self.tensors)
+        kernels.move_on_spheres_(radii, rates, hold, into_starts=True)
+
     def _walk(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
+        if self._has_kernels:
+            self._kernels(self.tensors, self._starts).move_on_spheres_(radii, rates, hold)
+            return
         lengths = self.norms()
         usable = (lengths > 0.0) & torch.isfinite(lengths) & (hold < 0.5)
         # A step that is not finite would spoil the sum even with a factor of 0.
@@ -186,14 +198,15 @@ class Blocks:
             for tensor in map(local, block):
                 tensor.copy_(torch.where(flag.to(tensor.device), tensor, 0.0))
 
-    def _kernels(self, steps: list[Tensor] | None = None) -> Any:
-        """Return the kernels that treat every tensor as a block, made for the addresses of the tensors."""
+    def _kernels(self, tensors: list[Tensor], starts: list[Tensor] | None = None) -> Any:
+        """Return the kernels that treat every tensor as a block, made for the tensors' addresses."""
         from prgd.deep.optim._triton_blocks import BlockKernels  # pragma: cuda only
 
-        addresses = [tensor.data_ptr() for tensor in (*self.tensors, *(steps or []))]
-        if self._made_kernels is None or self._made_kernels.addresses != addresses:
-            self._made_kernels = BlockKernels(self.tensors, steps)
-        return self._made_kernels
+        addresses = [tensor.data_ptr() for tensor in (*tensors, *(starts or []))]
+        made = self._made_kernels.get(starts is None)
+        if made is None or made.addresses != addresses:
+            made = self._made_kernels[starts is None] = BlockKernels(tensors, starts)
+        return made
 
     def _replayed(self, replay: Replay, work: Any) -> None:
         # A fast device would wait for the launches of one call after the other, so they are replayed as one.
