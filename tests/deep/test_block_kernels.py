@@ -76,7 +76,7 @@ def test_empty_tensors():
     kernels = BlockKernels(empty, [t.clone() for t in empty])
     kernels.scale_(torch.ones(2))
     kernels.project_(torch.ones(2), torch.zeros(()))
-    kernels.move_on_spheres_(torch.ones(2), torch.ones(()), torch.zeros(()))
+    kernels.move_on_spheres_(torch.ones(2), torch.ones(2), torch.zeros(()))
     assert kernels.addresses == [0] * 4
 
 
