@@ -69,7 +69,7 @@ def digits() -> Rows:
         from sklearn.datasets import load_digits
     except ImportError:
         images = synthetic(1500, size=8)
-        x, y = torch.from_numpy(images.train[0]).float().mean(dim=1), torch.from_numpy(images.train[1])
+        x, y = torch.from_numpy(images.train).float().mean(dim=1), torch.from_numpy(images.train_labels)
     else:
         pixels, labels = load_digits(return_X_y=True)
         x, y = torch.tensor(pixels, dtype=torch.float32), torch.tensor(labels)
@@ -95,7 +95,7 @@ def perceptron(*widths: int, seed: int) -> nn.Module:
 def cifar(folder: Path | None, n: int) -> Rows:
     """Return the first n training images of CIFAR-10, or synthetic ones."""
     images = synthetic(n, size=32) if folder is None else open_images("cifar10", folder)
-    x, y = torch.from_numpy(images.train[0][:n]).float(), torch.from_numpy(images.train[1][:n])
+    x, y = torch.from_numpy(images.train[:n]).float(), torch.from_numpy(images.train_labels[:n])
     return (x - x.mean(dim=(0, 2, 3), keepdim=True)) / x.std(dim=(0, 2, 3), keepdim=True), y
 
 
