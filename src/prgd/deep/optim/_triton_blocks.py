@@ -159,7 +159,7 @@ def moments_kernel(
 
 
 @triton.jit
-def _factors(parts, chunks, first, last, R, rate, SUM: tl.constexpr, PARTS: tl.constexpr):
+def _factors(parts, chunks, first, last, R, rate, PARTS: tl.constexpr):
     """Return whether the tensor moves, and a, b and c with which it moves to a w + b (c d)."""
     part = first + tl.arange(0, PARTS)
     inside = part < last
@@ -211,7 +211,7 @@ def move_kernel(
     rate = tl.load(rates + owner).to(SUM)
     first = tl.load(firsts + owner)
     last = tl.load(firsts + owner + 1)
-    moves, a, b, c = _factors(parts, chunks, first, last, R, rate, SUM, PARTS)
+    moves, a, b, c = _factors(parts, chunks, first, last, R, rate, PARTS)
     moves = moves & (tl.load(hold) == 0.0)
     whole = count // BLOCK * BLOCK
     i = tl.arange(0, BLOCK)
