@@ -95,7 +95,7 @@ def perceptron(*widths: int, seed: int) -> nn.Module:
 def cifar(folder: Path | None, n: int) -> Rows:
     """Return the first n training images of CIFAR-10, or synthetic ones."""
     images = synthetic(n, size=32) if folder is None else open_images("cifar10", folder)
-    x, y = torch.from_numpy(images.train[0][:n]).float(), torch.from_numpy(images.train[1][:n])
+    x, y = torch.from_numpy(images.train[:n]).float(), torch.from_numpy(images.train_labels[:n])
     return (x - x.mean(dim=(0, 2, 3), keepdim=True)) / x.std(dim=(0, 2, 3), keepdim=True), y
 
 
