@@ -61,9 +61,9 @@ class PRGD(Wrapper):
         Steps over the loss then begin with the length of plain steps. With 0, Algorithm 1 begins at once. By
         default ``"auto"``, and 0 unless ``loss_scaled``.
     cautious : whether to stay on the safe side, as `Caution` says: no step is shorter than the base's, steps
-        grow only while the loss falls, the schedule stands still while it does not, a rescaling never
-        shrinks, and nothing is projected unless ``project`` is given. By default if ``warm_up`` is
-        ``"auto"``; False is Algorithm 1.
+        of SGD grow only while the loss falls (other bases take their own steps), the schedule stands still
+        while it does not, a rescaling never shrinks, and nothing is projected unless ``project`` is given.
+        By default if ``warm_up`` is ``"auto"``; False is Algorithm 1.
     scope : what has a norm of its own: all parameters together (``"global"``, as in the paper), each
         parameter group (``"group"``), or each parameter of at least two dimensions (``"matrix"``; vectors are
         then stepped by the base optimizer alone).
