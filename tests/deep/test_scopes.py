@@ -192,9 +192,9 @@ def test_a_warm_up_that_ends_by_the_loss_needs_the_loss():
 @pytest.mark.parametrize("options", [{"relative_steps": True}, {"loss_scaled": False}])
 def test_a_schedule_over_a_run_of_steps_that_need_no_loss(options):
     model = network()
-    optimizer = deep.PRGD.for_steps(model.parameters(), 640, growth=4.0, scope="matrix", **options)
+    optimizer = deep.PRGD.for_steps(model.parameters(), 128, growth=4.0, scope="matrix", **options)
     norms = [float(p.detach().norm()) for p in model.parameters()]
-    for number in range(640):
+    for number in range(128):
         backward(model, optimizer, number)
         optimizer.step()
     # Two matrices double, but for the phase that would begin after the run.

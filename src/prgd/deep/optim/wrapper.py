@@ -256,7 +256,7 @@ class Wrapper(torch.optim.Optimizer):
         if not self.loss_scaled or (self._plain and not capturing):
             return self._one, [value.clone()]
         if self._caution is not None:  # A cautious factor is 1 during the warm-up, so one graph serves both.
-            # A step of SGD is proportional to the gradient; AdamW or Muon feel a factor only while it changes.
+            # A step of SGD is proportional to the gradient; AdamW and Muon feel a factor only as it changes.
             is_linear = isinstance(self.base, torch.optim.SGD)
             factor = self._caution.factor(value, self.running_loss.mean) if is_linear else self._one
             return factor, [value.clone()]
