@@ -23,6 +23,7 @@ import argparse
 import json
 import math
 import platform
+import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -323,6 +324,30 @@ def summary(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def table(rows: list[dict[str, Any]]) -> str:
+    """Return a Markdown table with a line for each task and base, over rates at which the base trains."""
+    lines = [
+        "| task | base | rates | of them repeatable | warm-up ended | loss of defaults, median (largest) | "
+        "`for_steps` | control | larger margin |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    kinds = dict.fromkeys((row["task"], row["base"]) for row in rows)
+    for task, base in kinds:
+        some = [row for row in rows if (row["task"], row["base"]) == (task, base) and row["trains"]]
+        ended = [row for row in some if row["runs"]["defaults"]["warm_up"] is not None]
+        split = [row["runs"] for row in ended if (row["runs"]["base"]["margin"] or 0.0) > 0.0]
+        larger = sum((runs["defaults"]["margin"] or 0.0) > runs["base"]["margin"] for runs in split)
+        ratios = [_ratios(ended, method) for method in ("defaults", "for_steps", "control")]
+        counts = f"{len(some)} | {sum(row['sane'] for row in some)} | {len(ended)}"
+        lines.append(f"| {task} | {base} | {counts} | {' | '.join(ratios)} | {larger} of {len(split)} |")
+    return "\n".join(lines)
+
+
+def _ratios(rows: list[dict[str, Any]], method: str) -> str:
+    found = [row["ratios"][method] for row in rows]
+    return f"{statistics.median(found):.2g} ({max(found):.3g})" if found else "the base's runs"
+
+
 def main() -> None:
     plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
@@ -333,8 +358,12 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=10_000, help="training images of vgg16")
     parser.add_argument("--cifar", type=Path, help="folder with CIFAR-10, as for prgd train")
     parser.add_argument("--seconds", type=float, default=math.inf, help="no row is started after so many")
+    parser.add_argument("--table", type=Path, nargs="+", help="print the table of these records, and end")
     parser.add_argument("--json", type=Path, default=RECORDS / "deep_defaults.json")
     given = parser.parse_args()
+    if given.table:
+        print(table([row for file in given.table for row in json.loads(file.read_text())["rows"]]))
+        return
     known = tasks(given)
     if unknown := set(given.tasks) - known.keys():
         parser.error(f"unknown tasks: {', '.join(sorted(unknown))}; known are {', '.join(known)}")
