@@ -73,7 +73,7 @@ class Scale:
     max_rates: int = 8  # A method whose best rate is at the end of so many tries no further rate.
     seeds: int = 3
     points: int = 10  # points of a curve
-    windows: int = 3840  # validation windows at the end; a quarter of them for the points before
+    windows: int = 3840  # validation windows at the end; a quarter of them for the points of a curve before
 
 
 TINY = Scale(
