@@ -115,6 +115,7 @@ def test_losses_that_differ_by_more_than_a_decade_are_another_picture():
     assert e.claims(other, e.settings)[0].verdict is Verdict.FAILS
 
 
+@pytest.mark.no_cover  # test_figures_are_what_plotly_reads runs the same lines.
 @pytest.mark.parametrize("name", ["figure-4", "figure-6", "table-2"])
 def test_the_experiments_of_section_7_1_take_the_logistic_loss(name):
     e = tiny()[name]
