@@ -36,10 +36,11 @@ test: $(VENV)/.installed-dev ## Lint, type-check and run all tests, with coverag
 	$(PYTEST) -m "not ($(UNTRACED))" --cov --cov-append --cov-report= $(PYTEST_ARGS)
 	$(BIN)/python -m coverage report --fail-under=95
 
-# Kernels without the compiler, so that coverage sees inside them; NumPy scalars warn of overflow there.
+# Kernels without the compilers, so that coverage sees inside them; NumPy scalars warn of overflow there.
 test-kernels: $(VENV)/.installed-dev
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -n 0 -q -m kernels -W ignore::RuntimeWarning --cov --cov-report= \
 		$(shell grep -rl --include='*.py' mark.kernels tests)
+	TRITON_INTERPRET=1 $(BIN)/python -m coverage run -p tests/deep/blocks_in_interpreter.py > /dev/null
 
 torture: $(VENV)/.installed-dev ## Try new adversarial problems and damaged files for SECONDS on all cores
 	$(BIN)/python tests/adversarial/torture.py --seconds $(SECONDS) $(TORTURE_ARGS)

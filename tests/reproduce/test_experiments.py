@@ -25,6 +25,7 @@ NAMES = list(tiny())
 
 
 @pytest.mark.slow
+@pytest.mark.cover
 @pytest.mark.parametrize("name", NAMES)
 def test_claims_tables_and_reading_come_from_rows(name):
     e, rows = tiny()[name], rows_of(name)
