@@ -30,7 +30,7 @@ class Radii:
         self.R_k: list[float] = []
         self._set_blocks(*blocks_of(groups, scope))
         self.R_0 = self.R_k = [math.inf] * len(self.blocks)
-        self._multipliers = [1.0] * len(self.blocks)
+        self._multipliers = [1.0] * len(groups)
         self._upload()
 
     def _set_blocks(self, blocks: list[list[Tensor]], group_numbers: list[int]) -> None:
@@ -44,7 +44,8 @@ class Radii:
         self.blocks, self._group_numbers = Blocks(blocks, self.dtype), group_numbers
         shape = (len(blocks),)
         self.on_device = torch.full(shape, math.inf, dtype=self.dtype, device=self.blocks.device)
-        self._rates, self._rates_on_device = [math.nan] * len(blocks), torch.zeros_like(self.on_device)
+        self._rates: list[Any] = []
+        self._rates_on_device = torch.zeros_like(self.on_device)
 
     @property
     def depth(self) -> int:
@@ -65,7 +66,7 @@ class Radii:
         )
         self.R_0 = [norms[i] if place is None else R_0[place] for i, place in enumerate(places)]
         self.R_k = [norms[i] if place is None else R_k[place] for i, place in enumerate(places)]
-        self._multipliers = self._read(groups, "radius", 1.0)
+        self._multipliers = [group.get("radius", 1.0) for group in groups]
         self._upload()
 
     def _members(self) -> list[tuple[list[Tensor], int]]:
@@ -110,39 +111,46 @@ class Radii:
 
     def follow(self, groups: list[dict[str, Any]]) -> None:
         """Take over ``"radius"`` of the groups, if something has changed it."""
-        multipliers = self._read(groups, "radius", 1.0)
-        if multipliers != self._multipliers:
+        multipliers = [group.get("radius", 1.0) for group in groups]
+        if multipliers != self._multipliers:  # A loop over groups is shorter than one over blocks.
             for value in multipliers:
                 if not (math.isfinite(value) and value > 0.0):
                     raise ValueError(
                         "'radius' of a parameter group multiplies R_k and must be finite and above 0; got "
                         f"{value!r}."
                     )
+            if self.scope == "global" and len(set(multipliers)) > 1:
+                raise ValueError(
+                    "With scope='global' there is one radius, so 'radius' must be the same in all parameter "
+                    f"groups; got {multipliers}. Use scope='group'."
+                )
             self._multipliers = multipliers
             self._upload()
 
     def rates(self, groups: list[dict[str, Any]]) -> Tensor:
         """Return the rate of every block, on the device."""
-        found = self._read(groups, "lr", 0.0)
+        found = [group["lr"] for group in groups]
         if any(isinstance(rate, Tensor) for rate in found):
             device, dtype = self.blocks.device, self.dtype
-            rates = [torch.as_tensor(rate, dtype=dtype, device=device).reshape(()) for rate in found]
-            self._rates_on_device.copy_(torch.stack(rates))
+            tensors = [torch.as_tensor(rate, dtype=dtype, device=device).reshape(()) for rate in found]
+            self._rates_on_device.copy_(torch.stack(self._by_block(tensors)))
         elif found != self._rates:
             self._rates = found
-            self._rates_on_device.copy_(torch.tensor(found, dtype=self.dtype))
+            rates = torch.tensor(self._by_block(found), dtype=self.dtype)
+            self._rates_on_device.copy_(rates, non_blocking=True)
         return self._rates_on_device
 
-    def _read(self, groups: list[dict[str, Any]], name: str, default: float) -> list[Any]:
-        values = [group.get(name, default) for group in groups]
+    def _by_block(self, values: list[Any]) -> list[Any]:
+        """Return the value of each block's group."""
         return [values[number] for number in self._group_numbers]
 
     def _upload(self) -> None:
-        radii = [R_k * factor for R_k, factor in zip(self.R_k, self._multipliers, strict=True)]
+        multipliers = self._by_block(self._multipliers)
+        radii = [R_k * factor for R_k, factor in zip(self.R_k, multipliers, strict=True)]
         if len(radii) == 1:
             self.on_device.fill_(radii[0])
         else:
-            self.on_device.copy_(torch.tensor(radii, dtype=self.dtype))
+            self.on_device.copy_(torch.tensor(radii, dtype=self.dtype), non_blocking=True)
 
     def shown(self, values: Sequence[float]) -> float | list[float]:
         """Return the one number of the whole vector, or a list with a number for each block."""

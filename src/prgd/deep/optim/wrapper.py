@@ -24,7 +24,6 @@ Closure = Callable[[], Loss]  # evaluates the model again and returns the loss
 Params = Iterable[Any] | torch.nn.Module | torch.optim.Optimizer
 WarmUp = int | Literal["auto"]
 
-
 CHECK_EVERY = 16  # steps after which the host reads the running loss, if warm-up or steps depend on it
 
 
@@ -213,10 +212,11 @@ class Wrapper(torch.optim.Optimizer):
         return returned
 
     def _need_loss(self) -> None:
-        """Raise if steps are loss-scaled, for a step that got no loss."""
-        if self.loss_scaled:
+        """Raise for a step that got no loss, if steps are divided by it or if it ends the warm-up."""
+        if self.loss_scaled or self._waits:
+            why = "divides the gradient" if self.loss_scaled else "ends a warm-up 'auto'"
             raise ValueError(
-                f"{type(self).__name__} divides the gradient by the loss, and got none. "
+                f"{type(self).__name__} {why} by the loss, and got none. "
                 "Call step(loss=loss), or step(closure) with a closure that returns the loss, or "
                 "criterion = optimizer.watch(criterion) once and then step(), or train on "
                 "prgd.deep.log_cross_entropy with loss_scaled=False."
@@ -239,9 +239,8 @@ class Wrapper(torch.optim.Optimizer):
     def _gradient_factor(self, loss: Loss | None, capturing: bool) -> tuple[Tensor, list[Tensor]]:
         """Return the factor of the gradient, and a number that is finite if the loss is usable.
 
-        The factor is L_0 / loss, or 1 for plain steps, or what `Caution` says.
-
-        The number is checked in the same kernel as the gradients, which saves a launch.
+        The factor is L_0 / loss, or 1 for plain steps, or what `Caution` says. The number is checked in the
+        same kernel as the gradients, which saves a launch.
         """
         if loss is None:
             return self._one, []
@@ -256,8 +255,11 @@ class Wrapper(torch.optim.Optimizer):
         self.running_loss.add(value)
         if not self.loss_scaled or (self._plain and not capturing):
             return self._one, [value.clone()]
-        if self._caution is not None:  # Its factor is 1 during the warm-up, so a graph serves both.
-            return self._caution.factor(value, self.running_loss.mean), [value.clone()]
+        if self._caution is not None:  # A cautious factor is 1 during the warm-up, so one graph serves both.
+            # A step of SGD is proportional to the gradient; AdamW and Muon feel a factor only as it changes.
+            is_linear = isinstance(self.base, torch.optim.SGD)
+            factor = self._caution.factor(value, self.running_loss.mean) if is_linear else self._one
+            return factor, [value.clone()]
         inverse = self._L_0 / value
         # log(L_0 / loss) is finite exactly for positive losses whose inverse is finite.
         witness = inverse.log()
