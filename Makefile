@@ -8,7 +8,8 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 SECONDS ?= 60
-.PHONY: help check test test-kernels torture oracle lint reproduce bench bench-pass bench-memory bench-deep clean
+.PHONY: help check test test-kernels test-interpreter torture oracle lint reproduce
+.PHONY: bench bench-pass bench-memory bench-deep clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,17 +31,22 @@ check: lint ## Lint, type-check and run the tests that are not slow, in every ro
 # first, without it: they also compile the kernels, and a compiler that is traced is slow too.
 UNTRACED := no_cover or (slow and not cover)
 test: $(VENV)/.installed-dev ## Lint, type-check and run all tests, with coverage
-	@# The type checker and the kernels take one core each.
-	$(MAKE) -j2 --output-sync=target lint test-kernels
+	@# Each takes one core.
+	$(MAKE) -j2 --output-sync=target lint test-kernels test-interpreter
 	$(PYTEST) -m "$(UNTRACED)" $(PYTEST_ARGS)
 	$(PYTEST) -m "not ($(UNTRACED))" --cov --cov-append --cov-report= $(PYTEST_ARGS)
 	$(BIN)/python -m coverage report --fail-under=95
 
-# Kernels without the compilers, so that coverage sees inside them; NumPy scalars warn of overflow there.
+# Kernels without the compiler, so that coverage sees inside them; NumPy scalars warn of overflow there.
 test-kernels: $(VENV)/.installed-dev
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -n 0 -q -m kernels -W ignore::RuntimeWarning --cov --cov-report= \
 		$(shell grep -rl --include='*.py' mark.kernels tests)
-	TRITON_INTERPRET=1 $(BIN)/python -m coverage run -p tests/deep/blocks_in_interpreter.py > /dev/null
+
+# Kernels of Triton in its interpreter, for the same reason. The next run of tests with coverage adds the lines found.
+INTERPRETED := $(wildcard tests/*/*_in_interpreter.py)
+test-interpreter: $(VENV)/.installed-dev
+	for script in $(INTERPRETED); do \
+		TRITON_INTERPRET=1 $(BIN)/python -m coverage run -p $$script > /dev/null || exit 1; done
 
 torture: $(VENV)/.installed-dev ## Try new adversarial problems and damaged files for SECONDS on all cores
 	$(BIN)/python tests/adversarial/torture.py --seconds $(SECONDS) $(TORTURE_ARGS)
