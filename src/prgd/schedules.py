@@ -339,7 +339,12 @@ def as_radius(R: Radius | StateRadius | str | float) -> Radius | StateRadius:
         return Geometric(float(R))
     if isinstance(R, str):
         return cast(Radius, parse(R, RADII, "radius"))
-    return cast("Radius | StateRadius", R)
+    if not (callable(R) or isinstance(R, StateRadius)):
+        raise TypeError(
+            "radius must be a number, text such as 'geometric:1.2', a schedule of prgd.schedules or a "
+            f"function (k, R_0) -> R_k; got {R!r}."
+        )
+    return R
 
 
 def as_times(T: Times | str | int) -> Times:
@@ -354,4 +359,9 @@ def as_times(T: Times | str | int) -> Times:
         return Every(T)
     if isinstance(T, str):
         return cast(Times, parse(T, TIMES, "kind of phases"))
-    return cast(Times, T)
+    if not callable(T):
+        raise TypeError(
+            "times must be an integer, text such as 'every:5', a schedule of prgd.schedules or a function "
+            f"k -> T_k; got {T!r}."
+        )
+    return T

@@ -68,6 +68,12 @@ def test_a_network_that_is_not_homogeneous_is_said(data):
         normalized_margin(model, [data])
 
 
+def test_two_tensors_are_no_loader(data):
+    model = build_model("mlp", (1, 4, 4), 3, seed=0)
+    with pytest.raises(ValueError, match=r"pairs of inputs and labels; got a Tensor.*\[\(X, y\)\]"):
+        normalized_margin(model, data)
+
+
 def test_an_empty_loader_is_an_error():
     with pytest.raises(ValueError, match="at least one batch"):
         normalized_margin(nn.Linear(2, 2), [])

@@ -18,7 +18,7 @@ from torch.func import functional_call
 
 from prgd._types import Array
 from prgd.deep.homogeneity import check_homogeneous, evaluation_mode
-from prgd.deep.margins import normalize, parameter_norm
+from prgd.deep.margins import normalize, pairs, parameter_norm
 from prgd.deep.optim.tensors import gathered
 
 _NO_WEIGHT = -1e300  # logarithm of the weight of an empty sum: finite, since -inf minus -inf is NaN
@@ -255,8 +255,8 @@ def kkt_residual(
         Network with one logit per class, or a single logit for two classes. It is evaluated in evaluation
         mode; its mode is restored, and ``grad`` of its parameters does not change.
     loader : iterable of (inputs, labels)
-        Data set that is read once, with one forward and one backward pass a batch. Labels are class numbers;
-        of two classes also -1 and 1.
+        Data set that is read once, with one forward and one backward pass a batch; ``[(X, y)]`` for two
+        tensors. Labels are class numbers; of two classes also -1 and 1.
     degree : float, optional
         L; by default measured on the first batch, with a warning if the network is not homogeneous. The
         residual then has no meaning, and is NaN if L is not positive.
@@ -288,7 +288,7 @@ def kkt_residual(
     sums = KKTSums.of(model, parameters)
     weights = None if dual_weights is None else _checked_weights(dual_weights).to(sums.device)
     with evaluation_mode(model):
-        for inputs, target in loader:
+        for inputs, target in pairs(loader):
             if not len(target):
                 continue
             if degree is None:

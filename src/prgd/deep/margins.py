@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,6 +106,17 @@ def example_margins(logits: Tensor, target: Tensor) -> Tensor:
     return own[:, 0] - others.amax(dim=1)
 
 
+def pairs(loader: Iterable[Any]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Return the batches of a loader, after the check that each is a pair of inputs and labels."""
+    for batch in loader:
+        if isinstance(batch, Tensor | Mapping) or len(batch) != 2:
+            raise ValueError(
+                f"A loader must give pairs of inputs and labels; got a {type(batch).__name__}. "
+                "For two tensors pass [(X, y)]."
+            )
+        yield batch[0], batch[1]
+
+
 def parameter_norm(parameters: Iterable[Tensor]) -> float:
     """Return the l2 norm of all parameters together, summed in float64."""
     squares = [parameter.detach().double().square().sum() for parameter in parameters]
@@ -127,9 +138,10 @@ def normalized_margin(
     Parameters
     ----------
     model : nn.Module
-        Network that is evaluated in evaluation mode; its mode is restored.
+        Network with one logit per class, evaluated in evaluation mode; its mode is restored.
     loader : iterable of (inputs, labels)
-        Data set that is read once, with one batch in memory at a time.
+        Data set that is read once, with one batch in memory at a time; ``[(X, y)]`` for two tensors. Labels
+        are class numbers.
     degree : float, optional
         L; by default measured on the first batch, with a warning if the network is not homogeneous.
     parameters : iterable of Tensor, optional
@@ -155,7 +167,7 @@ def normalized_margin(
     first = next(model.parameters())
     parts = []
     with evaluation_mode(model):
-        for inputs, target in loader:
+        for inputs, target in pairs(loader):
             inputs, target = inputs.to(first.device), target.to(first.device)
             if degree is None:
                 degree = check_homogeneous(model, inputs[:4]).degree

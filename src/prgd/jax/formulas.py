@@ -48,11 +48,6 @@ def radius_formula(radius: Any) -> RadiusFormula:
     R = as_radius(radius)
     if isinstance(R, StateRadius):
         raise ValueError(f"{R!r} reads the iterate of the core; use radii of k and R_0 alone.")
-    if not callable(R):
-        raise TypeError(
-            "radius must be a number, text such as 'geometric:1.2', a schedule of prgd.schedules or a "
-            f"function (k, R_0) -> R_k; got {radius!r}."
-        )
     if isinstance(R, Geometric):
         rate = math.log(R.c)
         return lambda k, R_0: R_0 * jnp.exp(k.astype(R_0.dtype) * rate)
@@ -89,11 +84,6 @@ def time_formula(times: Any, max_steps: int) -> TimeFormula:
     [0, 5, 13, 23]
     """
     T = as_times(times)
-    if not callable(T):
-        raise TypeError(
-            "times must be an integer, text such as 'every:5', a schedule of prgd.schedules or a function "
-            f"k -> T_k; got {times!r}."
-        )
     if isinstance(T, Every):
         steps = T.steps
         return lambda k: k * steps

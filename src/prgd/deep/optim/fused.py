@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,12 +15,19 @@ from prgd.deep.optim.tensors import is_sharded
 def default_sgd(params: Iterable[Any], options: dict[str, Any]) -> torch.optim.SGD:
     """Return SGD, fused if torch can: a fused SGD skips a step without waiting for the device."""
     groups = listed(params)
+    if strange := options.keys() - inspect.signature(torch.optim.SGD).parameters.keys():
+        raise TypeError(f"{', '.join(strange)}: no option here, nor of the default base, torch.optim.SGD.")
     implementation = {} if "fused" in options or "foreach" in options else {"fused": has_fused(groups)}
     return torch.optim.SGD(groups, **{"lr": 1e-3, "momentum": 0.9, **implementation, **options})
 
 
 def listed(params: Iterable[Any]) -> list[Any]:
     """Return parameters or groups as lists, which can be read more than once."""
+    if not isinstance(params, Iterable) or isinstance(params, torch.nn.Module):
+        raise TypeError(
+            "Expected parameters, such as model.parameters(), or parameter groups; got "
+            f"{type(params).__name__}."
+        )
     return [{**g, "params": _listed(g["params"])} if isinstance(g, dict) else g for g in params]
 
 

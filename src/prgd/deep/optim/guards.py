@@ -88,8 +88,9 @@ def warn_of_vectors(parameters: list[Tensor]) -> None:
             f"{len(vectors)} of the {len(parameters)} parameters that PRGD rescales are vectors, such as one "
             f"of {len(vectors[-1])} numbers: biases after the first layer or gains of normalisation layers. "
             "A network with them is seldom homogeneous, and rescaling changes what it predicts. Pass the "
-            "network itself, PRGD(model, ...), to have it measured, put the vectors in a group with "
-            "'homogeneous': False, or use scope='matrix'.",
+            "network itself, PRGD(model, ...), to have it measured; layers without them, bias=False, are the "
+            "remedy. scope='matrix', or a group with 'homogeneous': False, leaves vectors out of the "
+            "rescaling; with biases, predictions change still.",
             NotHomogeneousWarning,
             stacklevel=2,
         )

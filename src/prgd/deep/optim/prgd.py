@@ -167,6 +167,8 @@ class PRGD(Wrapper):
         (2000, Every(steps=125), 1.98)
         """
         check_integer("total_steps", total_steps, minimum=2)
+        if given := {"R", "T"} & options.keys():
+            raise TypeError(f"for_steps finds R and T itself; got {' and '.join(sorted(given))}. Use growth.")
         check_positive("growth", growth)
         divides = options.get("loss_scaled")
         divides = not options.get("relative_steps", False) if divides is None else divides
@@ -185,7 +187,14 @@ class PRGD(Wrapper):
 
     @torch.no_grad()
     def step(self, closure: Closure | None = None, *, loss: Loss | None = None) -> Loss | None:  # type: ignore[override]
-        """Take one step of Algorithm 1 and return the loss; `Wrapper.step` describes the arguments."""
+        """Take one step of Algorithm 1 and return the loss.
+
+        Parameters
+        ----------
+        closure : callable that evaluates the model again and returns the loss; optional.
+        loss : the mean loss whose gradient the parameters hold, by name: ``step(loss=loss)``. A relative
+            step needs none, nor does a step after `watch`. Pass it before `GradScaler` scales it.
+        """
         if torch.compiler.is_compiling():
             return self._compiled_step(closure, loss)
         loss = self._evaluated(closure, loss)
@@ -225,12 +234,18 @@ class PRGD(Wrapper):
 
     @property
     def R_0(self) -> float | list[float]:
-        """The norm at the end of the warm-up, infinite until then; a list unless scope is global."""
+        """The norm at the end of the warm-up, infinite until then; a list unless scope is global.
+
+        A list has the blocks in the order of the parameters in ``param_groups``.
+        """
         return self._radii.shown(self._radii.R_0)
 
     @property
     def R_k(self) -> float | list[float]:
-        """The radius of the present phase, infinite before the first; a list unless scope is global."""
+        """The radius of the present phase, infinite before the first; a list unless scope is global.
+
+        ``"radius"`` of a parameter group is not in it: `norm` returns what the norms are.
+        """
         return self._radii.shown(self._radii.R_k)
 
     def prepare(self) -> bool:
@@ -323,7 +338,8 @@ class PRGD(Wrapper):
             self._radii.find_blocks(self.param_groups)
 
     def _adjustable(self) -> str:
-        return f"{super()._adjustable()}, or the growth of R, which is {self.R!r}"
+        safer = "" if self._caution is not None else "; the default warm_up, 'auto', is safer"
+        return f"{super()._adjustable()}, or the growth of R, which is {self.R!r}{safer}"
 
     def _shown(self) -> list[str]:
         cautious = self._caution is not None
@@ -354,7 +370,8 @@ class PRGD(Wrapper):
         t = progress["t"] - (NEVER if warm_up is None else warm_up) - paused
         if t > self.T(k) or (k > 0 and t <= self.T(k - 1)):
             raise ValueError(
-                f"The state (t = {progress['t']}, k = {k}) does not fit {self.T!r} with warm_up = {warm_up}."
+                f"The state (t = {progress['t']}, k = {k}) does not fit {self.T!r} with warm_up = {warm_up}. "
+                "Make the optimizer with the T of the run that saved the state."
             )
         super().restore_progress(progress)
         self.k, self.paused, self._grows = k, paused, progress.get("grows", False)

@@ -162,7 +162,8 @@ class Radii:
         if len(radii[0]) != len(self.blocks):
             raise ValueError(
                 f"The state has radii of {len(radii[0])} blocks, and scope={self.scope!r} makes "
-                f"{len(self.blocks)} of these parameters."
+                f"{len(self.blocks)} of these parameters. Make the optimizer with the scope and groups of "
+                "the run that saved the state."
             )
         self.R_0, self.R_k = radii
         self.are_known = all(map(math.isfinite, self.R_k))

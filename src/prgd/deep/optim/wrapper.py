@@ -44,11 +44,13 @@ class Wrapper(torch.optim.Optimizer):
         if isinstance(params, torch.nn.Module):
             params = params.parameters()
         if isinstance(params, Wrapper):
-            raise TypeError(f"The base optimizer is itself a {type(params).__name__}; pass {params.base!r}.")
+            raise TypeError(
+                f"The base optimizer is itself a {type(params).__name__}; pass its base, optimizer.base."
+            )
         if isinstance(params, torch.optim.Optimizer) and sgd:
             raise TypeError(
-                f"{', '.join(sgd)} would be ignored: they are options of the default base, torch.optim.SGD. "
-                f"Give them to the {type(params).__name__} that was passed."
+                f"{', '.join(sgd)} would be ignored: only the default base, torch.optim.SGD, is made with "
+                f"options given here. Give {type(params).__name__} its own when you make it."
             )
         self.base = params if isinstance(params, torch.optim.Optimizer) else default_sgd(params, sgd)
         super().__init__(self.base.param_groups, self.base.defaults)
@@ -202,7 +204,8 @@ class Wrapper(torch.optim.Optimizer):
         if closure is not None:
             if not callable(closure):
                 raise TypeError(
-                    f"step's first argument is a closure; call step(loss=loss). Got {type(closure).__name__}."
+                    "step's first argument is a closure; got a "
+                    f"{type(closure).__name__}. Call step(loss=loss)."
                 )
             with torch.enable_grad():
                 returned = closure()
@@ -251,6 +254,8 @@ class Wrapper(torch.optim.Optimizer):
             return self._one, []
         device = self._non_finite.device
         value = torch.as_tensor(loss, dtype=self._dtype, device=device)
+        if value.numel() != 1:
+            raise ValueError(f"The loss must be one number, such as a mean; got shape {tuple(value.shape)}.")
         value = value.reshape(()) if value.ndim else value
         world, _ = processes()
         if world > 1:
@@ -342,7 +347,7 @@ class Wrapper(torch.optim.Optimizer):
             at = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(saved), len(shapes)))
             raise ValueError(
                 f"The state is of another model: it has {len(saved)} parameters, this model {len(shapes)}; "
-                f"they differ first at number {at}: {saved[at : at + 1]} against {shapes[at : at + 1]}."
+                f"the first to differ is number {at}: {saved[at : at + 1]} against {shapes[at : at + 1]}."
             )
         self.restore_progress(own)
         self.base.load_state_dict({k: v for k, v in state_dict.items() if k != "prgd"})
