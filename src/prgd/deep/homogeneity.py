@@ -126,9 +126,9 @@ def check_homogeneous(model: nn.Module, x: Tensor, *, strict: bool = False) -> H
     if not found.is_homogeneous:
         modules = ", ".join(found.broken_by) or "unknown modules"
         message = (
-            f"The network is not homogeneous in its parameters (relative error {found.error:.1e}): "
+            f"The network is not homogeneous in its parameters (relative error {found.error:.1e}), because of "
             f"{modules}. Its normalized margin has no meaning, and rescaling changes what it predicts. "
-            "Leave out normalisation and biases after the first layer."
+            "Leave out normalisation and biases after the first layer, and take ReLU for other activations."
         )
         if strict:
             raise ValueError(message)

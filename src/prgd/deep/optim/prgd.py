@@ -112,7 +112,7 @@ class PRGD(Wrapper):
         if on_rescale not in get_args(OnRescale):
             raise unknown("on_rescale", str(on_rescale), get_args(OnRescale))
         if relative_steps and project is False:
-            raise ValueError("relative_steps=True keeps each block on its sphere; leave project at True.")
+            raise ValueError("relative_steps=True keeps each block on its sphere; leave project=False out.")
         radius, self.T = as_radius(Constant() if R is None else R), as_times(T)
         if isinstance(radius, StateRadius):
             raise ValueError(
