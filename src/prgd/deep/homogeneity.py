@@ -89,8 +89,12 @@ def homogeneity_degree(model: nn.Module, x: Tensor) -> Homogeneity:
                 if name.startswith(prefix)
             }
 
-        def call(c: float) -> Any:
-            return torch.func.functional_call(model, values(c), (x,))
+        def call(c: float) -> Tensor:
+            output = torch.func.functional_call(model, values(c), (x,))
+            if not isinstance(output, Tensor):
+                got = type(output).__name__
+                raise TypeError(f"Expected a network that returns a tensor; got {got}. Wrap the network.")
+            return output
 
         degree, error = _scaling(call)
         broken: list[str] = []

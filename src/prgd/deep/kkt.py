@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -283,12 +284,17 @@ def kkt_residual(
     >>> kkt_residual(model, [batch]).epsilon < 1e-12
     True
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"kkt_residual needs a network (nn.Module); got {type(model).__name__}.")
+    if torch.is_inference_mode_enabled():
+        raise RuntimeError("kkt_residual needs gradients; call it outside of torch.inference_mode().")
     if isinstance(model, nn.parallel.DistributedDataParallel):
         model = model.module  # The wrapper would wait for gradients of its own parameters.
     sums = KKTSums.of(model, parameters)
     weights = None if dual_weights is None else _checked_weights(dual_weights).to(sums.device)
     with evaluation_mode(model):
-        for inputs, target in loader:
+        for batch in loader:
+            inputs, target = _pair(batch)
             if not len(target):
                 continue
             if degree is None:
@@ -314,6 +320,19 @@ def _feasible_factor(degree: float, margin: float) -> float:
         return math.nan
     exponent = -math.log(margin) / degree if margin > 0.0 else math.inf
     return math.exp(exponent) if exponent < 700.0 else math.inf
+
+
+def _pair(batch: Any) -> tuple[Tensor, Tensor]:
+    """Return inputs and labels of a batch."""
+    if not isinstance(batch, (tuple, list)):
+        got = type(batch).__name__
+    elif len(batch) != 2:
+        got = f"{len(batch)} entries"
+    elif not all(isinstance(part, Tensor) for part in batch):
+        got = " and ".join(type(part).__name__ for part in batch)
+    else:
+        return batch[0], batch[1]
+    raise TypeError(f"The loader must give pairs (inputs, labels) of tensors; got {got}.")
 
 
 def _class_logits(output: Tensor) -> Tensor:

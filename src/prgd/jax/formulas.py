@@ -48,11 +48,6 @@ def radius_formula(radius: Any) -> RadiusFormula:
     R = as_radius(radius)
     if isinstance(R, StateRadius):
         raise ValueError(f"{R!r} reads the iterate of the core; use radii of k and R_0 alone.")
-    if not callable(R):
-        raise TypeError(
-            "radius must be a number, text such as 'geometric:1.2', a schedule of prgd.schedules or a "
-            f"function (k, R_0) -> R_k; got {radius!r}."
-        )
     if isinstance(R, Geometric):
         rate = math.log(R.c)
         return lambda k, R_0: R_0 * jnp.exp(k.astype(R_0.dtype) * rate)
@@ -64,10 +59,24 @@ def radius_formula(radius: Any) -> RadiusFormula:
     if isinstance(R, ExplicitRadii):
         radii = np.array(R.radii)
         return lambda k, R_0: jnp.asarray(_held(radii, R_0))[jnp.minimum(k, len(radii) - 1)]
-    first = R(0, 1.0)
+    _check_function(R)
+    return cast(RadiusFormula, R)
+
+
+def _check_function(R: Any) -> None:
+    """Raise unless a radius of a user's own can be traced and is positive at k = 0 and R_0 = 1."""
+    k, R_0 = jnp.zeros((), jnp.int32), jnp.ones(1)
+    try:
+        jax.eval_shape(lambda k, R_0: jnp.broadcast_to(R(k, R_0), (1,)), k, R_0)
+    except (TypeError, ValueError, AttributeError, jax.errors.JAXTypeError) as error:
+        raise TypeError(
+            f"{R!r} must be a function (k, R_0) -> R_k of traced arrays, an integer k and the R_0 of all "
+            "blocks, written in arithmetic or jax.numpy (jnp.exp, jnp.where) without math and if; it "
+            f"failed: {str(error).splitlines()[0]}"
+        ) from error
+    first = float(jnp.broadcast_to(R(k, R_0), (1,))[0])
     if not (math.isfinite(first) and first > 0.0):
         raise ValueError(f"{R!r} gave the radius {first!r} at k = 0 and R_0 = 1; it must be positive.")
-    return cast(RadiusFormula, R)
 
 
 def _held(numbers: Any, R_0: jax.Array) -> Any:
@@ -89,13 +98,8 @@ def time_formula(times: Any, max_steps: int) -> TimeFormula:
     [0, 5, 13, 23]
     """
     T = as_times(times)
-    if not callable(T):
-        raise TypeError(
-            "times must be an integer, text such as 'every:5', a schedule of prgd.schedules or a function "
-            f"k -> T_k; got {times!r}."
-        )
     if isinstance(T, Every):
-        steps = T.steps
+        steps = min(T.steps, 2**31 - 1)  # k is an int32, and so is t, which never gets there
         return lambda k: k * steps
     table = np.array([*_listed(T, max_steps), _NEVER], np.int32)
     return lambda k: jnp.asarray(table)[jnp.minimum(k, len(table) - 1)]

@@ -20,8 +20,8 @@ Scope = Literal["global", "group", "matrix"]
 def blocks_of(groups: list[dict[str, Any]], scope: Scope) -> tuple[list[list[Tensor]], list[int]]:
     """Return the parameters of each block, and the number of the group from which each block is.
 
-    Groups with ``"homogeneous": False`` and frozen parameters are left out, and with ``scope="matrix"`` so
-    are vectors and scalars (biases, gains of normalisation layers).
+    Groups with ``"homogeneous": False``, frozen and empty parameters are left out, and with
+    ``scope="matrix"`` so are vectors and scalars (biases, gains of normalisation layers).
 
     Examples
     --------
@@ -30,7 +30,7 @@ def blocks_of(groups: list[dict[str, Any]], scope: Scope) -> tuple[list[list[Ten
     [[(2, 2)]]
     """
     found = [
-        (number, [p for p in group["params"] if p.requires_grad])
+        (number, [p for p in group["params"] if p.requires_grad and p.numel()])
         for number, group in enumerate(groups)
         if group.get("homogeneous", True)
     ]

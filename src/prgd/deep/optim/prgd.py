@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from contextlib import nullcontext
 from typing import Any, Literal, Self, get_args
 
@@ -141,7 +142,7 @@ class PRGD(Wrapper):
         *,
         growth: float = 2.0,
         warm_up: float | Literal["auto"] = "auto",
-        cautious: bool = True,
+        cautious: bool | None = None,
         **options: Any,
     ) -> Self:
         """Return a PRGD whose schedule lies over a run of ``total_steps`` steps.
@@ -153,8 +154,10 @@ class PRGD(Wrapper):
         growth : float, factor by which rescaling makes the outputs of a homogeneous network grow in the
             whole run, if the warm-up is short and the loss falls. With L matrices, norms grow by its L-th
             root.
-        warm_up : ``"auto"``, or the fraction of the run that is warm-up.
-        cautious, **options : as for the class.
+        warm_up : ``"auto"``, or the fraction of the run that is warm-up. ``"auto"`` is 0 unless steps are
+            divided by the loss.
+        cautious : as for the class; by default if steps are divided by the loss.
+        **options : as for the class; R and T follow from the run.
 
         Examples
         --------
@@ -167,6 +170,13 @@ class PRGD(Wrapper):
         check_positive("growth", growth)
         if warm_up != "auto":
             check_fraction("warm_up", warm_up)
+        if "R" in options or "T" in options:
+            raise TypeError("for_steps chooses R and T itself: give growth, or give R and T to the class.")
+        defaults = inspect.signature(cls).parameters  # Subclasses have defaults of their own.
+        relative, scaled = (options.get(n, defaults[n].default) for n in ("relative_steps", "loss_scaled"))
+        scaled = not relative if scaled is None else scaled
+        cautious = scaled if cautious is None else cautious
+        warm_up = 0.0 if warm_up == "auto" and not scaled else warm_up
         first: WarmUp = "auto" if warm_up == "auto" else int(warm_up * total_steps)
         rest = total_steps if first == "auto" else max(total_steps - first, 2)
         steps = max(2, rest // _PHASES)
@@ -241,11 +251,8 @@ class PRGD(Wrapper):
         if self._is_phase_due and self._must_wait:
             self.paused += 1
         elif self._is_phase_due:
-            if self.T(self.k + 1) <= self.T(self.k):
-                raise ValueError(
-                    f"{self.T!r} does not advance: T({self.k + 1}) <= T({self.k}) = {self.T(self.k)}."
-                )
-            self._radii.find_blocks(self.param_groups)
+            self._check_time(self.k + 1)
+            self._radii.find_blocks(self.param_groups, self.k, self.R)
             self._radii.enter(self.k, self.R)
             starts = not self.relative_steps
             if starts and self.k == 0:
@@ -254,6 +261,13 @@ class PRGD(Wrapper):
         self._radii.follow(self.param_groups)
         self._advance()
         return starts
+
+    def _check_time(self, k: int) -> None:
+        """Raise if phase k - 1 would have no end."""
+        if self.T(k) <= self.T(k - 1):
+            raise ValueError(f"{self.T!r} does not advance: T({k}) <= T({k - 1}) = {self.T(k - 1)}.")
+        if self.T(k) % 1:
+            raise ValueError(f"T({k}) must be an integer; got {self.T(k)!r} of {self.T!r}. Round it.")
 
     def _check_homogeneity(self) -> None:
         """Warn if rescaling changes what the network predicts, as far as that can be seen."""
@@ -299,10 +313,11 @@ class PRGD(Wrapper):
         blocks.move_on_spheres_(self._radii.on_device, rates, self._non_finite, along=stand_ins)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group to the base optimizer; the norms that its blocks have now are their R_0."""
+        """Add a group to the base optimizer; the radii of its blocks grow from the norms they have now."""
         super().add_param_group(param_group)
         if hasattr(self, "_radii"):
-            self._radii.find_blocks(self.param_groups)
+            self._radii.find_blocks(self.param_groups, self.k, self.R)
+            self._radii.follow(self.param_groups)
 
     def _adjustable(self) -> str:
         return f"{super()._adjustable()}, or the growth of R, which is {self.R!r}"
@@ -330,12 +345,13 @@ class PRGD(Wrapper):
 
     def restore_progress(self, progress: dict[str, Any]) -> None:
         """Set the numbers that `progress` returned, for the same schedule of times."""
-        warm_up = progress.get("warm_up", self.warm_up)
+        warm_up = progress.get("warm_up", None if self._waits else self.warm_up)
         k, paused = progress["k"], progress.get("paused", 0)
         t = progress["t"] - (NEVER if warm_up is None else warm_up) - paused
         if t > self.T(k) or (k > 0 and t <= self.T(k - 1)):
             raise ValueError(
-                f"The state (t = {progress['t']}, k = {k}) does not fit {self.T!r} with warm_up = {warm_up}."
+                f"The state (t = {progress['t']}, k = {k}) does not fit {self.T!r} with "
+                f"warm_up = {('auto' if warm_up is None else warm_up)!r}."
             )
         super().restore_progress(progress)
         self.k, self.paused = k, paused

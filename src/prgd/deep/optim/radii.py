@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import torch
@@ -52,8 +53,12 @@ class Radii:
         """The number of matrices: the degree of a plain homogeneous network, at least 1."""
         return max(1, sum(tensor.ndim >= 2 for tensor in self.blocks.tensors))
 
-    def find_blocks(self, groups: list[dict[str, Any]]) -> None:
-        """Look for parameters that were added, frozen or thawed; the norm of a new block now is its R_0."""
+    def find_blocks(self, groups: list[dict[str, Any]], k: int, R: Radius) -> None:
+        """Look for parameters that were added, frozen or thawed.
+
+        The radius of a new block is the norm that it has now, and R_0 is such that R_k = R(k, R_0) grows on
+        from there: with the norm as R_0, a block that comes late would be multiplied by all growth so far.
+        """
         blocks, numbers = blocks_of(groups, self.scope)
         if self.blocks.is_made_of(blocks):
             return
@@ -61,13 +66,15 @@ class Radii:
         R_0, R_k = self.R_0, self.R_k
         self._set_blocks(blocks, numbers)
         places = [known.get(self._key(block, n)) for block, n in self._members()]
-        norms = (
-            self.blocks.norms().tolist() if self.are_known and None in places else [math.inf] * len(places)
-        )
-        self.R_0 = [norms[i] if place is None else R_0[place] for i, place in enumerate(places)]
-        self.R_k = [norms[i] if place is None else R_k[place] for i, place in enumerate(places)]
-        self._multipliers = [group.get("radius", 1.0) for group in groups]
+        norms = [math.inf] * len(places)
+        if self.are_known and None in places:
+            norms = self.blocks.norms().tolist()
+            self._check_norms([i for i, place in enumerate(places) if place is None], norms)
+        self.R_0 = [_before(R, k, norms[i]) if n is None else R_0[n] for i, n in enumerate(places)]
+        self.R_k = [norms[i] if n is None else R_k[n] for i, n in enumerate(places)]
+        self._multipliers = [1.0] * len(groups)
         self._upload()
+        self.follow(groups)
 
     def _members(self) -> list[tuple[list[Tensor], int]]:
         return list(zip(self.blocks.blocks, self._group_numbers, strict=True))
@@ -80,14 +87,15 @@ class Radii:
         """Enter phase k with the radii R_k = R(k, R_0); at k = 0 the norms are read and become R_0."""
         if k == 0:
             self.R_0 = self.blocks.norms().tolist()  # the only wait for the device: once in a run
-            for i, norm in enumerate(self.R_0):
-                if not (math.isfinite(norm) and norm > 0.0):
-                    raise ValueError(self._without_direction(i, norm))
+            self._check_norms(range(len(self.R_0)), self.R_0)
             self.are_known = True
         self.R_k = [float(R(k, R_0)) for R_0 in self.R_0]
         # The square of a norm must stay in the range of the parameters' dtype.
         double = all(p.dtype == torch.float64 for p in self.blocks.tensors)
         largest = math.sqrt(torch.finfo(torch.float64 if double else torch.float32).max) / 1e3
+        largest = min(
+            largest, *(torch.finfo(p.dtype).max / 8 for p in self.blocks.tensors)
+        )  # 8188 in float16
         for R_k in self.R_k:
             if not 1.0 / largest < R_k < largest:
                 raise ValueError(
@@ -95,6 +103,11 @@ class Radii:
                     f"{1.0 / largest:.0e} and {largest:.0e}. Cap it."
                 )
         self._upload()
+
+    def _check_norms(self, numbers: Iterable[int], norms: list[float]) -> None:
+        for i in numbers:
+            if not (math.isfinite(norms[i]) and norms[i] > 0.0):
+                raise ValueError(self._without_direction(i, norms[i]))
 
     def _without_direction(self, i: int, norm: float) -> str:
         if self.scope == "global":
@@ -104,25 +117,21 @@ class Radii:
             )
         block = self.blocks.blocks[i]
         return (
-            f"PRGD rescales each {self.scope}, and at the first rescaling the norm of number {i}, which "
+            f"PRGD rescales each {self.scope}, and at its first rescaling the norm of number {i}, which "
             f"begins with a parameter of shape {tuple(block[0].shape)}, is {norm:g}. Initialise it, or put "
             "it in a group with 'homogeneous': False."
         )
 
     def follow(self, groups: list[dict[str, Any]]) -> None:
         """Take over ``"radius"`` of the groups, if something has changed it."""
-        multipliers = [group.get("radius", 1.0) for group in groups]
+        multipliers = [_as_multiplier(group.get("radius", 1.0)) for group in groups]
         if multipliers != self._multipliers:  # A loop over groups is shorter than one over blocks.
-            for value in multipliers:
-                if not (math.isfinite(value) and value > 0.0):
-                    raise ValueError(
-                        "'radius' of a parameter group multiplies R_k and must be finite and above 0; got "
-                        f"{value!r}."
-                    )
-            if self.scope == "global" and len(set(multipliers)) > 1:
+            pairs = zip(multipliers, groups, strict=True)
+            rescaled = [value for value, group in pairs if group.get("homogeneous", True)]
+            if self.scope == "global" and len(set(rescaled)) > 1:
                 raise ValueError(
                     "With scope='global' there is one radius, so 'radius' must be the same in all parameter "
-                    f"groups; got {multipliers}. Use scope='group'."
+                    f"groups; got {rescaled}. Use scope='group'."
                 )
             self._multipliers = multipliers
             self._upload()
@@ -166,3 +175,19 @@ class Radii:
         self.R_0, self.R_k = radii
         self.are_known = all(map(math.isfinite, self.R_k))
         self._upload()
+
+
+def _before(R: Radius, k: int, norm: float) -> float:
+    """Return the R_0 whose radius in the phase before k is ``norm``, for radii in proportion to R_0."""
+    return norm * (norm / float(R(k - 1, norm))) if k > 0 and math.isfinite(norm) else norm
+
+
+def _as_multiplier(value: Any) -> float:
+    """Return ``"radius"`` of a group as a float; a tensor is read at each step, as it may change in place."""
+    is_number = isinstance(value, Real) or (isinstance(value, Tensor) and value.numel() == 1)
+    if not (is_number and 0.0 < (number := float(value)) < math.inf):
+        raise ValueError(
+            "'radius' of a parameter group multiplies R_k and must be one number, finite and above 0; got "
+            f"{value!r}."
+        )
+    return number

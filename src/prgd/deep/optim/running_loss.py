@@ -44,12 +44,16 @@ class RunningLoss:
         """
         value = float(self.mean)
         if not (self._has_losses and math.isfinite(value)):
-            self.set(self._last)
+            self.set(self._last, self._last)
         else:
             self._last = value
         return self._last
 
-    def set(self, value: float | None) -> None:
-        """Begin with a mean that `read` returned."""
-        self._last, self._has_losses = value, value is not None
+    def state(self) -> dict[str, float | None]:
+        """Return the mean and the last one that was read, as entries of a state; nothing changes."""
+        return {"running_loss": float(self.mean) if self._has_losses else None, "last_loss": self._last}
+
+    def set(self, value: float | None, last: float | None) -> None:
+        """Go on with the two numbers that `state` returned."""
+        self._last, self._has_losses = last, value is not None
         self.mean.fill_(1.0 if value is None else value)

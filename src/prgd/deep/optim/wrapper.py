@@ -11,7 +11,8 @@ from torch import Tensor
 from prgd.checks import check_integer
 from prgd.deep.optim.caution import SEPARATED, Caution
 from prgd.deep.optim.compiled import compiled_step, registered
-from prgd.deep.optim.fused import default_sgd, is_plain_fused, step_fused
+from prgd.deep.optim.doors import checked_base, checked_loss, checked_parameters
+from prgd.deep.optim.fused import begin_late, default_sgd, dense_entries, is_plain_fused, step_fused
 from prgd.deep.optim.guards import LOOK_EVERY, Lookout, described
 from prgd.deep.optim.running_loss import RunningLoss
 from prgd.deep.optim.tensors import Grouping, grouped, processes, scale_and_check_
@@ -51,15 +52,17 @@ class Wrapper(torch.optim.Optimizer):
                 f"{', '.join(sgd)} would be ignored: they are options of the default base, torch.optim.SGD. "
                 f"Give them to the {type(params).__name__} that was passed."
             )
-        self.base = params if isinstance(params, torch.optim.Optimizer) else default_sgd(params, sgd)
+        given = isinstance(params, torch.optim.Optimizer)
+        self.base = checked_base(params) if given else default_sgd(params, sgd)  # type: ignore[arg-type]
         super().__init__(self.base.param_groups, self.base.defaults)
         self._share()
         self._grouping = Grouping()
         self.loss_scaled, self.t = loss_scaled, 0
         self._waits = warm_up == "auto"  # whether the end of the warm-up is not known yet
         self.warm_up: int = NEVER if warm_up == "auto" else warm_up
-        device = self.param_groups[0]["params"][0].device
-        double = any(p.dtype == torch.float64 for p in self._parameters())
+        parameters = checked_parameters(self._parameters())
+        device = parameters[0].device
+        double = any(p.dtype == torch.float64 for p in parameters)
         self._dtype = torch.float64 if double else torch.float32
         self._one = torch.ones((), dtype=self._dtype, device=device)
         # Values that change between replays of a captured CUDA graph are kept on the device.
@@ -134,6 +137,7 @@ class Wrapper(torch.optim.Optimizer):
             self._set_plain(False)
             if self.t > 0:  # Loss-scaled steps begin with the length of plain steps.
                 L_0 = self.running_loss.read() or 1.0
+                L_0 = L_0 if L_0 > 0.0 else 1.0  # Later losses below 0 are then skipped.
                 self._L_0.fill_(L_0)
                 if self._caution is not None:
                     self._caution.begin(L_0)
@@ -204,19 +208,20 @@ class Wrapper(torch.optim.Optimizer):
                 returned = closure()
         noted = self._notes.take()
         if loss is not None or noted is not None:
-            return noted if loss is None else loss
+            return checked_loss(noted if loss is None else loss)
         if returned is not None and self.loss_scaled and (n := accumulated_batches(closure)) > 1:
             raise ValueError(
                 f"Gradients are those of {n} batches, and the closure returns the loss of the last batch "
                 f"divided by {n}. Watch the criterion: self.criterion = optimizer.watch(self.criterion)."
             )
-        return returned
+        return None if returned is None else checked_loss(returned)
 
     def _need_loss(self) -> None:
-        """Raise if steps are loss-scaled, for a step that got no loss."""
-        if self.loss_scaled:
+        """Raise if steps are loss-scaled or the warm-up waits for a loss, for a step that got none."""
+        if self.loss_scaled or self._waits:
+            use = "divides the gradient" if self.loss_scaled else "ends a warm_up='auto'"
             raise ValueError(
-                f"{type(self).__name__} divides the gradient by the loss, and got none. "
+                f"{type(self).__name__} {use} by the loss, and got none. "
                 "Call step(loss=loss), or step(closure) with a closure that returns the loss, or "
                 "criterion = optimizer.watch(criterion) once and then step(), or train on "
                 "prgd.deep.log_cross_entropy with loss_scaled=False."
@@ -230,6 +235,8 @@ class Wrapper(torch.optim.Optimizer):
         A fused base steps the ``stand_ins`` of parameters in their place.
         """
         gradients = [p.grad for p in self._parameters() if p.grad is not None]
+        if any(gradient.is_sparse for gradient in gradients):
+            gradients = dense_entries(gradients, self.base)
         factor, witness = self._gradient_factor(loss, capturing)
         self._non_finite.zero_()
         scale_and_check_(grouped([*gradients, *witness]), factor, self._non_finite)
@@ -282,6 +289,7 @@ class Wrapper(torch.optim.Optimizer):
             if self._steps_directly:
                 step_fused(self.base, self._non_finite, stand_ins)
                 return
+            begin_late(self.base, has_stepped=True)
             self.base.found_inf = self._non_finite  # type: ignore[attr-defined]
             try:
                 self.base.step()
@@ -294,6 +302,7 @@ class Wrapper(torch.optim.Optimizer):
                 f"that skips on the device, such as torch.optim.SGD(..., fused=True); got {self.base!r}."
             )
         if not bool(self._non_finite):
+            begin_late(self.base, has_stepped=False)
             self.base.step()
             self._has_stepped = True
 
@@ -350,7 +359,7 @@ class Wrapper(torch.optim.Optimizer):
             "skipped": self.skipped,
             "warm_up": warm_up,
             "L_0": float(self._L_0),
-            "running_loss": self.running_loss.read(),
+            **self.running_loss.state(),
             "caution": None if self._caution is None else self._caution.state(),
         }
 
@@ -362,7 +371,8 @@ class Wrapper(torch.optim.Optimizer):
             self._waits = progress["warm_up"] is None
             self.warm_up = NEVER if progress["warm_up"] is None else progress["warm_up"]
             self._L_0.fill_(progress["L_0"])
-            self.running_loss.set(progress["running_loss"])
+            mean = progress["running_loss"]
+            self.running_loss.set(mean, progress.get("last_loss", mean))
             if self._caution is not None and progress["caution"] is not None:
                 self._caution.restore(progress["caution"])
         self._lookout = Lookout(progress["skipped"])
