@@ -188,6 +188,7 @@ def test_a_radius_of_a_group_that_is_added_is_checked(scope, radius):
     steps(optimizer, [0.5])
     with pytest.raises((TypeError, ValueError), match="'radius' of a parameter group"):
         optimizer.add_param_group({"params": [weight(2, 3)], "radius": radius})
+    assert steps(optimizer, [0.5] * 6).numel() == 4  # The group was not added.
 
 
 def test_a_radius_may_be_a_tensor_that_changes_in_place():
@@ -217,6 +218,20 @@ def test_a_block_that_is_added_late_does_not_jump(scope, relative_steps):
     assert before < float(late.detach().norm()) <= 1.1001 * before
     with pytest.raises(ValueError, match=r"norm of number 2.* is 0"):
         optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(2, 2))]})
+    assert steps(optimizer, [0.5] * 6).numel() == 10
+
+
+@pytest.mark.parametrize("scope", ["global", "group"])
+def test_parameters_that_are_frozen_or_thawed_make_no_jump(scope):
+    members = [weight(2, 2), weight(3, 3, seed=1)]
+    members[1].requires_grad_(False)
+    optimizer = deep.PRGD(members, scope=scope, **ALGORITHM_1)
+    for flags in ((True, False), (True, True), (False, True)):
+        for p, flag in zip(members, flags, strict=True):
+            p.requires_grad_(flag)
+        before = [float(p.detach().norm()) for p in members]
+        steps(optimizer, [0.5] * 4, [p for p in members if p.requires_grad])
+        assert [float(p.detach().norm()) for p in members] == pytest.approx(before, rel=0.15)
 
 
 def test_a_schedule_over_a_run_is_for_relative_steps_too():

@@ -348,7 +348,7 @@ BAD = [
     (
         lambda: progressive_rescale(1.2, 5, base=optax.sgd),
         TypeError,
-        r"such as optax.sgd\(0.1\); got function",
+        "must be a transformation of optax",
     ),
     (lambda: progressive_rescale(lambda k: 1.0, 5), TypeError, "of traced arrays"),
     (lambda: progressive_rescale(lambda k, R_0: R_0 * math.exp(k), 5), TypeError, "without math and if"),

@@ -316,8 +316,13 @@ class PRGD(Wrapper):
         """Add a group to the base optimizer; the radii of its blocks grow from the norms they have now."""
         super().add_param_group(param_group)
         if hasattr(self, "_radii"):
-            self._radii.find_blocks(self.param_groups, self.k, self.R)
-            self._radii.follow(self.param_groups)
+            try:
+                self._radii.find_blocks(self.param_groups, self.k, self.R)
+                self._radii.follow(self.param_groups)
+            except ValueError:  # The optimizer stays what it was.
+                self.param_groups.pop()
+                self._radii.find_blocks(self.param_groups, self.k, self.R)
+                raise
 
     def _adjustable(self) -> str:
         return f"{super()._adjustable()}, or the growth of R, which is {self.R!r}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -56,46 +56,39 @@ class Radii:
     def find_blocks(self, groups: list[dict[str, Any]], k: int, R: Radius) -> None:
         """Look for parameters that were added, frozen or thawed.
 
-        The radius of a new block is the norm that it has now, and R_0 is such that R_k = R(k, R_0) grows on
-        from there: with the norm as R_0, a block that comes late would be multiplied by all growth so far.
+        The radius of a block with other parameters than before is the norm that it has now, and R_0 is such
+        that R_k = R(k, R_0) grows on from there. With its former R_0, or with the norm as R_0, the parameters
+        would make a jump at the next rescaling.
         """
         blocks, numbers = blocks_of(groups, self.scope)
         if self.blocks.is_made_of(blocks):
             return
-        known = {self._key(block, n): i for i, (block, n) in enumerate(self._members())}
-        R_0, R_k = self.R_0, self.R_k
-        self._set_blocks(blocks, numbers)
-        places = [known.get(self._key(block, n)) for block, n in self._members()]
+        known = {tuple(map(id, block)): i for i, block in enumerate(self.blocks.blocks)}
+        places = [known.get(tuple(map(id, block))) for block in blocks]
         norms = [math.inf] * len(places)
         if self.are_known and None in places:
-            norms = self.blocks.norms().tolist()
-            self._check_norms([i for i, place in enumerate(places) if place is None], norms)
+            norms = Blocks(blocks, self.dtype).norms().tolist()
+            self._check_norms(blocks, [norms[i] if n is None else 1.0 for i, n in enumerate(places)])
+        R_0, R_k = self.R_0, self.R_k
+        self._set_blocks(blocks, numbers)
         self.R_0 = [_before(R, k, norms[i]) if n is None else R_0[n] for i, n in enumerate(places)]
         self.R_k = [norms[i] if n is None else R_k[n] for i, n in enumerate(places)]
         self._multipliers = [1.0] * len(groups)
         self._upload()
         self.follow(groups)
 
-    def _members(self) -> list[tuple[list[Tensor], int]]:
-        return list(zip(self.blocks.blocks, self._group_numbers, strict=True))
-
-    def _key(self, block: list[Tensor], group_number: int) -> int:
-        """Return what a block keeps if parameters are added or frozen."""
-        return {"global": 0, "group": group_number, "matrix": id(block[0])}[self.scope]
-
     def enter(self, k: int, R: Radius) -> None:
         """Enter phase k with the radii R_k = R(k, R_0); at k = 0 the norms are read and become R_0."""
         if k == 0:
             self.R_0 = self.blocks.norms().tolist()  # the only wait for the device: once in a run
-            self._check_norms(range(len(self.R_0)), self.R_0)
+            self._check_norms(self.blocks.blocks, self.R_0)
             self.are_known = True
         self.R_k = [float(R(k, R_0)) for R_0 in self.R_0]
-        # The square of a norm must stay in the range of the parameters' dtype.
-        double = all(p.dtype == torch.float64 for p in self.blocks.tensors)
-        largest = math.sqrt(torch.finfo(torch.float64 if double else torch.float32).max) / 1e3
-        largest = min(
-            largest, *(torch.finfo(p.dtype).max / 8 for p in self.blocks.tensors)
-        )  # 8188 in float16
+        # The square of a norm must stay in the range of the parameters' dtype, and so must each entry.
+        dtypes = {p.dtype for p in self.blocks.tensors}
+        wide = torch.float64 if dtypes == {torch.float64} else torch.float32
+        largest = math.sqrt(torch.finfo(wide).max) / 1e3
+        largest = min(largest, *(torch.finfo(dtype).max / 8 for dtype in dtypes))  # 8188 in float16
         for R_k in self.R_k:
             if not 1.0 / largest < R_k < largest:
                 raise ValueError(
@@ -104,18 +97,17 @@ class Radii:
                 )
         self._upload()
 
-    def _check_norms(self, numbers: Iterable[int], norms: list[float]) -> None:
-        for i in numbers:
-            if not (math.isfinite(norms[i]) and norms[i] > 0.0):
-                raise ValueError(self._without_direction(i, norms[i]))
+    def _check_norms(self, blocks: list[list[Tensor]], norms: list[float]) -> None:
+        for i, norm in enumerate(norms):
+            if not (math.isfinite(norm) and norm > 0.0):
+                raise ValueError(self._without_direction(i, blocks[i], norm))
 
-    def _without_direction(self, i: int, norm: float) -> str:
+    def _without_direction(self, i: int, block: list[Tensor], norm: float) -> str:
         if self.scope == "global":
             return (
                 f"PRGD rescales the parameters, and at the first rescaling their norm is {norm:g}. "
                 "Initialise them, or train with a warm-up that stays finite."
             )
-        block = self.blocks.blocks[i]
         return (
             f"PRGD rescales each {self.scope}, and at its first rescaling the norm of number {i}, which "
             f"begins with a parameter of shape {tuple(block[0].shape)}, is {norm:g}. Initialise it, or put "
