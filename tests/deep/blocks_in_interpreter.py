@@ -35,6 +35,12 @@ def project_error(tensors, radii, hold=NO):
     return largest_error(tensors, [b if hold else b * min(1.0, float(R / b.norm())) for b, R in pairs])
 
 
+def scale_error(tensors, factors):
+    expected = [f * t.double() for t, f in zip(tensors, factors.double(), strict=True)]
+    BlockKernels(tensors).scale_(factors)
+    return largest_error(tensors, expected)
+
+
 def moved(W, d, R, eta, hold):
     W, d = W.double(), d.double()
     if hold or not torch.isfinite(d).all() or not d.any():
@@ -44,7 +50,7 @@ def moved(W, d, R, eta, hold):
 
 
 def move_error(weights, steps, radii, rates, hold=NO, *, into_starts=False):
-    """Return the error of a whole relative step: save, the base's step from 0, move."""
+    """Return the error of a whole relative step: the base's step from 0, then the move."""
     eta = rates.double().expand(len(weights))
     expected = [
         moved(*case, hold=bool(hold)) for case in zip(weights, steps, radii.double(), eta, strict=True)
@@ -57,11 +63,9 @@ def move_error(weights, steps, radii, rates, hold=NO, *, into_starts=False):
     kernels, before = BlockKernels(weights, starts), [w.clone() for w in weights]
     kernels.load(radii, rates, hold)
     assert all(map(torch.equal, weights, before))  # Loading touches no tensor.
-    kernels.save_and_zero_()
-    assert all(map(torch.equal, starts, before))
-    assert not any(w.any() for w in weights)
-    for w, d in zip(weights, steps, strict=True):
-        w.add_(d)
+    for start, w, d in zip(starts, weights, steps, strict=True):
+        start.copy_(w)
+        w.copy_(d)
     kernels.move_on_spheres_(radii, rates, hold)
     assert all(map(torch.equal, starts, before))
     return largest_error(weights, expected)
@@ -116,6 +120,7 @@ def main():
         rates = torch.linspace(0.01, 1.0, len(radii))
         copies = [[torch.empty_like(t).copy_(t) for t in some] for some in (weights, steps)]
         cases[f"{name}: project"] = project_error([w.clone() for w in weights], radii)
+        cases[f"{name}: scale"] = scale_error([w.clone() for w in weights], rates)
         cases[f"{name}: move"] = move_error(weights, steps, radii, rates)
         cases[f"{name}: move into starts"] = move_error(*copies, radii, rates, into_starts=True)
     weights, steps = lists()

@@ -64,6 +64,32 @@ def squares_kernel(
     tl.store(parts + chunk, tl.sum(squares, axis=0))
 
 
+@triton.jit
+def _scale(x, count, factor, DTYPE: tl.constexpr, SUM: tl.constexpr, BLOCK: tl.constexpr):
+    """Multiply a chunk by a factor."""
+    whole = count // BLOCK * BLOCK
+    i = tl.arange(0, BLOCK)
+    for start in range(0, whole, BLOCK):
+        value = tl.load(x + start + i).to(SUM)
+        tl.store(x + start + i, (factor * value).to(DTYPE))
+    if whole < count:
+        mask = i < count - whole
+        value = tl.load(x + whole + i, mask=mask, other=0.0).to(SUM)
+        tl.store(x + whole + i, (factor * value).to(DTYPE), mask=mask)
+
+
+@triton.jit(do_not_specialize_on_alignment=["factors"])
+def scale_kernel(
+    addresses, counts, owners, factors, DTYPE: tl.constexpr, SUM: tl.constexpr, ALIGNED: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Multiply every chunk by the factor of its tensor."""
+    chunk = tl.program_id(0)
+    x = _at(tl.load(addresses + chunk), DTYPE, ALIGNED)
+    factor = tl.load(factors + tl.load(owners + chunk)).to(SUM)
+    _scale(x, tl.load(counts + chunk), factor, DTYPE, SUM, BLOCK)
+
+
 @triton.jit(do_not_specialize_on_alignment=["radii", "hold"])
 def project_kernel(
     addresses, counts, owners, firsts, parts, radii, hold, DTYPE: tl.constexpr, SUM: tl.constexpr,
@@ -82,34 +108,7 @@ def project_kernel(
     factor = tl.load(radii + owner).to(SUM) / tl.where(known, norm, 1.0)
     factor = tl.maximum(factor, tl.load(hold).to(SUM))
     if known & (factor < 1.0):  # Tensors inside of their balls are not read again.
-        whole = count // BLOCK * BLOCK
-        i = tl.arange(0, BLOCK)
-        for start in range(0, whole, BLOCK):
-            value = tl.load(x + start + i).to(SUM)
-            tl.store(x + start + i, (factor * value).to(DTYPE))
-        if whole < count:
-            mask = i < count - whole
-            value = tl.load(x + whole + i, mask=mask, other=0.0).to(SUM)
-            tl.store(x + whole + i, (factor * value).to(DTYPE), mask=mask)
-
-
-@triton.jit
-def save_kernel(addresses, counts, DTYPE: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr):
-    """Copy every chunk to its start and set the chunk to 0."""
-    chunk = tl.program_id(0)
-    x = _at(tl.load(addresses + chunk), DTYPE, ALIGNED)
-    w = _at(tl.load(addresses + tl.num_programs(0) + chunk), DTYPE, ALIGNED)
-    count = tl.load(counts + chunk)
-    whole = count // BLOCK * BLOCK
-    i = tl.arange(0, BLOCK)
-    zeros = tl.zeros((BLOCK,), DTYPE)
-    for start in range(0, whole, BLOCK):
-        tl.store(w + start + i, tl.load(x + start + i))
-        tl.store(x + start + i, zeros)
-    if whole < count:
-        mask = i < count - whole
-        tl.store(w + whole + i, tl.load(x + whole + i, mask=mask, other=0.0), mask=mask)
-        tl.store(x + whole + i, zeros, mask=mask)
+        _scale(x, count, factor, DTYPE, SUM, BLOCK)
 
 
 @triton.jit
@@ -268,10 +267,19 @@ class BlockKernels:
         kernels = BlockKernels([number], [number.clone()] if has_starts else None)
         kernels._is_aligned, kernels._max_parts = self._is_aligned, self._max_parts
         kernels.project_(radii, hold)
+        kernels.scale_(radii)
         if has_starts:
-            kernels.save_and_zero_()
             for into_starts in (False, True):
                 kernels.move_on_spheres_(radii, rates, hold, into_starts=into_starts)
+
+    def scale_(self, factors: Tensor) -> None:
+        """Multiply every tensor by its factor.
+
+        Parameters
+        ----------
+        factors : Tensor of shape (tensors,)
+        """
+        self._launch(scale_kernel, self._at, self._counts, self._owners, factors, SUM=self._sum)
 
     def project_(self, radii: Tensor, hold: Tensor) -> None:
         r"""Multiply every tensor t_i by :math:`\min(1, \max(hold, R_i / \|t_i\|))`.
@@ -288,10 +296,6 @@ class BlockKernels:
             project_kernel, self._at, self._counts, self._owners, self._firsts, self._parts, radii, hold,
             SUM=self._sum, PARTS=self._max_parts,
         )  # fmt: skip
-
-    def save_and_zero_(self) -> None:
-        """Copy every tensor to its start and set the tensor to 0: a base steps from there."""
-        self._launch(save_kernel, self._at, self._counts)
 
     def move_on_spheres_(
         self, radii: Tensor, rates: Tensor, hold: Tensor, *, into_starts: bool = False
@@ -310,7 +314,7 @@ class BlockKernels:
         rates : Tensor of shape (tensors,) or (), the rates eta_i.
         hold : Tensor of one number: 1 for a skipped step, else 0.
         into_starts : whether the starts get the result, and the tensors 0 for the next step of the base.
-            Then the tensors are buffers, the starts are the parameters, and `save_and_zero_` is not needed.
+            Then the tensors are buffers, and the starts are the parameters.
         """
         self._launch(moments_kernel, self._at, self._counts, self._parts, SUM=self._sum)
         self._launch(

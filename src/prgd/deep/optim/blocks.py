@@ -74,7 +74,7 @@ class Blocks:
         self._has_kernels = (
             self._are_plain and len(self.tensors) == len(blocks) and _suit_kernels(self.tensors)
         )
-        self._made_kernels: Any = None
+        self._made_kernels: dict[bool, Any] = {}  # with starts, and without
         self._stand_ins: dict[Tensor, Tensor] | None = None
 
     def __len__(self) -> int:
@@ -89,6 +89,8 @@ class Blocks:
 
     def norms(self) -> Tensor:
         """Return the Euclidean norm of each block, over all processes that share its tensors."""
+        if self._has_kernels:  # one launch for all blocks
+            return torch.stack(torch._foreach_norm(self.tensors, 2, dtype=self.dtype))
         found = [norm(grouping(block)) for grouping, block in zip(self._groupings, self.blocks, strict=True)]
         if len(found) == 1:
             return found[0].reshape(1).to(self.dtype)
@@ -96,6 +98,9 @@ class Blocks:
 
     def scale_(self, factors: Tensor) -> None:
         """Multiply each block in place by its factor."""
+        if self._has_kernels:
+            self._kernels(self.tensors).scale_(factors)
+            return
         for grouping, block, factor in zip(self._groupings, self.blocks, factors.unbind(), strict=True):
             scale_(grouping(block), factor)
 
@@ -115,7 +120,7 @@ class Blocks:
         self._replayed(self._projection, lambda: self._scale_into_balls(radii, hold))
 
     def _scale_into_balls(self, radii: Tensor, hold: Tensor) -> None:
-        if self._has_kernels and not torch.compiler.is_compiling():
+        if self._has_kernels:
             self._kernels(self.tensors).project_(radii, hold)
             return
         # A norm that overflows must not send a block to zero: R_k / 0 is cut to a factor of 1.
@@ -177,6 +182,9 @@ class Blocks:
         kernels.move_on_spheres_(radii, rates, hold, into_starts=True)
 
     def _walk(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
+        if self._has_kernels:
+            self._kernels(self.tensors, self._starts).move_on_spheres_(radii, rates, hold)
+            return
         lengths = self.norms()
         usable = (lengths > 0.0) & torch.isfinite(lengths) & (hold < 0.5)
         # A step that is not finite would spoil the sum even with a factor of 0.
@@ -195,9 +203,10 @@ class Blocks:
         from prgd.deep.optim._triton_blocks import BlockKernels  # pragma: cuda only
 
         addresses = [tensor.data_ptr() for tensor in (*tensors, *(starts or []))]
-        if self._made_kernels is None or self._made_kernels.addresses != addresses:
-            self._made_kernels = BlockKernels(tensors, starts)
-        return self._made_kernels
+        made = self._made_kernels.get(starts is None)
+        if made is None or made.addresses != addresses:
+            made = self._made_kernels[starts is None] = BlockKernels(tensors, starts)
+        return made
 
     def _replayed(self, replay: Replay, work: Any) -> None:
         # A fast device would wait for the launches of one call after the other, so they are replayed as one.

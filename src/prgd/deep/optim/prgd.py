@@ -44,7 +44,7 @@ class PRGD(Wrapper):
 
     The time t counts from the end of the warm-up. The vector w holds all parameters except frozen ones and
     those in groups with ``"homogeneous": False``, which the base optimizer steps and nothing else touches. A
-    rescaling takes a whole step and ignores the gradient.
+    rescaling takes a whole step and ignores the gradient, unless PRGD is cautious, as it is by default.
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ class PRGD(Wrapper):
         Steps over the loss then begin with the length of plain steps. With 0, Algorithm 1 begins at once. By
         default ``"auto"``, and 0 unless ``loss_scaled``.
     cautious : whether to stay on the safe side, as `Caution` says: no step is shorter than the base's, steps
-        grow only while the loss falls, the schedule stands still while it does not, a rescaling never
-        shrinks, and nothing is projected unless ``project`` is given. By default if ``warm_up`` is
-        ``"auto"``; False is Algorithm 1.
+        grow only while the loss falls, the schedule stands still while it does not, a rescaling neither
+        shrinks nor takes the place of a step, and nothing is projected unless ``project`` is given. By
+        default if ``warm_up`` is ``"auto"``; False is Algorithm 1.
     scope : what has a norm of its own: all parameters together (``"global"``, as in the paper), each
         parameter group (``"group"``), or each parameter of at least two dimensions (``"matrix"``; vectors are
         then stepped by the base optimizer alone).
@@ -128,6 +128,7 @@ class PRGD(Wrapper):
         super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, cautious=cautious, **sgd)
         self.on_rescale, self.project = on_rescale, not cautious if project is None else project
         self.relative_steps, self.k, self.paused = relative_steps, 0, 0
+        self._grows = False  # whether a cautious PRGD has entered a phase and not rescaled yet
         self._radii = Radii(self.param_groups, scope, self._dtype)
         # The outputs of a network with so many layers grow as (1 + k/8)^0.25, whatever its depth.
         gentle = Polynomial(0.25 / self._radii.depth, scale=8.0)
@@ -201,12 +202,14 @@ class PRGD(Wrapper):
         else:
             self._step_base(loss, capturing)  # v(t + 1) = w(t) - eta grad L(w(t)) / L(w(t))
             self._project(capturing)  # w(t + 1) = Proj_{B(0, R_k)} v(t + 1)
+            self._grow(capturing)  # a cautious PRGD rescales here, and spends no step on it
         return loss
 
     @property
     def rescale_due(self) -> bool:
         """Whether t = T_k: the next step only rescales, and needs neither a gradient nor a loss."""
-        return not self.relative_steps and self._is_phase_due and not self._must_wait
+        spends_steps = not self.relative_steps and self._caution is None
+        return spends_steps and self._is_phase_due
 
     @property
     def _is_phase_due(self) -> bool:
@@ -233,7 +236,8 @@ class PRGD(Wrapper):
         return self._radii.shown(self._radii.R_k)
 
     def prepare(self) -> bool:
-        """Do the host's part of the next step; at t = T_k rescale and return True, else return False."""
+        """Do the host's part of the next step; return True if that was all of it, a rescaling at t = T_k."""
+        self._grow(capturing=False)
         starts = self._starts_phase()
         if starts:
             self._rescale()
@@ -254,8 +258,8 @@ class PRGD(Wrapper):
             self._check_time(self.k + 1)
             self._radii.find_blocks(self.param_groups, self.k, self.R)
             self._radii.enter(self.k, self.R)
-            starts = not self.relative_steps
-            if starts and self.k == 0:
+            starts, self._grows = self.rescale_due, self._caution is not None
+            if (starts or self._grows) and self.k == 0:
                 self._check_homogeneity()
             self.k += 1
         self._radii.follow(self.param_groups)
@@ -298,6 +302,12 @@ class PRGD(Wrapper):
         if self.project and (self._radii.are_known or capturing):
             self._radii.blocks.project_(self._radii.on_device, self._non_finite)
 
+    def _grow(self, capturing: bool) -> None:
+        """Rescale a cautious PRGD that has entered a phase; a captured graph leaves that to `prepare`."""
+        if self._grows and not capturing:
+            self._grows = False
+            self._rescale()
+
     def _step_on_spheres(self, loss: Loss | None, capturing: bool) -> None:
         """Take a step of the base optimizer from 0, which is its update, and move each block along it."""
         if not self._radii.are_known:
@@ -334,7 +344,7 @@ class PRGD(Wrapper):
         return [
             f"R={self.R!r}",
             f"T={self.T!r}",
-            *(["cautious"] if cautious else []),
+            *(["cautious=True"] if cautious else []),
             *others,
             *super()._shown(),
             f"k={self.k}",
@@ -346,7 +356,8 @@ class PRGD(Wrapper):
 
     def progress(self) -> dict[str, Any]:
         """Return t, k, R_0, R_k, the number of skipped steps, and what the warm-up left."""
-        return {**super().progress(), "k": self.k, "paused": self.paused, "R_0": self.R_0, "R_k": self.R_k}
+        own = {"k": self.k, "paused": self.paused, "grows": self._grows}
+        return {**super().progress(), **own, "R_0": self.R_0, "R_k": self.R_k}
 
     def restore_progress(self, progress: dict[str, Any]) -> None:
         """Set the numbers that `progress` returned, for the same schedule of times."""
@@ -359,5 +370,5 @@ class PRGD(Wrapper):
                 f"warm_up = {('auto' if warm_up is None else warm_up)!r}."
             )
         super().restore_progress(progress)
-        self.k, self.paused = k, paused
+        self.k, self.paused, self._grows = k, paused, progress.get("grows", False)
         self._radii.restore(progress["R_0"], progress["R_k"])

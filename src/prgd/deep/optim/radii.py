@@ -133,11 +133,12 @@ class Radii:
         found = [group["lr"] for group in groups]
         if any(isinstance(rate, Tensor) for rate in found):
             device, dtype = self.blocks.device, self.dtype
-            rates = [torch.as_tensor(rate, dtype=dtype, device=device).reshape(()) for rate in found]
-            self._rates_on_device.copy_(torch.stack(self._by_block(rates)))
+            tensors = [torch.as_tensor(rate, dtype=dtype, device=device).reshape(()) for rate in found]
+            self._rates_on_device.copy_(torch.stack(self._by_block(tensors)))
         elif found != self._rates:
             self._rates = found
-            self._rates_on_device.copy_(torch.tensor(self._by_block(found), dtype=self.dtype))
+            rates = torch.tensor(self._by_block(found), dtype=self.dtype)
+            self._rates_on_device.copy_(rates, non_blocking=True)
         return self._rates_on_device
 
     def _by_block(self, values: list[Any]) -> list[Any]:
@@ -150,7 +151,7 @@ class Radii:
         if len(radii) == 1:
             self.on_device.fill_(radii[0])
         else:
-            self.on_device.copy_(torch.tensor(radii, dtype=self.dtype))
+            self.on_device.copy_(torch.tensor(radii, dtype=self.dtype), non_blocking=True)
 
     def shown(self, values: Sequence[float]) -> float | list[float]:
         """Return the one number of the whole vector, or a list with a number for each block."""

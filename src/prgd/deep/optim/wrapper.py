@@ -264,7 +264,10 @@ class Wrapper(torch.optim.Optimizer):
         if not self.loss_scaled or (self._plain and not capturing):
             return self._one, [value.clone()]
         if self._caution is not None:  # Its factor is 1 during the warm-up, so a graph serves both.
-            return self._caution.factor(value, self.running_loss.mean), [value.clone()]
+            # Other optimizers of torch do not depend on the gradient's scale, except while it changes.
+            is_linear = isinstance(self.base, torch.optim.SGD)
+            factor = self._caution.factor(value, self.running_loss.mean) if is_linear else self._one
+            return factor, [value.clone()]
         inverse = self._L_0 / value
         # log(L_0 / loss) is finite exactly for positive losses whose inverse is finite.
         witness = inverse.log()
