@@ -1,4 +1,4 @@
-"""Checks of what an optimizer is given, before anything is changed: parameters, base optimizer, loss."""
+"""Checks of what an optimizer is given: parameters, base optimizer, loss."""
 
 from __future__ import annotations
 
@@ -44,4 +44,13 @@ def checked_loss(loss: Any) -> Tensor | float:
     got = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
     raise TypeError(
         f"The loss must be one number, in a tensor or not; got {got}. Pass the mean over the batch alone."
+    )
+
+
+def missing_loss(use: str) -> ValueError:
+    """Return the error for a step without a loss; ``use`` says who needs the loss, and for what."""
+    return ValueError(
+        f"{use}, and got none. Call step(loss=loss), or step(closure) with a closure that returns the loss, "
+        "or criterion = optimizer.watch(criterion) once and then step(), or train on "
+        "prgd.deep.log_cross_entropy with loss_scaled=False and a warm_up that is a number."
     )

@@ -258,7 +258,8 @@ class PRGD(Wrapper):
             self._check_time(self.k + 1)
             self._radii.find_blocks(self.param_groups, self.k, self.R)
             self._radii.enter(self.k, self.R)
-            starts, self._grows = self.rescale_due, self._caution is not None
+            starts = self.rescale_due
+            self._grows = self._caution is not None and not self.relative_steps
             if (starts or self._grows) and self.k == 0:
                 self._check_homogeneity()
             self.k += 1

@@ -11,7 +11,7 @@ from torch import Tensor
 from prgd.checks import check_integer
 from prgd.deep.optim.caution import SEPARATED, Caution
 from prgd.deep.optim.compiled import compiled_step, registered
-from prgd.deep.optim.doors import checked_base, checked_loss, checked_parameters
+from prgd.deep.optim.doors import checked_base, checked_loss, checked_parameters, missing_loss
 from prgd.deep.optim.fused import begin_late, default_sgd, dense_entries, is_plain_fused, step_fused
 from prgd.deep.optim.guards import LOOK_EVERY, Lookout, described
 from prgd.deep.optim.running_loss import RunningLoss
@@ -220,12 +220,7 @@ class Wrapper(torch.optim.Optimizer):
         """Raise if steps are loss-scaled or the warm-up waits for a loss, for a step that got none."""
         if self.loss_scaled or self._waits:
             use = "divides the gradient" if self.loss_scaled else "ends a warm_up='auto'"
-            raise ValueError(
-                f"{type(self).__name__} {use} by the loss, and got none. "
-                "Call step(loss=loss), or step(closure) with a closure that returns the loss, or "
-                "criterion = optimizer.watch(criterion) once and then step(), or train on "
-                "prgd.deep.log_cross_entropy with loss_scaled=False."
-            )
+            raise missing_loss(f"{type(self).__name__} {use} by the loss")
 
     def _step_base(
         self, loss: Loss | None, capturing: bool, stand_ins: dict[Tensor, Tensor] | None = None
@@ -235,7 +230,7 @@ class Wrapper(torch.optim.Optimizer):
         A fused base steps the ``stand_ins`` of parameters in their place.
         """
         gradients = [p.grad for p in self._parameters() if p.grad is not None]
-        if any(gradient.is_sparse for gradient in gradients):
+        if not self._skips_on_device and any(gradient.is_sparse for gradient in gradients):
             gradients = dense_entries(gradients, self.base)
         factor, witness = self._gradient_factor(loss, capturing)
         self._non_finite.zero_()
@@ -277,6 +272,11 @@ class Wrapper(torch.optim.Optimizer):
         return inverse, [witness]
 
     @property
+    def _skips_on_device(self) -> bool:
+        """Whether the base is fused and has its state, so that it reads on the device whether to skip."""
+        return self._has_stepped and getattr(self.base, "_step_supports_amp_scaling", False)
+
+    @property
     def _steps_directly(self) -> bool:
         """Whether the base is stepped by its fused kernel, without its own step function."""
         is_ready = self._has_stepped and is_plain_fused(self.base)
@@ -288,7 +288,7 @@ class Wrapper(torch.optim.Optimizer):
         Fused optimizers read the flag on the device. Other optimizers wait for the flag, and so does the
         first step: a fused SGD leaves its momentum uninitialised if it skips its first step.
         """
-        if getattr(self.base, "_step_supports_amp_scaling", False) and self._has_stepped:
+        if self._skips_on_device:
             if self._steps_directly:
                 step_fused(self.base, self._non_finite, stand_ins)
                 return
