@@ -70,7 +70,7 @@ def digits() -> Rows:
         from sklearn.datasets import load_digits
     except ImportError:
         images = synthetic(1500, size=8)
-        x, y = torch.from_numpy(images.train[0]).float().mean(dim=1), torch.from_numpy(images.train[1])
+        x, y = torch.from_numpy(images.train).float().mean(dim=1), torch.from_numpy(images.train_labels)
     else:
         pixels, labels = load_digits(return_X_y=True)
         x, y = torch.tensor(pixels, dtype=torch.float32), torch.tensor(labels)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import sysconfig
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -167,19 +166,6 @@ def starts(n: int, steps: int, batch: int, context: int, seed: int) -> Tensor:
 def windows(text: Tensor, begin: Tensor, context: int) -> Tensor:
     """Return the windows of context + 1 bytes that begin at ``begin``, as int64 on the device of the text."""
     return text[begin[:, None] + torch.arange(context + 1, device=text.device)].long()
-
-
-def batches(
-    text: Tensor, *, steps: int, batch: int = 64, context: int = 256, seed: int = 0
-) -> Iterator[Tensor]:
-    """Yield batches of random windows, each of shape (batch, context + 1): inputs, and targets one later.
-
-    Parameters
-    ----------
-    text : Tensor of uint8, such as ``torch.from_numpy(text_bytes().train)``, on the device of the model.
-    """
-    for begin in starts(len(text), steps, batch, context, seed).to(text.device):
-        yield windows(text, begin, context)
 
 
 def validation_windows(text: Tensor, *, max_windows: int, context: int = 256) -> Tensor:

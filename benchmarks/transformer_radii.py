@@ -51,9 +51,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "benchmarks" / "records" / "transformer_radii.json"
 IMAGE = ROOT / "docs" / "images" / "transformer-radii.png"
 WEIGHT_DECAY = 0.1  # of AdamW's matrices and embeddings; matrices on a sphere have none
-EMBEDDING_RATE = (
-    0.01  # rate of embeddings and gains in every method, so that methods differ in matrices alone
-)
+EMBEDDING_RATE = 0.01  # of embeddings and gains in every method: methods differ in their matrices alone
 PHASES = 50  # phases in which a geometric radius grows
 TUNING_SEED = 0
 BARRED = "failed twice"
@@ -75,7 +73,7 @@ class Scale:
     max_rates: int = 8  # A method whose best rate is at the end of so many tries no further rate.
     seeds: int = 3
     points: int = 10  # points of a curve
-    windows: int = 3840  # validation windows at the end; a quarter of them for the points before
+    windows: int = 3840  # validation windows at the end; a quarter of them for the points of a curve before
 
 
 TINY = Scale(

@@ -19,8 +19,8 @@ SOURCE = Path(prgd.__file__).parent
 # From the ground floor up. A room imports rooms of earlier lines only, lazy imports included. Rooms of one
 # line do not import each other.
 FLOORS = [
-    ["_types", "checks", "errors", "files", "lazy", "replay", "threads"],
-    ["arithmetic", "namespace", "options", "values"],
+    ["_types", "checks", "errors", "files", "replay", "threads"],
+    ["arithmetic", "lazy", "namespace", "options", "values"],
     ["losses", "norms"],
     ["schedules"],  # radii that read the iterate name Evaluation, for the type checker alone
     ["tally"],

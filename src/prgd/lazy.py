@@ -1,9 +1,12 @@
-"""Attributes that are computed when they are first asked for."""
+"""Attributes that are computed, and names that are imported, when they are first asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, Generic, TypeVar, overload
+
+from prgd.errors import missing_package
 
 T = TypeVar("T")
 
@@ -38,3 +41,30 @@ class lazy(Generic[T]):  # noqa: N801 - used as a decorator, like property
         value = self._compute(instance)
         instance.__dict__[self._name] = value
         return value
+
+
+def lazy_names(
+    package: str, modules: Mapping[str, str], *, needs: tuple[str, ...], extra: str
+) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package that imports the module of a name at its first use.
+
+    Parameters
+    ----------
+    package : str, dotted name of the package.
+    modules : mapping from public names to their modules inside of the package.
+    needs : tuple of str, packages without which the modules cannot be imported.
+    extra : str, extra of prgd that installs them.
+    """
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            module = import_module(f"{package}.{modules[name]}")
+        except ModuleNotFoundError as error:
+            if error.name not in needs:
+                raise
+            raise missing_package(package, error.name, extra) from error
+        return getattr(module, name)
+
+    return get

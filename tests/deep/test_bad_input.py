@@ -74,7 +74,7 @@ def test_a_loss_that_is_no_number_is_named(loss):
 
 def test_an_automatic_warm_up_needs_losses():
     optimizer = deep.PRGD([weight(3)], relative_steps=True, warm_up="auto")
-    with pytest.raises(ValueError, match=r"warm_up='auto'.*step\(loss=loss\)"):
+    with pytest.raises(ValueError, match=r"warm-up 'auto'.*step\(loss=loss\)"):
         optimizer.step()
 
 

@@ -7,6 +7,7 @@ import math
 
 import pytest
 import torch
+from small_network import examples, flat, network
 from torch.nn.functional import cross_entropy
 
 from prgd import deep
@@ -18,8 +19,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:Profiler record function"),
 ]
-INPUTS = torch.randn(24, 5, generator=torch.Generator().manual_seed(1))
-TARGETS = torch.randint(0, 3, (24,), generator=torch.Generator().manual_seed(2))
+INPUTS, TARGETS = examples(24)
 PHASES = {"R": Polynomial(0.2), "T": Every(10), "warm_up": 3}
 BASES = {
     "fused SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, fused=True),
@@ -34,16 +34,6 @@ OPTIMIZERS = {
     "PRGD": lambda base: deep.PRGD(base, **PHASES),
     "relative steps": lambda base: deep.PRGD(base, **PHASES, scope="matrix", relative_steps=True),
 }
-
-
-def network():
-    torch.manual_seed(0)
-    layers = [torch.nn.Linear(5, 8, bias=False), torch.nn.ReLU(), torch.nn.Linear(8, 3, bias=False)]
-    return torch.nn.Sequential(*layers)
-
-
-def flat(model):
-    return torch.cat([p.detach().reshape(-1).clone() for p in model.parameters()])
 
 
 def compiled(step):

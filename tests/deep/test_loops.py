@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from small_network import examples, flat, network
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -18,15 +19,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:`isinstance:FutureWarning"),
     pytest.mark.filterwarnings("ignore:The '.*_dataloader' does not have many workers"),
 ]
-INPUTS = torch.randn(48, 5, generator=torch.Generator().manual_seed(1))
-TARGETS = torch.randint(0, 3, (48,), generator=torch.Generator().manual_seed(2))
+INPUTS, TARGETS = examples(48)
 EPOCHS, BATCH = 2, 8  # six batches an epoch
-
-
-def network():
-    torch.manual_seed(0)
-    layers = [torch.nn.Linear(5, 8, bias=False), torch.nn.ReLU(), torch.nn.Linear(8, 3, bias=False)]
-    return torch.nn.Sequential(*layers)
 
 
 def optimizer_of(model):
@@ -35,10 +29,6 @@ def optimizer_of(model):
 
 def loader():
     return DataLoader(TensorDataset(INPUTS, TARGETS), batch_size=BATCH)
-
-
-def flat(model):
-    return torch.cat([p.detach().reshape(-1).clone() for p in model.parameters()])
 
 
 def bare_loop(parts=1):

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small_network import examples, flat, network
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -23,16 +24,9 @@ from prgd.deep.optim.tensors import grouped, norm
 from prgd.deep.optim.wrapper import Wrapper
 from prgd.schedules import APPENDIX_RADII, Constant, Every, ExplicitTimes, Geometric, Polynomial, PowerTimes
 
-INPUTS = torch.randn(24, 5, generator=torch.Generator().manual_seed(1))
-TARGETS = torch.randint(0, 3, (24,), generator=torch.Generator().manual_seed(2))
+INPUTS, TARGETS = examples(24)
 RADII = {"R": Polynomial(0.5), "T": Every(4)}
 SCHEDULE = RADII | {"warm_up": 0}
-
-
-def network(seed=0, dtype=torch.float32):
-    torch.manual_seed(seed)
-    layers = [torch.nn.Linear(5, 8, bias=False), torch.nn.ReLU(), torch.nn.Linear(8, 3, bias=False)]
-    return torch.nn.Sequential(*layers).to(dtype)
 
 
 def train(model, optimizer, steps, step=None):
@@ -42,10 +36,6 @@ def train(model, optimizer, steps, step=None):
         loss.backward()
         (step or optimizer.step)(loss=loss)
     return flat(model)
-
-
-def flat(model):
-    return torch.cat([p.detach().reshape(-1).clone() for p in model.parameters()])
 
 
 def gradients(model, scale=1.0):

@@ -181,3 +181,21 @@ def test_a_base_that_fails_leaves_the_parameters():
     with pytest.raises(TypeError):
         optimizer.step()
     assert all(map(torch.equal, before, model.parameters()))
+
+
+def test_a_warm_up_that_ends_by_the_loss_needs_the_loss():
+    optimizer = deep.PRGD(network().parameters(), **HYPERBALL, warm_up="auto")
+    with pytest.raises(ValueError, match=r"ends a warm-up 'auto' by the loss, and got none"):
+        optimizer.step()
+
+
+@pytest.mark.parametrize("options", [{"relative_steps": True}, {"loss_scaled": False}])
+def test_a_schedule_over_a_run_of_steps_that_need_no_loss(options):
+    model = network()
+    optimizer = deep.PRGD.for_steps(model.parameters(), 128, growth=4.0, scope="matrix", **options)
+    norms = [float(p.detach().norm()) for p in model.parameters()]
+    for number in range(128):
+        backward(model, optimizer, number)
+        optimizer.step()
+    # Two matrices double, but for the phase that would begin after the run.
+    assert optimizer.R_k == pytest.approx([2.0 ** (63 / 64) * norm for norm in norms])

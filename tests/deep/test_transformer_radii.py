@@ -38,10 +38,12 @@ def test_text_is_split_by_files(folder):
 
 def test_batches_are_windows_of_the_text_and_follow_from_the_seed(folder):
     text = torch.from_numpy(transformer.text_bytes(folder).train)
-    first, second = (list(transformer.batches(text, steps=2, batch=3, context=8)) for _ in range(2))
-    assert first[0].shape == (3, 9)
-    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
-    assert bytes(first[0][0].tolist()) in bytes(text.tolist())
+    first, again, other = (transformer.starts(len(text), 2, 3, 8, seed) for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    batch = transformer.windows(text, first[0], 8)
+    assert batch.shape == (3, 9)
+    assert all(bytes(window.tolist()) in bytes(text.tolist()) for window in batch)
 
 
 def test_predictions_do_not_see_later_bytes():

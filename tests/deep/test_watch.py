@@ -9,27 +9,17 @@ import pickle
 
 import pytest
 import torch
+from small_network import examples, flat, network
 from torch.nn.functional import cross_entropy
 
 from prgd import deep
 from prgd.schedules import Every, Polynomial
 
-INPUTS = torch.randn(24, 5, generator=torch.Generator().manual_seed(1))
-TARGETS = torch.randint(0, 3, (24,), generator=torch.Generator().manual_seed(2))
-
-
-def network():
-    torch.manual_seed(0)
-    layers = [torch.nn.Linear(5, 8, bias=False), torch.nn.ReLU(), torch.nn.Linear(8, 3, bias=False)]
-    return torch.nn.Sequential(*layers)
+INPUTS, TARGETS = examples(24)
 
 
 def optimizer_of(model):
     return deep.PRGD(model.parameters(), R=Polynomial(0.5), T=Every(4), warm_up=2, lr=0.1)
-
-
-def flat(model):
-    return torch.cat([p.detach().reshape(-1).clone() for p in model.parameters()])
 
 
 def explicit(steps=11, parts=1):

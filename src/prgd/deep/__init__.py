@@ -3,10 +3,9 @@
 PyTorch and NumPy are enough. A name is imported at its first use, so that ``import prgd.deep`` is quick.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from prgd.errors import missing_package
+from prgd.lazy import lazy_names
 
 if TYPE_CHECKING:
     from prgd.deep.homogeneity import Homogeneity as Homogeneity
@@ -58,18 +57,7 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = sorted(_HOMES)
 
 if not TYPE_CHECKING:  # With a __getattr__, a type checker would take any name as known.
-
-    def __getattr__(name: str) -> Any:
-        """Import the module of a name at its first use."""
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        try:
-            module = import_module(f"prgd.deep.{_HOMES[name]}")
-        except ModuleNotFoundError as error:
-            if error.name != "torch":
-                raise
-            raise missing_package("prgd.deep", "torch", "deep") from error
-        return getattr(module, name)
+    __getattr__ = lazy_names(__name__, _HOMES, needs=("torch",), extra="deep")
 
 
 def __dir__() -> list[str]:

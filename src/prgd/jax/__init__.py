@@ -3,10 +3,9 @@
 A name is imported at its first use, so that ``import prgd.jax`` needs neither jax nor optax.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from prgd.errors import missing_package
+from prgd.lazy import lazy_names
 
 if TYPE_CHECKING:
     from prgd.jax.algorithm import prgd as prgd
@@ -25,18 +24,7 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 if not TYPE_CHECKING:  # With a __getattr__, a type checker would take any name as known.
-
-    def __getattr__(name: str) -> Any:
-        """Import the module of a name at its first use."""
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        try:
-            module = import_module(f"prgd.jax.{_HOMES[name]}")
-        except ModuleNotFoundError as error:
-            if error.name not in ("jax", "jaxlib", "optax"):
-                raise
-            raise missing_package("prgd.jax", error.name, "jax") from error
-        return getattr(module, name)
+    __getattr__ = lazy_names(__name__, _HOMES, needs=("jax", "jaxlib", "optax"), extra="jax")
 
 
 def __dir__() -> list[str]:

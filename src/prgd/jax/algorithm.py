@@ -21,7 +21,7 @@ def prgd(
     loss_scaled: bool = True,
     scope: Scope = "global",
     warm_up: int = 0,
-    on_rescale: OnRescale = "reset",
+    on_rescale: OnRescale = "keep",
     project: bool = True,
     max_steps: int = 1_000_000,
 ) -> optax.GradientTransformationExtraArgs:

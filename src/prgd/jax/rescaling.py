@@ -29,7 +29,7 @@ from prgd.jax.normalization import check_loss
 OnRescale = Literal["reset", "scale", "keep"]
 _MOMENTUM = ("trace", "mu")  # fields in which the states of optax hold a momentum
 _LAST_STEP = 2**31 - 2  # t is an int32
-_WEIGHT = 0.05  # weight of the newest loss in the running mean of the warm-up, as in prgd.deep
+_WEIGHT = 0.05  # weight of the newest loss in the running loss of the warm-up, as in prgd.deep
 
 
 class RescaleState(NamedTuple):
@@ -42,7 +42,7 @@ class RescaleState(NamedTuple):
     R_0 : norm at the first rescaling, 0 before it.
     R_k : radius of this phase, infinite before the first rescaling and for a block of norm 0.
     skipped : steps skipped for a non-finite loss or gradient.
-    L_0 : running mean of the losses of the warm-up, 0 without one.
+    L_0 : running loss of the warm-up, a mean in which old losses fade; 0 without a warm-up.
     base : state of the base transformation.
     """
 
@@ -62,7 +62,7 @@ def progressive_rescale(
     base: optax.GradientTransformation | None = None,
     scope: Scope = "global",
     warm_up: int = 0,
-    on_rescale: OnRescale = "reset",
+    on_rescale: OnRescale = "keep",
     project: bool = True,
     max_steps: int = 1_000_000,
 ) -> optax.GradientTransformationExtraArgs:
@@ -91,8 +91,8 @@ def progressive_rescale(
     scope : ``"global"``, where all parameters are one vector as in the paper, or ``"matrix"``, where each
         parameter of two or more dimensions has its own R_0 and R_k, and only the base steps the others.
     warm_up : int, number of steps of the base at the beginning, in which `normalize_by_loss` inside of
-        ``base`` does not divide. After a warm-up it multiplies by L_0, the running mean of the losses at its
-        end, so that divided steps begin with the length of plain steps.
+        ``base`` does not divide. After a warm-up, `normalize_by_loss` multiplies by L_0, the running loss at
+        the end of the warm-up, so that divided steps begin with the length of plain steps.
     on_rescale : what a rescaling does to the momentum of the base (fields ``trace`` and ``mu`` of the states
         of optax): ``"reset"`` sets it to zero, ``"scale"`` multiplies it by the factor of the parameters,
         ``"keep"`` leaves it unchanged.
@@ -197,12 +197,12 @@ class _Rescaling:
             base_state = _scale_momentum(base_state, params, blocks, multiplier)
         t, k = jnp.minimum(state.t + 1, _LAST_STEP), state.k + is_rescaling
         skipped = state.skipped + (~is_finite & ~is_rescaling)
-        L_0 = state.L_0 if value is None else jnp.where(warming_up, _mean(state.L_0, value), state.L_0)
+        L_0 = state.L_0 if value is None else jnp.where(warming_up, _running(state.L_0, value), state.L_0)
         return tree.unflatten(new), RescaleState(t, k, R_0, R_k, skipped, L_0, base_state)
 
 
-def _mean(mean: jax.Array, value: Any) -> jax.Array:
-    """Return the running mean with one more loss, which begins the mean if it is 0, if the loss is finite."""
+def _running(mean: jax.Array, value: Any) -> jax.Array:
+    """Return the running loss after one more loss: a mean of 0 has none yet, and only finite losses count."""
     loss = jnp.asarray(value, mean.dtype)
     new = jnp.where(mean == 0.0, loss, mean + _WEIGHT * (loss - mean))
     return jnp.where(jnp.isfinite(loss), new, mean)

@@ -159,7 +159,7 @@ def moments_kernel(
 
 
 @triton.jit
-def _factors(parts, chunks, first, last, R, rate, SUM: tl.constexpr, PARTS: tl.constexpr):
+def _factors(parts, chunks, first, last, R, rate, PARTS: tl.constexpr):
     """Return whether the tensor moves, and a, b and c with which it moves to a w + b (c d)."""
     part = first + tl.arange(0, PARTS)
     inside = part < last
@@ -196,9 +196,9 @@ def _move(
 
 @triton.jit(do_not_specialize_on_alignment=["radii", "rates", "hold"])
 def move_kernel(
-    addresses, counts, owners, firsts, parts, radii, rates, hold, RATES: tl.constexpr,
-    INTO_STARTS: tl.constexpr, DTYPE: tl.constexpr, SUM: tl.constexpr, ALIGNED: tl.constexpr,
-    BLOCK: tl.constexpr, PARTS: tl.constexpr,
+    addresses, counts, owners, firsts, parts, radii, rates, hold, INTO_STARTS: tl.constexpr,
+    DTYPE: tl.constexpr, SUM: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr,
+    PARTS: tl.constexpr,
 ):  # fmt: skip
     """Move every chunk from w to R norm(w + rate R norm(d)), with the norms of its tensor."""
     chunk = tl.program_id(0)
@@ -208,10 +208,10 @@ def move_kernel(
     count = tl.load(counts + chunk)
     owner = tl.load(owners + chunk)
     R = tl.load(radii + owner).to(SUM)
-    rate = tl.load(rates + (owner if RATES else 0)).to(SUM)
+    rate = tl.load(rates + owner).to(SUM)
     first = tl.load(firsts + owner)
     last = tl.load(firsts + owner + 1)
-    moves, a, b, c = _factors(parts, chunks, first, last, R, rate, SUM, PARTS)
+    moves, a, b, c = _factors(parts, chunks, first, last, R, rate, PARTS)
     moves = moves & (tl.load(hold) == 0.0)
     whole = count // BLOCK * BLOCK
     i = tl.arange(0, BLOCK)
@@ -226,7 +226,7 @@ class BlockKernels:
     """Tensors, each a block of its own, with the table by which the kernels find their chunks.
 
     All methods work in place and allocate nothing, so that `prgd.replay.Replay` or a CUDA graph can record
-    them; kernels must be loaded before (`load`, or one call). Sums are in float32, for float64 in float64.
+    them after a first call, which loads the kernels. Sums are in float32, for float64 in float64.
 
     Parameters
     ----------
@@ -259,18 +259,6 @@ class BlockKernels:
         self._parts = torch.empty((4, len(owners)), dtype=total, device=device)
         self._max_parts = triton.next_power_of_2(max(int(firsts.diff().max()), 1))
         self._is_aligned = all(address % _VECTOR_BYTES == 0 for address in self.addresses)
-
-    def load(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
-        """Compile and load the kernels by calls on one number, since neither can happen in a capture."""
-        number = torch.zeros(1, dtype=self._dtype, device=self._at.device)
-        has_starts = len(self._at) > 1
-        kernels = BlockKernels([number], [number.clone()] if has_starts else None)
-        kernels._is_aligned, kernels._max_parts = self._is_aligned, self._max_parts
-        kernels.project_(radii, hold)
-        kernels.scale_(radii)
-        if has_starts:
-            for into_starts in (False, True):
-                kernels.move_on_spheres_(radii, rates, hold, into_starts=into_starts)
 
     def scale_(self, factors: Tensor) -> None:
         """Multiply every tensor by its factor.
@@ -311,7 +299,7 @@ class BlockKernels:
         Parameters
         ----------
         radii : Tensor of shape (tensors,)
-        rates : Tensor of shape (tensors,) or (), the rates eta_i.
+        rates : Tensor of shape (tensors,), the rates eta_i.
         hold : Tensor of one number: 1 for a skipped step, else 0.
         into_starts : whether the starts get the result, and the tensors 0 for the next step of the base.
             Then the tensors are buffers, and the starts are the parameters.
@@ -319,7 +307,7 @@ class BlockKernels:
         self._launch(moments_kernel, self._at, self._counts, self._parts, SUM=self._sum)
         self._launch(
             move_kernel, self._at, self._counts, self._owners, self._firsts, self._parts, radii, rates, hold,
-            RATES=rates.ndim > 0, INTO_STARTS=into_starts, SUM=self._sum, PARTS=self._max_parts,
+            INTO_STARTS=into_starts, SUM=self._sum, PARTS=self._max_parts,
         )  # fmt: skip
 
     @property

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 SEPARATED = 0.01  # running loss at which a warm-up "auto" ends: nearly all examples are classified correctly
-_SMALLEST_LOSS = 1e-7  # Losses below count as this one, so that a loss of 0 can be divided by.
+_SMALLEST_LOSS = 1e-7  # Smaller losses count as this one, so that a loss of 0 can be divided by.
 _ENDS_GROWTH = 1e-5  # Radii do not grow if the running loss is lower: float32 has no digits left to gain.
-_GROW, _SHRINK = 2.0**0.25, 0.5
+_GROW, _SHRINK = 2.0**0.25, 0.5  # factors of c after a look at which the running loss has fallen, or not
 
 
 class Caution:
@@ -45,8 +45,8 @@ class Caution:
         """Adapt c to the running loss."""
         L_0, c = self._numbers["L_0"], self._numbers["c"]
         has_fallen = loss < self._numbers["previous"]
-        most = max(1.0, L_0 / max(loss, _SMALLEST_LOSS))
-        self._set(L_0=L_0, c=min(_GROW * c, most) if has_fallen else max(1.0, _SHRINK * c), previous=loss)
+        largest = max(1.0, L_0 / max(loss, _SMALLEST_LOSS))
+        self._set(L_0=L_0, c=min(_GROW * c, largest) if has_fallen else max(1.0, _SHRINK * c), previous=loss)
         self.loss_falls = has_fallen and _ENDS_GROWTH < loss < L_0
 
     def factor(self, loss: Tensor, running_loss: Tensor) -> Tensor:

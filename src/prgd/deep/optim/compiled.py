@@ -46,7 +46,7 @@ def compiled_step(optimizer: Any, number: int, loss: Any) -> None:
 
 
 def _step(optimizer: Any, loss: Any) -> None:
-    optimizer._opt_called = True  # Schedulers look here whether a step came before theirs.
+    optimizer._opt_called = True  # A scheduler looks at this flag to see whether a step came first.
     # The graph holds the hooks of the optimizer, so the step is taken without them.
     with torch.no_grad():
         inspect.unwrap(type(optimizer).step)(optimizer, loss=loss)
@@ -99,11 +99,5 @@ def _step_operator(
 
 
 @_step_operator.register_fake
-def _(
-    values: list[Tensor],
-    gradients: list[Tensor],
-    with_gradient: list[int],
-    loss: Tensor | None,
-    number: int,
-) -> None:
+def _(*arguments: Any) -> None:
     """Tell the tracer that the operator returns nothing."""

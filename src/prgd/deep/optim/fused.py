@@ -1,4 +1,4 @@
-"""Base optimizers of torch that are fused: SGD by default; they are stepped with little work of the host."""
+"""Fused optimizers of torch as bases: SGD, the default, and AdamW, stepped with little work of the host."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def listed(params: Iterable[Any]) -> list[Any]:
 def has_fused(groups: list[Any]) -> bool:
     """Tell whether the fused optimizers of torch take all parameters of `listed` groups."""
     members = [m for g in groups for m in (g["params"] if isinstance(g, dict) else [g])]
-    return all(_has_fused_sgd(m[1] if isinstance(m, tuple) else m) for m in members)
+    return all(_has_fused_kernel(m[1] if isinstance(m, tuple) else m) for m in members)
 
 
-def _has_fused_sgd(p: Tensor) -> bool:
+def _has_fused_kernel(p: Tensor) -> bool:
     if is_sharded(p):  # torch has no fused SGD for DTensor
         return False
     # On a CPU, the fused SGD of torch up to 2.13 leaves 16-bit parameters unchanged (pytorch issue 191763).

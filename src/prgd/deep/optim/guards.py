@@ -1,4 +1,4 @@
-"""Warnings for runs that go wrong quietly: skipped steps, a loss that has risen, a network that is no ray."""
+"""Warnings for runs that go wrong quietly: skipped steps, a risen loss, a network that is not homogeneous."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from prgd.deep.homogeneity import NotHomogeneousWarning, check_homogeneous
 
 LOOK_EVERY = 64  # steps from one look at the device to the next
-MANY_SKIPPED = 0.1  # fraction of the steps between two looks whose skipping is worth a warning
-RISEN, RISEN_LOOKS = 2.0, 2  # factor over the running loss after the warm-up, for so many looks in a row
+MANY_SKIPPED = 0.1  # fraction of the steps between two looks; a warning follows if more are skipped
+# A running loss of RISEN times that after the warm-up, at RISEN_LOOKS looks in a row, is worth a warning.
+RISEN, RISEN_LOOKS = 2.0, 2
 
 
 class TrainingWarning(UserWarning):

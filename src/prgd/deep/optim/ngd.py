@@ -12,11 +12,13 @@ class NGD(Wrapper):
 
     .. math:: g(t) = \nabla L(w(t)) / L(w(t))
 
-    goes to the base optimizer in place of the gradient; with momentum, the momentum is that of g.
+    goes to the base optimizer in place of the gradient; with momentum, the momentum is that of g. After a
+    warm-up, g is multiplied by the running loss at its end, so that divided steps begin with the length of
+    plain steps.
 
     Parameters
     ----------
-    params : parameters or parameter groups, or a base optimizer such as `torch.optim.AdamW`.
+    params : parameters or parameter groups, a network, or a base optimizer such as `torch.optim.AdamW`.
     loss_scaled : whether ``step`` divides the gradient by the loss. Pass False if the gradient is that of a
         `log_cross_entropy` or another log L, which is divided already.
     warm_up : int, number of plain steps at the beginning. (With ``loss_scaled=False``, train on

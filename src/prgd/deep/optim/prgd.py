@@ -53,24 +53,25 @@ class PRGD(Wrapper):
     R : Radius, ``(k, R_0) -> R_k`` with R_0 the norm at the end of the warm-up, or text or a number that
         `prgd.schedules.as_radius` reads. Radii that read the iterate (`StateRadius`) are refused, since
         they would copy the model to the host. ``"radius"`` in a parameter group, 1 by default, multiplies
-        R_k; a scheduler may drive it. By default the outputs of a network grow as (1 + k/8)^(1/4).
+        R_k; a scheduler may drive it. By default the outputs of a network grow as (1 + k/8)^(1/4); with
+        relative steps, radii are constant by default.
     T : Times, ``k -> T_k`` with ``T_0 = 0``, in steps after the warm-up, or text or an integer that
         `prgd.schedules.as_times` reads.
     warm_up : int, number of plain steps of the base optimizer at the beginning, or ``"auto"``: until the
-        running mean of the loss is below 0.01, that is, until nearly all examples are classified correctly.
+        running loss is below 0.01, that is, until nearly all examples are classified correctly.
         Steps over the loss then begin with the length of plain steps. With 0, Algorithm 1 begins at once. By
         default ``"auto"``, and 0 unless ``loss_scaled``.
     cautious : whether to stay on the safe side, as `Caution` says: no step is shorter than the base's, steps
-        grow only while the loss falls, the schedule stands still while it does not, a rescaling neither
-        shrinks nor takes the place of a step, and nothing is projected unless ``project`` is given. By
-        default if ``warm_up`` is ``"auto"``; False is Algorithm 1.
+        of SGD grow only while the loss falls (other bases take their own steps), the schedule stands still
+        while it does not, a rescaling neither shrinks nor takes the place of a step, and nothing is projected
+        unless ``project`` is given. By default if ``warm_up`` is ``"auto"``; False is Algorithm 1.
     scope : what has a norm of its own: all parameters together (``"global"``, as in the paper), each
         parameter group (``"group"``), or each parameter of at least two dimensions (``"matrix"``; vectors are
         then stepped by the base optimizer alone).
     relative_steps : whether every step is :math:`W \leftarrow R_k\, \mathrm{norm}(W - \eta R_k\,
         \mathrm{norm}(u))` for each block W, with u the base optimizer's update, :math:`\eta` its rate and
-        norm(x) = x / ||x||. No step is spent on rescaling then. With ``R="constant"`` and
-        ``scope="matrix"`` this is Hyperball.
+        norm(x) = x / ||x||; a block is what has a norm of its own. No step is spent on rescaling then.
+        With ``R="constant"`` and ``scope="matrix"`` this is Hyperball.
     on_rescale : what a rescaling does to the momentum: ``"reset"`` sets the momentum to zero, ``"scale"``
         multiplies the momentum by the factor of the parameters, ``"keep"`` leaves the momentum unchanged.
     loss_scaled : whether ``step`` divides the gradient by the loss, as in `NGD`; by default unless steps are
@@ -142,7 +143,7 @@ class PRGD(Wrapper):
         total_steps: int,
         *,
         growth: float = 2.0,
-        warm_up: float | Literal["auto"] = "auto",
+        warm_up: float | Literal["auto"] | None = None,
         cautious: bool | None = None,
         **options: Any,
     ) -> Self:
@@ -155,9 +156,8 @@ class PRGD(Wrapper):
         growth : float, factor by which rescaling makes the outputs of a homogeneous network grow in the
             whole run, if the warm-up is short and the loss falls. With L matrices, norms grow by its L-th
             root.
-        warm_up : ``"auto"``, or the fraction of the run that is warm-up. ``"auto"`` is 0 unless steps are
-            divided by the loss.
-        cautious : as for the class; by default if steps are divided by the loss.
+        warm_up : ``"auto"``, or the fraction of the run that is warm-up; by default as for the class.
+        cautious : as for the class, but by default whenever steps are divided by the loss.
         **options : as for the class; R and T follow from the run.
 
         Examples
@@ -169,16 +169,18 @@ class PRGD(Wrapper):
         """
         check_integer("total_steps", total_steps, minimum=2)
         check_positive("growth", growth)
-        if warm_up != "auto":
-            check_fraction("warm_up", warm_up)
         if "R" in options or "T" in options:
             raise TypeError("for_steps chooses R and T itself: give growth, or give R and T to the class.")
         defaults = inspect.signature(cls).parameters  # Subclasses have defaults of their own.
-        relative, scaled = (options.get(n, defaults[n].default) for n in ("relative_steps", "loss_scaled"))
-        scaled = not relative if scaled is None else scaled
-        cautious = scaled if cautious is None else cautious
-        warm_up = 0.0 if warm_up == "auto" and not scaled else warm_up
-        first: WarmUp = "auto" if warm_up == "auto" else int(warm_up * total_steps)
+        relative, divides = (options.get(n, defaults[n].default) for n in ("relative_steps", "loss_scaled"))
+        divides = not relative if divides is None else divides
+        first: WarmUp = "auto"
+        if warm_up is None:
+            first = "auto" if divides else 0
+        elif warm_up != "auto":
+            check_fraction("warm_up", warm_up)
+            first = int(warm_up * total_steps)
+        cautious = divides if cautious is None else cautious
         rest = total_steps if first == "auto" else max(total_steps - first, 2)
         steps = max(2, rest // _PHASES)
         made = cls(params, R=Constant(), T=Every(steps), warm_up=first, cautious=cautious, **options)

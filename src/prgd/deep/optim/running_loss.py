@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor
 
-_WEIGHT = 0.05  # weight of the newest loss: the mean is over the last twenty steps or so
+_WEIGHT = 0.05  # weight of the newest loss: the running loss is a mean over about twenty steps
 
 
 class RunningLoss:

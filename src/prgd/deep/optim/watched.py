@@ -65,7 +65,8 @@ def watch(criterion: Criterion, notes: LossNotes, accumulate: Accumulate) -> Cri
         return WatchedFunction(criterion, notes)  # type: ignore[return-value]
     watched = copy.copy(criterion)
     watched._forward_hooks = OrderedDict(criterion._forward_hooks)
-    watched._compiled_call_impl = None  # It calls the module that was copied, without the new hook.
+    # The compiled call of the given module does not know the new hook.
+    watched._compiled_call_impl = None
     watched.register_forward_hook(_Hook(notes))
     return watched
 

@@ -25,7 +25,6 @@ Closure = Callable[[], Loss]  # evaluates the model again and returns the loss
 Params = Iterable[Any] | torch.nn.Module | torch.optim.Optimizer
 WarmUp = int | Literal["auto"]
 
-
 CHECK_EVERY = 16  # steps after which the host reads the running loss, if warm-up or steps depend on it
 
 
@@ -217,10 +216,10 @@ class Wrapper(torch.optim.Optimizer):
         return None if returned is None else checked_loss(returned)
 
     def _need_loss(self) -> None:
-        """Raise if steps are loss-scaled or the warm-up waits for a loss, for a step that got none."""
+        """Raise for a step that got no loss, if steps are divided by it or if it ends the warm-up."""
         if self.loss_scaled or self._waits:
-            use = "divides the gradient" if self.loss_scaled else "ends a warm_up='auto'"
-            raise missing_loss(f"{type(self).__name__} {use} by the loss")
+            why = "divides the gradient" if self.loss_scaled else "ends a warm-up 'auto'"
+            raise missing_loss(f"{type(self).__name__} {why} by the loss")
 
     def _step_base(
         self, loss: Loss | None, capturing: bool, stand_ins: dict[Tensor, Tensor] | None = None
@@ -241,9 +240,8 @@ class Wrapper(torch.optim.Optimizer):
     def _gradient_factor(self, loss: Loss | None, capturing: bool) -> tuple[Tensor, list[Tensor]]:
         """Return the factor of the gradient, and a number that is finite if the loss is usable.
 
-        The factor is L_0 / loss, or 1 for plain steps, or what `Caution` says.
-
-        The number is checked in the same kernel as the gradients, which saves a launch.
+        The factor is L_0 / loss, or 1 for plain steps, or what `Caution` says. The number is checked in the
+        same kernel as the gradients, which saves a launch.
         """
         if loss is None:
             return self._one, []
@@ -258,8 +256,8 @@ class Wrapper(torch.optim.Optimizer):
         self.running_loss.add(value)
         if not self.loss_scaled or (self._plain and not capturing):
             return self._one, [value.clone()]
-        if self._caution is not None:  # Its factor is 1 during the warm-up, so a graph serves both.
-            # Other optimizers of torch do not depend on the gradient's scale, except while it changes.
+        if self._caution is not None:  # A cautious factor is 1 during the warm-up, so one graph serves both.
+            # A step of SGD is proportional to the gradient; AdamW and Muon feel a factor only as it changes.
             is_linear = isinstance(self.base, torch.optim.SGD)
             factor = self._caution.factor(value, self.running_loss.mean) if is_linear else self._one
             return factor, [value.clone()]

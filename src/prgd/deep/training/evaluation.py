@@ -57,7 +57,7 @@ def evaluate(model: nn.Module, data: DeviceImages, *, amp: str) -> Scores:
 def evaluate_kkt(model: nn.Module, data: DeviceImages, *, amp: str, degree: float) -> KKTResidual:
     """Return the KKT residual, by one backward pass a batch; each process takes a share, as in `evaluate`.
 
-    It is NaN if the network has diverged, and infinite if the network does not separate the data.
+    The residual is NaN if the network has diverged, and infinite if the network does not separate the data.
     """
     sums = KKTSums.of(model)
     with evaluation_mode(model), autocast(sums.device, amp):

@@ -92,17 +92,13 @@ class Run:
         """The number of steps so far; rescalings and steps of epochs that were undone count too."""
         return self.epoch * self.steps + self.position
 
-    def go(self, *, deadline: float = math.inf, before_step: Callable[[], None] = lambda: None) -> bool:
-        """Train to the last epoch, or to ``stop_loss``; return whether the deadline came later.
-
-        A run whose parameters are no longer finite ends, too.
+    def go(self, *, before_step: Callable[[], None] = lambda: None) -> None:
+        """Train to the last epoch, to ``stop_loss``, or until the loss is not finite.
 
         Parameters
         ----------
-        deadline : float
-            Time on the clock of `time.monotonic` at which the run stops, with a checkpoint.
         before_step : callable, optional
-            Called before each step; runs that share a device wait here for each other.
+            Called before each step; what it raises ends the run.
         """
         quiet = self.where.quiet or self.rank > 0
         with own_stream(self.device), logs.progress(self.settings.epochs * self.steps, quiet=quiet) as shown:
@@ -115,9 +111,6 @@ class Run:
             while not self._is_over():
                 order = self._order_of_epoch()
                 while self.position < self.steps:
-                    if time.monotonic() > deadline:
-                        self._save()
-                        return False
                     before_step()
                     self._take_step(order)
                     after_step(self.step)
@@ -125,7 +118,6 @@ class Run:
                 after_epoch(self.log.rows[-1])
             self._save()
         self.log.close()
-        return True
 
     def _is_over(self) -> bool:
         """Return whether the run has ended: by its epochs, its loss, or a loss that is not finite."""
