@@ -82,7 +82,7 @@ def progressive_rescale(
     ----------
     radius : Radius, ``(k, R_0) -> R_k`` with R_0 the norm at the first rescaling, or text or a number that
         `prgd.schedules.as_radius` reads. A function of your own is called with traced arrays. Radii are
-        kept within the range in which the square of a norm is finite.
+        kept within the range in which the square of a norm and all entries are finite.
     times : Times, ``k -> T_k`` with ``T_0 = 0``, in steps after the warm-up, or text or an integer that
         `prgd.schedules.as_times` reads.
     base : the transformation that is stepped, e.g. ``optax.chain(normalize_by_loss(), optax.adam(1e-3))``.
@@ -225,10 +225,13 @@ def _next_radii(
 
 
 def _largest_radii(weights: Leaves, blocks: list[list[int]]) -> list[float]:
-    """Return for each block the radius up to which a norm has a square, and each entry a number."""
-    root = float(np.sqrt(float(jnp.finfo(norm_dtype(weights)).max))) / 1e3
-    # 65504 is the largest number of float16; a step may leave the sphere before the projection.
-    return [min(root, *(float(jnp.finfo(real_dtype(weights[i])).max) / 8 for i in b)) for b in blocks]
+    """Return for each block the radius up to which norms have a square, and entries stay in their range."""
+    return [min(_largest_norm(weights[i]) for i in block) for block in blocks]
+
+
+def _largest_norm(leaf: Any) -> float:
+    largest, widest = (float(jnp.finfo(real_dtype(x)).max) for x in (leaf, widened(leaf)))
+    return min(largest / 8, float(np.sqrt(widest)) / 1e3)  # A step may leave the sphere before a projection.
 
 
 def _rescaled(weights: Leaves, blocks: list[list[int]], factor: jax.Array) -> Leaves:
