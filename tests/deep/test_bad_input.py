@@ -234,6 +234,13 @@ def test_parameters_that_are_frozen_or_thawed_make_no_jump(scope):
         assert [float(p.detach().norm()) for p in members] == pytest.approx(before, rel=0.15)
 
 
+def test_a_relative_step_that_ends_at_0_is_not_taken():
+    optimizer = PRGDSGD([w := nn.Parameter(torch.tensor([[2.0, 0.0]]))], lr=1.0, momentum=0.0)
+    w.grad = torch.tensor([[1.0, 0.0]])  # W - R norm(u) = 0
+    optimizer.step()
+    assert w.tolist() == [[2.0, 0.0]]
+
+
 def test_a_schedule_over_a_run_is_for_relative_steps_too():
     for made in (
         deep.PRGD.for_steps([weight(2, 2)], 640, growth=4.0, relative_steps=True),
