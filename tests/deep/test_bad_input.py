@@ -161,6 +161,7 @@ def test_a_base_that_needs_a_closure_is_refused():
         ({"R": torch.tensor(1.2)}, TypeError, "radius must be"),
         ({"T": 5.0}, TypeError, "times must be .*; got 5.0"),
         ({"T": [0, 5]}, TypeError, "times must be"),
+        ({"T": lambda k: k, "warm_up": 0}, ValueError, "Phases of one step only rescale"),
     ],
 )
 def test_schedules_that_are_none(options, error, message):

@@ -321,6 +321,7 @@ BAD = [
     (lambda: progressive_rescale(1.2, 2.5), TypeError, "times must be an integer, text"),
     (lambda: progressive_rescale(1.2, lambda k: k + 1), ValueError, r"T\(0\) must be 0; got 1"),
     (lambda: progressive_rescale(1.2, lambda k: 0), ValueError, "does not advance"),
+    (lambda: progressive_rescale(1.2, lambda k: k), ValueError, "Phases of one step only rescale"),
     (lambda: progressive_rescale(1.2, lambda k: 1.5 * k), TypeError, r"T\(1\) must be an integer; got 1.5"),
     (lambda: progressive_rescale(1.2, 5, scope="group"), ValueError, "Unknown scope 'group'"),
     (lambda: progressive_rescale(1.2, 5, on_rescale="drop"), ValueError, "Unknown on_rescale 'drop'"),

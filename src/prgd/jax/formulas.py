@@ -116,4 +116,9 @@ def _listed(T: Times, max_steps: int) -> list[int]:
         if T_k <= found[-1]:
             raise ValueError(f"{T!r} does not advance: T({k}) = {T_k} <= T({k - 1}) = {found[-1]}.")
         found.append(int(T_k))
+    if found[1:3] == [1, 2]:
+        raise ValueError(
+            f"Phases of one step only rescale, so w never turns; got T(1) = 1 and T(2) = 2 of {T!r}. Phases "
+            "need 2 steps or more."
+        )
     return found
