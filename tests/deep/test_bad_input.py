@@ -151,6 +151,25 @@ def test_a_base_that_needs_a_closure_is_refused():
         deep.PRGD(torch.optim.LBFGS([weight(3)]))
 
 
+class NoRate(torch.optim.Optimizer):
+    def __init__(self, params):
+        super().__init__(params, {})
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.sub_(p.grad, alpha=0.01)
+
+
+def test_a_base_without_a_rate():
+    optimizer = deep.PRGD(NoRate([weight(3)]), warm_up=0)
+    with pytest.warns(deep.TrainingWarning, match="Lower the rate of the base"):
+        steps(optimizer, [NAN] * 80)
+    optimizer = deep.PRGD(NoRate([weight(3)]), relative_steps=True)
+    with pytest.raises(TypeError, match=r"'lr' of the parameter groups, a number; got None"):
+        steps(optimizer, [None])
+
+
 # schedules and radii
 
 

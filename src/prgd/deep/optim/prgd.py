@@ -323,11 +323,10 @@ class PRGD(Wrapper):
                 raise RuntimeError("A CUDA graph can hold a relative step only after the warm-up.")
             self._step_base(loss, capturing)
             return
-        blocks = self._radii.blocks
+        blocks, rates = self._radii.blocks, self._radii.rates(self.param_groups)
         stand_ins = blocks.stand_ins() if self._steps_directly else None
         with blocks.left() if stand_ins is None else nullcontext():
             self._step_base(loss, capturing, stand_ins)
-        rates = self._radii.rates(self.param_groups)
         blocks.move_on_spheres_(self._radii.on_device, rates, self._non_finite, along=stand_ins)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:

@@ -130,12 +130,18 @@ class Radii:
 
     def rates(self, groups: list[dict[str, Any]]) -> Tensor:
         """Return the rate of every block, on the device."""
-        found = [group["lr"] for group in groups]
+        found = [group.get("lr") for group in groups]
         if any(isinstance(rate, Tensor) for rate in found):
             device, dtype = self.blocks.device, self.dtype
             tensors = [torch.as_tensor(rate, dtype=dtype, device=device).reshape(()) for rate in found]
             self._rates_on_device.copy_(torch.stack(self._by_block(tensors)))
         elif found != self._rates:
+            for rate in found:
+                if not isinstance(rate, Real):
+                    raise TypeError(
+                        "Relative steps read their rate from 'lr' of the parameter groups, a number; got "
+                        f"{rate!r}. Set it in each group."
+                    )
             self._rates = found
             rates = torch.tensor(self._by_block(found), dtype=self.dtype)
             self._rates_on_device.copy_(rates, non_blocking=True)

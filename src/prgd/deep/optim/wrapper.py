@@ -158,7 +158,8 @@ class Wrapper(torch.optim.Optimizer):
 
     def _adjustable(self) -> str:
         """Return the options that make steps smaller, with their values, as part of a sentence."""
-        return f"lr, which is {float(self.param_groups[0]['lr']):g}"
+        rate = self.param_groups[0].get("lr")  # A base of a user's own may have no rate of this name.
+        return "the rate of the base" if rate is None else f"lr, which is {float(rate):g}"
 
     def _set_plain(self, plain: bool) -> None:
         """Choose between plain steps and steps divided by the loss, on the host and on the device."""
