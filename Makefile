@@ -3,40 +3,50 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Processes are hundreds and import the same modules: bytecode is kept, even where the environment says otherwise.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 SECONDS ?= 60
-.PHONY: help check test test-kernels torture oracle lint reproduce bench bench-pass bench-memory bench-deep clean
+.PHONY: help check test test-kernels test-interpreter torture oracle lint reproduce
+.PHONY: bench bench-pass bench-memory bench-deep clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-# One stamp for each set of extras; a change of pyproject.toml or constraints.txt installs again.
+# One stamp for each set of extras; a change of pyproject.toml or constraints.txt installs again. Most of the 19,000
+# modules are never imported, and compiling them all takes a minute: each is compiled by its first import.
 $(VENV)/.installed-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install --quiet --constraint constraints.txt --editable '.[$*]'
+	@$(PIP) install --quiet --no-compile --constraint constraints.txt --editable '.[$*]'
 	@touch $@
 
-# Test processes share the cores, so each of them sums with one thread. They are hundreds, and import the same
-# modules: bytecode is kept, even where the environment says otherwise.
-PYTEST := PYTHONDONTWRITEBYTECODE= PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+# Test processes share the cores, so each of them sums with one thread.
+PYTEST := PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 check: lint ## Lint, type-check and run the tests that are not slow, in every room
 	$(PYTEST) -q -m "not slow" $(PYTEST_ARGS)
 
-# Tracing makes Python three times slower. So tests whose lines others run too are marked no_cover and run first,
-# without it: they also compile the kernels, and a compiler that is traced is slow too.
+# Tracing makes Python three times slower. So slow tests, and those marked no_cover, whose lines others run too, run
+# first, without it: they also compile the kernels, and a compiler that is traced is slow too.
+UNTRACED := no_cover or (slow and not cover)
 test: $(VENV)/.installed-dev ## Lint, type-check and run all tests, with coverage
-	@# The type checker and the kernels take one core each.
-	$(MAKE) -j2 --output-sync=target lint test-kernels
-	$(PYTEST) -m no_cover $(PYTEST_ARGS)
-	$(PYTEST) -m "not no_cover" --cov --cov-append --cov-report= $(PYTEST_ARGS)
+	@# Each takes one core.
+	$(MAKE) -j2 --output-sync=target lint test-kernels test-interpreter
+	$(PYTEST) -m "$(UNTRACED)" $(PYTEST_ARGS)
+	$(PYTEST) -m "not ($(UNTRACED))" --cov --cov-append --cov-report= $(PYTEST_ARGS)
 	$(BIN)/python -m coverage report --fail-under=95
 
 # Kernels without the compiler, so that coverage sees inside them; NumPy scalars warn of overflow there.
 test-kernels: $(VENV)/.installed-dev
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -n 0 -q -m kernels -W ignore::RuntimeWarning --cov --cov-report= \
 		$(shell grep -rl --include='*.py' mark.kernels tests)
+
+# Kernels of Triton in its interpreter, for the same reason. The next run of tests with coverage adds the lines found.
+INTERPRETED := $(wildcard tests/*/*_in_interpreter.py)
+test-interpreter: $(VENV)/.installed-dev
+	for script in $(INTERPRETED); do \
+		TRITON_INTERPRET=1 $(BIN)/python -m coverage run -p $$script > /dev/null || exit 1; done
 
 torture: $(VENV)/.installed-dev ## Try new adversarial problems and damaged files for SECONDS on all cores
 	$(BIN)/python tests/adversarial/torture.py --seconds $(SECONDS) $(TORTURE_ARGS)

@@ -578,8 +578,9 @@ def plot(options: argparse.Namespace) -> int:
         curves = [row["curve"] for row in rows if row["job"]["method"] == name]
         if not curves:
             continue
-        t = [step for step, _ in curves[0]]
-        losses = [[loss for _, loss in points] for points in zip(*curves, strict=True)]
+        # The last point is of all validation windows, and the others of a quarter of them.
+        t = [step for step, _ in curves[0][:-1]]
+        losses = [[loss for _, loss in points] for points in zip(*curves, strict=True)][:-1]
         for axes in (all_steps, last):
             axes.plot(
                 t,
@@ -592,8 +593,8 @@ def plot(options: argparse.Namespace) -> int:
             )
             axes.set_xlabel("step")
     all_steps.set_ylabel("validation loss (nats a byte)")
-    ends = [row["validation"] for row in rows]
-    steps = rows[0]["curve"][-1][0]
+    ends = [row["curve"][-2][1] for row in rows]
+    steps = rows[0]["curve"][-2][0]
     last.set_xlim(0.7 * steps, steps)
     last.set_ylim(min(ends) - 0.01, max(ends) + 0.08)
     last.set_title("the end of the runs", fontsize="medium")

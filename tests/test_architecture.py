@@ -16,6 +16,8 @@ import prgd
 
 SOURCE = Path(prgd.__file__).parent
 
+pytestmark = pytest.mark.no_cover  # The source is read, not run.
+
 # From the ground floor up. A room imports rooms of earlier lines only, lazy imports included. Rooms of one
 # line do not import each other.
 FLOORS = [

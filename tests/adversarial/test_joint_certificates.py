@@ -93,6 +93,7 @@ def test_both_ends_hold_in_exact_arithmetic(offset, norm, fit_intercept):
             assert accurate[0] == pytest.approx(found[0].lower, rel=1e-9)
 
 
+@pytest.mark.no_cover  # The tests of algorithms run the same lines.
 @pytest.mark.parametrize("norm", [*NORMS, "lp:3", "spectral", "nuclear", "rows", "columns"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_upper_bounds_of_iterates_are_above_the_certified_margin(fit_intercept, norm):

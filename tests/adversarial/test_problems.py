@@ -42,6 +42,7 @@ def test_a_few_problems(name):
     assert_true(judged(name, range(SHORT)))
 
 
+@pytest.mark.no_cover  # test_a_few_problems runs nearly the same lines.
 @pytest.mark.parametrize("name", GENERATORS)
 def test_a_few_problems_by_coordinate_descent_on_sparse_rows(name, monkeypatch):
     """Small problems never take this way, so the rules that keep them from it are switched off."""

@@ -85,6 +85,7 @@ def stub(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.cover
 def test_all_runs_are_done_in_processes(stub, tmp_path, capsys):
     all_of_them = stub()
     all_of_them.go(poll=0.01)
@@ -95,6 +96,7 @@ def test_all_runs_are_done_in_processes(stub, tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.cover
 def test_a_run_that_fails_is_tried_again_and_then_left(stub, capsys):
     some = stub("gd")
     some.go(poll=0.01)

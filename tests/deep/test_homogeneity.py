@@ -33,6 +33,7 @@ class Residual(nn.Module):
         return x + self.inner(x)
 
 
+@pytest.mark.no_cover  # The tests of models run the same lines.
 @pytest.mark.parametrize(
     ("name", "degree"), [("linear", 1), ("mlp", 3), ("cnn", 3), ("vgg16", 16), ("vgg16-lyu-li", 14)]
 )

@@ -61,6 +61,7 @@ EXACT = {
 }
 
 
+@pytest.mark.no_cover  # The other tests of the optimizer run the same lines.
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("in_log_frame", [False, True])
 def test_linear_model_follows_the_core_for_300_steps(name, in_log_frame):

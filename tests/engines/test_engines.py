@@ -366,6 +366,7 @@ def test_resume_is_bit_identical(engine, name, tmp_path):
     assert all(np.array_equal(rest.state[k], whole.state[k], equal_nan=True) for k in whole.state)
 
 
+@pytest.mark.no_cover  # test_a_run_makes_one_pass_for_each_step_and_one_at_the_start runs the same lines.
 @pytest.mark.parametrize("name", grid.ALGORITHMS)
 @pytest.mark.parametrize("set_name", ["synthetic-one", "synthetic-two"])
 def test_every_algorithm_certifies_the_known_margin(name, set_name):

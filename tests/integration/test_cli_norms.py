@@ -170,6 +170,7 @@ def test_several_classes_out_of_core():
 
 
 @pytest.mark.slow
+@pytest.mark.cover
 def test_run_of_several_classes_is_joint():
     X, y = write_three()
     given = ["run", "three.csv", "--norm", "linf", "--algorithm", "steepest-descent", "--quiet"]
@@ -250,6 +251,7 @@ def test_advice_after_a_standstill(algorithm, warm_up, norm, advice):
 
 
 @pytest.mark.slow
+@pytest.mark.cover
 def test_race_in_another_norm():
     write_three()
     entrants = ["steepest-descent", "l1=steepest-descent --step-norm l1"]

@@ -105,6 +105,7 @@ def test_the_warm_up_is_turned_off():
         assert table(call(*given, *off).stdout)["warm-up"] == "none, starts at w = 0"
 
 
+@pytest.mark.no_cover  # The other tests of interrupted runs run the same lines.
 def test_a_run_that_stopped_says_how_to_go_on(monkeypatch):
     call("run", "toy:0.3", "--steps", 40, "--out", "whole", "--quiet")
     for algorithm, t in ((prgd.GD, 600), (prgd.PRGD, 17)):

@@ -52,6 +52,7 @@ def test_resume_refuses_other_data_of_the_same_shape():
     assert "This result belongs to other rows than those given" in said
 
 
+@pytest.mark.no_cover  # The other tests of resumed runs run the same lines.
 @pytest.mark.parametrize(("killed_in", "calls"), [("warm-up", 20), ("warm-up", 51), ("run", 60), ("run", 88)])
 def test_a_folder_is_resumed_wherever_the_run_stopped(monkeypatch, killed_in, calls):
     call("run", "toy:0.3", *WARM, "--steps", 40, "--out", "whole")

@@ -611,6 +611,7 @@ def test_standard_input():
 
 
 @pytest.mark.slow
+@pytest.mark.cover
 def test_standard_input_of_other_formats():
     from typer.testing import CliRunner
 

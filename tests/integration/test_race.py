@@ -47,6 +47,7 @@ def objective_of(X, y, fit_intercept):
     return objective
 
 
+@pytest.mark.no_cover  # Most peers are other packages.
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("shape", [(60, 6), (20, 50)], ids=["tall", "wide"])
 @pytest.mark.parametrize("stem", PEERS)

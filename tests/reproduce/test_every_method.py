@@ -58,6 +58,7 @@ class Greedy:
 
 
 @pytest.mark.slow
+@pytest.mark.cover
 def test_an_algorithm_without_an_entry_runs_with_what_it_accepts(monkeypatch):
     monkeypatch.setitem(ALGORITHMS, "picky", Picky)
     monkeypatch.setitem(ALGORITHMS, "greedy", Greedy)
@@ -157,6 +158,7 @@ def replace_run(run: Run, **changes) -> Run:
 
 
 @pytest.mark.slow
+@pytest.mark.cover
 def test_linear_rates_of_dual_methods_speak_against_all_existing_algorithms():
     rows = rows_of("every-method")
     claims = {c.name: c for c in tiny()["every-method"].claims(rows, tiny()["every-method"].settings)}
@@ -185,6 +187,7 @@ def test_labels_do_not_cover_each_other():
 
 
 @pytest.mark.slow
+@pytest.mark.cover
 def test_the_figure_for_print_has_labels_in_place_of_a_legend():
     figure, _ = every_method_views.draw(rows_of("every-method"), tiny()["every-method"].settings)
     one = replace(figure, panels=figure.panels[:1])

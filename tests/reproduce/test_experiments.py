@@ -25,6 +25,7 @@ NAMES = list(tiny())
 
 
 @pytest.mark.slow
+@pytest.mark.cover
 @pytest.mark.parametrize("name", NAMES)
 def test_claims_tables_and_reading_come_from_rows(name):
     e, rows = tiny()[name], rows_of(name)
@@ -115,6 +116,7 @@ def test_losses_that_differ_by_more_than_a_decade_are_another_picture():
     assert e.claims(other, e.settings)[0].verdict is Verdict.FAILS
 
 
+@pytest.mark.no_cover  # test_figures_are_what_plotly_reads runs the same lines.
 @pytest.mark.parametrize("name", ["figure-4", "figure-6", "table-2"])
 def test_the_experiments_of_section_7_1_take_the_logistic_loss(name):
     e = tiny()[name]

@@ -90,6 +90,7 @@ def compare(seeds, **sizes) -> Counter[str]:
     return words
 
 
+@pytest.mark.no_cover  # The other tests of verdicts run the same lines.
 def test_never_wrong_on_small_problems():
     words = compare(range(440))
     assert words["undecided"] == 0
@@ -408,6 +409,7 @@ def tiny_problem(rng):
     return X, y, bool(rng.random() < 0.5)
 
 
+@pytest.mark.no_cover  # The other tests of verdicts run the same lines.
 @pytest.mark.parametrize("seed", [1, 4, 6, 7])
 def test_check_confirms_the_verdict_on_subnormal_numbers(seed):
     rng = np.random.default_rng(seed)

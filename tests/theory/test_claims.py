@@ -65,10 +65,14 @@ VERDICTS = {
 
 
 # Tens of thousands of steps of runs whose lines others run too.
-LONG_RUNS = ("lemma-c.5-ngd", "theorem-6.4-ngd-direction", "lemma-c.4", "theorem-6.4-gd-direction")
+LONG_RUNS = (
+    "lemma-c.4", "lemma-c.5-ngd", "proposition-4.1-ngd", "section-7.1-digit-rank", "theorem-6.4-gd-direction",
+    "theorem-6.4-ngd-direction", "theorem-6.4-ngd-margin",
+)  # fmt: skip
 
 
 @pytest.mark.slow
+@pytest.mark.cover
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.no_cover) if name in LONG_RUNS else name for name in VERDICTS],

@@ -65,6 +65,7 @@ def by_nnls(Z: np.ndarray) -> tuple[float, np.ndarray]:
     return float(np.linalg.norm(u)), u / np.linalg.norm(u)
 
 
+@pytest.mark.no_cover  # test_is_exact_to_rounding runs the same lines.
 @pytest.mark.parametrize("seed", CASES)
 @pytest.mark.parametrize("oracle", [by_clarabel, by_nnls])
 def test_agrees_with_two_solvers(oracle, seed):

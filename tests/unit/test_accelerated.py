@@ -47,6 +47,7 @@ def test_steps_by_hand():
     assert s.steps_left == phase_steps(lam / 2.0, L_s, 2.0)
 
 
+@pytest.mark.no_cover  # The other tests of phases run the same lines.
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("rho", [1.3, 2.0, 8.0])
 def test_phases_end_within_log_n_of_the_minimum(intercept, weighted, rho):

@@ -84,6 +84,7 @@ def test_runs_stay_finite_from_any_norm(length, algorithm):
     assert result.certificate.upper >= data.gamma_star * (1 - 1e-12)
 
 
+@pytest.mark.no_cover  # The other tests of phases run the same lines.
 def test_ten_thousand_phases_do_not_overflow():
     data = prgd.datasets.synthetic_one(1)
     problem = prgd.Problem(data.X, data.y)

@@ -163,6 +163,7 @@ def test_too_few_features_asked(tmp_path, read):
         read(write(tmp_path, "1 3:1\n"), n_features=2)
 
 
+@pytest.mark.no_cover  # The other tests of readers run the same lines.
 @both
 @pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz"])
 def test_truncated_stream_names_the_last_good_line(tmp_path, read, ending):

@@ -197,6 +197,7 @@ def test_a_matrix_norm_does_not_measure_vectors(algorithm):
         prgd.run(prgd.Problem(TOY.X, TOY.y), algorithm, [1.0, 0.0], stop=1)
 
 
+@pytest.mark.no_cover  # The other tests of norms run the same lines.
 @pytest.mark.parametrize("norm", ["l1", "lp:3", "linf"])
 @pytest.mark.parametrize(
     "algorithm", [prgd.GD(), prgd.NGD(), LossScaledGD(), DualAcceleration(), GameDynamics(), AdaptiveGD()]

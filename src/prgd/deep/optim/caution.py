@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -22,31 +23,29 @@ class Caution:
     end of the warm-up. At every look at the running loss, c grows by 2^(1/4) if the running loss has fallen
     since the last look, and else is halved. Radii may grow after a look at which it has fallen. A plain
     division by the loss keeps the noise of mini-batches at a constant relative size, and near the edge of
-    stability it multiplies the training loss by up to 1e5; with this rule no step is shorter than the base's,
+    stability the training loss rises far above the base's; with this rule no step is shorter than the base's,
     and one that is too long is taken back within a few looks.
 
     Parameters
     ----------
     one : 0-dim Tensor with the value 1, of the dtype and device of the losses.
+    L_0 : 0-dim Tensor that the optimizer fills at the end of the warm-up.
     """
 
-    def __init__(self, one: Tensor) -> None:
-        self._one = one
-        self._L_0, self._cap = one.clone(), one.clone()
+    def __init__(self, one: Tensor, L_0: Tensor) -> None:
+        self._one, self._L_0, self._cap = one, L_0, one.clone()
         self._smallest = one * _SMALLEST_LOSS
-        self._numbers = {"L_0": 1.0, "c": 1.0, "previous": float("inf")}
-        self.loss_falls = False
+        self._c, self._previous, self.loss_falls = 1.0, math.inf, False
 
-    def begin(self, loss: float) -> None:
+    def begin(self, L_0: float) -> None:
         """Begin at the end of the warm-up, with the running loss L_0."""
-        self._set(L_0=loss, c=1.0, previous=loss)
+        self._set(1.0, L_0)
 
-    def look(self, loss: float) -> None:
+    def look(self, loss: float, L_0: float) -> None:
         """Adapt c to the running loss."""
-        L_0, c = self._numbers["L_0"], self._numbers["c"]
-        has_fallen = loss < self._numbers["previous"]
+        has_fallen = loss < self._previous
         largest = max(1.0, L_0 / max(loss, _SMALLEST_LOSS))
-        self._set(L_0=L_0, c=min(_GROW * c, largest) if has_fallen else max(1.0, _SHRINK * c), previous=loss)
+        self._set(min(_GROW * self._c, largest) if has_fallen else max(1.0, _SHRINK * self._c), loss)
         self.loss_falls = has_fallen and _ENDS_GROWTH < loss < L_0
 
     def factor(self, loss: Tensor, running_loss: Tensor) -> Tensor:
@@ -55,16 +54,15 @@ class Caution:
         largest = torch.maximum(torch.fmax(loss, running_loss), self._smallest)
         return torch.clamp(self._L_0 / largest, self._one, self._cap)
 
-    def _set(self, **numbers: float) -> None:
-        self._numbers = numbers
-        self._L_0.fill_(numbers["L_0"])
-        self._cap.fill_(numbers["c"])
+    def _set(self, c: float, previous: float) -> None:
+        self._c, self._previous = c, previous
+        self._cap.fill_(c)
 
     def state(self) -> dict[str, Any]:
         """Return the state in plain numbers."""
-        return {**self._numbers, "loss_falls": self.loss_falls}
+        return {"c": self._c, "previous": self._previous, "loss_falls": self.loss_falls}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Set the numbers that `state` returned."""
-        self._set(**{name: state[name] for name in self._numbers})
+        self._set(state["c"], state["previous"])
         self.loss_falls = state["loss_falls"]

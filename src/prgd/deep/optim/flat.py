@@ -9,7 +9,7 @@ import torch
 
 from prgd.deep.optim.blocks import Scope
 from prgd.deep.optim.fused import has_fused, listed
-from prgd.deep.optim.prgd import PRGD, OnRescale
+from prgd.deep.optim.prgd import DEFAULT_TIMES, PRGD, OnRescale
 from prgd.deep.optim.wrapper import WarmUp
 from prgd.schedules import Radius, Times
 
@@ -50,7 +50,7 @@ class PRGDSGD(PRGD):
         nesterov: bool = False,
         *,
         R: Radius | str | float = "constant",
-        T: Times | str | int = 10,
+        T: Times | str | int = DEFAULT_TIMES,
         warm_up: WarmUp = 0,
         cautious: bool | None = None,
         scope: Scope = "matrix",
@@ -111,7 +111,7 @@ class PRGDAdamW(PRGD):
         weight_decay: float = 0.0,
         *,
         R: Radius | str | float = "constant",
-        T: Times | str | int = 10,
+        T: Times | str | int = DEFAULT_TIMES,
         warm_up: WarmUp = 0,
         cautious: bool | None = None,
         scope: Scope = "matrix",

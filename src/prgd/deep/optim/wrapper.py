@@ -69,7 +69,8 @@ class Wrapper(torch.optim.Optimizer):
         self._set_plain(not loss_scaled or self.warm_up > 0)
         self.running_loss = RunningLoss(self._one)
         self._L_0 = torch.ones_like(self._one)
-        self._caution = Caution(self._one) if cautious else None
+        self._set_first_loss(1.0)
+        self._caution = Caution(self._one, self._L_0) if cautious else None
         self._lookout = Lookout()
         self._non_finite = torch.zeros((), dtype=torch.float32, device=device)
         self._skipped = torch.zeros_like(self._non_finite)  # float32 counts exactly up to 2^24
@@ -135,14 +136,17 @@ class Wrapper(torch.optim.Optimizer):
         if self.t == self.warm_up and self.loss_scaled:
             self._set_plain(False)
             if self.t > 0:  # Loss-scaled steps begin with the length of plain steps.
-                L_0 = self.running_loss.read() or 1.0
-                L_0 = L_0 if L_0 > 0.0 else 1.0  # Later losses below 0 are then skipped.
-                self._L_0.fill_(L_0)
+                self._set_first_loss(self.running_loss.read() or 1.0)
                 if self._caution is not None:
-                    self._caution.begin(L_0)
+                    self._caution.begin(self.L_0)
         self.t += 1
         if self.t % (CHECK_EVERY if self._waits or self._caution is not None else LOOK_EVERY) == 0:
             self._look()
+
+    def _set_first_loss(self, L_0: float) -> None:
+        """Set L_0, by which steps over the loss begin with the length of plain steps."""
+        self.L_0 = L_0 if L_0 > 0.0 else 1.0  # A quotient of two negative losses is no factor.
+        self._L_0.fill_(self.L_0)
 
     def _look(self) -> None:
         """Read the running loss: the warm-up may end, and a run that goes wrong gets its warning."""
@@ -150,7 +154,7 @@ class Wrapper(torch.optim.Optimizer):
         if self._waits and loss is not None and loss < SEPARATED:
             self._waits, self.warm_up = False, self.t
         elif self._caution is not None and loss is not None and self.t > self.warm_up:
-            self._caution.look(loss)
+            self._caution.look(loss, self.L_0)
         if self.t % LOOK_EVERY == 0:
             # Without loss scaling the numbers that are given may be logarithms of losses.
             risen = loss if self.loss_scaled and not self.warming_up else None
@@ -360,7 +364,7 @@ class Wrapper(torch.optim.Optimizer):
             "t": self.t,
             "skipped": self.skipped,
             "warm_up": warm_up,
-            "L_0": float(self._L_0),
+            "L_0": self.L_0,
             **self.running_loss.state(),
             "caution": None if self._caution is None else self._caution.state(),
         }
@@ -372,9 +376,8 @@ class Wrapper(torch.optim.Optimizer):
         if "warm_up" in progress:  # Earlier versions had neither this entry nor the next two.
             self._waits = progress["warm_up"] is None
             self.warm_up = NEVER if progress["warm_up"] is None else progress["warm_up"]
-            self._L_0.fill_(progress["L_0"])
-            mean = progress["running_loss"]
-            self.running_loss.set(mean, progress.get("last_loss", mean))
+            self._set_first_loss(progress["L_0"])
+            self.running_loss.restore(progress)
             if self._caution is not None and progress["caution"] is not None:
                 self._caution.restore(progress["caution"])
         self._lookout = Lookout(progress["skipped"])
