@@ -327,7 +327,7 @@ TIMES: dict[str, Any] = {
 }
 
 
-def as_radius(R: Radius | StateRadius | str | float) -> Radius | StateRadius:
+def as_radius(R: Any) -> Radius | StateRadius:
     """Return the radius itself, or the one that text describes; a number c is ``Geometric(c)``.
 
     Examples
@@ -335,7 +335,7 @@ def as_radius(R: Radius | StateRadius | str | float) -> Radius | StateRadius:
     >>> as_radius("geometric:1.2"), as_radius(1.5)
     (Geometric(c=1.2), Geometric(c=1.5))
     """
-    if isinstance(R, (int, float)) and not isinstance(R, bool):
+    if isinstance(R, (int, float, np.integer, np.floating)) and not isinstance(R, bool):
         return Geometric(float(R))
     if isinstance(R, str):
         return cast(Radius, parse(R, RADII, "radius"))
@@ -344,10 +344,10 @@ def as_radius(R: Radius | StateRadius | str | float) -> Radius | StateRadius:
             "radius must be a number, text such as 'geometric:1.2', a schedule of prgd.schedules or a "
             f"function (k, R_0) -> R_k; got {R!r}."
         )
-    return R
+    return cast("Radius | StateRadius", R)
 
 
-def as_times(T: Times | str | int) -> Times:
+def as_times(T: Any) -> Times:
     """Return the times themselves, or those that text describes; an integer is ``Every(steps)``.
 
     Examples
@@ -355,8 +355,8 @@ def as_times(T: Times | str | int) -> Times:
     >>> as_times("polynomial:5,0.6"), as_times(5)
     (PolynomialPhases(T_0=5.0, b=0.6), Every(steps=5))
     """
-    if isinstance(T, int) and not isinstance(T, bool):
-        return Every(T)
+    if isinstance(T, (int, np.integer)) and not isinstance(T, bool):
+        return Every(int(T))
     if isinstance(T, str):
         return cast(Times, parse(T, TIMES, "kind of phases"))
     if not callable(T):
@@ -364,4 +364,4 @@ def as_times(T: Times | str | int) -> Times:
             "times must be an integer, text such as 'every:5', a schedule of prgd.schedules or a function "
             f"k -> T_k; got {T!r}."
         )
-    return T
+    return cast(Times, T)

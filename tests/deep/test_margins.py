@@ -70,7 +70,7 @@ def test_a_network_that_is_not_homogeneous_is_said(data):
 
 def test_two_tensors_are_no_loader(data):
     model = build_model("mlp", (1, 4, 4), 3, seed=0)
-    with pytest.raises(ValueError, match=r"pairs of inputs and labels; got a Tensor.*\[\(X, y\)\]"):
+    with pytest.raises(TypeError, match=r"got Tensor\. A batch alone is \[\(X, y\)\]"):
         normalized_margin(model, data)
 
 

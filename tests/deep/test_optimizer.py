@@ -475,21 +475,11 @@ def test_bad_options(options, error, message):
         (lambda model: deep.PRGD(model, r=1.2), "r: no option here, nor"),
         (lambda model: deep.PRGD(model, T=10.5), "times must be an integer, text"),
         (lambda model: deep.PRGD(7), "Expected parameters, .*got int"),
-        (lambda model: deep.PRGDAdamW(model), r"model\.parameters\(\).*got Sequential"),
-        (lambda model: deep.PRGD.for_steps(model, 100, R=1.2), "finds R and T itself; got R"),
     ],
 )
 def test_mistaken_arguments_are_named(wrong, message):
     with pytest.raises(TypeError, match=message):
         wrong(network())
-
-
-def test_a_loss_of_several_numbers_is_refused():
-    model = network()
-    optimizer = deep.PRGD(model)
-    gradients(model)
-    with pytest.raises(ValueError, match=r"one number.*got shape \(3,\)"):
-        optimizer.step(loss=torch.ones(3))
 
 
 def test_nothing_to_rescale():

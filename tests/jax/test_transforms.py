@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import NamedTuple
 
@@ -292,6 +293,25 @@ def test_radii_stay_in_the_range_of_the_dtype():
     np.testing.assert_allclose(np.linalg.norm(w), np.sqrt(np.finfo(np.float32).max) / 1e3, rtol=1e-5)
 
 
+def test_entries_of_16_bits_stay_finite():
+    optimizer, w = progressive_rescale(10.0, 2), jnp.array([3.0, 4.0], jnp.float16)
+    state = optimizer.init(w)
+    for _ in range(12):
+        updates, state = optimizer.update(jnp.zeros(2, jnp.float16), state, w)
+        w = optax.apply_updates(w, updates)
+    np.testing.assert_allclose(np.linalg.norm(w.astype(np.float32)), 65504 / 8, rtol=1e-3)
+
+
+def test_a_radius_may_use_what_arrays_have():
+    own = radius_formula(lambda k, R_0: R_0 * jnp.exp(0.1 * k.astype(R_0.dtype)))
+    np.testing.assert_allclose(own(jnp.int32(10), jnp.ones(1)), np.e, rtol=1e-6)
+
+
+def test_a_phase_of_a_run_that_never_ends():
+    optimizer, w = progressive_rescale(2.0, 2**40), jnp.array([3.0, 4.0])
+    assert int(optimizer.update(w, optimizer.init(w), w)[1].k) == 1
+
+
 BAD = [
     (lambda: progressive_rescale([1.2], 5), TypeError, "radius must be a number, text"),
     (lambda: progressive_rescale("exponential:2", 5), ValueError, "exponential"),
@@ -301,6 +321,7 @@ BAD = [
     (lambda: progressive_rescale(1.2, 2.5), TypeError, "times must be an integer, text"),
     (lambda: progressive_rescale(1.2, lambda k: k + 1), ValueError, r"T\(0\) must be 0; got 1"),
     (lambda: progressive_rescale(1.2, lambda k: 0), ValueError, "does not advance"),
+    (lambda: progressive_rescale(1.2, lambda k: k), ValueError, "Phases of one step only rescale"),
     (lambda: progressive_rescale(1.2, lambda k: 1.5 * k), TypeError, r"T\(1\) must be an integer; got 1.5"),
     (lambda: progressive_rescale(1.2, 5, scope="group"), ValueError, "Unknown scope 'group'"),
     (lambda: progressive_rescale(1.2, 5, on_rescale="drop"), ValueError, "Unknown on_rescale 'drop'"),
@@ -323,6 +344,17 @@ BAD = [
         ValueError,
         r"got shape \(3, 3\)",
     ),
+    (lambda: normalize_by_loss().update(Z, None, value="0.5"), ValueError, "one real number; got '0.5'"),
+    (lambda: normalize_by_loss().update(Z, None, value=jnp.ones((), complex)), ValueError, "of complex"),
+    (
+        lambda: progressive_rescale(1.2, 5, base=optax.sgd),
+        TypeError,
+        "must be a transformation of optax",
+    ),
+    (lambda: progressive_rescale(lambda k: 1.0, 5), TypeError, "of traced arrays"),
+    (lambda: progressive_rescale(lambda k, R_0: R_0 * math.exp(k), 5), TypeError, "without math and if"),
+    (lambda: progressive_rescale(lambda k, R_0: R_0 if k else 1.0, 5), TypeError, "of traced arrays"),
+    (lambda: progressive_rescale(lambda k, R_0: "5", 5), TypeError, "of traced arrays"),
     (lambda: prgd.jax.nothing, AttributeError, "has no attribute 'nothing'"),
 ]
 

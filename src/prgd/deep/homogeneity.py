@@ -89,8 +89,12 @@ def homogeneity_degree(model: nn.Module, x: Tensor) -> Homogeneity:
                 if name.startswith(prefix)
             }
 
-        def call(c: float) -> Any:
-            return torch.func.functional_call(model, values(c), (x,))
+        def call(c: float) -> Tensor:
+            output = torch.func.functional_call(model, values(c), (x,))
+            if not isinstance(output, Tensor):
+                got = type(output).__name__
+                raise TypeError(f"Expected a network that returns a tensor; got {got}. Wrap the network.")
+            return output
 
         degree, error = _scaling(call)
         broken: list[str] = []
@@ -126,8 +130,8 @@ def check_homogeneous(model: nn.Module, x: Tensor, *, strict: bool = False) -> H
     if not found.is_homogeneous:
         modules = ", ".join(found.broken_by) or "unknown modules"
         message = (
-            f"The network is not homogeneous in its parameters (relative error {found.error:.1e}), because of "
-            f"{modules}. Its normalized margin has no meaning, and rescaling changes what it predicts. "
+            f"The network is not homogeneous in its parameters (relative error {found.error:.1e}), because "
+            f"of {modules}. Its normalized margin has no meaning, and rescaling changes what it predicts. "
             "Leave out normalisation and biases after the first layer, and take ReLU for other activations."
         )
         if strict:

@@ -283,6 +283,10 @@ def kkt_residual(
     >>> kkt_residual(model, [batch]).epsilon < 1e-12
     True
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"kkt_residual needs a network (nn.Module); got {type(model).__name__}.")
+    if torch.is_inference_mode_enabled():
+        raise RuntimeError("kkt_residual needs gradients; call it outside of torch.inference_mode().")
     if isinstance(model, nn.parallel.DistributedDataParallel):
         model = model.module  # The wrapper would wait for gradients of its own parameters.
     sums = KKTSums.of(model, parameters)

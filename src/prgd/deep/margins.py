@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,14 +107,20 @@ def example_margins(logits: Tensor, target: Tensor) -> Tensor:
 
 
 def pairs(loader: Iterable[Any]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Return the batches of a loader, after the check that each is a pair of inputs and labels."""
+    """Return the batches of a loader, each a pair of inputs and labels."""
     for batch in loader:
-        if isinstance(batch, Tensor | Mapping) or len(batch) != 2:
-            raise ValueError(
-                f"A loader must give pairs of inputs and labels; got a {type(batch).__name__}. "
-                "For two tensors pass [(X, y)]."
-            )
-        yield batch[0], batch[1]
+        if not isinstance(batch, (tuple, list)):
+            got = type(batch).__name__
+        elif len(batch) != 2:
+            got = f"{len(batch)} entries"
+        elif not all(isinstance(part, Tensor) for part in batch):
+            got = " and ".join(type(part).__name__ for part in batch)
+        else:
+            yield batch[0], batch[1]
+            continue
+        raise TypeError(
+            f"The loader must give pairs (inputs, labels) of tensors; got {got}. A batch alone is [(X, y)]."
+        )
 
 
 def parameter_norm(parameters: Iterable[Tensor]) -> float:

@@ -59,10 +59,24 @@ def radius_formula(radius: Any) -> RadiusFormula:
     if isinstance(R, ExplicitRadii):
         radii = np.array(R.radii)
         return lambda k, R_0: jnp.asarray(_held(radii, R_0))[jnp.minimum(k, len(radii) - 1)]
-    first = R(0, 1.0)
+    _check_function(R)
+    return cast(RadiusFormula, R)
+
+
+def _check_function(R: Any) -> None:
+    """Raise unless a radius of a user's own can be traced and is positive at k = 0 and R_0 = 1."""
+    k, R_0 = jnp.zeros((), jnp.int32), jnp.ones(1)
+    try:
+        jax.eval_shape(lambda k, R_0: jnp.broadcast_to(R(k, R_0), (1,)), k, R_0)
+    except (TypeError, ValueError, AttributeError, jax.errors.JAXTypeError) as error:
+        raise TypeError(
+            f"{R!r} must be a function (k, R_0) -> R_k of traced arrays, an integer k and the R_0 of all "
+            "blocks, written in arithmetic or jax.numpy (jnp.exp, jnp.where) without math and if; it "
+            f"failed: {str(error).splitlines()[0]}"
+        ) from error
+    first = float(jnp.broadcast_to(R(k, R_0), (1,))[0])
     if not (math.isfinite(first) and first > 0.0):
         raise ValueError(f"{R!r} gave the radius {first!r} at k = 0 and R_0 = 1; it must be positive.")
-    return cast(RadiusFormula, R)
 
 
 def _held(numbers: Any, R_0: jax.Array) -> Any:
@@ -85,7 +99,7 @@ def time_formula(times: Any, max_steps: int) -> TimeFormula:
     """
     T = as_times(times)
     if isinstance(T, Every):
-        steps = T.steps
+        steps = min(T.steps, 2**31 - 1)  # k is an int32, and so is t, which never gets there
         return lambda k: k * steps
     table = np.array([*_listed(T, max_steps), _NEVER], np.int32)
     return lambda k: jnp.asarray(table)[jnp.minimum(k, len(table) - 1)]
@@ -102,4 +116,9 @@ def _listed(T: Times, max_steps: int) -> list[int]:
         if T_k <= found[-1]:
             raise ValueError(f"{T!r} does not advance: T({k}) = {T_k} <= T({k - 1}) = {found[-1]}.")
         found.append(int(T_k))
+    if found[1:3] == [1, 2]:
+        raise ValueError(
+            f"Phases of one step only rescale, so w never turns; got T(1) = 1 and T(2) = 2 of {T!r}. Phases "
+            "need 2 steps or more."
+        )
     return found

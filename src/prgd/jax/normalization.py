@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from prgd.jax.blocks import scaled, widened
@@ -49,10 +51,10 @@ def normalize_by_loss() -> optax.GradientTransformationExtraArgs:
 
 def check_loss(value: Any) -> None:
     """Raise unless the loss is one number."""
-    if jnp.shape(value) != ():
-        raise ValueError(
-            f"The loss (value) must be one number; got shape {jnp.shape(value)}. Pass the mean of the batch."
-        )
+    is_array = isinstance(value, (jax.Array, np.ndarray))
+    if not (is_array or isinstance(value, Real)) or jnp.shape(value) != () or jnp.iscomplexobj(value):
+        got = f"shape {value.shape} of {value.dtype}" if is_array else repr(value)
+        raise ValueError(f"The loss (value) must be one real number; got {got}. Pass the mean of the batch.")
 
 
 def _quotient(L_0: jax.Array, loss: jax.Array) -> jax.Array:

@@ -82,7 +82,7 @@ def progressive_rescale(
     ----------
     radius : Radius, ``(k, R_0) -> R_k`` with R_0 the norm at the first rescaling, or text or a number that
         `prgd.schedules.as_radius` reads. A function of your own is called with traced arrays. Radii are
-        kept within the range in which the square of a norm is finite.
+        kept within the range in which the square of a norm and all entries are finite.
     times : Times, ``k -> T_k`` with ``T_0 = 0``, in steps after the warm-up, or text or an integer that
         `prgd.schedules.as_times` reads.
     base : the transformation that is stepped, e.g. ``optax.chain(normalize_by_loss(), optax.adam(1e-3))``.
@@ -121,6 +121,10 @@ def progressive_rescale(
         raise ValueError(f"warm_up + max_steps must be at most {_LAST_STEP}; got {warm_up + max_steps}.")
     if on_rescale not in get_args(OnRescale):
         raise unknown("on_rescale", str(on_rescale), get_args(OnRescale))
+    if not (base is None or (hasattr(base, "init") and hasattr(base, "update"))):
+        raise TypeError(
+            f"base must be a transformation of optax, such as optax.sgd(0.1); got {type(base).__name__}."
+        )
     rescaling = _Rescaling(
         radius_formula(radius),
         time_formula(times, max_steps),
@@ -176,7 +180,7 @@ class _Rescaling:
         weights, tree = jax.tree.flatten(params)
         moves, blocks = tree.flatten_up_to(steps), find_blocks(weights, self.scope)
         length = norms(weights, blocks, state.R_0.dtype)
-        R_0, R_k = _next_radii(self.R, state, length, is_rescaling)
+        R_0, R_k = _next_radii(self.R, state, length, is_rescaling, _largest_radii(weights, blocks))
         factor = jnp.where(jnp.isfinite(R_k) & _is_usable(length), R_k / length, 1.0)
         rescaled = _rescaled(weights, blocks, factor)  # R_k w / ||w|| - w
         projected = _projected(weights, moves, blocks, R_k) if self.project else moves
@@ -209,15 +213,25 @@ def _is_usable(length: jax.Array) -> jax.Array:
 
 
 def _next_radii(
-    R: RadiusFormula, state: RescaleState, length: jax.Array, is_rescaling: jax.Array
+    R: RadiusFormula, state: RescaleState, length: jax.Array, is_rescaling: jax.Array, largest: Any
 ) -> tuple[jax.Array, jax.Array]:
     """Return R_0 and R_k of each block after this step; a block without a usable radius has no ball."""
     is_first = is_rescaling & (state.R_0 == 0.0) & _is_usable(length)
     R_0 = jnp.where(is_first, length, state.R_0)
     R_k = jnp.asarray(R(state.k, R_0), R_0.dtype)
-    largest = jnp.sqrt(jnp.finfo(R_0.dtype).max) / 1e3  # The square of the norm must stay in range.
+    largest = jnp.asarray(largest, R_0.dtype)
     R_k = jnp.where((R_0 > 0.0) & (R_k > 0.0), jnp.clip(R_k, 1.0 / largest, largest), jnp.inf)
     return R_0, jnp.where(is_rescaling, R_k, state.R_k)
+
+
+def _largest_radii(weights: Leaves, blocks: list[list[int]]) -> list[float]:
+    """Return for each block the radius up to which norms have a square, and entries stay in their range."""
+    return [min(_largest_norm(weights[i]) for i in block) for block in blocks]
+
+
+def _largest_norm(leaf: Any) -> float:
+    largest, widest = (float(jnp.finfo(real_dtype(x)).max) for x in (leaf, widened(leaf)))
+    return min(largest / 8, float(np.sqrt(widest)) / 1e3)  # A step may leave the sphere before a projection.
 
 
 def _rescaled(weights: Leaves, blocks: list[list[int]], factor: jax.Array) -> Leaves:

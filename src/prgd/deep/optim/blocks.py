@@ -20,8 +20,8 @@ Scope = Literal["global", "group", "matrix"]
 def blocks_of(groups: list[dict[str, Any]], scope: Scope) -> tuple[list[list[Tensor]], list[int]]:
     """Return the parameters of each block, and the number of the group from which each block is.
 
-    Groups with ``"homogeneous": False`` and frozen parameters are left out, and with ``scope="matrix"`` so
-    are vectors and scalars (biases, gains of normalisation layers).
+    Groups with ``"homogeneous": False``, frozen and empty parameters are left out, and with
+    ``scope="matrix"`` so are vectors and scalars (biases, gains of normalisation layers).
 
     Examples
     --------
@@ -30,7 +30,7 @@ def blocks_of(groups: list[dict[str, Any]], scope: Scope) -> tuple[list[list[Ten
     [[(2, 2)]]
     """
     found = [
-        (number, [p for p in group["params"] if p.requires_grad])
+        (number, [p for p in group["params"] if p.requires_grad and p.numel()])
         for number, group in enumerate(groups)
         if group.get("homogeneous", True)
     ]
@@ -168,8 +168,8 @@ class Blocks:
         .. math:: W \leftarrow R\, \mathrm{norm}(W + \eta R\, \mathrm{norm}(d))
 
         Here norm(x) = x / ||x||. The step d is in the `stand_ins`, if ``along`` has them; else the tensors
-        hold d, and W is where `left` found them. A block stays at W if d is 0 or not finite, or if ``hold``
-        is 1.
+        hold d, and W is where `left` found them. A block stays at W if d or the sum is 0 or not finite, or if
+        ``hold`` is 1.
         """
         if along is not None:
             steps = list(along.values())
@@ -185,18 +185,19 @@ class Blocks:
         if self._has_kernels:
             self._kernels(self.tensors, self._starts).move_on_spheres_(radii, rates, hold)
             return
-        lengths = self.norms()
-        usable = (lengths > 0.0) & torch.isfinite(lengths) & (hold < 0.5)
-        # A step that is not finite would spoil the sum even with a factor of 0.
-        self._clear_non_finite(usable)
+        usable = _are_usable(lengths := self.norms()) & (hold < 0.5)
         self.scale_(torch.where(usable, rates * radii / lengths, 0.0))
         torch._foreach_add_(self._local(), self._starts)
-        self.scale_(torch.where(usable, radii / self.norms(), 1.0).nan_to_num_(nan=1.0, posinf=1.0))
+        usable &= _are_usable(lengths := self.norms())
+        self.scale_(torch.where(usable, radii / lengths, 1.0))
+        self._return_to_starts(~usable)
 
-    def _clear_non_finite(self, usable: Tensor) -> None:
-        for block, flag in zip(self.blocks, usable.unbind(), strict=True):
+    def _return_to_starts(self, flags: Tensor) -> None:
+        """Set the blocks whose flag is true to where they began; nothing there need be finite."""
+        starts = iter(self._starts)
+        for block, flag in zip(self.blocks, flags.unbind(), strict=True):
             for tensor in map(local, block):
-                tensor.copy_(torch.where(flag.to(tensor.device), tensor, 0.0))
+                tensor.copy_(torch.where(flag.to(tensor.device), next(starts), tensor))
 
     def _kernels(self, tensors: list[Tensor], starts: list[Tensor] | None = None) -> Any:
         """Return the kernels that treat every tensor as a block, made for the tensors' addresses."""
@@ -226,3 +227,7 @@ def _suit_kernels(tensors: list[Tensor]) -> bool:
 
 def _is_capturing(device: torch.device) -> bool:
     return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+
+
+def _are_usable(lengths: Tensor) -> Tensor:
+    return (lengths > 0.0) & torch.isfinite(lengths)

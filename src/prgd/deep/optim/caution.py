@@ -50,7 +50,8 @@ class Caution:
 
     def factor(self, loss: Tensor, running_loss: Tensor) -> Tensor:
         """Return the factor of the gradient, a 0-dim tensor; it is 1 until `begin`."""
-        largest = torch.maximum(torch.maximum(loss, running_loss), self._smallest)
+        # fmax passes over NaN: one loss that is not finite spoils the running loss until the next look.
+        largest = torch.maximum(torch.fmax(loss, running_loss), self._smallest)
         return torch.clamp(self._L_0 / largest, self._one, self._cap)
 
     def _set(self, c: float, previous: float) -> None:

@@ -24,11 +24,11 @@ class PRGDSGD(PRGD):
 
     Parameters
     ----------
-    params : parameters or parameter groups.
+    params : parameters or parameter groups, or a network.
     lr : float; a step turns a matrix by about this angle.
     momentum, weight_decay : float
     nesterov : bool
-    R, T, warm_up, scope, relative_steps, on_rescale, loss_scaled, project
+    R, T, warm_up, cautious, scope, relative_steps, on_rescale, loss_scaled, project
         As for `PRGD`. The radius is constant by default.
 
     Examples
@@ -43,7 +43,7 @@ class PRGDSGD(PRGD):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[Any] | torch.nn.Module,
         lr: float = 0.01,
         momentum: float = 0.9,
         weight_decay: float = 0.0,
@@ -52,6 +52,7 @@ class PRGDSGD(PRGD):
         R: Radius | str | float = "constant",
         T: Times | str | int = DEFAULT_TIMES,
         warm_up: WarmUp = 0,
+        cautious: bool | None = None,
         scope: Scope = "matrix",
         relative_steps: bool = True,
         on_rescale: OnRescale = "keep",
@@ -63,6 +64,7 @@ class PRGDSGD(PRGD):
             R=R,
             T=T,
             warm_up=warm_up,
+            cautious=cautious,
             scope=scope,
             relative_steps=relative_steps,
             on_rescale=on_rescale,
@@ -83,11 +85,11 @@ class PRGDAdamW(PRGD):
 
     Parameters
     ----------
-    params : parameters or parameter groups.
+    params : parameters or parameter groups, or a network.
     lr : float; a step turns a matrix by about this angle.
     betas : pair of float
     eps, weight_decay : float
-    R, T, warm_up, scope, relative_steps, on_rescale, loss_scaled, project
+    R, T, warm_up, cautious, scope, relative_steps, on_rescale, loss_scaled, project
         As for `PRGD`. The radius is constant by default.
 
     Examples
@@ -102,7 +104,7 @@ class PRGDAdamW(PRGD):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Iterable[Any] | torch.nn.Module,
         lr: float = 0.01,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -111,13 +113,14 @@ class PRGDAdamW(PRGD):
         R: Radius | str | float = "constant",
         T: Times | str | int = DEFAULT_TIMES,
         warm_up: WarmUp = 0,
+        cautious: bool | None = None,
         scope: Scope = "matrix",
         relative_steps: bool = True,
         on_rescale: OnRescale = "keep",
         loss_scaled: bool = False,
         project: bool | None = None,
     ) -> None:
-        groups = listed(params)
+        groups = listed(params.parameters() if isinstance(params, torch.nn.Module) else params)
         base = torch.optim.AdamW(
             groups, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, fused=has_fused(groups)
         )
@@ -126,6 +129,7 @@ class PRGDAdamW(PRGD):
             R=R,
             T=T,
             warm_up=warm_up,
+            cautious=cautious,
             scope=scope,
             relative_steps=relative_steps,
             on_rescale=on_rescale,

@@ -14,6 +14,8 @@ from prgd.deep.optim.tensors import is_sharded
 
 def default_sgd(params: Iterable[Any], options: dict[str, Any]) -> torch.optim.SGD:
     """Return SGD, fused if torch can: a fused SGD skips a step without waiting for the device."""
+    if isinstance(params, Tensor):
+        raise TypeError("Expected a list of parameters, groups or a network; got a tensor. Pass [tensor].")
     groups = listed(params)
     if strange := options.keys() - inspect.signature(torch.optim.SGD).parameters.keys():
         raise TypeError(f"{', '.join(strange)}: no option here, nor of the default base, torch.optim.SGD.")
@@ -23,7 +25,7 @@ def default_sgd(params: Iterable[Any], options: dict[str, Any]) -> torch.optim.S
 
 def listed(params: Iterable[Any]) -> list[Any]:
     """Return parameters or groups as lists, which can be read more than once."""
-    if not isinstance(params, Iterable) or isinstance(params, torch.nn.Module):
+    if not isinstance(params, Iterable):
         raise TypeError(
             "Expected parameters, such as model.parameters(), or parameter groups; got "
             f"{type(params).__name__}."
@@ -58,6 +60,41 @@ def is_plain_fused(optimizer: torch.optim.Optimizer) -> bool:
     return all(group["fused"] and not group.get("amsgrad") for group in optimizer.param_groups)
 
 
+def begin_late(optimizer: torch.optim.Optimizer, *, has_stepped: bool) -> None:
+    """Begin the momentum of parameters of a fused SGD that get their first gradient after others did.
+
+    torch fails if some momenta of a group are missing, and leaves them undefined if it skips their first
+    step. They begin at 0, so a dampening acts on their first gradient too.
+    """
+    if type(optimizer) is not torch.optim.SGD:
+        return
+    for group in optimizer.param_groups:
+        members = [p for p in group["params"] if p.grad is not None] if group["fused"] else []
+        states = [optimizer.state[p] for p in members]
+        if has_stepped or any(states):
+            _begin(group, members, states)
+
+
+def _begin(group: dict[str, Any], parameters: list[Tensor], states: list[Any]) -> None:
+    """Give empty states what a fused step of AdamW, or of SGD with momentum, reads."""
+    for p, state in zip(parameters, states, strict=True):
+        if not state and "betas" in group:
+            state["step"] = torch.zeros((), dtype=torch.float32, device=p.device)
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
+        elif not state and group["momentum"]:
+            state["momentum_buffer"] = torch.zeros_like(p)
+
+
+def dense_entries(gradients: list[Tensor], optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    """Return the numbers that gradients store, some of which are sparse; fused optimizers take none."""
+    if any(group.get("fused") for group in optimizer.param_groups):
+        raise TypeError(
+            f"A fused {type(optimizer).__name__} takes no sparse gradients, and some are. Make it with "
+            "fused=False, or the embedding with sparse=False."
+        )
+    return [gradient._values() if gradient.is_sparse else gradient for gradient in gradients]
+
+
 def step_fused(
     optimizer: torch.optim.Optimizer, found_inf: Tensor, stand_ins: dict[Tensor, Tensor] | None = None
 ) -> None:
@@ -79,6 +116,8 @@ def step_fused(
             tensors = [others.get(p, p) for p in parameters]
             gradients = [p.grad for p in parameters]
             states = [optimizer.state[p] for p in parameters]
+            if not all(states):
+                _begin(group, parameters, states)
             _STEPS[type(optimizer)](group, tensors, gradients, states, found_inf)
 
 

@@ -76,7 +76,9 @@ class FirstInputs:
         if self._inputs is not None:
             try:
                 check_homogeneous(self._model, self._inputs)
-            except (TypeError, RuntimeError):  # a network that cannot be measured in float64
+            except NotHomogeneousWarning:  # a user who turns warnings into errors
+                raise
+            except Exception:  # Training goes on without the check, if a network cannot run in float64.
                 return
 
 

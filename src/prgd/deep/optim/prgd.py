@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from contextlib import nullcontext
 from typing import Any, Literal, Self, get_args
 
@@ -123,6 +124,11 @@ class PRGD(Wrapper):
         loss_scaled = not relative_steps if loss_scaled is None else loss_scaled
         warm_up = ("auto" if loss_scaled else 0) if warm_up is None else warm_up
         cautious = (loss_scaled and warm_up == "auto") if cautious is None else cautious
+        if not (cautious or relative_steps) and (self.T(1), self.T(2)) == (1, 2):
+            raise ValueError(
+                f"Phases of one step only rescale, so w never turns; got T(1), T(2) = 1, 2 of {self.T!r}. "
+                "Phases need 2 steps or more."
+            )
         if cautious and not loss_scaled:
             raise ValueError("cautious=True adapts steps to the loss, and needs loss_scaled=True.")
         super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, cautious=cautious, **sgd)
@@ -167,11 +173,12 @@ class PRGD(Wrapper):
         (2000, Every(steps=125), 1.98)
         """
         check_integer("total_steps", total_steps, minimum=2)
-        if given := {"R", "T"} & options.keys():
-            raise TypeError(f"for_steps finds R and T itself; got {' and '.join(sorted(given))}. Use growth.")
         check_positive("growth", growth)
-        divides = options.get("loss_scaled")
-        divides = not options.get("relative_steps", False) if divides is None else divides
+        if "R" in options or "T" in options:
+            raise TypeError("for_steps chooses R and T itself: give growth, or give R and T to the class.")
+        defaults = inspect.signature(cls).parameters  # Subclasses have defaults of their own.
+        relative, divides = (options.get(n, defaults[n].default) for n in ("relative_steps", "loss_scaled"))
+        divides = not relative if divides is None else divides
         first: WarmUp = "auto"
         if warm_up is None:
             first = "auto" if divides else 0
@@ -268,19 +275,24 @@ class PRGD(Wrapper):
         if self._is_phase_due and self._must_wait:
             self.paused += 1
         elif self._is_phase_due:
-            if self.T(self.k + 1) <= self.T(self.k):
-                raise ValueError(
-                    f"{self.T!r} does not advance: T({self.k + 1}) <= T({self.k}) = {self.T(self.k)}."
-                )
-            self._radii.find_blocks(self.param_groups)
+            self._check_time(self.k + 1)
+            self._radii.find_blocks(self.param_groups, self.k, self.R)
             self._radii.enter(self.k, self.R)
-            starts, self._grows = self.rescale_due, self._caution is not None
+            starts = self.rescale_due
+            self._grows = self._caution is not None and not self.relative_steps
             if (starts or self._grows) and self.k == 0:
                 self._check_homogeneity()
             self.k += 1
         self._radii.follow(self.param_groups)
         self._advance()
         return starts
+
+    def _check_time(self, k: int) -> None:
+        """Raise if phase k - 1 would have no end."""
+        if self.T(k) <= self.T(k - 1):
+            raise ValueError(f"{self.T!r} does not advance: T({k}) <= T({k - 1}) = {self.T(k - 1)}.")
+        if self.T(k) % 1:
+            raise ValueError(f"T({k}) must be an integer; got {self.T(k)!r} of {self.T!r}. Round it.")
 
     def _check_homogeneity(self) -> None:
         """Warn if rescaling changes what the network predicts, as far as that can be seen."""
@@ -324,18 +336,23 @@ class PRGD(Wrapper):
                 raise RuntimeError("A CUDA graph can hold a relative step only after the warm-up.")
             self._step_base(loss, capturing)
             return
-        blocks = self._radii.blocks
+        blocks, rates = self._radii.blocks, self._radii.rates(self.param_groups)
         stand_ins = blocks.stand_ins() if self._steps_directly else None
         with blocks.left() if stand_ins is None else nullcontext():
             self._step_base(loss, capturing, stand_ins)
-        rates = self._radii.rates(self.param_groups)
         blocks.move_on_spheres_(self._radii.on_device, rates, self._non_finite, along=stand_ins)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group to the base optimizer; the norms that its blocks have now are their R_0."""
+        """Add a group to the base optimizer; the radii of its blocks grow from the norms they have now."""
         super().add_param_group(param_group)
         if hasattr(self, "_radii"):
-            self._radii.find_blocks(self.param_groups)
+            try:
+                self._radii.find_blocks(self.param_groups, self.k, self.R)
+                self._radii.follow(self.param_groups)
+            except ValueError:  # The optimizer stays what it was.
+                self.param_groups.pop()
+                self._radii.find_blocks(self.param_groups, self.k, self.R)
+                raise
 
     def _adjustable(self) -> str:
         safer = "" if self._caution is not None else "; the default warm_up, 'auto', is safer"
@@ -365,13 +382,14 @@ class PRGD(Wrapper):
 
     def restore_progress(self, progress: dict[str, Any]) -> None:
         """Set the numbers that `progress` returned, for the same schedule of times."""
-        warm_up = progress.get("warm_up", self.warm_up)
+        warm_up = progress.get("warm_up", None if self._waits else self.warm_up)
         k, paused = progress["k"], progress.get("paused", 0)
         t = progress["t"] - (NEVER if warm_up is None else warm_up) - paused
         if t > self.T(k) or (k > 0 and t <= self.T(k - 1)):
             raise ValueError(
-                f"The state (t = {progress['t']}, k = {k}) does not fit {self.T!r} with warm_up = {warm_up}. "
-                "Make the optimizer with the T of the run that saved the state."
+                f"The state (t = {progress['t']}, k = {k}) does not fit {self.T!r} with "
+                f"warm_up = {('auto' if warm_up is None else warm_up)!r}. Make the optimizer with the T of "
+                "the run that saved the state."
             )
         super().restore_progress(progress)
         self.k, self.paused, self._grows = k, paused, progress.get("grows", False)

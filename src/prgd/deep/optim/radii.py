@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import torch
@@ -52,42 +53,42 @@ class Radii:
         """The number of matrices: the degree of a plain homogeneous network, at least 1."""
         return max(1, sum(tensor.ndim >= 2 for tensor in self.blocks.tensors))
 
-    def find_blocks(self, groups: list[dict[str, Any]]) -> None:
-        """Look for parameters that were added, frozen or thawed; the norm of a new block now is its R_0."""
+    def find_blocks(self, groups: list[dict[str, Any]], k: int, R: Radius) -> None:
+        """Look for parameters that were added, frozen or thawed.
+
+        The radius of a block with other parameters than before is the norm that it has now, and R_0 is such
+        that R_k = R(k, R_0) grows on from there. With its former R_0, or with the norm as R_0, the parameters
+        would make a jump at the next rescaling.
+        """
         blocks, numbers = blocks_of(groups, self.scope)
         if self.blocks.is_made_of(blocks):
             return
-        known = {self._key(block, n): i for i, (block, n) in enumerate(self._members())}
+        known = {tuple(map(id, block)): i for i, block in enumerate(self.blocks.blocks)}
+        places = [known.get(tuple(map(id, block))) for block in blocks]
+        norms = [math.inf] * len(places)
+        if self.are_known and None in places:
+            norms = Blocks(blocks, self.dtype).norms().tolist()
+            self._check_norms(blocks, [norms[i] if n is None else 1.0 for i, n in enumerate(places)])
         R_0, R_k = self.R_0, self.R_k
         self._set_blocks(blocks, numbers)
-        places = [known.get(self._key(block, n)) for block, n in self._members()]
-        norms = (
-            self.blocks.norms().tolist() if self.are_known and None in places else [math.inf] * len(places)
-        )
-        self.R_0 = [norms[i] if place is None else R_0[place] for i, place in enumerate(places)]
-        self.R_k = [norms[i] if place is None else R_k[place] for i, place in enumerate(places)]
-        self._multipliers = [group.get("radius", 1.0) for group in groups]
+        self.R_0 = [_before(R, k, norms[i]) if n is None else R_0[n] for i, n in enumerate(places)]
+        self.R_k = [norms[i] if n is None else R_k[n] for i, n in enumerate(places)]
+        self._multipliers = [1.0] * len(groups)
         self._upload()
-
-    def _members(self) -> list[tuple[list[Tensor], int]]:
-        return list(zip(self.blocks.blocks, self._group_numbers, strict=True))
-
-    def _key(self, block: list[Tensor], group_number: int) -> int:
-        """Return what a block keeps if parameters are added or frozen."""
-        return {"global": 0, "group": group_number, "matrix": id(block[0])}[self.scope]
+        self.follow(groups)
 
     def enter(self, k: int, R: Radius) -> None:
         """Enter phase k with the radii R_k = R(k, R_0); at k = 0 the norms are read and become R_0."""
         if k == 0:
             self.R_0 = self.blocks.norms().tolist()  # the only wait for the device: once in a run
-            for i, norm in enumerate(self.R_0):
-                if not (math.isfinite(norm) and norm > 0.0):
-                    raise ValueError(self._without_direction(i, norm))
+            self._check_norms(self.blocks.blocks, self.R_0)
             self.are_known = True
         self.R_k = [float(R(k, R_0)) for R_0 in self.R_0]
-        # The square of a norm must stay in the range of the parameters' dtype.
-        double = all(p.dtype == torch.float64 for p in self.blocks.tensors)
-        largest = math.sqrt(torch.finfo(torch.float64 if double else torch.float32).max) / 1e3
+        # The square of a norm must stay in the range of the parameters' dtype, and so must each entry.
+        dtypes = {p.dtype for p in self.blocks.tensors}
+        wide = torch.float64 if dtypes == {torch.float64} else torch.float32
+        largest = math.sqrt(torch.finfo(wide).max) / 1e3
+        largest = min(largest, *(torch.finfo(dtype).max / 8 for dtype in dtypes))  # 8188 in float16
         for R_k in self.R_k:
             if not 1.0 / largest < R_k < largest:
                 raise ValueError(
@@ -96,45 +97,51 @@ class Radii:
                 )
         self._upload()
 
-    def _without_direction(self, i: int, norm: float) -> str:
+    def _check_norms(self, blocks: list[list[Tensor]], norms: list[float]) -> None:
+        for i, norm in enumerate(norms):
+            if not (math.isfinite(norm) and norm > 0.0):
+                raise ValueError(self._without_direction(i, blocks[i], norm))
+
+    def _without_direction(self, i: int, block: list[Tensor], norm: float) -> str:
         if self.scope == "global":
             return (
                 f"PRGD rescales the parameters, and at the first rescaling their norm is {norm:g}. "
                 "Initialise them, or train with a warm-up that stays finite."
             )
-        block = self.blocks.blocks[i]
         return (
-            f"PRGD rescales each {self.scope}, and at the first rescaling the norm of number {i}, which "
+            f"PRGD rescales each {self.scope}, and at its first rescaling the norm of number {i}, which "
             f"begins with a parameter of shape {tuple(block[0].shape)}, is {norm:g}. Initialise it, or put "
             "it in a group with 'homogeneous': False."
         )
 
     def follow(self, groups: list[dict[str, Any]]) -> None:
         """Take over ``"radius"`` of the groups, if something has changed it."""
-        multipliers = [group.get("radius", 1.0) for group in groups]
+        multipliers = [_as_multiplier(group.get("radius", 1.0)) for group in groups]
         if multipliers != self._multipliers:  # A loop over groups is shorter than one over blocks.
-            for value in multipliers:
-                if not (math.isfinite(value) and value > 0.0):
-                    raise ValueError(
-                        "'radius' of a parameter group multiplies R_k and must be finite and above 0; got "
-                        f"{value!r}."
-                    )
-            if self.scope == "global" and len(set(multipliers)) > 1:
+            pairs = zip(multipliers, groups, strict=True)
+            rescaled = [value for value, group in pairs if group.get("homogeneous", True)]
+            if self.scope == "global" and len(set(rescaled)) > 1:
                 raise ValueError(
                     "With scope='global' there is one radius, so 'radius' must be the same in all parameter "
-                    f"groups; got {multipliers}. Use scope='group'."
+                    f"groups; got {rescaled}. Use scope='group'."
                 )
             self._multipliers = multipliers
             self._upload()
 
     def rates(self, groups: list[dict[str, Any]]) -> Tensor:
         """Return the rate of every block, on the device."""
-        found = [group["lr"] for group in groups]
+        found = [group.get("lr") for group in groups]
         if any(isinstance(rate, Tensor) for rate in found):
             device, dtype = self.blocks.device, self.dtype
             tensors = [torch.as_tensor(rate, dtype=dtype, device=device).reshape(()) for rate in found]
             self._rates_on_device.copy_(torch.stack(self._by_block(tensors)))
         elif found != self._rates:
+            for rate in found:
+                if not isinstance(rate, Real):
+                    raise TypeError(
+                        "Relative steps read their rate from 'lr' of the parameter groups, a number; got "
+                        f"{rate!r}. Set it in each group."
+                    )
             self._rates = found
             rates = torch.tensor(self._by_block(found), dtype=self.dtype)
             self._rates_on_device.copy_(rates, non_blocking=True)
@@ -168,3 +175,19 @@ class Radii:
         self.R_0, self.R_k = radii
         self.are_known = all(map(math.isfinite, self.R_k))
         self._upload()
+
+
+def _before(R: Radius, k: int, norm: float) -> float:
+    """Return the R_0 whose radius in the phase before k is ``norm``, for radii in proportion to R_0."""
+    return norm * (norm / float(R(k - 1, norm))) if k > 0 and math.isfinite(norm) else norm
+
+
+def _as_multiplier(value: Any) -> float:
+    """Return ``"radius"`` of a group as a float; a tensor is read at each step, as it may change in place."""
+    is_number = isinstance(value, Real) or (isinstance(value, Tensor) and value.numel() == 1)
+    if not (is_number and 0.0 < (number := float(value)) < math.inf):
+        raise ValueError(
+            "'radius' of a parameter group multiplies R_k and must be one number, finite and above 0; got "
+            f"{value!r}."
+        )
+    return number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from torch import Tensor
 
@@ -44,12 +45,20 @@ class RunningLoss:
         """
         value = float(self.mean)
         if not (self._has_losses and math.isfinite(value)):
-            self.set(self._last)
+            self._set(self._last, self._last)
         else:
             self._last = value
         return self._last
 
-    def set(self, value: float | None) -> None:
-        """Begin with a mean that `read` returned."""
-        self._last, self._has_losses = value, value is not None
+    def state(self) -> dict[str, float | None]:
+        """Return the mean and the last one that was read, as entries of a state; nothing changes."""
+        return {"running_loss": float(self.mean) if self._has_losses else None, "last_loss": self._last}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on with the entries that `state` returned; earlier versions had the first one alone."""
+        mean = state["running_loss"]
+        self._set(mean, state.get("last_loss", mean))
+
+    def _set(self, value: float | None, last: float | None) -> None:
+        self._last, self._has_losses = last, value is not None
         self.mean.fill_(1.0 if value is None else value)

@@ -11,7 +11,8 @@ from torch import Tensor
 from prgd.checks import check_integer
 from prgd.deep.optim.caution import SEPARATED, Caution
 from prgd.deep.optim.compiled import compiled_step, registered
-from prgd.deep.optim.fused import default_sgd, is_plain_fused, step_fused
+from prgd.deep.optim.doors import checked_base, checked_loss, checked_parameters, missing_loss
+from prgd.deep.optim.fused import begin_late, default_sgd, dense_entries, is_plain_fused, step_fused
 from prgd.deep.optim.guards import LOOK_EVERY, Lookout, described
 from prgd.deep.optim.running_loss import RunningLoss
 from prgd.deep.optim.tensors import Grouping, grouped, processes, scale_and_check_
@@ -44,23 +45,23 @@ class Wrapper(torch.optim.Optimizer):
         if isinstance(params, torch.nn.Module):
             params = params.parameters()
         if isinstance(params, Wrapper):
-            raise TypeError(
-                f"The base optimizer is itself a {type(params).__name__}; pass its base, optimizer.base."
-            )
+            raise TypeError(f"The base optimizer is itself a {type(params).__name__}; pass its .base.")
         if isinstance(params, torch.optim.Optimizer) and sgd:
             raise TypeError(
                 f"{', '.join(sgd)} would be ignored: only the default base, torch.optim.SGD, is made with "
                 f"options given here. Give {type(params).__name__} its own when you make it."
             )
-        self.base = params if isinstance(params, torch.optim.Optimizer) else default_sgd(params, sgd)
+        given = isinstance(params, torch.optim.Optimizer)
+        self.base = checked_base(params) if given else default_sgd(params, sgd)  # type: ignore[arg-type]
         super().__init__(self.base.param_groups, self.base.defaults)
         self._share()
         self._grouping = Grouping()
         self.loss_scaled, self.t = loss_scaled, 0
         self._waits = warm_up == "auto"  # whether the end of the warm-up is not known yet
         self.warm_up: int = NEVER if warm_up == "auto" else warm_up
-        device = self.param_groups[0]["params"][0].device
-        double = any(p.dtype == torch.float64 for p in self._parameters())
+        parameters = checked_parameters(self._parameters())
+        device = parameters[0].device
+        double = any(p.dtype == torch.float64 for p in parameters)
         self._dtype = torch.float64 if double else torch.float32
         self._one = torch.ones((), dtype=self._dtype, device=device)
         # Values that change between replays of a captured CUDA graph are kept on the device.
@@ -144,8 +145,8 @@ class Wrapper(torch.optim.Optimizer):
 
     def _set_first_loss(self, L_0: float) -> None:
         """Set L_0, by which steps over the loss begin with the length of plain steps."""
-        self.L_0 = L_0
-        self._L_0.fill_(L_0)
+        self.L_0 = L_0 if L_0 > 0.0 else 1.0  # A quotient of two negative losses is no factor.
+        self._L_0.fill_(self.L_0)
 
     def _look(self) -> None:
         """Read the running loss: the warm-up may end, and a run that goes wrong gets its warning."""
@@ -161,7 +162,8 @@ class Wrapper(torch.optim.Optimizer):
 
     def _adjustable(self) -> str:
         """Return the options that make steps smaller, with their values, as part of a sentence."""
-        return f"lr, which is {float(self.param_groups[0]['lr']):g}"
+        rate = self.param_groups[0].get("lr")  # A base of a user's own may have no rate of this name.
+        return "the rate of the base" if rate is None else f"lr, which is {float(rate):g}"
 
     def _set_plain(self, plain: bool) -> None:
         """Choose between plain steps and steps divided by the loss, on the host and on the device."""
@@ -204,31 +206,25 @@ class Wrapper(torch.optim.Optimizer):
         if closure is not None:
             if not callable(closure):
                 raise TypeError(
-                    "step's first argument is a closure; got a "
-                    f"{type(closure).__name__}. Call step(loss=loss)."
+                    f"step's first argument is a closure; got {type(closure).__name__}. Call step(loss=loss)."
                 )
             with torch.enable_grad():
                 returned = closure()
         noted = self._notes.take()
         if loss is not None or noted is not None:
-            return noted if loss is None else loss
+            return checked_loss(noted if loss is None else loss)
         if returned is not None and self.loss_scaled and (n := accumulated_batches(closure)) > 1:
             raise ValueError(
                 f"Gradients are those of {n} batches, and the closure returns the loss of the last batch "
                 f"divided by {n}. Watch the criterion: self.criterion = optimizer.watch(self.criterion)."
             )
-        return returned
+        return None if returned is None else checked_loss(returned)
 
     def _need_loss(self) -> None:
         """Raise for a step that got no loss, if steps are divided by it or if it ends the warm-up."""
         if self.loss_scaled or self._waits:
             why = "divides the gradient" if self.loss_scaled else "ends a warm-up 'auto'"
-            raise ValueError(
-                f"{type(self).__name__} {why} by the loss, and got none. "
-                "Call step(loss=loss), or step(closure) with a closure that returns the loss, or "
-                "criterion = optimizer.watch(criterion) once and then step(), or train on "
-                "prgd.deep.log_cross_entropy with loss_scaled=False."
-            )
+            raise missing_loss(f"{type(self).__name__} {why} by the loss")
 
     def _step_base(
         self, loss: Loss | None, capturing: bool, stand_ins: dict[Tensor, Tensor] | None = None
@@ -238,6 +234,8 @@ class Wrapper(torch.optim.Optimizer):
         A fused base steps the ``stand_ins`` of parameters in their place.
         """
         gradients = [p.grad for p in self._parameters() if p.grad is not None]
+        if not self._skips_on_device and any(gradient.is_sparse for gradient in gradients):
+            gradients = dense_entries(gradients, self.base)
         factor, witness = self._gradient_factor(loss, capturing)
         self._non_finite.zero_()
         scale_and_check_(grouped([*gradients, *witness]), factor, self._non_finite)
@@ -254,8 +252,6 @@ class Wrapper(torch.optim.Optimizer):
             return self._one, []
         device = self._non_finite.device
         value = torch.as_tensor(loss, dtype=self._dtype, device=device)
-        if value.numel() != 1:
-            raise ValueError(f"The loss must be one number, such as a mean; got shape {tuple(value.shape)}.")
         value = value.reshape(()) if value.ndim else value
         world, _ = processes()
         if world > 1:
@@ -279,6 +275,11 @@ class Wrapper(torch.optim.Optimizer):
         return inverse, [witness]
 
     @property
+    def _skips_on_device(self) -> bool:
+        """Whether the base is fused and has its state, so that it reads on the device whether to skip."""
+        return self._has_stepped and getattr(self.base, "_step_supports_amp_scaling", False)
+
+    @property
     def _steps_directly(self) -> bool:
         """Whether the base is stepped by its fused kernel, without its own step function."""
         is_ready = self._has_stepped and is_plain_fused(self.base)
@@ -290,10 +291,11 @@ class Wrapper(torch.optim.Optimizer):
         Fused optimizers read the flag on the device. Other optimizers wait for the flag, and so does the
         first step: a fused SGD leaves its momentum uninitialised if it skips its first step.
         """
-        if getattr(self.base, "_step_supports_amp_scaling", False) and self._has_stepped:
+        if self._skips_on_device:
             if self._steps_directly:
                 step_fused(self.base, self._non_finite, stand_ins)
                 return
+            begin_late(self.base, has_stepped=True)
             self.base.found_inf = self._non_finite  # type: ignore[attr-defined]
             try:
                 self.base.step()
@@ -306,6 +308,7 @@ class Wrapper(torch.optim.Optimizer):
                 f"that skips on the device, such as torch.optim.SGD(..., fused=True); got {self.base!r}."
             )
         if not bool(self._non_finite):
+            begin_late(self.base, has_stepped=False)
             self.base.step()
             self._has_stepped = True
 
@@ -362,7 +365,7 @@ class Wrapper(torch.optim.Optimizer):
             "skipped": self.skipped,
             "warm_up": warm_up,
             "L_0": self.L_0,
-            "running_loss": self.running_loss.read(),
+            **self.running_loss.state(),
             "caution": None if self._caution is None else self._caution.state(),
         }
 
@@ -374,7 +377,7 @@ class Wrapper(torch.optim.Optimizer):
             self._waits = progress["warm_up"] is None
             self.warm_up = NEVER if progress["warm_up"] is None else progress["warm_up"]
             self._set_first_loss(progress["L_0"])
-            self.running_loss.set(progress["running_loss"])
+            self.running_loss.restore(progress)
             if self._caution is not None and progress["caution"] is not None:
                 self._caution.restore(progress["caution"])
         self._lookout = Lookout(progress["skipped"])

@@ -1,0 +1,328 @@
+"""Bad input of the deep optimizers: a sentence or a counted skip, and never parameters that are lost."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from prgd import deep
+from prgd.deep.optim.flat import PRGDSGD, PRGDAdamW
+
+NAN = math.nan
+ALGORITHM_1 = {"R": 1.1, "T": 4, "warm_up": 0, "lr": 0.01}
+
+
+def weight(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> nn.Parameter:
+    return nn.Parameter(torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype))
+
+
+def steps(optimizer, losses, parameters=None):
+    """Take steps along gradients of ones; return the parameters in one vector."""
+    members = [p for group in optimizer.param_groups for p in group["params"]]
+    for loss in losses:
+        optimizer.zero_grad()
+        for p in members if parameters is None else parameters:
+            p.grad = torch.ones_like(p)
+        optimizer.step(loss=loss)
+    return torch.cat([p.detach().flatten() for p in members])
+
+
+# losses
+
+
+@pytest.mark.parametrize("fault", [NAN, math.inf, -math.inf, 1e308])
+def test_a_cautious_step_after_a_bad_loss_is_finite(fault):
+    optimizer = deep.PRGD([weight(3)], lr=0.01, warm_up=2, cautious=True)
+    assert steps(optimizer, [0.5, 0.5, 0.5, 0.4, fault, 0.3, 0.3]).isfinite().all()
+    assert optimizer.skipped == 1
+
+
+@pytest.mark.parametrize("at", [3, 5, 18, 20])  # in the warm-up, and after losses that spoil the mean
+def test_a_state_that_is_taken_does_not_change_the_run(at):
+    losses = [0.5, 0.4, NAN, 0.3, NAN, *(0.2 * 0.9**t for t in range(12)), NAN, 0.1, *[0.05] * 20]
+
+    def run(save):
+        optimizer = deep.PRGD([w := weight(3)], lr=0.01, warm_up=4, cautious=True, T=3, R=1.1)
+        steps(optimizer, losses[:at])
+        if save:
+            state = copy.deepcopy(optimizer.state_dict())
+            optimizer = deep.PRGD([w], lr=0.01, warm_up=4, cautious=True, T=3, R=1.1)
+            optimizer.load_state_dict(state)
+        return steps(optimizer, losses[at:])
+
+    assert torch.equal(run(save=False), run(save=True))
+
+
+def test_negative_losses_of_a_warm_up_are_not_divided_by():
+    optimizer = deep.NGD([weight(3)], warm_up=3)
+    before = steps(optimizer, [-1.0] * 3)
+    assert torch.equal(steps(optimizer, [-1.0] * 2), before)
+    assert optimizer.skipped == 2
+
+
+@pytest.mark.parametrize("loss", [torch.ones(2), "0.5", [0.5], 1j, (torch.ones(()), 3), torch.ones(0)])
+def test_a_loss_that_is_no_number_is_named(loss):
+    optimizer = deep.PRGD([weight(3)], **ALGORITHM_1)
+    before = steps(optimizer, [0.5, 0.5])
+    with pytest.raises(TypeError, match=r"loss must be one number.*mean"):
+        steps(optimizer, [loss])
+    assert optimizer.t == 2
+    assert torch.equal(optimizer.param_groups[0]["params"][0], before)
+
+
+def test_an_automatic_warm_up_needs_losses():
+    optimizer = deep.PRGD([weight(3)], relative_steps=True, warm_up="auto")
+    with pytest.raises(ValueError, match=r"warm-up 'auto'.*step\(loss=loss\)"):
+        optimizer.step()
+
+
+# parameters and gradients
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (lambda: torch.ones(3, requires_grad=True), r"\[tensor\]"),
+        (lambda: [nn.Parameter(torch.ones(2, device="meta"))], "meta device"),
+        (lambda: [weight(2), nn.Parameter(torch.ones(2, device="meta"))], "number 1.*meta device"),
+        (lambda: [weight(3, dtype=torch.complex64)], "complex64"),
+    ],
+)
+def test_parameters_that_cannot_be_rescaled(parameters, message):
+    with pytest.raises(TypeError, match=message):
+        deep.PRGD(parameters())
+
+
+def test_empty_parameters_and_groups_are_passed_over():
+    groups = [{"params": []}, {"params": [weight(0, 3)]}, {"params": [weight(2, 3), weight()]}]
+    for scope in ("global", "group", "matrix"):
+        optimizer = deep.PRGD(copy.deepcopy(groups), scope=scope, **ALGORITHM_1)
+        assert steps(optimizer, [0.5] * 6).isfinite().all()
+        assert optimizer.k == 2
+
+
+@pytest.mark.parametrize("base", ["sgd", "adamw"])
+@pytest.mark.parametrize("hooked", [False, True])  # A base with hooks is stepped by its own function.
+def test_a_first_gradient_may_come_late(base, hooked):
+    found = []
+    for fused in (False, True):
+        members = [weight(3), weight(2, 2, seed=1)]
+        made = (
+            torch.optim.SGD(members, lr=0.1, momentum=0.9, weight_decay=0.1, fused=fused)
+            if base == "sgd"
+            else torch.optim.AdamW(members, fused=fused)
+        )
+        if hooked:
+            made.register_step_post_hook(lambda *args: None)
+        optimizer = deep.PRGD(made, R=1.1, T=4, warm_up=0)
+        steps(optimizer, [0.5, 0.5, 0.5], members[:1])
+        steps(optimizer, [NAN])  # A skipped first gradient leaves no momentum behind.
+        found.append(steps(optimizer, [0.5, 0.4, 0.3]))
+    torch.testing.assert_close(*found, rtol=1e-6, atol=1e-7)
+
+
+def test_sparse_gradients_are_divided_and_checked():
+    found = []
+    for sparse in (False, True):
+        table = nn.Embedding.from_pretrained(torch.arange(6.0).view(3, 2) + 1, freeze=False, sparse=sparse)
+        optimizer = deep.PRGD(table.parameters(), R=1.1, T=4, warm_up=0, lr=0.1, momentum=0.0, fused=False)
+        for scale in (1.0, 1.0, NAN, 1.0):
+            optimizer.zero_grad()
+            loss = table(torch.tensor([0, 2, 2])).square().mean()
+            (scale * loss).backward()
+            optimizer.step(loss=loss)
+        found.append(table.weight.detach())
+        assert optimizer.skipped == 1
+    torch.testing.assert_close(*found)
+
+
+def test_sparse_gradients_of_a_fused_base_are_named():
+    table = nn.Embedding(3, 2, sparse=True)
+    optimizer = deep.PRGD(table.parameters(), warm_up=1)
+    (loss := table(torch.tensor([1])).square().mean()).backward()
+    with pytest.raises(TypeError, match=r"sparse.*fused=False"):
+        optimizer.step(loss=loss)
+
+
+def test_a_base_that_needs_a_closure_is_refused():
+    with pytest.raises(TypeError, match=r"LBFGS.*closure"):
+        deep.PRGD(torch.optim.LBFGS([weight(3)]))
+
+
+class NoRate(torch.optim.Optimizer):
+    def __init__(self, params):
+        super().__init__(params, {})
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.sub_(p.grad, alpha=0.01)
+
+
+def test_a_base_without_a_rate():
+    optimizer = deep.PRGD(NoRate([weight(3)]), warm_up=0)
+    with pytest.warns(deep.TrainingWarning, match="Lower the rate of the base"):
+        steps(optimizer, [NAN] * 80)
+    optimizer = deep.PRGD(NoRate([weight(3)]), relative_steps=True)
+    with pytest.raises(TypeError, match=r"'lr' of the parameter groups, a number; got None"):
+        steps(optimizer, [None])
+
+
+# schedules and radii
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"R": [1.0, 2.0]}, TypeError, r"radius must be .*; got \[1.0, 2.0\]"),
+        ({"R": torch.tensor(1.2)}, TypeError, "radius must be"),
+        ({"T": 5.0}, TypeError, "times must be .*; got 5.0"),
+        ({"T": [0, 5]}, TypeError, "times must be"),
+        ({"T": lambda k: k, "warm_up": 0}, ValueError, "Phases of one step only rescale"),
+    ],
+)
+def test_schedules_that_are_none(options, error, message):
+    with pytest.raises(error, match=message):
+        deep.PRGD([weight(3)], **options)
+
+
+def test_times_that_are_no_integers_are_named():
+    optimizer = deep.PRGD([weight(3)], R=1.1, T=lambda k: 2.5 * k, warm_up=0)
+    with pytest.raises(ValueError, match=r"T\(1\) must be an integer; got 2.5"):
+        steps(optimizer, [0.5])
+
+
+def test_radii_beyond_the_range_of_16_bits_are_named():
+    optimizer = deep.PRGD([weight(3, dtype=torch.float16)], R=10.0, T=2, warm_up=0)
+    with pytest.raises(ValueError, match="Cap it"):
+        steps(optimizer, [0.5] * 20)
+    assert optimizer.norm().isfinite()
+
+
+@pytest.mark.parametrize("scope", ["global", "group", "matrix"])
+@pytest.mark.parametrize("radius", [0.0, NAN, "2", None, torch.ones(2)])
+def test_a_radius_of_a_group_that_is_added_is_checked(scope, radius):
+    optimizer = deep.PRGD([weight(2, 2)], scope=scope, **ALGORITHM_1)
+    steps(optimizer, [0.5])
+    with pytest.raises((TypeError, ValueError), match="'radius' of a parameter group"):
+        optimizer.add_param_group({"params": [weight(2, 3)], "radius": radius})
+    assert steps(optimizer, [0.5] * 6).numel() == 4  # The group was not added.
+
+
+def test_a_radius_may_be_a_tensor_that_changes_in_place():
+    radius = torch.ones(())
+    optimizer = deep.PRGD([{"params": [weight(3)], "radius": radius}], **(ALGORITHM_1 | {"T": 50}))
+    for value in (0.5, 0.25):
+        steps(optimizer, [0.5] * 2)
+        radius.fill_(value)
+        assert float(steps(optimizer, [0.5]).norm()) == pytest.approx(value * optimizer.R_0)
+
+
+def test_a_group_that_is_not_rescaled_has_no_say_in_the_radius():
+    groups = [{"params": [weight(3)], "radius": 2.0}, {"params": [weight(2)], "homogeneous": False}]
+    optimizer = deep.PRGD(groups, **ALGORITHM_1)
+    optimizer.step()
+    assert float(optimizer.norm()) == pytest.approx(2.0 * optimizer.R_0)
+
+
+@pytest.mark.parametrize("relative_steps", [False, True])
+@pytest.mark.parametrize("scope", ["group", "matrix"])
+def test_a_block_that_is_added_late_does_not_jump(scope, relative_steps):
+    optimizer = deep.PRGD([weight(2, 2)], scope=scope, relative_steps=relative_steps, **ALGORITHM_1)
+    steps(optimizer, [0.5] * 42)
+    optimizer.add_param_group({"params": [late := weight(2, 3)]})
+    before = float(late.detach().norm())
+    steps(optimizer, [0.5] * 4)
+    assert before < float(late.detach().norm()) <= 1.1001 * before
+    with pytest.raises(ValueError, match=r"norm of number 2.* is 0"):
+        optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(2, 2))]})
+    assert steps(optimizer, [0.5] * 6).numel() == 10
+
+
+@pytest.mark.parametrize("scope", ["global", "group"])
+def test_parameters_that_are_frozen_or_thawed_make_no_jump(scope):
+    members = [weight(2, 2), weight(3, 3, seed=1)]
+    members[1].requires_grad_(False)
+    optimizer = deep.PRGD(members, scope=scope, **ALGORITHM_1)
+    for flags in ((True, False), (True, True), (False, True)):
+        for p, flag in zip(members, flags, strict=True):
+            p.requires_grad_(flag)
+        before = [float(p.detach().norm()) for p in members]
+        steps(optimizer, [0.5] * 4, [p for p in members if p.requires_grad])
+        assert [float(p.detach().norm()) for p in members] == pytest.approx(before, rel=0.15)
+
+
+def test_a_relative_step_that_ends_at_0_is_not_taken():
+    optimizer = PRGDSGD([w := nn.Parameter(torch.tensor([[2.0, 0.0]]))], lr=1.0, momentum=0.0)
+    w.grad = torch.tensor([[1.0, 0.0]])  # W - R norm(u) = 0
+    optimizer.step()
+    assert w.tolist() == [[2.0, 0.0]]
+
+
+def test_a_schedule_over_a_run_is_for_relative_steps_too():
+    for made in (
+        deep.PRGD.for_steps([weight(2, 2)], 640, growth=4.0, relative_steps=True),
+        PRGDSGD.for_steps([weight(2, 2)], 640, growth=4.0),
+        PRGDAdamW.for_steps(nn.Linear(2, 2), 640, growth=4.0),
+    ):
+        assert made.R.c**64 == pytest.approx(4.0)
+        assert (made.warm_up, made.relative_steps) == (0, True)
+    with pytest.raises(TypeError, match="for_steps chooses R and T"):
+        deep.PRGD.for_steps([weight(2)], 100, R=1.2)
+
+
+def test_a_state_of_an_earlier_version_is_read_or_refused_in_words():
+    new = ("warm_up", "L_0", "running_loss", "last_loss", "caution", "paused")
+    optimizer = deep.PRGD([weight(3)], **ALGORITHM_1)
+    steps(optimizer, [0.5] * 6)
+    state = optimizer.state_dict()
+    state["prgd"] = {name: value for name, value in state["prgd"].items() if name not in new}
+    deep.PRGD([weight(3)], **ALGORITHM_1).load_state_dict(state)
+    with pytest.raises(ValueError, match=r"does not fit .* with warm_up = 'auto'"):
+        deep.PRGD([weight(3)], T=4).load_state_dict(state)
+
+
+# networks that cannot be measured
+
+
+class Odd(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.linear, self.kind = nn.Linear(3, 2), kind
+
+    def forward(self, x):
+        if self.kind == "float32" and x.dtype != torch.float32:
+            raise ValueError("float32 only")
+        logits = self.linear(x)
+        return {"dict": {"logits": logits}, "object": nn.Identity()}.get(self.kind, logits)
+
+
+@pytest.mark.parametrize("kind", ["dict", "object", "float32"])
+def test_a_network_that_cannot_be_measured_is_trained(kind):
+    model = Odd(kind)
+    optimizer = deep.PRGD(model, **ALGORITHM_1)
+    model(torch.ones(1, 3))
+    optimizer.step()
+    assert optimizer.k == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "batches", "error", "message"),
+    [
+        (lambda x: x, [], TypeError, r"network \(nn.Module\); got function"),
+        (nn.Linear(2, 2), [(torch.ones(2, 2),) * 3], TypeError, r"pairs \(inputs, labels\).*; got 3"),
+        (nn.Linear(2, 2), [torch.ones(3, 2)], TypeError, r"pairs \(inputs, labels\).*; got Tensor"),
+        (nn.Linear(2, 2), [([1.0], [0])], TypeError, r"pairs \(inputs, labels\).*; got list and list"),
+        (Odd("dict"), [(torch.ones(2, 3), torch.zeros(2))], TypeError, "returns a tensor; got dict"),
+    ],
+)
+def test_residuals_of_bad_input(model, batches, error, message):
+    with pytest.raises(error, match=message):
+        deep.kkt_residual(model, batches)
+
+
+def test_residuals_need_gradients():
+    with torch.inference_mode(), pytest.raises(RuntimeError, match="inference_mode"):
+        deep.kkt_residual(nn.Linear(2, 2), [(torch.ones(2, 2), torch.zeros(2))])
