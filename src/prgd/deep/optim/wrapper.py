@@ -206,7 +206,7 @@ class Wrapper(torch.optim.Optimizer):
         if closure is not None:
             if not callable(closure):
                 raise TypeError(
-                    f"step's first argument is a closure; got {type(closure).__name__}. Call step(loss=loss)."
+                    f"step's first argument is a closure; call step(loss=loss). Got {type(closure).__name__}."
                 )
             with torch.enable_grad():
                 returned = closure()
