@@ -73,3 +73,12 @@ def test_for_steps_is_not_worse_than_sgd() -> None:
     loss, _, ended = train(lambda base: PRGD.for_steps(base, STEPS), 0.1)
     assert ended
     assert loss <= 1.05 * alone
+
+
+def test_losses_below_0_do_not_end_the_warm_up():
+    w = torch.nn.Parameter(torch.ones(2, 2))
+    optimizer = PRGD([w], lr=0.01)
+    for _ in range(40):
+        w.grad = torch.ones(2, 2)
+        optimizer.step(loss=-1.0)
+    assert optimizer.warming_up

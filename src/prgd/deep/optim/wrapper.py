@@ -151,7 +151,7 @@ class Wrapper(torch.optim.Optimizer):
     def _look(self) -> None:
         """Read the running loss: the warm-up may end, and a run that goes wrong gets its warning."""
         loss = self.running_loss.read()
-        if self._waits and loss is not None and loss < SEPARATED:
+        if self._waits and loss is not None and 0.0 <= loss < SEPARATED:
             self._waits, self.warm_up = False, self.t
         elif self._caution is not None and loss is not None and self.t > self.warm_up:
             self._caution.look(loss, self.L_0)
