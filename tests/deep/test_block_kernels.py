@@ -76,3 +76,21 @@ def test_a_copy_has_its_own_addresses():
     w = torch.ones(3, 2)
     kernels, its = copy.deepcopy((BlockKernels([w], [torch.ones(3, 2)]), w))
     assert kernels.addresses[0] == its.data_ptr() != w.data_ptr()
+
+
+def test_ways_to_move_keep_recordings_and_tables_of_their_own(monkeypatch):
+    """A run changes from stand-ins to starts, and back, if a state is loaded or a hook is added."""
+    pytest.importorskip("triton", reason="Triton is for Linux")
+    from prgd.deep.optim.blocks import Blocks
+
+    blocks = Blocks([[torch.ones(3, 2)], [torch.ones(2, 2)]], torch.float32)
+    steps, starts = ([torch.zeros_like(t) for t in blocks.tensors] for _ in range(2))
+    kernels = blocks._kernels(steps, blocks.tensors)
+    assert blocks._kernels(blocks.tensors, starts) is not kernels
+    assert blocks._kernels(steps, blocks.tensors) is kernels
+    used = []
+    monkeypatch.setattr(blocks, "_replayed", lambda replay, work: used.append(replay))
+    along = dict(zip(blocks.tensors, steps, strict=True))
+    for given in (None, along):
+        blocks.move_on_spheres_(torch.ones(2), torch.ones(2), torch.zeros(()), along=given)
+    assert used[0] is not used[1]

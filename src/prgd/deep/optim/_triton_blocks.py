@@ -173,7 +173,7 @@ def _factors(parts, chunks, first, last, R, rate, PARTS: tl.constexpr):
     # Comparisons are false for NaN, which dd is if an entry of d is not finite.
     has_step = (top >= _SMALLEST) & (dd > 0.0) & (dd < float("inf"))
     root = tl.sqrt(tl.where(has_step, dd, 1.0))
-    length = rate * R  # of the step
+    length = rate * R  # length of the step
     vv = ww + 2.0 * length * (wd / root) + length * length
     moves = has_step & (vv > 0.0) & (vv < float("inf"))
     a = R / tl.sqrt(tl.where(moves, vv, 1.0))

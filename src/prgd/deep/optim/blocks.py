@@ -68,13 +68,17 @@ class Blocks:
         self.device = self.tensors[0].device
         self._groupings = [Grouping() for _ in blocks]
         self._starts: list[Tensor] = []
-        self._projection, self._leaving, self._moving = Replay(), Replay(), Replay()
+        self._projection, self._leaving = Replay(), Replay()
+        # Recordings of the two ways to move hold other kernels, and a run may change from one to the other.
+        self._moving, self._walking = Replay(), Replay()
         self._are_plain = all(t.device == self.device and not is_sharded(t) for t in self.tensors)
         # Kernels for many blocks need Triton; loops over the blocks do the same with more launches.
         self._has_kernels = (
             self._are_plain and len(self.tensors) == len(blocks) and _suit_kernels(self.tensors)
         )
-        self._made_kernels: dict[bool, Any] = {}  # with starts, and without
+        self._made_kernels: dict[
+            str, Any
+        ] = {}  # Recordings point to their tables, so each use keeps its own.
         self._stand_ins: dict[Tensor, Tensor] | None = None
 
     def __len__(self) -> int:
@@ -175,7 +179,7 @@ class Blocks:
             steps = list(along.values())
             self._replayed(self._moving, lambda: self._move_by_kernels(steps, radii, rates, hold))
         else:
-            self._replayed(self._moving, lambda: self._walk(radii, rates, hold))
+            self._replayed(self._walking, lambda: self._walk(radii, rates, hold))
 
     def _move_by_kernels(self, steps: list[Tensor], radii: Tensor, rates: Tensor, hold: Tensor) -> None:
         kernels = self._kernels(steps, self.tensors)
@@ -204,9 +208,10 @@ class Blocks:
         from prgd.deep.optim._triton_blocks import BlockKernels  # pragma: cuda only
 
         addresses = [tensor.data_ptr() for tensor in (*tensors, *(starts or []))]
-        made = self._made_kernels.get(starts is None)
+        use = "alone" if starts is None else "stand-ins" if starts is self.tensors else "starts"
+        made = self._made_kernels.get(use)
         if made is None or made.addresses != addresses:
-            made = self._made_kernels[starts is None] = BlockKernels(tensors, starts)
+            made = self._made_kernels[use] = BlockKernels(tensors, starts)
         return made
 
     def _replayed(self, replay: Replay, work: Any) -> None:

@@ -292,7 +292,7 @@ class Wrapper(torch.optim.Optimizer):
         first step: a fused SGD leaves its momentum uninitialised if it skips its first step.
         """
         if self._skips_on_device:
-            if self._steps_directly:
+            if stand_ins is not None or self._steps_directly:
                 step_fused(self.base, self._non_finite, stand_ins)
                 return
             begin_late(self.base, has_stepped=True)

@@ -76,7 +76,8 @@ class Run:
             graphs=where.graphs and self.device.type == "cuda" and self.world == 1,
         )
         self.rate: LossScaledLR | None = None
-        self._kept_scores: tuple[Scores, Scores] | None = None  # of the parameters to which an undo returns
+        # The scores of the parameters to which an undo returns.
+        self._kept_scores: tuple[Scores, Scores] | None = None
         self._timer = SaveTimer(where.save_every)
         self.epoch, self.position, self.seconds = 0, 0, 0.0
         self.steps = s.steps_per_epoch(len(self.train))
