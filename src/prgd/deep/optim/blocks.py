@@ -76,9 +76,8 @@ class Blocks:
         self._has_kernels = (
             self._are_plain and len(self.tensors) == len(blocks) and _suit_kernels(self.tensors)
         )
-        self._made_kernels: dict[
-            str, Any
-        ] = {}  # Recordings point to their tables, so each use keeps its own.
+        # Recordings point to the tables of their kernels, so each use keeps kernels of its own.
+        self._made_kernels: dict[str, Any] = {}
         self._stand_ins: dict[Tensor, Tensor] | None = None
 
     def __len__(self) -> int:
