@@ -60,7 +60,7 @@ def test_docstrings_comments_and_type_hints_do_not_count():
 
 
 def test_versions_of_python_agree_on_the_code():
-    """Old and new versions differ in the quotes of f-strings, in fields of nodes, and in empty texts of formats."""
+    """Versions differ in the quotes of f-strings, in fields of nodes, and in empty texts of formats."""
     node = ast.parse("f'{x:{width}} m'").body[0]
     before = code._tree(node)
     assert before == text_of('f"{x:{width}} m"')
