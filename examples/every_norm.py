@@ -2,11 +2,11 @@ r"""
 One set, five norms, five separators
 ====================================
 
-The margin of a line depends on how distances are measured. This picture shows the largest margin of one set of
-points in five norms, and why the lines differ.
+The margin of a line depends on how distances are measured. This picture shows the largest margin of one set
+of points in five norms, and why the lines differ.
 
-A margin divides by the length of the weights, :math:`\gamma(w) = \min_i y_i (\langle w, x_i \rangle + b) / \|w\|_p`.
-That is the distance from the nearest point to the line in the *dual* norm :math:`q`, with
+A margin divides by the length of the weights, :math:`\gamma(w) = \min_i y_i (\langle w, x_i \rangle + b) /
+\|w\|_p`. That is the distance from the nearest point to the line in the *dual* norm :math:`q`, with
 :math:`1/p + 1/q = 1`. So :math:`\ell_1` weights go with square boxes around the points, :math:`\ell_\infty`
 weights with diamonds, and :math:`\ell_2` weights with circles.
 """
@@ -89,9 +89,10 @@ plt.show()
 #
 # What that does to weights
 # -------------------------
-# In many dimensions the same thing happens to every weight. These are the separators of the digits 0 and 1, one
-# weight for each of the 64 pixels. In :math:`\ell_1` few pixels have a weight, which is what you want when
-# features are costly. In :math:`\ell_\infty` most weights have the same size, so no single pixel matters much.
+# In many dimensions the same thing happens to every weight. These are the separators of the digits 0 and 1,
+# one weight for each of the 64 pixels. In :math:`\ell_1` few pixels have a weight, which is what you want
+# when features are costly. In :math:`\ell_\infty` most weights have the same size, so no single pixel
+# matters much.
 digits = prgd.datasets.digits(0, 1)
 figure, row = plt.subplots(1, 3, figsize=(6, 2.7), layout="constrained")
 for axes, norm in zip(row, ("l1", "l2", "linf"), strict=True):
@@ -103,6 +104,6 @@ for axes, norm in zip(row, ("l1", "l2", "linf"), strict=True):
 plt.show()
 
 # %%
-# **What to do.** Take :math:`\ell_2` unless you have a reason. Take ``norm="l1"`` to select features, and scale the
-# columns first if their units are arbitrary. Which algorithm maximises which margin is a table in the
-# user guide; sign descent and Adam, for instance, go to the :math:`\ell_\infty` separator.
+# **What to do.** Take :math:`\ell_2` unless you have a reason. Take ``norm="l1"`` to select features, and
+# scale the columns first if their units are arbitrary. Which algorithm maximises which margin is a table in
+# the user guide; sign descent and Adam, for instance, go to the :math:`\ell_\infty` separator.

@@ -2,8 +2,8 @@ r"""
 A separator and its proof
 =========================
 
-:func:`prgd.max_margin` returns the line of largest margin between two classes, and an interval that holds this
-margin. The proof of the interval can be drawn: it is two polygons and the shortest way between them.
+:func:`prgd.max_margin` returns the line of largest margin between two classes, and an interval that holds
+this margin. The proof of the interval can be drawn: it is two polygons and the shortest way between them.
 """
 
 import warnings
@@ -29,17 +29,17 @@ print(result)
 # --------------------
 # Every separating line has a margin: the distance to the nearest point. The largest margin is at least that.
 #
-# Every pair of points, one in the convex hull of each class, has a distance. No line can keep more than half of
-# it from both points, so the largest margin is at most that half. The weights ``dual_coef`` name such a pair:
-# each point is a mean of the rows of its class, and only ``result.support`` carries weight.
+# Every pair of points, one in the convex hull of each class, has a distance. No line can keep more than half
+# of it from both points, so the largest margin is at most that half. The weights ``dual_coef`` name such a
+# pair: each point is a mean of the rows of its class, and only ``result.support`` carries weight.
 p = result.dual_coef.toarray().ravel()
 near = np.array([p[y == label] @ X[y == label] / p[y == label].sum() for label in (0, 1)])
 print("half the distance of the two points:", np.linalg.norm(near[1] - near[0]) / 2)
 print("margin of the line:                 ", result.margin)
 
 # %%
-# In the picture the two bounds meet. The line stands in the middle between the two nearest points of the hulls,
-# and no line can do better.
+# In the picture the two bounds meet. The line stands in the middle between the two nearest points of the
+# hulls, and no line can do better.
 figure, axes = plt.subplots(figsize=(6, 5.2), layout="constrained")
 for label, colour, marker in ((0, BLUE, "o"), (1, ORANGE, "^")):
     rows = X[y == label]
@@ -52,7 +52,9 @@ for level, dashes in ((-1, "--"), (0, "-"), (1, "--")):
     axes.plot(grid, (level - b - w[0] * grid) / w[1], dashes, color="black", linewidth=1.3)
 axes.plot(*near.T, "s-", color="black", linewidth=3, markersize=7)
 axes.plot(*X[result.support].T, "o", color="black", markersize=13, fillstyle="none")
-axes.annotate("nearest points\nof the two hulls", near.mean(axis=0), (2.4, -1.7), arrowprops={"arrowstyle": "->"})
+axes.annotate(
+    "nearest points\nof the two hulls", near.mean(axis=0), (2.4, -1.7), arrowprops={"arrowstyle": "->"}
+)
 axes.set(aspect="equal", xlim=(-2.2, 5.6), ylim=(-2.2, 4.4))
 axes.set_title("The best line halves the way between the hulls")
 plt.show()
@@ -64,9 +66,9 @@ print(result.check(X, y))
 # %%
 # Instead of a large C
 # --------------------
-# The usual way to a hard margin is a support vector machine with a large ``C``. How large, and how near does it
-# come? With the certified bound beside it, any separator can be measured. We take images of the digits 3 and 8
-# and draw how much of the largest margin is missing.
+# The usual way to a hard margin is a support vector machine with a large ``C``. How large, and how near does
+# it come? With the certified bound beside it, any separator can be measured. We take images of the digits 3
+# and 8 and draw how much of the largest margin is missing.
 digits = prgd.datasets.digits(3, 8)
 best = prgd.max_margin(digits.X, digits.y)
 
@@ -89,7 +91,12 @@ axes.loglog(prices, svc, "o-", color=BLUE)
 axes.text(3e5, svc[5] * 1.8, "SVC, linear kernel", color=BLUE, weight="bold")
 axes.axhline(best.gap, color="black", linestyle=":", linewidth=2)
 axes.text(3e5, best.gap * 2.5, "prgd.max_margin, proven", weight="bold")
-axes.set(xlabel="C", ylabel="missing part of the margin", title="A larger C does not help for ever", ylim=(1e-13, 3))
+axes.set(
+    xlabel="C",
+    ylabel="missing part of the margin",
+    title="A larger C does not help for ever",
+    ylim=(1e-13, 3),
+)
 axes.grid(alpha=0.25)
 plt.show()
 
@@ -97,5 +104,6 @@ plt.show()
 # ``SVC`` stops at its tolerance, and a larger ``C`` changes nothing after that. ``LinearSVC`` runs out of
 # iterations. Neither says so in numbers.
 #
-# **What to do.** If your classes separate, replace ``SVC(kernel="linear", C=1e10)`` by :func:`prgd.max_margin`,
-# or by :class:`prgd.MaxMarginClassifier` in a pipeline. There is no ``C`` to choose, and ``gap`` is the proof.
+# **What to do.** If your classes separate, replace ``SVC(kernel="linear", C=1e10)`` by
+# :func:`prgd.max_margin`, or by :class:`prgd.MaxMarginClassifier` in a pipeline. There is no ``C`` to
+# choose, and ``gap`` is the proof.

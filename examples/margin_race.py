@@ -6,8 +6,8 @@ Four first-order methods look for the same separator. The largest margin of this
 how far each method is from it after every step.
 
 The set is the paper's first synthetic one: 100 points on the unit circle, with labels by the sign of the
-first coordinate. The best direction is :math:`w^\star = (1, 0)`, and its margin is
-:math:`\gamma^\star = \sin(\pi / 100)`, about 0.031.
+first coordinate. The best direction is :math:`w^\star = (1, 0)`, and its margin is :math:`\gamma^\star =
+\sin(\pi / 100)`, about 0.031.
 """
 
 import sys
@@ -29,16 +29,18 @@ for label, colour, marker in ((1, BLUE, "o"), (-1, ORANGE, "^")):
 axes.axvspan(-data.gamma_star, data.gamma_star, color=GREY, alpha=0.35)
 axes.annotate("the margin\n(both sides)", (0.04, -0.25), (0.22, -0.55), arrowprops={"arrowstyle": "->"})
 axes.plot(*data.X[:2].T, "o", color="black", markersize=11, fillstyle="none")
-axes.annotate("these two points\ndecide it", (0, 0.93), (0, 0.45), ha="center", arrowprops={"arrowstyle": "->"})
+axes.annotate(
+    "these two points\ndecide it", (0, 0.93), (0, 0.45), ha="center", arrowprops={"arrowstyle": "->"}
+)
 axes.set(aspect="equal", title="100 points and a narrow gap between them")
 plt.show()
 
 # %%
 # The race
 # --------
-# :class:`prgd.Problem` holds the data and :func:`prgd.run` is the one loop for every algorithm. A step reads the
-# data once, whoever takes it, so steps are a fair currency. PRGD, the paper's algorithm, needs a warm start: it
-# begins where 1,000 steps of gradient descent end, and these steps count.
+# :class:`prgd.Problem` holds the data and :func:`prgd.run` is the one loop for every algorithm. A step reads
+# the data once, whoever takes it, so steps are a fair currency. PRGD, the paper's algorithm, needs a warm
+# start: it begins where 1,000 steps of gradient descent end, and these steps count.
 STEPS = 3000
 warm = prgd.run(problem, prgd.GD(), stop=1000)
 runs = [
@@ -90,8 +92,8 @@ plt.show()
 #
 # What to do
 # ----------
-# To study an algorithm, run it as above. If the separator is all you want, ask for it: :func:`prgd.max_margin`
-# has no steps to count and proves its answer.
+# To study an algorithm, run it as above. If the separator is all you want, ask for it:
+# :func:`prgd.max_margin` has no steps to count and proves its answer.
 result = prgd.max_margin(data.X, data.y, fit_intercept=False)
 print(f"{result.margin:.12f} <= gamma_star <= {result.upper_bound:.12f}")
 print(f"{data.gamma_star:.12f} is the known value")

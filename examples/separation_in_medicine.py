@@ -2,13 +2,13 @@ r"""
 A logistic regression that does not converge
 ============================================
 
-A statistics program fits a logistic regression to clinical data. One coefficient comes out as 20 with a standard
-error of thousands, perhaps with a warning. This example shows why, proves which coefficient is infinite, and ends
-with numbers that can be reported.
+A statistics program fits a logistic regression to clinical data. One coefficient comes out as 20 with a
+standard error of thousands, perhaps with a warning. This example shows why, proves which coefficient is
+infinite, and ends with numbers that can be reported.
 
-The data are the 79 cases of endometrial cancer of Heinze and Schemper (2002): whether the histology grade is high
-(HG), given neovascularization (NV, yes or no), the pulsality index of the arteria uterina (PI) and the height of
-the endometrium (EH).
+The data are the 79 cases of endometrial cancer of Heinze and Schemper (2002): whether the histology grade is
+high (HG), given neovascularization (NV, yes or no), the pulsality index of the arteria uterina (PI) and the
+height of the endometrium (EH).
 """
 
 import matplotlib.pyplot as plt
@@ -24,13 +24,13 @@ BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"  # safe f
 
 NV = "0000000000000000000001111100000000000000000000011110000000000000000000100011010"
 HG = "0000000000000000011111111110000000000000000111111111100000000000000001111111111"
-PI = """13 16 8 34 20 5 17 10 26 17 8 7 20 10 18 16 18 8 29 12 20 38 22 7 25 15 7 28 11 19 10 10 18 14 21 11 17
-25 16 19 15 33 24 48 12 19 2 22 40 5 0 21 15 29 15 12 3 20 23 12 22 42 15 13 14 19 12 13 10 12 49 6 5 17 11 21 5
-19 33"""
-EH = """1.64 2.26 3.14 2.68 1.28 2.31 1.8 1.68 1.56 2.31 2.01 1.89 3.15 1.23 1.27 1.76 2.0 2.64 0.88 1.27 1.37
-0.97 1.14 0.88 0.91 0.58 0.97 1.5 1.33 2.37 1.82 3.13 1.31 1.92 1.64 2.01 1.88 1.93 2.11 1.29 1.72 0.75 1.92
-1.84 1.11 1.61 1.18 1.44 1.18 0.93 1.17 1.19 1.06 2.02 2.29 2.33 2.9 1.7 1.41 2.25 1.54 1.97 1.75 2.16 2.57 1.37
-3.61 2.04 2.17 1.69 0.27 1.84 1.3 0.96 1.01 0.98 0.35 1.02 0.85"""
+PI = """13 16 8 34 20 5 17 10 26 17 8 7 20 10 18 16 18 8 29 12 20 38 22 7 25 15 7 28 11 19 10 10 18 14 21 11
+17 25 16 19 15 33 24 48 12 19 2 22 40 5 0 21 15 29 15 12 3 20 23 12 22 42 15 13 14 19 12 13 10 12 49
+6 5 17 11 21 5 19 33"""
+EH = """1.64 2.26 3.14 2.68 1.28 2.31 1.8 1.68 1.56 2.31 2.01 1.89 3.15 1.23 1.27 1.76 2.0 2.64 0.88 1.27
+1.37 0.97 1.14 0.88 0.91 0.58 0.97 1.5 1.33 2.37 1.82 3.13 1.31 1.92 1.64 2.01 1.88 1.93 2.11 1.29
+1.72 0.75 1.92 1.84 1.11 1.61 1.18 1.44 1.18 0.93 1.17 1.19 1.06 2.02 2.29 2.33 2.9 1.7 1.41 2.25
+1.54 1.97 1.75 2.16 2.57 1.37 3.61 2.04 2.17 1.69 0.27 1.84 1.3 0.96 1.01 0.98 0.35 1.02 0.85"""
 table = pd.DataFrame({"NV": list(NV), "PI": PI.split(), "EH": EH.split()}).astype(float)
 grade = np.array(list(HG), int)
 
@@ -64,8 +64,8 @@ plt.show()
 # The verdict
 # -----------
 # :func:`prgd.separability` decides each coefficient and proves it in exact arithmetic. All 13 cases with
-# neovascularization have a high grade, so the likelihood never stops growing with that coefficient. The other
-# three have finite estimates.
+# neovascularization have a high grade, so the likelihood never stops growing with that coefficient. The
+# other three have finite estimates.
 found = prgd.separability(table, grade)
 print(found)
 print(found.check(table, grade))  # proves all of it once more
@@ -73,12 +73,12 @@ print(found.check(table, grade))  # proves all of it once more
 # %%
 # What the likelihood knows
 # -------------------------
-# Fix one coefficient, fit the others, and write down how far the log-likelihood lies below its supremum. This is
-# the profile likelihood. The coefficient of EH has a peak. That of NV rises to a plateau: the data say that it is
-# large, and do not say how large.
+# Fix one coefficient, fit the others, and write down how far the log-likelihood lies below its supremum.
+# This is the profile likelihood. The coefficient of EH has a peak. That of NV rises to a plateau: the data
+# say that it is large, and do not say how large.
 #
-# The supremum itself needs no infinite number. As NV goes to infinity its 13 rows are fitted perfectly and add
-# nothing, so it is the maximum over the other rows, ``found.limiting_rows``.
+# The supremum itself needs no infinite number. As NV goes to infinity its 13 rows are fitted perfectly and
+# add nothing, so it is the maximum over the other rows, ``found.limiting_rows``.
 
 
 def log_likelihood(X, y, beta, offset=0.0):
@@ -144,8 +144,8 @@ print(f"PI  {limit[1]:.3f}")
 print(f"EH  {limit[2]:.2f}, 95 % profile interval {interval[0]:.2f} to {interval[1]:.2f}")
 
 # %%
-# NV matters, although a table of Wald tests would give it a p-value of 1. If you need a finite number, e.g. for
-# predictions, take Firth's penalty or a prior, and say that the number comes from it.
+# NV matters, although a table of Wald tests would give it a p-value of 1. If you need a finite number, e.g.
+# for predictions, take Firth's penalty or a prior, and say that the number comes from it.
 #
 # **What to do.** If a logistic regression does not converge, or has huge standard errors, ask
 # :func:`prgd.separability` first. It takes arrays, data frames, formulas and models of statsmodels.
