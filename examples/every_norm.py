@@ -16,7 +16,10 @@ import numpy as np
 
 import prgd
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+# sphinx_gallery_thumbnail_number = 2
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"  # safe for colour-blind readers
 
 rng = np.random.default_rng(1)
@@ -105,5 +108,6 @@ plt.show()
 
 # %%
 # **What to do.** Take :math:`\ell_2` unless you have a reason. Take ``norm="l1"`` to select features, and
-# scale the columns first if their units are arbitrary. Which algorithm maximises which margin is a table in
-# the user guide; sign descent and Adam, for instance, go to the :math:`\ell_\infty` separator.
+# scale the columns first if their units are arbitrary. :doc:`A table of norms </maxmargin>` says what each
+# costs and which algorithms maximise its margin: sign descent and Adam, for instance, go to the
+# :math:`\ell_\infty` separator.

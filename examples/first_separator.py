@@ -17,7 +17,9 @@ from sklearn.svm import SVC, LinearSVC
 
 import prgd
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"  # safe for colour-blind readers
 
 X, y = make_blobs(60, centers=[[0, 0], [3.4, 2.2]], cluster_std=0.8, random_state=4)
@@ -102,8 +104,8 @@ plt.show()
 
 # %%
 # ``SVC`` stops at its tolerance, and a larger ``C`` changes nothing after that. ``LinearSVC`` runs out of
-# iterations. Neither says so in numbers.
+# iterations at large ``C``. Neither says how far it is from the largest margin.
 #
 # **What to do.** If your classes separate, replace ``SVC(kernel="linear", C=1e10)`` by
 # :func:`prgd.max_margin`, or by :class:`prgd.MaxMarginClassifier` in a pipeline. There is no ``C`` to
-# choose, and ``gap`` is the proof.
+# choose, and ``gap`` is the proof. :doc:`What exactly is proven </certificates>` is a page of its own.

@@ -17,7 +17,9 @@ from sklearn.datasets import load_digits, make_blobs
 
 import prgd
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7"]  # safe for colour-blind readers
 MARKERS = "o^sDv"
 
@@ -95,7 +97,7 @@ figure, (top, bottom) = plt.subplots(2, 1, figsize=(6, 7.6), layout="constrained
 margins = np.where(batch.is_status(prgd.Status.CERTIFIED), batch.margin, 0)
 top.bar(range(10), margins, color=COLOURS[0])
 for k in np.flatnonzero(margins == 0):
-    top.text(k, 0.08, "none", ha="center", color=COLOURS[3], weight="bold")
+    top.text(k, 0.08, "none", ha="center", color=COLOURS[3], fontsize=10, weight="bold")
 top.set(xticks=range(10), ylabel="margin", title="One against the rest: 8 and 9 have no hyperplane")
 image = bottom.imshow(distance, cmap="cividis")
 for a, b in np.argwhere(np.isfinite(distance)):

@@ -17,7 +17,10 @@ import numpy as np
 
 import prgd
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+# sphinx_gallery_thumbnail_number = 2
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 GREY, ORANGE, GREEN, BLUE = "#777777", "#D55E00", "#009E73", "#0072B2"  # safe for colour-blind readers
 
 data = prgd.datasets.synthetic_one(seed=0)
@@ -29,9 +32,7 @@ for label, colour, marker in ((1, BLUE, "o"), (-1, ORANGE, "^")):
 axes.axvspan(-data.gamma_star, data.gamma_star, color=GREY, alpha=0.35)
 axes.annotate("the margin\n(both sides)", (0.04, -0.25), (0.22, -0.55), arrowprops={"arrowstyle": "->"})
 axes.plot(*data.X[:2].T, "o", color="black", markersize=11, fillstyle="none")
-axes.annotate(
-    "these two points\ndecide it", (0, 0.93), (0, 0.45), ha="center", arrowprops={"arrowstyle": "->"}
-)
+axes.annotate("these two points\ndecide it", (0.05, 0.93), (0.12, 0.3), arrowprops={"arrowstyle": "->"})
 axes.set(aspect="equal", title="100 points and a narrow gap between them")
 plt.show()
 
@@ -61,7 +62,7 @@ figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 labels = {
     "GD": (2700, 1.2e-2),
     "NGD": (2600, 4e-5),
-    "dual acceleration": (390, 1e-11),
+    "dual acceleration": (340, 1e-8),
     "PRGD after GD": (1180, 1e-13),
 }
 for name, _, _, colour, dashes in runs:

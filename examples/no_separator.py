@@ -17,7 +17,9 @@ from scipy.spatial import ConvexHull
 
 import prgd
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"  # safe for colour-blind readers
 
 rng = np.random.default_rng(131)

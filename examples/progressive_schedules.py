@@ -18,7 +18,10 @@ import prgd
 from prgd.algorithms import GatedPRGD, ProgressiveNewton
 from prgd.schedules import Every, Geometric, Polynomial, PolynomialPhases
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+# sphinx_gallery_thumbnail_number = 2
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#882255", "#777777"
 
 WARM_UP, STEPS = 1000, 3000
@@ -120,7 +123,7 @@ for axes, name in zip(panels, ("PRGD(exp)", "PRGD(poly)"), strict=True):
     axes.set(xlabel="steps after the warm-up", title=name, ylim=(1, 1000), xlim=(0, 400))
     axes.text(180, to_go[180] * 0.6, "angle to go", color=colour, weight="bold")
 panels[0].text(60, 60, "turn that is\nstill possible")
-panels[1].text(120, 350, "turn that is still possible\nwithin 2,000 steps")
+panels[1].text(80, 350, "turn that is still possible\nwithin 2,000 steps")
 panels[0].set(ylabel="degrees", title="PRGD(exp) cannot get there")
 panels[1].set_title("PRGD(poly) can")
 plt.show()
@@ -155,4 +158,4 @@ plt.show()
 # %%
 # **What to do.** A still ``w`` proves nothing; look at the certified gap. If you study the paper's algorithm
 # on data with many columns, take slow radii or the gate. If you want the separator, :func:`prgd.max_margin`
-# has no schedule.
+# has no schedule. :doc:`Progressive rescaling beyond Algorithm 1 </progressive>` explains the gate.

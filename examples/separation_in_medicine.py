@@ -19,7 +19,10 @@ from scipy.stats import chi2
 
 import prgd
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+# sphinx_gallery_thumbnail_number = 2
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"  # safe for colour-blind readers
 
 NV = "0000000000000000000001111100000000000000000000011110000000000000000000100011010"
@@ -149,3 +152,5 @@ print(f"EH  {limit[2]:.2f}, 95 % profile interval {interval[0]:.2f} to {interval
 #
 # **What to do.** If a logistic regression does not converge, or has huge standard errors, ask
 # :func:`prgd.separability` first. It takes arrays, data frames, formulas and models of statsmodels.
+# :doc:`Separation </separation>` has the same data by formula, other models, and Firth's penalty in ten
+# lines.

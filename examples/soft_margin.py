@@ -24,7 +24,9 @@ from sklearn.svm import LinearSVC
 
 import prgd
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"  # safe for colour-blind readers
 
 X, y = make_blobs(80, centers=[[0, 0], [2.4, 1.2]], cluster_std=[0.8, 1.1], random_state=7)
