@@ -70,31 +70,17 @@ on_plane, on_digits = race(plane), race(digits)
 # %%
 # A run ends when it has certified its margin to ten digits, which a star marks.
 figure, panels = plt.subplots(2, 1, figsize=(6.2, 7.4), layout="constrained", sharex=True)
-newton, gated = "progressive Newton", "gated PRGD"
-labels = [
-    {
-        "GD": (2000, 0.4),
-        "PRGD(exp)": (1170, 1e-8),
-        "PRGD(poly)": (2000, 1e-3),
-        gated: (90, 1e-6),
-        newton: (90, 1e-10),
-    },
-    {
-        "GD": (2700, 1.5),
-        "PRGD(exp)": (2200, 0.11),
-        "PRGD(poly)": (1500, 1e-2),
-        gated: (1200, 1e-5),
-        newton: (90, 1e-9),
-    },
+places = [  # of the names, in the order of the entrants
+    [(2000, 0.4), (1170, 1e-8), (2000, 1e-3), (90, 1e-6), (90, 1e-10)],
+    [(2700, 1.5), (2200, 0.11), (1500, 1e-2), (1200, 1e-5), (90, 1e-9)],
 ]
-for axes, runs, gamma_star, places in zip(
-    panels, (on_plane, on_digits), (plane.gamma_star, best.upper_bound), labels, strict=True
-):
-    for name, (t, margin, _, _, is_certified) in runs.items():
+gamma_stars = (plane.gamma_star, best.upper_bound)
+for axes, runs, gamma_star, where in zip(panels, (on_plane, on_digits), gamma_stars, places, strict=True):
+    for place, (name, (t, margin, _, _, is_certified)) in zip(where, runs.items(), strict=True):
         _, _, colour, dashes = entrants[name]
         error = np.maximum(1 - margin / gamma_star, 1e-12)
         axes.semilogy(t, error, linestyle=dashes, color=colour, linewidth=2)
-        axes.text(*places[name], name.replace(" ", "\n"), color=colour, weight="bold", va="center")
+        axes.text(*place, name.replace(" ", "\n"), color=colour, weight="bold", va="center")
         if is_certified:
             axes.plot(t[-1], error[-1], "*", color=colour, markersize=13, clip_on=False, zorder=3)
     axes.set(ylabel="relative margin error", ylim=(3e-13, 6))
@@ -140,8 +126,8 @@ plt.show()
 # Newton steps, and is the only entrant that certifies both sets. Its steps cost more: each solves a linear
 # system over the rows near the margin.
 figure, axes = plt.subplots(figsize=(6.2, 3.8), layout="constrained")
-places = {"PRGD(exp)": (1580, 1e9), "PRGD(poly)": (2300, 5e3), gated: (2300, 6e6), newton: (90, 1e8)}
-for name, place in places.items():
+places = [(1580, 1e9), (2300, 5e3), (2300, 6e6), (90, 1e8)]  # of all but GD, which has no radius
+for name, place in zip(list(entrants)[1:], places, strict=True):
     t, _, radii, _, _ = on_digits[name]
     _, _, colour, dashes = entrants[name]
     axes.semilogy(t, np.maximum(radii, 1), linestyle=dashes, color=colour, linewidth=2)
