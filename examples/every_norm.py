@@ -20,7 +20,7 @@ import prgd
 plt.rc("font", size=12)
 plt.rc("axes", titlesize=12)
 plt.rc("axes.spines", top=False, right=False)
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"  # safe for colour-blind readers
+BLUE, ORANGE = "#0072B2", "#D55E00"  # safe for colour-blind readers
 
 rng = np.random.default_rng(1)
 behind = rng.uniform(size=(40, 2)) @ [[0.0, -1.8], [-1.8, 1.8]]  # none of these is nearest in any norm

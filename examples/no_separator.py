@@ -20,7 +20,7 @@ import prgd
 plt.rc("font", size=12)
 plt.rc("axes", titlesize=12)
 plt.rc("axes.spines", top=False, right=False)
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"  # safe for colour-blind readers
+BLUE, ORANGE = "#0072B2", "#D55E00"  # safe for colour-blind readers
 
 rng = np.random.default_rng(131)
 overlap = np.vstack([rng.integers(0, 11, (9, 2)), rng.integers(5, 16, (9, 2))])  # integers, to check by hand
@@ -92,6 +92,6 @@ for X, y in ((overlap, overlap_y), (touch, touch_y)):
 # %%
 # **What to do.** *Not separable*: a hard margin does not exist. Use :func:`prgd.soft_margin` or a logistic
 # regression, whose estimates are all finite here. *Quasi-separable*: the same holds for margins, but a
-# logistic regression has infinite coefficients, and the rows on the line are all that remains to be
-# estimated (``found.limiting_rows``). :class:`prgd.MaxMarginClassifier` warns with the proof and fits the
-# soft margin.
+# logistic regression has infinite coefficients, and only the rows on the line, ``found.limiting_rows``, say
+# something about what is finite. :class:`prgd.MaxMarginClassifier` warns with the proof and fits the soft
+# margin.

@@ -10,12 +10,9 @@ The problem is :math:`\min_{w, b} \tfrac12 \|w\|^2 + \tfrac C2 \sum_i \xi_i^2` w
 x_i \rangle + b) \ge 1 - \xi_i`. It is a hard margin in disguise, so it has the same kind of certificate.
 """
 
-import warnings
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer, make_blobs
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -35,8 +32,8 @@ X, y = make_blobs(80, centers=[[0, 0], [2.4, 1.2]], cluster_std=[0.8, 1.1], rand
 # Three prices
 # ------------
 # A small ``C`` asks for a wide band and takes many violations. A large ``C`` asks for few violations and
-# takes a narrow band. Lines lead from the rows that pay to the edge of the band where they should be; their
-# length is the slack.
+# takes a narrow band. Lines lead from the rows that pay to the edge of the band where they should be: the
+# longer a line, the larger the slack.
 figure, row = plt.subplots(1, 3, figsize=(6.6, 3), layout="constrained", sharey=True)
 for axes, C in zip(row, (0.01, 0.1, 10.0), strict=True):
     result = prgd.soft_margin(X, y, C=C)
@@ -91,7 +88,6 @@ plt.show()
 # problem (it also penalises the intercept).
 data, target = load_breast_cancer(return_X_y=True)
 folds = StratifiedKFold(5, shuffle=True, random_state=0)
-warnings.simplefilter("ignore", ConvergenceWarning)  # LinearSVC runs out of iterations at large C
 
 
 def accuracy(model):
