@@ -27,7 +27,7 @@ def make_data(seed=0):
 
 
 def train(lr, *, use_prgd, wrapper=PRGD, steps=1000, watch=None):
-    """Return the loss and the normalized margin after so many steps; a list ``watch`` gets both on the way."""
+    """Return the loss and the normalized margin at the end; the list ``watch`` gets both on the way."""
     x, y = make_data()
     torch.manual_seed(0)
     model = torch.nn.Sequential(
