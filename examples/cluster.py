@@ -19,7 +19,9 @@ from distributed import Client, LocalCluster
 
 import prgd
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"  # safe for colour-blind readers
 PARTITIONS, ROWS, COLUMNS = 8, 5000, 50
 
@@ -76,7 +78,7 @@ rows.close()
 client.close()
 cluster.close()
 
-figure, axes = plt.subplots(figsize=(7, 4.4), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.2, 4.4), layout="constrained")
 for column, colour in (("upper_bound", ORANGE), ("margin", BLUE)):
     axes.plot(spread.history[column], color=colour, linewidth=2.5)
     axes.plot(range(4, STEPS + 1, 4), alone.history[column][4::4], "o", color="black", fillstyle="none")
@@ -86,7 +88,7 @@ axes.text(9, 1.2, "no separator has a larger margin", color=ORANGE, weight="bold
 axes.text(20, 0.12, "margin of the iterate", color=BLUE, weight="bold")
 axes.text(1, 0.33, "max_margin", color="#00664B", weight="bold")
 axes.set(ylim=(0, 1.35), xlim=(0, STEPS + 1), xlabel="step", ylabel="bounds on the largest margin")
-axes.text(38, 0.9, "lines: on the cluster\ncircles: on one machine")
+axes.text(47, 0.73, "lines: on the cluster\ncircles: on one machine")
 axes.set_title("The same bits at every step, although a worker was lost")
 plt.show()
 
@@ -102,7 +104,7 @@ partitions, d, classes = 100, 1000, 2
 n = np.geomspace(1e5, 1e9, 50)
 read = 4 * n * d
 sent = np.full(n.size, partitions * 8 * (d + classes * (d + 6)))
-figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.2, 3.8), layout="constrained")
 axes.loglog(n, read, color=BLUE, linewidth=2.5)
 axes.loglog(n, sent, "--", color=ORANGE, linewidth=2.5)
 axes.fill_between(n, sent, read, color=BLUE, alpha=0.12)

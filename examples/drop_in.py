@@ -14,7 +14,9 @@ from torch.nn.functional import cross_entropy
 
 from prgd.deep import NGD, PRGD, normalized_margin  # (+)
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 GREY, ORANGE, BLUE = "#777777", "#D55E00", "#0072B2"  # safe for colour-blind readers
 
 
@@ -62,10 +64,11 @@ runs = [
     ("NGD, rate 0.003", 0.003, NGD, 1000, ORANGE, "--"),
     ("PRGD, rate 0.3", 0.3, PRGD, 1000, BLUE, "-"),
 ]
-figure, (top, bottom) = plt.subplots(2, 1, figsize=(7, 6.4), sharex=True, layout="constrained")
+ends = {}  # loss and margin at the end, by rate and wrapper
+figure, (top, bottom) = plt.subplots(2, 1, figsize=(6.2, 6.4), sharex=True, layout="constrained")
 for name, lr, wrapper, steps, colour, dashes in runs:
     seen = []
-    train(lr, use_prgd=wrapper is not None, wrapper=wrapper, steps=steps, watch=seen)
+    ends[lr, wrapper] = train(lr, use_prgd=wrapper is not None, wrapper=wrapper, steps=steps, watch=seen)
     t, loss, margin = zip(*seen, strict=True)
     top.semilogy(t, loss, dashes, color=colour, linewidth=2)
     bottom.plot(t, margin, dashes, color=colour, linewidth=2)
@@ -94,10 +97,11 @@ plt.show()
 # --------------------
 # You need not look for a rate for PRGD. Take the one that your optimizer has:
 
-ends = {(lr, use): train(lr, use_prgd=use) for lr in (0.1, 0.3, 1.0) for use in (False, True)}
-figure, axes = plt.subplots(figsize=(7, 2.8), layout="constrained")
+for lr in (0.1, 1.0):
+    ends[lr, None], ends[lr, PRGD] = train(lr, use_prgd=False), train(lr, use_prgd=True)
+figure, axes = plt.subplots(figsize=(6.2, 2.8), layout="constrained")
 for k, lr in enumerate((0.1, 0.3, 1.0)):
-    (plain_loss, plain), (loss, margin) = ends[lr, False], ends[lr, True]
+    (plain_loss, plain), (loss, margin) = ends[lr, None], ends[lr, PRGD]
     axes.annotate(
         "", (margin, k), (plain, k), arrowprops={"arrowstyle": "-|>", "linewidth": 2, "color": BLUE}
     )
@@ -105,15 +109,11 @@ for k, lr in enumerate((0.1, 0.3, 1.0)):
     axes.plot(margin, k, "^", color=BLUE, markersize=9)
     axes.text(margin + 0.0004, k, f"loss {plain_loss / loss:,.0f} times smaller", va="center")
     print(f"rate {lr:g}: loss {plain_loss:.1e} -> {loss:.1e}, normalized margin {plain:.4f} -> {margin:.4f}")
-plain, margin = ends[1.0, False][1], ends[1.0, True][1]
+plain, margin = ends[1.0, None][1], ends[1.0, PRGD][1]
 axes.text(plain, 2.25, "SGD", color=GREY, weight="bold", ha="center")
 axes.text(margin, 2.25, "PRGD", color=BLUE, weight="bold", ha="center")
-axes.set(
-    yticks=range(3),
-    yticklabels=["rate 0.1", "rate 0.3", "rate 1"],
-    ylim=(-0.5, 2.7),
-    xlabel="normalized margin",
-)
+axes.set(yticks=range(3), yticklabels=["rate 0.1", "rate 0.3", "rate 1"], ylim=(-0.5, 2.7))
+axes.set(xlim=(0.0188, 0.034), xticks=[0.02, 0.024, 0.028, 0.032], xlabel="normalized margin")
 axes.set_title("A larger margin and a smaller loss after 1,000 steps")
 plt.show()
 

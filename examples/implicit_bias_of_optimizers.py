@@ -18,7 +18,10 @@ import numpy as np
 import prgd
 from prgd.algorithms import Adam, SteepestDescent
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+# sphinx_gallery_thumbnail_number = 2
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#9E5A83"  # safe for colour-blind readers
 NORMS = {"l2": (BLUE, "-"), "linf": (ORANGE, "--"), "l1": (GREEN, "-.")}
 NAMES = {"l2": "l2", "linf": "l-infinity", "l1": "l1"}
@@ -46,7 +49,7 @@ for norm, result in best.items():
     angle = degrees(result.coef)
     print(f"{NAMES[norm]:10} angle {angle:5.2f} degrees, margin {result.margin:.4f}, gap {result.gap:.0e}")
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.9), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(6.2, 3.2), layout="constrained")
 left.plot(*X[y == 1].T, "o", color="0.25", markersize=5)
 left.plot(*X[y == -1].T, "^", color="0.25", fillstyle="none", markersize=6)
 circle = np.linspace(0, 2 * np.pi, 400)
@@ -81,13 +84,13 @@ def angles_of(algorithm):
 
 
 runs = [
-    ("gradient descent", prgd.GD(), "#777777", ":", (1500, 17.7)),
+    ("gradient descent", prgd.GD(), "#777777", ":", (800, 18.2)),
     ("normalized GD", prgd.NGD(), BLUE, "-", (60, 13.0)),
     ("sign descent", SteepestDescent(norm="linf"), ORANGE, "--", (75, 36)),
     ("Adam", Adam(), PURPLE, (0, (6, 1, 1, 1, 1, 1)), (12, 33)),
     ("coordinate descent", SteepestDescent(norm="l1"), GREEN, "-.", (1.2, 2)),
 ]
-figure, axes = plt.subplots(figsize=(7, 4.8), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.2, 4.8), layout="constrained")
 for name, algorithm, colour, dashes, at in runs:
     angles = angles_of(algorithm)
     axes.semilogx(np.arange(1, STEPS + 1), angles[1:], color=colour, linestyle=dashes, linewidth=2)

@@ -18,7 +18,10 @@ import numpy as np
 
 import prgd
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+# sphinx_gallery_thumbnail_number = 2
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"  # safe for colour-blind readers
 MB = 1e6
 
@@ -61,7 +64,7 @@ print(result)
 
 read = result.history["passes"] * size / MB
 lower, upper = result.history["margin"], result.history["upper_bound"]
-figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.2, 4.2), layout="constrained")
 axes.fill_between(read, lower, upper, color="0.85")
 axes.plot(read, upper, "v--", color=ORANGE, linewidth=2)
 axes.plot(read, lower, "^-", color=BLUE, linewidth=2)
@@ -99,7 +102,7 @@ folder.cleanup()
 print(f"{again.passes * size / MB:,.0f} MB were read, and {peak:.1f} MB of memory were in use at most")
 
 seconds, used = np.array(samples).T
-figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.2, 3.8), layout="constrained")
 axes.fill_between(seconds - start, used, color=BLUE, alpha=0.4)
 axes.plot(seconds - start, used, color=BLUE, linewidth=0.8)
 axes.axhline(size / MB, color=ORANGE, linestyle="--")

@@ -18,7 +18,9 @@ from sklearn.neural_network import MLPClassifier
 
 import prgd
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 BLUE, ORANGE = "#0072B2", "#D55E00"  # safe for colour-blind readers
 
 X, digit = load_digits(return_X_y=True)
@@ -64,7 +66,7 @@ for name, batch in batches.items():
 # --------------------------
 # A number is a margin in thousandths. A cross is a proof that no hyperplane separates the concept.
 
-figure, panels = plt.subplots(1, 2, figsize=(7.4, 5.6), sharey=True, layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(6.6, 5.6), sharey=True, layout="constrained")
 for axes, (name, batch) in zip(panels, batches.items(), strict=True):
     margin = np.where(batch.is_status(prgd.Status.CERTIFIED), batch.margin, np.nan).reshape(6, -1).T
     axes.pcolormesh(np.log10(margin), cmap="viridis", vmin=-4, vmax=-1, edgecolors="white", linewidth=1)

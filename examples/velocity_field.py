@@ -17,9 +17,10 @@ import numpy as np
 
 import prgd
 from prgd import theory
-from prgd.theory.velocity import centripetal_velocities
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 GREEN, ORANGE, BLUE = "#009E73", "#D55E00", "#0072B2"  # safe for colour-blind readers
 STEPS = 8
 
@@ -48,7 +49,7 @@ strip = theory.toy_attractor(0.3)
 arrows = theory.velocity_field(data, data.w_star, np.linspace(0, 13.5, 25), np.linspace(-0.35, 1.3, 9))
 shades = theory.velocity_field(data, data.w_star, np.linspace(-0.4, 14, 60), np.linspace(-0.5, 1.45, 201))
 
-figure, axes = plt.subplots(figsize=(7.2, 4.8), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.2, 4.8), layout="constrained")
 image = axes.pcolormesh(
     shades.x, shades.y, shades.velocity, cmap="PuOr", vmin=-1, vmax=1, alpha=0.55, zorder=0
 )
@@ -81,7 +82,7 @@ plt.show()
 # stays, and the iterate comes out where the velocity is large. One step then takes it back to the strip, but
 # farther out. Distances grow by a factor with every phase, so the direction error falls exponentially:
 
-figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.2, 3.6), layout="constrained")
 for name, algorithm, colour, dashes in (("NGD", prgd.NGD(), ORANGE, "--"), ("PRGD", progressive, BLUE, "-")):
     error = theory.direction_error(path(problem, algorithm, start, 60), data.w_star)
     axes.semilogy(error, color=colour, linestyle=dashes, linewidth=2)
@@ -104,23 +105,27 @@ plt.show()
 space = theory.random_nondegenerate(16, rank=3, support=4, others=6, dimension=3)
 bound = theory.favorable_cylinder(space).convexity  # D and the lower bound mu, from convexity
 frame, _ = np.linalg.qr(np.column_stack([space.w_star, np.eye(3)]))
-turns = np.linspace(0, 2 * np.pi, 120, endpoint=False)
+in_space = prgd.Problem(space.X, space.y)
+turns = np.linspace(0, 2 * np.pi, 90, endpoint=False)
 ring = np.cos(turns)[:, None] * frame[:, 1] + np.sin(turns)[:, None] * frame[:, 2]
-distances = np.geomspace(0.1, 100, 80)
-velocity = [centripetal_velocities(space, 8 * space.w_star + r * ring, space.w_star) for r in distances]
+distances = np.geomspace(0.1, 100, 60)
+velocity = [
+    [theory.centripetal_velocity(in_space, 8 * space.w_star + r * v, space.w_star) for v in ring]
+    for r in distances
+]
 low, high = np.min(velocity, axis=1), np.max(velocity, axis=1)
 
-figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+figure, axes = plt.subplots(figsize=(6.2, 4), layout="constrained")
 axes.fill_between(distances, low, high, color=BLUE, alpha=0.25)
 axes.semilogx(distances, low, color=BLUE, linewidth=2)
 axes.axvspan(bound.D, 2 * bound.D, color=GREEN, alpha=0.25)
 axes.plot([bound.D, 2 * bound.D], [bound.mu, bound.mu], color="#00664B", linewidth=3)
 axes.axhline(0, color="black", linewidth=1)
-axes.text(2.2, 0.5, "from slowest to fastest\npoint of the ring", color=BLUE)
+axes.text(2.6, 0.44, "from slowest\nto fastest point\nof the ring", color=BLUE)
 axes.text(0.11, -0.17, "some points move away", color="black")
 axes.text(1.42 * bound.D, 0.7, "cylinder\nD to 2D", color="#00664B", ha="center")
 axes.text(
-    0.9 * bound.D, bound.mu, "proven lower bound", color="#00664B", ha="right", va="center", weight="bold"
+    0.9 * bound.D, bound.mu, "proven\nlower bound", color="#00664B", ha="right", va="center", weight="bold"
 )
 axes.set(xlim=(0.1, 100), ylim=(-0.22, 1.0), xlabel="distance from the ray", ylabel="centripetal velocity")
 axes.set_title("Far enough from the ray, every step helps")

@@ -18,7 +18,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy import stats
 
-plt.rcParams.update({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False})
+plt.rc("font", size=12)
+plt.rc("axes", titlesize=12)
+plt.rc("axes.spines", top=False, right=False)
 STYLES = {"GD": ("#777777", "o", "-"), "NGD": ("#D55E00", "s", "--"), "PRGD": ("#0072B2", "^", "-")}
 NUMBERS = ("seed", "epoch", "test_accuracy", "train_accuracy", "log_train_loss", "normalized_margin", "norm")
 
@@ -51,7 +53,7 @@ def interval(values):
 # its warm-up, in which it is GD. NGD and PRGD undo an epoch that does not lower the loss: it counts, and has
 # no point of its own.
 
-figure, (top, bottom) = plt.subplots(2, 1, figsize=(7, 6.6), sharex=True, layout="constrained")
+figure, (top, bottom) = plt.subplots(2, 1, figsize=(6.2, 6.6), sharex=True, layout="constrained")
 for (method, _), run in runs.items():
     colour, marker, dashes = STYLES[method]
     epoch, is_separated = column(run, "epoch"), run[-1]["train_accuracy"] == 1
@@ -86,7 +88,7 @@ roots = {
     if run[-1]["train_accuracy"] == 1
 }
 accuracies = {key: 100 * run[-1]["test_accuracy"] for key, run in runs.items()}
-figure, panels = plt.subplots(1, 2, figsize=(7, 3.8), layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(6.2, 3.8), layout="constrained")
 for axes, ends, title in (
     (panels[0], roots, "16th root of the margin"),
     (panels[1], accuracies, "test accuracy, %"),
