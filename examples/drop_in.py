@@ -5,7 +5,7 @@ PRGD in a training loop: three lines
 This is a plain PyTorch training loop. The three lines marked ``(+)`` are all that PRGD adds to it. The
 network has no biases, so it is *homogeneous*: longer weights give larger outputs and the same decisions.
 What counts is the normalized margin, the smallest margin of a training point over a power of the norm of the
-weights. It says how far the closest point is from being misclassified, whatever the length of the weights.
+weights. It says how clearly the worst point is classified, whatever the length of the weights.
 """
 
 import matplotlib.pyplot as plt

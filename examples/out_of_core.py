@@ -118,9 +118,9 @@ plt.show()
 
 # %%
 # **What you see.** The memory goes up and down with the passes: pieces of the file come, are summed and go.
-# Between the passes there is the working set. The last word on memory is the number of columns and the size
-# of the working set, not the number of rows. A file a hundred times as long would take a hundred times as
-# long to read, and no more memory but one byte for each label.
+# What stays between the passes is the working set. So the memory depends on the number of columns and on the
+# size of the working set. A file of a hundred times as many rows takes a hundred times as long to read, and
+# of memory only one byte more for each label.
 #
 # **What to do.** Give ``open_rows`` what you can spare. ``.parquet`` and LIBSVM text open the same way, and
 # lists of files count as one. On the command line it is ``prgd fit rows.parquet --out-of-core --max-memory

@@ -97,10 +97,10 @@ plt.show()
 # The cylinder
 # ------------
 # In more dimensions the region beside the ray is a hollow cylinder around it, between the distances D and
-# 2D. Theorem 5.5 of the paper says: if D is large enough, then the velocity has a positive lower bound
-# everywhere in the cylinder. Here is a random set in space. We measure the velocity on rings around the ray,
-# all of them 8 units along it, and take D from :func:`prgd.theory.favorable_cylinder`, whose bound is
-# proven.
+# 2D. Theorem 5.5 of the paper says for all but degenerate sets: if D is large enough, then the velocity has
+# a positive lower bound everywhere in the cylinder. Here is a random set in space. We measure the velocity
+# on rings around the ray, all of them 8 units along it, and take D from
+# :func:`prgd.theory.favorable_cylinder`, whose bound is proven.
 
 space = theory.random_nondegenerate(16, rank=3, support=4, others=6, dimension=3)
 bound = theory.favorable_cylinder(space).convexity  # D and the lower bound mu, from convexity
@@ -134,6 +134,8 @@ plt.show()
 # %%
 # **What it means.** Close to the ray some points move away from it, which is where NGD comes to rest. Far
 # from it all points move towards it, at no less than a constant speed. The proven bound is cautious: the
-# velocity is positive from a much smaller distance on. If you run PRGD yourself, its default schedule
-# (:class:`prgd.PRGD`) does the lifting by growing radii, without knowing :math:`w^\star`; the radii only
-# have to grow fast enough to leave the strip.
+# velocity is positive from a much smaller distance on.
+#
+# **What to do.** :class:`prgd.PRGD` does the lifting by radii that grow, without knowing :math:`w^\star`.
+# How fast they should grow is a story of its own: see :ref:`the example of schedules
+# <sphx_glr_gallery_progressive_schedules.py>`.

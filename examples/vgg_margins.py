@@ -123,5 +123,5 @@ print(f"PRGD's test accuracy less GD's: {points:+.2f} points, within {half_point
 # keep your optimizer. If you study margins, try :class:`prgd.deep.PRGD` and measure
 # :func:`prgd.deep.normalized_margin`, with several seeds.
 #
-# One architecture, one data set, rates chosen with one seed: the page on deep networks lists these limits,
-# and the runs in the configuration that the paper prints.
+# One architecture, one data set, rates chosen with one seed: the page on :doc:`deep networks </deep>` lists
+# these limits, and the runs in the configuration that the paper prints.
