@@ -1,0 +1,58 @@
+"""The introduction of the page: the paper's idea in words and two pictures, computed on the toy set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from prgd.reproduce import figure_1
+from prgd.reproduce.curves import error_lines, where
+from prgd.reproduce.figures import Figure, Panel, small
+from prgd.reproduce.store import frame, to_csv
+
+SHOWN = ("GD", "NGD", "PRGD")
+STEPS = 60
+LOWEST = 1e-16
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """The two pictures, and the sentences with figures from their rows."""
+
+    figure: Figure
+    slow: str  # what the left picture shows of NGD
+    fast: str  # what the right picture shows of all
+
+
+def introduction() -> Introduction:
+    """Compute the rows of Figure 1 and draw the field with both paths, and the margin errors."""
+    settings = figure_1.Settings(long_steps=STEPS)
+    rows = frame(to_csv(figure_1.compute(settings, "")))
+    curves = rows[(rows.kind == "curve") & (rows.t > 0) & rows.method.isin(SHOWN)]
+    error = settings.gamma_star - curves.u
+    last = {name: float(error[curves.method == name].iloc[-1]) for name in SHOWN}
+    ends = ", ".join(f"{name} {small(max(last[name], 0.0))}" for name in SHOWN)
+    zone = where(rows, kind="attractor").iloc[0]
+    strip = f"{zone.lower:.2f} <= w_2 <= {zone.upper:.2f}"
+    alt = (
+        "Left, the plane of w with an arrow of the normalized gradient step at each point. The max-margin "
+        f"ray lies along the horizontal axis. In a green strip, {strip}, the arrows are parallel to the ray; "
+        "above the strip they point down to it. NGD walks along inside the strip. PRGD jumps away from the "
+        "origin to a line above the strip, steps down, and jumps again. Right, the margin error on a "
+        f"logarithmic axis against the step: after {STEPS} steps {ends}; the curve of PRGD falls like a line."
+    )
+    title = "Margin error: a line that falls is an exponential rate"
+    right = Panel(
+        title,
+        tuple(error_lines(curves, error, SHOWN, styles=figure_1.STYLES)),
+        "step t",
+        "gamma_star - gamma(w(t))",
+        y_log=True,
+        y_range=(LOWEST, 1.0),
+    )
+    left = figure_1.field_panel(rows, "The plane of w: NGD is caught in the strip, PRGD jumps out of it")
+    return Introduction(
+        Figure("idea", "The idea on the toy set of Section 4: three points in the plane", alt, (left, right), columns=2),
+        slow=f"On the toy set the strip is {strip}, while the ray is w_2 = 0",
+        fast=f"After {STEPS} steps the margin errors are {ends}",
+    )
