@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from prgd.reproduce import figure_1
 from prgd.reproduce.curves import error_lines, where
-from prgd.reproduce.figures import Figure, Panel, small
+from prgd.reproduce.figures import MARGIN_ERROR, Figure, Panel, small
 from prgd.reproduce.store import frame, to_csv
 
 SHOWN = ("GD", "NGD", "PRGD")
@@ -17,11 +16,11 @@ LOWEST = 1e-16
 
 @dataclass(frozen=True)
 class Introduction:
-    """The two pictures, and the sentences with figures from their rows."""
+    """The two pictures, and words with figures from their rows."""
 
     figure: Figure
-    slow: str  # what the left picture shows of NGD
-    fast: str  # what the right picture shows of all
+    zone: str  # where the attractor is in the left picture
+    errors: str  # what the right picture shows
 
 
 def introduction() -> Introduction:
@@ -41,18 +40,18 @@ def introduction() -> Introduction:
         "origin to a line above the strip, steps down, and jumps again. Right, the margin error on a "
         f"logarithmic axis against the step: after {STEPS} steps {ends}; the curve of PRGD falls like a line."
     )
-    title = "Margin error: a line that falls is an exponential rate"
     right = Panel(
-        title,
+        "Margin error: a straight line is an exponential rate",
         tuple(error_lines(curves, error, SHOWN, styles=figure_1.STYLES)),
         "step t",
-        "gamma_star - gamma(w(t))",
+        MARGIN_ERROR,
         y_log=True,
         y_range=(LOWEST, 1.0),
     )
-    left = figure_1.field_panel(rows, "The plane of w: NGD is caught in the strip, PRGD jumps out of it")
+    left = figure_1.field_panel(rows, "The plane of w: NGD stays in the zone, PRGD leaves it")
+    title = "The idea on the toy set of Section 4: three points in the plane"
     return Introduction(
-        Figure("idea", "The idea on the toy set of Section 4: three points in the plane", alt, (left, right), columns=2),
-        slow=f"On the toy set the strip is {strip}, while the ray is w_2 = 0",
-        fast=f"After {STEPS} steps the margin errors are {ends}",
+        Figure("idea", title, alt, (left, right), columns=2),
+        zone=f"left, green: {strip}; the ray is w_2 = 0",
+        errors=f"After {STEPS} steps the margin errors are {ends}",
     )

@@ -19,10 +19,11 @@ from prgd.reproduce.report.axes import Axis
 
 WIDTH, HEIGHT = 440.0, 340.0
 TOP, RIGHT, BOTTOM = 10.0, 14.0, 46.0
-NAMES = 96.0  # width of the column of names to the right of lines
-LETTER = 6.4  # width of a letter of a tick's label
+LETTER, SMALL_LETTER = 6.4, 4.7  # widths of letters: of a tick's label, and of a name beside a line
+BAR = 58.0  # width of the colour bar of a heat map and of its labels
 TOLERANCE = 0.12  # largest distance between a line and its drawing, in units of the drawing
 MAX_MARKERS = 9  # a long line has this many markers
+COLOURS = 24  # steps of a colour bar
 FAR = 3_000.0  # positions beyond are cut off: no drawing shows them
 VIEW = np.radians([18.0, -35.0])  # elevation and azimuth from which curves in space are seen
 
@@ -42,7 +43,8 @@ def drawing(panel: Panel) -> str:
     panel = _flat(panel) if panel.is_space else panel
     heat = next((mark for mark in panel.marks if isinstance(mark, Heat)), None)
     left = 58.0 if heat is None else 30.0 + LETTER * max(map(len, heat.y))
-    width = WIDTH - left - (NAMES if panel.labels else 58.0 if heat else RIGHT)
+    names = max((SMALL_LETTER * len(pretty(label.text)) for label in panel.labels), default=0.0)
+    width = WIDTH - left - (BAR if heat else max(RIGHT, names + RIGHT))
     height = HEIGHT - TOP - BOTTOM
     x, y = _heat_axes(heat, width, height) if heat else _axes(panel, width, height)
     body = "".join(_DRAWN[type(mark)](mark, x, y) for mark in panel.marks)
@@ -55,7 +57,7 @@ def drawing(panel: Panel) -> str:
         f'<g transform="translate({_n(left)} {_n(TOP)})">'
         f"{_frame(panel, x, y, left, heat)}"
         f'<svg class="marks" width="{_n(width)}" height="{_n(height)}">{body}</svg>'
-        f"{_words(panel, x, y)}</g></svg>"
+        f"{_words(panel, x, y)}{_bar(heat, x, y) if heat else ''}</g></svg>"
     )
 
 
@@ -259,33 +261,56 @@ def _strokes(tail: Array, tip: Array, head: float = 0.0) -> str:
     along = along * (head / length) if head else 0.3 * along
     side = along[:, ::-1] * [-0.5, 0.5]
     return "".join(
-        _path(np.array(points)) for points in zip(tail, tip, tip - along + side, tip, tip - along - side, strict=True)
+        _path(np.array(points))
+        for points in zip(tail, tip, tip - along + side, tip, tip - along - side, strict=True)
     )
 
 
 def _heat(mark: Heat, x: Axis, y: Axis) -> str:
-    from matplotlib import colormaps
-
     z = np.asarray(mark.z, dtype=float)
-    low, high = float(np.nanmin(z)), float(np.nanmax(z))
-    cividis = colormaps["cividis"]
-
-    def fill(value: float) -> str:
-        red, green, blue, _ = cividis((value - low) / max(high - low, 1e-300), bytes=True)
-        return f"#{red:02x}{green:02x}{blue:02x}"
-
+    low, high = _ends(mark)
     w, h = x.length / z.shape[1], y.length / z.shape[0]
     parts = []
     for j, line in enumerate(mark.text):
         for i, text in enumerate(line):
             if np.isfinite(z[j, i]):
-                at, up = i * w, y.length - (j + 1) * h
-                parts.append(
-                    f'<rect x="{_n(at)}" y="{_n(up)}" width="{_n(w)}" height="{_n(h)}" fill="{fill(z[j, i])}"/>'
-                )
-                ink = "dark" if z[j, i] > 0.5 * (low + high) else "bright"
-                parts.append(_text(at + 0.5 * w, up + 0.5 * h + 4, text, f'class="cell {ink}"'))
-    return f'<g class="heat">{"".join(parts)}</g>'
+                share = (z[j, i] - low) / (high - low)
+                parts.append(_cell(i * w, y.length - (j + 1) * h, w, h, share))
+                ink = 'class="cell dark"' if share > 0.5 else 'class="cell bright"'
+                parts.append(_text((i + 0.5) * w, y.length - (j + 0.5) * h + 4, text, ink))
+    return f"<g>{''.join(parts)}</g>"
+
+
+def _bar(mark: Heat, x: Axis, y: Axis) -> str:
+    """Draw the colours of a heat map beside it, with the values at both ends."""
+    left, height = x.length + 10.0, 0.8 * y.length / COLOURS
+    top = 0.1 * y.length
+    cells = [
+        _cell(left, top + (COLOURS - 1 - k) * height, 10.0, height + 0.3, k / (COLOURS - 1))
+        for k in range(COLOURS)
+    ]
+    for value, at in zip(_ends(mark), (0.9 * y.length + 13.0, top - 5.0), strict=True):
+        cells.append(_text(left + 5.0, at, f"{value:.1f}", 'class="cell"'))
+    middle = f"{_n(left + 24.0)} {_n(0.5 * y.length)}"
+    cells.append(
+        _text(left + 24.0, 0.5 * y.length, mark.label, f'class="name" transform="rotate(-90 {middle})"')
+    )
+    return "".join(cells)
+
+
+def _ends(mark: Heat) -> tuple[float, float]:
+    z = np.asarray(mark.z, dtype=float)
+    low, high = float(np.nanmin(z)), float(np.nanmax(z))
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _cell(x: float, y: float, width: float, height: float, share: float) -> str:
+    """Return a rectangle in the colour of a share between 0 and 1."""
+    from matplotlib import colormaps
+
+    red, green, blue, _ = colormaps["cividis"](share, bytes=True)
+    place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
+    return f'<rect {place} fill="#{red:02x}{green:02x}{blue:02x}"/>'
 
 
 class _Ray(Line):
