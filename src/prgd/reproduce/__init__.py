@@ -95,6 +95,7 @@ def reproduce(
     settings = [e.chosen(quick, seeds, changes.get(e.name)) for e in chosen]
     for folder in (out, out / "rows", out / "figures"):
         check_writable(folder)
+    page.check_packages()  # A missing package is reported before the work, not after it.
     stores = [Store(out, e, s, _say, keeps_rows=keep_rows) for e, s in zip(chosen, settings, strict=True)]
     run_jobs([job for store, tasks in _missing(stores, force) for job in jobs_of(store, tasks)], jobs)
     others = _others({e.name for e in chosen}, out)

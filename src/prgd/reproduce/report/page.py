@@ -13,12 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
+from importlib.util import find_spec
 from mimetypes import MimeTypes
 from pathlib import Path
 from typing import Any
 
 from prgd.claims import Claim, Verdict, apart, crosses, summary
 from prgd.claims.registry import place
+from prgd.errors import missing_package
 from prgd.reproduce.experiment import Experiment
 from prgd.reproduce.figures import Figure, Table, pretty
 from prgd.reproduce.report.introduction import introduction
@@ -69,6 +71,13 @@ class Section:
     def setting_texts(self) -> dict[str, str]:
         """Each field of the settings, as text."""
         return {name: json.dumps(v, default=repr) for name, v in settings_of(self.settings).items()}
+
+
+def check_packages() -> None:
+    """Raise an error that says what to install if a package of the page or of its figures is missing."""
+    for package in ("jinja2", "matplotlib", "pandas"):
+        if find_spec(package) is None:
+            raise missing_package("The report", package, "report")
 
 
 def render(sections: Sequence[Section], **head: Any) -> str:
