@@ -38,11 +38,15 @@
     }
     if (isLog) {
       return ticks(Math.pow(10, low), Math.pow(10, high), false).filter(function (tick) { return tick[0] > 0; })
-        .map(function (tick) { return [Math.log10(tick[0]), short(tick[0])]; });
+        .map(function (tick) { return [Math.log10(tick[0]), tick[1]]; });
     }
     var rough = (high - low) / (MAX_TICKS - 2), power = Math.pow(10, Math.floor(Math.log10(rough)));
     step = [1, 2, 5, 10].map(function (m) { return m * power; }).find(function (s) { return s >= rough * (1 - 1e-9); });
-    for (k = Math.ceil(low / step - 1e-9); k <= high / step + 1e-9; k += 1) { found.push([k * step, short(k * step)]); }
+    var digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    var look = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+    for (k = Math.ceil(low / step - 1e-9); k <= high / step + 1e-9; k += 1) {
+      found.push([k * step, (k * step + 0).toLocaleString("en", look)]);
+    }
     return found;
   }
 
@@ -57,6 +61,7 @@
     var marks = plot.querySelector(".marks"), frame = plot.querySelector(".frame"), panel = plot.parentElement;
     var w = marks.width.baseVal.value, h = marks.height.baseVal.value;
     var ends = plot.dataset.ends.split(" ").map(Number), isLog = plot.dataset.kinds.split(" ").map(function (k) { return k === "log"; });
+    var unzoomed = frame.innerHTML;
     var box = [0, 0, w, h]; // the part of the drawing that is shown, in its own units
     var tip = document.createElement("div"), dot = null, chosen = null;
     tip.className = "tip";
@@ -67,7 +72,7 @@
     plot.setAttribute("aria-roledescription", "plot; arrow keys go through its points, plus and minus zoom, 0 shows all");
 
     var paths = Array.from(marks.querySelectorAll("path")).map(function (path) {
-      return { element: path, pieces: pieces(path.getAttribute("d")), isClosed: path.matches(".band") };
+      return { element: path, d: path.getAttribute("d"), pieces: pieces(path.getAttribute("d")), isClosed: path.matches(".band") };
     });
     var uses = Array.from(marks.querySelectorAll("use")).map(function (use) {
       var parts = use.getAttribute("transform").match(/translate\((\S+) (\S+?)\)(.*)/);
@@ -95,14 +100,14 @@
       box = [left, top, left + width, top + height];
       plot.classList.toggle("zoomed", !isWhole);
       paths.forEach(function (path) {
-        path.element.setAttribute("d", path.pieces.map(function (points) {
+        path.element.setAttribute("d", isWhole ? path.d : path.pieces.map(function (points) {
           return "M" + points.map(function (p) { return shown(p).map(function (v) { return v.toFixed(1); }).join(" "); }).join("L");
         }).join("") + (path.isClosed ? "z" : ""));
       });
       uses.forEach(function (use) {
         use.element.setAttribute("transform", "translate(" + shown(use.point).join(" ") + ")" + use.rest);
       });
-      label(values([box[0], box[3]]), values([box[2], box[1]]));
+      if (isWhole) { frame.innerHTML = unzoomed; } else { label(values([box[0], box[3]]), values([box[2], box[1]])); }
       forget();
     }
 
