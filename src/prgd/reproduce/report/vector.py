@@ -6,7 +6,6 @@ points: the ends of its axes, and lines whose vertices a reader can point at.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from html import escape
 from typing import Any
@@ -183,10 +182,11 @@ def _uses(places: Array, marker: str, size: float = 7.0) -> str:
 
 def _pieces(places: Array) -> Iterator[Array]:
     """Return the parts of a line between points without a place."""
-    is_there = ~np.isnan(places).any(axis=1)
-    for there, group in itertools.groupby(range(len(places)), key=is_there.__getitem__):
-        if there:
-            yield places[list(group)]
+    gaps = np.flatnonzero(np.isnan(places).any(axis=1))
+    for part in np.split(places, gaps):
+        there = part[~np.isnan(part).any(axis=1)]
+        if len(there):
+            yield there
 
 
 def _simplified(places: Array) -> Array:
