@@ -14,7 +14,7 @@ if IS_BENCHOPT:
     from benchopt import BaseDataset, BaseObjective, BaseSolver
     from benchopt.stopping_criterion import SufficientProgressCriterion
 
-    # The margin of a first-order method does not grow at every look, so benchopt's 3 looks would end it early.
+    # The margin does not grow at every look of benchopt, and 3 looks without progress would end a run early.
     PATIENT = SufficientProgressCriterion(patience=10)
 else:
     PATIENT = None
@@ -57,4 +57,12 @@ def ladders(solver: type) -> list[list[dict[str, Any]]]:
     return found
 
 
-__all__ = ["IS_BENCHOPT", "MAX_ITERATIONS", "PATIENT", "BaseDataset", "BaseObjective", "BaseSolver", "ladders"]
+__all__ = [
+    "IS_BENCHOPT",
+    "MAX_ITERATIONS",
+    "PATIENT",
+    "BaseDataset",
+    "BaseObjective",
+    "BaseSolver",
+    "ladders",
+]
