@@ -49,37 +49,42 @@ TIMES = (0, 1, 2, 3, 5, 8, 11, 13, 21, 34, 55, 89, 144, 233, 400)
 
 
 def presets() -> dict[str, dict[str, Any]]:
-    """Return the point sets of the page, with what it says of them."""
+    """Return the point sets of the page, with what it says of them and the options that it begins with."""
     return {
         "toy": {
             "title": "The toy set of Section 4",
-            "about": "Three points whose largest margin is 0.3: NGD stays in the attractor beside the best direction, "
-            "and PRGD leaves it.",
+            "about": "Three points whose largest margin is 0.3, with phases of two steps as in Figure 1b: "
+            "NGD stays in the attractor beside the best direction, and PRGD leaves it.",
             "points": _points(toy(0.3)),
+            "options": {"growth": 1.5, "period": 2, "warm": 1},
         },
         "one": {
             "title": "Dataset I (on the circle)",
-            "about": "Dataset I of Appendix E.1, with seed 0: 100 points on two arcs, and a largest margin of sin(π/100).",
+            "about": "Dataset I of Appendix E.1 with seed 0: 100 points on two arcs, whose largest margin "
+            "is sin(π/100).",
             "points": _points(synthetic_one(0)),
-            "zoom": 60,
+            "options": {"zoom": 60},
         },
         "two": {
             "title": "Dataset II (in the disk)",
-            "about": "Dataset II of Appendix E.1, with seed 0: 100 points in the disk, and a largest margin of sin(π/100).",
+            "about": "Dataset II of Appendix E.1 with seed 0: 100 points in the disk, whose largest margin "
+            "is sin(π/100).",
             "points": _points(synthetic_two(0)),
-            "zoom": 60,
+            "options": {"zoom": 60},
         },
         "freezes": {
             "title": "PRGD(exp) freezes",
-            "about": "One support vector pulls fifteen times as hard as the other. With growth 1.2 the radius outruns the "
-            "steps, and the direction of PRGD freezes beside w*; with growth 1.05 it does not, and the gate waits.",
+            "about": "Seen along w*, one support vector pulls fourteen times as hard as the other. With "
+            "growth 1.2 the radius outruns the steps, and the direction of PRGD freezes beside w*. Growth 1.05 is "
+            "slow enough, and gated PRGD waits until its direction has converged.",
             "points": [(a / 16, b / 16, y) for a, b, y in FREEZES],
             "shown": ["ngd", "prgd", "gated", "dual"],
+            "options": {"t": 1000},
         },
         "overlap": {
             "title": "No separator",
-            "about": "No line through the origin separates these points: the proof, in exact fractions, stands below the "
-            "charts. Change the class of a point, or drag it, until the proof goes away.",
+            "about": "No line through the origin separates these points: the proof, in exact fractions, "
+            "stands below the charts. Change the class of a point, or drag it, until the proof goes away.",
             "points": [(a / 16, b / 16, y) for a, b, y in OVERLAP],
             "shown": ["ngd", "prgd", "dual"],
         },
@@ -109,7 +114,7 @@ def methods(options: dict[str, Any]) -> dict[str, tuple[Any, str]]:
 
 
 def trajectory(problem: prgd.Problem, algorithm: Any, options: dict[str, Any]) -> list[list[float | None]]:
-    """Return ``t, w_1, w_2, gamma(w), lower, upper`` at some steps; PRGD after its warm-up by NGD, which counts."""
+    """Return ``t, w_1, w_2, gamma(w), lower, upper`` at some steps; those of PRGD's warm-up by NGD count."""
     rows: list[list[float | None]] = []
     w0, first, before = None, 0, prgd.Certificate()
 

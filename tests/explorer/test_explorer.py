@@ -29,8 +29,17 @@ TOLERANCE = 1e-9
 SETTLED = """() => !requested && !dirty.view
   && [...state.shown].every(name => runs.get(name).stopped || runs.get(name).length > state.t)"""
 
+# How many colours a canvas shows.
+COLOURS_IN = """id => {
+  const c = document.getElementById(id), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+  const seen = new Set();
+  for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
+  return seen.size;
+}"""
+
 # Where a point is on the screen, from its number.
-PLACE = """i => { const box = document.getElementById("data").getBoundingClientRect(), v = data_view(), p = state.points[i];
+PLACE = """i => {
+  const box = document.getElementById("data").getBoundingClientRect(), v = data_view(), p = state.points[i];
   return [box.left + v.x + p.x1 * v.scale, box.top + v.y - p.x2 * v.scale]; }"""
 
 
@@ -62,7 +71,8 @@ def computed(browser):
     page.goto(PAGE.as_uri())
     found = page.evaluate(
         """variants => Object.fromEntries(Object.keys(PRESETS).map(set => {
-          const problem = make_problem(PRESETS[set].points.map(([x1, x2, y]) => ({ x1, x2, y }))), proof = no_separator(problem);
+          const problem = make_problem(PRESETS[set].points.map(([x1, x2, y]) => ({ x1, x2, y })));
+          const proof = no_separator(problem);
           const result = { is_separable: proof === null, answer: {}, runs: {} };
           if (!proof) {
             for (const by of [L2, L1, Linf]) result.answer[by.name] = reference(problem, by).gamma_star;
@@ -110,13 +120,13 @@ def test_trajectories_are_the_librarys(computed, name, method):
         assert len(times) >= 10
         mine = np.array(computed[name]["runs"][variant][method], dtype=float)[:, times].T
         theirs = rows[:, 1:]
-        # A component of w is compared with the length of w, and a margin with the longest row, which is 1 or less.
+        # A component of w is compared with the length of w.
         length = np.maximum(np.linalg.norm(theirs[:, :2], axis=1, keepdims=True), 1e-300)
         np.testing.assert_allclose(mine[:, :2] / length, theirs[:, :2] / length, rtol=0, atol=TOLERANCE)
         for k in (2, 4):  # gamma(w) and the upper bound
             np.testing.assert_allclose(mine[:, k], theirs[:, k], rtol=TOLERANCE, atol=1e-13)
-        # The lower bound may be the margin of u / ||u||. Without a separator u goes to 0, and its direction loses as many
-        # digits as u has zeros.
+        # The lower bound may be the margin of u / ||u||. Without a separator u goes to 0, and its direction
+        # loses as many digits as u has zeros.
         allowed = TOLERANCE * np.abs(theirs[:, 3]) + 1e-13 / theirs[:, 4]
         missing = np.isnan(theirs[:, 3])
         np.testing.assert_array_equal(np.isnan(mine[:, 3]), missing)
@@ -156,8 +166,7 @@ def test_every_preset_is_drawn(explorer, name, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for canvas in CANVASES:  # more than the ground and a frame
         painted = page.evaluate(
-            """id => { const c = document.getElementById(id), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
-            const seen = new Set(); for (let i = 0; i < d.length; i += 4) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return seen.size; }""",
+            COLOURS_IN,
             canvas,
         )
         assert painted > 20
@@ -283,17 +292,16 @@ def test_keys_play_step_and_reset(explorer):
 
 def test_every_control_can_be_reached_by_the_tab_key(explorer):
     page = explorer()
-    wanted = set(
-        page.evaluate(
-            "[...document.querySelectorAll('main :is(button, select, input, canvas[tabindex])')].map(e => e.id)"
-        )
-    )
+    controls = "button, select, input, canvas[tabindex]"
+    ids = "wanted => [...document.querySelectorAll(`main :is(${wanted})`)].map(e => e.id)"
+    wanted = set(page.evaluate(ids, controls))
     reached = set()
     for _ in range(len(wanted) + 10):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id"))
     assert wanted <= reached
-    unnamed = "[...document.querySelectorAll('main :is(input, select)')].filter(e => !e.labels.length || !e.labels[0].innerText.trim()).map(e => e.id)"
+    unnamed = """[...document.querySelectorAll("main :is(input, select)")]
+      .filter(e => !e.labels.length || !e.labels[0].innerText.trim()).map(e => e.id)"""
     assert page.evaluate(unnamed) == []
 
 
@@ -313,7 +321,8 @@ def test_an_address_holds_all_that_was_chosen(explorer):
     page.evaluate("go_to(77)")
     settle(page)
     page.wait_for_function("location.hash.includes('t=77')")
-    chosen = "[state.set, state.points, [...state.shown].sort(), [...state.layers].sort(), state.schedule, state.growth, state.period, state.eta, state.warm, state.gate, state.zoom, state.t]"
+    chosen = """[state.set, state.points, [...state.shown].sort(), [...state.layers].sort(), state.schedule,
+      ...Object.keys(SLIDERS).map(name => state[name]), state.t]"""
     table = "[...document.querySelectorAll('#numbers td')].map(e => e.textContent)"
     page.wait_for_timeout(250)
     other = explorer(page.evaluate("location.hash.slice(1)"))
@@ -391,14 +400,17 @@ def test_the_proof_agrees_with_the_library_on_random_points(explorer):
 
 
 def _is_separable(Z):
-    """Say whether some w has positive products with all rows: if so, sums of two or fewer extreme rows give one."""
+    """Say whether some w has positive products with all rows, by trying those near an edge of the cone."""
     turned = [np.array([-z[1], z[0]]) for z in Z]
     directions = [*Z, *turned, *(-t for t in turned)]
     candidates = [64 * a + b for a, b in itertools.product(directions, directions)]
     return any((Z @ w > 0).all() for w in candidates)
 
 
-LABELS = "drawn_labels.map(l => ({ ...l, wide: surfaces[l.where].context.measureText(l.string).width, room: surfaces[l.where].width }))"
+LABELS = """drawn_labels.map(l => {
+  const { context, width } = surfaces[l.where];
+  return { ...l, wide: context.measureText(l.string).width, room: width };
+})"""
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -421,14 +433,26 @@ def test_no_label_lies_on_another_or_is_cut_off(explorer, name, width):
 # The smallest contrast (WCAG 2.1) of a text to the ground behind it, and of the colours of lines to theirs.
 CONTRAST = """() => {
   const probe = document.createElement("i"); document.body.append(probe);
-  const numbers = c => { probe.style.color = c; return getComputedStyle(probe).color.match(/[\\d.]+/g).map(Number); };
-  const light = c => numbers(c).slice(0, 3).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+  const numbers = c => {
+    probe.style.color = c;
+    return getComputedStyle(probe).color.match(/[\\d.]+/g).map(Number);
+  };
+  const light = c => numbers(c).slice(0, 3).map(v => v / 255)
+    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
     .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
-  const contrast = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
-  const behind = e => { const c = getComputedStyle(e).backgroundColor; return /, 0\\)$/.test(c) ? behind(e.parentElement) : c; };
-  const texts = [...document.querySelectorAll("body *")].filter(e => e.innerText && !e.matches("script, style, option"))
+  const contrast = (a, b) => {
+    const [x, y] = [light(a), light(b)].sort((p, q) => q - p);
+    return (x + 0.05) / (y + 0.05);
+  };
+  const behind = e => {
+    const c = getComputedStyle(e).backgroundColor;
+    return /, 0\\)$/.test(c) ? behind(e.parentElement) : c;
+  };
+  const texts = [...document.querySelectorAll("body *")]
+    .filter(e => e.innerText && !e.matches("script, style, option"))
     .map(e => contrast(getComputedStyle(e).color, behind(e)));
-  const lines = ["text", "soft", "plus", "minus", "star", "attractor", "cylinder", ...NAMES].map(n => contrast(colours[n], colours.ground));
+  const lines = ["text", "soft", "plus", "minus", "star", "attractor", "cylinder", ...NAMES]
+    .map(n => contrast(colours[n], colours.ground));
   return [Math.min(...texts), Math.min(...lines)];
 }"""
 
