@@ -75,8 +75,8 @@ def presets() -> dict[str, dict[str, Any]]:
         "freezes": {
             "title": "PRGD(exp) freezes",
             "about": "Seen along w*, one support vector pulls fourteen times as hard as the other. With "
-            "growth 1.2 the radius outruns the steps, and the direction of PRGD freezes beside w*. Growth 1.05 is "
-            "slow enough, and gated PRGD waits until its direction has converged.",
+            "growth 1.2 the radius outruns the steps, and the direction of PRGD freezes beside w*. Growth "
+            "1.05 is slow enough, and gated PRGD waits until its direction has converged.",
             "points": [(a / 16, b / 16, y) for a, b, y in FREEZES],
             "shown": ["ngd", "prgd", "gated", "dual"],
             "options": {"t": 1000},
