@@ -155,6 +155,31 @@ def test_velocity_and_attractor_are_the_librarys(explorer):
         assert found == pytest.approx(expected, rel=TOLERANCE)
 
 
+def test_bounds_enclose_the_largest_margin_of_random_points(explorer):
+    page = explorer()
+    rng, checked = np.random.default_rng(1), 0
+    for eta in (0.3, 1.0, 3.0):
+        X = rng.integers(-256, 257, size=(12, 2)) / 256
+        y = np.where(X @ rng.standard_normal(2) > 0, 1, -1)
+        options = GOLDEN["variants"]["start"] | {"eta": eta}
+        points = [{"x1": a, "x2": b, "y": int(c)} for (a, b), c in zip(X.tolist(), y, strict=True)]
+        found = page.evaluate(
+            """([points, options]) => Object.keys(METHODS).map(name => {
+              const run = new Run(200);
+              run.begin(make_problem(points), name, options);
+              while (run.length <= 200 && run.advance());
+              return [run.algorithm.norm.name, run.lower_best, run.upper_best];
+            })""",
+            [points, options],
+        )
+        for norm, lower, upper in found:
+            answer = prgd.max_margin(X, y, norm=norm, fit_intercept=False).certificate
+            assert lower <= answer.upper
+            assert upper >= answer.lower
+            checked += 1
+    assert checked == 3 * len(METHODS)
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("name", SETS)
 def test_every_preset_is_drawn(explorer, name, width):
@@ -271,6 +296,9 @@ def test_the_keyboard_alone_moves_points(explorer):
     assert page.evaluate("state.points.length") == 3
     page.keyboard.press("b")
     assert page.evaluate("state.selected") >= 0
+    page.locator("#restore").press("Enter")
+    settle(page)
+    assert page.evaluate("edits()") == ""
 
 
 def test_keys_play_step_and_reset(explorer):
