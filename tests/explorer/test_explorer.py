@@ -111,6 +111,19 @@ def test_the_point_sets_of_the_page_are_those_of_the_library():
     assert found == json.loads(json.dumps(writer.presets()))
 
 
+@pytest.mark.parametrize("name", SETS)
+def test_the_golden_file_is_what_the_library_computes_today(name):
+    writer = importlib.import_module("write_explorer")
+    assert writer.VARIANTS == GOLDEN["variants"]
+    points, options = np.array(writer.presets()[name]["points"]), writer.OPTIONS
+    for method, (algorithm, norm) in writer.methods(options).items():
+        problem = prgd.Problem(points[:, :2], points[:, 2], norm=norm)
+        rows = np.array(writer.trajectory(problem, algorithm, options), dtype=float)
+        kept = np.array(SETS[name]["runs"]["start"][method], dtype=float)
+        # Another processor may round differently: w and gamma(w) agree to nine digits.
+        np.testing.assert_allclose(rows[:, :4], kept[:, :4], rtol=TOLERANCE, atol=1e-9)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", SETS)
 def test_trajectories_are_the_librarys(computed, name, method):
