@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from browser import needs_chromium
 from reproduce.tiny import tiny
 from shared import made_once
 
 from prgd.reproduce import reproduce
 from prgd.reproduce.report.page import ROOM
 
-CHROMIUM = os.environ.get("PRGD_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None,
-    reason="no Chromium found: install Debian's chromium (apt-get install chromium) or set PRGD_CHROMIUM",
-)
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
@@ -46,43 +32,6 @@ def report(tmp_path_factory) -> Path:
 def alone(report, tmp_path_factory) -> Path:
     """Return the page without the files beside it, as somebody gets it by mail."""
     return Path(shutil.copy(report, tmp_path_factory.mktemp("alone")))
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def open_page(browser):
-    """Return a function that opens a page from disk, and fails on errors and requests afterwards."""
-    contexts, problems = [], []
-
-    def open_(file: Path, width: int, scheme: str = "light"):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            offline=True,
-            accept_downloads=True,
-            has_touch=width < 600,
-            color_scheme=scheme,
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda m: m.type == "error" and problems.append(m.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda r: r.url.startswith("http") and problems.append(r.url))
-        page.goto(file.as_uri())
-        return page
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert problems == []
 
 
 @pytest.mark.slow
