@@ -9,6 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 SECONDS ?= 60
 .PHONY: help check test test-kernels test-interpreter torture oracle lint reproduce
+.PHONY: docs
 .PHONY: bench bench-pass bench-memory bench-deep clean
 
 help: ## Show this list
@@ -63,6 +64,11 @@ lint: $(VENV)/.installed-dev ## Run ruff and mypy
 reproduce: $(VENV)/.installed-report ## Re-run the paper's experiments
 	$(BIN)/prgd reproduce
 
+docs: $(VENV)/.installed-docs ## Build the site in docs/_build/html: offline, every example run, warnings are errors
+	$(BIN)/python docs/draw_report.py docs/_build/report
+	PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going -j 2 $(DOCS_ARGS) docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
+
 bench: $(VENV)/.installed-bench ## Race LIBLINEAR, LIBSVM, QP and others on the sets in PRGD_DATA
 	$(BIN)/python -m benchmarks.race $(BENCH_ARGS)
 
@@ -77,3 +83,4 @@ bench-deep: $(VENV)/.installed-deep ## Steps of PRGD on VGG-16 and a transformer
 
 clean: ## Remove the virtual environment and all that was built
 	rm -rf $(VENV) .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis report build dist
+	rm -rf docs/_build docs/gallery docs/reference/generated docs/sg_execution_times.rst

@@ -30,8 +30,9 @@ def prgd(
     Parameters
     ----------
     learning_rate, momentum, nesterov : as in `optax.sgd`. A schedule of the rate does not count rescalings.
-    loss_scaled : whether the gradient is divided by the loss. If not, train on the logarithm of the loss,
-        whose gradient is that quotient and does not underflow.
+    loss_scaled : bool
+        Whether the gradient is divided by the loss. If not, train on the logarithm of the loss, whose
+        gradient is that quotient and does not underflow.
     radius, times, scope, warm_up, on_rescale, project, max_steps : as in `progressive_rescale`.
 
     Examples

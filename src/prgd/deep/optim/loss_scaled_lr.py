@@ -29,8 +29,9 @@ class LossScaledLR:
     log_loss : float, the logarithm of the training loss at the beginning.
     alpha : float.
     grow, shrink : float, the factors of ``alpha``.
-    in_log_frame : whether the loss is divided by L and not ``lr``: train on ``relative(log_loss)``, whose
-        gradient does not underflow if L does.
+    in_log_frame : bool
+        Whether the loss is divided by L and not ``lr``: train on ``relative(log_loss)``, whose gradient does
+        not underflow if L does.
 
     References
     ----------
