@@ -12,9 +12,15 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
+REPORT = HERE / "_build/report"  # drawn by draw_report.py
 sys.path[:0] = [str(ROOT / "src"), str(HERE)]
 # Code cells run in kernels of their own, which must import this checkout too.
 os.environ["PYTHONPATH"] = str(ROOT / "src")
+# The kernels take no settings of whoever builds, and do not warn that they talk over a local port.
+_profile = HERE / "_build/ipython/profile_default"
+_profile.mkdir(parents=True, exist_ok=True)
+(_profile / "ipython_kernel_config.py").write_text('c.IPKernelApp.log_level = "ERROR"\n')
+os.environ["IPYTHONDIR"] = str(_profile.parent)
 
 from public_names import MODULES, names_of, value_of  # noqa: E402
 
@@ -95,6 +101,7 @@ html_title = "prgd"
 html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static", str(_mathjax / "static/mathjax/tex-svg-full.js")]
 html_css_files = ["site.css"]
+html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {
@@ -160,10 +167,12 @@ def copy_pages(app: Any, exception: Exception | None) -> None:
     if exception is None and app.builder.format == "html":
         (app.outdir / "explorer").mkdir(exist_ok=True)
         shutil.copy(HERE / "explorer/explorer.html", app.outdir / "explorer/explorer.html")
-        rows_by_code = shutil.ignore_patterns("*-????????????")
-        shutil.copytree(
-            HERE / "_build/report", app.outdir / "report", ignore=rows_by_code, dirs_exist_ok=True
-        )
+        shutil.copytree(REPORT, app.outdir / "report", ignore=_rows_by_task, dirs_exist_ok=True)
+
+
+def _rows_by_task(folder: str, names: list[str]) -> list[str]:
+    """Leave out the folders of rows: the page offers the rows of an experiment as one file."""
+    return [name for name in names if Path(folder).name == "rows" and Path(folder, name).is_dir()]
 
 
 def setup(app: Any) -> None:

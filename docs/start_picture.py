@@ -1,4 +1,4 @@
-"""The picture of the start page: a separator of largest margin, and the two bounds that close in on its margin.
+"""The picture of the start page: a separator of largest margin, and two bounds that close in on its margin.
 
 python docs/start_picture.py        # writes docs/images/start-light.svg and docs/images/start-dark.svg
 """
