@@ -27,6 +27,11 @@ def prgd(
 ) -> optax.GradientTransformationExtraArgs:
     r"""Algorithm 1: `progressive_rescale` around `optax.sgd`, with the gradient divided by the loss.
 
+    .. math::
+
+        w(T_k + 1) = R_k\, \frac{w(T_k)}{\|w(T_k)\|}, \qquad w(t + 1) = \mathrm{Proj}_{B(0, R_k)} \Big(w(t) -
+        \eta \frac{\nabla L}{L}\Big)
+
     Parameters
     ----------
     learning_rate, momentum, nesterov : as in `optax.sgd`. A schedule of the rate does not count rescalings.

@@ -40,7 +40,8 @@ class PRGD(Wrapper):
     .. math::
 
         w(T_k + 1) &= R_k\, w(T_k) / \|w(T_k)\| \\
-        v(t + 1) &= w(t) - \eta \nabla L(w(t)) / L(w(t)), \quad w(t + 1) = \mathrm{Proj}_{B(0, R_k)} v(t + 1)
+        v(t + 1) &= w(t) - \eta \nabla L(w(t)) / L(w(t)) \\
+        w(t + 1) &= \mathrm{Proj}_{B(0, R_k)} v(t + 1)
 
     The time t counts from the end of the warm-up. The vector w holds all parameters except frozen ones and
     those in groups with ``"homogeneous": False``, which the base optimizer steps and nothing else touches. A
