@@ -50,13 +50,25 @@ def test_drawing_commands_and_claims_do_not_count():
 
 
 def text_of(source: str) -> str:
-    return ast.unparse(code._plain(ast.parse(source).body[0]))
+    return code._tree(code._plain(ast.parse(source).body[0]))
 
 
 def test_docstrings_comments_and_type_hints_do_not_count():
     first = 'def f(x: int) -> int:\n    """Add."""\n    return x + 1  # one\n'
     assert text_of(first) == text_of("def f(x):\n    return (x + 1)\n")
     assert text_of(first) != text_of("def f(x):\n    return x + 2\n")
+
+
+def test_versions_of_python_agree_on_the_code():
+    """Versions differ in the quotes of f-strings, in fields of nodes, and in empty texts of formats."""
+    node = ast.parse("f'{x:{width}} m'").body[0]
+    before = code._tree(node)
+    assert before == text_of('f"{x:{width}} m"')
+    node.value.values[0].format_spec.values.append(ast.Constant(""))
+    node.value.later_field = []
+    node.value._fields = (*node.value._fields, "later_field")
+    assert code._tree(node) == before
+    assert text_of("f('')") != text_of("f()")
 
 
 def test_changed_modules():

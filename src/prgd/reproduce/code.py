@@ -13,6 +13,7 @@ import ast
 import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,7 +73,25 @@ def changed_modules(before: Mapping[str, str], now: Mapping[str, str]) -> list[s
 @cache
 def _text(module: str, name: str) -> str:
     """Return the statements that define a name, without what does not count."""
-    return "\n".join(ast.unparse(_plain(node)) for node in _source(module).definitions[name])
+    return "\n".join(_tree(_plain(node)) for node in _source(module).definitions[name])
+
+
+def _tree(node: Any) -> str:
+    """Return a syntax tree as text that every version of Python writes alike.
+
+    `ast.unparse` chooses the quotes of f-strings by version, and `ast.dump` shows fields that older versions
+    do not have. Fields that are empty are left out here.
+    """
+    if isinstance(node, list):
+        return f"[{', '.join(map(_tree, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    if isinstance(
+        node, ast.JoinedStr
+    ):  # Python 3.12.0 to 3.12.3 add an empty text to the end of some formats.
+        return _tree([part for part in node.values if getattr(part, "value", None) != ""])
+    fields = [f"{name}={_tree(value)}" for name, value in ast.iter_fields(node) if value not in (None, [])]
+    return f"{type(node).__name__}({', '.join(fields)})"
 
 
 @cache
@@ -185,8 +204,8 @@ def _resolved(
 
 def _plain(node: ast.stmt) -> ast.stmt:
     """Return a copy without docstrings and without the type hints of functions."""
-    copy: ast.stmt = ast.parse(ast.unparse(node)).body[0]
-    for part in ast.walk(copy):
+    plain = deepcopy(node)
+    for part in ast.walk(plain):
         if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             first = part.body[0]
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
@@ -195,4 +214,4 @@ def _plain(node: ast.stmt) -> ast.stmt:
             part.returns = None
         if isinstance(part, ast.arg):
             part.annotation = None
-    return copy
+    return plain
