@@ -12,7 +12,9 @@ which machine and in how many seconds the rows were computed; the page says so t
 from __future__ import annotations
 
 import argparse
+import io
 import tarfile
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from prgd.reproduce import choose, reproduce
@@ -52,6 +54,13 @@ def draw(report: Path) -> None:
     if ARCHIVE.exists():
         with tarfile.open(ARCHIVE) as archive:
             archive.extractall(report, filter="data")
+    with redirect_stdout(io.StringIO()):  # The page has the tables and verdicts that the command prints.
+        _draw_stored(report)
+    size = (report / "index.html").stat().st_size / 1e6
+    print(f"{report / 'index.html'}: {size:.1f} MB")
+
+
+def _draw_stored(report: Path) -> None:
     lacking = [e for e in choose() if Store(report, e, e.settings, keeps_rows=True).missing()]
     if lacking:
         reproduce(lacking, quick=True, jobs=cores(), out=report)
