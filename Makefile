@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SECONDS ?= 60
 .PHONY: help check test test-kernels test-interpreter torture oracle lint reproduce
 .PHONY: bench bench-pass bench-memory bench-deep clean
-.PHONY: dist test-oldest notebooks lint-workflows
+.PHONY: docs dist test-oldest notebooks lint-workflows
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -64,6 +64,11 @@ lint: $(VENV)/.installed-dev lint-workflows ## Run ruff and mypy, and check the 
 reproduce: $(VENV)/.installed-report ## Re-run the paper's experiments
 	$(BIN)/prgd reproduce
 
+docs: $(VENV)/.installed-docs ## Build the site in docs/_build/html: offline, every example run, warnings are errors
+	$(BIN)/python docs/draw_report.py docs/_build/report
+	PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going -j 2 $(DOCS_ARGS) docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
+
 bench: $(VENV)/.installed-bench ## Race LIBLINEAR, LIBSVM, QP and others on the sets in PRGD_DATA
 	$(BIN)/python -m benchmarks.race $(BENCH_ARGS)
 
@@ -99,8 +104,9 @@ test-oldest: .venv-oldest/.installed ## Run the tests that are not slow with the
 	PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 NUMBA_CACHE_DIR=.venv-oldest/kernels .venv-oldest/bin/python -m pytest \
 		-n auto --dist worksteal -q -m "not slow" $(PYTEST_ARGS)
 
-notebooks: $(VENV)/.installed-notebooks ## Make a notebook of every example, and run each in an empty folder
+notebooks: $(VENV)/.installed-docs ## Make a notebook of every example, and run each in an empty folder
 	$(BIN)/python tests/dist/run_notebooks.py --out build/notebooks $(NOTEBOOK_ARGS)
 
 clean: ## Remove the virtual environment and all that was built
 	rm -rf $(VENV) .venv-oldest .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis report build dist
+	rm -rf docs/_build docs/gallery docs/reference/generated docs/sg_execution_times.rst
