@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 META = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = META["project"]
 WORKFLOWS = {path.stem: path for path in (ROOT / ".github/workflows").glob("*.yml")}
-DEVELOPERS = {"all", "bench", "dev", "docs", "notebooks", "test"}
+DEVELOPERS = {"all", "bench", "dev", "docs", "test"}
 # Versions of PyTorch before this one were not tried with the oldest versions of the others.
 NOT_OLDEST = {"torch"}
 
