@@ -471,6 +471,16 @@ def test_no_label_lies_on_another_or_is_cut_off(explorer, name, width):
             assert abs(a[3] - b[3]) >= 12, (a, b)
 
 
+@pytest.mark.parametrize("width", [1280, 1000, 768, 390])
+@pytest.mark.parametrize("name", ["toy", "overlap"])
+def test_no_number_of_the_table_is_cut_off(explorer, name, width):
+    page = explorer(f"set={name}&show={','.join(METHODS)}&t=400", width=width)
+    page.wait_for_timeout(250)
+    cells = "[...document.querySelectorAll('td')]"
+    assert page.evaluate(f"{cells}.filter(e => e.scrollWidth > e.clientWidth).map(e => e.innerText)") == []
+    assert page.locator("#numbers tr").nth(2).locator("td").nth(4).inner_text() not in ("", "–")
+
+
 # The smallest contrast (WCAG 2.1) of a text to the ground behind it, and of the colours of lines to theirs.
 CONTRAST = """() => {
   const probe = document.createElement("i"); document.body.append(probe);
