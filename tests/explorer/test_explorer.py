@@ -114,7 +114,7 @@ def test_the_point_sets_of_the_page_are_those_of_the_library():
 @pytest.mark.parametrize("name", SETS)
 def test_the_golden_file_is_what_the_library_computes_today(name):
     writer = importlib.import_module("write_explorer")
-    assert writer.VARIANTS == GOLDEN["variants"]
+    assert GOLDEN["variants"] == writer.VARIANTS
     points, options = np.array(writer.presets()[name]["points"]), writer.OPTIONS
     for method, (algorithm, norm) in writer.methods(options).items():
         problem = prgd.Problem(points[:, :2], points[:, 2], norm=norm)
@@ -469,6 +469,16 @@ def test_no_label_lies_on_another_or_is_cut_off(explorer, name, width):
     for a, b in itertools.combinations(boxes, 2):
         if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
             assert abs(a[3] - b[3]) >= 12, (a, b)
+
+
+@pytest.mark.parametrize("width", [1280, 1000, 768, 390])
+@pytest.mark.parametrize("name", ["toy", "overlap"])
+def test_no_number_of_the_table_is_cut_off(explorer, name, width):
+    page = explorer(f"set={name}&show={','.join(METHODS)}&t=400", width=width)
+    page.wait_for_timeout(250)
+    cells = "[...document.querySelectorAll('td')]"
+    assert page.evaluate(f"{cells}.filter(e => e.scrollWidth > e.clientWidth).map(e => e.innerText)") == []
+    assert page.locator("#numbers tr").nth(2).locator("td").nth(4).inner_text() not in ("", "–")
 
 
 # The smallest contrast (WCAG 2.1) of a text to the ground behind it, and of the colours of lines to theirs.
