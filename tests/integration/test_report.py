@@ -77,7 +77,7 @@ def test_a_wide_table_scrolls_inside_itself_and_says_so(open_page, report, width
             region.focus()
             page.keyboard.press("ArrowRight")
             page.wait_for_function("r => r.scrollLeft > 0", arg=region.element_handle())
-    assert wide >= 3 if width < 600 else True
+    assert wide >= (3 if width < 600 else 0)
 
 
 @pytest.mark.slow
@@ -86,7 +86,7 @@ def test_the_shadow_of_a_wide_table_is_at_the_edge_with_more_columns(open_page, 
     from PIL import Image
 
     page = open_page(report, 390)
-    region = page.locator("#table-2 .scroll").first
+    region = page.locator(".overflows .scroll").first
 
     def edges() -> tuple[float, float]:
         """Return how much darker each edge is than the paper, in a row of pixels without a text."""
@@ -185,7 +185,7 @@ def test_the_point_under_the_pointer_is_named_and_so_is_the_one_of_the_arrow_key
     tip = panel.locator(".tip")
     assert re.fullmatch(r"NGD: [\d.,e-]+, [\d.,e-]+", tip.inner_text())
     page.mouse.move(0, 0)
-    assert tip.inner_text() == ""
+    assert not tip.is_visible()
     plot.focus()
     page.keyboard.press("ArrowRight")
     first = tip.inner_text()
@@ -193,6 +193,16 @@ def test_the_point_under_the_pointer_is_named_and_so_is_the_one_of_the_arrow_key
     assert tip.inner_text() != first
     page.keyboard.press("ArrowDown")
     assert tip.inner_text().split(":")[0] != first.split(":")[0]
+
+
+@pytest.mark.slow
+def test_a_finger_names_a_point(open_page, report):
+    page = open_page(report, 390)
+    panel = page.locator("#figure-3-plot .panel").nth(1)
+    panel.scroll_into_view_if_needed()
+    marker = panel.locator("[data-group='NGD'] use").nth(4).bounding_box()
+    page.touchscreen.tap(marker["x"] + marker["width"] / 2, marker["y"] + marker["height"] / 2)
+    assert panel.locator(".tip").inner_text().startswith("NGD: ")
 
 
 @pytest.mark.slow
