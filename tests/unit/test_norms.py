@@ -174,7 +174,10 @@ def test_what_is_no_norm_is_refused_with_a_list_of_norms(given, error, start):
         as_norm(given)
     message = str(caught.value)
     assert message.startswith(start)
-    assert "'l2', 'l1', 'linf', 'frobenius', 'spectral', 'nuclear', 'rows', 'columns' and 'lp:1.5'" in message
+    assert (
+        "'l2', 'l1', 'linf', 'frobenius', 'spectral', 'nuclear', 'rows', 'columns', 'lp:1.5' and 'l1.5'"
+        in message
+    )
     assert "a number p of at least 1 or math.inf" in message
 
 

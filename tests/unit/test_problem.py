@@ -196,6 +196,7 @@ def test_number_of_threads_comes_from_the_environment(monkeypatch):
 def test_repr_says_what_it_is():
     expected = "Problem(3 x 2 DenseRows, loss='exponential', fit_intercept=False, scale='max')"
     assert repr(prgd.Problem(X, y)) == expected
+    assert prgd.Problem(X, y).described(has_loss=False) == expected.replace("loss='exponential', ", "")
 
 
 def test_a_gradient_beyond_the_floats_is_infinite_and_never_nan():
