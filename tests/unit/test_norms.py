@@ -198,7 +198,7 @@ def test_matrix_norms_refuse_vectors(value):
     for call in (value, value.dual, value.steepest, value.above, value.dual_above):
         with pytest.raises(ValueError, match=rf"{value.name}.*shape \(classes, features\).*got .*\(3,\)"):
             call(v)
-    with pytest.raises(ValueError, match="Use l2, l1, linf or a number p"):
+    with pytest.raises(ValueError, match="or use l2, l1, linf or a number p"):
         value.check_shape((3,))
     value.check_shape((3, 2))
 
