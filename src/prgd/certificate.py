@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from prgd.errors import CrossedBoundsError
 from prgd.problem import Problem
 
 NO_SEPARATOR = "no iterate separates the classes so far"  # why there is a lower bound, and no relative gap
+HARD, SOFT = "gamma_star", "gamma_C"  # what is bounded: the largest margin, or that of extended rows
+_SMALLEST_NORMAL = 2.0**-1022
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +92,8 @@ class Certificate:
     w_upper : ndarray of shape (d,) or (K, d), or None
         The witness of ``upper`` otherwise: ``p = problem.dual_weights(w_upper)``. Both are None if p is an
         average kept by the algorithm itself.
+    quantity : {"gamma_star", "gamma_C"}
+        What is bounded: the largest margin, or that of the extended rows of `prgd.soft_margin`.
 
     Raises
     ------
@@ -103,6 +108,7 @@ class Certificate:
     dual_weights: DualWeights | None = None
     w_upper: Array | None = None
     exact_w: RationalVector | None = None
+    quantity: str = HARD
 
     def __post_init__(self) -> None:
         if self.lower > self.upper:
@@ -154,4 +160,41 @@ class Certificate:
     def __str__(self) -> str:
         none = NO_SEPARATOR if self.upper > 0.0 else "no hyperplane separates the classes"
         gap = f"{self.gap:.2e}" if self.lower > 0.0 else f"none: {none}"
-        return f"{self.lower:.9g} <= gamma_star <= {self.upper:.9g} (relative gap {gap})"
+        return f"{interval(self.lower, self.upper, self.quantity)} (relative gap {gap})"
+
+
+class Check(NamedTuple):
+    """Both bounds computed again from the data, and whether they confirm the result."""
+
+    certificate: Certificate
+    is_valid: bool
+
+    def __str__(self) -> str:
+        bounds = interval(self.certificate.lower, self.certificate.upper, self.certificate.quantity)
+        if self.is_valid:
+            return f"confirmed: {bounds}"
+        return (
+            f"not confirmed: {bounds}. Pass X and y of the fit, with the rows in their order, and the "
+            "sample_weight of the fit, if there was one."
+        )
+
+
+def quantity_of(C: float) -> str:
+    """Return the name of what is bounded for a price C of slacks, which is infinite for a hard margin."""
+    return HARD if math.isinf(C) else SOFT
+
+
+def interval(lower: float, upper: float, quantity: str = HARD, digits: int = 9) -> str:
+    """Return ``lower <= gamma_star <= upper`` as text.
+
+    Examples
+    --------
+    >>> interval(0.25, 0.5), interval(-1e-322, 0.0)
+    ('0.25 <= gamma_star <= 0.5', '0 <= gamma_star <= 0')
+    """
+    return f"{shown_lower(lower):.{digits}g} <= {quantity} <= {upper:.{digits}g}"
+
+
+def shown_lower(lower: float) -> float:
+    """Return a lower bound as it is printed: 0 for what only the rounding of tiny products takes below 0."""
+    return 0.0 if -_SMALLEST_NORMAL < lower < 0.0 else lower

@@ -32,8 +32,8 @@ class Status(Enum):
     )
     NOT_SEPARABLE = "The classes are not linearly separable; the dual weights prove it."
     QUASI_SEPARABLE = (
-        "The classes are only quasi-separable, which is proven: a hyperplane can have no row on its wrong "
-        "side, but then some rows lie on the hyperplane itself."
+        "The classes are only quasi-separable, which is proven: a linear classifier can have no row on its "
+        "wrong side, but then some rows lie on the boundary between classes."
     )
     DIVERGED = "The iterates overflowed; the last finite one is kept. Use a smaller step size (eta)."
     INTERRUPTED = "Interrupted; the state after the last complete step is kept."

@@ -48,7 +48,7 @@ class Problem:
     y : array of shape (n,), optional
         Labels of two classes, of which the larger one is +1, or of more. ``None``: the rows are z_i already.
     loss : Loss or {"exponential", "logistic"}
-    norm : Norm, {"l2", "l1", "linf", "spectral", "nuclear", "rows", "columns"} or a number p
+    norm : Norm, {"l2", "l1", "linf", "spectral", "nuclear", "rows", "columns"} or a number p (3 or "l3")
         The norm in which margins are measured (`prgd.norms`); those of matrices are for more than two
         classes.
     sample_weight : array of shape (n,), optional
@@ -172,7 +172,12 @@ class Problem:
         return self._largest_rows[q]
 
     def __repr__(self) -> str:
-        options = f"loss={str(self.loss)!r}, fit_intercept={self.fit_intercept}, scale={self.scale!r}"
+        return self.described()
+
+    def described(self, has_loss: bool = True) -> str:
+        """Return the size and the options; the loss is left out for a solver, which minimises none."""
+        options = f"fit_intercept={self.fit_intercept}, scale={self.scale!r}"
+        options = f"loss={str(self.loss)!r}, {options}" if has_loss else options
         if self.norm != L2():
             options += f", norm={self.norm.name!r}"
         joint = f", {self.shape[0]} classes jointly" if self.is_joint else ""

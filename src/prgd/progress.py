@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from prgd.certificate import Certificate
+from prgd.certificate import Certificate, interval
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def progress_line(progress: bool | str) -> Iterator[Callable[[int, Certificate],
 
         def tell(t: int, certificate: Certificate) -> None:
             # The line is short enough for 80 columns.
-            bounds = f"{certificate.lower:.6g} <= gamma_star <= {certificate.upper:.6g}"
+            bounds = interval(certificate.lower, certificate.upper, certificate.quantity, digits=6)
             show(lambda label: f"{label}  step {t:,}  {bounds}  gap {certificate.gap:.1e}")
 
         yield tell

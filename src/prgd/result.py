@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices, Intercept
 from prgd.arithmetic import LARGEST
-from prgd.certificate import Certificate, DualWeights
+from prgd.certificate import SOFT, Certificate, Check, DualWeights, quantity_of
 from prgd.errors import ZeroRowWarning
 from prgd.files import OtherFileError, atomic_write, read_npz, whole_file
 from prgd.history import History, Record, Status
@@ -31,17 +31,9 @@ FORMAT = "prgd-result-2"
 MODEL_FORMAT = "prgd-model-2"  # several results, see prgd.model
 _JSON_FIELDS = ("t", "n", "fit_intercept", "algorithm", "problem")  # fields that are saved as text
 _LATER_FIELDS = ("loss", "norm", "scale", "C", "multi_class")  # the same, missing in older files
-
-
-class Check(NamedTuple):
-    """Both bounds computed again from the data, and whether they confirm the result."""
-
-    certificate: Certificate
-    is_valid: bool
-
-    def __str__(self) -> str:
-        bounds = f"{self.certificate.lower:.9g} <= gamma_star <= {self.certificate.upper:.9g}"
-        return f"{'confirmed' if self.is_valid else 'not confirmed'}: {bounds}"
+_SOFT_IN_WORDS = (
+    "1 / sqrt(2 F) for the smallest F = ||w||^2 / 2 + C / 2 (weighted sum of squared slacks); not a distance"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +102,13 @@ class Result:
         kind = "with an unpenalised intercept" if self.fit_intercept else "without an intercept"
         if self.multi_class == "joint":
             kind = f"{len(self.w)} classes jointly, {kind}{' for each' if self.fit_intercept else ''}"
-        soft = "" if math.isinf(self.C) else f"soft margin (squared hinge, C = {self.C:.6g}): "
-        return f"{soft}largest margin in the {self.norm} norm, {kind}, columns as given (not scaled)"
+        margin = "largest margin" if math.isinf(self.C) else f"soft margin (squared hinge, C = {self.C:.6g})"
+        return f"{margin} in the {self.norm} norm, {kind}, columns as given (not scaled)"
 
     def __str__(self) -> str:
         lines: dict[str, Any] = {"problem": self.problem_in_words, "status": self.status}
         lines["margin"] = self.certificate
+        lines |= {SOFT: _SOFT_IN_WORDS} if math.isfinite(self.C) else {}
         lines |= {"cosine to the exact w": self.cosine_in_words} if self.cosine > 0.0 else {}
         return "\n".join(f"{name}: {value}" for name, value in lines.items())
 
@@ -334,12 +327,13 @@ def from_arrays(arrays: dict[str, Any]) -> Result:
     gaps = arrays["recent_gaps"].tolist()
     parts = [x.split("/") for x in meta.get("exact_w") or ()]
     exact_w = tuple(Fraction(int(a, 16), int(b, 16)) for a, b in parts) or None
+    later = _later(meta)
+    quantity = quantity_of(later.get("C", math.inf))
+    witnesses = arrays.get("w_lower"), intercepts, p, arrays.get("w_upper"), exact_w
     return Result(
         w=arrays["w"],
         status=Status[meta["status"]],
-        certificate=Certificate(
-            lower, upper, arrays.get("w_lower"), intercepts, p, arrays.get("w_upper"), exact_w
-        ),
+        certificate=Certificate(lower, upper, *witnesses, quantity),
         history=History(rows, meta["columns"], gaps, window=max(len(gaps) - 1, 0)),
         passes=passes,
         state=state,
@@ -349,7 +343,7 @@ def from_arrays(arrays: dict[str, Any]) -> Result:
         # Algorithms once wrote a norm that they do not have; their texts are compared when a run goes on.
         **{name: meta[name] for name in _JSON_FIELDS if name != "algorithm"},
         algorithm=meta["algorithm"].replace("norm=None, ", ""),
-        **_later(meta),
+        **later,
     )
 
 

@@ -164,7 +164,7 @@ def test_verbose_shows_bounds_on_a_terminal_alone(capsys, monkeypatch, C):
     out, err = capsys.readouterr()
     assert out == ""
     assert "MaxMarginClassifier" in err
-    assert "<= gamma_star <=" in err
+    assert ("<= gamma_star <=" if math.isinf(C) else "<= gamma_C <=") in err
 
 
 # Data that are not separable

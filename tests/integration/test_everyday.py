@@ -547,6 +547,9 @@ def test_results_are_printed_in_one_line():
     check = result.check(X, y)
     assert str(check) == f"confirmed: {check.certificate.lower:.9g} <= gamma_star <= 0.3"
     assert repr(result.history).startswith(f"History({len(result.history)} rows of passes, ")
+    assert "loss=" not in repr(result)
+    run = prgd.run(prgd.Problem(X, y), prgd.NGD(), stop=3)
+    assert "loss='exponential'" in repr(run)  # A run minimises it.
 
 
 def test_help_says_when_the_limit_on_passes_is_asked():

@@ -109,6 +109,15 @@ def test_joint_in_other_norms(norm):
         check_against_program(X, y, norm, bool(seed), 1e-7, 1e-8, is_joint=True)
 
 
+def test_quasi_separable_is_said_of_any_weights():
+    X, y = np.array([[0.0], [1.0], [1.0], [2.0], [2.0], [3.0]]), np.array([0, 0, 1, 1, 2, 2])
+    joint = prgd.max_margin(X, y, multi_class="joint")
+    two = prgd.max_margin(X[:4], y[:4])
+    assert joint.status is two.status is Status.QUASI_SEPARABLE
+    assert "hyperplane" not in str(joint.status)  # W of three rows is none.
+    assert "a linear classifier can have no row on its wrong side" in str(joint.status)
+
+
 def test_two_classes_jointly():
     """W of two classes has rows w/2 and -w/2 in l2, so that its margin is sqrt(2) times that of w."""
     X, y = random_problem(4)

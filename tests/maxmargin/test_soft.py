@@ -251,6 +251,47 @@ def test_save_and_load_keep_C(tmp_path):
     assert loaded.check(X, y).is_valid
 
 
+def test_what_is_printed_names_the_soft_margin(tmp_path, capsys):
+    X, y = overlapping()
+    result = prgd.soft_margin(X, y, C=2.0, verbose=1)
+    assert " <= gamma_C <= " in capsys.readouterr().out
+    result.save(tmp_path / "a.npz")
+    for one in (result, Result.load(tmp_path / "a.npz")):
+        lines = dict(line.split(": ", 1) for line in str(one).splitlines())
+        assert lines["problem"].startswith(
+            "soft margin (squared hinge, C = 2) in the l2 norm, with an unpenal"
+        )
+        assert " <= gamma_C <= " in lines["margin"]
+        assert lines["gamma_C"].startswith(
+            "1 / sqrt(2 F) for the smallest F = ||w||^2 / 2 + C / 2 (weighted sum"
+        )
+        assert "gamma_star" not in f"{one} {one!r} {one.check(X, y)}"
+    slack = np.maximum(1.0 - y * (X @ result.coef + result.intercept), 0.0)
+    F = 0.5 * result.coef @ result.coef + slack @ slack
+    assert 1.0 / math.sqrt(2.0 * F) == pytest.approx(result.margin, rel=1e-9)
+    hard = prgd.max_margin(*prgd.datasets.toy(0.3))
+    assert "gamma_C" not in str(hard)
+    assert str(hard).startswith("problem: largest margin in the l2 norm")
+
+
+def test_a_check_without_the_weights_of_the_fit_asks_for_them():
+    X, y = overlapping()
+    weights = np.linspace(0.5, 2.0, len(y))
+    result = prgd.soft_margin(X, y, C=1.0, sample_weight=weights)
+    found = str(result.check(X, y))
+    assert found.startswith("not confirmed: ")
+    assert found.endswith(" the sample_weight of the fit, if there was one.")
+    assert str(result.check(X, y, weights)).startswith("confirmed: ")
+
+
+@pytest.mark.parametrize("options", [{}, {"C": None}])
+def test_without_a_price_one_is_asked_for(options):
+    with pytest.raises(TypeError, match=r"units of X. prgd.MaxMarginClassifier\(\).fit\(X, y\) finds one"):
+        prgd.soft_margin(*overlapping(), **options)
+    with pytest.raises(ValueError, match=r"C must be a positive number, or .* hard margin; got None"):
+        prgd.MaxMarginClassifier(C=None).fit(*overlapping())
+
+
 def test_a_path_of_C_ends_where_single_solves_do():
     X, y = overlapping()
     problem = prgd.Problem(X, y, fit_intercept=True, scale="none")
@@ -434,7 +475,7 @@ def test_prices_of_all_number_types(C):
     assert prgd.MaxMarginClassifier(C=C).fit(X, y).C_ == 2.0
 
 
-@pytest.mark.parametrize("C", [math.nan, -math.inf, -1.0, 0, "1", None, 10**400, True, [1.0]])
+@pytest.mark.parametrize("C", [math.nan, -math.inf, -1.0, 0, "1", 10**400, True, [1.0]])
 def test_prices_that_are_none_are_refused(C):
     X, y = overlapping()
     with pytest.raises(ValueError, match=r"C must be a positive number, or .* for the hard margin; got"):

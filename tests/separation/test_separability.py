@@ -173,7 +173,7 @@ def test_quasi_separable_names_rows_and_features():
     assert (found.dual_weights >= 0.0).all()
     assert not found.dual_weights[found.separated_rows].any()
     assert found.residual < 1e-12
-    assert "it uses x3 (+1)." in str(found)
+    assert "the hyperplane uses x3 (+1)." in str(found)
     assert "x3 is infinite; (Intercept), x0, x1 and x2 are finite" in str(found)
 
 
@@ -198,7 +198,7 @@ def test_a_frame_gives_the_names():
     X, y = treated()
     frame = pandas.DataFrame(X, columns=["age", "dose", "weight", "treated"])
     found = separability(frame, pandas.Series(y, dtype="category"))
-    assert "it uses treated (+1)" in str(found)
+    assert "the hyperplane uses treated (+1)" in str(found)
     assert found.check(frame, y)
 
 

@@ -70,6 +70,81 @@ def test_results_are_as_good_as_models():
     assert found.limiting_rows.tolist() == list(range(4, N))
 
 
+def with_missing_values():
+    """Return the data with missing values in the first 3 of the 4 rows of g = c."""
+    return DATA.assign(x=DATA.x.where(np.arange(N) >= 3))
+
+
+def selected_by(found, model, data):
+    """Run the expression that the note recommends."""
+    names = {"found": found, "model": model, "data": data, "np": np}
+    expression = found.notes[0].rpartition("Limiting rows of the data: ")[2].removesuffix(".")
+    return eval(expression, names)  # noqa: S307
+
+
+def columns_of(data):
+    return sm.add_constant(data[["x"]].assign(c=data.g == "c").astype(float))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda data: smf.logit("y ~ x + g", data),
+        lambda data: smf.glm("y ~ x + g", data, family=BINOMIAL()),
+        lambda data: smf.poisson("count ~ x + g", data),
+        lambda data: sm.Logit(data.y, columns_of(data), missing="drop"),
+    ],
+)
+def test_a_note_tells_of_rows_that_statsmodels_dropped(make):
+    data = with_missing_values().set_index(np.arange(N) + 100)
+    model = make(data)
+    found = prgd.separability.from_statsmodels(model)
+    assert found.limiting_rows.tolist() == list(range(1, N - 3))
+    (note,) = found.notes
+    assert note.startswith(
+        "statsmodels has dropped 3 of 40 rows, for missing values, and row numbers count the 37"
+    )
+    assert "Note: statsmodels has dropped" in str(found)
+    selected = selected_by(found, model, data)
+    assert selected.equals(data[data.g != "c"])
+
+
+@pytest.mark.parametrize(
+    "as_given", [lambda x: x.set_axis(np.arange(N) // 2, axis=0), lambda x: x.to_numpy()]
+)
+def test_dropped_rows_without_labels_of_their_own(as_given):
+    data = with_missing_values()
+    model = sm.Logit(as_given(data.y), as_given(columns_of(data)), missing="drop")
+    found = prgd.separability.from_statsmodels(model)
+    numbers = selected_by(found, model, data)
+    assert numbers.tolist() == np.flatnonzero(data.g != "c").tolist()
+
+
+def test_no_note_if_no_row_is_missing():
+    for model in (
+        smf.logit("y ~ x + g", DATA),
+        sm.Logit(DATA.y, DATA[["x"]], missing="drop"),
+        sm.Logit(DATA.y, DATA[["x"]]),
+    ):
+        assert prgd.separability.from_statsmodels(model).notes == ()
+
+
+def test_check_asks_for_the_model():
+    model = smf.logit("y ~ x + g", DATA)
+    found = prgd.separability.from_statsmodels(model)
+    words = r"check needs the model of statsmodels .*; got DataFrame. Call found.check\(model\)"
+    for one in (found, pickle.loads(pickle.dumps(found))):  # noqa: S301
+        assert one.check(model)
+        with pytest.raises(TypeError, match=words):
+            one.check(DATA)
+
+
+def test_words_of_coefficients_are_shown_as_words():
+    assert repr(prgd.separability.from_statsmodels(smf.logit("y ~ x + g", DATA)).coefficients) == repr(
+        SEPARATED
+    )
+
+
 def test_names_of_arrays_and_models_without_a_constant():
     assert list(verdicts(sm.Logit(DATA.y.to_numpy(), sm.add_constant(DATA[["x"]].to_numpy())))) == [
         "const",

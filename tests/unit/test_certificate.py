@@ -9,9 +9,9 @@ import pytest
 
 import prgd
 from prgd.arithmetic import common_integers, lowered, raised, root_up
-from prgd.certificate import Certificate, DualWeights
+from prgd.certificate import Certificate, DualWeights, interval
 from prgd.dual_bounds import accurate_upper
-from prgd.errors import CrossedBoundsError
+from prgd.errors import CrossedBoundsError, ZeroRowWarning
 from prgd.norms import raised_norm
 from prgd.pass_bounds import certify, certify_in_double
 from prgd.proofs.overlap import proves_overlap
@@ -35,6 +35,15 @@ def test_without_a_separator_there_is_no_gap_in_words():
     )
     assert str(Certificate(-1.0, 0.0)).endswith("(relative gap none: no hyperplane separates the classes)")
     assert str(Certificate(1.0, 2.0)) == "1 <= gamma_star <= 2 (relative gap 5.00e-01)"
+
+
+def test_a_lower_bound_of_zero_but_for_underflow_is_printed_as_zero():
+    X, y = [[1.0, 2.0], [0.0, 0.0], [3.0, 1.0]], [1, 1, -1]
+    with pytest.warns(ZeroRowWarning):
+        result = prgd.max_margin(X, y, fit_intercept=False)
+    assert -1e-300 < result.margin < 0.0  # The certificate keeps its bits.
+    assert "margin: 0 <= gamma_star <= 0 (relative gap none" in str(result)
+    assert interval(-1e-307, 5e-324, digits=6) == "-1e-307 <= gamma_star <= 4.94066e-324"
 
 
 def test_a_crossing_raises():

@@ -174,7 +174,10 @@ def test_what_is_no_norm_is_refused_with_a_list_of_norms(given, error, start):
         as_norm(given)
     message = str(caught.value)
     assert message.startswith(start)
-    assert "'l2', 'l1', 'linf', 'frobenius', 'spectral', 'nuclear', 'rows', 'columns' and 'lp:1.5'" in message
+    assert (
+        "'l2', 'l1', 'linf', 'frobenius', 'spectral', 'nuclear', 'rows', 'columns', 'lp:1.5' and 'l1.5'"
+        in message
+    )
     assert "a number p of at least 1 or math.inf" in message
 
 
@@ -195,7 +198,7 @@ def test_matrix_norms_refuse_vectors(value):
     for call in (value, value.dual, value.steepest, value.above, value.dual_above):
         with pytest.raises(ValueError, match=rf"{value.name}.*shape \(classes, features\).*got .*\(3,\)"):
             call(v)
-    with pytest.raises(ValueError, match="Use l2, l1, linf or a number p"):
+    with pytest.raises(ValueError, match="or use l2, l1, linf or a number p"):
         value.check_shape((3,))
     value.check_shape((3, 2))
 

@@ -24,7 +24,7 @@ y = np.array([1, -1, 1])
         (lambda: prgd.Problem(X, [0.5, 0.25, 0.1]), "3 different numbers such as 0.1, which looks like a"),
         (
             lambda: prgd.Problem(X, y, norm="spectral"),
-            "weights of shape .* two by prgd.max_margin",
+            "weights of shape .* use prgd.max_margin.* for two",
         ),
         (lambda: prgd.Problem(X, y, norm=0.5), "p of a norm must be a number of at least 1; got 0.5"),
         (lambda: prgd.Problem(X, norm="l0"), "p of a norm must be a number of at least 1; got 0"),
@@ -196,6 +196,7 @@ def test_number_of_threads_comes_from_the_environment(monkeypatch):
 def test_repr_says_what_it_is():
     expected = "Problem(3 x 2 DenseRows, loss='exponential', fit_intercept=False, scale='max')"
     assert repr(prgd.Problem(X, y)) == expected
+    assert prgd.Problem(X, y).described(has_loss=False) == expected.replace("loss='exponential', ", "")
 
 
 def test_a_gradient_beyond_the_floats_is_infinite_and_never_nan():

@@ -168,8 +168,8 @@ class MarginOptions(SeparatorOptions):
 
     margin_norm: str = options.option(
         "l2",
-        "Norm of the margin: l2, l1, linf or a number p; of more than two classes jointly also spectral, "
-        "nuclear, rows or columns.",
+        "Norm of the margin: l2, l1, linf or a number p (3 or l3); of more than two classes jointly also "
+        "spectral, nuclear, rows or columns.",
         flags=("--norm",),
         metavar="NORM",
     )
@@ -234,10 +234,10 @@ _OPTIONS = (
     (r"^tol of Gap must", "--gap must"),
     (r"^w0 must", "The w of --start must"),
     (
-        r", or a weight matrix: of more than two classes by multi_class='joint', of two by "
-        r"prgd\.max_margin\(X, y, multi_class='joint'\)",
-        "; more than two classes have such weights in prgd run, and in prgd fit with --multi-class joint, "
-        "two only in Python, by prgd.max_margin",
+        r"Add multi_class='joint' if there are more than two classes, use "
+        r"prgd\.max_margin\(X, y, multi_class='joint'\) for two, or use",
+        "More than two classes have such weights in prgd run, and in prgd fit with --multi-class joint, "
+        "two only in Python, by prgd.max_margin. Or use",
     ),
     (r"max_margin\(\.\.\., multi_class='joint'\)", "prgd fit --multi-class joint"),
     (r" or math\.inf, or a value of prgd\.norms, such as Lp\(1\.5\)", ", or inf"),

@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 import prgd
-from prgd.certificate import Certificate
+from prgd.certificate import Certificate, quantity_of
 from prgd.checks import joint_hint
 from prgd.cli import common, outcome
 from prgd.cli.classes import Problems
@@ -256,7 +256,8 @@ def _solve(rows: Rows, C: float, w0: Any, o: FitOptions, title: str) -> Result:
         def callback(entry: Round) -> None:
             nonlocal best
             # Before its proof, the interval of a soft margin may be crossed by rounding.
-            best = Certificate(min(entry.margin, entry.upper_bound), entry.upper_bound)
+            lower = min(entry.margin, entry.upper_bound)
+            best = Certificate(lower, entry.upper_bound, quantity=quantity_of(C))
             show(round(entry.passes), best)
 
         is_hard = math.isinf(C)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Indices
+from prgd.certificate import shown_lower
 from prgd.checks import check_parent
 from prgd.claims.registry import plain
 from prgd.files import atomic_write
@@ -118,7 +119,7 @@ def exit_code(result: Result, is_certificate_asked: bool = True) -> int:
 
 def bounds(result: Result, no_separator: str) -> list[tuple[str, str]]:
     """Return the lines of the table with both bounds; ``no_separator`` says why there is no gap."""
-    lower, upper = result.margin, result.upper_bound
+    lower, upper = shown_lower(result.margin), result.upper_bound
     name = "margin" if math.isinf(result.C) else "soft margin"
     return [
         (f"{name}, lower bound", f"{lower:.9g}" if lower > 0.0 else f"{lower:.9g} ({no_separator})"),

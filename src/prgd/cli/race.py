@@ -13,6 +13,7 @@ import typer
 
 import prgd
 from prgd.algorithms import ALGORITHMS
+from prgd.certificate import shown_lower
 from prgd.checks import check_writable
 from prgd.cli import common, outcome
 from prgd.cli.common import data_option, option, output_option, stop_option
@@ -139,7 +140,7 @@ def _print(
         {
             "algorithm": f.name,
             "status": f.status.name.lower().replace("_", " "),
-            "margin": f"{f.certificate.lower:.9g}",
+            "margin": f"{shown_lower(f.certificate.lower):.9g}",
             "upper bound": f"{f.certificate.upper:.9g}",
             "gap": f"{f.certificate.gap:.1e}" if f.certificate.lower > 0.0 else "none yet",
             "steps": f"{f.steps:,}",

@@ -251,7 +251,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             call = "y" if self.classes_.size == 2 else f"y == {targets[errs].tolist()[0]!r}"
             call = "y, family='multinomial'" if is_joint else call
             advice = (
-                f"prgd.separability(X, {call}) explains why; the weights of this warning are the certificate."
+                f"prgd.separability(X, {call}) explains why none does; the weights of this warning are the "
+                "certificate."
             )
             if not proven.all():
                 best, largest = self.margin_[errs].max(), self.margin_upper_bound_[errs].max()

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Intercept, Mask
-from prgd.certificate import Certificate
+from prgd.certificate import Certificate, quantity_of
 from prgd.checks import checked_price, joint_hint
 from prgd.errors import NotSeparableError
 from prgd.estimators._choice import choose_C
@@ -47,7 +47,7 @@ class MaxMarginClassifier(LinearClassifier):
     fallback : {"soft", "raise"}
         What to do with C = inf and classes that do not separate: take a soft margin and warn (Notes), or
         raise `prgd.NotSeparableError`.
-    norm : {"l2", "l1", "linf", "spectral", "nuclear", "rows", "columns"}, number p or Norm
+    norm : {"l2", "l1", "linf", "spectral", "nuclear", "rows", "columns"}, number p (3 or "l3") or Norm
         The norm of the weights in which the margin is measured (`prgd.norms`): the largest l2 margin is the
         largest distance, that of l1 asks for few features. Norms of matrices need ``multi_class="joint"``.
     multi_class : {"ovr", "joint"}
@@ -240,7 +240,7 @@ class MaxMarginClassifier(LinearClassifier):
 
     def _fit_soft(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
         """Fit the soft margin of the rows in ``y`` against the others."""
-        with self._progress() as tell:
+        with self._progress(self.C_) as tell:
             result = soft_margin(
                 X,
                 y,
@@ -271,12 +271,13 @@ class MaxMarginClassifier(LinearClassifier):
         return result
 
     @contextmanager
-    def _progress(self) -> Iterator[Callable[[Round], None]]:
+    def _progress(self, C: float = math.inf) -> Iterator[Callable[[Round], None]]:
         """Yield a function that shows the bounds of a round in a live line, if ``verbose`` asks for it."""
         with progress_line(type(self).__name__ if self.verbose else False) as show:
             # Bounds between two proofs are plainly computed, and may cross by a rounding.
             yield lambda now: show(
-                math.ceil(now.passes), Certificate(now.margin, max(now.margin, now.upper_bound))
+                math.ceil(now.passes),
+                Certificate(now.margin, max(now.margin, now.upper_bound), quantity=quantity_of(C)),
             )
 
     def _error(self, targets: npt.NDArray[Any], is_joint: bool) -> NotSeparableError:
@@ -298,8 +299,12 @@ class MaxMarginClassifier(LinearClassifier):
 
     def _fallback(self, is_joint: bool) -> str:
         if self._has_soft(is_joint):
-            return "A soft margin is the classifier instead; C_ is its C, and C=... saves the search for it."
-        return "A soft margin in l2, of each class against the rest, is the classifier instead; C_ is its C."
+            soft = "A soft margin is the classifier instead; C_ is its C, and C=... saves the search for it."
+        else:
+            soft = (
+                "A soft margin in l2, of each class against the rest, is the classifier instead; C_ is its C."
+            )
+        return f"{soft} status_, margin_ and gap_ are still about the hard margin; results_ has the soft one."
 
     def _keep(self, results: Sequence[Result]) -> None:
         self.n_iter_ = np.array([math.ceil(result.passes) for result in results])

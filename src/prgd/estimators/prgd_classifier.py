@@ -44,7 +44,7 @@ class PRGDClassifier(LinearClassifier):
     eta : float
         Step size, also of the warm-up, in units of ``1 / max ||x_i||^2``: the paper's on rows of norm at
         most 1.
-    norm : {"l2", "l1", "linf"}, number p or Norm
+    norm : {"l2", "l1", "linf"}, number p (3 or "l3") or Norm
         The norm of the margin, of the steps and of the radii (`prgd.norms`); the paper's is l2. In another
         one the warm-up is steepest descent in that norm, and the unit of ``eta`` has its dual norm.
     warmup_steps : int

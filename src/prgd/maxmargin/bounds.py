@@ -57,7 +57,7 @@ def result_of_rounds(
         passes=passes,
         algorithm=algorithm,
         C=C,
-        **problem.facts,
+        **problem.facts | {"problem": problem.described(has_loss=False)},
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from prgd._types import Array, Indices
-from prgd.certificate import Certificate, DualWeights
+from prgd.certificate import SOFT, Certificate, DualWeights, quantity_of
 from prgd.checks import check_integer, check_positive, checked_price
 from prgd.errors import ZeroRowWarning
 from prgd.history import Status
@@ -43,7 +43,7 @@ def soft_margin(
     X: Any,
     y: Any = None,
     *,
-    C: float,
+    C: float | None = None,
     sample_weight: Any = None,
     fit_intercept: bool = True,
     tol: float = 1e-6,
@@ -72,9 +72,10 @@ def soft_margin(
     y : array of shape (n,), optional
         Labels of two classes; ``None`` if X holds an engine or rows z_i.
     C : float
-        Price of the squared slacks; ``math.inf`` is `max_margin`. scikit-learn's
-        ``LinearSVC(loss="squared_hinge")`` has no factor 1/2: its C is half of this one. Its intercept is
-        penalised, too, which is none of the problem solved here.
+        Price of the squared slacks, which has no default: which C is good depends on the units of X.
+        `prgd.MaxMarginClassifier` finds one where classes do not separate; ``math.inf`` is `max_margin`.
+        scikit-learn's ``LinearSVC(loss="squared_hinge")`` has no factor 1/2: its C is half of this one. Its
+        intercept is penalised, too, which is none of the problem solved here.
     sample_weight : array of shape (n,), optional
         Weights of the rows, by which C is multiplied: weight 3 is the same as three copies.
     fit_intercept : bool
@@ -90,6 +91,7 @@ def soft_margin(
     verbose : int
         1 prints each round.
     n_threads : int, optional
+        Threads of the passes over the rows. Default: PRGD_NUM_THREADS, else all cores.
     w0, intercept0 : array of shape (d,) and float, optional
         A warm start, e.g. ``coef`` and ``intercept`` of the result for a smaller C.
 
@@ -114,9 +116,15 @@ def soft_margin(
     """
     check_positive("tol", tol)
     check_integer("max_passes", max_passes, minimum=1)
+    if C is None:
+        raise TypeError(
+            "soft_margin needs C, the price of squared slacks; which C is good depends on the units of X. "
+            "prgd.MaxMarginClassifier().fit(X, y) finds one (C_) if classes do not separate; C=math.inf is "
+            "the hard margin."
+        )
     C = checked_price(C)
     rows = as_rows(X, y, sample_weight, n_threads)
-    tell = teller(callback, verbose)
+    tell = teller(callback, verbose, quantity_of(C))
     if math.isinf(C):
         return max_margin(
             rows, fit_intercept=fit_intercept, tol=tol, max_passes=max_passes, callback=tell, w0=w0
@@ -155,7 +163,7 @@ class SoftState:
     max_passes: int
     threads: int
     tell: Callable[[Round], None]
-    certificate: Certificate = field(default_factory=Certificate)
+    certificate: Certificate = field(default_factory=lambda: Certificate(quantity=SOFT))
     rounds: list[Round] = field(default_factory=list)
     extra_passes: float = 0.0  # those that Newton's method does not count
     started: float = field(default_factory=time.perf_counter)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from prgd.certificate import HARD, interval
 from prgd.checks import check_integer, check_positive
 from prgd.history import Status
 from prgd.maxmargin.any_norm import solve_terms
@@ -65,7 +66,7 @@ def max_margin(
     fit_intercept : bool
         Fit a true, unpenalised intercept (the distance between the two hulls), as SVC does; of K classes
         jointly, one for each class.
-    norm : Norm, {"l2", "l1", "linf", "spectral", "nuclear", "rows", "columns"} or a number p
+    norm : Norm, {"l2", "l1", "linf", "spectral", "nuclear", "rows", "columns"} or a number p (3 or "l3")
         The norm in which the margin is measured (`prgd.norms`). In l1 and l-infinity HiGHS solves linear
         programs; in l_p and group norms Clarabel solves cone programs (the extra ``prgd[cones]``). Other
         programs need no further package. Norms of matrices need ``multi_class="joint"``.
@@ -152,14 +153,16 @@ def _run(state: SolverState, w0: Any) -> Status | None:
     return None if state.on_device and is_short else status
 
 
-def teller(callback: Callable[[Round], None] | None, verbose: int) -> Callable[[Round], None]:
+def teller(
+    callback: Callable[[Round], None] | None, verbose: int, quantity: str = HARD
+) -> Callable[[Round], None]:
     """Return a function that prints a round if ``verbose``, and hands it to the callback."""
 
     def tell(entry: Round) -> None:
         if verbose:
             print(
                 f"passes {entry.passes:6.1f}  rows {entry.working_set:6.0f}  "
-                f"{entry.margin:.9g} <= gamma_star <= {entry.upper_bound:.9g}  gap {entry.gap:.2e}"
+                f"{interval(entry.margin, entry.upper_bound, quantity)}  gap {entry.gap:.2e}"
             )
         if callback is not None:
             callback(entry)

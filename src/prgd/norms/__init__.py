@@ -9,7 +9,7 @@ text       norm                                 margin maximised by, what its w 
 l2         root of the sum of squares           gradient descent
 l1         sum of absolute values               coordinate descent, boosting; few weights
 linf       largest absolute value               sign descent, Adam; weights of one size
-lp:3       l_p, here p = 3; also the number 3   steepest and mirror descent in l_p
+lp:3, l3   l_p, here p = 3; also the number 3   steepest and mirror descent in l_p
 spectral   largest singular value               spectral descent (Muon)
 nuclear    sum of singular values               steepest descent of rank-one steps; low rank
 rows       sum of the l2 norms of rows          steepest descent, a class at a time
@@ -66,8 +66,8 @@ NORMS: dict[str, Norm | type[Norm]] = {
 }
 _PREFIX = re.compile(r"^l(p:)?", re.IGNORECASE)  # what may stand before p in a text
 _ACCEPTED = (
-    f"A norm is one of the texts {', '.join(repr(name) for name in NORMS if name != 'lp')} and 'lp:1.5', a "
-    "number p of at least 1 or math.inf, or a value of prgd.norms, such as Lp(1.5)."
+    f"A norm is one of the texts {', '.join(repr(name) for name in NORMS if name != 'lp')}, 'lp:1.5' and "
+    "'l1.5', a number p of at least 1 or math.inf, or a value of prgd.norms, such as Lp(1.5)."
 )
 
 

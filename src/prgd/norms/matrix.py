@@ -36,9 +36,9 @@ class MatrixNorm(Norm):
         if len(shape) != 2:
             raise ValueError(
                 f"The norm {self.name!r} measures weight matrices of shape (classes, features), those of "
-                f"joint multiclass problems; got weights of shape {shape}. Use l2, l1, linf or a number p, "
-                "or a weight matrix: of more than two classes by multi_class='joint', of two by "
-                "prgd.max_margin(X, y, multi_class='joint')."
+                f"joint multiclass problems; got weights of shape {shape}. Add multi_class='joint' if there "
+                "are more than two classes, use prgd.max_margin(X, y, multi_class='joint') for two, or use "
+                "l2, l1, linf or a number p."
             )
 
 

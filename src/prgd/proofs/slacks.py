@@ -27,7 +27,7 @@ from prgd.arithmetic import (
     rounding_factor,
     times_power,
 )
-from prgd.certificate import Certificate, DualWeights
+from prgd.certificate import SOFT, Certificate, DualWeights
 from prgd.dual_bounds import accurate_upper, is_on_simplex
 from prgd.norms import norm
 from prgd.pass_bounds import margin_error
@@ -128,7 +128,7 @@ def soft_upper(problem: Problem, C: float, weights: DualWeights, tol: float, acc
 
 def prove_soft_again(problem: Problem, C: float, stated: Certificate) -> Certificate:
     """Return the bounds that the witnesses of a certificate prove, with compensated products."""
-    found, w, p = Certificate(), stated.w, stated.dual_weights
+    found, w, p = Certificate(quantity=SOFT), stated.w, stated.dual_weights
     if w is not None and w.shape == (problem.d,):
         lower = soft_lower(problem, C, w, float(stated.intercept), 0.0, accurate=True)
         found = found.with_lower(lower, w, float(stated.intercept))

@@ -94,7 +94,7 @@ def separability(
       quasi-complete separation: a hyperplane has no row on its wrong side, but each such one has rows
         on itself.
       rows strictly on their correct side: 1 (number 4); on the hyperplane: 4 (numbers 0, 1, 2, 3).
-      it uses x0 (+1).
+      the hyperplane uses x0 (+1).
       Found by an exact simplex method; proven in exact integer arithmetic.
     -----------------------------------
     coefficient  verdict  rows involved

@@ -20,6 +20,9 @@ class Behaviour(StrEnum):
     ALIASED = "aliased"
     UNDECIDED = "undecided"
 
+    def __repr__(self) -> str:
+        return repr(self.value)  # A table of coefficients shows words, not members of an enumeration.
+
     @property
     def is_infinite(self) -> bool:
         """Whether the estimate is infinite, of a sign that the data determine or of either."""

@@ -78,7 +78,7 @@ def from_formula(
     --------
     >>> data = {"cured": ["no", "yes", "no", "yes", "yes"], "dose": [1, 2, 3, 4, 2], "drug": list("aaaab")}
     >>> found = from_formula("cured ~ dose + drug", data)
-    >>> {name: str(word) for name, word in found.coefficients.items()}
+    >>> found.coefficients
     {'(Intercept)': 'finite', 'dose': 'finite', 'drug[T.b]': '+inf'}
     """
     return read_formula(formula, data, family=family, sample_weight=sample_weight).decide()

@@ -41,9 +41,10 @@ def from_statsmodels(model_or_results: Any) -> Separability:
     Returns
     -------
     Separability
-        Its coefficients have the names that statsmodels prints, ``(class, name)`` for MNLogit; rows are
-        numbered as in ``model.exog``, from 0. The verdict is on the likelihood without a penalty, even if
-        results are those of ``fit_regularized``.
+        Its coefficients have the names that statsmodels prints, ``(class, name)`` for MNLogit. Rows are
+        numbered as in ``model.exog``, from 0: if statsmodels has left some out (missing values, ``subset=``),
+        ``data.loc[model.data.row_labels[found.limiting_rows]]`` selects those of a data frame. The verdict is
+        on the likelihood without a penalty, even if results are those of ``fit_regularized``.
 
     Raises
     ------
@@ -55,7 +56,7 @@ def from_statsmodels(model_or_results: Any) -> Separability:
     >>> import statsmodels.api as sm
     >>> X = sm.add_constant([[0.0], [1.0], [2.0], [2.0], [3.0]])
     >>> found = from_statsmodels(sm.Logit([0, 0, 0, 1, 1], X))
-    >>> {name: str(word) for name, word in found.coefficients.items()}
+    >>> found.coefficients
     {'const': '-inf', 'x1': '+inf'}
     """
     return read_model(model_or_results).decide()
@@ -75,22 +76,56 @@ def read_model(model_or_results: Any, sample_weight: None = None) -> Regression:
         for word in ("offset", "exposure")
         if np.any(getattr(model, word, None) is not None) and np.any(getattr(model, word))
     )
+    notes += _dropped_rows(model)
     spec = getattr(model.data, "model_spec", None) or getattr(model.data, "design_info", None)
     factors = factor_levels(spec)
     if family == "ordinal":
         d = X.shape[1]
         own = tuple(names[d:])
-        return Regression(X, y, tuple(names[:d]), family, True, weight, notes, own, read_model, factors)
+        return Regression(X, y, tuple(names[:d]), family, True, weight, notes, own, _read_again, factors)
     has_intercept = X.shape[1] > 1 and bool((X[:, 0] == 1.0).all())
     first = int(has_intercept)
     own = tuple(names[:first])
     features = X[:, first:], y, tuple(names[first:])
-    return Regression(*features, family, has_intercept, weight, notes, own, read_model, factors)
+    return Regression(*features, family, has_intercept, weight, notes, own, _read_again, factors)
+
+
+def _read_again(model_or_results: Any, sample_weight: None = None) -> Regression:
+    """Return the regression of the model that `Separability.check` is given."""
+    if not _kinds(model := getattr(model_or_results, "model", model_or_results)):
+        raise TypeError(
+            "check needs the model of statsmodels that the verdict is on, or its results; got "
+            f"{type(model).__name__}. Call found.check(model)."
+        )
+    return read_model(model, sample_weight)
+
+
+def _dropped_rows(model: Any) -> tuple[str, ...]:
+    """Return a note if statsmodels has dropped rows with missing values, which changes the row numbers."""
+    dropped, labels = getattr(model.data, "missing_row_idx", None), model.data.row_labels
+    if dropped is None or not len(dropped):
+        return ()
+    kept = len(model.exog)
+    n = kept + len(dropped)
+    select = (
+        "data.loc[model.data.row_labels[found.limiting_rows]]"
+        if labels is not None and labels.is_unique
+        else f"np.delete(np.arange({n}), model.data.missing_row_idx)[found.limiting_rows]"
+    )
+    return (
+        f"statsmodels has dropped {len(dropped):,} of {n:,} rows, for missing values, and row numbers count "
+        f"the {kept:,} that are left. Limiting rows of the data: {select}.",
+    )
+
+
+def _kinds(model: Any) -> list[type]:
+    """Return the classes of statsmodels to which a model belongs, its own one first."""
+    return [kind for kind in type(model).__mro__ if kind.__module__.startswith("statsmodels.")]
 
 
 def _family(model: Any) -> str:
     """Return the family of a model; of an own subclass that of the class of statsmodels which it extends."""
-    kinds = [kind for kind in type(model).__mro__ if kind.__module__.startswith("statsmodels.")]
+    kinds = _kinds(model)
     name = kinds[0].__name__ if kinds else type(model).__name__
     if name in _FAMILIES:
         return _FAMILIES[name]

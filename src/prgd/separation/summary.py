@@ -316,14 +316,14 @@ def _of_labels(s: Separability) -> list[str]:
         return [
             f"separable: a {kind} has each of the {n} rows strictly on its correct side.",
             f"  its margin is {s.margin:.6g}; the maximum margin is at most {s.upper:.6g}.",
-            f"  it uses {_features(s)}.",
+            f"  the hyperplane uses {_features(s)}.",
         ]
     if s.verdict == "quasi-separable":
         return [
             f"quasi-separable: a {kind} has no row on its wrong side, but each such one has rows on itself.",
             f"  rows strictly on their correct side: {_some(separated)}; "
             f"on the hyperplane: {_some(boundary)}.",
-            f"  it uses {_features(s)}.",
+            f"  the hyperplane uses {_features(s)}.",
         ]
     if s.verdict == "not separable":
         return [

@@ -12,6 +12,7 @@ import numpy as np
 
 from prgd._types import Array, Indices
 from prgd.arithmetic import error_bound, literal_fractions, nearest_floats
+from prgd.certificate import interval
 from prgd.lazy import lazy
 from prgd.problem import NO_ROWS
 from prgd.proofs.directions import exact_lower, margin_below, separates, smallest_margin
@@ -165,8 +166,7 @@ class Separability:
 
     def __repr__(self) -> str:
         rows = f"{self.separated_rows.size} separated and {self.boundary_rows.size} boundary rows"
-        bounds = f"{self.lower:.6g} <= gamma_star <= {self.upper:.6g}"
-        return f"Separability({self.verdict.value!r}, {rows}, {bounds})"
+        return f"Separability({self.verdict.value!r}, {rows}, {interval(self.lower, self.upper, digits=6)})"
 
     @property
     def is_separable(self) -> bool | None:
