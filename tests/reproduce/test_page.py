@@ -223,6 +223,13 @@ def test_no_permission_is_said_before_work(tmp_path, monkeypatch):
         reproduce(choose(), out=tmp_path / "report")
 
 
+def test_a_missing_package_is_said_before_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("prgd.reproduce.pool.run_jobs", lambda *_, **__: pytest.fail("worked"))
+    monkeypatch.setattr("prgd.reproduce.report.page.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"The report needs jinja2: pip install '.\[report\]'"):
+        reproduce(choose(["figure-2"]), out=tmp_path)
+
+
 @pytest.mark.parametrize("options", [{"jobs": 0}, {"seeds": 0}])
 def test_bad_numbers_are_refused(tmp_path, options):
     with pytest.raises(ValueError, match="at least 1"):

@@ -164,6 +164,11 @@
       return best;
     }
 
+    function name(at) {
+      var found = nearest(at);
+      if (found.curve) { show(found.curve, found.point); } else { forget(); }
+    }
+
     function place(event) {
       var spot = new DOMPoint(event.clientX, event.clientY).matrixTransform(marks.getScreenCTM().inverse());
       return [spot.x, spot.y];
@@ -193,19 +198,19 @@
         zoom([start.box[0] + dx, start.box[1] + dy, start.box[2] + dx, start.box[3] + dy]);
         return;
       }
-      var found = nearest(at);
-      if (found.curve) { show(found.curve, found.point); } else { forget(); }
+      name(at);
     });
     plot.addEventListener("pointerup", function (event) {
       var from = start, at = place(event);
       start = null;
       if (rubber) { rubber.remove(); rubber = null; }
+      if (event.pointerType !== "mouse") { name(at); } // a finger has no other way to point
       if (from && from.isMouse && Math.abs(at[0] - from.at[0]) > 8 && Math.abs(at[1] - from.at[1]) > 8) {
         var a = inner(from.at), b = inner(at);
         zoom([Math.min(a[0], b[0]), Math.min(a[1], b[1]), Math.max(a[0], b[0]), Math.max(a[1], b[1])]);
       }
     });
-    plot.addEventListener("pointerleave", forget);
+    plot.addEventListener("pointerleave", function (event) { if (event.pointerType === "mouse") { forget(); } });
     plot.addEventListener("blur", forget);
     plot.addEventListener("dblclick", function () { zoom([0, 0, w, h]); });
 
