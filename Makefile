@@ -66,7 +66,7 @@ reproduce: $(VENV)/.installed-report ## Re-run the paper's experiments
 
 docs: $(VENV)/.installed-docs ## Build the site in docs/_build/html: offline, every example run, warnings are errors
 	$(BIN)/python docs/draw_report.py docs/_build/report
-	PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going -j 2 $(DOCS_ARGS) docs docs/_build/html
+	PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going $(DOCS_ARGS) docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
 
 bench: $(VENV)/.installed-bench ## Race LIBLINEAR, LIBSVM, QP and others on the sets in PRGD_DATA
