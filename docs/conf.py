@@ -90,7 +90,8 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "plot_gallery": "True",
     "min_reported_time": 5,
-    "within_subsection_order": "FileNameSortKey",
+    "remove_config_comments": True,
+    "within_subsection_order": "gallery_order.GalleryOrder",
 }
 
 # The look. One file holds MathJax with its glyphs, so that pages also open from a disk.
