@@ -24,8 +24,9 @@ SCHEDULES = {
 
 @pytest.fixture(autouse=True)
 def in_float64():
-    with jax.enable_x64(True):
-        yield
+    jax.config.update("jax_enable_x64", True)  # jax.enable_x64, a context, is not in old versions
+    yield
+    jax.config.update("jax_enable_x64", False)
 
 
 def trajectory(optimizer, loss, params, steps=STEPS):

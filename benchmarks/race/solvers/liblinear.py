@@ -25,6 +25,7 @@ class Solver(BaseSolver):
         "tol": [3e-2, 1e-2, 3e-4, 1e-4, 3e-6, 1e-6, 1e-7, 1e-8],
     }
     rung = "tol"
+    test_config = {"form": "dense"}  # benchopt test has dense rows, for which the sparse form is skipped
 
     def skip(self, X: Any, y: Any, fit_intercept: bool) -> tuple[bool, str | None]:
         if self.intercept_scaling != 1.0 and not fit_intercept:

@@ -16,6 +16,7 @@ class Solver(BaseSolver):
     sampling_strategy = "run_once"
     parameters = {"form": ["sparse", "dense"], "tol": [1e-2, 1e-4, 1e-6]}
     rung = "tol"
+    test_config = {"form": "dense"}  # benchopt test has dense rows, for which the sparse form is skipped
     uses_max_margin = True
 
     def skip(self, X: Any, y: Any, fit_intercept: bool) -> tuple[bool, str | None]:
