@@ -90,6 +90,8 @@ def run(
     ------
     ValueError
         If ``resume`` is a result of other data or options.
+    TypeError
+        If ``algorithm`` is a class, ``w0`` a Result, or ``stop`` neither an integer nor a rule.
 
     Notes
     -----
@@ -109,6 +111,12 @@ def run(
     >>> result.status.name
     'CERTIFIED'
     """
+    if isinstance(algorithm, type):
+        raise TypeError(f"algorithm must be a value: pass {algorithm.__name__}(), not {algorithm.__name__}.")
+    if isinstance(w0, Result):
+        raise TypeError(
+            "w0 must be an array; got a Result: pass result.w, or resume=result to go on from it."
+        )
     rule, is_due = any_of(stop), _recording(record)
     fingerprint = f"{problem.fingerprint}-{digest((algorithm, problem.norm))}"
     # A resumed run evaluates its w again, a pass that a run without an interruption does not make.
