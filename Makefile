@@ -10,6 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 SECONDS ?= 60
 .PHONY: help check test test-kernels test-interpreter torture oracle lint reproduce
 .PHONY: bench bench-pass bench-memory bench-deep clean
+.PHONY: docs dist test-oldest notebooks lint-workflows
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -55,13 +56,18 @@ oracle: $(VENV)/.installed-dev ## Compare 20,000 small regressions with an exact
 	$(BIN)/python tests/separation/oracle_trial.py --designs 20000
 	$(BIN)/python tests/separation/ridge_paths.py --sets 280
 
-lint: $(VENV)/.installed-dev ## Run ruff and mypy
+lint: $(VENV)/.installed-dev lint-workflows ## Run ruff and mypy, and check the workflows
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 reproduce: $(VENV)/.installed-report ## Re-run the paper's experiments
 	$(BIN)/prgd reproduce
+
+docs: $(VENV)/.installed-docs ## Build the site in docs/_build/html: offline, every example run, warnings are errors
+	$(BIN)/python docs/draw_report.py docs/_build/report
+	PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going -j 2 $(DOCS_ARGS) docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
 
 bench: $(VENV)/.installed-bench ## Race LIBLINEAR, LIBSVM, QP and others on the sets in PRGD_DATA
 	$(BIN)/python -m benchmarks.race $(BENCH_ARGS)
@@ -75,5 +81,32 @@ bench-memory: $(VENV)/.installed-bench ## A fit of a file larger than the memory
 bench-deep: $(VENV)/.installed-deep ## Steps of PRGD on VGG-16 and a transformer against those of its base
 	$(BIN)/python benchmarks/deep_step.py $(BENCH_ARGS)
 
+# The schema of workflows comes with check-jsonschema. actionlint, a Go program that is on no index of Python packages
+# as a wheel, knows more: it runs too where it is installed.
+ACTIONLINT ?= actionlint
+lint-workflows: $(VENV)/.installed-dev
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(wildcard .github/workflows/*.yml)
+	@if command -v $(ACTIONLINT) > /dev/null; then $(ACTIONLINT); else \
+		echo "actionlint is not installed: the schema alone was checked."; fi
+
+dist: ## Build wheel and sdist, and try the wheel and every extra in a bare environment
+	$(PYTHON) tests/dist/check_dist.py $(DIST_ARGS)
+
+# The oldest versions that pyproject.toml allows have an environment of their own; Python 3.11 is the oldest of all.
+OLDEST_PYTHON ?= python3.11
+.venv-oldest/.installed: pyproject.toml constraints-oldest.txt
+	@test -x .venv-oldest/bin/python || $(OLDEST_PYTHON) -m venv .venv-oldest
+	@.venv-oldest/bin/python -m pip --disable-pip-version-check install --quiet --no-compile \
+		--constraint constraints-oldest.txt --editable '.[test]'
+	@touch $@
+
+test-oldest: .venv-oldest/.installed ## Run the tests that are not slow with the oldest supported versions
+	PRGD_NUM_THREADS=1 OMP_NUM_THREADS=1 NUMBA_CACHE_DIR=.venv-oldest/kernels .venv-oldest/bin/python -m pytest \
+		-n auto --dist worksteal -q -m "not slow" $(PYTEST_ARGS)
+
+notebooks: $(VENV)/.installed-docs ## Make a notebook of every example, and run each in an empty folder
+	$(BIN)/python tests/dist/run_notebooks.py --out build/notebooks $(NOTEBOOK_ARGS)
+
 clean: ## Remove the virtual environment and all that was built
-	rm -rf $(VENV) .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis report build dist
+	rm -rf $(VENV) .venv-oldest .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis report build dist
+	rm -rf docs/_build docs/gallery docs/reference/generated docs/sg_execution_times.rst

@@ -18,6 +18,7 @@ class Objective(BaseObjective):
     name = "Maximum margin"
     parameters = {"fit_intercept": [False, True]}
     min_benchopt_version = "1.6"
+    test_dataset_name = "scikit-learn"  # benchopt test runs every solver on the first of its sets
 
     def set_data(self, X: Any, y: np.ndarray, gamma_star: float | None = None) -> None:
         """Take the rows, divided by the largest norm among them so that C means the same on every set."""

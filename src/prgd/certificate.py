@@ -68,7 +68,9 @@ class DualWeights:
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """The best interval for ``gamma_star`` seen so far, with the witnesses that prove both ends.
+    r"""The best interval for ``gamma_star`` seen so far, with the witnesses that prove both ends.
+
+    .. math:: \gamma(w) \le \gamma^\star \le \|Z^\top p\|_*, \qquad p \ge 0,\ \textstyle\sum_i p_i = 1
 
     Attributes
     ----------

@@ -109,8 +109,8 @@ def missing_package(what: str, package: str, extra: str) -> ModuleNotFoundError:
 
     Examples
     --------
-    >>> print(missing_package("The report", "plotly", "report"))
-    The report needs plotly: pip install '.[report]' in a checkout of prgd, or pip install \
+    >>> print(missing_package("The report", "jinja2", "report"))
+    The report needs jinja2: pip install '.[report]' in a checkout of prgd, or pip install \
 'FILE.whl[report]' with the wheel that prgd was installed from.
     """
     return ModuleNotFoundError(

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 class Evaluation:
-    """The data seen from one w: the Tally of the pass, and what follows from it without another pass.
+    r"""The data seen from one w: the Tally of the pass, and what follows from it without another pass.
+
+    .. math:: p_i \propto -\ell'(\langle w, z_i\rangle), \quad -\nabla L(w) / L(w) \propto Z^\top p
 
     Made by `Problem.at`. Each quantity is computed when it is first asked for.
 

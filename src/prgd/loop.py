@@ -65,7 +65,7 @@ def run(
     w0 : array of shape (d,), optional
         Start (default 0). A warm start is the ``w`` of an earlier result.
     stop : Stop or int
-        A rule of `prgd.stopping`; an integer is a limit on steps.
+        A rule, such as `prgd.Gap`; an integer is a limit on steps.
     record : int, collection of int, or None
         Keep every ``record``-th step in the history, or the steps of the collection, or none; the last step
         is always kept. Certificate, stopping rules and observer see every step.

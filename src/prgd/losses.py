@@ -40,7 +40,10 @@ class Loss:
 
 @dataclass(frozen=True)
 class Exponential(Loss):
-    """``l(m) = e^-m``, the loss of the paper."""
+    r"""``l(m) = e^-m``, the loss of the paper.
+
+    .. math:: \ell(m) = e^{-m}
+    """
 
     name: ClassVar[str] = "exponential"
     code: ClassVar[int] = 0
@@ -56,7 +59,9 @@ class Exponential(Loss):
 
 @dataclass(frozen=True)
 class Logistic(Loss):
-    """``l(m) = log(1 + e^-m)``.
+    r"""``l(m) = log(1 + e^-m)``.
+
+    .. math:: \ell(m) = \log(1 + e^{-m})
 
     Examples
     --------

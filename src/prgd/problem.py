@@ -31,6 +31,11 @@ NO_ROWS: Indices = np.empty(0, np.int64)
 class Problem:
     r"""Minimise ``L(w) = mean_i l(<w, z_i>)``, with ``z_i = y_i x_i``, and measure margins.
 
+    .. math::
+
+        L(w) = \frac1n \sum_i \ell(\langle w, z_i\rangle), \qquad \gamma(w) = \min_i \langle w, z_i\rangle /
+        \|w\|
+
     With K > 2 classes w is a matrix W of shape (K, d), and all classes are separated jointly: the margin of a
     row is the smallest ``<w_y - w_j, x_i>`` over the other classes j, and the loss is the sum of
     ``exp(-<w_y - w_j, x_i>)`` over them, or cross-entropy (``loss="logistic"``).

@@ -46,7 +46,9 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The outcome of `prgd.run` and of `prgd.max_margin`: a hyperplane and a certificate of its margin.
+    r"""The outcome of `prgd.run` and of `prgd.max_margin`: a hyperplane and a certificate of its margin.
+
+    .. math:: \gamma(w) = \min_i y_i (\langle w, x_i\rangle + b) / \|w\| \le \gamma^\star \le \|Z^\top p\|_*
 
     Attributes
     ----------

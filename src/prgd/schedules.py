@@ -68,7 +68,9 @@ def _power(R_0: Any, base: float, exponent: float, cap: float = MAX_RADIUS) -> A
 
 @dataclass(frozen=True)
 class Geometric(Radius):
-    """``R_k = R_0 c^k``: PRGD(exp) of Section 7, where c = 1.2. Capped at 1e200.
+    r"""``R_k = R_0 c^k``: PRGD(exp) of Section 7, where c = 1.2. Capped at 1e200.
+
+    .. math:: R_k = R_0\, c^k
 
     Examples
     --------
@@ -88,7 +90,9 @@ class Geometric(Radius):
 
 @dataclass(frozen=True, repr=False)
 class Polynomial(Radius):
-    """``R_k = min(R_0 (shift + k / scale)^a, cap)``.
+    r"""``R_k = min(R_0 (shift + k / scale)^a, cap)``.
+
+    .. math:: R_k = \min\big(R_0\, (\mathrm{shift} + k / \mathrm{scale})^a,\ \mathrm{cap}\big)
 
     PRGD(poly) of Section 7 is ``Polynomial(1.2)``: the paper prints ``k^a``, which is 0 at k = 0, so it is
     read with k + 1. Appendix E.2 (VGG-16 on CIFAR-10) has ``Polynomial(0.2, 2, 3000, 1000)``, which is
@@ -125,7 +129,10 @@ APPENDIX_RADII = Polynomial(0.2, shift=2.0, scale=3000.0, cap=1000.0)
 
 @dataclass(frozen=True)
 class Constant(Radius):
-    """``R_k = R_0``: every phase returns to the first radius."""
+    r"""``R_k = R_0``: every phase returns to the first radius.
+
+    .. math:: R_k = R_0
+    """
 
     def __call__(self, k: int, R_0: Any) -> Any:
         """Return R_0."""
@@ -160,6 +167,8 @@ class ExplicitRadii(Radius):
 class LiftTo(StateRadius):
     r"""``R_k = D ||w|| / ||P_perp w||``: lifts w to distance D from the max-margin ray, along its own ray.
 
+    .. math:: R_k = D\, \|w\| / \|P_\perp w\|
+
     The choice in the proof of Theorem 6.1. It knows ``w_star``, and ``D`` is in the units of w, that is
     1 / max ||x_i||. In Proposition 4.1's toy problem ``w_star`` is the first axis and D = 1.
 
@@ -190,7 +199,9 @@ class LiftTo(StateRadius):
 
 @dataclass(frozen=True)
 class Every:
-    """``T_k = steps * k``: one rescaling, then ``steps - 1`` projected steps. The paper takes 5.
+    r"""``T_k = steps * k``: one rescaling, then ``steps - 1`` projected steps. The paper takes 5.
+
+    .. math:: T_k = \mathrm{steps} \cdot k
 
     Examples
     --------
@@ -216,7 +227,9 @@ def _phase_ends(T_0: float, b: float) -> list[int]:
 
 @dataclass(frozen=True)
 class PolynomialPhases:
-    """``T_{k+1} - T_k = T_0 (k + 1)^b`` steps, rounded up to an integer of at least 2.
+    r"""``T_{k+1} - T_k = T_0 (k + 1)^b`` steps, rounded up to an integer of at least 2.
+
+    .. math:: T_{k+1} - T_k = \lceil T_0\, (k + 1)^b \rceil
 
     The paper prints ``T_0 k^b`` (Section 7.1), which is 0 at k = 0; it is read with k + 1.
 
@@ -244,7 +257,12 @@ class PolynomialPhases:
 
 @dataclass(frozen=True)
 class PowerTimes:
-    """``T_k = scale (shift + k / scale)^b - scale shift^b``, rounded up: the times of Appendix E.2.
+    r"""``T_k = scale (shift + k / scale)^b - scale shift^b``, rounded up: the times of Appendix E.2.
+
+    .. math::
+
+        T_k = \lceil \mathrm{scale}\, (\mathrm{shift} + k / \mathrm{scale})^b - \mathrm{scale} \cdot
+        \mathrm{shift}^b \rceil
 
     The appendix counts from the first step, so that its T_0, here ``warm_up``, is the length of the
     warm-up; schedules count from the end of it.

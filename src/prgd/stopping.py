@@ -39,7 +39,10 @@ class MaxSteps:
 
 @dataclass(frozen=True)
 class Gap:
-    """Stop when the certified relative gap is at most ``tol``."""
+    r"""Stop when the certified relative gap is at most ``tol``.
+
+    .. math:: (\overline\gamma - \underline\gamma) / \overline\gamma \le \mathrm{tol}
+    """
 
     tol: float = 1e-6
 
@@ -53,7 +56,10 @@ class Gap:
 
 @dataclass(frozen=True)
 class MarginError:
-    """Stop when ``gamma_star - gamma(w(t))`` is at most ``tol``; for problems whose optimum is known."""
+    r"""Stop when ``gamma_star - gamma(w(t))`` is at most ``tol``; for problems whose optimum is known.
+
+    .. math:: \gamma^\star - \gamma(w(t)) \le \mathrm{tol}
+    """
 
     gamma_star: float
     tol: float

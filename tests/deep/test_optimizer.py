@@ -624,7 +624,7 @@ for _ in range(3):
     optimizer.step(loss=loss)
 print(optimizer.k)
 """
-    blocked = ["scipy", "numba", "sklearn", "pandas", "matplotlib", "rich", "typer", "pyarrow", "plotly"]
+    blocked = ["scipy", "numba", "sklearn", "pandas", "matplotlib", "rich", "typer", "pyarrow"]
     command = [sys.executable, "-W", "error", "-c", code, *blocked]
     out = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert out.stdout.strip() == "1", out.stderr

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import csv
-import os
+import io
+import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from browser import needs_chromium
 from reproduce.tiny import tiny
 from shared import made_once
 
 from prgd.reproduce import reproduce
+from prgd.reproduce.report.page import ROOM
 
-CHROMIUM = os.environ.get("PRGD_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None,
-    reason="no Chromium found: install Debian's chromium (apt-get install chromium) or set PRGD_CHROMIUM",
-)
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
@@ -44,43 +34,6 @@ def alone(report, tmp_path_factory) -> Path:
     return Path(shutil.copy(report, tmp_path_factory.mktemp("alone")))
 
 
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def open_page(browser):
-    """Return a function that opens a page from disk, and fails on errors and requests afterwards."""
-    contexts, problems = [], []
-
-    def open_(file: Path, width: int, scheme: str = "light"):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            offline=True,
-            accept_downloads=True,
-            has_touch=width < 600,
-            color_scheme=scheme,
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda m: m.type == "error" and problems.append(m.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda r: r.url.startswith("http") and problems.append(r.url))
-        page.goto(file.as_uri())
-        return page
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert problems == []
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 375])
 def test_every_figure_is_visible(open_page, report, width):
@@ -89,15 +42,77 @@ def test_every_figure_is_visible(open_page, report, width):
     assert plots.count() >= 25
     for k in range(plots.count()):
         plot = plots.nth(k)
-        plot.scroll_into_view_if_needed()
-        plot.locator(".main-svg, canvas").first.wait_for(state="visible")
         box = plot.bounding_box()
         assert box["width"] >= 280
         assert box["height"] >= 250
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
-    # wide tables scroll inside themselves: the page does not scroll sideways
+        assert plot.locator(".marks > g").count() >= 1
+    # Wide tables scroll inside themselves: the page does not scroll sideways.
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    smallest = page.evaluate(
+        """() => Math.min(...[...document.querySelectorAll(".plot .x, .plot .y, .plot .name")]
+          .map(text => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)
+          .filter(size => size > 0))"""
+    )
+    assert smallest >= 8.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390, 375])
+def test_a_wide_table_scrolls_inside_itself_and_says_so(open_page, report, width):
+    page = open_page(report, width)
+    tables = page.locator(".wide")
+    assert tables.count() >= 5
+    wide = 0
+    for k in range(tables.count()):
+        region = tables.nth(k).locator(".scroll")
+        is_wide = region.evaluate("r => r.scrollWidth > r.clientWidth + 1")
+        assert tables.nth(k).locator(".cue").is_visible() == is_wide
+        wide += is_wide
+        assert region.get_attribute("role") == "region"
+        name = page.locator(f"[id='{region.get_attribute('aria-labelledby')}']")
+        assert len(name.inner_text()) > 10
+        if is_wide:
+            region.focus()
+            page.keyboard.press("ArrowRight")
+            page.wait_for_function("r => r.scrollLeft > 0", arg=region.element_handle())
+    assert wide >= (3 if width < 600 else 0)
+
+
+@pytest.mark.slow
+def test_the_shadow_of_a_wide_table_is_at_the_edge_with_more_columns(open_page, report):
+    """Compare the pixels of both edges before and after the table is scrolled to its end."""
+    from PIL import Image
+
+    page = open_page(report, 390)
+    region = page.locator(".overflows .scroll").first
+
+    def edges() -> tuple[float, float]:
+        """Return how much darker each edge is than the paper, in a row of pixels without a text."""
+        picture = np.asarray(Image.open(io.BytesIO(region.screenshot())).convert("L"), dtype=float)
+        return float(255.0 - picture[:, 1].max()), float(255.0 - picture[:, -2].max())
+
+    left, right = edges()
+    assert right > left + 20.0
+    region.evaluate("r => { r.scrollLeft = r.scrollWidth; }")
+    left, right = edges()
+    assert left > right + 20.0
+
+
+@pytest.mark.slow
+def test_the_page_is_small(report):
+    """The figures of the page take most of its size; files inside it have a room of their own."""
+    text = report.read_text(encoding="utf-8")
+    files = sum(map(len, re.findall(r'<script type="text/plain"[^>]*>(.*?)</script>', text)))
+    assert files <= ROOM
+    assert len(text.encode()) - files < 1_000_000
+    for figure in re.findall(r'<figure class="plots".*?</figure>', text, flags=re.S):
+        panels = figure.count('class="plot"')
+        lines = figure.count('class="line') + figure.count('class="band')
+        drawn = sum(map(len, re.findall(r'<svg class="plot".*?</svg>(?=</div>)', figure, flags=re.S)))
+        assert drawn < 25_000 * panels
+        assert drawn < 16_000 * panels + 2_000 * lines
 
 
 # The smallest contrast (WCAG 2.1) of a text of the claims to the first background behind it.
@@ -110,7 +125,7 @@ CONTRAST = """() => {
     const c = getComputedStyle(e).backgroundColor, parts = numbers(c);
     return parts.length === 4 && parts[3] === 0 ? behind(e.parentElement) : c;
   };
-  return Math.min(...[...document.querySelectorAll("header *, #claims *, #crosses *, #ours *")]
+  return Math.min(...[...document.querySelectorAll("header *, #idea *, #claims *, #crosses *, #ours *")]
     .filter(e => e.innerText && !e.matches("script, style")).map(e => {
       const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x);
       return (a + 0.05) / (b + 0.05);
@@ -129,20 +144,75 @@ def test_verdicts_can_be_read_on_a_light_and_on_a_dark_screen(open_page, report,
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.slow
-def test_no_button_sends_the_plot_to_a_server(open_page, report):
-    page = open_page(report, 1280)
-    page.locator("#figure-3-plot .plot").first.scroll_into_view_if_needed()
-    page.locator("#figure-3-plot .modebar-btn").first.wait_for(state="attached")
-    titles = page.locator("#figure-3-plot .modebar-btn").evaluate_all("all => all.map(b => b.dataset.title)")
-    assert any("Zoom" in title for title in titles)
-    assert not any("hare" in title or "loud" in title for title in titles)
+def tick_labels(plot) -> list[str]:
+    return plot.locator(".frame .x, .frame .y").all_text_contents()
 
 
 @pytest.mark.slow
-def test_claims_come_first_and_link_to_their_sections(open_page, report):
+def test_zooming_changes_the_ticks_and_show_all_brings_them_back(open_page, report):
     page = open_page(report, 1280)
-    assert page.locator("main > section").first.get_attribute("id") == "claims"
+    panel = page.locator("#figure-3-plot .panel").nth(1)
+    plot = panel.locator(".plot")
+    plot.scroll_into_view_if_needed()
+    before, drawn = tick_labels(plot), plot.locator(".line").first.get_attribute("d")
+    panel.get_by_role("button", name="Zoom in").click()
+    zoomed = tick_labels(plot)
+    assert len(zoomed) >= 4
+    assert zoomed != before
+    assert plot.locator(".line").first.get_attribute("d") != drawn
+    panel.get_by_role("button", name="Show all").click()
+    assert tick_labels(plot) == before
+    assert plot.locator(".line").first.get_attribute("d") == drawn
+    box = plot.locator(".marks").bounding_box()
+    page.mouse.move(box["x"] + 60, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 160, box["y"] + 140, steps=3)
+    page.mouse.up()
+    assert plot.evaluate("p => p.classList.contains('zoomed')")
+    plot.focus()
+    page.keyboard.press("0")
+    assert not plot.evaluate("p => p.classList.contains('zoomed')")
+
+
+@pytest.mark.slow
+def test_the_point_under_the_pointer_is_named_and_so_is_the_one_of_the_arrow_keys(open_page, report):
+    page = open_page(report, 1280)
+    panel = page.locator("#figure-3-plot .panel").nth(1)
+    plot = panel.locator(".plot")
+    plot.scroll_into_view_if_needed()
+    marker = plot.locator("[data-group='NGD'] use").nth(4).bounding_box()
+    page.mouse.move(marker["x"] + marker["width"] / 2, marker["y"] + marker["height"] / 2)
+    tip = panel.locator(".tip")
+    assert re.fullmatch(r"NGD: [\d.,e-]+, [\d.,e-]+", tip.inner_text())
+    page.mouse.move(0, 0)
+    assert not tip.is_visible()
+    plot.focus()
+    page.keyboard.press("ArrowRight")
+    first = tip.inner_text()
+    page.keyboard.press("ArrowRight")
+    assert tip.inner_text() != first
+    page.keyboard.press("ArrowDown")
+    assert tip.inner_text().split(":")[0] != first.split(":")[0]
+
+
+@pytest.mark.slow
+def test_a_finger_names_a_point(open_page, report):
+    page = open_page(report, 390)
+    panel = page.locator("#figure-3-plot .panel").nth(1)
+    panel.scroll_into_view_if_needed()
+    marker = panel.locator("[data-group='NGD'] use").nth(4).bounding_box()
+    page.touchscreen.tap(marker["x"] + marker["width"] / 2, marker["y"] + marker["height"] / 2)
+    assert panel.locator(".tip").inner_text().startswith("NGD: ")
+
+
+@pytest.mark.slow
+def test_the_idea_comes_first_then_the_claims_with_links_to_their_sections(open_page, report):
+    page = open_page(report, 1280)
+    sections = page.locator("main > section")
+    assert [sections.nth(k).get_attribute("id") for k in range(2)] == ["idea", "claims"]
+    assert page.locator("#idea .plot").count() == 2
+    height = "e => e.getBoundingClientRect().height / parseFloat(getComputedStyle(e).lineHeight)"
+    assert sum(page.locator("#idea > p").evaluate_all(f"all => all.map({height})")) <= 10.5
     assert page.locator(".claims tbody tr").count() >= 20
     for link in page.locator("nav a, .claims a").all():
         target = link.get_attribute("href")
@@ -155,21 +225,19 @@ def test_claims_come_first_and_link_to_their_sections(open_page, report):
 def test_toggling_a_trace_changes_every_panel(open_page, report, width):
     page = open_page(report, width)
     figure = page.locator("#figure-3-plot")
-    figure.locator(".plot").nth(2).scroll_into_view_if_needed()
-    figure.locator(".plot").nth(2).locator(".main-svg").first.wait_for()
-    drawn = ".scatterlayer .trace"
-    before = figure.locator(drawn).count()
+    drawn = figure.locator(".marks > [data-group='NGD']:visible")
+    others = figure.locator(".marks > g:visible")
+    before, all_before = drawn.count(), others.count()
+    assert before >= 2
     button = figure.get_by_role("button", name="NGD", exact=True)
     button.focus()
     page.keyboard.press("Enter")  # reachable without a mouse
-    page.wait_for_function(
-        "n => document.querySelectorAll('#figure-3-plot .scatterlayer .trace').length === n", arg=before - 2
-    )
     assert button.get_attribute("aria-pressed") == "false"
+    assert drawn.count() == 0
+    assert others.count() == all_before - before
     button.click()
-    page.wait_for_function(
-        "n => document.querySelectorAll('#figure-3-plot .scatterlayer .trace').length === n", arg=before
-    )
+    assert button.get_attribute("aria-pressed") == "true"
+    assert drawn.count() == before
 
 
 @pytest.mark.slow
@@ -195,27 +263,52 @@ def test_every_file_downloads_from_the_page_alone(open_page, alone, report):
 
 
 @pytest.mark.slow
-def test_the_static_picture_can_be_shown_and_is_described(open_page, report):
+def test_files_that_the_page_does_not_carry_lie_beside_it(open_page, report):
     page = open_page(report, 1280)
-    figure = page.locator("#figure-4-plot")
-    image = figure.locator(".static-picture img")
-    assert not image.is_visible()
-    figure.get_by_role("button", name="Show the static picture").click()
-    image.wait_for(state="visible")
-    assert image.evaluate("image => image.naturalWidth") > 500
-    for image in page.locator("img").all():
-        assert len(image.get_attribute("alt")) > 50
+    links = page.locator(".beside a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
+    assert len(links) >= 2 * len(tiny())
+    for link in links:
+        assert (report.parent / link).is_file()
 
 
 @pytest.mark.slow
-def test_printed_and_without_scripts_the_pictures_are_there(browser, open_page, report):
+def test_every_figure_is_described_in_words(open_page, report):
     page = open_page(report, 1280)
+    for figure in page.locator("figure.plots").all():
+        words = page.locator(f"[id='{figure.get_attribute('aria-describedby')}']")
+        assert len(words.text_content()) > 50
+        assert all(plot.get_attribute("aria-label") for plot in figure.locator(".plot").all())
+    figure = page.locator("#figure-4-plot")
+    figure.get_by_text("The figure in words").click()
+    assert figure.locator("#figure-4-alt").is_visible()
+
+
+@pytest.mark.slow
+def test_printed_and_without_scripts_the_figures_are_there(browser, open_page, report):
+    page = open_page(report, 1280, "dark")
     page.emulate_media(media="print")
-    assert page.locator(".static-picture").first.is_visible()
-    assert not page.locator(".interactive").first.is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    for name in (".plot", ".keys"):
+        assert page.locator(name).count() == page.locator(f"{name}:visible").count()
+    for name in (".zoom", ".cue", ".tools", "nav"):
+        assert page.locator(f"{name}:visible").count() == 0
     context = browser.new_context(java_script_enabled=False, offline=True)
     plain = context.new_page()
     plain.goto(report.as_uri())
-    assert plain.locator(".static-picture img").first.is_visible()
-    assert not plain.locator(".interactive").first.is_visible()
+    assert plain.locator(".plot").count() == plain.locator(".plot:visible").count()
+    assert plain.locator(".zoom").count() == 0
     context.close()
+
+
+@pytest.mark.slow
+def test_the_page_works_inside_another_one(open_page, report, tmp_path):
+    outer = tmp_path / "outer.html"
+    outer.write_text(f'<iframe src="{report.as_uri()}#figure-2" width="800" height="600"></iframe>')
+    page = open_page(outer, 1280)
+    inner = page.frame_locator("iframe")
+    inner.locator("#figure-2-plot .plot").first.wait_for()
+    # The link to a section works.
+    top = "() => Math.abs(document.getElementById('figure-2').getBoundingClientRect().top) < 50"
+    page.frames[1].wait_for_function(top)
+    inner.get_by_role("link", name="The idea").click()
+    assert page.url == outer.as_uri()

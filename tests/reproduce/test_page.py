@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import write_verdicts
 from reproduce.tiny import tiny
@@ -15,6 +18,7 @@ from prgd.claims import Claim, Finding, registry
 from prgd.reproduce import choose, reproduce
 from prgd.reproduce.figures import (
     Arrows,
+    Band,
     Figure,
     Heat,
     Line,
@@ -26,9 +30,11 @@ from prgd.reproduce.figures import (
     style_of,
     thinned,
 )
-from prgd.reproduce.report.interactive import plots
+from prgd.reproduce.report.axes import Axis
+from prgd.reproduce.report.introduction import introduction
 from prgd.reproduce.report.page import Section, judged
 from prgd.reproduce.report.terminal import print_list
+from prgd.reproduce.report.vector import drawing
 
 NASTY = "<script>alert('x')</script> & \"quotes\""
 
@@ -66,19 +72,21 @@ def test_titles_and_labels_are_escaped(nasty_page):
     assert nasty_page.count("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;") > 10
 
 
-def test_specifications_are_json_with_escaped_text(nasty_page):
-    (spec,) = re.findall(r'<script type="application/json" class="spec">(.*?)</script>', nasty_page)
-    first, second = json.loads(spec)
-    assert first["data"][0]["name"].startswith("&lt;script&gt;")
-    assert first["data"][0]["legendgroup"] == NASTY  # never shown: it pairs traces with buttons
-    assert first["layout"]["xaxis"]["title"]["text"].startswith("&lt;script&gt;")
-    assert second["data"][0]["text"][0][0].startswith("&lt;script&gt;")
+def test_drawings_are_well_formed_and_keep_the_names_of_marks(nasty_page):
+    figure = nasty_page.split('id="figure-1-plot"')[1].split("</figure>")[0]
+    drawn = re.findall(r'<svg class="plot".*?</svg>(?=</div>)', figure, flags=re.S)
+    first, second = map(ElementTree.fromstring, drawn)
+    assert {group.get("data-group") for group in first.iter("g")} == {None, NASTY}
+    buttons = re.findall(r'<button[^>]* data-group="(.*?)"', figure)
+    assert [html.unescape(name) for name in buttons] == [NASTY]
+    for svg in (first, second):
+        assert NASTY in {text.text for text in svg.iter("text")}
 
 
 def test_the_page_asks_nothing_of_a_network(nasty_page):
-    own = re.sub(r"<script>.*?</script>", "", nasty_page, flags=re.S)  # plotly.js names its sites in comments
-    assert not re.search(r'(?:src|href)="(?:https?:)?//', own)
-    assert "@import" not in own
+    assert not re.search(r'(?:src|href)="(?:https?:)?//', nasty_page)
+    assert "@import" not in nasty_page
+    assert "url(" not in nasty_page
 
 
 def test_the_order_of_claims_is_the_papers():
@@ -109,8 +117,90 @@ def test_unknown_methods_have_a_style():
 
 def test_an_arrow_field_of_one_point_can_be_drawn():
     arrows = Arrows("field", [0.0], [0.0], [1.0], [0.0], style=Style("#808080"))
-    (plot,) = plots(Figure("f", "t", "a", (Panel("p", (arrows,), "x", "y"),)))
-    assert len(plot["data"][0]["x"]) == 6
+    svg = drawing(Panel("p", (arrows,), "x", "y"))
+    assert len(re.findall(r'class="arrow" d="M[^"]+"', svg)) == 1
+
+
+def points_of(svg: str) -> np.ndarray:
+    """Return the vertices of the line of a drawing whose axes go from 0 to 1."""
+    (d,) = re.findall(r'class="line solid" d="M([^"]+)"', svg)
+    steps = np.array([float(n) for n in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", d)]).reshape(-1, 2)
+    return np.cumsum(steps, axis=0)
+
+
+def test_a_simplified_line_stays_where_the_line_is():
+    x = np.linspace(0.0, 1.0, 2_001)
+    line = Line("f", x, 0.5 + 0.4 * np.sin(20.0 * x), has_markers=False, style=Style("#000000"))
+    svg = drawing(Panel("p", (line,), "x", "y", x_range=(0.0, 1.0), y_range=(0.0, 1.0)))
+    found = points_of(svg)
+    (width, height) = (float(n) for n in re.findall(r'class="marks" width="(.*?)" height="(.*?)"', svg)[0])
+    assert len(found) < 200
+    drawn = np.interp(x, found[:, 0] / width, 1.0 - found[:, 1] / height)
+    # 0.3 units of the drawing, seen along a slope of at most 8 times height / width
+    assert np.abs(drawn - line.y).max() * height < 0.3 * 8.0
+
+
+def test_what_a_logarithmic_axis_cannot_show_is_a_gap():
+    line = Line(
+        "f", [1.0, 10.0, 100.0, 1000.0], [1.0, 0.0, 0.1, 0.2], has_markers=False, style=Style("#000000")
+    )
+    svg = drawing(Panel("p", (line,), "x", "y", x_log=True, y_log=True, y_range=(1e-3, 1.0)))
+    (d,) = re.findall(r'class="line solid" d="([^"]+)"', svg)
+    assert d.count("M") == 2
+    assert "nan" not in svg
+
+
+def test_equal_axes_have_one_unit():
+    points = Points("p", [0.0, 1.0], [0.0, 1.0], style=Style("#000000"))
+    svg = drawing(Panel("p", (points,), "x", "y", x_range=(-1.0, 1.0), y_range=(-1.0, 1.0), is_equal=True))
+    (a, b), (c, d) = re.findall(r"translate\((\S+) (\S+)\)", svg)[1:]
+    assert float(c) - float(a) == pytest.approx(float(b) - float(d), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("axis", "labels"),
+    [
+        (Axis(-16.0, 0.0, 100.0, is_log=True), ["10⁻¹⁵", "10⁻¹²", "10⁻⁹", "10⁻⁶", "10⁻³", "10⁰"]),
+        (Axis(0.0, 1.0, 100.0), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
+        (Axis(0.0, 20_000.0, 100.0), ["0", "5,000", "10,000", "15,000", "20,000"]),
+        (Axis(0.1, 0.9, 100.0, is_log=True), ["2", "5"]),
+        (Axis(-0.1, 0.1, 100.0), ["-0.10", "-0.05", "0.00", "0.05", "0.10"]),
+    ],
+)
+def test_ticks_are_round_numbers(axis, labels):
+    assert [label for _, label in axis.ticks()] == labels
+    assert all(0.0 <= at <= 100.0 for at, _ in axis.ticks())
+
+
+def test_the_introduction_measures_what_it_says():
+    found = introduction()
+    left, right = found.figure.panels
+    errors = {mark.name: float(mark.y[-1]) for mark in right.marks}
+    assert list(errors) == ["GD", "NGD", "PRGD"]
+    assert errors["PRGD"] < 1e-6 * errors["NGD"]
+    for name, error in errors.items():
+        assert f"{name} {error:.1e}" in found.errors
+    (zone,) = (mark for mark in left.marks if isinstance(mark, Band))
+    (path,) = (mark for mark in left.marks if mark.name == "NGD")
+    assert all((zone.low[0] <= y <= zone.high[0]) for y in path.y)
+    # PRGD falls exponentially: of its logarithm a line explains nearly everything.
+    (fall,) = (mark for mark in right.marks if mark.name == "PRGD")
+    assert np.corrcoef(fall.x, np.log(fall.y))[0, 1] < -0.99
+
+
+def test_the_largest_files_lie_beside_the_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("prgd.reproduce.report.page.ROOM", 6_000)
+    text = reproduce(choose(["figure-2"]), quick=True, out=tmp_path).read_text(encoding="utf-8")
+    inside = re.findall(r'<script type="text/plain" id="file-(.*?)"', text)
+    assert inside == ["figure-2.json"]
+    beside = re.findall(r'<a href="(.*?)" target="_blank"', text)
+    assert beside == [
+        "figures/figure-2.svg",
+        "figures/figure-2.pdf",
+        "figures/figure-2.png",
+        "rows/figure-2.csv",
+    ]
+    assert all((tmp_path / file).is_file() for file in beside)
 
 
 # The command's checks
@@ -131,6 +221,13 @@ def test_no_permission_is_said_before_work(tmp_path, monkeypatch):
     (tmp_path / "report" / "rows").write_text("in the way")
     with pytest.raises(ValueError, match="Cannot write to the output folder"):
         reproduce(choose(), out=tmp_path / "report")
+
+
+def test_a_missing_package_is_said_before_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("prgd.reproduce.pool.run_jobs", lambda *_, **__: pytest.fail("worked"))
+    monkeypatch.setattr("prgd.reproduce.report.page.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"The report needs jinja2: pip install '.\[report\]'"):
+        reproduce(choose(["figure-2"]), out=tmp_path)
 
 
 @pytest.mark.parametrize("options", [{"jobs": 0}, {"seeds": 0}])

@@ -1,4 +1,8 @@
-"""Files written by earlier versions load, and runs saved by them go on to the same bits."""
+"""Files written by earlier versions load, and runs saved by them go on to the same bits.
+
+LAPACK solves the systems of progressive Newton, and other versions of it round otherwise: this run goes on
+to the same w up to a few units in the last place.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from prgd.algorithms import find_algorithm
 
 DATA = Path(__file__).parent.parent / "data"
 EXPECTED = json.loads((DATA / "result-1-expected.json").read_text())
+ROUNDING = {"progressive-newton": 1e-15}  # relative to the length of w; all others are exact
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -22,7 +27,9 @@ def test_a_result_of_version_1_is_resumed(name):
     assert 0.0 < saved.certificate.upper < np.inf
     problem = prgd.Problem(*prgd.datasets.toy(0.3))
     result = prgd.run(problem, find_algorithm(name)(), resume=saved, stop=15)
-    assert [float(v).hex() for v in result.w] == EXPECTED[name]
+    expected = np.array([float.fromhex(v) for v in EXPECTED[name]])
+    tolerance = ROUNDING.get(name, 0.0) * np.linalg.norm(expected)
+    np.testing.assert_allclose(result.w, expected, rtol=0.0, atol=tolerance)
 
 
 def test_a_result_of_an_unknown_version_is_refused(tmp_path):

@@ -6,9 +6,18 @@ import sys
 from itertools import product
 from typing import Any, ClassVar
 
-if "benchopt" in sys.modules:
+# benchopt cannot interrupt a run, so iterations of those that might not end are limited while it drives.
+MAX_ITERATIONS = 100_000
+IS_BENCHOPT = "benchopt" in sys.modules
+
+if IS_BENCHOPT:
     from benchopt import BaseDataset, BaseObjective, BaseSolver
+    from benchopt.stopping_criterion import SufficientProgressCriterion
+
+    # The margin does not grow at every look of benchopt, and 3 looks without progress would end a run early.
+    PATIENT = SufficientProgressCriterion(patience=10)
 else:
+    PATIENT = None
 
     class _Base:
         name: ClassVar[str] = ""
@@ -48,4 +57,12 @@ def ladders(solver: type) -> list[list[dict[str, Any]]]:
     return found
 
 
-__all__ = ["BaseDataset", "BaseObjective", "BaseSolver", "ladders"]
+__all__ = [
+    "IS_BENCHOPT",
+    "MAX_ITERATIONS",
+    "PATIENT",
+    "BaseDataset",
+    "BaseObjective",
+    "BaseSolver",
+    "ladders",
+]

@@ -5,12 +5,37 @@ from __future__ import annotations
 import math
 import time
 from bisect import bisect_left
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 # a run younger than this is never given up
 PATIENCE = 2.0
+
+
+class Caller:
+    """A stopping rule of `prgd.run` that hands over w and calls back at each step, as benchopt asks.
+
+    It says stop if the answer is no, and after ``max_steps``.
+    """
+
+    def __init__(self, callback: Callable[[], bool], take: Callable[[Any], None], max_steps: int) -> None:
+        self.callback, self.take, self.steps_left = callback, take, max_steps
+        self.may_give_up = True
+        self.is_over = False
+
+    def begin_phase(self) -> None:
+        """Go on counting: the steps of a warm-up are steps too."""
+
+    def __call__(self, now: Any, certificate: Any, history: Any) -> Any:
+        from prgd import Status
+
+        # At w = 0 there is no direction yet, and the objective gives it the worst score.
+        self.take(np.zeros(1) if certificate.w is None else certificate.w)
+        self.steps_left -= 1
+        self.is_over = not self.callback() or self.steps_left <= 0
+        return Status.MAX_STEPS if self.is_over else None
 
 
 class Watch:

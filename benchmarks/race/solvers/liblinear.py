@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmark_utils.forms import as_form, form_is_pointless
-from benchmark_utils.shapes import BaseSolver
+from benchmark_utils.shapes import IS_BENCHOPT, MAX_ITERATIONS, BaseSolver
 
 
 class Solver(BaseSolver):
@@ -43,7 +43,7 @@ class Solver(BaseSolver):
             dual=True,
             C=self.C,
             tol=self.tol,
-            max_iter=2_000_000_000,
+            max_iter=MAX_ITERATIONS if IS_BENCHOPT else 2_000_000_000,
             fit_intercept=fit_intercept,
             intercept_scaling=self.intercept_scaling,
             random_state=0,

@@ -12,7 +12,7 @@ from typing import Any
 
 import scipy.sparse as sp
 from benchmark_utils.forms import as_form, form_is_pointless, mirrored
-from benchmark_utils.shapes import BaseSolver
+from benchmark_utils.shapes import IS_BENCHOPT, MAX_ITERATIONS, BaseSolver
 
 
 class Solver(BaseSolver):
@@ -35,7 +35,8 @@ class Solver(BaseSolver):
 
         X = as_form(X, self.form)
         self.X, self.y = (X, y) if fit_intercept else mirrored(X, y)
-        self.model = SVC(kernel="linear", C=self.C, tol=self.tol, cache_size=2000, max_iter=-1)
+        max_iter = MAX_ITERATIONS if IS_BENCHOPT else -1
+        self.model = SVC(kernel="linear", C=self.C, tol=self.tol, cache_size=2000, max_iter=max_iter)
 
     def run(self, _: Any) -> None:
         self.model.fit(self.X, self.y)

@@ -28,7 +28,8 @@ class PRGD:
     .. math::
 
         w(T_k + 1) &= R_k\, w(T_k) / \|w(T_k)\| \\
-        v(t + 1) &= w(t) - \eta \nabla L(w(t)) / L(w(t)), \quad w(t + 1) = \mathrm{Proj}_{B(0, R_k)} v(t + 1)
+        v(t + 1) &= w(t) - \eta \nabla L(w(t)) / L(w(t)) \\
+        w(t + 1) &= \mathrm{Proj}_{B(0, R_k)} v(t + 1)
 
     In another norm than l2, an extension of ours, lengths and balls are those of the norm, the projection is
     radial, and the step is that of `SteepestDescent`, ``v = w + eta ||u||_* s(u)`` with ``u = -grad L / L``.

@@ -53,7 +53,7 @@ def toy(gamma_star: float) -> Dataset:
 
 
 def synthetic_one(seed: int, n: int = 100, gamma_star: float = PAPER_GAMMA_STAR) -> Dataset:
-    r"""Return appendix E.1's Dataset I: points uniform on the two arcs where |x_1| >= gamma_star.
+    r"""Return appendix E.1's Dataset I: points uniform on the two arcs where ``|x_1| >= gamma_star``.
 
     The first two points are :math:`(\pm\gamma^\star, \sqrt{1 - \gamma^{\star 2}})` and fix the
     largest margin; the others are drawn by angle, the side first. Labels are the sign of x_1.
@@ -95,7 +95,7 @@ def synthetic_one(seed: int, n: int = 100, gamma_star: float = PAPER_GAMMA_STAR)
 
 
 def synthetic_two(seed: int, n: int = 100, gamma_star: float = PAPER_GAMMA_STAR) -> Dataset:
-    r"""Return appendix E.1's Dataset II: points uniform in the disk where |x_1| >= gamma_star.
+    r"""Return appendix E.1's Dataset II: points uniform in the disk where ``|x_1| >= gamma_star``.
 
     The first two points are :math:`(\pm\gamma^\star, \sqrt{1 - \gamma^{\star 2}})` and fix the
     largest margin; the others are drawn by rejection from the box around one cap of the disk, which

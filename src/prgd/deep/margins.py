@@ -17,7 +17,9 @@ from prgd.deep.homogeneity import check_homogeneous, evaluation_mode
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """The margin ``f_y - max f_j`` of every example, with the norm and the degree that normalize margins.
+    r"""The margin ``f_y - max f_j`` of every example, with the norm and the degree that normalize margins.
+
+    .. math:: m_i = f_{y_i}(x_i) - \max_{j \ne y_i} f_j(x_i), \qquad \bar\gamma = \min_i m_i / \|\theta\|^L
 
     Attributes
     ----------

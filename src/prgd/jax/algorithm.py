@@ -27,11 +27,17 @@ def prgd(
 ) -> optax.GradientTransformationExtraArgs:
     r"""Algorithm 1: `progressive_rescale` around `optax.sgd`, with the gradient divided by the loss.
 
+    .. math::
+
+        w(T_k + 1) = R_k\, \frac{w(T_k)}{\|w(T_k)\|}, \qquad w(t + 1) = \mathrm{Proj}_{B(0, R_k)} \Big(w(t) -
+        \eta \frac{\nabla L}{L}\Big)
+
     Parameters
     ----------
     learning_rate, momentum, nesterov : as in `optax.sgd`. A schedule of the rate does not count rescalings.
-    loss_scaled : whether the gradient is divided by the loss. If not, train on the logarithm of the loss,
-        whose gradient is that quotient and does not underflow.
+    loss_scaled : bool
+        Whether the gradient is divided by the loss. If not, train on the logarithm of the loss, whose
+        gradient is that quotient and does not underflow.
     radius, times, scope, warm_up, on_rescale, project, max_steps : as in `progressive_rescale`.
 
     Examples

@@ -43,7 +43,10 @@ class RescaleState(NamedTuple):
     R_k : radius of this phase, infinite before the first rescaling and for a block of norm 0.
     skipped : steps skipped for a non-finite loss or gradient.
     L_0 : running loss of the warm-up, a mean in which old losses fade; 0 without a warm-up.
-    base : state of the base transformation.
+    base : transformation of optax, optional
+        What is stepped, e.g. ``optax.chain(normalize_by_loss(), optax.adam(1e-3))``. Without one, the updates
+        that come in are the steps: put `progressive_rescale` last in a chain. Such a chain steps what stands
+        before even at a rescaling, so momentum belongs in ``base``.
     """
 
     t: jax.Array
@@ -80,25 +83,30 @@ def progressive_rescale(
 
     Parameters
     ----------
-    radius : Radius, ``(k, R_0) -> R_k`` with R_0 the norm at the first rescaling, or text or a number that
-        `prgd.schedules.as_radius` reads. A function of your own is called with traced arrays. Radii are
-        kept within the range in which the square of a norm and all entries are finite.
-    times : Times, ``k -> T_k`` with ``T_0 = 0``, in steps after the warm-up, or text or an integer that
-        `prgd.schedules.as_times` reads.
+    radius : Radius, str, float or callable
+        ``(k, R_0) -> R_k`` with R_0 the norm at the first rescaling, as `prgd.schedules.as_radius` reads it.
+        A function of your own is called with traced arrays. Radii are kept within the range in which the
+        square of a norm and all entries are finite.
+    times : Times, str, int or callable
+        ``k -> T_k`` with ``T_0 = 0``, in steps after the warm-up, as `prgd.schedules.as_times` reads it.
     base : the transformation that is stepped, e.g. ``optax.chain(normalize_by_loss(), optax.adam(1e-3))``.
         Without one, the updates that come in are the steps: put `progressive_rescale` last in a chain. Such
         a chain steps what stands before even at a rescaling, so momentum belongs in ``base``.
-    scope : ``"global"``, where all parameters are one vector as in the paper, or ``"matrix"``, where each
-        parameter of two or more dimensions has its own R_0 and R_k, and only the base steps the others.
-    warm_up : int, number of steps of the base at the beginning, in which `normalize_by_loss` inside of
-        ``base`` does not divide. After a warm-up, `normalize_by_loss` multiplies by L_0, the running loss at
-        the end of the warm-up, so that divided steps begin with the length of plain steps.
-    on_rescale : what a rescaling does to the momentum of the base (fields ``trace`` and ``mu`` of the states
-        of optax): ``"reset"`` sets it to zero, ``"scale"`` multiplies it by the factor of the parameters,
-        ``"keep"`` leaves it unchanged.
-    project : whether each step is projected to the ball of radius R_k, as in Algorithm 1.
-    max_steps : int, the step after the warm-up up to which the times are tabulated: after it, no rescaling
-        follows. `Every` needs no table and has no such end.
+    scope : {"global", "matrix"}
+        All parameters are one vector, as in the paper, or each parameter of two or more dimensions has its
+        own R_0 and R_k, and only the base steps the others.
+    warm_up : int
+        Number of steps of the base at the beginning, in which `normalize_by_loss` inside of ``base`` does not
+        divide. After a warm-up, `normalize_by_loss` multiplies by L_0, the running loss at the end of the
+        warm-up, so that divided steps begin with the length of plain steps.
+    on_rescale : {"keep", "reset", "scale"}
+        What a rescaling does to the momentum of the base (fields ``trace`` and ``mu`` of the states of
+        optax): leave it unchanged, set it to zero, or multiply it by the factor of the parameters.
+    project : bool
+        Whether each step is projected to the ball of radius R_k, as in Algorithm 1.
+    max_steps : int
+        The step after the warm-up up to which the times are tabulated: after it, no rescaling follows.
+        `Every` needs no table and has no such end.
 
     References
     ----------

@@ -8,7 +8,12 @@ from prgd._types import Array
 
 
 class Norm(ABC):
-    """A norm of weights w of shape (d,) or (K, d), its dual norm and its direction of steepest ascent.
+    r"""A norm of weights w of shape (d,) or (K, d), its dual norm and its direction of steepest ascent.
+
+    .. math::
+
+        \|u\|_* = \max_{\|s\| \le 1} \langle u, s\rangle, \qquad s(u) \in \arg\max_{\|s\| \le 1} \langle u,
+        s\rangle
 
     A norm is a value: a frozen dataclass that compares equal to another one of the same fields. A subclass
     gives the abstract methods below; text is turned into it if `prgd.norms.NORMS` has a line for it.

@@ -20,7 +20,9 @@ _SMALLEST_NORMAL = 2.0**-1022
 
 @dataclass(frozen=True)
 class L2(Norm):
-    """The Euclidean norm, its own dual; of matrices, the Frobenius norm.
+    r"""The Euclidean norm, its own dual; of matrices, the Frobenius norm.
+
+    .. math:: \|w\|_2 = \big(\textstyle\sum_i w_i^2\big)^{1/2} = \|w\|_*
 
     Examples
     --------
@@ -72,7 +74,9 @@ class L2(Norm):
 
 @dataclass(frozen=True)
 class L1(Norm):
-    """``sum_i |w_i|``, whose steepest ascent moves one coordinate: coordinate descent, boosting.
+    r"""``sum_i |w_i|``, whose steepest ascent moves one coordinate: coordinate descent, boosting.
+
+    .. math:: \|w\|_1 = \sum_i |w_i|, \qquad \|u\|_* = \max_i |u_i|
 
     Examples
     --------
@@ -115,7 +119,9 @@ class L1(Norm):
 
 @dataclass(frozen=True)
 class Linf(Norm):
-    """``max_i |w_i|``, whose steepest ascent moves all coordinates alike: sign descent.
+    r"""``max_i |w_i|``, whose steepest ascent moves all coordinates alike: sign descent.
+
+    .. math:: \|w\|_\infty = \max_i |w_i|, \qquad \|u\|_* = \sum_i |u_i|
 
     Examples
     --------
@@ -154,7 +160,9 @@ class Linf(Norm):
 
 @dataclass(frozen=True)
 class Lp(Norm):
-    """``(sum_i |w_i|^p)^(1/p)`` for a finite p above 1; the dual exponent is ``q = p / (p - 1)``.
+    r"""``(sum_i |w_i|^p)^(1/p)`` for a finite p above 1; the dual exponent is ``q = p / (p - 1)``.
+
+    .. math:: \|w\|_p = \big(\textstyle\sum_i |w_i|^p\big)^{1/p}, \qquad \|u\|_* = \|u\|_q,\quad 1/p + 1/q = 1
 
     `prgd.norms.as_norm` turns any p of at least 1 into a norm: `L1` for 1, `L2` for 2, `Linf` for infinity.
 

@@ -44,7 +44,9 @@ class MatrixNorm(Norm):
 
 @dataclass(frozen=True)
 class Spectral(MatrixNorm):
-    """The largest singular value, whose steepest ascent is the orthogonal factor: spectral descent (Muon).
+    r"""The largest singular value, whose steepest ascent is the orthogonal factor: spectral descent (Muon).
+
+    .. math:: \|W\| = \sigma_1(W), \qquad \|U\|_* = \textstyle\sum_i \sigma_i(U)
 
     Examples
     --------
@@ -98,7 +100,9 @@ class Spectral(MatrixNorm):
 
 @dataclass(frozen=True)
 class Nuclear(MatrixNorm):
-    """The sum of the singular values, whose steepest ascent is the matrix of the leading singular vectors.
+    r"""The sum of the singular values, whose steepest ascent is the matrix of the leading singular vectors.
+
+    .. math:: \|W\| = \textstyle\sum_i \sigma_i(W), \qquad \|U\|_* = \sigma_1(U)
 
     Examples
     --------
@@ -146,7 +150,9 @@ class Nuclear(MatrixNorm):
 
 @dataclass(frozen=True)
 class GroupNorm(MatrixNorm):
-    """The sum of the Euclidean norms of the rows (classes), or of the columns (features).
+    r"""The sum of the Euclidean norms of the rows (classes), or of the columns (features).
+
+    .. math:: \|W\| = \textstyle\sum_g \|W_g\|_2, \qquad \|U\|_* = \max_g \|U_g\|_2
 
     Parameters
     ----------

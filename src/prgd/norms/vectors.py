@@ -54,12 +54,18 @@ def moderate(v: Array) -> Array:
 
 
 def rescale(v: Array, R: float) -> Array:
-    """Return ``R v / ||v||``."""
+    r"""Return ``R v / ||v||``.
+
+    .. math:: v \mapsto R\, v / \|v\|
+    """
     return (v / norm(v)) * R
 
 
 def project_ball(v: Array, R: float) -> Array:
-    """Return the point of the ball of radius ``R`` around 0 nearest to ``v``."""
+    r"""Return the point of the ball of radius ``R`` around 0 nearest to ``v``.
+
+    .. math:: \mathrm{Proj}_{B(0, R)}\, v = v \min(1, R / \|v\|)
+    """
     return v if norm(v) <= R else rescale(v, R)
 
 

@@ -14,7 +14,6 @@ from prgd.reproduce.experiment import Experiment, experiments
 from prgd.reproduce.pool import Job, jobs_of, run_jobs
 from prgd.reproduce.provenance import facts
 from prgd.reproduce.report import page, static
-from prgd.reproduce.report.interactive import plotly_script
 from prgd.reproduce.report.terminal import print_table, print_verdicts
 from prgd.reproduce.settings import from_record
 from prgd.reproduce.store import Store, write_whole
@@ -96,7 +95,7 @@ def reproduce(
     settings = [e.chosen(quick, seeds, changes.get(e.name)) for e in chosen]
     for folder in (out, out / "rows", out / "figures"):
         check_writable(folder)
-    plotly_script()  # A missing plotly is reported before the work, not after it.
+    page.check_packages()  # A missing package is reported before the work, not after it.
     stores = [Store(out, e, s, _say, keeps_rows=keep_rows) for e, s in zip(chosen, settings, strict=True)]
     run_jobs([job for store, tasks in _missing(stores, force) for job in jobs_of(store, tasks)], jobs)
     others = _others({e.name for e in chosen}, out)

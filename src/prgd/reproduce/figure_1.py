@@ -105,7 +105,7 @@ def draw(rows: Any, settings: Settings) -> list[fig.Figure]:
     curves = rows[(rows.kind == "curve") & (rows.t > 0)]
     panels = (
         _points(rows, settings),
-        _field(rows),
+        field_panel(rows, "(b) Vector field, NGD and PRGD"),
         _errors(curves, settings.gamma_star - curves.u, "Margin error", fig.MARGIN_ERROR),
         _errors(curves, curves.upper - settings.gamma_star, "Certified upper bound", fig.BOUND_ERROR),
     )
@@ -132,7 +132,8 @@ def _points(rows: Any, settings: Settings) -> fig.Panel:
     return fig.Panel(title, marks, x, y, x_range=ends, y_range=ends, notes=tuple(notes), is_equal=True)
 
 
-def _field(rows: Any) -> fig.Panel:
+def field_panel(rows: Any, title: str) -> fig.Panel:
+    """Return the vector field with the attractor, the ray of w_star and both paths."""
     field, zone = where(rows, kind="field"), where(rows, kind="attractor").iloc[0]
     right = float(field.x.max())
     arrows = [field[name].to_numpy() for name in ("x", "y", "u", "v")]
@@ -150,7 +151,6 @@ def _field(rows: Any) -> fig.Panel:
     start, black = where(rows, kind="path", t=0).iloc[0], fig.Style(fig.BLACK)
     marks.append(fig.Points("w(0) = 0 and w(1)", [0.0, start.x], [0.0, start.y], size=8.0, style=black))
     x_range, y_range = (-0.3, right + 0.3), (-0.5, 1.4)
-    title = "(b) Vector field, NGD and PRGD"
     return fig.Panel(title, tuple(marks), "w_1", "w_2", x_range=x_range, y_range=y_range)
 
 

@@ -178,7 +178,7 @@ class Panel:
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
     notes: tuple[Note, ...] = ()
-    labels: tuple[Label, ...] = ()  # names beside printed lines; on the page the pointer names them
+    labels: tuple[Label, ...] = ()  # names beside the ends of lines
     is_equal: bool = False
     is_ours: bool = False
 

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib", "plotly")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib")
 
 
 @cache

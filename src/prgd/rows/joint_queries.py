@@ -89,7 +89,10 @@ class JointTallyAt(TallyAt):
 
 @dataclass(frozen=True, eq=False)
 class JointMarginsAt(MarginsAt):
-    """Return ``m_ij`` for every pair as an array of shape (n, K), infinite for the class of the row."""
+    r"""Return ``m_ij`` for every pair as an array of shape (n, K), infinite for the class of the row.
+
+    .. math:: m_{ij} = \langle w_{y_i} - w_j, x_i\rangle
+    """
 
     def answer(self, rows: LeafRows, labels: Labels) -> Array:
         """Multiply the rows by the vector of each class."""

@@ -58,7 +58,12 @@ class Accurate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TallyAt(Query[Tally]):
-    """Sum all rows at ``w``: the Tally of one group, or of each class.
+    r"""Sum all rows at ``w``: the Tally of one group, or of each class.
+
+    .. math::
+
+        \textstyle\sum_i \ell(\langle w, z_i\rangle), \quad \sum_i \ell'(\langle w, z_i\rangle)\, z_i, \quad
+        \min_i \langle w, z_i\rangle
 
     With a ``second`` direction v the same pass finds the smallest ``<v, z_i>``.
     """
@@ -119,7 +124,10 @@ def weigh(m: Any, s: Any, loss: Loss, xp: ModuleType = np) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class MarginsAt(Query[Array]):
-    """Return ``<w, z_i>`` for every row: n numbers."""
+    r"""Return ``<w, z_i>`` for every row: n numbers.
+
+    .. math:: m_i = \langle w, z_i\rangle
+    """
 
     w: Array
 
@@ -263,7 +271,10 @@ def merge_smallest(parts: Sequence[Smallest], max_rows: int) -> Smallest:
 
 @dataclass(frozen=True, eq=False)
 class Combine(Query[Array]):
-    """Return ``Z^T p`` for weights p, given by their non-zero entries; other rows are not read."""
+    r"""Return ``Z^T p`` for weights p, given by their non-zero entries; other rows are not read.
+
+    .. math:: Z^\top p = \textstyle\sum_i p_i z_i
+    """
 
     indices: Indices  # ascending
     values: Array
@@ -297,7 +308,10 @@ class Combine(Query[Array]):
 
 @dataclass(frozen=True, eq=False)
 class CurvatureAt(Query[tuple[Array, float]]):
-    """Return ``X^T (c * X v)`` and ``sum(c * X v)`` for weights c of rows; others are not needed."""
+    r"""Return ``X^T (c * X v)`` and ``sum(c * X v)`` for weights c of rows; others are not needed.
+
+    .. math:: \textstyle\sum_i c_i \langle x_i, v\rangle x_i, \quad \sum_i c_i \langle x_i, v\rangle
+    """
 
     v: Array
     indices: Indices  # ascending
@@ -328,7 +342,10 @@ class CurvatureAt(Query[tuple[Array, float]]):
 
 @dataclass(frozen=True, eq=False)
 class LargestRow(Query[float]):
-    """Return the largest ``||x_i||_q`` of all rows, for an exponent q from 1 to infinity."""
+    r"""Return the largest ``||x_i||_q`` of all rows, for an exponent q from 1 to infinity.
+
+    .. math:: \max_i \|x_i\|_q
+    """
 
     q: float
 

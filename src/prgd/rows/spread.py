@@ -18,7 +18,9 @@ from prgd.rows.queries import BLOCK_ENTRIES
 
 @dataclass(frozen=True, eq=False)
 class Spread(Query[Array]):
-    """Return the largest ``||z_i - c||^2`` of all rows, or of each class, for a centre c of each group.
+    r"""Return the largest ``||z_i - c||^2`` of all rows, or of each class, for a centre c of each group.
+
+    .. math:: \max_i \|z_i - c\|_2^2
 
     ``centers`` has shape (groups, d).
     """

@@ -45,7 +45,7 @@ def separability(
         categorical if y is one. None if X is an engine that holds the labels.
     family : {"binomial", "multinomial", "poisson", "ordinal"}
         The model whose coefficients are asked about. The rows z_i of the other families stand in
-        `prgd.separation.families.model_rows`.
+        ``prgd.separation.families.model_rows``.
     fit_intercept : bool
         False asks for a hyperplane through the origin.
     sample_weight : array of shape (n,), optional

@@ -45,6 +45,8 @@ class Infimum:
 def velocity_infimum(data: Any, cylinder: Cylinder, *, starts: int = 200, seed: int = 0) -> Infimum:
     r"""Search a cylinder for the smallest centripetal velocity.
 
+    .. math:: \inf_{w \in C(D_1, D_2; H)} \varphi(w)
+
     Along each direction the velocity is the derivative of a convex function of D, so it is smallest at
     ``D1``: the search is over unit directions v and over the share
     :math:`\tau = e^{-(h - H) \Delta} \in [0, 1]` of the rows off the support, whose end 0 is the limit of

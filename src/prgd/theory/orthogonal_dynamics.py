@@ -76,6 +76,11 @@ class Orthogonal:
 def orthogonal(data: Any) -> Orthogonal:
     r"""Return the loss beside the max-margin ray, with its unique minimiser ``v_star`` to rounding.
 
+    .. math::
+
+        L_\perp(v) = \frac1{|I|} \sum_{i \in I} e^{\langle v, u_i\rangle}, \qquad v^\star = \arg\min_v
+        L_\perp(v)
+
     Parameters
     ----------
     data : array Z of shape (n, d), pair (X, y), Dataset or Geometry

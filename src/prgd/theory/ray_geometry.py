@@ -93,6 +93,8 @@ class Geometry:
 def geometry(data: Any) -> Geometry:
     r"""Split the rows of a separable data set along the max-margin direction.
 
+    .. math:: z_i = \langle z_i, w^\star\rangle\, w^\star - u_i, \qquad u_i = -P_\perp z_i
+
     Parameters
     ----------
     data : array Z of shape (n, d), pair (X, y), Dataset, or a Geometry, which is returned

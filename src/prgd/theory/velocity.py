@@ -193,6 +193,11 @@ class Field(NamedTuple):
 def velocity_field(data: Any, w_star: Any, x: Any, y: Any) -> Field:
     r"""Return the field of Figure 1(b) on a grid: the direction of descent and the centripetal velocity.
 
+    .. math::
+
+        -\nabla L(w) / \|\nabla L(w)\|, \qquad \varphi(w) = \Big\langle \frac{\nabla L(w)}{L(w)},
+        \frac{P_\perp w}{\|P_\perp w\|} \Big\rangle
+
     Parameters
     ----------
     data : array Z of shape (n, 2), pair (X, y) or Dataset

@@ -13,8 +13,8 @@ class GD(Wrapper):
     Parameters
     ----------
     params : parameters or parameter groups, or a base optimizer such as `torch.optim.AdamW`.
-    **sgd : options of the base `torch.optim.SGD` that is made if parameters are given; the defaults are
-        lr 1e-3 and momentum 0.9.
+    **sgd : options of `torch.optim.SGD`
+        The base that is made if parameters are given; the defaults are lr 1e-3 and momentum 0.9.
 
     Examples
     --------

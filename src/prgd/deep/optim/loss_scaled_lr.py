@@ -18,6 +18,8 @@ _SMALLEST, _LARGEST = 1e-30, 1e30  # A float32 step of a rate beyond these is 0 
 class LossScaledLR:
     r"""Step size ``alpha / L``, with L the training loss; an epoch that does not lower L is undone.
 
+    .. math:: \theta(t + 1) = \theta(t) - \frac{\alpha}{L} \nabla L(\theta(t))
+
     After an epoch that lowered L, ``alpha`` grows by 2^(1/5). After any other epoch, also one with a
     non-finite loss, parameters, buffers and optimizer state return to their values before the epoch, and
     ``alpha`` shrinks by 2^(-1/10). The copy of these values is kept on the device.
@@ -29,8 +31,9 @@ class LossScaledLR:
     log_loss : float, the logarithm of the training loss at the beginning.
     alpha : float.
     grow, shrink : float, the factors of ``alpha``.
-    in_log_frame : whether the loss is divided by L and not ``lr``: train on ``relative(log_loss)``, whose
-        gradient does not underflow if L does.
+    in_log_frame : bool
+        Whether the loss is divided by L and not ``lr``: train on ``relative(log_loss)``, whose gradient does
+        not underflow if L does.
 
     References
     ----------

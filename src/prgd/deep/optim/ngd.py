@@ -19,12 +19,14 @@ class NGD(Wrapper):
     Parameters
     ----------
     params : parameters or parameter groups, a network, or a base optimizer such as `torch.optim.AdamW`.
-    loss_scaled : whether ``step`` divides the gradient by the loss. Pass False if the gradient is that of a
+    loss_scaled : bool
+        Whether ``step`` divides the gradient by the loss. Pass False if the gradient is that of a
         `log_cross_entropy` or another log L, which is divided already.
-    warm_up : int, number of plain steps at the beginning. (With ``loss_scaled=False``, train on
-        ``log_loss.exp()`` while ``warming_up``.)
-    **sgd : options of the base `torch.optim.SGD` that is made if parameters are given; the defaults are
-        lr 1e-3 and momentum 0.9.
+    warm_up : int
+        Number of plain steps at the beginning. (With ``loss_scaled=False``, train on ``log_loss.exp()`` while
+        ``warming_up``.)
+    **sgd : options of `torch.optim.SGD`
+        The base that is made if parameters are given; the defaults are lr 1e-3 and momentum 0.9.
 
     Examples
     --------

@@ -40,7 +40,8 @@ class PRGD(Wrapper):
     .. math::
 
         w(T_k + 1) &= R_k\, w(T_k) / \|w(T_k)\| \\
-        v(t + 1) &= w(t) - \eta \nabla L(w(t)) / L(w(t)), \quad w(t + 1) = \mathrm{Proj}_{B(0, R_k)} v(t + 1)
+        v(t + 1) &= w(t) - \eta \nabla L(w(t)) / L(w(t)) \\
+        w(t + 1) &= \mathrm{Proj}_{B(0, R_k)} v(t + 1)
 
     The time t counts from the end of the warm-up. The vector w holds all parameters except frozen ones and
     those in groups with ``"homogeneous": False``, which the base optimizer steps and nothing else touches. A
@@ -48,38 +49,40 @@ class PRGD(Wrapper):
 
     Parameters
     ----------
-    params : parameters or parameter groups, a network, or a base optimizer such as `torch.optim.AdamW`. A
-        network is measured at the first rescaling, with a warning if it is not homogeneous.
-    R : Radius, ``(k, R_0) -> R_k`` with R_0 the norm at the end of the warm-up, or text or a number that
-        `prgd.schedules.as_radius` reads. Radii that read the iterate (`StateRadius`) are refused, since
-        they would copy the model to the host. ``"radius"`` in a parameter group, 1 by default, multiplies
-        R_k; a scheduler may drive it. By default the outputs of a network grow as (1 + k/8)^(1/4); with
-        relative steps, radii are constant by default.
-    T : Times, ``k -> T_k`` with ``T_0 = 0``, in steps after the warm-up, or text or an integer that
-        `prgd.schedules.as_times` reads.
-    warm_up : int, number of plain steps of the base optimizer at the beginning, or ``"auto"``: until the
-        running loss is below 0.01, that is, until nearly all examples are classified correctly.
-        Steps over the loss then begin with the length of plain steps. With 0, Algorithm 1 begins at once. By
-        default ``"auto"``, and 0 unless ``loss_scaled``.
-    cautious : whether to stay on the safe side, as `Caution` says: no step is shorter than the base's, steps
-        of SGD grow only while the loss falls (other bases take their own steps), the schedule stands still
-        while it does not, a rescaling neither shrinks nor takes the place of a step, and nothing is projected
-        unless ``project`` is given. By default if ``warm_up`` is ``"auto"``; False is Algorithm 1.
-    scope : what has a norm of its own: all parameters together (``"global"``, as in the paper), each
-        parameter group (``"group"``), or each parameter of at least two dimensions (``"matrix"``; vectors are
-        then stepped by the base optimizer alone).
-    relative_steps : whether every step is :math:`W \leftarrow R_k\, \mathrm{norm}(W - \eta R_k\,
-        \mathrm{norm}(u))` for each block W, with u the base optimizer's update, :math:`\eta` its rate and
-        norm(x) = x / ||x||; a block is what has a norm of its own. No step is spent on rescaling then.
-        With ``R="constant"`` and ``scope="matrix"`` this is Hyperball.
-    on_rescale : what a rescaling does to the momentum: ``"reset"`` sets the momentum to zero, ``"scale"``
-        multiplies the momentum by the factor of the parameters, ``"keep"`` leaves the momentum unchanged.
-    loss_scaled : whether ``step`` divides the gradient by the loss, as in `NGD`; by default unless steps are
-        relative.
-    project : whether each step is projected to the ball of radius R_k, as in Algorithm 1; by default unless
-        ``cautious``.
-    **sgd : options of the base `torch.optim.SGD` that is made if parameters are given; the defaults are
-        lr 1e-3 and momentum 0.9.
+    params : parameters or parameter groups, a network, or a base optimizer such as `torch.optim.AdamW`
+        A network is measured at the first rescaling, with a warning if it is not homogeneous.
+    R : Radius, str or float, optional
+        ``(k, R_0) -> R_k`` with R_0 the norm at the end of the warm-up, as `prgd.schedules.as_radius` reads
+        it. Radii that read the iterate (`StateRadius`) are refused, since they would copy the model to the
+        host. ``"radius"`` in a parameter group, 1 by default, multiplies R_k; a scheduler may drive it. By
+        default the outputs of a network grow as (1 + k/8)^(1/4); with relative steps, radii are constant.
+    T : Times, str or int
+        ``k -> T_k`` with ``T_0 = 0``, in steps after the warm-up, as `prgd.schedules.as_times` reads it.
+    warm_up : int or "auto", optional
+        Number of plain steps of the base at the beginning, or until the running loss is below 0.01, that is,
+        until nearly all examples are classified correctly. Steps over the loss then begin with the length of
+        plain steps. With 0, Algorithm 1 begins at once. By default ``"auto"``, and 0 unless ``loss_scaled``.
+    cautious : bool, optional
+        Whether to stay on the safe side, as `Caution` says: no step is shorter than the base's, steps of SGD
+        grow only while the loss falls (other bases take their own steps), the schedule stands still while it
+        does not, a rescaling neither shrinks nor takes the place of a step, and nothing is projected unless
+        ``project`` is given. By default if ``warm_up`` is ``"auto"``; False is Algorithm 1.
+    scope : {"global", "group", "matrix"}
+        What has a norm of its own: all parameters together, as in the paper, each parameter group, or each
+        parameter of at least two dimensions (vectors are then stepped by the base optimizer alone).
+    relative_steps : bool
+        Whether every step is ``W = R_k norm(W - eta R_k norm(u))`` for each block W, with u the base
+        optimizer's update, eta its rate and ``norm(x) = x / ||x||``; a block is what has a norm of its own.
+        No step is spent on rescaling then. With ``R="constant"`` and ``scope="matrix"`` this is Hyperball.
+    on_rescale : {"keep", "reset", "scale"}
+        What a rescaling does to the momentum: leave it unchanged, set it to zero, or multiply it by the
+        factor of the parameters.
+    loss_scaled : bool, optional
+        Whether ``step`` divides the gradient by the loss, as in `NGD`; by default unless steps are relative.
+    project : bool, optional
+        Whether each step is projected to the ball of radius R_k; by default unless ``cautious``.
+    **sgd : options of `torch.optim.SGD`
+        The base that is made if parameters are given; the defaults are lr 1e-3 and momentum 0.9.
 
     References
     ----------
@@ -158,9 +161,9 @@ class PRGD(Wrapper):
         ----------
         params : as for the class.
         total_steps : int, number of steps of the run, rescalings and warm-up included.
-        growth : float, factor by which rescaling makes the outputs of a homogeneous network grow in the
-            whole run, if the warm-up is short and the loss falls. With L matrices, norms grow by its L-th
-            root.
+        growth : float
+            Factor by which rescaling makes the outputs of a homogeneous network grow in the whole run, if the
+            warm-up is short and the loss falls. With L matrices, norms grow by its L-th root.
         warm_up : ``"auto"``, or the fraction of the run that is warm-up; by default as for the class.
         cautious : as for the class, but by default whenever steps are divided by the loss.
         **options : as for the class; R and T follow from the run.
@@ -199,8 +202,9 @@ class PRGD(Wrapper):
         Parameters
         ----------
         closure : callable that evaluates the model again and returns the loss; optional.
-        loss : the mean loss whose gradient the parameters hold, by name: ``step(loss=loss)``. A relative
-            step needs none, nor does a step after `watch`. Pass it before `GradScaler` scales it.
+        loss : float or tensor
+            The mean loss whose gradient the parameters hold, by name: ``step(loss=loss)``. A relative step
+            needs none, nor does a step after `watch`. Pass it before `GradScaler` scales it.
         """
         if torch.compiler.is_compiling():
             return self._compiled_step(closure, loss)

@@ -72,7 +72,7 @@ def build_model(
     Returns
     -------
     nn.Sequential
-        Network that maps images of shape (n, *shape) to logits of shape (n, classes).
+        Network that maps images of shape ``(n, *shape)`` to logits of shape ``(n, classes)``.
 
     References
     ----------

@@ -11,17 +11,24 @@ import gzip
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
+from importlib.util import find_spec
 from mimetypes import MimeTypes
 from pathlib import Path
 from typing import Any
 
 from prgd.claims import Claim, Verdict, apart, crosses, summary
 from prgd.claims.registry import place
+from prgd.errors import missing_package
 from prgd.reproduce.experiment import Experiment
 from prgd.reproduce.figures import Figure, Table, pretty
-from prgd.reproduce.report.interactive import plotly_script, plots
+from prgd.reproduce.report.introduction import introduction
+from prgd.reproduce.report.vector import SHAPES, drawing
 from prgd.reproduce.settings import settings_of
+
+# Bytes of all files inside the page; the largest ones lie beside it.
+ROOM = 2_400_000
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,13 @@ class Section:
         return {name: json.dumps(v, default=repr) for name, v in settings_of(self.settings).items()}
 
 
+def check_packages() -> None:
+    """Raise an error that says what to install if a package of the page or of its figures is missing."""
+    for package in ("jinja2", "matplotlib", "pandas"):
+        if find_spec(package) is None:
+            raise missing_package("The report", package, "report")
+
+
 def render(sections: Sequence[Section], **head: Any) -> str:
     """Return the whole page as HTML.
 
@@ -81,15 +95,8 @@ def render(sections: Sequence[Section], **head: Any) -> str:
     from markupsafe import Markup
 
     def asset(name: str) -> Markup:
-        return script(files(__package__).joinpath("assets", name).read_text(encoding="utf-8"))
-
-    def script(content: str) -> Markup:
-        # A closing tag inside a script would end it, so it is written with a backslash.
-        return Markup(content.replace("</script", "<\\/script"))  # noqa: S704 - our own files, and plotly.js
-
-    def spec(figure: Figure) -> Markup:
-        content = json.dumps(plots(figure), separators=(",", ":")).replace("<", "\\u003c")
-        return Markup(content)  # noqa: S704 - JSON without a "<" cannot end its script
+        content = files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+        return Markup(content)  # noqa: S704 - our own files
 
     environment = Environment(
         loader=PackageLoader(__package__, "assets"),
@@ -116,15 +123,39 @@ def render(sections: Sequence[Section], **head: Any) -> str:
         commits=", ".join(sorted({c for s in sections for c in s.commits})) or "unknown",
         css=asset("page.css"),
         js=asset("page.js"),
-        plotly=script(plotly_script()),
-        spec=spec,
+        idea=introduction(),
+        drawing=lambda panel: Markup(drawing(panel)),  # noqa: S704 - the drawing escapes its texts
+        picture=partial(picture, head["folder"]),
+        shapes=SHAPES,
         kind_of=lambda mark: type(mark).__name__,
         # An object of its own has Python's table of types, whatever the system says.
         type_of=lambda file: MimeTypes().guess_type(file.name)[0],
-        base64_of=lambda file: base64.b64encode(file.read_bytes()).decode(),
-        zipped=lambda file: base64.b64encode(gzip.compress(file.read_bytes(), mtime=0)).decode(),
+        carried=_carried(sections, head["folder"]),
         css_class=lambda verdict: verdict.name.lower().replace("_", "-"),
     )
+
+
+def _carried(sections: Sequence[Section], folder: Path) -> dict[Path, str]:
+    """Return the files that travel inside the page, compressed: the smallest ones, while there is `ROOM`.
+
+    PNG and PDF are never among them: the page shows their picture, and carries the SVG.
+    """
+    drawn = {picture(folder, figure, ".svg") for section in sections for figure in section.figures}
+    every = drawn | {file for section in sections for file in section.files}
+    zipped = {f: base64.b64encode(gzip.compress(f.read_bytes(), mtime=0)).decode() for f in every}
+    found: dict[Path, str] = {}
+    left = ROOM
+    for file in sorted(every, key=lambda file: (len(zipped[file]), file.name)):
+        left -= len(zipped[file])
+        if left < 0:
+            break
+        found[file] = zipped[file]
+    return found
+
+
+def picture(folder: Path, figure: Figure, end: str) -> Path:
+    """Return the file of a figure in the folder of a report."""
+    return folder / "figures" / f"{figure.name}{end}"
 
 
 def judged(sections: Iterable[Section]) -> list[tuple[Claim, Section]]:

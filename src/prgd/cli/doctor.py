@@ -1,0 +1,283 @@
+"""The command ``prgd doctor``: what is installed, devices, threads and the kernel cache. Quick to import."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Annotated, Any
+
+import prgd
+from prgd.cli import outcome
+from prgd.cli.common import Debug, one_line_errors, option, print_table
+from prgd.errors import missing_package
+from prgd.threads import cores, default_threads, physical_memory
+
+# Extras that a user may want, and what each of them brings; the README's list of extras has the same names.
+EXTRAS = {
+    "report": "reading Parquet and drawing plots",
+    "formula": "prgd.separability.from_formula",
+    "deep": "prgd.deep",
+    "jax": "prgd.jax",
+    "gpu": "computing with rows on a GPU",
+    "cluster": "computing with rows on Dask workers",
+    "cones": "maximising margins in l_p and group norms",
+}
+# One module of kernels in each package that has some: Numba chooses a cache folder for each package.
+KERNELS = ("prgd.rows._kernels", "prgd.solvers._pairwise_kernel")
+THREAD_VARIABLES = ("PRGD_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# A library that looks for devices may hang or crash, and JAX reserves memory: each has a process of its own.
+PROBES = {
+    "torch": "[torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]",
+    "jax": "[f'{d.platform}:{d.id} {d.device_kind}' for d in jax.devices()]",
+}
+MAX_PROBE_SECONDS = 60.0
+
+
+def doctor_command(
+    devices: Annotated[
+        bool, option(None, "Import PyTorch and JAX, which takes seconds, and ask for their devices.")
+    ] = True,
+    json: Annotated[
+        str | None,
+        option(
+            None,
+            "Write the facts as JSON to FILE; - is standard output, which then holds nothing else.",
+            metavar="FILE",
+        ),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Say what is installed, which devices and threads there are, and where compiled kernels are kept.
+
+    What is missing or wrong comes last, with the command that repairs it.
+
+    Example: prgd doctor --json -
+    """
+    with one_line_errors(debug, json):
+        outcome.check_json(json)
+        facts = diagnose(devices)
+        if outcome.is_printed(False, json):
+            print_table(lines(facts))
+        outcome.write_json(json, facts)
+
+
+def diagnose(with_devices: bool) -> dict[str, Any]:
+    """Return all facts, under the keys of ``--json``."""
+    core, extras = packages()
+    threads = thread_facts()
+    caches = kernel_caches()
+    devices = device_facts() if with_devices else {}
+    return {
+        "prgd": {"version": prgd.__version__, "folder": str(Path(prgd.__file__).parent)},
+        "python": {
+            "version": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "executable": sys.executable,
+            "system": f"{platform.system()} {platform.machine()}",
+        },
+        "packages": core,
+        "extras": extras,
+        "devices": devices,
+        "threads": threads,
+        "kernel_cache": caches,
+        "problems": problems(core, extras, [*devices.values(), threads, *caches]),
+    }
+
+
+# What is installed
+
+
+def packages() -> tuple[list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
+    """Return the packages that prgd needs, and those that each extra brings, as the metadata names them."""
+    core: list[dict[str, Any]] = []
+    extras: dict[str, list[dict[str, Any]]] = {name: [] for name in EXTRAS}
+    for line in metadata.requires("prgd") or ():
+        requirement, _, marker = line.partition(";")
+        system = re.search(r"sys_platform == ['\"](\w+)", marker)
+        if system and system[1] != sys.platform:
+            continue
+        extra = re.search(r"extra == ['\"](\w+)", marker)
+        if extra is None:
+            core.append(package_facts(requirement))
+        elif extra[1] in extras:
+            extras[extra[1]].append(package_facts(requirement))
+    return core, extras
+
+
+def package_facts(requirement: str) -> dict[str, Any]:
+    """Return the name, the version that is installed, and the oldest one that will do.
+
+    Examples
+    --------
+    >>> package_facts("no-such-package[array]>=2.1")
+    {'name': 'no-such-package', 'version': None, 'needed': '2.1', 'is_sufficient': False}
+    """
+    name = re.match(r"[\w.-]+", requirement.strip())
+    oldest = re.search(r">=\s*([\w.]+)", requirement)
+    assert name is not None, requirement  # noqa: S101 - the metadata is that of prgd itself
+    try:
+        found = metadata.version(name[0])
+    except metadata.PackageNotFoundError:
+        found = None
+    needed = oldest[1] if oldest else ""
+    is_sufficient = found is not None and _numbers(found) >= _numbers(needed)
+    return {"name": name[0], "version": found, "needed": needed, "is_sufficient": is_sufficient}
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the release numbers of a version without trailing zeros, so that 6 and 6.0 are equal."""
+    release = re.match(r"[\d.]*", version)
+    numbers = [int(part) for part in release[0].split(".") if part] if release else []
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+# Devices, threads and the cache
+
+
+def device_facts() -> dict[str, dict[str, Any]]:
+    """Return the devices that PyTorch (CUDA alone) and JAX find, each asked in a process of its own."""
+    begun = {name: _start_probe(name) for name in PROBES if _is_installed(name)}
+    found: dict[str, dict[str, Any]] = {}
+    for name, process in begun.items():
+        try:
+            said, errors = process.communicate(timeout=MAX_PROBE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            why = f"it did not answer within {MAX_PROBE_SECONDS:g} s"
+        else:
+            if process.returncode == 0:
+                found[name] = {"devices": json.loads(said.splitlines()[-1]), "error": None}
+                continue
+            why = (errors.strip().splitlines() or [f"its process ended with code {process.returncode}"])[-1]
+        found[name] = {"devices": [], "error": f"{name} cannot be asked for its devices: {why}."}
+    return found
+
+
+def _is_installed(name: str) -> bool:
+    return package_facts(name)["version"] is not None
+
+
+def _start_probe(name: str) -> subprocess.Popen[str]:
+    code = f"import json, {name}; print(json.dumps({PROBES[name]}))"
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def thread_facts() -> dict[str, Any]:
+    """Return the cores, the threads that prgd and BLAS use, and the variables that set them."""
+    import scipy.linalg  # noqa: F401 - SciPy has a BLAS of its own, which is found once it is loaded
+    from threadpoolctl import threadpool_info
+
+    try:
+        threads, error = default_threads(), None
+    except ValueError as wrong:
+        threads, error = None, str(wrong)
+    pools = [
+        {"library": pool["internal_api"], "version": pool["version"], "threads": pool["num_threads"]}
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    ]
+    return {
+        "cores": cores(),
+        "prgd": threads,
+        "blas": pools,
+        "variables": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
+        "memory_bytes": physical_memory(),
+        "error": error,
+    }
+
+
+def kernel_caches() -> list[dict[str, Any]]:
+    """Return the folders in which Numba keeps compiled kernels, with their sizes."""
+    return [_cache_facts(module) for module in KERNELS]
+
+
+def _cache_facts(module: str) -> dict[str, Any]:
+    facts = {"package": module.rpartition(".")[0], "folder": None, "is_writable": False}
+    facts |= {"files": 0, "bytes": 0, "error": None}
+    try:
+        kernels = [f.stats for f in vars(import_module(module)).values() if hasattr(f, "stats")]
+        folder = Path(next(stats.cache_path for stats in kernels if stats.cache_path))
+    except StopIteration:
+        return {**facts, "error": "Kernels are not compiled: unset NUMBA_DISABLE_JIT for speed."}
+    except RuntimeError as error:  # Numba refuses to cache where no folder can be written.
+        why = str(error).rstrip(".")
+        return {**facts, "error": f"{why}. Set NUMBA_CACHE_DIR to a folder that can be written."}
+    files = [path for path in folder.glob("*.nb[ci]") if path.is_file()]
+    facts |= {"folder": str(folder), "is_writable": os.access(folder, os.W_OK)}
+    if not facts["is_writable"]:
+        facts["error"] = f"{folder} cannot be written. Set NUMBA_CACHE_DIR to a folder that can be."
+    return {**facts, "files": len(files), "bytes": sum(path.stat().st_size for path in files)}
+
+
+# What is wrong, and how it is said
+
+
+def problems(
+    core: list[dict[str, Any]], extras: dict[str, list[dict[str, Any]]], asked: list[dict[str, Any]]
+) -> list[str]:
+    """Return a sentence for each thing that is missing or wrong, with the command that repairs it."""
+    said = [
+        f"prgd needs {p['name']} {p['needed']} or newer; {p['version'] or 'none'} is installed: "
+        f"pip install '{p['name']}>={p['needed']}'."
+        for p in core
+        if not p["is_sufficient"]
+    ]
+    said += [facts["error"] for facts in asked if facts["error"]]
+    for extra, brought in extras.items():
+        lacking = [_needed(p) for p in brought if not p["is_sufficient"]]
+        if lacking:
+            said.append(str(missing_package(_capital(EXTRAS[extra]), " and ".join(lacking), extra)))
+    return said
+
+
+def _needed(package: dict[str, Any]) -> str:
+    """Return the name of a package that is missing, with a version where one that is too old is there."""
+    if package["version"] is None:
+        return str(package["name"])
+    return f"{package['name']} {package['needed']} or newer (there is {package['version']})"
+
+
+def _capital(text: str) -> str:
+    return text if text.startswith("prgd.") else text[0].upper() + text[1:]
+
+
+def lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the facts in words, a name and a value for each line."""
+    python, threads = facts["python"], facts["threads"]
+    rows = [
+        ("prgd", f"{facts['prgd']['version']} in {facts['prgd']['folder']}"),
+        ("Python", f"{python['version']} ({python['implementation']}, {python['system']})"),
+        ("packages", _named(facts["packages"])),
+        *((f"extra {name}", _named(brought)) for name, brought in facts["extras"].items()),
+    ]
+    titles = {"torch": "PyTorch's CUDA devices", "jax": "JAX's devices"}
+    for name, asked in facts["devices"].items():
+        rows.append((titles[name], ", ".join(asked["devices"]) or ("unknown" if asked["error"] else "none")))
+    memory = threads["memory_bytes"]
+    rows.append(("cores", str(threads["cores"])))
+    rows.append(("memory", f"{memory / 2**30:.1f} GiB" if memory < float("inf") else "unknown"))
+    rows.append(("threads of prgd", str(threads["prgd"] or "unknown")))
+    for pool in threads["blas"]:
+        rows.append(("threads of BLAS", f"{pool['threads']} ({pool['library']} {pool['version']})"))
+    rows += [(name, value) for name, value in threads["variables"].items()]
+    for cache in facts["kernel_cache"]:
+        size = f"{cache['files']} files, {cache['bytes'] / 2**20:.1f} MiB"
+        where = f"{cache['folder']}, {'' if cache['is_writable'] else 'not '}writable, {size}"
+        rows.append((f"kernels of {cache['package']}", where if cache["folder"] else "not cached"))
+    found = facts["problems"]
+    return [*rows, *(("missing or wrong", text) for text in found or ["nothing"])]
+
+
+def _named(packages: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{p['name']} {p['version'] or 'is missing'}" for p in packages)

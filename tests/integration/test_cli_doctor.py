@@ -1,0 +1,189 @@
+"""``prgd doctor``: what it finds, and what it says of what is missing or wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from test_cli import call, in_empty_folder, pipe  # noqa: F401 - a fixture too
+
+import prgd
+from prgd.cli import doctor
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def facts():
+    return doctor.diagnose(with_devices=False)
+
+
+def lines(text: str) -> list[tuple[str, str]]:
+    return [tuple(line.split(": ", 1)) for line in text.splitlines()]
+
+
+def forget(monkeypatch, *packages):
+    """Let the metadata of these packages be missing."""
+    version = metadata.version
+
+    def without(name):
+        if name in packages:
+            raise metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(doctor.metadata, "version", without)
+
+
+def test_versions_are_those_that_are_installed(facts):
+    assert facts["prgd"]["version"] == prgd.__version__
+    assert {p["name"]: p["version"] for p in facts["packages"]} == {
+        name: metadata.version(name)
+        for name in ("numba", "numpy", "rich", "scikit-learn", "scipy", "threadpoolctl", "typer")
+    }
+    assert facts["problems"] == []
+
+
+def test_the_extras_are_those_of_the_install_section():
+    section = (ROOT / "README.md").read_text().split("## Install")[1].split("\n## ")[0]
+    assert list(doctor.EXTRAS) == re.findall(r"'\.\[(\w+)\]'", section)
+
+
+def test_every_extra_brings_a_package(facts):
+    assert all(facts["extras"].values())
+    assert {p["name"] for p in facts["extras"]["jax"]} == {"jax", "optax"}
+
+
+def test_the_documented_keys_are_those_of_the_json():
+    block = (ROOT / "docs/commands.md").read_text().split("<!-- json: begin -->")[1]
+    documented = re.search(r"^\| `doctor` \| (.*) \|$", block, re.MULTILINE)[1]
+    found = json.loads(call("doctor", "--no-devices", "--json", "-").stdout)
+    assert re.findall(r"`(\w+)`", documented) == list(found)
+
+
+def test_json_goes_to_a_file_beside_the_table():
+    printed = dict(lines(call("doctor", "--no-devices", "--json", "facts.json").stdout))
+    found = json.loads(Path("facts.json").read_text())
+    assert printed["prgd"].startswith(f"{found['prgd']['version']} in ")
+    assert printed["cores"] == str(found["threads"]["cores"])
+    assert printed["missing or wrong"] == "nothing"
+
+
+def test_a_missing_package_is_named_with_its_command(monkeypatch):
+    forget(monkeypatch, "optax", "numba")
+    said = [text for name, text in lines(call("doctor", "--no-devices").stdout) if name == "missing or wrong"]
+    assert said[0] == "prgd needs numba 0.60 or newer; none is installed: pip install 'numba>=0.60'."
+    assert said[1].startswith("prgd.jax needs optax: pip install '.[jax]' in a checkout of prgd, or ")
+    assert len(said) == 2
+
+
+def test_a_package_that_is_too_old_is_named_with_both_versions(monkeypatch):
+    monkeypatch.setattr(doctor.metadata, "version", lambda name: "0.1.0")
+    said = doctor.problems(*doctor.packages(), [])
+    assert "prgd.deep needs torch 2.6 or newer (there is 0.1.0): pip install" in "\n".join(said)
+
+
+@pytest.mark.parametrize(
+    ("installed", "needed", "is_sufficient"),
+    [
+        ("6", "6.0", True),
+        ("6.0.0", "6", True),
+        ("1.26.4", "1.3", True),
+        ("2.13.0+cpu", "2.6", True),
+        ("0.15.3", "0.15.4", False),
+        ("1.9", "1.15", False),
+        ("2.0rc1", "2.1", False),
+    ],
+)
+def test_versions_are_compared_number_by_number(installed, needed, is_sufficient, monkeypatch):
+    monkeypatch.setattr(doctor.metadata, "version", lambda name: installed)
+    assert doctor.package_facts(f"some-package>={needed}")["is_sufficient"] is is_sufficient
+
+
+def test_threads_that_are_no_number_are_a_problem_and_no_error():
+    out, _ = pipe("doctor", "--no-devices", PRGD_NUM_THREADS="many")
+    assert "missing or wrong: PRGD_NUM_THREADS must be a positive integer; got 'many'." in out
+    assert "threads of prgd: unknown" in out
+
+
+def test_the_kernel_cache_is_where_numba_was_told_to_keep_it(tmp_path):
+    cache = tmp_path / "kernels"
+    found = json.loads(pipe("doctor", "--no-devices", "--json", "-", NUMBA_CACHE_DIR=str(cache))[0])
+    for package in found["kernel_cache"]:
+        assert Path(package["folder"]).is_relative_to(cache)
+        assert package["is_writable"]
+        assert package["files"] == 0
+
+
+def test_sizes_of_the_cache_are_those_of_its_files(facts):
+    for package in facts["kernel_cache"]:
+        files = list(Path(package["folder"]).glob("*.nb[ci]"))
+        assert (package["files"], package["bytes"]) == (len(files), sum(f.stat().st_size for f in files))
+
+
+def test_every_package_with_kernels_is_asked():
+    source = ROOT / "src"
+    cached = [f for f in source.rglob("*.py") if re.search(r"cache=True|_compile import", f.read_text())]
+    packages = {".".join(f.relative_to(source).parent.parts) for f in cached}
+    assert packages - {"prgd.cli"} == {module.rpartition(".")[0] for module in doctor.KERNELS}
+
+
+def test_a_cache_that_cannot_be_written_is_a_problem(monkeypatch):
+    monkeypatch.setattr(doctor.os, "access", lambda path, mode: False)
+    found = doctor.kernel_caches()
+    assert all("cannot be written. Set NUMBA_CACHE_DIR" in package["error"] for package in found)
+
+
+def test_numba_without_any_folder_is_a_problem_and_no_error(monkeypatch):
+    def refuse(name):
+        raise RuntimeError("cannot cache function 'f': no locator available")
+
+    monkeypatch.setattr(doctor, "import_module", refuse)
+    facts = doctor.diagnose(with_devices=False)
+    assert (
+        "no locator available. Set NUMBA_CACHE_DIR to a folder that can be written." in facts["problems"][0]
+    )
+    assert ("kernels of prgd.rows", "not cached") in doctor.lines(facts)
+
+
+def test_kernels_that_are_not_compiled_are_said_to_be():
+    out, _ = pipe("doctor", "--no-devices", NUMBA_DISABLE_JIT="1")
+    assert "Kernels are not compiled: unset NUMBA_DISABLE_JIT for speed." in out
+
+
+@pytest.mark.slow  # imports PyTorch and JAX
+@pytest.mark.cover
+def test_devices_are_those_that_the_libraries_name():
+    import torch
+
+    found = doctor.device_facts()
+    assert found["torch"]["error"] is None
+    assert len(found["torch"]["devices"]) == torch.cuda.device_count()
+    assert found["jax"]["devices"]
+
+
+def test_a_library_that_fails_is_named_with_its_error(monkeypatch):
+    monkeypatch.setattr(doctor, "PROBES", {"numpy": "no_such_name", "scipy": "[scipy.__version__]"})
+    found = doctor.device_facts()
+    why = "NameError: name 'no_such_name' is not defined"
+    assert found["numpy"] == {"devices": [], "error": f"numpy cannot be asked for its devices: {why}."}
+    assert found["scipy"] == {"devices": [metadata.version("scipy")], "error": None}
+
+
+def test_a_library_that_hangs_is_given_up(monkeypatch):
+    monkeypatch.setattr(doctor, "PROBES", {"numpy": "__import__('time').sleep(60)"})
+    monkeypatch.setattr(doctor, "MAX_PROBE_SECONDS", 0.2)
+    assert "did not answer within 0.2 s" in doctor.device_facts()["numpy"]["error"]
+
+
+def test_no_heavy_library_is_imported_without_devices():
+    code = (
+        "import sys; from prgd.cli.doctor import diagnose; diagnose(False); "
+        "print([m for m in ('torch', 'jax', 'pandas', 'dask', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
