@@ -4,6 +4,7 @@ The paper's algorithms (GD, NGD, PRGD) and their peers run on engines that read 
 step; every run returns an interval that holds the largest margin.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from prgd import algorithms, datasets, losses, norms, rows, schedules
@@ -20,6 +21,14 @@ from prgd.separation import Separability, separability
 from prgd.stopping import Gap, MarginError, MaxSteps, Stalled, any_of
 
 if TYPE_CHECKING:
+    from prgd import claims as claims
+    from prgd import deep as deep
+    from prgd import estimators as estimators
+    from prgd import jax as jax
+    from prgd import plots as plots
+    from prgd import race as race
+    from prgd import reproduce as reproduce
+    from prgd import theory as theory
     from prgd.estimators import MaxMarginClassifier, PRGDClassifier
 
 __version__ = "0.1.0"
@@ -61,11 +70,15 @@ __all__ = [
     "soft_margin",
 ]
 
+# Submodules that are imported when they are first asked for: what they need is slow to load.
+_SUBMODULES = ("claims", "deep", "estimators", "jax", "plots", "race", "reproduce", "theory")
 
 if not TYPE_CHECKING:  # a type checker would take any name as known
 
     def __getattr__(name: str) -> Any:
-        """Import the estimators when they are asked for: they need scikit-learn, which is slow to load."""
+        """Import a submodule, or the estimators, which need scikit-learn, when they are asked for."""
+        if name in _SUBMODULES:
+            return import_module(f"{__name__}.{name}")
         if name in ("MaxMarginClassifier", "PRGDClassifier"):
             from prgd import estimators
 
@@ -74,4 +87,4 @@ if not TYPE_CHECKING:  # a type checker would take any name as known
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_SUBMODULES})

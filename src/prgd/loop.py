@@ -90,6 +90,8 @@ def run(
     ------
     ValueError
         If ``resume`` is a result of other data or options.
+    TypeError
+        If ``algorithm`` is a class, ``w0`` a Result, or ``stop`` neither an integer nor a rule.
 
     Notes
     -----
@@ -203,7 +205,11 @@ def _begin(
     rule: AnyOf,
     fingerprint: str,
 ) -> tuple[State, Certificate, History]:
+    if isinstance(algorithm, type):
+        raise TypeError(f"algorithm must be a value: pass {algorithm.__name__}(), not {algorithm.__name__}.")
     if resume is None:
+        if isinstance(w0, Result):
+            raise TypeError("w0 must be an array; got a Result: pass result.w, or resume=result to go on.")
         w = np.zeros(problem.shape) if w0 is None else np.array(w0, dtype=np.float64)
         if w.shape != problem.shape:
             raise ValueError(f"w0 must have shape {problem.shape}; got {w.shape}.")

@@ -35,10 +35,6 @@ class Radius:
         """Return R_k; elementwise if R_0 is an array or a tensor."""
         raise NotImplementedError
 
-    def at(self, k: int, R_0: float, at: Evaluation) -> float:
-        """Return R_k for a phase that begins at ``at``; a formula does not use the Evaluation."""
-        return float(self(k, R_0))
-
 
 class StateRadius:
     """The radius of phase k as a function of the iterate at which the phase begins."""
@@ -363,6 +359,11 @@ def as_radius(R: Any) -> Radius | StateRadius:
             f"function (k, R_0) -> R_k; got {R!r}."
         )
     return cast("Radius | StateRadius", R)
+
+
+def radius_at(R: Radius | StateRadius, k: int, R_0: float, at: Evaluation) -> float:
+    """Return R_k for a phase that begins at ``at``, which a formula of k and R_0 does not see."""
+    return R.at(k, R_0, at) if isinstance(R, StateRadius) else float(R(k, R_0))
 
 
 def as_times(T: Any) -> Times:

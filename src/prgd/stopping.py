@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, cast
+
+import numpy as np
 
 from prgd.certificate import Certificate
 from prgd.checks import check_integer, check_positive
@@ -125,4 +127,16 @@ def any_of(*rules: Stop | int) -> AnyOf:
     >>> any_of(Gap(1e-6), 1000)
     AnyOf(rules=(Gap(tol=1e-06), MaxSteps(t=1000)))
     """
-    return AnyOf(tuple(MaxSteps(rule) if isinstance(rule, int) else rule for rule in rules))
+    return AnyOf(tuple(_as_rule(rule) for rule in rules))
+
+
+def _as_rule(rule: Any) -> Stop:
+    if isinstance(rule, (int, np.integer)) and not isinstance(rule, bool):
+        return MaxSteps(int(rule))
+    if isinstance(rule, type) or not callable(rule):
+        shown = rule.__name__ if isinstance(rule, type) else repr(rule)
+        raise TypeError(
+            "stop must be an integer, the number of steps, or a rule such as prgd.Gap(1e-6), of which "
+            f"prgd.any_of combines several; got {shown}."
+        )
+    return cast(Stop, rule)

@@ -451,3 +451,10 @@ def test_a_new_kind_of_pass_is_one_class(data, tmp_path):
             continue
         found = engine(X, y, None, tmp_path).ask(SumOfSquares(w))
         assert found == pytest.approx(np.sum((X @ w) ** 2), rel=1e-12)
+
+
+def test_the_repr_names_engine_and_size():
+    blocks = [(np.eye(3), [1, -1, 1]), (np.ones((1, 3)), [-1])]
+    assert repr(prgd.rows.DenseRows(np.eye(3), [1, -1, 1])) == "DenseRows(3 x 3)"
+    assert repr(prgd.rows.ChunkedRows.from_blocks(blocks[:1])) == "ChunkedRows(3 x 3, 1 source)"
+    assert repr(prgd.rows.ChunkedRows.from_blocks(blocks)) == "ChunkedRows(4 x 3, 2 sources)"

@@ -97,6 +97,7 @@ def test_files_by_pattern(tmp_path, on_disk):
     same_as_dense(rows)
     assert loaded == [(1, 3), (2, 3), (3, 3)]
     assert rows.names == [f"{tmp_path}/part-{k}.parquet" for k in range(3)]
+    assert repr(rows) == "ClusterRows(90 x 4, 3 partitions)"
     labels = [tmp_path / f"y-{k}.npy" for k in range(3)]
     same_as_dense(open_cluster(f"{tmp_path}/x-*.npy", labels, client=grid.local_client(), **memory))
     z = open_cluster([f"{tmp_path}/z-*.npy"], client=grid.local_client(), **memory)

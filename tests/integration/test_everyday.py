@@ -384,7 +384,12 @@ def test_json_of_claims_and_verdicts():
     assert claim["verdict"] == same["verdict"] == "holds"
     assert found.stderr.startswith("holds")
     found = facts("separability", "toy:0.3")
-    assert f"its margin is {found['margin']:.6g};" in call("separability", "toy:0.3").stdout
+    said = " ".join(call("separability", "toy:0.3").stdout.split())
+    assert (
+        f"its margin is {found['margin']:.6g}; for the maximum margin, at most {found['upper']:.6g}, ask"
+        in said
+    )
+    assert call("separability", "toy:0.3", "--quiet").output == ""
 
 
 @pytest.mark.parametrize("command", ["fit", "run", "separability", "claims", "predict"])

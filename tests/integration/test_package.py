@@ -29,6 +29,14 @@ def test_import_is_light():
     assert out.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("name", ["claims", "deep", "jax", "plots", "race", "reproduce", "theory"])
+def test_submodules_are_imported_when_they_are_asked_for(name):
+    code = f"import sys, prgd; assert 'prgd.{name}' not in sys.modules; print(prgd.{name}.__name__)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == f"prgd.{name}"
+    assert name in dir(prgd)
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples_run(name):
     failed, _ = doctest.testmod(importlib.import_module(name))

@@ -56,27 +56,28 @@ def largest():
     [(name, SteepestDescent(8.0, normalized=True, power=0.5), 0.007) for name in NORMS]
     + [
         ("linf", Adam(4.0, beta2=0.9), 0.035),
-        # The error oscillates between 3e-5 and 0.0022 in the end; rounding decides where step 4000 finds it.
-        ("lp:1.5", MirrorDescent(30.0, p=1.5, loss_scaled=True), 0.003),
+        ("lp:1.5", MirrorDescent(30.0, p=1.5, loss_scaled=True), 0.001),
         ("lp:3", MirrorDescent(30.0, p=3.0, loss_scaled=True), 0.05),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, (str, float)) else str(value),
 )
 def test_the_margin_converges_in_the_own_norm_only(name, algorithm, error, largest):
-    Z, errors = lopsided_rows(), []
+    Z, errors = lopsided_rows(), {1000: [], 4000: []}
     problem = prgd.Problem(Z, norm=name)
 
     def observe(s, record, certificate):
-        if s.t in (1000, 4000):
-            margins = {other: (Z @ s.w).min() / as_norm(other)(s.w) for other in NORMS}
-            errors.append({other: 1.0 - margins[other] / largest[other] for other in NORMS})
+        # Errors oscillate and rounding decides in which phase a step finds them: the best of 200 steps counts.
+        for end, seen in errors.items():
+            if end - 200 < s.t <= end:
+                margins = {other: (Z @ s.w).min() / as_norm(other)(s.w) for other in NORMS}
+                seen.append({other: 1.0 - margins[other] / largest[other] for other in NORMS})
 
     certificate = prgd.run(problem, algorithm, stop=4000, record=None, observe=observe).certificate
     assert certificate.lower <= largest[name] * (1 + 1e-9)
     assert certificate.upper >= largest[name] * (1 - 1e-9)
-    early, late = errors
+    early, late = ({other: min(e[other] for e in seen) for other in NORMS} for seen in errors.values())
     assert late[name] <= error
-    assert late[name] <= 0.7 * early[name] or late[name] <= 0.003
+    assert late[name] <= 0.7 * early[name] or late[name] <= 1e-3
     assert min(late[other] for other in NORMS if other != name) >= 0.045  # the separators differ by 0.052
 
 

@@ -249,6 +249,7 @@ def test_reproduce_makes_the_named_experiment(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "1 claim: 1 hold" in out
     assert f"Report: {page}" in out
+    assert "(--quick takes fewer draws and steps, which decide less: leave it out for verdicts.)" in out
 
 
 def test_list_names_every_experiment(capsys):

@@ -222,6 +222,7 @@ def test_an_offset_is_ignored_with_a_word():
         ("y ~ numpy.log(x)", "Unknown name 'numpy': write np instead"),
         ("y ~ I(x^2)", r"powers are \*\* in Python"),
         ("y ~ Q('x')", "in backticks, without Q"),
+        ("y ~ dose in mg", "Write . between terms, and names with spaces in backticks"),
         ("y = x", "Write ~ between"),
         ("y ~ x)", "parenthesis lacks its partner"),
         ("y ~ x + (1|stage)", "no random effects"),

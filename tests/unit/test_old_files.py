@@ -1,7 +1,7 @@
 """Files written by earlier versions load, and runs saved by them go on to the same bits.
 
-LAPACK solves the systems of progressive Newton, and other versions of it round otherwise: this run goes on
-to the same w up to a few units in the last place.
+Progressive Newton solves linear systems, which libraries round differently: its run goes on to the same w up
+to a few units in the last place.
 """
 
 from __future__ import annotations

@@ -61,7 +61,8 @@ def test_errors_name_the_file(tmp_path):
         ("ok.npy", {"max_memory": 0}, ValueError, "max_memory must be a positive"),
         ("bad.parquet", {}, ValueError, r"bad\.parquet: expected a whole Parquet file"),
         ("null.parquet", {"label": "z"}, ValueError, "one label column called z, found none. Columns: a, y"),
-        ("x.xyz", {}, ValueError, r"unknown kind of file\. Out of core"),
+        ("x.xyz", {}, ValueError, r"unknown kind of file\. Out of core.*read whole: by prgd\.datasets\.load"),
+        ("ok.npy", {"label": "y"}, ValueError, r"Leave label, features and drop out; y \(--labels\) gives"),
         ("none.npy", {}, FileNotFoundError, "Check the path"),
     ]
     for name, options, kind, words in cases:

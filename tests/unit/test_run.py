@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -66,6 +67,27 @@ def test_stopping(problem, stop, status):
 def test_stopping_errors(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+@pytest.mark.parametrize("stop", [1e-6, 1e3, prgd.Gap, True, [prgd.Gap(), 10], None])
+def test_a_stop_that_is_no_rule_is_named(problem, stop):
+    shown = "Gap" if stop is prgd.Gap else repr(stop)
+    words = re.escape(
+        f"or a rule such as prgd.Gap(1e-6), of which prgd.any_of combines several; got {shown}."
+    )
+    with pytest.raises(TypeError, match=words):
+        prgd.run(problem, prgd.NGD(), stop=stop)
+
+
+def test_integers_of_numpy_are_limits_on_steps(problem):
+    assert prgd.run(problem, prgd.NGD(), stop=np.int64(3)).t == 3
+
+
+def test_a_class_or_a_result_in_place_of_a_value(problem):
+    with pytest.raises(TypeError, match=r"pass GD\(\), not GD\."):
+        prgd.run(problem, prgd.GD, stop=3)
+    with pytest.raises(TypeError, match=r"pass result\.w, or resume=result"):
+        prgd.run(problem, prgd.NGD(), prgd.run(problem, prgd.GD(), stop=1), stop=3)
 
 
 def test_bad_starts(problem):

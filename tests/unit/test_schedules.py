@@ -143,6 +143,26 @@ def test_phases_are_read_from_text(text, value):
     assert as_times(text) == value
 
 
+@pytest.mark.parametrize("algorithm", [prgd.PRGD, prgd.algorithms.InsidePRGD])
+def test_an_algorithm_reads_schedules(algorithm):
+    geometric = algorithm(prgd.schedules.Geometric(1.3), prgd.schedules.Every(4))
+    assert algorithm(R=1.3, T=4) == algorithm(R="geometric:1.3", T="every:4") == geometric
+    assert repr(algorithm(R=1.3, T=4)) == repr(geometric)
+    with pytest.raises(TypeError, match="radius must be a number"):
+        algorithm(R=None)
+    with pytest.raises(TypeError, match="times must be an integer"):
+        algorithm(T=2.5)
+
+
+def test_functions_are_schedules():
+    problem = prgd.Problem(*prgd.datasets.toy(0.3))
+    own = prgd.PRGD(R=lambda k, R_0: R_0 * 2.0**k, T=lambda k: 3 * k)
+    found = prgd.run(problem, own, [1.0, 0.0], stop=10)
+    same = prgd.run(problem, prgd.PRGD(R=2.0, T=3), [1.0, 0.0], stop=10)
+    assert list(found.history["R_k"]) == list(same.history["R_k"])
+    np.testing.assert_array_equal(found.w, same.w)
+
+
 def test_repr_is_the_whole_configuration():
     algorithm = prgd.PRGD(prgd.schedules.Polynomial(0.6), prgd.schedules.PolynomialPhases(5.0, 0.6), eta=0.5)
     assert repr(algorithm) == "PRGD(R=Polynomial(a=0.6), T=PolynomialPhases(T_0=5.0, b=0.6), eta=0.5)"

@@ -77,8 +77,9 @@ class InsidePRGD(PRGD):
 
     Parameters
     ----------
-    R : Radius or StateRadius, ``(k, R_0) -> R_k``; a StateRadius also sees the iterate.
-    T : Times, ``k -> T_k`` with ``T_0 = 0``.
+    R : Radius or StateRadius, ``(k, R_0) -> R_k``; a StateRadius also sees the iterate. It may be what
+        `prgd.schedules.as_radius` reads, such as 1.2 or ``"polynomial:0.6"``.
+    T : Times, ``k -> T_k`` with ``T_0 = 0``, or what `prgd.schedules.as_times` reads, such as 5.
     eta : float, in units of ``problem.unit``.
     R_0 : float, optional; ``||w0||`` by default.
     project : bool, without effect: all steps stay inside the ball.

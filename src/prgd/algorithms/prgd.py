@@ -11,7 +11,7 @@ from prgd.algorithms.base import State, norm_for, read_norm
 from prgd.checks import check_positive
 from prgd.norms import L2, Norm
 from prgd.problem import Problem
-from prgd.schedules import Every, Geometric, Radius, StateRadius, Times
+from prgd.schedules import Every, Geometric, Radius, StateRadius, Times, as_radius, as_times, radius_at
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,8 +36,9 @@ class PRGD:
 
     Parameters
     ----------
-    R : Radius or StateRadius, ``(k, R_0) -> R_k``; a StateRadius also sees the iterate.
-    T : Times, ``k -> T_k`` with ``T_0 = 0``.
+    R : Radius or StateRadius, ``(k, R_0) -> R_k``; a StateRadius also sees the iterate. It may be what
+        `prgd.schedules.as_radius` reads, such as 1.2 or ``"polynomial:0.6"``.
+    T : Times, ``k -> T_k`` with ``T_0 = 0``, or what `prgd.schedules.as_times` reads, such as 5.
     eta : float, in units of ``problem.unit_in(norm)``.
     R_0 : float, optional; ``||w0||`` by default. Kept in the state, and so not part of the repr.
     project : bool, whether each step is projected to the ball of radius R_k, as in Algorithm 1.
@@ -77,6 +78,8 @@ class PRGD:
         if self.R_0 is not None:
             check_positive("R_0", self.R_0)
         read_norm(self)
+        object.__setattr__(self, "R", as_radius(self.R))
+        object.__setattr__(self, "T", as_times(self.T))
 
     def __repr__(self) -> str:  # runs that were saved before the fields project and norm had none, and go on
         without = "" if self.project else ", project=False"
@@ -111,7 +114,7 @@ class PRGD:
 
     def _radius(self, s: PRGDState) -> float:
         """Return R_k, and check that the schedules are usable."""
-        k, R_k = s.phase, self.R.at(s.phase, s.R_0, s.at)
+        k, R_k = s.phase, radius_at(self.R, s.phase, s.R_0, s.at)
         if not (math.isfinite(R_k) and R_k > 0.0):
             raise ValueError(f"{self.R!r} gave the radius {R_k!r} at k = {k}; it must be positive.")
         if self.T(k + 1) <= s.t:

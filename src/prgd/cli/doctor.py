@@ -203,7 +203,7 @@ def kernel_caches() -> list[dict[str, Any]]:
 
 
 def _cache_facts(module: str) -> dict[str, Any]:
-    facts = {"package": module.rpartition(".")[0], "folder": None, "is_writable": False}
+    facts: dict[str, Any] = {"package": module.rpartition(".")[0], "folder": None, "is_writable": False}
     facts |= {"files": 0, "bytes": 0, "error": None}
     try:
         kernels = [f.stats for f in vars(import_module(module)).values() if hasattr(f, "stats")]

@@ -39,6 +39,7 @@ class SeparabilityOptions(common.SeparatorOptions):
         shown_default="all 1",
     )
     json: str | None = outcome.json_option()
+    quiet: bool = common.output_option(False, "Print errors and warnings only.")
 
 
 @common.with_options(options_of(SeparabilityOptions))
@@ -58,9 +59,9 @@ def separability_command(data: common.Data, debug: common.Debug = False, **given
 
         if options.family not in FAMILIES:
             raise unknown("family", options.family, FAMILIES)
-        with stage_line("separability"):
+        with stage_line(not options.quiet and "separability"):
             said, found = _decided(data, options)
-        if outcome.is_printed(False, options.json):
+        if outcome.is_printed(options.quiet, options.json):
             print(found)
         outcome.write_json(options.json, {**said, "formula": options.formula, **facts(found)})
         if found.is_interrupted:

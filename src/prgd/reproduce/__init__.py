@@ -103,11 +103,11 @@ def reproduce(
     figures = [figure for section in sections for figure in section.figures]
     stale = [figure for figure in figures if not static.is_current(figure, out / "figures")]
     run_jobs([Job("figures", f.name, static.save, (f, out / "figures"), lambda _: None) for f in stale], jobs)
-    _publish(sections, {e.name for e in chosen}, out)
+    _publish(sections, {e.name for e in chosen}, out, quick)
     return out / "index.html"
 
 
-def _publish(sections: Sequence[page.Section], asked: set[str], out: Path) -> None:
+def _publish(sections: Sequence[page.Section], asked: set[str], out: Path, is_quick: bool) -> None:
     """Write the page and the verdicts, and print those of the experiments that were asked for."""
     quick = [section.experiment.name for section in sections if section.is_quick]
     left_out = {e.name for e in choose()} - {section.experiment.name for section in sections}
@@ -124,7 +124,9 @@ def _publish(sections: Sequence[page.Section], asked: set[str], out: Path) -> No
     shown = [section for section in sections if section.experiment.name in asked]
     for table in (table for section in shown for table in section.tables if table.is_printed):
         print_table(table)
-    print_verdicts([claim for claim, _ in page.judged(shown)], out / "index.html")
+    judged = [claim for claim, _ in page.judged(shown)]
+    is_less = any(section.experiment.is_partial(section.settings) for section in shown)
+    print_verdicts(judged, out / "index.html", is_quick=is_quick and is_less)
     if kept := [name for name in names if name not in asked]:
         print(f"On the page too, from stored rows: {', '.join(kept)}.")
 

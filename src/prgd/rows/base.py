@@ -69,6 +69,14 @@ class Rows(ABC):
     is_on_device: bool = False  # solvers compute on the device of the rows, in float64 tensors
     is_in_arrays: bool = False  # the rows lie in arrays of this process, so that gathering them is cheap
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n} x {self.d}{self._where})"
+
+    @property
+    def _where(self) -> str:
+        """What the repr says of where the rows lie, after the number of columns."""
+        return ""
+
     @abstractmethod
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
         """Answer a query by one pass, with other labels than those that came with the rows if given."""

@@ -82,6 +82,10 @@ class ChunkedRows(Rows):
         """Take a list of ``(X, y)`` blocks, dense or sparse; ``y`` is None if the rows are z_i."""
         return cls.from_sources([block_source(X, y) for X, y in blocks], sample_weight, n_threads=n_threads)
 
+    @property
+    def _where(self) -> str:
+        return f", {len(self._sources)} source{'s' if len(self._sources) > 1 else ''}"
+
     def __sizeof__(self) -> int:
         # Dask asks for the bytes in memory before it moves a partition.
         return 1000 + sum(source.nbytes for _, source in self._sources)

@@ -31,6 +31,7 @@ _DENSE_FRACTION = 0.3  # a design matrix with a larger fraction of non-zeros is 
 _MARKS = re.compile(r"\x1b\[[\d;]*m|[⧛⧚]| \(<unknown>.*?\)")  # colours and places in messages of formulaic
 _HINTS = {  # what to do about messages of formulaic, which say it in the words of its own parser
     "[KeyError": "Write names with spaces or marks in backticks, without Q.",
+    "Missing operator": "Write + between terms, and names with spaces in backticks.",
     "operator '='": "Write ~ between the response and the terms.",
     "context marker": "A parenthesis lacks its partner.",
     "Operator `|`": "There are no random effects here: write (1|g) as g.",

@@ -315,7 +315,8 @@ def _of_labels(s: Separability) -> list[str]:
     if s.verdict == "separable":
         return [
             f"separable: a {kind} has each of the {n} rows strictly on its correct side.",
-            f"  its margin is {s.margin:.6g}; the maximum margin is at most {s.upper:.6g}.",
+            f"  its margin is {s.margin:.6g}; for the maximum margin, at most {s.upper:.6g}, ask "
+            "prgd.max_margin or prgd fit.",
             f"  the hyperplane uses {_features(s)}.",
         ]
     if s.verdict == "quasi-separable":

@@ -37,8 +37,11 @@ def print_table(table: Table) -> None:
     _console().print(lines)
 
 
-def print_verdicts(claims: Sequence[Claim], page: Path) -> None:
-    """Print one line for each claim, statements of ours last, the counts, and where the page is."""
+def print_verdicts(claims: Sequence[Claim], page: Path, *, is_quick: bool = False) -> None:
+    """Print one line for each claim, statements of ours last, the counts, and where the page is.
+
+    ``is_quick`` says that some claims are about fewer draws and steps, which is told too.
+    """
     from rich.text import Text
 
     console = _console()
@@ -54,6 +57,12 @@ def print_verdicts(claims: Sequence[Claim], page: Path) -> None:
     for reason in dict.fromkeys(c.finding.reason for c in claims):  # those of several claims once
         if reason:
             console.print(f"Not decided: {reason}", highlight=False, soft_wrap=not sys.stdout.isatty())
+    if is_quick:
+        console.print(
+            "(--quick takes fewer draws and steps, which decide less: leave it out for verdicts.)",
+            highlight=False,
+            soft_wrap=True,
+        )
     console.print(f"Report: {page}", highlight=False, soft_wrap=True)
 
 

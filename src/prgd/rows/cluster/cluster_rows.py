@@ -65,6 +65,10 @@ class ClusterRows(Rows):
         self._w: Array | None = None  # the last w, a warm start after a loss
 
     @property
+    def _where(self) -> str:
+        return f", {len(self.names)} partition{'s' if len(self.names) > 1 else ''}"
+
+    @property
     def dashboard(self) -> str:
         """Address of the cluster's dashboard."""
         return str(self._client.dashboard_link)

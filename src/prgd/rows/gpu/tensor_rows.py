@@ -122,8 +122,9 @@ class TensorRows(LeafRows):
         size = self._measured.max_norm
         return JointKernels(self._X, labels.codes_on_device, labels.weight_on_device, K, size)
 
-    def __repr__(self) -> str:
-        return f"TensorRows({self.n} x {self.d} {self._X.dtype} on {self.device})"
+    @property
+    def _where(self) -> str:
+        return f" {self._X.dtype} on {self.device}"
 
     def ask(self, query: Query[M], labels: Labels | None = None) -> M:
         """Answer a query by one pass on the device."""

@@ -39,8 +39,9 @@ def file_kind(path: Path) -> str:
     if ending not in kinds:
         raise ValueError(
             f"{path}: unknown kind of file. Out of core and on a cluster: {', '.join(kinds)} "
-            f"(the last {len(ENDINGS)} also with {', '.join(COMPRESSED)}). Other files are read whole: leave "
-            "--out-of-core and --cluster out, or save the table as Parquet."
+            f"(the last {len(ENDINGS)} also with {', '.join(COMPRESSED)}). Other files are read whole: by "
+            "prgd.datasets.load, or on the command line without --out-of-core and --cluster. Else save the "
+            "table as Parquet."
         )
     return kinds[ending]
 
@@ -51,7 +52,7 @@ def check_columns(path: Path | str, kind: str, columns: Columns) -> None:
         what = "the label column" if columns.label is not None else "columns"
         raise ValueError(
             f"{path}: {what} can be chosen in Parquet files only, where a file is read in parts or on a "
-            "cluster. Leave --label, --features and --drop out; --labels gives the labels of a .npy file."
+            "cluster. Leave label, features and drop out; y (--labels) gives the labels of a .npy file."
         )
     if kind == "libsvm" and not columns.is_labelled:
         raise ValueError(f"{path}: each line begins with its label. Leave the labels of another file out.")
