@@ -66,7 +66,7 @@ def test_the_margin_converges_in_the_own_norm_only(name, algorithm, error, large
     problem = prgd.Problem(Z, norm=name)
 
     def observe(s, record, certificate):
-        # Errors oscillate and rounding decides in which phase a step finds them: the best of 200 steps counts.
+        # Errors oscillate, and rounding decides in which phase a step finds them: the best of 200 counts.
         for end, seen in errors.items():
             if end - 200 < s.t <= end:
                 margins = {other: (Z @ s.w).min() / as_norm(other)(s.w) for other in NORMS}
