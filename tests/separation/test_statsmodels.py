@@ -75,11 +75,10 @@ def with_missing_values():
     return DATA.assign(x=DATA.x.where(np.arange(N) >= 3))
 
 
-def selected_by(found, model, data):
-    """Run the expression that the note recommends."""
-    names = {"found": found, "model": model, "data": data, "np": np}
-    expression = found.notes[0].rpartition("Limiting rows of the data: ")[2].removesuffix(".")
-    return eval(expression, names)  # noqa: S307
+def selected_by(found, data):
+    """Run the expression that the last note recommends, with no names but those that the guide uses."""
+    expression = found.notes[-1].rpartition("The limiting rows of the data are ")[2].removesuffix(".")
+    return eval(expression, {"found": found, "data": data, "X": np.arange(len(data))})  # noqa: S307
 
 
 def columns_of(data):
@@ -97,27 +96,37 @@ def columns_of(data):
 )
 def test_a_note_tells_of_rows_that_statsmodels_dropped(make):
     data = with_missing_values().set_index(np.arange(N) + 100)
-    model = make(data)
-    found = prgd.separability.from_statsmodels(model)
+    found = prgd.separability.from_statsmodels(make(data))
     assert found.limiting_rows.tolist() == list(range(1, N - 3))
-    (note,) = found.notes
-    assert note.startswith(
-        "statsmodels has dropped 3 of 40 rows, for missing values, and row numbers count the 37"
-    )
+    assert found.notes[0] == "statsmodels has dropped 3 rows for missing values, and counts the 37 left."
     assert "Note: statsmodels has dropped" in str(found)
-    selected = selected_by(found, model, data)
-    assert selected.equals(data[data.g != "c"])
+    assert selected_by(found, data).equals(data[data.g != "c"])
+    copy = pickle.loads(pickle.dumps(found))  # noqa: S301
+    assert data.loc[copy.limiting_labels].equals(data[data.g != "c"])
 
 
-@pytest.mark.parametrize(
-    "as_given", [lambda x: x.set_axis(np.arange(N) // 2, axis=0), lambda x: x.to_numpy()]
-)
-def test_dropped_rows_without_labels_of_their_own(as_given):
-    data = with_missing_values()
-    model = sm.Logit(as_given(data.y), as_given(columns_of(data)), missing="drop")
+@pytest.mark.parametrize("data", [DATA, with_missing_values()])
+def test_a_note_tells_of_a_subset(data):
+    model = smf.logit("y ~ x + g", data, subset=(data.g == "c") | (np.arange(N) % 3 > 0))
     found = prgd.separability.from_statsmodels(model)
-    numbers = selected_by(found, model, data)
-    assert numbers.tolist() == np.flatnonzero(data.g != "c").tolist()
+    expected = data[(data.g != "c") & (np.arange(N) % 3 > 0)]
+    assert not data.iloc[found.limiting_rows].equals(expected)
+    assert selected_by(found, data).equals(expected)
+
+
+def test_dropped_rows_of_arrays_are_numbered_as_in_the_arrays():
+    data = with_missing_values()
+    model = sm.Logit(data.y.to_numpy(), columns_of(data).to_numpy(), missing="drop")
+    found = prgd.separability.from_statsmodels(model)
+    assert selected_by(found, data).tolist() == np.flatnonzero(data.g != "c").tolist()
+
+
+def test_labels_that_repeat_select_no_rows():
+    data = with_missing_values().set_axis(np.arange(N) // 2, axis=0)
+    found = prgd.separability.from_statsmodels(smf.logit("y ~ x + g", data))
+    assert "call data.reset_index(drop=True) before the model is made" in found.notes[-1]
+    with pytest.raises(ValueError, match=r"labels of the data repeat.*reset_index\(drop=True\)"):
+        _ = found.limiting_labels
 
 
 def test_no_note_if_no_row_is_missing():
@@ -126,7 +135,42 @@ def test_no_note_if_no_row_is_missing():
         sm.Logit(DATA.y, DATA[["x"]], missing="drop"),
         sm.Logit(DATA.y, DATA[["x"]]),
     ):
-        assert prgd.separability.from_statsmodels(model).notes == ()
+        found = prgd.separability.from_statsmodels(model)
+        assert found.notes == ()
+        assert found.limiting_labels.tolist() == found.limiting_rows.tolist()
+
+
+@pytest.mark.parametrize(
+    "labels", [np.arange(N) + 7, pd.date_range("2020-01-01", periods=N), list(map(str, range(N)))]
+)
+def test_labels_of_a_data_frame(labels):
+    data = DATA.set_axis(labels, axis=0)
+    X = columns_of(data)
+    for found in (prgd.separability.from_formula("y ~ x + g", data), prgd.separability(X, data.y)):
+        assert "Row numbers count the rows of the model from 0" in str(found)
+        assert selected_by(found, data).equals(data[data.g != "c"])
+    overlap = prgd.separability.from_formula("y ~ x", data)  # prints no row numbers
+    assert overlap.notes == ()
+
+
+@pytest.mark.parametrize("make", [smf.logit, smf.poisson, lambda *given: smf.glm(*given, family=BINOMIAL())])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_note_tells_that_a_penalty_is_ignored(make):
+    fit = make("y ~ x", DATA).fit_regularized(alpha=0.1)
+    (note,) = prgd.separability.from_statsmodels(fit).notes
+    assert note.startswith("The penalty of fit_regularized is ignored")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("y ~ x", DATA), r"got the text 'y ~ x'. Call separability.from_formula\(formula, data\)"),
+        ((smf.logit("y ~ x", DATA),), r"got Logit of statsmodels. Call separability.from_statsmodels"),
+    ],
+)
+def test_separability_names_the_other_entrances(given, words):
+    with pytest.raises(TypeError, match=words):
+        prgd.separability(*given)
 
 
 def test_check_asks_for_the_model():

@@ -16,6 +16,7 @@ from prgd.proofs.lifted_rows import LiftedRows
 from prgd.separation.cone_search import find_coefficients, undecided_coefficients
 from prgd.separation.families import ModelRows, model_rows
 from prgd.separation.near_relations import with_near_relations
+from prgd.separation.row_labels import labels_of, with_labels
 from prgd.separation.search import Search
 from prgd.separation.verdict import INTERRUPTED, Separability, Verdict, with_evidence
 from prgd.threads import single_blas
@@ -108,8 +109,20 @@ def separability(
     >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
     True
     """
+    _check_entrance(X)
     model = model_rows(X, y, family=family, fit_intercept=fit_intercept, sample_weight=sample_weight)
-    return decide_model(model)
+    return with_labels(decide_model(model), labels_of(X))
+
+
+def _check_entrance(X: Any) -> None:
+    """Raise ``TypeError`` for a formula or a model, which have entrances of their own."""
+    given = "separability takes arrays or a data frame of numbers, X and y;"
+    if isinstance(X, str):
+        raise TypeError(f"{given} got the text {X!r}. Call separability.from_formula(formula, data).")
+    if type(X).__module__.startswith("statsmodels."):
+        raise TypeError(
+            f"{given} got {type(X).__name__} of statsmodels. Call separability.from_statsmodels(results)."
+        )
 
 
 def decide_model(model: ModelRows) -> Separability:

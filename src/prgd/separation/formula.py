@@ -25,6 +25,7 @@ from prgd.errors import missing_package
 from prgd.rows.exact import as_float, check_exact
 from prgd.separation.regression import Regression, factor_levels, shares_as_counts
 from prgd.separation.responses import INTERCEPT
+from prgd.separation.row_labels import labels_of
 from prgd.separation.verdict import Separability
 
 _DENSE_FRACTION = 0.3  # a design matrix with a larger fraction of non-zeros is stored as a dense array
@@ -123,7 +124,8 @@ def read_formula(
         y = shares_as_counts(y)
     read = partial(read_formula, formula, family=family, sample_weight=column)
     factors = factor_levels(right.model_spec)
-    return Regression(X, y, names, family, fit_intercept, sample_weight, notes, read=read, factors=factors)
+    own = {"read": read, "factors": factors, "row_labels": labels_of(data)}
+    return Regression(X, y, names, family, fit_intercept, sample_weight, notes, **own)
 
 
 def columns_of(formula: str, names: Sequence[str]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from prgd._types import Array, Indices
 from prgd.separation.decide import decide_model
 from prgd.separation.families import ModelRows, Name, model_rows
 from prgd.separation.responses import INTERCEPT
+from prgd.separation.row_labels import with_labels
 from prgd.separation.verdict import Separability
 
 
@@ -37,6 +38,8 @@ class Regression:
         Returns the regression of other data, or another model, that are given in the same way.
     factors : dict from str to tuple
         The levels of each factor, by the expression that names its columns.
+    row_labels : pandas Index, ndarray or None
+        The labels of the rows in the user's data.
     """
 
     X: Any
@@ -49,12 +52,14 @@ class Regression:
     own_names: tuple[str, ...] = ()
     read: Callable[..., Regression] | None = None
     factors: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    row_labels: Any = None
 
     def decide(self) -> Separability:
         """Return the verdict on this regression."""
         model = self.model()
         found = decide_model(model)
-        return replace(found, notes=(*self.notes, *found.notes), _read=self.read, _factors=self.factors)
+        found = replace(found, notes=(*self.notes, *found.notes), _read=self.read, _factors=self.factors)
+        return with_labels(found, self.row_labels)
 
     def placed(self, rows: Indices, n: int) -> Regression:
         """Return the same regression among n rows, of which it is these; the others have weight 0."""
@@ -63,7 +68,7 @@ class Regression:
         source = np.zeros(n, np.int64)  # Rows that do not count are copies of the first one.
         source[rows] = np.arange(rows.size)
         y = self.y.iloc[source] if hasattr(self.y, "iloc") else self.y[source]
-        return replace(self, X=self.X[source], y=y, sample_weight=weight, read=None)
+        return replace(self, X=self.X[source], y=y, sample_weight=weight, read=None, row_labels=None)
 
     def model(self) -> ModelRows:
         """Return the rows of this regression, with the user's names of the coefficients."""

@@ -42,9 +42,9 @@ def from_statsmodels(model_or_results: Any) -> Separability:
     -------
     Separability
         Its coefficients have the names that statsmodels prints, ``(class, name)`` for MNLogit. Rows are
-        numbered as in ``model.exog``, from 0: if statsmodels has left some out (missing values, ``subset=``),
-        ``data.loc[model.data.row_labels[found.limiting_rows]]`` selects those of a data frame. The verdict is
-        on the likelihood without a penalty, even if results are those of ``fit_regularized``.
+        numbered as in ``model.exog``, from 0. ``data.loc[found.limiting_labels]`` selects the limiting rows
+        of a data frame, even if statsmodels has left some out (missing values, ``subset=``). The verdict is
+        on the likelihood without a penalty; a note says so if results are those of ``fit_regularized``.
 
     Raises
     ------
@@ -76,18 +76,21 @@ def read_model(model_or_results: Any, sample_weight: None = None) -> Regression:
         for word in ("offset", "exposure")
         if np.any(getattr(model, word, None) is not None) and np.any(getattr(model, word))
     )
-    notes += _dropped_rows(model)
+    notes += (*_penalty(model_or_results), *_dropped_rows(model))
+    labels = _row_labels(model)
     spec = getattr(model.data, "model_spec", None) or getattr(model.data, "design_info", None)
     factors = factor_levels(spec)
     if family == "ordinal":
         d = X.shape[1]
         own = tuple(names[d:])
-        return Regression(X, y, tuple(names[:d]), family, True, weight, notes, own, _read_again, factors)
+        return Regression(
+            X, y, tuple(names[:d]), family, True, weight, notes, own, _read_again, factors, labels
+        )
     has_intercept = X.shape[1] > 1 and bool((X[:, 0] == 1.0).all())
     first = int(has_intercept)
     own = tuple(names[:first])
     features = X[:, first:], y, tuple(names[first:])
-    return Regression(*features, family, has_intercept, weight, notes, own, _read_again, factors)
+    return Regression(*features, family, has_intercept, weight, notes, own, _read_again, factors, labels)
 
 
 def _read_again(model_or_results: Any, sample_weight: None = None) -> Regression:
@@ -100,22 +103,34 @@ def _read_again(model_or_results: Any, sample_weight: None = None) -> Regression
     return read_model(model, sample_weight)
 
 
+def _penalty(results: Any) -> tuple[str, ...]:
+    """Return a note if results are those of ``fit_regularized``, whose penalty the verdict leaves out."""
+    inner = type(getattr(results, "_results", results)).__name__
+    if not inner.startswith(("L1", "Regularized")):
+        return ()
+    return ("The penalty of fit_regularized is ignored: the verdict is on the likelihood without it.",)
+
+
 def _dropped_rows(model: Any) -> tuple[str, ...]:
     """Return a note if statsmodels has dropped rows with missing values, which changes the row numbers."""
-    dropped, labels = getattr(model.data, "missing_row_idx", None), model.data.row_labels
-    if dropped is None or not len(dropped):
+    if not (dropped := _missing(model)):
         return ()
-    kept = len(model.exog)
-    n = kept + len(dropped)
-    select = (
-        "data.loc[model.data.row_labels[found.limiting_rows]]"
-        if labels is not None and labels.is_unique
-        else f"np.delete(np.arange({n}), model.data.missing_row_idx)[found.limiting_rows]"
-    )
-    return (
-        f"statsmodels has dropped {len(dropped):,} of {n:,} rows, for missing values, and row numbers count "
-        f"the {kept:,} that are left. Limiting rows of the data: {select}.",
-    )
+    rows = "1 row" if dropped == 1 else f"{dropped:,} rows"
+    return (f"statsmodels has dropped {rows} for missing values, and counts the {len(model.exog):,} left.",)
+
+
+def _missing(model: Any) -> int:
+    """Return how many rows of the data statsmodels has dropped for missing values."""
+    dropped = getattr(model.data, "missing_row_idx", None)
+    return 0 if dropped is None else len(dropped)
+
+
+def _row_labels(model: Any) -> Any:
+    """Return the labels of the rows of a model in the data; of arrays with missing values the row numbers."""
+    labels, dropped = model.data.row_labels, _missing(model)
+    if labels is None and dropped:
+        return np.delete(np.arange(len(model.exog) + dropped), model.data.missing_row_idx)
+    return labels
 
 
 def _kinds(model: Any) -> list[type]:

@@ -25,6 +25,7 @@ from prgd.separation.coefficients import Coefficients
 from prgd.separation.evidence import Behaviour, Witness
 from prgd.separation.families import ModelRows, Name, limiting_rows, model_rows
 from prgd.separation.involved import Involved, observations_of, rows_involved, single_outcome_references
+from prgd.separation.row_labels import limiting_labels
 
 _MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
 INTERRUPTED = "Interrupted before a proof was found."
@@ -99,6 +100,9 @@ class Separability:
         zero or too small to tell. These signs are computed, not proven.
     limiting_rows : ndarray of int
         Observations that stay on the boundary: all finite coefficients are estimated from them (Geyer, 2009).
+        Rows are counted from 0; ``limiting_labels`` has the labels of a data frame.
+    row_labels : pandas Index, ndarray or None
+        The labels of the rows of the model in the data; None if they are 0, 1, 2 and so on.
     nearly_aliased : tuple of str
         Columns that are combinations of earlier ones up to rounding. The verdicts take the numbers literally,
         so they may rest on that rounding; the notes have the combinations.
@@ -133,6 +137,7 @@ class Separability:
     nearly_aliased: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
+    row_labels: Any = None
     _evidence: Coefficients | None = None
     model: ModelRows | None = None
     _read: Callable[..., Any] | None = None
@@ -294,6 +299,15 @@ class Separability:
         if self.model is None or self.model.observations is None:
             return self.separated_rows
         return np.setdiff1d(self.model.observations[self.separated_rows], self.limiting_rows)
+
+    @property
+    def limiting_labels(self) -> Any:
+        """The labels of the limiting rows: ``data.loc[found.limiting_labels]`` selects them in a data frame.
+
+        Arrays have no labels, so these are row numbers of them. Rows that statsmodels has left out (missing
+        values, ``subset=``) are accounted for. Labels that repeat raise ``ValueError``.
+        """
+        return limiting_labels(self)
 
     @lazy
     def loses_classes(self) -> bool:
