@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import Any
 
 
+class TextError(ValueError):
+    """Data that must be numbers hold text."""
+
+
 def check_positive(name: str, value: float, *, above: float = 0.0) -> None:
     """Raise ``ValueError`` unless ``value`` is a finite number larger than ``above``."""
     if not (isinstance(value, (int, float)) and math.isfinite(value) and value > above):
@@ -66,6 +70,7 @@ def bad_cell(place: str, column: str, value: object) -> ValueError:
         what = "the value is missing. Fill it in, or drop its row."
     elif isinstance(value, str) and not _is_too_large(value):
         what = f"text. Leave the column out (--drop {as_option([column])}), or encode it as numbers."
+        return TextError(f"{place}, column {column!r}: expected a finite number, got {text}: {what}")
     else:
         what = (
             "infinite, or too large for its type of floating-point number. Rescale the column, or leave it "

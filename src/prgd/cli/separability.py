@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from prgd.checks import unknown
+from prgd.checks import TextError, unknown
 from prgd.cli import common, outcome
 from prgd.cli.common import data_option
 from prgd.cli.data import given_file_options, load_labelled, open_data, open_frame
@@ -60,7 +60,12 @@ def separability_command(data: common.Data, debug: common.Debug = False, **given
         if options.family not in FAMILIES:
             raise unknown("family", options.family, FAMILIES)
         with stage_line(not options.quiet and "separability"):
-            said, found = _decided(data, options)
+            try:
+                said, found = _decided(data, options)
+            except TextError as error:
+                raise ValueError(
+                    f"{error} Or give --formula 'y ~ age + stage': text columns are factors there."
+                ) from error
         if outcome.is_printed(options.quiet, options.json):
             print(found)
         outcome.write_json(options.json, {**said, "formula": options.formula, **facts(found)})

@@ -13,16 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd.checks import not_exact
+from prgd.checks import TextError, not_exact
 
 MAX_INTEGER = 2**53  # every integer up to here has a float64
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 Place = Callable[[tuple[int, ...]], str]  # the index of an entry -> the words that name the entry
-
-
-class TextError(ValueError):
-    """Data that must be numbers hold text."""
 
 
 def as_float(X: Any, name: str = "X") -> npt.NDArray[Any]:

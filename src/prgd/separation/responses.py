@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Array, Indices
+from prgd.checks import TextError
 from prgd.errors import NotFiniteError
 from prgd.rows.arrays import check_shape
 from prgd.rows.blocks import non_finite_entry
-from prgd.rows.exact import TextError, as_array, as_float, column_names, is_frame
+from prgd.rows.exact import as_array, as_float, column_names, is_frame
 from prgd.rows.labels import check_labels, read_weights
 from prgd.rows.sparse import canonical_csr
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd._types import Indices
-from prgd.checks import as_option, bad_cell
+from prgd.checks import TextError, as_option, bad_cell
 from prgd.errors import missing_package
 from prgd.rows.exact import check_exact, in_column
 from prgd.rows.readers.columns import Columns
@@ -114,7 +114,7 @@ def fill_columns(
         kind = column.type
         numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
         if not any(is_kind(kind) for is_kind in numeric):
-            raise ValueError(
+            raise TextError(
                 f"{path}, column {name!r}: expected numbers, got {kind}. Leave the column out"
                 f" (--drop {as_option([name])}), or encode it as numbers."
             )
