@@ -564,7 +564,7 @@ def test_help_says_when_the_limit_on_passes_is_asked():
 def test_a_proof_of_overlap_speaks_plainly():
     write_overlap()
     said = " ".join(call("separability", "overlap.csv").stdout.split())
-    assert re.search(r"\(but for rounding, \S+; exact weights next to these are proven to exist\)\.", said)
+    assert re.search(r"\(rounded to float64 they miss by \S+; exact ones are proven to exist\)\.", said)
 
 
 def test_the_table_says_in_words_how_rows_are_held():

@@ -168,7 +168,7 @@ def test_rows_of_counts_are_observations():
             "merge levels u and v of g with others",
         ),
         ({"a": "finite", "g[T.u]:x": "+inf"}, "drop g:x"),
-        ({"a": "finite", "g[T.u]": "-inf", "g[T.u]:h[T.9:30]": "+inf"}, "drop g:h, or use"),
+        ({"a": "finite", "g[T.u]": "-inf", "g[T.u]:h[T.9:30]": "+inf"}, "drop g:h and ask again, or use"),
         ({"a": "finite", "dose[mg]": "+inf"}, "drop dose[mg], or use"),
         ({"a": "finite", "(Intercept)": "+inf"}, "(Intercept) is infinite: use Firth's penalty or a prior;"),
         ({"a": "aliased", "b": "finite"}, "Drop a: it is a combination of other columns"),
@@ -243,7 +243,7 @@ def test_rows_involved_by_way_of_other_columns():
     table |= {"cases": [20, 15, 4, 6], "controls": [30, 25, 7, 0]}
     found = prgd.separability.from_formula("cbind(cases, controls) ~ exposed * age", table)
     assert found.involved == {"exposed[T.yes]": (1, (3,)), "exposed[T.yes]:age[T.young]": (1, (3,))}
-    assert "infinite: drop exposed:age, or use Firth" in found.advice
+    assert "infinite: drop exposed:age and ask again, or use Firth" in found.advice
     table |= {"cases": [20, 0, 4, 6], "controls": [30, 25, 7, 1]}  # the reference cell
     found = prgd.separability.from_formula("cbind(cases, controls) ~ exposed * age", table)
     assert set(found.involved.values()) == {(1, (1,))}

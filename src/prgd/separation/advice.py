@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from prgd.separation.verdict import Separability
 
 _LISTED = 4  # names that a sentence lists
+_LISTED_FIRST = 8  # names that the first sentence lists, of each kind of coefficients
 _LEVEL = re.compile(r"(.+)\[(?:T\.)?([^\[\]]+)\]")  # the column of a level, as formulaic names it
 _COLON = re.compile(r":(?![^\[]*\])")  # between the parts of an interaction, and not within a level
 _PLAIN = re.compile(r"C\((\w+)[,)].*|(\w+)")  # a factor whose column has a name that needs no quotes
@@ -31,7 +32,7 @@ def shown(name: Name) -> str:
     return name if isinstance(name, str) else ": ".join(name)
 
 
-def listed(names: Sequence[Name]) -> str:
+def listed(names: Sequence[Name], max_names: int = _LISTED) -> str:
     """Return names as a list in words; of many the first few and how many more.
 
     Examples
@@ -39,9 +40,9 @@ def listed(names: Sequence[Name]) -> str:
     >>> listed(["a", "b", "c"]), listed(["a", "b", "c", "d", "e", "f"])
     ('a, b and c', 'a, b, c, d and 2 more')
     """
-    words = [shown(name) for name in names[:_LISTED]]
-    if len(names) > _LISTED:
-        words.append(f"{len(names) - _LISTED} more")
+    words = [shown(name) for name in names[:max_names]]
+    if len(names) > max_names:
+        words.append(f"{len(names) - max_names} more")
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
@@ -84,16 +85,16 @@ def meaning(s: Separability) -> str:
             len(infinite), f"all {len(infinite)} coefficients are"
         )
         why = "separation is complete, so " if s.verdict == "separable" else ""
-        parts.append(f"{why}{every} infinite ({listed(infinite)})")
+        parts.append(f"{why}{every} infinite ({listed(infinite, _LISTED_FIRST)})")
     elif infinite:
-        parts.append(f"{listed(infinite)} {_are(infinite)} infinite")
+        parts.append(f"{listed(infinite, _LISTED_FIRST)} {_are(infinite)} infinite")
     if finite:
         every = "every coefficient is finite" if len(finite) == len(s.coefficients) else ""
-        parts.append(every or f"{listed(finite)} {_are(finite)} finite")
+        parts.append(every or f"{listed(finite, _LISTED_FIRST)} {_are(finite)} finite")
     if unknown:
-        parts.append(f"{listed(unknown)} {_are(unknown)} undecided")
+        parts.append(f"{listed(unknown, _LISTED_FIRST)} {_are(unknown)} undecided")
     if aliased:
-        parts.append(f"{listed(aliased)} {_are(aliased)} aliased")
+        parts.append(f"{listed(aliased, _LISTED_FIRST)} {_are(aliased)} aliased")
     return f"{'; '.join(parts)}."
 
 
@@ -148,7 +149,8 @@ def _ways_out(s: Separability, infinite: Sequence[Name]) -> list[str]:
         main = list(dict.fromkeys(_term(s, name) for name in _main_columns(s)))
         ways.append(f"drop columns that tell the classes apart ({listed(main or columns)})")
     elif columns:
-        ways.append(f"drop {listed(columns)}")
+        # Without the interaction the coefficients of its parts may be infinite.
+        ways.append(f"drop {listed(columns)}{' and ask again' * bool(within)}")
     if merged:
         which = "another level" if sum(map(len, merged.values())) == 1 else "others"
         some = [f"level{'s' * (len(of) > 1)} {listed(of)} of {factor}" for factor, of in merged.items()]

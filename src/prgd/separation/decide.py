@@ -92,8 +92,8 @@ def separability(
     >>> print(found)
     quasi-separable: x0 is infinite; (Intercept) and x1 are finite.
       the event is yes, against no: a coefficient of +inf is for it.
-      quasi-complete separation: a hyperplane has no row on its wrong side, but each such one has rows
-        on itself.
+      quasi-complete separation: a hyperplane has no row on its wrong side, but each such one passes
+        through rows.
       rows strictly on their correct side: 1 (number 4); on the hyperplane: 4 (numbers 0, 1, 2, 3).
       the hyperplane uses x0 (+1).
       Found by an exact simplex method; proven in exact integer arithmetic.

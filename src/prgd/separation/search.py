@@ -390,5 +390,5 @@ def _how(source: str, proof: Proof) -> str:
         return f"{source}; proven in exact integer arithmetic."
     count = len(proof.relations)
     plural = "" if count == 1 else "s"
-    columns = f", with {count} exact relation{plural} between features" if count else ""
-    return f"{source}; proven: positive weights nearby have no residual{columns}."
+    columns = f" and {count} exact relation{plural} between features" if count else ""
+    return f"{source}; proven with bounds on all rounding{columns}."

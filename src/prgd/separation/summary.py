@@ -310,7 +310,7 @@ def _of_labels(s: Separability) -> list[str]:
     support = 0 if s.dual_weights is None else int(np.count_nonzero(s.dual_weights))
     weighted = (
         f"  proof: {overlap_in_words(support, s.fit_intercept)} "
-        f"(but for rounding, {s.residual:.1e}; exact weights next to these are proven to exist)."
+        f"(rounded to float64 they miss by {s.residual:.1e}; exact ones are proven to exist)."
     )
     if s.verdict == "separable":
         return [
@@ -321,7 +321,7 @@ def _of_labels(s: Separability) -> list[str]:
         ]
     if s.verdict == "quasi-separable":
         return [
-            f"quasi-separable: a {kind} has no row on its wrong side, but each such one has rows on itself.",
+            f"quasi-separable: a {kind} has no row on its wrong side, but each such one passes through rows.",
             f"  rows strictly on their correct side: {_some(separated)}; "
             f"on the hyperplane: {_some(boundary)}.",
             f"  the hyperplane uses {_features(s)}.",
