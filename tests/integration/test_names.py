@@ -510,6 +510,13 @@ def test_a_cell_that_is_no_number_names_the_way_out(cells, given, said):
     assert len(found.splitlines()) == 1
 
 
+@pytest.mark.parametrize("file", ["rows.csv", "rows.parquet"])
+def test_separability_of_text_names_the_formula(file):
+    write(file, pd.DataFrame({"stage": ["I", "IV", "I"], "dead": [0, 1, 0]}))
+    found = call("separability", file, "--label", "dead", code=2).stderr
+    assert "(--drop stage), or encode it as numbers. Or give --formula 'y ~ age + stage'" in found
+
+
 def test_columns_of_parquet_that_are_no_numbers_name_the_way_out():
     for ids in (["p", "q"], [12345678901234567, 1]):
         write("rows.parquet", pd.DataFrame({"id": ids, "x": [0.0, 1.0], "y": [0, 1]}))

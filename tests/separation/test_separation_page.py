@@ -49,3 +49,11 @@ def test_the_picture_shows_the_verdicts_that_the_page_names():
     assert found[1].limiting_rows.tolist() == [6, 7, 8, 9]
     sizes = [len(picture.edges(X, y)) for _, X, y in picture.designs()]
     assert sizes == [2, 2, 0]
+
+
+def test_the_guide_cites_this_version():
+    guide = page.PAGE.with_name("guide").joinpath("separability.md").read_text()
+    citation = (page.PAGE.parents[1] / "CITATION.cff").read_text()
+    assert f"version = {{{prgd.__version__}}}" in guide
+    (title,) = [line for line in guide.splitlines() if "title   = {prgd" in line]
+    assert f'title: "{title.partition("{")[2].rstrip("},")}"' in citation

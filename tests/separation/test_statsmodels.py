@@ -164,8 +164,8 @@ def test_a_note_tells_that_a_penalty_is_ignored(make):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("y ~ x", DATA), r"got the text 'y ~ x'. Call separability.from_formula\(formula, data\)"),
-        ((smf.logit("y ~ x", DATA),), r"got Logit of statsmodels. Call separability.from_statsmodels"),
+        (("y ~ x", DATA), r"got 'y ~ x'. Call separability.from_formula\(formula, data\)"),
+        ((smf.logit("y ~ x", DATA),), r"got Logit. Call separability.from_statsmodels"),
     ],
 )
 def test_separability_names_the_other_entrances(given, words):

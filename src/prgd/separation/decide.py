@@ -116,12 +116,12 @@ def separability(
 
 def _check_entrance(X: Any) -> None:
     """Raise ``TypeError`` for a formula or a model, which have entrances of their own."""
-    given = "separability takes arrays or a data frame of numbers, X and y;"
-    if isinstance(X, str):
-        raise TypeError(f"{given} got the text {X!r}. Call separability.from_formula(formula, data).")
-    if type(X).__module__.startswith("statsmodels."):
+    is_model = type(X).__module__.startswith("statsmodels.")
+    if is_model or isinstance(X, str):
+        entrance = "from_statsmodels(results)" if is_model else "from_formula(formula, data)"
         raise TypeError(
-            f"{given} got {type(X).__name__} of statsmodels. Call separability.from_statsmodels(results)."
+            "separability takes arrays or a data frame of numbers, X and y; got "
+            f"{type(X).__name__ if is_model else repr(X)}. Call separability.{entrance}."
         )
 
 

@@ -10,10 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from prgd.separation.verdict import Separability
 
-_REPEATED = (
-    "The labels of the data repeat, so they cannot select rows: call data.reset_index(drop=True) before the "
-    "model is made."
-)
+_REPEATED = "The labels of the data repeat: call data.reset_index(drop=True) before the model is made."
 
 
 def labels_of(data: Any) -> Any:
@@ -32,14 +29,8 @@ def with_labels(found: Separability, labels: Any) -> Separability:
     """Return a verdict that knows the labels of its rows, with a note if they are not 0, 1, 2 and so on."""
     if labels is None or np.array_equal(np.asarray(labels), np.arange(len(labels))):
         return found
-    select = _REPEATED
-    if _is_unique(labels):
-        rows = (
-            "X[found.limiting_labels]"
-            if isinstance(labels, np.ndarray)
-            else "data.loc[found.limiting_labels]"
-        )
-        select = f"The limiting rows of the data are {rows}."
+    rows = "X[found.limiting_labels]" if isinstance(labels, np.ndarray) else "data.loc[found.limiting_labels]"
+    select = f"The limiting rows of the data are {rows}." if _is_unique(labels) else _REPEATED
     note = f"Row numbers count the rows of the model from 0, and are not the labels of the data. {select}"
     # A verdict without separated rows prints no row numbers, and all of its rows are limiting rows.
     notes = (*found.notes, note) if found.separated_rows.size else found.notes

@@ -76,20 +76,17 @@ def read_model(model_or_results: Any, sample_weight: None = None) -> Regression:
         for word in ("offset", "exposure")
         if np.any(getattr(model, word, None) is not None) and np.any(getattr(model, word))
     )
-    notes += (*_penalty(model_or_results), *_dropped_rows(model))
-    labels = _row_labels(model)
+    dropped, labels = _labelled_rows(model)
+    notes += (*_penalty(model_or_results), *dropped)
     spec = getattr(model.data, "model_spec", None) or getattr(model.data, "design_info", None)
     factors = factor_levels(spec)
     if family == "ordinal":
         d = X.shape[1]
-        own = tuple(names[d:])
-        return Regression(
-            X, y, tuple(names[:d]), family, True, weight, notes, own, _read_again, factors, labels
-        )
-    has_intercept = X.shape[1] > 1 and bool((X[:, 0] == 1.0).all())
-    first = int(has_intercept)
-    own = tuple(names[:first])
-    features = X[:, first:], y, tuple(names[first:])
+        features, has_intercept, own = (X, y, tuple(names[:d])), True, tuple(names[d:])
+    else:
+        has_intercept = X.shape[1] > 1 and bool((X[:, 0] == 1.0).all())
+        first = int(has_intercept)
+        features, own = (X[:, first:], y, tuple(names[first:])), tuple(names[:first])
     return Regression(*features, family, has_intercept, weight, notes, own, _read_again, factors, labels)
 
 
@@ -105,32 +102,23 @@ def _read_again(model_or_results: Any, sample_weight: None = None) -> Regression
 
 def _penalty(results: Any) -> tuple[str, ...]:
     """Return a note if results are those of ``fit_regularized``, whose penalty the verdict leaves out."""
-    inner = type(getattr(results, "_results", results)).__name__
-    if not inner.startswith(("L1", "Regularized")):
-        return ()
-    return ("The penalty of fit_regularized is ignored: the verdict is on the likelihood without it.",)
+    note = "The penalty of fit_regularized is ignored: the verdict is on the likelihood without it."
+    kind = type(getattr(results, "_results", results)).__name__
+    return (note,) if kind.startswith(("L1", "Regularized")) else ()
 
 
-def _dropped_rows(model: Any) -> tuple[str, ...]:
-    """Return a note if statsmodels has dropped rows with missing values, which changes the row numbers."""
-    if not (dropped := _missing(model)):
-        return ()
-    rows = "1 row" if dropped == 1 else f"{dropped:,} rows"
-    return (f"statsmodels has dropped {rows} for missing values, and counts the {len(model.exog):,} left.",)
+def _labelled_rows(model: Any) -> tuple[tuple[str, ...], Any]:
+    """Return a note if statsmodels has dropped rows with missing values, and the labels of the others.
 
-
-def _missing(model: Any) -> int:
-    """Return how many rows of the data statsmodels has dropped for missing values."""
-    dropped = getattr(model.data, "missing_row_idx", None)
-    return 0 if dropped is None else len(dropped)
-
-
-def _row_labels(model: Any) -> Any:
-    """Return the labels of the rows of a model in the data; of arrays with missing values the row numbers."""
-    labels, dropped = model.data.row_labels, _missing(model)
-    if labels is None and dropped:
-        return np.delete(np.arange(len(model.exog) + dropped), model.data.missing_row_idx)
-    return labels
+    Rows of arrays have no labels. If some were dropped, these are their numbers in the arrays.
+    """
+    dropped, labels = getattr(model.data, "missing_row_idx", None), model.data.row_labels
+    if dropped is None or not len(dropped):
+        return (), labels
+    kept, count = len(model.exog), len(dropped)
+    labels = np.delete(np.arange(kept + count), dropped) if labels is None else labels
+    rows = "1 row" if count == 1 else f"{count:,} rows"
+    return (f"statsmodels has dropped {rows} for missing values, and counts the {kept:,} left.",), labels
 
 
 def _kinds(model: Any) -> list[type]:
