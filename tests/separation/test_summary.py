@@ -32,6 +32,13 @@ def with_words(found: Separability, words: dict) -> Separability:
     return replace(found, coefficients={name: Behaviour(word) for name, word in words.items()}, **empty)
 
 
+def test_the_first_line_names_up_to_eight_coefficients(quasi):
+    words = {f"x{j}": "finite" if j else "+inf" for j in range(9)}
+    first = str(with_words(quasi, words)).partition("\n  quasi-complete")[0]
+    assert "x5, x6, x7 and x8 are finite." in first
+    assert "x7, x8 and 1 more are finite." in str(with_words(quasi, {**words, "x9": "finite"}))
+
+
 # Rows involved ------------------------------------------------------------------------------------------
 
 
