@@ -41,10 +41,9 @@ y = rng.choice([-1, 1], size=n)
 file = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, d))
 for k in range(0, n, block):
     rows = rng.standard_normal((block, d))
-    rows -= np.outer(rows @ direction, direction) / (
-        direction @ direction
-    )  # nothing along the direction, ...
-    along = y[k : k + block] * (0.5 + rng.exponential(1.0, block))  # ... then the class, and at least 0.5
+    # Rows lose what they have along the direction, and get their class there, at a distance of at least 0.5.
+    rows -= np.outer(rows @ direction, direction) / (direction @ direction)
+    along = y[k : k + block] * (0.5 + rng.exponential(1.0, block))
     file[k : k + block] = rows + np.outer(along, direction) / np.linalg.norm(direction)
 file.flush()
 del file
