@@ -35,9 +35,9 @@ def draw(file: Path, colours: tuple[str, str, str, str]) -> None:
     result = prgd.max_margin(X, y)
     run = prgd.run(prgd.Problem(X, y, fit_intercept=True), prgd.algorithms.GatedPRGD(), stop=prgd.Gap(1e-6))
     style = {"text.color": ink, "axes.labelcolor": ink, "axes.edgecolor": ink, "xtick.color": ink}
-    style |= {"ytick.color": ink, "svg.hashsalt": "prgd", "svg.fonttype": "path", "font.size": 12}
+    style |= {"ytick.color": ink, "svg.hashsalt": "prgd", "svg.fonttype": "path", "font.size": 16}
     with mpl.rc_context(style):
-        figure = Figure(figsize=(8.6, 4.1), layout="constrained")
+        figure = Figure(figsize=(8.0, 4.4), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
         for sign, colour, marker in ((1, first, "o"), (-1, second, "s")):
             left.scatter(*X[y == sign].T, s=26, color=colour, marker=marker, linewidths=0)
@@ -50,7 +50,7 @@ def draw(file: Path, colours: tuple[str, str, str, str]) -> None:
         left.fill(*np.concatenate([ends + shift, ends[::-1] - shift]).T, color=slab, alpha=0.18, linewidth=0)
         left.plot(*ends.T, color=ink, linewidth=1.8)
         left.set(xlim=(-3.2, 3.2), ylim=(-3.2, 3.2), aspect="equal", xticks=[], yticks=[])
-        left.set_title("the separator of largest margin", fontsize=13)
+        left.set_title("separator of\nlargest margin", fontsize=18)
         for side in left.spines.values():
             side.set_visible(False)
         t, lower, upper = (np.array(run.history[name]) for name in ("t", "margin", "upper_bound"))
@@ -59,10 +59,10 @@ def draw(file: Path, colours: tuple[str, str, str, str]) -> None:
         right.fill_between(t, lower, upper, color=slab, alpha=0.18, linewidth=0)
         right.plot(t, upper, color=second, linewidth=2.2)
         right.plot(t, lower, color=first, linewidth=2.2)
-        right.text(0.30, 0.80, "no margin is larger", color=second, transform=right.transAxes)
-        right.text(0.30, 0.16, "this one is reached", color=first, transform=right.transAxes)
+        right.text(0.28, 0.72, "no margin is larger", color=second, transform=right.transAxes)
+        right.text(0.28, 0.22, "this one is reached", color=first, transform=right.transAxes)
         right.set(xlim=(0, None), ylim=(0, 1.9 * result.margin), xlabel="steps", ylabel="margin", yticks=[])
-        right.set_title("the interval that holds its margin", fontsize=13)
+        right.set_title("interval that holds\nthe largest margin", fontsize=18)
         right.spines[["top", "right"]].set_visible(False)
         figure.savefig(file, transparent=True, metadata={"Date": None})
 
