@@ -4,7 +4,7 @@ A file that is larger than the memory we allow
 
 To find and certify a separator, sums over the rows suffice; the rows need not all be in memory. So the data
 may stay on disk. :func:`prgd.open_rows` opens a file and reads it in pieces, and ``max_memory`` bounds the
-bytes that these pieces take together. Here a file of 160 MB is separated with 8 MB.
+bytes that these pieces take together. Here a file of 160 MB is separated with about 8 MB.
 """
 
 import tempfile
