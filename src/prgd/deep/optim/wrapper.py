@@ -385,9 +385,10 @@ class Wrapper(torch.optim.Optimizer):
     def _shown(self) -> list[str]:
         """Return the parts of the repr: the base optimizer, and how far the run is."""
         warm_up = ["warm_up='auto'"] if self._waits else [f"warm_up={self.warm_up}"] if self.warm_up else []
+        warm_up += [f"warming_up={self.warming_up}"] if warm_up else []
         # The loss is that of the last look, so that a repr never waits for the device.
         loss = [] if self.running_loss.last is None else [f"running_loss={self.running_loss.last:.3g}"]
-        return [described(self.base), *warm_up, f"warming_up={self.warming_up}", *loss, f"t={self.t}"]
+        return [described(self.base), *warm_up, *loss, f"t={self.t}"]
 
     def __getstate__(self) -> dict[str, Any]:
         # A scheduler patches ``step`` on the instance, and a copy must get a step of its own.
