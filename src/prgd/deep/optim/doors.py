@@ -32,9 +32,11 @@ def check_options(kind: type, options: dict[str, Any], base: type | None) -> Non
     own = [n for n, p in inspect.signature(kind).parameters.items() if p.kind is p.KEYWORD_ONLY]
     sgd = [] if base is not None else [*inspect.signature(torch.optim.SGD).parameters]
     strange = [name for name in options if name not in sgd]
+    known = {name.lower(): name for name in [*sgd, *own]}
     for name in strange:
-        if near := difflib.get_close_matches(name, [*own, *sgd], n=1):
-            raise TypeError(f"{name}: no option of {kind.__name__}. Did you mean {near[0]}?")
+        # The bound is high, so that lr beside a base is not taken for R.
+        if near := difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.75):
+            raise TypeError(f"{name}: no option of {kind.__name__}. Did you mean {known[near[0]]}?")
     if strange and base is None:
         raise TypeError(f"{', '.join(strange)}: no option here, nor of the default base, torch.optim.SGD.")
     if strange:
