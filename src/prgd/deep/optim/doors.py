@@ -37,13 +37,13 @@ def check_options(kind: type, options: dict[str, Any], base: type | None) -> Non
         # The bound is high, so that lr beside a base is not taken for R.
         if near := difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.75):
             raise TypeError(f"{name}: no option of {kind.__name__}. Did you mean {known[near[0]]}?")
-    if strange and base is None:
-        raise TypeError(f"{', '.join(strange)}: no option here, nor of the default base, torch.optim.SGD.")
-    if strange:
+    if strange and base is not None:
         raise TypeError(
             f"{', '.join(strange)} would be ignored: only the default base, torch.optim.SGD, is made with "
             f"options given here. Give {base.__name__} its own when you make it."
         )
+    if strange:
+        raise TypeError(f"{', '.join(strange)}: no option here, nor of the default base, torch.optim.SGD.")
 
 
 def checked_base(base: Any) -> torch.optim.Optimizer:
