@@ -2,13 +2,13 @@ r"""
 One set, five norms, five separators
 ====================================
 
-The margin of a line depends on how distances are measured. This picture shows the largest margin of one set
-of points in five norms, and why the lines differ.
+The margin of a line depends on how distances are measured. This example draws the line of largest margin of
+one set of points in five norms, and shows why the lines differ.
 
-A margin divides by the length of the weights, :math:`\gamma(w) = \min_i y_i (\langle w, x_i \rangle + b) /
-\|w\|_p`. That is the distance from the nearest point to the line in the *dual* norm :math:`q`, with
-:math:`1/p + 1/q = 1`. So :math:`\ell_1` weights go with square boxes around the points, :math:`\ell_\infty`
-weights with diamonds, and :math:`\ell_2` weights with circles.
+The margin is a smallest score, divided by the norm of the weights, :math:`\gamma(w) = \min_i y_i (\langle w,
+x_i \rangle + b) / \|w\|_p`. It equals the distance from the line to the nearest point in the *dual* norm
+:math:`\ell_q`, with :math:`1/p + 1/q = 1`. So for :math:`\ell_1` the points within some distance of a point
+form a square, for :math:`\ell_\infty` a diamond, and for :math:`\ell_2` a circle.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,6 @@ import numpy as np
 
 import prgd
 
-# sphinx_gallery_thumbnail_number = 2
 plt.rc("font", size=12)
 plt.rc("axes", titlesize=12)
 plt.rc("axes.spines", top=False, right=False)
@@ -30,7 +29,8 @@ y = np.repeat([-1, 1], 21)
 # %%
 # Five solves
 # -----------
-# The argument ``norm`` is all that changes. Each result has its own interval, and all five are certified.
+# Only the argument ``norm`` changes. Each result has its own proven interval, and ``gap`` is its relative
+# width.
 norms = {"l1": np.inf, "lp:1.5": 3.0, "l2": 2.0, "lp:4": 4 / 3, "linf": 1.0}  # each with its dual q
 results = {norm: prgd.max_margin(X, y, norm=norm) for norm in norms}
 for norm, result in results.items():
@@ -39,10 +39,10 @@ for norm, result in results.items():
 
 
 # %%
-# Boxes that touch the line
+# Balls that touch the line
 # -------------------------
-# A box is everything within the margin of a point. The best line is the one for which the boxes around the
-# nearest points are largest, and both touch it.
+# Draw around the nearest point of each class the ball of its norm, with the margin as radius. Both balls
+# touch the line, and no other line leaves room for larger ones.
 def ball(q, radius):
     """Return the outline of the l_q ball."""
     angle = np.linspace(0, 2 * np.pi, 721)
@@ -79,20 +79,20 @@ for axes, (norm, q) in zip(grid.flat, norms.items(), strict=False):
 draw_points(grid[2, 1])
 for norm, result in results.items():
     grid[2, 1].plot(*line(result), dashes[norm], color="black", linewidth=1.6)
-    x_1 = -(result.intercept - 1.95 * result.coef[1]) / result.coef[0]
+    x_1 = -(result.intercept - 2.0 * result.coef[1]) / result.coef[0]
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-    grid[2, 1].text(x_1, -1.95, f"${names[norm]}$", ha="center", va="center", bbox=box)
+    grid[2, 1].text(x_1, -2.0, f"${names[norm]}$", ha="center", va="center", fontsize=10, bbox=box)
 grid[2, 1].set_title("all five lines, by norm")
 plt.show()
 
 # %%
-# From left to right and top to bottom the line turns from one that asks only for the first coordinate
-# (:math:`\ell_1`) to one that asks for both alike (:math:`\ell_\infty`). Margins of different norms are in
-# different units and are not to be compared.
+# From left to right and top to bottom the line turns: in :math:`\ell_1` only the first coordinate has a
+# weight, in :math:`\ell_\infty` both weights are equal. Margins in different norms are different quantities
+# and cannot be compared.
 #
-# What that does to weights
-# -------------------------
-# In many dimensions the same thing happens to every weight. These are the separators of the digits 0 and 1,
+# The weights of pixels
+# ---------------------
+# The same happens in many dimensions. These are the separators of the digits 0 and 1,
 # one weight for each of the 64 pixels. In :math:`\ell_1` few pixels have a weight, which is what you want
 # when features are costly. In :math:`\ell_\infty` most weights have the same size, so no single pixel
 # matters much.
@@ -108,6 +108,7 @@ plt.show()
 
 # %%
 # **What to do.** Take :math:`\ell_2` unless you have a reason. Take ``norm="l1"`` to select features, and
-# scale the columns first if their units are arbitrary. :doc:`A table of norms </maxmargin>` says what each
-# costs and which algorithms maximise its margin: sign descent and Adam, for instance, go to the
-# :math:`\ell_\infty` separator.
+# scale the columns first if their units are arbitrary. The guide to :doc:`norms and classes </guide/norms>`
+# says which norm measures what, and :doc:`a table of norms </maxmargin>` what each costs and which
+# algorithms maximise its margin: sign descent and Adam, for instance, go to the :math:`\ell_\infty`
+# separator.

@@ -3,7 +3,8 @@ A separator and its proof
 =========================
 
 :func:`prgd.max_margin` returns the line of largest margin between two classes, and an interval that holds
-this margin. The proof of the interval can be drawn: it is two polygons and the shortest way between them.
+the largest margin, ``gamma_star``. The proof of the interval can be drawn: it consists of two polygons and
+the shortest segment between them.
 """
 
 import matplotlib.pyplot as plt
@@ -26,11 +27,13 @@ print(result)
 # %%
 # Two bounds that meet
 # --------------------
-# Every separating line has a margin: the distance to the nearest point. The largest margin is at least that.
+# The margin of a separating line is its distance to the nearest point. The largest margin of all lines is at
+# least the margin of this line.
 #
-# Every pair of points, one in the convex hull of each class, has a distance. No line can keep more than half
-# of it from both points, so the largest margin is at most that half. The weights ``dual_coef`` name such a
-# pair: each point is a mean of the rows of its class, and only ``result.support`` carries weight.
+# Take a point in the convex hull of each class. A line that separates the classes is no farther from both
+# points than half their distance, so the largest margin is at most that half. The weights ``dual_coef``,
+# called p in the formulas, give such a pair: each point is a weighted mean of the rows of its class, and
+# only the rows ``result.support`` have a weight that is not zero.
 p = result.dual_coef.toarray().ravel()
 near = np.array([p[y == label] @ X[y == label] / p[y == label].sum() for label in (0, 1)])
 print("half the distance of the two points:", np.linalg.norm(near[1] - near[0]) / 2)
@@ -55,19 +58,20 @@ axes.annotate(
     "nearest points\nof the two hulls", near.mean(axis=0), (2.4, -1.7), arrowprops={"arrowstyle": "->"}
 )
 axes.set(aspect="equal", xlim=(-2.2, 5.6), ylim=(-2.2, 4.4))
-axes.set_title("The best line halves the way between the hulls")
+axes.set_title("The best line lies halfway between the hulls")
 plt.show()
 
 # %%
-# The proof needs nothing of the solver: :meth:`prgd.Result.check` computes both bounds again from the data.
+# The proof does not depend on the solver: :meth:`prgd.Result.check` computes both bounds again from the
+# data.
 print(result.check(X, y))
 
 # %%
 # Instead of a large C
 # --------------------
-# The usual way to a hard margin is a support vector machine with a large ``C``. How large, and how near does
-# it come? With the certified bound beside it, any separator can be measured. We take images of the digits 3
-# and 8 and draw how much of the largest margin is missing.
+# The usual way to a hard margin is a support vector machine with a large ``C``. How large must ``C`` be, and
+# how close is the result? The certified bound measures any separator. We take images of the digits 3 and 8
+# and draw which fraction of the largest margin each separator misses.
 digits = prgd.datasets.digits(3, 8)
 best = prgd.max_margin(digits.X, digits.y)
 
@@ -91,17 +95,18 @@ axes.axhline(best.gap, color="black", linestyle=":", linewidth=2)
 axes.text(3e5, best.gap * 2.5, "prgd.max_margin, proven", weight="bold")
 axes.set(
     xlabel="C",
-    ylabel="missing part of the margin",
-    title="A larger C does not help for ever",
+    ylabel="missing fraction of the margin",
+    title="Beyond some C, a larger C does not help",
     ylim=(1e-13, 3),
 )
 axes.grid(alpha=0.25)
 plt.show()
 
 # %%
-# Both stop at their tolerance, without a warning, and a larger ``C`` changes nothing after that. Neither says
-# how far it is from the largest margin.
+# At their default tolerances both solvers stop early, without a warning, and a larger ``C`` does not change
+# that. Neither says how far it is from the largest margin.
 #
 # **What to do.** If your classes separate, replace ``SVC(kernel="linear", C=1e10)`` by
 # :func:`prgd.max_margin`, or by :class:`prgd.MaxMarginClassifier` in a pipeline. There is no ``C`` to
-# choose, and ``gap`` is the proof. :doc:`What exactly is proven </certificates>` is a page of its own.
+# choose, and ``gap`` is proven. See the guide to :doc:`max margin and certificates </guide/max_margin>` and
+# :doc:`what exactly is proven </certificates>`.

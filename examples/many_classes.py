@@ -3,11 +3,11 @@ Many classes at once
 ====================
 
 Ten classes can be separated one against the rest, by ten hyperplanes, or jointly, by one matrix of weights.
-The joint way works more often: a class in the middle of others has no hyperplane of its own.
+Joint separation is possible more often: a class in the middle of others has no hyperplane of its own.
 
 Jointly each class has a score :math:`\langle w_k, x \rangle + b_k`, the largest score wins, and the margin
-is the smallest lead of a true class over another, :math:`\langle w_y - w_j, x \rangle + b_y - b_j`, at
-:math:`\|W\| = 1`.
+is the smallest lead of the score of the true class over another class, :math:`\langle w_y - w_j, x \rangle +
+b_y - b_j`, at :math:`\|W\| = 1`.
 """
 
 import matplotlib.pyplot as plt
@@ -38,9 +38,9 @@ for k, result in enumerate(one_against_rest):
 print(f"all jointly: {joint.margin:.6f} <= gamma_star <= {joint.upper_bound:.6f}")
 
 # %%
-# The left picture has the four lines. It leaves the middle white, and two classes claim each corner. On the
-# right the joint separator divides the whole plane and separates all points. Dashed lines are where the
-# winner leads by the margin exactly.
+# The left picture shows the four lines. No class claims the middle, and two classes claim each corner. On
+# the right the joint separator divides the whole plane and separates all points. On the dashed lines the
+# largest score leads by exactly the margin.
 side = np.linspace(-5, 5, 500)
 grid = np.stack(np.meshgrid(side, side), axis=-1)
 
@@ -76,16 +76,16 @@ plt.show()
 # %%
 # Ten digits
 # ----------
-# The same happens in 64 dimensions. Of the ten digits of scikit-learn, eight can be separated from the rest,
-# and jointly all ten can.
+# The same happens in 64 dimensions. Of scikit-learn's ten digits, eight can be separated from the rest one
+# by one; jointly, all ten can.
 X, y = load_digits(return_X_y=True)
 batch = prgd.max_margin_batch(X, np.where(y[:, None] == np.arange(10), 1, -1))
 joint = prgd.max_margin(X, y, multi_class="joint")
 print(joint)
 
 # %%
-# Margins of the two ways are in different units. To compare, ask of the joint separator how far the images
-# of one digit stay from the boundary to another digit, in the units of the pixels (0 to 16).
+# The two kinds of margins are different quantities. To compare, we compute for the joint separator how far
+# the images of one digit stay from the boundary to another digit, in the units of the pixels (0 to 16).
 scores = X @ joint.coef.T + joint.intercept
 distance = np.full((10, 10), np.nan)
 for a in range(10):
@@ -114,10 +114,11 @@ bottom.spines[:].set_visible(False)
 plt.show()
 
 # %%
-# Rows are not symmetric to columns: the boundary between 4 and 5 may run near the fives and far from the
+# The matrix is not symmetric: the boundary between 4 and 5 may run near the fives and far from the
 # fours, because the same weights of a class serve all its boundaries.
 #
 # **What to do.** Take ``multi_class="joint"`` if some class has no hyperplane of its own, or if you want one
 # certificate for the whole classifier. :class:`prgd.MaxMarginClassifier` has both ways, and its default, one
 # against the rest, falls back to soft margins with one ``C`` for all classes. :func:`prgd.max_margin_batch`
-# solves all ten problems over one Gram matrix, and says of each which of the two proofs it has.
+# solves all ten problems over one Gram matrix, and reports for each a certified margin or a proof that no
+# hyperplane separates. The guide to :doc:`norms and classes </guide/norms>` says more.

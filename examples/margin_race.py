@@ -2,8 +2,8 @@ r"""
 A race for the largest margin
 =============================
 
-Four first-order methods look for the same separator. The largest margin of this set is known, so we can draw
-how far each method is from it after every step.
+Four first-order methods look for the same separator. The largest margin of this set, :math:`\gamma^\star`,
+is known, so we can draw how far the margin :math:`\gamma(w)` of each method is from it after every step.
 
 The set is the paper's first synthetic one: 100 points on the unit circle, with labels by the sign of the
 first coordinate. The best direction is :math:`w^\star = (1, 0)`, and its margin is :math:`\gamma^\star =
@@ -30,18 +30,23 @@ figure, axes = plt.subplots(figsize=(4.4, 4.2), layout="constrained")
 for label, colour, marker in ((1, BLUE, "o"), (-1, ORANGE, "^")):
     axes.plot(*data.X[data.y == label].T, marker, color=colour, markersize=4.5)
 axes.axvspan(-data.gamma_star, data.gamma_star, color=GREY, alpha=0.35)
-axes.annotate("the margin\n(both sides)", (0.04, -0.25), (0.22, -0.55), arrowprops={"arrowstyle": "->"})
+axes.annotate(
+    "the margin\n(both sides)", (0.04, -0.25), (0.15, -0.55), fontsize=11, arrowprops={"arrowstyle": "->"}
+)
 axes.plot(*data.X[:2].T, "o", color="black", markersize=11, fillstyle="none")
-axes.annotate("these two points\ndecide it", (0.05, 0.93), (0.12, 0.3), arrowprops={"arrowstyle": "->"})
+axes.annotate(
+    "these two points\ndecide it", (0.05, 0.93), (0.1, 0.25), fontsize=11, arrowprops={"arrowstyle": "->"}
+)
 axes.set(aspect="equal", title="100 points and a narrow gap between them")
 plt.show()
 
 # %%
 # The race
 # --------
-# :class:`prgd.Problem` holds the data and :func:`prgd.run` is the one loop for every algorithm. A step reads
-# the data once, whoever takes it, so steps are a fair currency. PRGD, the paper's algorithm, needs a warm
-# start: it begins where 1,000 steps of gradient descent end, and these steps count.
+# :class:`prgd.Problem` holds the data and :func:`prgd.run` is the one loop for every algorithm. A step of
+# each method reads the data once, so the number of steps is a fair measure of work. GD is gradient descent,
+# NGD is normalized gradient descent. PRGD, the paper's algorithm, needs a warm start: it begins where 1,000
+# steps of GD end, and these steps count.
 STEPS = 3000
 warm = prgd.run(problem, prgd.GD(), stop=1000)
 runs = [
@@ -82,19 +87,19 @@ plt.show()
 # %%
 # What you see
 # ------------
-# - **GD** passes through the answer once by chance and leaves it again. Its direction converges like
-#   :math:`1 / \log t`, far too slowly for any budget.
-# - **NGD**, which divides the gradient by the loss, closes in like :math:`1 / t`.
+# - **GD** passes the best direction once by chance and leaves it again. Its direction error falls like
+#   :math:`1 / \log t`, too slowly to matter within 3,000 steps.
+# - **NGD**, which divides the gradient by the loss, has an error that falls like :math:`1 / t`.
 # - **PRGD** multiplies ``w`` by 1.2 every five steps. A longer ``w`` puts all weight on the points that are
-#   nearest to the line, and here these two points fix the answer. The error falls exponentially.
-# - **Dual acceleration** (Ji et al. 2021) needs no warm start, and is ahead in total work on this set.
+#   nearest to the line, and here two points fix the answer. The error falls exponentially.
+# - **Dual acceleration** (Ji et al. 2021) needs no warm start, and the fewest steps in total on this set.
 #
-# At :math:`10^{-17}` a line shows that the margin equals :math:`\gamma^\star` in floating-point numbers.
+# A line at :math:`10^{-17}` means that the margin equals :math:`\gamma^\star` in floating-point numbers.
 #
 # What to do
 # ----------
-# To study an algorithm, run it as above. If the separator is all you want, ask for it:
-# :func:`prgd.max_margin` has no steps to count and proves its answer.
+# To study an algorithm, run it as above; the guide to :doc:`the paper's algorithms </guide/algorithms>` says
+# more. If you only want the separator, :func:`prgd.max_margin` finds it, with a proof.
 result = prgd.max_margin(data.X, data.y, fit_intercept=False)
 print(f"{result.margin:.12f} <= gamma_star <= {result.upper_bound:.12f}")
 print(f"{data.gamma_star:.12f} is the known value")

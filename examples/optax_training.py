@@ -2,11 +2,12 @@
 PRGD in JAX: an optax loop
 ==========================
 
-:func:`prgd.jax.prgd` is the paper's algorithm as an optax transformation. It takes the place of
-``optax.sgd``, and is told the loss as ``value``. Everything is jitted; one compiled step serves all phases.
+:func:`prgd.jax.prgd` is the paper's algorithm, PRGD, as an optax transformation. It takes the place of
+``optax.sgd``, and gets the loss as ``value``. Everything is jitted; one compiled step serves all phases.
 
-Two half moons are separated by a network with one hidden layer. Biases of the *first* layer are allowed:
-they act like a constant input, and the network stays homogeneous.
+A network with one hidden layer separates two half moons. We compare the *normalized margin*, the smallest
+margin of a point divided by the squared norm of the weights. Biases of the *first* layer are allowed: they
+act like a constant input, and the network stays homogeneous (weights twice as long give the same decisions).
 """
 
 import jax
@@ -72,8 +73,8 @@ def train(optimizer):
 # Two runs
 # --------
 # Both take 500 steps of SGD with momentum. Then PRGD multiplies the gradient by ``L_0 / L``, the loss at the
-# end of the warm-up over the loss now, and every 20 steps it rescales the weights to the norm ``R_0 (k +
-# 1)^0.1``.
+# end of the warm-up divided by the present loss, and every 20 steps it rescales the weights to the norm
+# ``R_0 (k + 1)^0.1``.
 
 sgd = optax.with_extra_args_support(optax.sgd(0.1, momentum=0.9))
 progressive = prgd.jax.prgd(0.1, "polynomial:0.1", 20, momentum=0.9, warm_up=WARM_UP)
@@ -102,9 +103,9 @@ plt.show()
 # %%
 # What a margin looks like
 # ------------------------
-# The thick line is where the network changes its mind. The dashed lines are where its output, over the
-# squared norm of the weights, is as large as the smallest margin: no point lies between them, and at least
-# one lies on them.
+# On the thick line the output of the network changes its sign. On the dashed lines the output, divided by
+# the squared norm of the weights, equals the smallest margin up to its sign: no point lies between the
+# dashed lines, and at least one lies on them.
 
 grid = np.stack(np.meshgrid(np.linspace(-1.6, 2.6, 200), np.linspace(-1.1, 1.6, 150)), axis=-1)
 inputs = np.concatenate([grid, np.ones((*grid.shape[:2], 1))], axis=-1)
@@ -121,7 +122,10 @@ for axes, (name, (params, *_)) in zip(panels, runs.items(), strict=True):
 plt.show()
 
 # %%
-# **What you see.** PRGD's band is wider, with the same network, the same data and as many steps. **What to
-# do.** Give a warm-up that is long enough to separate the data, radii that grow slowly, and the rate that
-# SGD has. Any optax optimizer can be the base: see :func:`prgd.jax.progressive_rescale`. In PyTorch,
-# :ref:`three lines <sphx_glr_gallery_drop_in.py>` do the same.
+# **What you see.** The normalized margin of PRGD is larger, with the same network, the same data and the
+# same number of steps.
+#
+# **What to do.** Take a warm-up that is long enough to separate the data, radii that grow slowly, and the
+# learning rate of SGD. Any optax optimizer can be the base: see :func:`prgd.jax.progressive_rescale`. In
+# PyTorch, :ref:`three lines <sphx_glr_gallery_drop_in.py>` do the same. The page on :doc:`JAX </jax>` has
+# all options.

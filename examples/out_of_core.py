@@ -2,9 +2,9 @@
 A file that is larger than the memory we allow
 ==============================================
 
-A certified separator needs sums over the rows, and never all rows at once. So the data may stay on disk.
-:func:`prgd.open_rows` opens a file and reads it in pieces, and ``max_memory`` bounds the bytes that these
-pieces take together. Here a file of 160 MB is separated with 8 MB.
+To find and certify a separator, sums over the rows suffice; the rows need not all be in memory. So the data
+may stay on disk. :func:`prgd.open_rows` opens a file and reads it in pieces, and ``max_memory`` bounds the
+bytes that these pieces take together. Here a file of 160 MB is separated with about 8 MB.
 """
 
 import tempfile
@@ -28,7 +28,7 @@ MB = 1e6
 # %%
 # Write the file
 # --------------
-# 400,000 rows of 100 numbers, float32. They are written block by block, too:
+# The file has 400,000 rows of 100 float32 numbers. It is written block by block, too:
 # :func:`numpy.lib.format.open_memmap` maps an empty file of the right size, and each block is made by a
 # generator of random numbers.
 
@@ -41,10 +41,9 @@ y = rng.choice([-1, 1], size=n)
 file = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, d))
 for k in range(0, n, block):
     rows = rng.standard_normal((block, d))
-    rows -= np.outer(rows @ direction, direction) / (
-        direction @ direction
-    )  # nothing along the direction, ...
-    along = y[k : k + block] * (0.5 + rng.exponential(1.0, block))  # ... then the class, and at least 0.5
+    # Rows lose what they have along the direction, and get their class there, at a distance of at least 0.5.
+    rows -= np.outer(rows @ direction, direction) / (direction @ direction)
+    along = y[k : k + block] * (0.5 + rng.exponential(1.0, block))
     file[k : k + block] = rows + np.outer(along, direction) / np.linalg.norm(direction)
 file.flush()
 del file
@@ -55,8 +54,8 @@ print(f"{size / MB:.0f} MB on disk")
 # Fit it with 8 MB
 # ----------------
 # The solver is the same as for arrays in memory: it asks the rows for sums, chooses a few hundred rows of
-# small margin, its working set, and solves on these. After every pass it knows two bounds on the largest
-# margin.
+# small margin, its *working set*, and solves on these. After every pass it knows two bounds on the largest
+# margin, ``gamma_star``. In the end their relative distance is at most ``tol``.
 
 rows = prgd.open_rows(path, y, max_memory=8_000_000)
 result = prgd.max_margin(rows, tol=1e-3)
@@ -71,14 +70,14 @@ axes.plot(read, lower, "^-", color=BLUE, linewidth=2)
 axes.text(read[1] + 20, upper[1] + 0.03, "no separator has a larger margin", color=ORANGE, weight="bold")
 axes.text(read[1] + 20, lower[1] - 0.06, "margin of the best separator so far", color=BLUE, weight="bold")
 axes.set(xlabel="MB read from the file", ylabel="bounds on the largest margin", ylim=(0.35, 0.75))
-axes.set_title(f"{result.passes:.0f} readings of the file prove the margin to {result.gap:.2%}")
+axes.set_title(f"{result.passes:.0f} passes over the file prove the margin to {result.gap:.2%}")
 plt.show()
 
 # %%
 # How much memory was it?
 # -----------------------
-# We fit once more and count. Python's ``tracemalloc`` knows of all memory that Python and NumPy have asked
-# for, and a thread notes it every few milliseconds.
+# We fit once more and measure. Python's ``tracemalloc`` counts all memory that Python and NumPy have
+# allocated, and a thread records it every few milliseconds.
 
 samples, is_done = [], threading.Event()
 
@@ -117,12 +116,12 @@ axes.set(
 plt.show()
 
 # %%
-# **What you see.** The memory goes up and down with the passes: pieces of the file come, are summed and go.
-# What stays between the passes is the working set. So the memory depends on the number of columns and on the
-# size of the working set. A file of a hundred times as many rows takes a hundred times as long to read, and
-# of memory only one byte more for each label.
+# **What you see.** The memory goes up and down with the passes: pieces of the file are read, summed and
+# freed. Only the working set stays between the passes. So the memory depends on the number of columns and on
+# the size of the working set. For a file with a hundred times as many rows a pass takes a hundred times as
+# long, but the memory grows only by one byte for each label.
 #
 # **What to do.** Give ``open_rows`` what you can spare. ``.parquet`` and LIBSVM text open the same way, and
-# lists of files count as one. On the command line it is ``prgd fit rows.parquet --out-of-core --max-memory
+# several files count as one. On the command line it is ``prgd fit rows.parquet --out-of-core --max-memory
 # 8M``. If one disk is too slow, spread the files over the workers of a :ref:`cluster
-# <sphx_glr_gallery_cluster.py>`.
+# <sphx_glr_gallery_cluster.py>`. The guide to :doc:`scale </guide/scale>` compares files, GPUs and clusters.

@@ -3,9 +3,9 @@ What each layer knows: probes with a proof
 ==========================================
 
 A linear probe asks whether a concept can be read off the activations of a network by a hyperplane. The usual
-probe is a logistic regression, whose accuracy depends on its regularisation. The largest margin does not: it
-is a number of the data. :func:`prgd.max_margin_batch` finds it for many concepts and layers at once, and
-where there is none, it proves that no hyperplane separates the concept.
+probe is a logistic regression, whose accuracy depends on its regularisation. The largest margin depends on
+the data alone. :func:`prgd.max_margin_batch` finds it for many concepts and layers at once. Where there is
+no positive margin, it proves that no hyperplane separates the concept.
 
 We train a small network to read handwritten digits, and probe each layer for the ten digits, for four
 concepts that the network was never told of, and for a coin flip as control.
@@ -41,9 +41,9 @@ def activations(weights, biases):
 # %%
 # Fit all probes
 # --------------
-# A label set is a column of ``Y``. There are 15 of them, and 6 layers (the pixels count as one), of a
-# trained network and of one with random weights: 180 problems. Layers are scaled to a common size, so that
-# their margins can be compared.
+# A label set is a column of ``Y``. There are 15 label sets, 6 layers (the pixels count as one) and two
+# networks, a trained one and one with random weights: 180 problems. Layers are scaled to a common size, so
+# that their margins can be compared.
 
 concepts = {f"digit {k}": digit == k for k in range(10)}
 concepts["even"] = digit % 2 == 0
@@ -62,7 +62,7 @@ for name, batch in batches.items():
     print(f"{name}: {batch}")
 
 # %%
-# One picture of all of them
+# All margins in one picture
 # --------------------------
 # A number is a margin in thousandths. A cross is a proof that no hyperplane separates the concept.
 
@@ -88,15 +88,16 @@ plt.show()
 
 # %%
 # **What you see.** In the pixels most digits can be separated from the rest, but neither the 8 nor any of
-# the four concepts. Layer by layer the trained network makes room: in the last layer every digit and every
-# concept is separable, and for most digits the margin is larger than in the layer before. A network with
-# random weights does the opposite and loses one concept after the other. No layer separates the coin flip:
-# 64 activations are too few to fit 800 random labels.
+# the four concepts. The trained network makes more and more concepts separable: in the last layer every
+# digit and every concept is separable, and for most digits the margin is larger than in the layer before.
+# With random weights the opposite happens: fewer concepts are separable in each deeper layer. No layer
+# separates the coin flip: 64 activations are too few to fit 800 random labels.
 #
 # Which images decide
 # -------------------
-# A margin rests on few images, those with a positive dual weight. These are the heaviest ones of the probe
-# for the 8 in the last layer: the hardest 8s, and the images that are hardest to tell from an 8.
+# A margin is decided by few images, the support vectors, which have a positive dual weight. Here are the
+# images with the largest weights in the probe for the 8 in the last layer: 8s and other digits that are hard
+# to tell apart.
 
 probe = batches["trained"].of_block(5)[8]
 support, weights = probe.support, probe.dual_weights
@@ -111,13 +112,14 @@ for row, is_eight in zip(panels, (True, False), strict=True):
         axes.imshow(X[image].reshape(8, 8), cmap="gray_r")
         axes.set_title(f"a {digit[image]}", color=BLUE if is_eight else ORANGE, fontsize=11)
         axes.set_axis_off()
-figure.suptitle("The images on which the margin of the 8 rests", fontsize=12)
+figure.suptitle("The images that decide the margin of the 8", fontsize=12)
 plt.show()
 
 # %%
 # **What to do.** Take the activations of your model, one matrix for each layer, and a column of labels for
-# each concept; 0 in a column means that the label is not known. ``batch.cosine`` says how close each probe's
-# direction provably is to the exact one, so that directions of two layers or two runs can be compared.
+# each concept; 0 in a column means that the label is not known. ``batch.cosine`` says how close the
+# direction of each probe provably is to the exact one, so that directions of two runs can be compared. The
+# page on :doc:`probes </probes>` says more.
 
 batch = batches["trained"]
 cosine = batch.cosine[batch.is_status(prgd.Status.CERTIFIED)].min()

@@ -7,7 +7,7 @@ standard error of thousands, perhaps with a warning. This example shows why, pro
 infinite, and ends with numbers that can be reported.
 
 The data are the 79 cases of endometrial cancer of Heinze and Schemper (2002): whether the histology grade is
-high (HG), given neovascularization (NV, yes or no), the pulsality index of the arteria uterina (PI) and the
+high (HG), given neovascularization (NV, yes or no), the pulsatility index of the uterine artery (PI) and the
 height of the endometrium (EH).
 """
 
@@ -41,7 +41,7 @@ grade = np.array(list(HG), int)
 # What an optimizer sees
 # ----------------------
 # Newton's method, by which R's ``glm`` and statsmodels fit, adds about 1 to the coefficient of NV in every
-# iteration, and would go on for ever. The other coefficients settle.
+# iteration, without end. The other coefficients converge.
 
 
 def newton(X, y, offset=0.0, steps=25):
@@ -67,21 +67,22 @@ plt.show()
 # The verdict
 # -----------
 # :func:`prgd.separability` decides each coefficient and proves it in exact arithmetic. All 13 cases with
-# neovascularization have a high grade, so the likelihood never stops growing with that coefficient. The
-# other three have finite estimates.
+# neovascularization have a high grade, so the likelihood always grows with the coefficient of NV. The other
+# three coefficients have finite estimates.
 found = prgd.separability(table, grade)
 print(found)
 print(found.check(table, grade))  # proves all of it once more
 
 # %%
-# What the likelihood knows
-# -------------------------
+# The profile likelihood
+# ----------------------
 # Fix one coefficient, fit the others, and write down how far the log-likelihood lies below its supremum.
-# This is the profile likelihood. The coefficient of EH has a peak. That of NV rises to a plateau: the data
-# say that it is large, and do not say how large.
+# This is the profile likelihood. The profile of EH has a peak. The profile of NV rises to a plateau: the
+# data say that the coefficient is large, but not how large.
 #
-# The supremum itself needs no infinite number. As NV goes to infinity its 13 rows are fitted perfectly and
-# add nothing, so it is the maximum over the other rows, ``found.limiting_rows``.
+# The supremum can be computed without infinite numbers. As the coefficient of NV goes to infinity, the 13
+# rows with NV = 1 are fitted perfectly and add nothing to the log-likelihood. So the supremum is the maximum
+# over the other rows, ``found.limiting_rows``.
 
 
 def log_likelihood(X, y, beta, offset=0.0):
@@ -138,7 +139,7 @@ plt.show()
 # %%
 # What to report
 # --------------
-# Nothing here needs a prior or a penalty.
+# These numbers need neither a prior nor a penalty.
 without = newton(design[:, kept], grade)[-1]
 statistic = 2 * (supremum - log_likelihood(design[:, kept], grade, without))
 print(f"NV  +inf, 95 % profile interval {lower:.2f} to infinity")
@@ -147,10 +148,11 @@ print(f"PI  {limit[1]:.3f}")
 print(f"EH  {limit[2]:.2f}, 95 % profile interval {interval[0]:.2f} to {interval[1]:.2f}")
 
 # %%
-# NV matters, although a table of Wald tests would give it a p-value of 1. If you need a finite number, e.g.
-# for predictions, take Firth's penalty or a prior, and say that the number comes from it.
+# NV has a clear effect, although a table of Wald tests would give it a p-value of about 1. If you need a
+# finite number, for example for predictions, use Firth's penalty or a prior, and say that the number comes
+# from it.
 #
 # **What to do.** If a logistic regression does not converge, or has huge standard errors, ask
-# :func:`prgd.separability` first. It takes arrays, data frames, formulas and models of statsmodels.
-# :doc:`Separation </separation>` has the same data by formula, other models, and Firth's penalty in ten
-# lines.
+# :func:`prgd.separability` first. It takes arrays, data frames, formulas and models of statsmodels. The
+# guide to :doc:`separability </guide/separability>` is the place to start; :doc:`separation </separation>`
+# has the same data by formula, other models, and Firth's penalty in ten lines.

@@ -2,12 +2,13 @@ r"""
 Soft margins for classes that overlap
 =====================================
 
-Most data have no separator. :func:`prgd.soft_margin` then pays for every row that comes too near, and the
-price ``C`` says how much. This example draws the whole path in ``C``, proves that every point on it is
-right, and compares its accuracy with scikit-learn's classifiers.
+Many data sets have no separator. :func:`prgd.soft_margin` lets rows violate the margin and adds a cost for
+each of them; the price ``C`` says how much. This example draws the solutions for a range of ``C``, certifies
+each of them, and compares their accuracy with that of scikit-learn's classifiers.
 
 The problem is :math:`\min_{w, b} \tfrac12 \|w\|^2 + \tfrac C2 \sum_i \xi_i^2` with :math:`y_i (\langle w,
-x_i \rangle + b) \ge 1 - \xi_i`. It is a hard margin in disguise, so it has the same kind of certificate.
+x_i \rangle + b) \ge 1 - \xi_i`. It equals the hard-margin problem of rows with extra columns, so it has the
+same kind of certificate: an interval that provably holds the best value.
 """
 
 import matplotlib.pyplot as plt
@@ -31,9 +32,9 @@ X, y = make_blobs(80, centers=[[0, 0], [2.4, 1.2]], cluster_std=[0.8, 1.1], rand
 # %%
 # Three prices
 # ------------
-# A small ``C`` asks for a wide band and takes many violations. A large ``C`` asks for few violations and
-# takes a narrow band. Lines lead from the rows that pay to the edge of the band where they should be: the
-# longer a line, the larger the slack.
+# A small ``C`` gives a wide band and many violations. A large ``C`` gives few violations and a narrow band.
+# Thin lines lead from the rows that violate the margin to the edge of the band on their side: the longer a
+# line, the larger the slack :math:`\xi_i`.
 figure, row = plt.subplots(1, 3, figsize=(6.6, 3), layout="constrained", sharey=True)
 for axes, C in zip(row, (0.01, 0.1, 10.0), strict=True):
     result = prgd.soft_margin(X, y, C=C)
@@ -55,8 +56,8 @@ plt.show()
 # %%
 # A path with proof
 # -----------------
-# Solve for 25 prices, each from the solution before. ``gap`` bounds how far each margin can be from the
-# exact one, and ``cosine`` does the same for the direction.
+# Solve for 25 prices, each starting from the solution before. ``gap`` bounds how far each margin can be from
+# the exact one, and ``cosine`` bounds the angle between each direction and the exact one.
 prices = np.logspace(-3, 3, 25)
 path, start = [], {}
 for C in prices:
@@ -76,14 +77,16 @@ top.set(ylabel="weights", title="From C = 10 on the weights hardly change")
 bottom.loglog(prices, [result.gap for result in path], "o", color="black", markersize=5)
 bottom.axhline(1e-6, color=GREY, linestyle="--")
 bottom.text(prices[0], 2e-6, "the tolerance, 1e-6")
-bottom.set(xlabel="C", ylabel="certified gap", title="Every point of the path is proven", ylim=(1e-14, 1e-4))
+bottom.set(
+    xlabel="C", ylabel="certified gap", title="Every point of the path is certified", ylim=(1e-14, 1e-4)
+)
 plt.show()
 
 # %%
 # Accuracy against scikit-learn
 # -----------------------------
 # The breast cancer data separate once the columns are standardised, so a hard margin exists. It is not the
-# best classifier: it obeys every row, and some rows are noise. We compare the accuracy on five held-out
+# best classifier: it fits every row, and some rows are noise. We compare the accuracy on five held-out
 # folds. ``LinearSVC`` has no factor 1/2 before its ``C``, so it gets half of ours and solves nearly the same
 # problem (it also penalises the intercept).
 data, target = load_breast_cancer(return_X_y=True)
@@ -118,9 +121,10 @@ axes.grid(alpha=0.25)
 plt.show()
 
 # %%
-# The curves of the two squared-hinge models lie on each other once ``C`` is not tiny, and all three peaks
-# are nearly the same. At large ``C`` the soft margin becomes the hard one, and accuracy falls.
+# From C = 0.1 on, the curves of the two squared-hinge models nearly coincide, and the peaks of all three
+# models are nearly equal. As ``C`` grows, the soft margin approaches the hard one, and accuracy falls.
 #
 # **What to do.** If classes overlap, leave ``C`` out: :class:`prgd.MaxMarginClassifier` then proves that
 # there is no separator, warns, and chooses ``C`` on held-out folds. If they separate only because there are
-# many columns, or if labels are noisy, choose a finite ``C`` by cross-validation as above.
+# many columns, or if labels are noisy, choose a finite ``C`` by cross-validation as above. The guide to
+# :doc:`soft margins </guide/soft_margin>` says more.

@@ -3,10 +3,10 @@ Why rescaling helps: the velocity field
 =======================================
 
 Normalized gradient descent (NGD) finds the largest margin, but slowly: its direction error falls like 1/t.
-The paper's explanation is a picture. Every point :math:`w` of the plane has a *centripetal velocity*: how
+The paper explains this by a picture. Every point :math:`w` of the plane has a *centripetal velocity*: how
 fast a normalized gradient step brings :math:`w` nearer to the ray of the best direction :math:`w^\star`. NGD
-walks into a strip around the ray where this velocity is about zero, and stays there. PRGD lifts the iterate
-out of the strip, to where the velocity is large.
+moves into a strip beside the ray where this velocity is about zero, and stays there. PRGD, the paper's
+algorithm, also rescales :math:`w`: it lifts the iterate out of the strip, to where the velocity is large.
 
 The data are the toy set of Section 4: three points of norm 1 in the plane, best direction :math:`w^\star =
 (1, 0)`, largest margin 0.3.
@@ -75,8 +75,8 @@ plt.show()
 # **What you see.** Where the shade is purple, a step turns the iterate towards the ray; where it is orange,
 # away from it. The green strip lies where the two meet, and all arrows lead into it. NGD (circles) lands in
 # the strip with its first step. From then on it moves along the strip, parallel to the ray, by a step of the
-# same length each time. Its direction improves only because the same height above the ray is seen from
-# farther and farther away.
+# same length each time. Its direction improves only because the height above the ray stays the same while
+# the distance from the origin grows.
 #
 # PRGD (triangles) alternates. A rescaling moves the iterate straight away from the origin: the direction
 # stays, and the iterate comes out where the velocity is large. One step then takes it back to the strip, but
@@ -88,7 +88,7 @@ for name, algorithm, colour, dashes in (("NGD", prgd.NGD(), ORANGE, "--"), ("PRG
     axes.semilogy(error, color=colour, linestyle=dashes, linewidth=2)
     print(f"{name:4} direction error after {STEPS} steps {error[STEPS]:.2g}, after 60 steps {error[60]:.1e}")
 axes.text(35, 0.1, "NGD, like 1/t", color=ORANGE, weight="bold")
-axes.text(39, 1e-6, "PRGD, exponentially", color=BLUE, weight="bold")
+axes.text(36, 2e-6, "PRGD, exponentially", color=BLUE, weight="bold")
 axes.set(xlabel="step", ylabel="direction error", title="Exponentially fast instead of like 1/t")
 axes.grid(alpha=0.25)
 plt.show()
@@ -97,10 +97,10 @@ plt.show()
 # The cylinder
 # ------------
 # In more dimensions the region beside the ray is a hollow cylinder around it, between the distances D and
-# 2D. Theorem 5.5 of the paper says for all but degenerate sets: if D is large enough, then the velocity has
-# a positive lower bound everywhere in the cylinder. Here is a random set in space. We measure the velocity
-# on rings around the ray, all of them 8 units along it, and take D from
-# :func:`prgd.theory.favorable_cylinder`, whose bound is proven.
+# 2D. Theorem 5.5 of the paper says, under its Assumption 5.4: if D is large enough, then the velocity has a
+# positive lower bound everywhere in the cylinder. Here is a random set in space. We measure the velocity on
+# rings around the ray, all of them 8 units along it, and take D from :func:`prgd.theory.favorable_cylinder`,
+# whose bound is proven.
 
 space = theory.random_nondegenerate(16, rank=3, support=4, others=6, dimension=3)
 bound = theory.favorable_cylinder(space).convexity  # D and the lower bound mu, from convexity
@@ -137,5 +137,6 @@ plt.show()
 # velocity is positive from a much smaller distance on.
 #
 # **What to do.** :class:`prgd.PRGD` does the lifting by radii that grow, without knowing :math:`w^\star`.
-# How fast they should grow is a story of its own: see :ref:`the example of schedules
-# <sphx_glr_gallery_progressive_schedules.py>`.
+# How fast they should grow is the subject of :ref:`the example of schedules
+# <sphx_glr_gallery_progressive_schedules.py>`. In the :doc:`explorer </explorer>` you can drag the points,
+# and :doc:`theory </theory>` has the proofs.

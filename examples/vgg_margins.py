@@ -4,11 +4,11 @@ Margins of VGG-16 on CIFAR-10
 
 Does progressive rescaling find larger margins in a real network? The library ships the records of 29
 training runs of VGG-16 on CIFAR-10: several seeds of gradient descent (GD), normalized gradient descent
-(NGD) and PRGD, with momentum, batches of 64, no augmentation. This example only draws the records. The runs
-themselves took hours on a GPU.
+(NGD) and PRGD, with momentum, batches of 64 and no augmentation. This example only draws the records; the
+runs took hours on a GPU.
 
-The short answer: PRGD separates the training set, but these seeds show neither a larger margin nor a better
-test accuracy than those of plain GD.
+The short answer: PRGD separates the training set, but these runs show neither a larger margin nor a better
+test accuracy than those of GD.
 """
 
 import csv
@@ -47,11 +47,11 @@ def interval(values):
 # The course of a run
 # -------------------
 # These runs have no weight decay and no dropout, so that the margin is free to grow. The rate of each
-# method, and PRGD's schedule, were chosen on a tenth of the training set. A run ends when every training
-# image is right and the loss is below 1e-4, or after 200 epochs. One line is one seed; a filled mark at its
-# end says that all training images are right, an open one that a few are wrong. PRGD's first 31 epochs are
-# its warm-up, in which it is GD. NGD and PRGD undo an epoch that does not lower the loss: it counts, and has
-# no point of its own.
+# method, and the schedule of PRGD, were chosen on a held-out tenth of the training set. A run ends when
+# every training image is classified correctly and the loss is below 1e-4, or after 200 epochs. One line is
+# one seed; a filled mark at its end means that all training images are correct, an open mark that a few are
+# wrong. PRGD's first 31 epochs are its warm-up, in which it is GD. NGD and PRGD undo an epoch that does not
+# lower the loss; such an epoch counts, but has no point in the picture.
 
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(6.2, 6.6), sharex=True, layout="constrained")
 for (method, _), run in runs.items():
@@ -64,7 +64,7 @@ for (method, _), run in runs.items():
 for method, epoch, accuracy, loss in (
     ("GD", 55, 83.9, 3e-4),
     ("NGD", 19, 74, 0.55),
-    ("PRGD", 158, 82.2, 1.4e-5),
+    ("PRGD", 160, 80.9, 1.4e-5),
 ):
     for axes, y in ((top, accuracy), (bottom, loss)):
         axes.text(epoch, y, method, color=STYLES[method][0], weight="bold")
@@ -77,10 +77,10 @@ plt.show()
 # Margins at the end
 # ------------------
 # VGG-16 has 16 layers of weights and is homogeneous of degree 16: weights twice as long give outputs 65,536
-# times as large. The *normalized margin* is the smallest margin of a training image over the 16th power of
-# the norm of all weights. We draw its 16th root, which is comparable between runs. It is positive only if
-# all training images are right, so runs that leave some wrong have no point. A bar is the 95 % interval of
-# the mean over seeds.
+# times as large. The *normalized margin* is the smallest margin of a training image, divided by the 16th
+# power of the norm of all weights. We draw its 16th root, which is easier to compare. It is positive only if
+# all training images are correct, so the other runs have no point. A bar is the 95 % interval of the mean
+# over seeds.
 
 roots = {
     key: run[-1]["normalized_margin"] ** (1 / 16)
@@ -119,9 +119,10 @@ print(f"PRGD's test accuracy less GD's: {points:+.2f} points, within {half_point
 # **What it means.** The interval of the ratio contains 1, and that of the difference contains 0: five seeds
 # do not tell PRGD and GD apart here. NGD is ahead of both in mean test accuracy, by less than a point, and
 # most of its runs still leave a few training images wrong after 200 epochs. On linear models PRGD's
-# exponential speed is a theorem; for a deep network it is a hope. So if you train a network for accuracy,
-# keep your optimizer. If you study margins, try :class:`prgd.deep.PRGD` and measure
-# :func:`prgd.deep.normalized_margin`, with several seeds.
+# exponential speed is a theorem, under its assumptions; for deep networks there is no such theorem. So if
+# you train a network for accuracy, keep your optimizer. If you study margins, try :class:`prgd.deep.PRGD`
+# and measure :func:`prgd.deep.normalized_margin`, with several seeds.
 #
-# One architecture, one data set, rates chosen with one seed: the page on :doc:`deep networks </deep>` lists
-# these limits, and the runs in the configuration that the paper prints.
+# This is one architecture on one data set, with learning rates chosen with one seed. The page on :doc:`deep
+# networks </deep>` lists these limits, and has the runs in the configuration that the paper prints. The
+# :doc:`guide </guide/deep>` says when PRGD helps.

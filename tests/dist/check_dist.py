@@ -32,8 +32,8 @@ class Steps:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.seconds = folder, {}
-        kept = {"PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME"}
-        self.environment = {name: value for name, value in os.environ.items() if name not in kept}
+        dropped = {"PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME"}  # they would lead to the checkout
+        self.environment = {name: value for name, value in os.environ.items() if name not in dropped}
         self.environment["NUMBA_CACHE_DIR"] = str(folder / "kernels")
 
     def run(self, name: str, *command: str | Path, cwd: Path | None = None) -> str:

@@ -203,11 +203,7 @@ def test_every_preset_is_drawn(explorer, name, width):
     assert page.locator("#proof").is_visible() == (not SETS[name]["is_separable"])
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for canvas in CANVASES:  # more than the ground and a frame
-        painted = page.evaluate(
-            COLOURS_IN,
-            canvas,
-        )
-        assert painted > 20
+        assert page.evaluate(COLOURS_IN, canvas) > 20
 
 
 def test_the_interval_of_the_table_closes(explorer):

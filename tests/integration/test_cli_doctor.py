@@ -81,6 +81,15 @@ def test_a_missing_package_is_named_with_its_command(monkeypatch):
     assert len(said) == 2
 
 
+def test_without_an_installation_the_error_says_what_to_do(monkeypatch):
+    def requires(name):
+        raise doctor.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor.metadata, "requires", requires)
+    with pytest.raises(ValueError, match=r"without one\. Run pip install \. in its checkout"):
+        doctor.packages()
+
+
 def test_a_package_that_is_too_old_is_named_with_both_versions(monkeypatch):
     monkeypatch.setattr(doctor.metadata, "version", lambda name: "0.1.0")
     said = doctor.problems(*doctor.packages(), [])

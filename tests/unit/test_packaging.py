@@ -148,4 +148,7 @@ def test_the_page_of_a_package_index_has_no_link_to_files_of_the_repository():
     links = re.findall(r"\]\(([^)]*)\)", page)
     assert [link for link in links if not link.startswith("http")] == []
     assert "Drawn by" not in page
-    assert "\n## Use\n" in page
+    # The rules remove pictures with their captions, and no section.
+    headings = re.compile(r"^## .*", re.MULTILINE)
+    assert headings.findall(page) == headings.findall(text("README.md"))
+    assert "`prgd reproduce --only figure-3" in page  # the paragraph after a caption

@@ -97,7 +97,14 @@ def packages() -> tuple[list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
     """Return the packages that prgd needs, and those that each extra brings, as the metadata names them."""
     core: list[dict[str, Any]] = []
     extras: dict[str, list[dict[str, Any]]] = {name: [] for name in EXTRAS}
-    for line in metadata.requires("prgd") or ():
+    try:
+        lines = metadata.requires("prgd") or ()
+    except metadata.PackageNotFoundError:
+        raise ValueError(
+            f"prgd doctor reads the record of an installation, and prgd is imported from "
+            f"{Path(prgd.__file__).parent} without one. Run pip install . in its checkout."
+        ) from None
+    for line in lines:
         requirement, _, marker = line.partition(";")
         system = re.search(r"sys_platform == ['\"](\w+)", marker)
         if system and system[1] != sys.platform:

@@ -43,10 +43,7 @@ class RescaleState(NamedTuple):
     R_k : radius of this phase, infinite before the first rescaling and for a block of norm 0.
     skipped : steps skipped for a non-finite loss or gradient.
     L_0 : running loss of the warm-up, a mean in which old losses fade; 0 without a warm-up.
-    base : transformation of optax, optional
-        What is stepped, e.g. ``optax.chain(normalize_by_loss(), optax.adam(1e-3))``. Without one, the updates
-        that come in are the steps: put `progressive_rescale` last in a chain. Such a chain steps what stands
-        before even at a rescaling, so momentum belongs in ``base``.
+    base : state of the base transformation.
     """
 
     t: jax.Array
@@ -89,9 +86,10 @@ def progressive_rescale(
         square of a norm and all entries are finite.
     times : Times, str, int or callable
         ``k -> T_k`` with ``T_0 = 0``, in steps after the warm-up, as `prgd.schedules.as_times` reads it.
-    base : the transformation that is stepped, e.g. ``optax.chain(normalize_by_loss(), optax.adam(1e-3))``.
-        Without one, the updates that come in are the steps: put `progressive_rescale` last in a chain. Such
-        a chain steps what stands before even at a rescaling, so momentum belongs in ``base``.
+    base : transformation of optax, optional
+        What is stepped, e.g. ``optax.chain(normalize_by_loss(), optax.adam(1e-3))``. Without one, the updates
+        that come in are the steps: put `progressive_rescale` last in a chain. Such a chain steps what stands
+        before even at a rescaling, so momentum belongs in ``base``.
     scope : {"global", "matrix"}
         All parameters are one vector, as in the paper, or each parameter of two or more dimensions has its
         own R_0 and R_k, and only the base steps the others.

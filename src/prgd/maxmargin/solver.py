@@ -68,7 +68,7 @@ def max_margin(
         jointly, one for each class.
     norm : Norm, {"l2", "l1", "linf", "spectral", "nuclear", "rows", "columns"} or a number p (3 or "l3")
         The norm in which the margin is measured (`prgd.norms`). In l1 and l-infinity HiGHS solves linear
-        programs; in l_p and group norms Clarabel solves cone programs (the extra ``prgd[cones]``). Other
+        programs; in l_p and group norms Clarabel solves cone programs (the extra ``cones``). Other
         programs need no further package. Norms of matrices need ``multi_class="joint"``.
     multi_class : {None, "joint"}
         ``"joint"``: separate all classes jointly, by a matrix W with a row for each class.

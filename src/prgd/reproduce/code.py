@@ -86,9 +86,8 @@ def _tree(node: Any) -> str:
         return f"[{', '.join(map(_tree, node))}]"
     if not isinstance(node, ast.AST):
         return repr(node)
-    if isinstance(
-        node, ast.JoinedStr
-    ):  # Python 3.12.0 to 3.12.3 add an empty text to the end of some formats.
+    if isinstance(node, ast.JoinedStr):
+        # Python 3.12.0 to 3.12.3 add an empty text to the end of some formats.
         return _tree([part for part in node.values if getattr(part, "value", None) != ""])
     fields = [f"{name}={_tree(value)}" for name, value in ast.iter_fields(node) if value not in (None, [])]
     return f"{type(node).__name__}({', '.join(fields)})"

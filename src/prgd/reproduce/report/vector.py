@@ -190,7 +190,7 @@ def _pieces(places: Array) -> Iterator[Array]:
 
 
 def _simplified(places: Array) -> Array:
-    """Return the fewest points from which no point of the line is farther than `TOLERANCE`, nearly.
+    """Return few of the points, so that the line through them stays within `TOLERANCE` of all points.
 
     References
     ----------

@@ -69,7 +69,8 @@
     panel.appendChild(tip);
     plot.setAttribute("tabindex", "0");
     plot.setAttribute("role", "group");
-    plot.setAttribute("aria-roledescription", "plot; arrow keys go through its points, plus and minus zoom, 0 shows all");
+    plot.setAttribute("aria-roledescription", "plot");
+    plot.setAttribute("aria-description", "Arrow keys go through its points, plus and minus zoom, 0 shows all.");
 
     var paths = Array.from(marks.querySelectorAll("path")).map(function (path) {
       return { element: path, d: path.getAttribute("d"), pieces: pieces(path.getAttribute("d")), isClosed: path.matches(".band") };
@@ -78,12 +79,14 @@
       var parts = use.getAttribute("transform").match(/translate\((\S+) (\S+?)\)(.*)/);
       return { element: use, point: [Number(parts[1]), Number(parts[2])], rest: parts[3] };
     });
+    // whether each point of a piece is its end: the line does not go on to the next point there
+    function lastOf(piece) { return piece.map(function (_, k) { return k + 1 === piece.length; }); }
     var curves = paths.filter(function (p) { return p.element.matches(".line"); })
-      .map(function (p) { return { group: p.element.parentElement, points: [].concat.apply([], p.pieces), isLine: true }; });
+      .map(function (p) { return { group: p.element.parentElement, points: p.pieces.flat(), isEnd: p.pieces.map(lastOf).flat() }; });
     Array.from(marks.children).forEach(function (group) {
       if (group.querySelector("path.line") || !group.querySelector("use")) { return; }
       var own = uses.filter(function (u) { return u.element.parentElement === group; });
-      curves.push({ group: group, points: own.map(function (u) { return u.point; }), isLine: false });
+      curves.push({ group: group, points: own.map(function (u) { return u.point; }), isEnd: own.map(function () { return true; }) });
     });
 
     function shown(point) { return [(point[0] - box[0]) * w / (box[2] - box[0]), (point[1] - box[1]) * h / (box[3] - box[1])]; }
@@ -149,14 +152,13 @@
       curves.forEach(function (curve) {
         if (curve.group.classList.contains("off")) { return; }
         curve.points.forEach(function (p, k) {
-          var a = shown(p), b = curve.isLine && k + 1 < curve.points.length ? shown(curve.points[k + 1]) : a;
+          var next = curve.isEnd[k] ? p : curve.points[k + 1], a = shown(p), b = shown(next);
           var dx = b[0] - a[0], dy = b[1] - a[1], size = dx * dx + dy * dy;
           var share = size ? Math.min(1, Math.max(0, ((at[0] - a[0]) * dx + (at[1] - a[1]) * dy) / size)) : 0;
           var x = a[0] + share * dx, y = a[1] + share * dy;
           if (x < 0 || y < 0 || x > w || y > h) { return; }
           var distance = (x - at[0]) * (x - at[0]) + (y - at[1]) * (y - at[1]);
           if (distance < best.distance) {
-            var next = curve.points[k + 1] || p;
             best = { distance: distance, curve: curve, point: [p[0] + share * (next[0] - p[0]), p[1] + share * (next[1] - p[1])] };
           }
         });
@@ -209,6 +211,11 @@
         var a = inner(from.at), b = inner(at);
         zoom([Math.min(a[0], b[0]), Math.min(a[1], b[1]), Math.max(a[0], b[0]), Math.max(a[1], b[1])]);
       }
+    });
+    // a browser that takes a gesture over, for scrolling, ends it without a pointerup
+    plot.addEventListener("pointercancel", function () {
+      start = null;
+      if (rubber) { rubber.remove(); rubber = null; }
     });
     plot.addEventListener("pointerleave", function (event) { if (event.pointerType === "mouse") { forget(); } });
     plot.addEventListener("blur", forget);
