@@ -17,7 +17,10 @@ RISEN, RISEN_LOOKS = 2.0, 2
 
 
 class TrainingWarning(UserWarning):
-    """Steps of an optimizer do not do what they should: many are skipped, or the loss has risen for long."""
+    """Steps of an optimizer do not do what they should: many are skipped, or the loss has risen for long.
+
+    Lower the rate, then the growth of R; a last batch of few examples can be the cause as well.
+    """
 
 
 class Lookout:
