@@ -326,3 +326,56 @@ def test_residuals_of_bad_input(model, batches, error, message):
 def test_residuals_need_gradients():
     with torch.inference_mode(), pytest.raises(RuntimeError, match="inference_mode"):
         deep.kkt_residual(nn.Linear(2, 2), [(torch.ones(2, 2), torch.zeros(2))])
+
+
+# words
+
+
+def scheduled(first: float, rate: float) -> torch.optim.SGD:
+    base = torch.optim.SGD([weight(3)], lr=first)
+    torch.optim.lr_scheduler.LambdaLR(base, lambda epoch: 1.0)
+    base.param_groups[0]["lr"] = rate
+    return base
+
+
+def test_a_risen_loss_names_the_first_rate_and_the_last_batch():
+    optimizer = deep.PRGD(scheduled(0.02, 0.0005), warm_up=0)
+    with pytest.warns(deep.TrainingWarning, match=r"lr, which is 0.0005 and began at 0.02, .*drop_last=True"):
+        steps(optimizer, [0.1] * 64 + [1.0] * 200)
+
+
+def test_a_rate_that_no_scheduler_changed_has_one_value():
+    optimizer = deep.PRGD(scheduled(0.02, 0.02), warm_up=0)
+    with pytest.warns(deep.TrainingWarning, match=r"Lower lr, which is 0.02, or"):
+        steps(optimizer, [NAN] * 64)
+
+
+@pytest.mark.parametrize(("warm_up", "is_named"), [("auto", False), (1000, False), (0, True)])
+def test_growth_of_the_radii_is_to_blame_only_after_the_warm_up(warm_up, is_named):
+    optimizer = deep.PRGD([weight(3)], lr=0.01, warm_up=warm_up)
+    with pytest.warns(deep.TrainingWarning, match="Lower lr") as caught:
+        steps(optimizer, [NAN] * 64)
+    assert ("growth of R" in str(caught[0].message)) == is_named
+
+
+def test_the_repr_tells_why_nothing_has_grown():
+    optimizer = deep.PRGD([weight(3)], lr=0.01)
+    assert "warm_up='auto', warming_up=True, t=0" in repr(optimizer)
+    steps(optimizer, [0.25] * 16)
+    assert "warm_up='auto', warming_up=True, running_loss=0.25, t=16" in repr(optimizer)
+    steps(optimizer, [0.0] * 160)
+    assert f"warm_up={optimizer.warm_up}, warming_up=False, running_loss=" in repr(optimizer)
+
+
+@pytest.mark.parametrize("with_base", [False, True])
+def test_a_misspelt_option_is_set_right(with_base):
+    w = weight(3)
+    with pytest.raises(TypeError, match=r"warmup: no option of PRGD. Did you mean warm_up\?"):
+        deep.PRGD(torch.optim.SGD([w], lr=0.1) if with_base else [w], warmup=0)
+
+
+def test_vectors_are_named_with_what_measures_them():
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    optimizer = deep.PRGD(torch.optim.Adam(model.parameters()), warm_up=0)
+    with pytest.warns(deep.NotHomogeneousWarning, match=r"homogeneity_degree\(model, x\).broken_by names"):
+        steps(optimizer, [0.5])

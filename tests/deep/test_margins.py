@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -77,3 +79,38 @@ def test_two_tensors_are_no_loader(data):
 def test_an_empty_loader_is_an_error():
     with pytest.raises(ValueError, match="at least one batch"):
         normalized_margin(nn.Linear(2, 2), [])
+
+
+@pytest.mark.parametrize(
+    ("model", "labels", "message"),
+    [
+        (nn.Linear(3, 2, bias=False), nn.functional.one_hot(torch.tensor([0, 1])), r"class numbers.*argmax"),
+        (nn.Linear(3, 2, bias=False), torch.tensor([0.0, 0.5]), r"class numbers from 0 to 1.*got 0.5"),
+        (
+            nn.Linear(3, 2, bias=False),
+            torch.tensor([1, 2]),
+            r"class numbers from 0 to 1.*got 2.*one logit per",
+        ),
+        (
+            nn.Sequential(nn.Linear(3, 1, bias=False), nn.Flatten(0)),
+            torch.tensor([0, 1]),
+            "one logit per class",
+        ),
+    ],
+)
+def test_labels_that_are_no_class_numbers_are_named(model, labels, message):
+    with pytest.raises(ValueError, match=message):
+        normalized_margin(model, [(torch.ones(2, 3), labels)], degree=1.0)
+
+
+def test_class_numbers_may_be_floats():
+    model, x = nn.Linear(3, 2, bias=False), torch.eye(3)
+    margins = normalized_margin(model, [(x, torch.tensor([0, 1, 1]))]).margins
+    floats = normalized_margin(model, [(x, torch.tensor([0.0, 1.0, 1.0]))]).margins
+    np.testing.assert_array_equal(margins, floats)
+
+
+def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ModuleNotFoundError, match=r"needs matplotlib: pip install '.\[report\]'"):
+        Margins(np.array([1.0]), 1.0, 1.0).plot()

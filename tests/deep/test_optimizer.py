@@ -472,7 +472,9 @@ def test_bad_options(options, error, message):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda model: deep.PRGD(model, r=1.2), "r: no option here, nor"),
+        (lambda model: deep.PRGD(model, r=1.2), r"r: no option of PRGD. Did you mean R\?"),
+        (lambda model: deep.PRGD(model, epochs=3), "epochs: no option here, nor"),
+        (lambda model: deep.PRGD(torch.optim.SGD(model.parameters()), lr=1.0), "lr would be ignored"),
         (lambda model: deep.PRGD(model, T=10.5), "times must be an integer, text"),
         (lambda model: deep.PRGD(7), "Expected parameters, .*got int"),
     ],

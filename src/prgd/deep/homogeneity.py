@@ -20,7 +20,10 @@ TOLERANCE = 1e-8
 
 
 class NotHomogeneousWarning(UserWarning):
-    """The network is not homogeneous, so its normalized margin has no meaning and rescaling changes it."""
+    """The network is not homogeneous, so its normalized margin has no meaning and rescaling changes it.
+
+    `homogeneity_degree` names the modules that break homogeneity. Layers without biases are the remedy.
+    """
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from torch.func import functional_call
 
 from prgd._types import Array
 from prgd.deep.homogeneity import check_homogeneous, evaluation_mode
-from prgd.deep.margins import normalize, pairs, parameter_norm
+from prgd.deep.margins import class_numbers, normalize, pairs, parameter_norm
 from prgd.deep.optim.tensors import gathered
 
 _NO_WEIGHT = -1e300  # logarithm of the weight of an empty sum: finite, since -inf minus -inf is NaN
@@ -147,7 +147,7 @@ class KKTSums:
         """
         with torch.enable_grad():
             logits = _class_logits(functional_call(model, self.leaves, (inputs.to(self.device),)))
-            target = _class_numbers(target.to(self.device), logits)
+            target = class_numbers(target.to(self.device), logits)
             wide = logits.detach().to(self.device, torch.float64)
             own = target[:, None]
             others = torch.ones_like(wide, dtype=torch.bool).scatter_(1, own, False)
@@ -327,22 +327,6 @@ def _class_logits(output: Tensor) -> Tensor:
         raise ValueError(f"kkt_residual needs logits of shape (n, classes) or (n,); got {shape}.")
     output = output.reshape(len(output), -1)
     return output if output.shape[1] > 1 else torch.cat([torch.zeros_like(output), output], dim=1)
-
-
-def _class_numbers(target: Tensor, logits: Tensor) -> Tensor:
-    """Return labels as class numbers; labels -1 and 1 of two classes become 0 and 1."""
-    n, classes = logits.shape
-    if target.numel() != n:
-        raise ValueError(f"Expected {n} labels, one per row of logits; got shape {tuple(target.shape)}.")
-    target = target.reshape(-1)
-    numbers = torch.where(target == -1, 0, target).long() if classes == 2 else target.long()
-    wrong = (numbers < 0) | (numbers >= classes) | ((numbers != target) & (target != -1))
-    if bool(wrong.any()):
-        raise ValueError(
-            f"Labels must be class numbers from 0 to {classes - 1}, or -1 and 1 for two classes; got "
-            f"{target[wrong][0].item()}."
-        )
-    return numbers
 
 
 def _checked_weights(dual_weights: Array | Tensor) -> Tensor:

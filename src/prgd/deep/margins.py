@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from prgd._types import Array
 from prgd.deep.homogeneity import check_homogeneous, evaluation_mode
+from prgd.errors import missing_package
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +69,10 @@ class Margins:
     def plot(self, axes: Any = None, bins: int = 50) -> Any:
         """Draw the histogram with Matplotlib, on ``axes`` or on new axes, and return the axes."""
         if axes is None:
-            import matplotlib.pyplot as plt
-
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError as error:
+                raise missing_package("A figure", "matplotlib", "report") from error
             axes = plt.subplots()[1]
         counts, edges = self.histogram(bins)
         axes.stairs(counts, edges, fill=True)
@@ -106,6 +109,36 @@ def example_margins(logits: Tensor, target: Tensor) -> Tensor:
     own = logits.gather(1, target[:, None])
     others = logits.scatter(1, target[:, None], -math.inf)
     return own[:, 0] - others.amax(dim=1)
+
+
+def class_numbers(target: Tensor, logits: Tensor) -> Tensor:
+    """Return labels as class numbers; labels -1 and 1 of two classes become 0 and 1.
+
+    Examples
+    --------
+    >>> class_numbers(torch.tensor([-1.0, 1.0]), torch.zeros(2, 2))
+    tensor([0, 1])
+    """
+    if logits.ndim != 2:
+        raise ValueError(f"Expected one logit per class, shape (n, classes); got {tuple(logits.shape)}.")
+    n, classes = logits.shape
+    if target.numel() != n:
+        one_hot = (
+            " One-hot labels become class numbers by argmax(dim=1)." if target.shape == (n, classes) else ""
+        )
+        raise ValueError(
+            f"Expected {n} labels, class numbers with one per row of logits; got shape "
+            f"{tuple(target.shape)}.{one_hot}"
+        )
+    target = target.reshape(-1)
+    numbers = torch.where(target == -1, 0, target).long() if classes == 2 else target.long()
+    wrong = (numbers < 0) | (numbers >= classes) | ((numbers != target) & (target != -1))
+    if bool(wrong.any()):
+        raise ValueError(
+            f"Labels must be class numbers from 0 to {classes - 1}, or -1 and 1 for two classes; got "
+            f"{target[wrong][0].item()}. A network has one logit per class, here {classes}."
+        )
+    return numbers
 
 
 def pairs(loader: Iterable[Any]) -> Iterator[tuple[Tensor, Tensor]]:
@@ -149,7 +182,7 @@ def normalized_margin(
         Network with one logit per class, evaluated in evaluation mode; its mode is restored.
     loader : iterable of (inputs, labels)
         Data set that is read once, with one batch in memory at a time; ``[(X, y)]`` for two tensors. Labels
-        are class numbers.
+        are class numbers, or -1 and 1 for two classes.
     degree : float, optional
         L; by default measured on the first batch, with a warning if the network is not homogeneous.
     parameters : iterable of Tensor, optional
@@ -179,7 +212,8 @@ def normalized_margin(
             inputs, target = inputs.to(first.device), target.to(first.device)
             if degree is None:
                 degree = check_homogeneous(model, inputs[:4]).degree
-            parts.append(example_margins(model(inputs).double(), target))
+            logits = model(inputs).double()
+            parts.append(example_margins(logits, class_numbers(target, logits)))
     if not parts or degree is None:
         raise ValueError("normalized_margin needs at least one batch; the loader was empty.")
     norm = parameter_norm(model.parameters() if parameters is None else parameters)

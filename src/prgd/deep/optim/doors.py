@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from numbers import Real
 from typing import Any
@@ -21,6 +22,28 @@ def checked_parameters(parameters: list[Tensor]) -> list[Tensor]:
                 "(model.to_empty, load_state_dict), and view complex numbers as real ones."
             )
     return parameters
+
+
+def check_options(kind: type, options: dict[str, Any], base: type | None) -> None:
+    """Raise for options that neither an optimizer of this kind nor a base that is to be made takes.
+
+    A base that is there, of type ``base``, has its options already.
+    """
+    own = [n for n, p in inspect.signature(kind).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    sgd = [] if base is not None else [*inspect.signature(torch.optim.SGD).parameters]
+    strange = [name for name in options if name not in sgd]
+    known = {name.lower(): name for name in [*sgd, *own]}
+    for name in strange:
+        # The bound is high, so that lr beside a base is not taken for R.
+        if near := difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.75):
+            raise TypeError(f"{name}: no option of {kind.__name__}. Did you mean {known[near[0]]}?")
+    if strange and base is not None:
+        raise TypeError(
+            f"{', '.join(strange)} would be ignored: only the default base, torch.optim.SGD, is made with "
+            f"options given here. Give {base.__name__} its own when you make it."
+        )
+    if strange:
+        raise TypeError(f"{', '.join(strange)}: no option here, nor of the default base, torch.optim.SGD.")
 
 
 def checked_base(base: Any) -> torch.optim.Optimizer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,8 +16,6 @@ def default_sgd(params: Iterable[Any], options: dict[str, Any]) -> torch.optim.S
     if isinstance(params, Tensor):
         raise TypeError("Expected a list of parameters, groups or a network; got a tensor. Pass [tensor].")
     groups = listed(params)
-    if strange := options.keys() - inspect.signature(torch.optim.SGD).parameters.keys():
-        raise TypeError(f"{', '.join(strange)}: no option here, nor of the default base, torch.optim.SGD.")
     implementation = {} if "fused" in options or "foreach" in options else {"fused": has_fused(groups)}
     return torch.optim.SGD(groups, **{"lr": 1e-3, "momentum": 0.9, **implementation, **options})
 

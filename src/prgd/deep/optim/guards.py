@@ -17,7 +17,10 @@ RISEN, RISEN_LOOKS = 2.0, 2
 
 
 class TrainingWarning(UserWarning):
-    """Steps of an optimizer do not do what they should: many are skipped, or the loss has risen for long."""
+    """Steps of an optimizer do not do what they should: many are skipped, or the loss has risen for long.
+
+    Lower the rate, then the growth of R; a last batch of few examples can be the cause as well.
+    """
 
 
 class Lookout:
@@ -49,7 +52,9 @@ class Lookout:
             self._say(
                 "risen",
                 f"For {RISEN_LOOKS * steps} steps the running loss has been more than {RISEN:g} times what "
-                f"it was when rescaling began: {loss:.2g}, against {self._first:.2g}. Lower {options}.",
+                f"it was when rescaling began: {loss:.2g}, against {self._first:.2g}. Lower {options}. "
+                "A last batch of few examples can raise it too, most of all with batch norm: leave it out by "
+                "DataLoader(..., drop_last=True).",
             )
 
     def _say(self, kind: str, message: str) -> None:
@@ -89,13 +94,28 @@ def warn_of_vectors(parameters: list[Tensor]) -> None:
         warnings.warn(
             f"{len(vectors)} of the {len(parameters)} parameters that PRGD rescales are vectors, such as one "
             f"of {len(vectors[-1])} numbers: biases after the first layer or gains of normalisation layers. "
-            "A network with them is seldom homogeneous, and rescaling changes what it predicts. Pass the "
-            "network itself, PRGD(model, ...), to have it measured; layers without them, bias=False, are the "
-            "remedy. scope='matrix', or a group with 'homogeneous': False, leaves vectors out of the "
-            "rescaling; with biases, predictions change still.",
+            "A network with them is seldom homogeneous, and rescaling changes what it predicts. "
+            "prgd.deep.homogeneity_degree(model, x).broken_by names the modules; layers without them, "
+            "bias=False, are the remedy. scope='matrix', or a group with 'homogeneous': False, leaves "
+            "vectors out of the rescaling; with biases, predictions change still.",
             NotHomogeneousWarning,
             stacklevel=2,
         )
+
+
+def rate_shown(group: dict[str, Any]) -> str:
+    """Return the rate of a parameter group, and the one that a scheduler began with, as part of a sentence.
+
+    Examples
+    --------
+    >>> rate_shown({"lr": 0.001, "initial_lr": 0.1})
+    'lr, which is 0.001 and began at 0.1'
+    """
+    rate, first = group.get("lr"), group.get("initial_lr")
+    if rate is None:  # A base of a user's own may have no rate of this name.
+        return "the rate of the base"
+    began = "" if first is None or float(first) == float(rate) else f" and began at {float(first):g}"
+    return f"lr, which is {float(rate):g}{began}"
 
 
 def described(optimizer: torch.optim.Optimizer) -> str:

@@ -35,7 +35,11 @@ _PHASES = 64  # number of phases that `PRGD.for_steps` lays over a run
 
 
 class PRGD(Wrapper):
-    r"""Algorithm 1: rescale to radius R_k at t = T_k, else one projected normalized step.
+    r"""Progressive norm rescaling around a base optimizer: cautious steps, or Algorithm 1.
+
+    By default steps are the base's own until the running loss is below 0.01. Then PRGD is ``cautious``: a
+    step is the base's, longer for SGD while the loss falls, and at t = T_k the norm grows to R_k as well, if
+    the loss falls. Algorithm 1, ``cautious=False``, rescales at t = T_k and else takes a projected step:
 
     .. math::
 
@@ -44,8 +48,8 @@ class PRGD(Wrapper):
         w(t + 1) &= \mathrm{Proj}_{B(0, R_k)} v(t + 1)
 
     The time t counts from the end of the warm-up. The vector w holds all parameters except frozen ones and
-    those in groups with ``"homogeneous": False``, which the base optimizer steps and nothing else touches. A
-    rescaling takes a whole step and ignores the gradient, unless PRGD is cautious, as it is by default.
+    those in groups with ``"homogeneous": False``, which the base optimizer steps and nothing else touches.
+    A rescaling of Algorithm 1 takes a whole step and ignores the gradient.
 
     Parameters
     ----------
@@ -54,7 +58,7 @@ class PRGD(Wrapper):
     R : Radius, str or float, optional
         ``(k, R_0) -> R_k`` with R_0 the norm at the end of the warm-up, as `prgd.schedules.as_radius` reads
         it. Radii that read the iterate (`StateRadius`) are refused, since they would copy the model to the
-        host. ``"radius"`` in a parameter group, 1 by default, multiplies R_k; a scheduler may drive it. By
+        host. ``"radius"`` in a parameter group, 1 by default, multiplies R_k; write it as you like. By
         default the outputs of a network grow as (1 + k/8)^(1/4); with relative steps, radii are constant.
     T : Times, str or int
         ``k -> T_k`` with ``T_0 = 0``, in steps after the warm-up, as `prgd.schedules.as_times` reads it.
@@ -197,7 +201,7 @@ class PRGD(Wrapper):
 
     @torch.no_grad()
     def step(self, closure: Closure | None = None, *, loss: Loss | None = None) -> Loss | None:  # type: ignore[override]
-        """Take one step of Algorithm 1 and return the loss.
+        """Take one step, cautious or of Algorithm 1, and return the loss.
 
         Parameters
         ----------
@@ -225,7 +229,7 @@ class PRGD(Wrapper):
 
     @property
     def rescale_due(self) -> bool:
-        """Whether t = T_k: the next step only rescales, and needs neither a gradient nor a loss."""
+        """Whether the next step only rescales, at t = T_k, and needs no loss; never if PRGD is cautious."""
         spends_steps = not self.relative_steps and self._caution is None
         return spends_steps and self._is_phase_due
 
@@ -359,6 +363,8 @@ class PRGD(Wrapper):
                 raise
 
     def _adjustable(self) -> str:
+        if self.warming_up:  # Radii are not in use yet.
+            return super()._adjustable()
         safer = "" if self._caution is not None else "; the default warm_up, 'auto', is safer"
         return f"{super()._adjustable()}, or the growth of R, which is {self.R!r}{safer}"
 
@@ -366,14 +372,8 @@ class PRGD(Wrapper):
         cautious = self._caution is not None
         defaults = {"scope": "global", "relative_steps": False, "on_rescale": "keep", "project": not cautious}
         others = [f"{n}={getattr(self, n)!r}" for n, value in defaults.items() if getattr(self, n) != value]
-        return [
-            f"R={self.R!r}",
-            f"T={self.T!r}",
-            *(["cautious=True"] if cautious else []),
-            *others,
-            *super()._shown(),
-            f"k={self.k}",
-        ]
+        first = [f"R={self.R!r}", f"T={self.T!r}", *(["cautious=True"] if cautious else [])]
+        return [*first, *others, *super()._shown(), f"k={self.k}"]
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy of the optimizer must not hold a copy of the network.

@@ -28,7 +28,7 @@ class RunningLoss:
     def __init__(self, like: Tensor) -> None:
         self.mean = like.clone()
         self._has_losses = False
-        self._last: float | None = None  # the last finite mean that was read
+        self.last: float | None = None  # the last finite mean that was read
 
     def add(self, loss: Tensor) -> None:
         """Take a loss into the mean; the first one begins it."""
@@ -45,14 +45,14 @@ class RunningLoss:
         """
         value = float(self.mean)
         if not (self._has_losses and math.isfinite(value)):
-            self._set(self._last, self._last)
+            self._set(self.last, self.last)
         else:
-            self._last = value
-        return self._last
+            self.last = value
+        return self.last
 
     def state(self) -> dict[str, float | None]:
         """Return the mean and the last one that was read, as entries of a state; nothing changes."""
-        return {"running_loss": float(self.mean) if self._has_losses else None, "last_loss": self._last}
+        return {"running_loss": float(self.mean) if self._has_losses else None, "last_loss": self.last}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on with the entries that `state` returned; earlier versions had the first one alone."""
@@ -60,5 +60,5 @@ class RunningLoss:
         self._set(mean, state.get("last_loss", mean))
 
     def _set(self, value: float | None, last: float | None) -> None:
-        self._last, self._has_losses = last, value is not None
+        self.last, self._has_losses = last, value is not None
         self.mean.fill_(1.0 if value is None else value)

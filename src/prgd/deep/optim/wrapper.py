@@ -11,9 +11,9 @@ from torch import Tensor
 from prgd.checks import check_integer
 from prgd.deep.optim.caution import SEPARATED, Caution
 from prgd.deep.optim.compiled import compiled_step, registered
-from prgd.deep.optim.doors import checked_base, checked_loss, checked_parameters, missing_loss
+from prgd.deep.optim.doors import check_options, checked_base, checked_loss, checked_parameters, missing_loss
 from prgd.deep.optim.fused import begin_late, default_sgd, dense_entries, is_plain_fused, step_fused
-from prgd.deep.optim.guards import LOOK_EVERY, Lookout, described
+from prgd.deep.optim.guards import LOOK_EVERY, Lookout, described, rate_shown
 from prgd.deep.optim.running_loss import RunningLoss
 from prgd.deep.optim.tensors import Grouping, grouped, processes, scale_and_check_
 from prgd.deep.optim.watched import Accumulate, Criterion, LossNotes, accumulated_batches, watch
@@ -35,6 +35,7 @@ class Wrapper(torch.optim.Optimizer):
     own state (the step t, the number of skipped steps) is kept beside the base's state, never inside it.
     """
 
+    #: The base optimizer, which shares its parameter groups and state. Step the wrapper in its place.
     base: torch.optim.Optimizer
 
     def __init__(
@@ -46,12 +47,8 @@ class Wrapper(torch.optim.Optimizer):
             params = params.parameters()
         if isinstance(params, Wrapper):
             raise TypeError(f"The base optimizer is itself a {type(params).__name__}; pass its .base.")
-        if isinstance(params, torch.optim.Optimizer) and sgd:
-            raise TypeError(
-                f"{', '.join(sgd)} would be ignored: only the default base, torch.optim.SGD, is made with "
-                f"options given here. Give {type(params).__name__} its own when you make it."
-            )
         given = isinstance(params, torch.optim.Optimizer)
+        check_options(type(self), sgd, type(params) if given else None)
         self.base = checked_base(params) if given else default_sgd(params, sgd)  # type: ignore[arg-type]
         super().__init__(self.base.param_groups, self.base.defaults)
         self._share()
@@ -162,8 +159,7 @@ class Wrapper(torch.optim.Optimizer):
 
     def _adjustable(self) -> str:
         """Return the options that make steps smaller, with their values, as part of a sentence."""
-        rate = self.param_groups[0].get("lr")  # A base of a user's own may have no rate of this name.
-        return "the rate of the base" if rate is None else f"lr, which is {float(rate):g}"
+        return rate_shown(self.param_groups[0])
 
     def _set_plain(self, plain: bool) -> None:
         """Choose between plain steps and steps divided by the loss, on the host and on the device."""
@@ -389,7 +385,10 @@ class Wrapper(torch.optim.Optimizer):
     def _shown(self) -> list[str]:
         """Return the parts of the repr: the base optimizer, and how far the run is."""
         warm_up = ["warm_up='auto'"] if self._waits else [f"warm_up={self.warm_up}"] if self.warm_up else []
-        return [described(self.base), *warm_up, f"t={self.t}"]
+        warm_up += [f"warming_up={self.warming_up}"] if warm_up else []
+        # The loss is that of the last look, so that a repr never waits for the device.
+        loss = [] if self.running_loss.last is None else [f"running_loss={self.running_loss.last:.3g}"]
+        return [described(self.base), *warm_up, *loss, f"t={self.t}"]
 
     def __getstate__(self) -> dict[str, Any]:
         # A scheduler patches ``step`` on the instance, and a copy must get a step of its own.
