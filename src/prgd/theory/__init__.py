@@ -6,6 +6,7 @@ What the functions return, and the cylinders they take, are types of the modules
 `prgd.theory.claims` holds each lemma and theorem as a claim that is measured.
 """
 
+from prgd.theory.cylinder import Constants as Constants
 from prgd.theory.cylinder import favorable_cylinder as favorable_cylinder
 from prgd.theory.cylinder import velocity_bound as velocity_bound
 from prgd.theory.dual_vector import linear_rate as linear_rate
@@ -30,6 +31,7 @@ from prgd.theory.path import regularization_path as regularization_path
 from prgd.theory.path_point import PathPoint as PathPoint
 from prgd.theory.path_problems import path_problem as path_problem
 from prgd.theory.rates import fit_rate as fit_rate
+from prgd.theory.ray_geometry import Geometry as Geometry
 from prgd.theory.ray_geometry import geometry as geometry
 from prgd.theory.ray_geometry import inradius as inradius
 from prgd.theory.ray_geometry import lambda_min as lambda_min
@@ -38,6 +40,7 @@ from prgd.theory.schedule_bound import steps_bound as steps_bound
 from prgd.theory.statements import check_statements as check_statements
 from prgd.theory.support import max_margin_reference as max_margin_reference
 from prgd.theory.support import signed_rows as signed_rows
+from prgd.theory.theorem import TheoremRun as TheoremRun
 from prgd.theory.theorem import theorem_run as theorem_run
 from prgd.theory.velocity import centripetal_velocity as centripetal_velocity
 from prgd.theory.velocity import decompose as decompose
