@@ -31,7 +31,6 @@ from prgd.theory.path import regularization_path as regularization_path
 from prgd.theory.path_point import PathPoint as PathPoint
 from prgd.theory.path_problems import path_problem as path_problem
 from prgd.theory.rates import fit_rate as fit_rate
-from prgd.theory.ray_geometry import Geometry as Geometry
 from prgd.theory.ray_geometry import geometry as geometry
 from prgd.theory.ray_geometry import inradius as inradius
 from prgd.theory.ray_geometry import lambda_min as lambda_min
