@@ -26,6 +26,8 @@ plt.rc("axes", titlesize=12)
 plt.rc("axes.spines", top=False, right=False)
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#882255", "#777777"
 
+# PRGD(exp) is that of Figures 3 and 6 of the paper. PRGD(poly) has the radii of these figures, where phases
+# have 5 steps; here phases grow with the same exponent, as they do in Figure 4 (both exponents 0.6).
 WARM_UP, STEPS = 1000, 3000
 entrants = {  # algorithm, whether it starts after the warm-up, colour and dashes
     "GD": (prgd.GD(), False, GREY, ":"),

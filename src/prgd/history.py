@@ -35,7 +35,10 @@ class Status(Enum):
         "The classes are only quasi-separable, which is proven: a linear classifier can have no row on its "
         "wrong side, but then some rows lie on the boundary between classes."
     )
-    DIVERGED = "The iterates overflowed; the last finite one is kept. Use a smaller step size (eta)."
+    DIVERGED = (
+        "The next iterate is infinite or not a number; the last finite one is kept. Use a smaller step size "
+        "(eta); if this is step 0, w0 may be 0 and the algorithm divide by its norm: pass a warm start as w0."
+    )
     INTERRUPTED = "Interrupted; the state after the last complete step is kept."
 
     def __str__(self) -> str:

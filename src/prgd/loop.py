@@ -112,7 +112,7 @@ def run(
     'CERTIFIED'
     """
     rule, is_due = any_of(stop), _recording(record)
-    fingerprint = f"{problem.fingerprint}-{digest((algorithm, problem.norm))}"
+    fingerprint = _fingerprint(problem, algorithm)
     # A resumed run evaluates its w again, a pass that a run without an interruption does not make.
     known = resume is not None and math.isfinite(resume.passes)
     first_pass = problem.passes - (int(resume.passes) - 1 if resume and known else 0)
@@ -158,6 +158,12 @@ def run(
         error.result = result
         raise error
     return result
+
+
+def _fingerprint(problem: Problem, algorithm: Algorithm[Any]) -> str:
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a Problem: pass prgd.Problem(X, y); got {type(problem).__name__}.")
+    return f"{problem.fingerprint}-{digest((algorithm, problem.norm))}"
 
 
 def _result(

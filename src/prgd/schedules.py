@@ -8,6 +8,7 @@ returns the absolute step of the k-th rescaling: an integer, from ``T(0) = 0`` o
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -358,6 +359,11 @@ def as_radius(R: Any) -> Radius | StateRadius:
             "radius must be a number, text such as 'geometric:1.2', a schedule of prgd.schedules or a "
             f"function (k, R_0) -> R_k; got {R!r}."
         )
+    if inspect.isfunction(R):
+        try:
+            inspect.signature(R).bind(0, 1.0)
+        except TypeError:
+            raise TypeError(f"A radius must take two arguments, (k, R_0) -> R_k; got {R!r}.") from None
     return cast("Radius | StateRadius", R)
 
 

@@ -70,6 +70,12 @@ def test_the_rule_of_verdicts(measured, relation, not_given, expected):
     assert caveat.verdict is (Verdict.CAVEAT if expected is Verdict.HOLDS else expected)
 
 
+def test_an_interval_of_all_numbers_is_said_in_words():
+    claim = Claim("c", "w", "s", lambda: Finding(((-math.inf, math.inf), ">", 1.0), "s.", what="ratio"))()
+    assert claim.verdict is Verdict.NOT_DECIDED
+    assert claim.comparison == "ratio: too few draws for an interval; holds if more than 1"
+
+
 def test_fewer_rows_than_the_full_run_refute_nothing():
     wrong = Finding((0.3, "<", 0.2), "s.", is_partial=True)
     assert wrong.verdict is Verdict.NOT_DECIDED

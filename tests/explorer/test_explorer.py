@@ -327,6 +327,22 @@ def test_keys_play_step_and_reset(explorer):
     assert page.evaluate("state.t") == 0
 
 
+def test_play_at_the_last_step_begins_anew(explorer):
+    page = explorer("set=toy")
+    page.evaluate("go_to(MAX_T)")
+    page.keyboard.press(" ")
+    page.wait_for_function("state.playing && state.t > 0 && state.t < MAX_T")
+
+
+def test_sliders_say_their_values(explorer):
+    page = explorer("set=one&warm=1000&growth=1.5&t=77")
+    said = "name => document.getElementById(name).getAttribute('aria-valuetext')"
+    assert [page.evaluate(said, name) for name in ("warm", "growth", "time")] == ["1000", "1.5", "step 77"]
+    page.locator("#eta").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(said, "eta") == page.evaluate("String(state.eta)") != "1"
+
+
 def test_every_control_can_be_reached_by_the_tab_key(explorer):
     page = explorer()
     controls = "button, select, input, canvas[tabindex]"
@@ -523,6 +539,7 @@ def test_shapes_and_dashes_tell_methods_apart_without_colour(explorer):
 def test_the_page_says_what_it_shows(explorer):
     page = explorer()
     assert "through the origin" in page.locator("header").inner_text()
+    assert "best bounds on γ* proven so far" in page.locator("section:has(#numbers)").inner_text()
     for panel in page.locator(".panel").all():
         if panel.get_attribute("id") != "proof":
             assert len(panel.locator(".what").first.inner_text()) > 40

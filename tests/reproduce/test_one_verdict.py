@@ -56,7 +56,7 @@ def test_the_report_and_prgd_claims_agree_on_every_claim_with_rows(tmp_path, mon
 
 
 @pytest.mark.slow
-def test_sections_that_share_rows_show_one_verdict(tmp_path, monkeypatch):
+def test_sections_that_share_rows_show_one_verdict(tmp_path, monkeypatch, capsys):
     """Figure 3 has the rows of set I only, Figure 6 those of both, which a claim about both needs."""
 
     def count(rows, settings) -> Finding:
@@ -65,10 +65,31 @@ def test_sections_that_share_rows_show_one_verdict(tmp_path, monkeypatch):
     both = Claim("both", "Section 7.1", "s", count, "figure-6")
     monkeypatch.setattr(registry, "_CLAIMS", {"both": replace(both, needs_rows=True)})
     e = tiny()
+    monkeypatch.setattr("prgd.reproduce.experiments", lambda: e)
     page = written([e["figure-3"], e["figure-6"]], tmp_path / "two", monkeypatch)
     assert pairs(ROW, page) | pairs(ITEM, page) == {("both", "holds")}
-    alone = written([e["figure-3"]], tmp_path / "one", monkeypatch)
-    assert pairs(ROW, alone) | pairs(ITEM, alone) == {("both", "not decided")}
+    capsys.readouterr()
+    again = written([e["figure-3"]], tmp_path / "two", monkeypatch)  # the page keeps the section of Figure 6
+    assert pairs(ROW, again) | pairs(ITEM, again) == {("both", "holds")}
+    assert LINE.findall(capsys.readouterr().out) == [("holds", "both")]
+
+
+@pytest.mark.slow
+def test_a_part_of_the_rows_has_the_verdict_of_prgd_claims(tmp_path, monkeypatch, capsys):
+    """A claim about both sets is not yet run while Figure 3 alone has rows, even if these would agree."""
+    agrees = Claim("both", "Section 7.1", "s", lambda rows, _: Finding((1.0, ">=", 0.0), "s."), "figure-6")
+    agrees = replace(agrees, needs_rows=True)
+    monkeypatch.setattr(registry, "_CLAIMS", {"both": agrees})
+    e = tiny()
+    monkeypatch.setattr("prgd.reproduce.experiments", lambda: e)
+    page = written([e["figure-3"]], tmp_path, monkeypatch)
+    printed = capsys.readouterr().out
+    assert pairs(ROW, page) | pairs(ITEM, page) == {("both", "not yet run")}
+    assert LINE.findall(printed) == [("not yet run", "both")]
+    assert (
+        "Not yet run: figure-3 has a part of the rows that decide: prgd reproduce --only figure-6" in printed
+    )
+    assert measured(agrees, tmp_path).verdict is Verdict.NOT_RUN
 
 
 @pytest.mark.slow

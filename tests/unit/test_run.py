@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,6 +89,23 @@ def test_a_class_or_a_result_in_place_of_a_value(problem):
         prgd.run(problem, prgd.GD, stop=3)
     with pytest.raises(TypeError, match=r"pass result\.w, or resume=result"):
         prgd.run(problem, prgd.NGD(), prgd.run(problem, prgd.GD(), stop=1), stop=3)
+
+
+def test_data_in_place_of_a_problem():
+    with pytest.raises(TypeError, match=r"pass prgd\.Problem\(X, y\); got tuple\."):
+        prgd.run(([[1.0], [-1.0]], [1, -1]), prgd.GD(), stop=1)
+
+
+def test_a_step_from_zero_that_is_not_a_number_names_w0(problem):
+    class Divides(prgd.NGD):
+        def step(self, problem, s):
+            with np.errstate(invalid="ignore"):
+                w = s.w / np.linalg.norm(s.w)
+            return replace(s, t=s.t + 1, at=problem.at(w))
+
+    result = prgd.run(problem, Divides(), stop=5)
+    assert (result.status, result.t) == (Status.DIVERGED, 0)
+    assert "w0 may be 0" in str(result.status)
 
 
 def test_bad_starts(problem):

@@ -148,6 +148,9 @@ def test_an_algorithm_reads_schedules(algorithm):
     geometric = algorithm(prgd.schedules.Geometric(1.3), prgd.schedules.Every(4))
     assert algorithm(R=1.3, T=4) == algorithm(R="geometric:1.3", T="every:4") == geometric
     assert repr(algorithm(R=1.3, T=4)) == repr(geometric)
+    with pytest.raises(TypeError, match=r"two arguments, \(k, R_0\) -> R_k; got <function"):
+        prgd.PRGD(R=lambda k: 2.0**k)
+    assert prgd.PRGD(R=lambda k, R_0=1.0: R_0 * 2.0**k).R(3, 1.0) == 8.0
     with pytest.raises(TypeError, match="radius must be a number"):
         algorithm(R=None)
     with pytest.raises(TypeError, match="times must be an integer"):

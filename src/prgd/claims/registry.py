@@ -26,6 +26,7 @@ from prgd.claims.verdict import Verdict
 Relation = Literal["<=", ">=", "==", "<", ">"]
 Interval = tuple[float, float]  # the ends of an interval that holds the true figure
 Comparison = tuple[float | Interval, Relation, float]  # (measured, relation, expected)
+TOO_FEW = "too few draws for an interval"
 WORDS = {"<=": "at most ", ">=": "at least ", "==": "", "<": "less than ", ">": "more than "}
 
 # Words of Claim.where in the order of the paper. A claim takes the first place that its words name;
@@ -256,7 +257,8 @@ class Claim:
             return ""
         measured, relation, expected = by
         ends = measured if isinstance(measured, tuple) else (measured,)
-        found = " to ".join(f"{end:.4g}" for end in ends)
+        is_known = ends != (-math.inf, math.inf)
+        found = " to ".join(f"{end:.4g}" for end in ends) if is_known else TOO_FEW
         what = self.finding.what or self.method.rstrip(".")
         return f"{what}{': ' if what else ''}{found}; holds if {WORDS[relation]}{expected:.4g}"
 

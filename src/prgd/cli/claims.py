@@ -74,7 +74,9 @@ def measured(claim: Claim, report: Path) -> Claim:
 
     found = stored_rows(claim.experiment, report)
     if found is None:
-        missing = f"{report} has no rows: prgd reproduce --only {claim.experiment} computes them."
+        missing = (
+            f"{report} has not all rows that decide: prgd reproduce --only {claim.experiment} computes them."
+        )
         return replace(claim, finding=Finding(Verdict.NOT_RUN, missing))
     return claim(*found)
 

@@ -124,7 +124,8 @@ def _publish(sections: Sequence[page.Section], asked: set[str], out: Path, is_qu
     shown = [section for section in sections if section.experiment.name in asked]
     for table in (table for section in shown for table in section.tables if table.is_printed):
         print_table(table)
-    judged = [claim for claim, _ in page.judged(shown)]
+    about = {claim.name for section in shown for claim in section.claims}
+    judged = [claim for claim in claims if claim.name in about]
     is_less = any(section.experiment.is_partial(section.settings) for section in shown)
     print_verdicts(judged, out / "index.html", is_quick=is_quick and is_less)
     if kept := [name for name in names if name not in asked]:

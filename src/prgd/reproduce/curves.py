@@ -14,6 +14,7 @@ from prgd._types import Array
 from prgd.algorithms import GD, NGD, PRGD, DualAcceleration, GameDynamics
 from prgd.algorithms.base import State
 from prgd.certificate import Certificate
+from prgd.claims.registry import TOO_FEW
 from prgd.history import Record
 from prgd.loop import run
 from prgd.problem import Problem
@@ -212,6 +213,19 @@ def median_interval(values: Any) -> tuple[float, float]:
     # The median is below the k-th smallest value with the probability of fewer than k heads in n tosses.
     k = int(sum(bdtr(j, ordered.size, 0.5) <= 0.025 for j in range(ordered.size // 2)))
     return (float(ordered[k - 1]), float(ordered[-k])) if k else (-math.inf, math.inf)
+
+
+def ends_in_words(low: float, high: float, form: str) -> str:
+    """Return the ends of a 95 % interval, or that there is none.
+
+    Examples
+    --------
+    >>> ends_in_words(1.5, 2.5, ".1f"), ends_in_words(*median_interval([1.0, 2.0]), ".1f")
+    ('1.5 to 2.5 (95 % interval)', 'unknown (too few draws for an interval)')
+    """
+    if low == -math.inf and high == math.inf:
+        return f"unknown ({TOO_FEW})"
+    return f"{low:{form}} to {high:{form}} (95 % interval)"
 
 
 def points(d: Interval) -> str:

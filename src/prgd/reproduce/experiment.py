@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from prgd.claims import Claim, discover, registered
+from prgd.claims import Claim, Finding, Verdict, discover, registered
 from prgd.reproduce.code import code_of
 from prgd.reproduce.figures import Figure, Table
 from prgd.reproduce.settings import SEEDS, as_option, differing, plain_settings, to_text, with_changes
@@ -108,13 +108,16 @@ class Experiment:
         return self.where == OURS
 
     def claims(self, rows: Any, settings: Any) -> list[Claim]:
-        """Return the claims about the experiment, or about the rows that it shares, measured."""
-        known = registered((self.name, self.rows_name)).values()
+        """Return the claims about the experiment, measured, and those that need more rows than it has."""
         few, changed = self.is_partial(settings), self.changes_in_words(settings)
-        # A claim that belongs to the experiment with which rows are shared asks for more rows than these.
-        return [
-            c(rows, settings, is_partial=few or c.experiment != self.name, changed=changed) for c in known
-        ]
+        own = [c(rows, settings, is_partial=few, changed=changed) for c in registered((self.name,)).values()]
+        # A claim of the experiment with which rows are shared asks for rows that are not here.
+        missing = (
+            f"{self.name} has a part of the rows that decide: prgd reproduce --only {self.rows_of} computes "
+            "the others."
+        )
+        shared = registered((self.rows_of,)).values() if self.rows_of else ()
+        return own + [replace(c, finding=Finding(Verdict.NOT_RUN, missing)) for c in shared]
 
     def is_partial(self, settings: Any) -> bool:
         """Whether the settings are smaller than those of the full run: --quick, or fewer seeds."""

@@ -15,7 +15,15 @@ from prgd.claims import Finding, claim
 from prgd.problem import Problem
 from prgd.reproduce import curves as shared
 from prgd.reproduce import figures as fig
-from prgd.reproduce.curves import Schedules, error_bands, error_lines, median_interval, methods, where
+from prgd.reproduce.curves import (
+    Schedules,
+    ends_in_words,
+    error_bands,
+    error_lines,
+    median_interval,
+    methods,
+    where,
+)
 from prgd.reproduce.experiment import Experiment, Row
 from prgd.theory import assumptions
 
@@ -208,8 +216,8 @@ def prgd_is_exponential(rows: Any, settings: Settings) -> Finding:
         ((low, high), "<=", 1.0),
         f"From an error of {levels} it takes {first}, {second} and {third} "
         "steps (medians): if each three decimals cost no more than the three before, the fall is "
-        f"exponential or faster. The last three over the first have a median ratio of {low:.2f} to "
-        f"{high:.2f} (95 % interval). {len(reached)} of {len(steps)} draws reach {last}.",
+        f"exponential or faster. The median ratio of the last three over the first is "
+        f"{ends_in_words(low, high, '.2f')}. {len(reached)} of {len(steps)} draws reach {last}.",
         ""
         if len(reached) == len(steps)
         else "Not every draw gets there: radii that grow geometrically freeze w.",
@@ -242,10 +250,10 @@ def poly_performs_well(rows: Any, settings: Settings) -> Finding:
     """
     t = settings.small_scale
     found = _ratios(rows, settings, ("PRGD(poly)",), "NGD")
-    shares = " and ".join(f"{low:.1e} to {high:.1e} of NGD's on set {s}" for s, (low, high) in found.items())
+    shares = " and ".join(f"{ends_in_words(*ends, '.1e')} on set {s}" for s, ends in found.items())
     return Finding(
         ((max(low for low, _ in found.values()), max(high for _, high in found.values())), "<=", 0.1),
-        f"After {t} steps the median error of PRGD(poly) is {shares} (95 % intervals).",
+        f"After {t} steps the error of PRGD(poly) over NGD's is, in the median, {shares}.",
         setting=_setting(rows, settings),
         what="error over NGD's, median",
         not_given="what it calls relatively well; ours is a tenth of NGD's error",
@@ -273,8 +281,8 @@ def gd_and_ngd_are_slow(rows: Any, settings: Settings) -> Finding:
     falls = " and ".join(f"{half[name] / max(late[name], fig.FLOOR):.0f} on set {name}" for name in found)
     return Finding(
         ((low, high), ">=", 10.0),
-        f"After {t} steps the smaller error of GD and NGD is, in the median, at least {low:.0e} times that "
-        f"of PRGD(exp) (95 % interval); at step {settings.steps:,} NGD still has {left}.",
+        f"After {t} steps the smaller error of GD and NGD over that of PRGD(exp) is, in the median, "
+        f"{ends_in_words(low, high, '.0e')}; at step {settings.steps:,} NGD still has {left}.",
         "They are slower. The theorem itself speaks of other sets: here gamma_star w_star is the mean of "
         f"the two support vectors (distance {off:.0e}), which its condition leaves out, and over the second "
         f"half of the run NGD's median error falls by a factor of {falls}, where 1 / t would give 2. Table "

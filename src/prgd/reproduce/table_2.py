@@ -19,7 +19,15 @@ from prgd.claims import Finding, claim
 from prgd.history import Status
 from prgd.loop import run
 from prgd.problem import Problem
-from prgd.reproduce.curves import Method, Schedules, median_interval, methods, warm_start, where
+from prgd.reproduce.curves import (
+    Method,
+    Schedules,
+    ends_in_words,
+    median_interval,
+    methods,
+    warm_start,
+    where,
+)
 from prgd.reproduce.experiment import OURS, Experiment, Row
 from prgd.reproduce.figures import Figure, Line, Panel, Table
 from prgd.reproduce.synthetic import GAMMA_STAR, SETS
@@ -243,7 +251,7 @@ def warm_up_costs_more_than_it_saves(rows: Any, settings: Settings) -> Finding:
     return Finding(
         ((low, high), ">", 1.0),
         f"Median steps of PRGD(exp) with its warm-up against dual acceleration: {'; '.join(words)}. The "
-        f"ratio is, in the median, {low:.1f} to {high:.1f} on the set where it is smaller (95 % interval). "
+        f"ratio is, in the median on the set where it is smaller, {ends_in_words(low, high, '.1f')}. "
         "Table 2 does not list dual acceleration; its counts fit steps after the warm-up.",
         what="steps over those of dual acceleration, median",
         setting=f"As in Table 2, seeds 0 to {settings.seeds - 1}; {settings.warm_up:,} GD steps of warm-up, "

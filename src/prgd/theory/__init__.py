@@ -6,6 +6,7 @@ What the functions return, and the cylinders they take, are types of the modules
 `prgd.theory.claims` holds each lemma and theorem as a claim that is measured.
 """
 
+from prgd.theory.cylinder import Constants as Constants
 from prgd.theory.cylinder import favorable_cylinder as favorable_cylinder
 from prgd.theory.cylinder import velocity_bound as velocity_bound
 from prgd.theory.dual_vector import linear_rate as linear_rate
@@ -38,6 +39,7 @@ from prgd.theory.schedule_bound import steps_bound as steps_bound
 from prgd.theory.statements import check_statements as check_statements
 from prgd.theory.support import max_margin_reference as max_margin_reference
 from prgd.theory.support import signed_rows as signed_rows
+from prgd.theory.theorem import TheoremRun as TheoremRun
 from prgd.theory.theorem import theorem_run as theorem_run
 from prgd.theory.velocity import centripetal_velocity as centripetal_velocity
 from prgd.theory.velocity import decompose as decompose

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from prgd.claims import Claim, apart, summary
+from prgd.claims import Claim, Verdict, apart, summary
 from prgd.claims.groups import OURS_HEAD
 from prgd.reproduce.experiment import Experiment
 from prgd.reproduce.figures import Table
@@ -57,6 +57,8 @@ def print_verdicts(claims: Sequence[Claim], page: Path, *, is_quick: bool = Fals
     for reason in dict.fromkeys(c.finding.reason for c in claims):  # those of several claims once
         if reason:
             console.print(f"Not decided: {reason}", highlight=False, soft_wrap=not sys.stdout.isatty())
+    for missing in dict.fromkeys(c.finding.sentence for c in claims if c.verdict is Verdict.NOT_RUN):
+        console.print(f"Not yet run: {missing}", highlight=False, soft_wrap=not sys.stdout.isatty())
     if is_quick:
         console.print(
             "(--quick takes fewer draws and steps, which decide less: leave it out for verdicts.)",

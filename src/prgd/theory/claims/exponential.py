@@ -25,7 +25,8 @@ RAN = (
     "The algorithm of the proof: NGD from 0 until ||w/||w|| - w_star|| < min(D / 2H, 1/2), then T_k = 2k, "
     f"eta = mu D and R_k = D ||w|| / ||P_perp w||, up to {MAX_PHASES:,} phases, with D = 2 log n / rho, H = "
     f"0 and mu = rho / 2. The toy set with gamma_star = 0.3 and the first {RATE_SETS - 1} random sets (seeds "
-    f"from 0, ranks 2 to 4) of inradius {MIN_INRADIUS} or more."
+    f"from 0, ranks 2 to 4) of inradius {MIN_INRADIUS} or more. Such radii need w_star, which a user does "
+    "not know; with the radii R_0 1.2^k of Section 7 PRGD freezes on most random sets (table-1-prgd-exp)."
 )
 
 
