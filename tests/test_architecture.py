@@ -209,7 +209,7 @@ def lines_of_code(text: str) -> int:
 
 
 def test_the_house_stays_small():
-    assert sum(lines_of_code(path.read_text()) for path in modules().values()) <= 38_000
+    assert sum(lines_of_code(path.read_text()) for path in modules().values()) <= 38_500
 
 
 def test_public_names():
