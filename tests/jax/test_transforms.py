@@ -247,7 +247,7 @@ def test_a_base_is_not_stepped_at_a_rescaling():
     def key(state):
         return optax.tree_utils.tree_get(state.base, "rng_key")
 
-    base = optax.noisy_sgd(0.1, eta=0.1, key=0)
+    base = optax.noisy_sgd(0.1, 0.1, 0.55, 0)  # the seed, which older versions call otherwise
     optimizer, w = progressive_rescale(1.2, 2, base=base), jnp.array([1.0, 0.5])
     state = optimizer.init(w)
     _, rescaled = optimizer.update(jnp.ones(2), state, w)

@@ -167,7 +167,7 @@ class _PlainUnpickler(pickle.Unpickler):
         module = module.replace("numpy.core", "numpy._core")  # NumPy 2 renamed the module.
         if f"{module}.{name}" not in self.ALLOWED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no CIFAR-10 file needs")
-        return super().find_class(module, name)
+        return super().find_class(module if hasattr(np, "_core") else module.replace("._core", ".core"), name)
 
 
 def _official(folder: Path) -> Images:
