@@ -351,7 +351,7 @@ BAD = [
         TypeError,
         "must be a transformation of optax",
     ),
-    (lambda: progressive_rescale(lambda k: 1.0, 5), TypeError, "of traced arrays"),
+    (lambda: progressive_rescale(lambda k: 1.0, 5), TypeError, "must take two arguments"),
     (lambda: progressive_rescale(lambda k, R_0: R_0 * math.exp(k), 5), TypeError, "without math and if"),
     (lambda: progressive_rescale(lambda k, R_0: R_0 if k else 1.0, 5), TypeError, "of traced arrays"),
     (lambda: progressive_rescale(lambda k, R_0: "5", 5), TypeError, "of traced arrays"),
