@@ -593,6 +593,7 @@ def test_copies_are_independent():
     assert torch.equal(train(**twin, steps=9), train(model, optimizer, 9))
 
 
+@pytest.mark.slow
 def test_example_reaches_a_larger_margin():
     path = Path(__file__).parents[2] / "examples" / "drop_in.py"
     train_example = runpy.run_path(str(path))["train"]
