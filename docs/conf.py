@@ -18,8 +18,16 @@ sys.path[:0] = [str(ROOT / "src"), str(HERE)]
 os.environ["PYTHONPATH"] = str(ROOT / "src")
 # The kernels take no settings of whoever builds, and do not warn that they talk over a local port.
 _profile = HERE / "_build/ipython/profile_default"
-_profile.mkdir(parents=True, exist_ok=True)
+(_profile / "startup").mkdir(parents=True, exist_ok=True)
 (_profile / "ipython_kernel_config.py").write_text('c.IPKernelApp.log_level = "ERROR"\n')
+# Warnings of cells are printed without the path of the kernel's file, which changes from build to build.
+(_profile / "startup/warnings_without_paths.py").write_text(
+    """import textwrap
+import warnings
+
+warnings.showwarning = lambda text, kind, *_: print(textwrap.fill(f"{kind.__name__}: {text}", 88))
+"""
+)
 os.environ["IPYTHONDIR"] = str(_profile.parent)
 
 from public_names import MODULES, names_of, value_of  # noqa: E402

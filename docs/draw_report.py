@@ -27,18 +27,18 @@ ARCHIVE = Path(__file__).parent / "rows/full_run.tar.xz"
 def pack(report: Path) -> None:
     """Write the rows of a full report to the archive, in an order and with times that do not vary."""
     ARCHIVE.parent.mkdir(exist_ok=True)
+    folders: dict[Path, None] = {}  # Figures 3 and 6 share a folder.
+    for e in choose():
+        store = Store(report, e, e.settings, keeps_rows=True)
+        if missing := store.missing():
+            raise SystemExit(
+                f"{report} lacks rows of {e.name}: {', '.join(missing[:5])}. Run prgd reproduce."
+            )
+        folders |= dict.fromkeys(store.located().values())
     with tarfile.open(ARCHIVE, "w:xz", preset=9) as archive:
-        for e in choose():
-            store = Store(report, e, e.settings, keeps_rows=True)
-            if missing := store.missing():
-                raise SystemExit(
-                    f"{report} lacks rows of {e.name}: {', '.join(missing[:5])}. Run prgd reproduce."
-                )
-            for folder in dict.fromkeys(store.located().values()):
-                for file in sorted(folder.iterdir()):
-                    name = f"rows/{folder.name}/{file.name}"
-                    if name not in archive.getnames():
-                        archive.add(file, name, filter=_plain)
+        for folder in folders:
+            for file in sorted(folder.iterdir()):
+                archive.add(file, f"rows/{folder.name}/{file.name}", filter=_plain)
     print(f"{ARCHIVE}: {ARCHIVE.stat().st_size / 1e6:.1f} MB")
 
 

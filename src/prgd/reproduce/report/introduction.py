@@ -19,8 +19,8 @@ class Introduction:
     """The two pictures, and words with figures from their rows."""
 
     figure: Figure
-    zone: str  # where the attractor is in the left picture
-    errors: str  # what the right picture shows
+    zone: str  # the interval of w_2 in which the attractor of the left picture lies
+    errors: str  # the margin errors at the last step of the right picture
 
 
 def introduction() -> Introduction:
