@@ -17,9 +17,9 @@ help: ## Show this list
 
 # One stamp for each set of extras; a change of pyproject.toml or constraints.txt installs again. Most of the 19,000
 # modules are never imported, and compiling them all takes a minute: each is compiled by its first import.
-$(VENV)/.installed-%: pyproject.toml constraints.txt
+$(VENV)/.installed-%: pyproject.toml paper/pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install --quiet --no-compile --constraint constraints.txt --editable '.[$*]'
+	@$(PIP) install --quiet --no-compile --constraint constraints.txt --editable '.[$*]' --editable ./paper
 	@touch $@
 
 # Test processes share the cores, so each of them sums with one thread.
@@ -41,7 +41,7 @@ test: $(VENV)/.installed-dev ## Lint, type-check and run all tests, with coverag
 # Kernels without the compiler, so that coverage sees inside them; NumPy scalars warn of overflow there.
 test-kernels: $(VENV)/.installed-dev
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -n 0 -q -m kernels -W ignore::RuntimeWarning --cov --cov-report= \
-		$(shell grep -rl --include='*.py' mark.kernels tests)
+		$(shell grep -rl --include='*.py' mark.kernels tests paper/tests)
 
 # Kernels of Triton in its interpreter, for the same reason. The next run of tests with coverage adds the lines found.
 INTERPRETED := $(wildcard tests/*/*_in_interpreter.py)
@@ -97,7 +97,7 @@ OLDEST_PYTHON ?= python3.11
 .venv-oldest/.installed: pyproject.toml constraints-oldest.txt
 	@test -x .venv-oldest/bin/python || $(OLDEST_PYTHON) -m venv .venv-oldest
 	@.venv-oldest/bin/python -m pip --disable-pip-version-check install --quiet --no-compile \
-		--constraint constraints-oldest.txt --editable '.[test]'
+		--constraint constraints-oldest.txt --editable '.[test]' --editable ./paper
 	@touch $@
 
 test-oldest: .venv-oldest/.installed ## Run the tests that are not slow with the oldest supported versions

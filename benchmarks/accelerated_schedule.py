@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from prgd.theory.claims.schedule import KINDS, LEVELS, Measured, measured
+from prgd_paper.theory.claims.schedule import KINDS, LEVELS, Measured, measured
 
 RECORD = Path(__file__).parent / "records/accelerated_schedule.json"
 

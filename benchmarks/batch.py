@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import prgd
-from prgd.threads import cores
+from prgd.core.threads import cores
 
 ROWS, COLUMNS, LABEL_SETS, SPECTRUM = 1000, 768, 300, 0.5
 TARGETS = {1e-4: 0.5, 1e-6: 1.0}  # tolerance: time at most, as a fraction of that of LinearSVC

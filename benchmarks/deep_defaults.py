@@ -33,14 +33,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from prgd_paper.training.command import open_images
+from prgd_paper.training.steps import EAGER_STEPS, own_stream
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformer import build_transformer, text_bytes, windows
 
+from prgd.core.replay import record
 from prgd.deep import GD, PRGD, build_model, normalized_margin, synthetic
-from prgd.deep.training.command import open_images
-from prgd.deep.training.steps import EAGER_STEPS, own_stream
-from prgd.replay import record
 
 TARGET = 1.05  # PRGD's final training loss divided by the base's, at most
 KEY = ("task", "base", "rate", "batch", "steps", "seed")  # what identifies a row

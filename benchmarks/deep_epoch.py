@@ -10,13 +10,12 @@ import argparse
 import time
 
 import torch
-
-from prgd.deep.training.command import prepare_device
-from prgd.deep.training.evaluation import evaluate
-from prgd.deep.training.images import synthetic
-from prgd.deep.training.settings import Settings, Where
-from prgd.deep.training.steps import batches, own_stream
-from prgd.deep.training.train_loop import Run
+from prgd_paper.training.command import prepare_device
+from prgd_paper.training.evaluation import evaluate
+from prgd_paper.training.images import synthetic
+from prgd_paper.training.settings import Settings, Where
+from prgd_paper.training.steps import batches, own_stream
+from prgd_paper.training.train_loop import Run
 
 
 def epochs(run: Run, count: int) -> list[list[float]]:

@@ -24,12 +24,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.functional import cross_entropy
-from transformer import build_transformer
-
-from prgd import deep
-from prgd.deep.training.models import build_model
-from prgd.deep.training.steps import (
+from prgd_paper.training.models import build_model
+from prgd_paper.training.steps import (
     EAGER_STEPS,
     DeviceImages,
     Stepper,
@@ -37,6 +33,10 @@ from prgd.deep.training.steps import (
     divided_by_batch_loss,
     own_stream,
 )
+from torch.nn.functional import cross_entropy
+from transformer import build_transformer
+
+from prgd import deep
 from prgd.schedules import APPENDIX_RADII, PowerTimes
 
 SEED = 0

@@ -1,6 +1,6 @@
 """The dual vector of NGD: Theorem E1 on 1,050 random problems; certificates with and without u on real sets.
 
-Random problems are those of `prgd.theory.claims.dual_vector`: every one in l2, a third with an intercept and
+Random problems are those of `prgd_paper.theory.claims.dual_vector`: every one in l2, a third with an intercept and
 a third in l_1.5. Real sets are the separable ones of the folder that PRGD_DATA names (its MANIFEST.json says
 which are): steps through the origin from w = 0 until a certified relative gap of 1e-4 and 1e-6, with the
 margin of the dual vector and without it, and the largest share of E1's bound along NGD. Sets that are on
@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from prgd_paper.studies.second_direction import BestBounds
+from prgd_paper.theory.claims.dual_vector import MODES, measure
+from prgd_paper.theory.dual_vector import divergence
 from real_sets import separable_sets
 
 import prgd
 from prgd.algorithms.base import states
 from prgd.algorithms.gd import GD
-from prgd.reproduce.second_direction import BestBounds
 from prgd.schedules import Polynomial, PolynomialPhases
-from prgd.theory.claims.dual_vector import MODES, measure
-from prgd.theory.dual_vector import divergence
 
 RECORD = Path(__file__).parent / "records" / "dual_vector.json"
 LEVELS = (1e-4, 1e-6)

@@ -25,7 +25,7 @@ import prgd
 from prgd.losses import as_loss
 from prgd.rows import Combine, MarginsAt, SmallestAt, TallyAt
 from prgd.rows.gpu.tensor_rows import TensorRows
-from prgd.tally import SECOND
+from prgd.rows.tally import SECOND
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TOLERANCE = {"float64": 1e-11, "float32": 1e-5, "bfloat16": 1e-4, "float16": 1e-5}
@@ -118,7 +118,7 @@ def trajectories() -> Iterator[Check]:
     """Float64 rows on the device against float64 rows on the host."""
     data = prgd.datasets.synthetic_one(0)
     X = torch.from_numpy(data.X).to(DEVICE)
-    for name, make in prgd.algorithms.ALGORITHMS.items():
+    for name, make in prgd.algorithms.all_algorithms().items():
         algorithm = make()
         loss = "logistic" if name == "large-step-gd" else "exponential"
         for fit_intercept in (False, True) if loss == "exponential" else (False,):

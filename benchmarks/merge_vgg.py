@@ -1,6 +1,6 @@
 """The rows of all runs of Figure 5b that are done, merged into the small files that the reproduction draws.
 
-python benchmarks/merge_vgg.py --out benchmarks/records/vgg --to src/prgd/reproduce/data --docs docs/deep.md
+python benchmarks/merge_vgg.py --out benchmarks/records/vgg --to paper/prgd_paper/figures/data --docs docs/deep.md
 also writes their tables and findings into the page.
 """
 
@@ -12,9 +12,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from prgd.deep.training.logs import Row, write_csv
-from prgd.options import add_arguments, from_options
-from prgd.reproduce.vgg.plan import METHODS, SCHEDULES, Job, Plan, Results
+from prgd_paper.training.logs import Row, write_csv
+from prgd_paper.training.plan import METHODS, SCHEDULES, Job, Plan, Results
+
+from prgd.cli.options import add_arguments, from_options
 
 KEPT = ("test_accuracy", "train_accuracy", "log_train_loss", "normalized_margin", "norm")
 NAMES = {"gd": "GD", "ngd": "NGD", "prgd": "PRGD"}
@@ -91,8 +92,8 @@ def _tuning_rows(plan: Plan, results: Results, jobs: Sequence[Job]) -> list[Row]
 
 def findings(folder: Path) -> str:
     """Return what the merged files show, as Markdown: what was run, tables, claims with their verdicts."""
-    from prgd.reproduce import figure_5b
-    from prgd.reproduce.store import frame, to_csv
+    from prgd_paper.figures import figure_5b
+    from prgd_paper.reproduce.store import frame, to_csv
 
     settings = figure_5b.Settings(*(str(folder.resolve() / name) for name in TABLES))
     rows = frame(to_csv(figure_5b.compute(settings, "stored")))

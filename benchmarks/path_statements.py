@@ -1,6 +1,6 @@
 """Statements E4 to E12 of docs/exponential.md on random problems and real sets: violations and tightness.
 
-Random problems are those of `prgd.theory.path_problems`, each in l2 with and without an intercept, l1 and
+Random problems are those of `prgd_paper.theory.path_problems`, each in l2 with and without an intercept, l1 and
 l-infinity, in extended precision. Real sets are those of the folder that PRGD_DATA names, and scikit-learn's:
 E4, E5 and E7 at random w in every norm; E4 to E8 where phases of ProgressiveNewton end, with its own gate and
 with a gate of 1e-6, with and without an intercept; on sets of up to 50,000 entries also E4 to E7 on the
@@ -32,12 +32,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-import prgd
-from prgd.algorithms.base import states
-from prgd.norms import L1, Linf
-from prgd.theory.path import path_points
-from prgd.theory.path_checks import (
+from prgd_paper.theory.path import path_points
+from prgd_paper.theory.path_checks import (
     Reading,
     bound_of_delta,
     gap_on_the_path,
@@ -46,10 +42,10 @@ from prgd.theory.path_checks import (
     rescaled_gap,
     unsettled_part,
 )
-from prgd.theory.path_limits import drift_distance, gate_ratios
-from prgd.theory.path_point import PathPoint
-from prgd.theory.path_problems import path_problem
-from prgd.theory.path_survey import (
+from prgd_paper.theory.path_limits import drift_distance, gate_ratios
+from prgd_paper.theory.path_point import PathPoint
+from prgd_paper.theory.path_problems import path_problem
+from prgd_paper.theory.path_survey import (
     SETTINGS,
     any_point_readings,
     limit_readings,
@@ -57,6 +53,10 @@ from prgd.theory.path_survey import (
     point_readings,
     summarise,
 )
+
+import prgd
+from prgd.algorithms.base import states
+from prgd.norms import L1, Linf
 
 RECORD = Path(__file__).parent / "records/path_statements.json"
 BZ2 = (

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from prgd_paper.theory import fit_rate
 from real_sets import separable_sets
 
 import prgd
-from prgd.theory import fit_rate
 
 ROOT = Path(__file__).parents[1]
 LAST_GAP = 1e-9  # Newton runs on to here, for the fit

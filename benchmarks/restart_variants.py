@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from prgd_paper.studies.every_method import planted
+from prgd_paper.theory import signed_rows
+from prgd_paper.theory.dual_vector import diameter
 
 from prgd import datasets
-from prgd.reproduce.every_method import planted
-from prgd.theory import signed_rows
-from prgd.theory.dual_vector import diameter
 
 RECORD = Path(__file__).parent / "records" / "restart_variants.json"
 LEVELS = (1e-4, 1e-6, 1e-9)

@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from prgd_paper.training.steps import EAGER_STEPS, own_stream
 from torch import Tensor
 from transformer import (
     build_transformer,
@@ -43,8 +44,7 @@ from transformer import (
 )
 
 from prgd import deep
-from prgd.deep.training.steps import EAGER_STEPS, own_stream
-from prgd.replay import record
+from prgd.core.replay import record
 from prgd.schedules import Every, Geometric
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -26,13 +26,12 @@ WORKERS = {"mps": 6, "plain": 3, "compiled": 1, "heuristics": 1}
 def worker(kind: str, model: str, lock: str) -> None:
     """Warm up, say ready, then answer each line with a number of seconds by steps and seconds."""
     import torch
-
-    from prgd.deep.training.command import prepare_device
-    from prgd.deep.training.evaluation import evaluate
-    from prgd.deep.training.images import synthetic
-    from prgd.deep.training.settings import Settings, Where
-    from prgd.deep.training.steps import batches, own_stream
-    from prgd.deep.training.train_loop import Run
+    from prgd_paper.training.command import prepare_device
+    from prgd_paper.training.evaluation import evaluate
+    from prgd_paper.training.images import synthetic
+    from prgd_paper.training.settings import Settings, Where
+    from prgd_paper.training.steps import batches, own_stream
+    from prgd_paper.training.train_loop import Run
 
     images = synthetic(2000, size=32)
     prepare_device("")

@@ -13,9 +13,9 @@ from typing import Any
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 REPORT = HERE / "_build/report"  # drawn by draw_report.py
-sys.path[:0] = [str(ROOT / "src"), str(HERE)]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "paper"), str(HERE)]
 # Code cells run in kernels of their own, which must import this checkout too.
-os.environ["PYTHONPATH"] = str(ROOT / "src")
+os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT / "paper")])
 # The kernels take no settings of whoever builds, and do not warn that they talk over a local port.
 _profile = HERE / "_build/ipython/profile_default"
 (_profile / "startup").mkdir(parents=True, exist_ok=True)

@@ -17,9 +17,10 @@ import tarfile
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from prgd.reproduce import choose, reproduce
-from prgd.reproduce.store import Store
-from prgd.threads import cores
+from prgd_paper.reproduce import choose, reproduce
+from prgd_paper.reproduce.store import Store
+
+from prgd.core.threads import cores
 
 ARCHIVE = Path(__file__).parent / "rows/full_run.tar.xz"
 

@@ -11,7 +11,7 @@ from typing import Any
 MODULES = [
     "prgd",
     "prgd.algorithms",
-    "prgd.claims",
+    "prgd_paper.claims",
     "prgd.datasets",
     "prgd.deep",
     "prgd.estimators",
@@ -20,15 +20,15 @@ MODULES = [
     "prgd.maxmargin",
     "prgd.norms",
     "prgd.plots",
-    "prgd.race",
-    "prgd.reproduce",
+    "prgd_paper.race",
+    "prgd_paper.reproduce",
     "prgd.rows",
     "prgd.schedules",
     "prgd.separation",
-    "prgd.theory",
+    "prgd_paper.theory",
 ]
 # These packages re-export what their files define and have no __all__.
-OF_THEIR_FILES = {"prgd.algorithms", "prgd.theory"}
+OF_THEIR_FILES = {"prgd.algorithms", "prgd_paper.theory"}
 
 
 def names_of(module: str) -> list[str]:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
+from prgd_paper.theory.cylinder import Kind, favorable_cylinder
+from prgd_paper.theory.infimum import check_bound, numerical_constants, velocity_infimum
+from prgd_paper.theory.samples import random_nondegenerate
+from prgd_paper.theory.theorem import theorem_run
 
 from prgd import datasets
-from prgd.theory.cylinder import Kind, favorable_cylinder
-from prgd.theory.infimum import check_bound, numerical_constants, velocity_infimum
-from prgd.theory.samples import random_nondegenerate
-from prgd.theory.theorem import theorem_run
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

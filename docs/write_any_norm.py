@@ -9,10 +9,10 @@ import shutil
 import sys
 from pathlib import Path
 
-from prgd.reproduce.any_norm import EXPERIMENT
-from prgd.reproduce.figures import Table
-from prgd.reproduce.report import static
-from prgd.reproduce.store import Store, write_whole
+from prgd_paper.report import static
+from prgd_paper.report.elements import Table
+from prgd_paper.reproduce.store import Store, write_whole
+from prgd_paper.studies.any_norm import EXPERIMENT
 
 DOCS = Path(__file__).parent
 PARTS = ("plane", "space", "sweep")  # in the order of the experiment's tables

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from prgd_paper.reproduce.store import write_whole
+from prgd_paper.theory import favorable_cylinder
 
 import prgd
 from prgd import algorithms
 from prgd.datasets import synthetic_one, synthetic_two, toy
-from prgd.reproduce.store import write_whole
 from prgd.schedules import Every, Geometric, Polynomial, PolynomialPhases
-from prgd.theory import favorable_cylinder
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explorer" / "explorer.html"

@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from prgd_paper.report import elements as fig
+from prgd_paper.report import static
+from prgd_paper.report.elements import Figure, Line, Style, Table
+from prgd_paper.reproduce import stored_rows
+from prgd_paper.reproduce.store import write_whole
+from prgd_paper.studies.exponential import EXPERIMENT
+from prgd_paper.theory import max_margin_reference, signed_rows
+from prgd_paper.theory.path import path_points
+from prgd_paper.theory.path_problems import path_problem
 from write_every_method import as_markdown, cell_text
 
 from prgd.datasets import digits
-from prgd.reproduce import figures as fig
-from prgd.reproduce import stored_rows
-from prgd.reproduce.exponential import EXPERIMENT
-from prgd.reproduce.figures import Figure, Line, Style, Table
-from prgd.reproduce.report import static
-from prgd.reproduce.store import write_whole
-from prgd.theory import max_margin_reference, signed_rows
-from prgd.theory.path import path_points
-from prgd.theory.path_problems import path_problem
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "benchmarks" / "records"
@@ -35,7 +35,7 @@ PENALTIES = np.geomspace(1.0, 1e-9, 46)
 STRICT, IDLE = 17, 11  # seeds of path_problem: support that does not span, and a margin row without weight
 SIZE = 12
 GAPS = ("1e-06", "1e-08")
-READINGS = {  # the readings of `prgd.theory.path_survey`, and what they compare
+READINGS = {  # the readings of `prgd_paper.theory.path_survey`, and what they compare
     "E4": "<w, u> - min <w, z_i> is Delta",
     "E4 split": "the gap is the sum of its two parts",
     "E5": "Delta <= LambertW((n - 1) / e)",

@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from prgd.claims import Verdict
-from prgd.claims.quotes import readable
-from prgd.reproduce.figures import pretty
-from prgd.reproduce.store import write_whole
+from prgd_paper.claims import Verdict
+from prgd_paper.claims.quotes import readable
+from prgd_paper.report.elements import pretty
+from prgd_paper.reproduce.store import write_whole
 
 BEGIN, END = "<!-- verdicts: begin -->", "<!-- verdicts: end -->"
 FIGURES = {

@@ -14,9 +14,10 @@ Here all of them run on the same 40 points, and are compared with the three dire
 
 import matplotlib.pyplot as plt
 import numpy as np
+from prgd_paper.methods import Adam
 
 import prgd
-from prgd.algorithms import Adam, SteepestDescent
+from prgd.algorithms import SteepestDescent
 
 # sphinx_gallery_thumbnail_number = 2
 plt.rc("font", size=12)

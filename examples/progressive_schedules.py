@@ -15,9 +15,10 @@ that grow like :math:`(k + 1)^{1.2}`; the powers are chosen for this example.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from prgd_paper.methods import GatedPRGD
 
 import prgd
-from prgd.algorithms import GatedPRGD, ProgressiveNewton
+from prgd.algorithms import ProgressiveNewton
 from prgd.schedules import Every, Geometric, Polynomial, PolynomialPhases
 
 # sphinx_gallery_thumbnail_number = 2

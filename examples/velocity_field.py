@@ -14,9 +14,9 @@ The data are the toy set of Section 4: three points of norm 1 in the plane, best
 
 import matplotlib.pyplot as plt
 import numpy as np
+from prgd_paper import theory
 
 import prgd
-from prgd import theory
 
 plt.rc("font", size=12)
 plt.rc("axes", titlesize=12)
@@ -42,8 +42,8 @@ paths = {"NGD": path(problem, prgd.NGD(), start, STEPS), "PRGD": path(problem, p
 # %%
 # The field
 # ---------
-# :func:`prgd.theory.velocity_field` gives the direction of descent (arrows) and the centripetal velocity
-# (shades) on a grid, and :func:`prgd.theory.toy_attractor` the strip that traps NGD.
+# ``prgd_paper.theory.velocity_field`` gives the direction of descent (arrows) and the centripetal velocity
+# (shades) on a grid, and :func:`prgd_paper.theory.toy_attractor` the strip that traps NGD.
 
 strip = theory.toy_attractor(0.3)
 arrows = theory.velocity_field(data, data.w_star, np.linspace(0, 13.5, 25), np.linspace(-0.35, 1.3, 9))
@@ -99,7 +99,7 @@ plt.show()
 # In more dimensions the region beside the ray is a hollow cylinder around it, between the distances D and
 # 2D. Theorem 5.5 of the paper says, under its Assumption 5.4: if D is large enough, then the velocity has a
 # positive lower bound everywhere in the cylinder. Here is a random set in space. We measure the velocity on
-# rings around the ray, all of them 8 units along it, and take D from :func:`prgd.theory.favorable_cylinder`,
+# rings around the ray, all of them 8 units along it, and take D from ``theory.favorable_cylinder``,
 # whose bound is proven.
 
 space = theory.random_nondegenerate(16, rank=3, support=4, others=6, dimension=3)

@@ -73,7 +73,7 @@ class Solver(BaseSolver):
 
         if self.part == "all rows at once" and X.shape[0] > MAX_ROWS:
             return True, f"the Gram matrix of {X.shape[0]} rows is too large"
-        if self.part.endswith("alone") and self._algorithm() not in prgd.algorithms.ALGORITHMS:
+        if self.part.endswith("alone") and self._algorithm() not in prgd.algorithms.all_algorithms():
             return True, f"this version has no algorithm {self._algorithm()}"
         return False, None
 

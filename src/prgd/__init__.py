@@ -9,26 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from prgd import algorithms, datasets, losses, norms, rows, schedules
 from prgd.algorithms import GD, NGD, PRGD
-from prgd.certificate import Certificate
-from prgd.errors import NotSeparableError, NotSeparableWarning, RowsLostError, ZeroRowWarning
-from prgd.history import History, Status
-from prgd.loop import run
+from prgd.core.errors import NotSeparableError, NotSeparableWarning, RowsLostError, ZeroRowWarning
 from prgd.maxmargin import BatchResult, max_margin, max_margin_batch, soft_margin
 from prgd.problem import Problem
-from prgd.result import Result
+from prgd.problem.certificate import Certificate
 from prgd.rows import open_cluster, open_rows
+from prgd.running.history import History, Status
+from prgd.running.loop import run
+from prgd.running.result import Result
+from prgd.running.stopping import Gap, MarginError, MaxSteps, Stalled, any_of
 from prgd.separation import Separability, separability
-from prgd.stopping import Gap, MarginError, MaxSteps, Stalled, any_of
 
 if TYPE_CHECKING:
-    from prgd import claims as claims
     from prgd import deep as deep
     from prgd import estimators as estimators
     from prgd import jax as jax
     from prgd import plots as plots
-    from prgd import race as race
-    from prgd import reproduce as reproduce
-    from prgd import theory as theory
     from prgd.estimators import MaxMarginClassifier, PRGDClassifier
 
 __version__ = "0.1.0"
@@ -71,7 +67,7 @@ __all__ = [
 ]
 
 # Submodules that are imported when they are first asked for: what they need is slow to load.
-_SUBMODULES = ("claims", "deep", "estimators", "jax", "plots", "race", "reproduce", "theory")
+_SUBMODULES = ("deep", "estimators", "jax", "plots")
 
 if not TYPE_CHECKING:  # a type checker would take any name as known
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from prgd.values import parse
+from prgd.core.values import parse
 
 
 @dataclass(frozen=True)

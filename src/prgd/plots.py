@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prgd._types import Array
-from prgd.errors import missing_package
-from prgd.files import atomic_write
+from prgd.core.errors import missing_package
+from prgd.core.files import atomic_write
+from prgd.core.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from prgd.history import History
+    from prgd.running.history import History
 
 # Okabe and Ito's colours: readers of any colour vision can tell them apart.
 BLUE, VERMILLION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#808080"

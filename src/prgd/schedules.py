@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from prgd._types import Array
-from prgd.checks import check_integer, check_positive
+from prgd.core.checks import check_integer, check_positive
+from prgd.core.types import Array
+from prgd.core.values import parse
 from prgd.norms import norm
-from prgd.values import parse
 
 if TYPE_CHECKING:
-    from prgd.evaluation import Evaluation
+    from prgd.problem.evaluation import Evaluation
 
 # 1.2**k overflows near k = 3893; beyond this norm no double-precision margin changes any more.
 MAX_RADIUS = 1e200

@@ -13,13 +13,13 @@ import pytest
 from scipy.sparse import csr_array
 
 import prgd
-from prgd.certificate import Certificate, DualWeights
-from prgd.dual_bounds import accurate_upper, is_on_simplex
-from prgd.history import Status
 from prgd.maxmargin import overlap
-from prgd.pass_bounds import accurate_lower, certify, certify_in_double, weights_at
+from prgd.problem.certificate import Certificate, DualWeights
+from prgd.problem.dual_bounds import accurate_upper, is_on_simplex
+from prgd.problem.pass_bounds import accurate_lower, certify, certify_in_double, weights_at
 from prgd.proofs.exact_simplex import partition_rows
 from prgd.rows import ChunkedRows, arrays
+from prgd.running.history import Status
 from prgd.solvers.term_set import TermSet
 
 VECTORS = ("l2", "l1", "linf", "lp:1.01", "lp:1.5", "lp:3", "lp:50")
@@ -160,7 +160,7 @@ def hard_set(rng):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::prgd.errors.ZeroRowWarning")
+@pytest.mark.filterwarnings("ignore::prgd.core.errors.ZeroRowWarning")
 @pytest.mark.parametrize("norm", [*VECTORS, *MATRICES])
 def test_solver_on_hard_sets(norm):
     for seed in range(6):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import prgd
-from prgd.dual_bounds import accurate_upper, is_on_simplex
-from prgd.pass_bounds import accurate_lower, certify, certify_in_double, weights_at
+from prgd.problem.dual_bounds import accurate_upper, is_on_simplex
+from prgd.problem.pass_bounds import accurate_lower, certify, certify_in_double, weights_at
 
 NORMS = ("l2", "l1", "linf")
 

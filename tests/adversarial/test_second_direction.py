@@ -6,15 +6,15 @@ import math
 
 import numpy as np
 import pytest
+from prgd_paper.theory import steps_bound
+from prgd_paper.theory.entropies import entropy_excess, log_sum_exp, renyi_entropy, softmax_weights
+from prgd_paper.theory.path_point import PathPoint
 from scipy.sparse import csr_array
 
 import prgd
 from prgd.algorithms import ProgressiveNewton
 from prgd.algorithms.accelerated_prgd import curvature_bound, entropy_bound
-from prgd.pass_bounds import certify
-from prgd.theory import steps_bound
-from prgd.theory.entropies import entropy_excess, log_sum_exp, renyi_entropy, softmax_weights
-from prgd.theory.path_point import PathPoint
+from prgd.problem.pass_bounds import certify
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 1), ()])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from prgd_paper.training.models import build_model
 from torch import nn
 
 from prgd.deep.homogeneity import NotHomogeneousWarning, check_homogeneous, homogeneity_degree
-from prgd.deep.training.models import build_model
 
 IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 VECTORS = torch.randn(4, 5, 8, generator=torch.Generator().manual_seed(1))

@@ -7,11 +7,11 @@ import sys
 import numpy as np
 import pytest
 import torch
+from prgd_paper.training.models import build_model
 from torch import nn
 
 from prgd.deep.homogeneity import NotHomogeneousWarning
 from prgd.deep.margins import Margins, normalize, normalized_margin
-from prgd.deep.training.models import build_model
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="prgd.deep needs PyTorch")
 
-from prgd import replay as replay_module  # noqa: E402
-from prgd.replay import PLAIN_CALLS, Replay, recordings_within  # noqa: E402
+from prgd.core import replay as replay_module  # noqa: E402
+from prgd.core.replay import PLAIN_CALLS, Replay, recordings_within  # noqa: E402
 
 
 class Recorder:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 
 import prgd
-from prgd.arithmetic import UNIT_ROUNDOFF, rounding_factor
+from prgd.core.arithmetic import UNIT_ROUNDOFF, rounding_factor
 from prgd.losses import EXPONENTIAL, as_loss
 from prgd.rows import AccurateAt, Combine, CurvatureAt, Labels, MarginsAt, Query, SmallestAt, Spread, TallyAt
 

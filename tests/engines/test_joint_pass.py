@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from prgd.losses import EXPONENTIAL, LOGISTIC
 from prgd.rows import DenseRows, JointMarginsAt, JointSmallestAt, JointTallyAt, Labels, SparseRows, arrays
-from prgd.tally import COUNT, MARGIN
+from prgd.rows.tally import COUNT, MARGIN
 
 SHAPES = [(2, 1, 1.0), (3, 7, 0.0), (4, 8, 0.1), (5, 50, 2.0), (7, 3, 40.0), (10, 17, 5.0), (12, 9, 1.0)]
 KINDS = [(EXPONENTIAL, False), (LOGISTIC, False), (EXPONENTIAL, True)]

@@ -240,9 +240,9 @@ def warm(names: Sequence[str]) -> None:
     for module in ("matplotlib.figure", "matplotlib.backends.backend_agg", "pandas"):
         importlib.import_module(module)
     if "train" in names:
-        importlib.import_module("prgd.deep.training.command")
+        importlib.import_module("prgd_paper.training.command")
     if "reproduce" in names:
-        importlib.import_module("prgd.reproduce").choose()
+        importlib.import_module("prgd_paper.reproduce").choose()
         # Workers that are spawned would import everything again, in a trial that lasts a second otherwise.
         fork = multiprocessing.get_context("fork")
         multiprocessing.get_context = lambda kind=None: fork

@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 
 import prgd
 from prgd.cli.app import app
-from prgd.history import History
 from prgd.plots import gap_figure
+from prgd.running.history import History
 
 # SIGINT stays ignored in the children of a shell's background job: make it heard in any case
 START = (
@@ -156,13 +156,13 @@ def test_prgd_goes_without_projection():
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, kind in prgd.algorithms.ALGORITHMS.items() if hasattr(kind, "eta")]
+    "name", [name for name, kind in prgd.algorithms.all_algorithms().items() if hasattr(kind, "eta")]
 )
 def test_every_algorithm_with_a_step_size_runs_by_name(name):
     loss = {"large-step-gd": ["--loss", "logistic", "--no-intercept"]}.get(name, [])
     given = ["run", "toy:0.3", "--algorithm", name, *WARM, *loss]
     rows = table(call(*given, "--steps", 10, "--eta", 0.5).stdout)
-    assert rows["algorithm"].startswith(prgd.algorithms.ALGORITHMS[name].__name__)
+    assert rows["algorithm"].startswith(prgd.algorithms.all_algorithms()[name].__name__)
     assert "eta=0.5" in rows["algorithm"]
     assert rows["warm-up"] == "GD(eta=0.5), 50 steps"
 
@@ -170,7 +170,7 @@ def test_every_algorithm_with_a_step_size_runs_by_name(name):
 @pytest.mark.parametrize("name", ["normalized-perceptron", "away-step-frank-wolfe", "mdm"])
 def test_every_algorithm_without_a_step_size_runs_by_name(name):
     given = ["run", "toy:0.3", "--algorithm", name, "--steps", 10]
-    assert table(call(*given).stdout)["algorithm"] == f"{prgd.algorithms.ALGORITHMS[name].__name__}()"
+    assert table(call(*given).stdout)["algorithm"] == f"{prgd.algorithms.all_algorithms()[name].__name__}()"
     assert "--eta does not apply" in call(*given, "--eta", 0.5, code=2).stderr
 
 
@@ -435,7 +435,7 @@ def test_help_fits_the_screen(columns):
         assert f" {panel} " in words
     for default in ("prgd", "geometric:1.2", "5", "1", "64M", "exponential", "intercept", "max", "1000"):
         assert f"[default: {default}]" in words
-    for name in prgd.algorithms.ALGORITHMS:
+    for name in prgd.algorithms.all_algorithms():
         assert name in words
 
 
@@ -453,7 +453,7 @@ def test_root_help_and_version():
 def test_reproduce_passes_its_options_on(monkeypatch):
     given: list[dict[str, object]] = []
     opened: list[str] = []
-    module = importlib.import_module("prgd.reproduce")
+    module = importlib.import_module("prgd_paper.reproduce")
 
     def note(chosen, **options):
         given.append({"only": [experiment.name for experiment in chosen], **options})

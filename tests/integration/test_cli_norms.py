@@ -14,7 +14,7 @@ from test_everyday import facts, write_iris
 
 import prgd
 from prgd.cli.standstill import stalled_text
-from prgd.model import Model
+from prgd.estimators.model import Model
 from prgd.norms import as_norm
 
 NAMES = ["blue", "green", "red"]
@@ -227,7 +227,7 @@ def test_a_result_that_does_not_separate_yet_asks_for_more_steps():
 
 def test_a_race_refuses_an_entrant_before_any_other_runs(monkeypatch):
     write_three()
-    monkeypatch.setattr("prgd.race.race", lambda *args, **options: pytest.fail("the race began"))
+    monkeypatch.setattr("prgd_paper.race.race", lambda *args, **options: pytest.fail("the race began"))
     monkeypatch.setattr("prgd.max_margin", lambda *args, **options: pytest.fail("the solver began"))
     said = call("race", "steepest-descent", "mdm", "--data", "three.csv", "--steps", 9, code=2).stderr
     assert said.startswith("Error: mdm: MDM is for two classes")

@@ -17,7 +17,7 @@ from test_cli import START, call, in_empty_folder, pipe, table  # noqa: F401 - a
 
 import prgd
 from prgd.cli.outcome import EXIT_CODES
-from prgd.model import Model
+from prgd.estimators.model import Model
 
 DOCS = Path(__file__).parents[2] / "docs" / "commands.md"
 
@@ -214,7 +214,7 @@ def test_an_interrupted_race_shows_the_algorithms_that_ended(monkeypatch, t):
     assert names == ["gd", "ngd"][: 1 if t < 4 else 2]
 
 
-@pytest.mark.parametrize("module", ["typer", "prgd.cli.race"])
+@pytest.mark.parametrize("module", ["typer", "prgd_paper.cli.race"])
 def test_an_interrupt_while_the_command_line_is_imported_is_one_line(module):
     start = (
         "import sys\nclass Interrupt:\n    def find_spec(self, name, *_):\n"

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import prgd
-from prgd.errors import NotFiniteError
+from prgd.core.errors import NotFiniteError
 from prgd.rows import DenseRows, MarginsAt, Measure
 
 KERNELS = ("_kernels", "_norm_kernels", "_accurate_kernels")

@@ -17,7 +17,7 @@ from test_cli import call as invoke
 from test_cli import in_empty_folder  # noqa: F401 - a fixture
 
 import prgd
-from prgd.files import atomic_write
+from prgd.core.files import atomic_write
 
 NGD = ["--algorithm", "ngd", "--quiet"]
 WARM = ["--warmup", "gd:50", "--quiet"]
@@ -56,7 +56,7 @@ def test_resume_refuses_other_data_of_the_same_shape():
 @pytest.mark.parametrize(("killed_in", "calls"), [("warm-up", 20), ("warm-up", 51), ("run", 60), ("run", 88)])
 def test_a_folder_is_resumed_wherever_the_run_stopped(monkeypatch, killed_in, calls):
     call("run", "toy:0.3", *WARM, "--steps", 40, "--out", "whole")
-    monkeypatch.setattr("prgd.files.SaveTimer.is_due", lambda timer: True)
+    monkeypatch.setattr("prgd.core.files.SaveTimer.is_due", lambda timer: True)
     at, count = prgd.Problem.at, 0
 
     def die(problem, w, v=None):
@@ -154,9 +154,9 @@ def _with_a_flipped_bit(content: bytes) -> bytes:
 @pytest.mark.slow
 def test_train_refuses_other_images(tmp_path):
     pytest.importorskip("torch")
-    from prgd.deep.training.images import synthetic
-    from prgd.deep.training.settings import Settings, Where
-    from prgd.deep.training.train_loop import train
+    from prgd_paper.training.images import synthetic
+    from prgd_paper.training.settings import Settings, Where
+    from prgd_paper.training.train_loop import train
 
     settings = Settings(epochs=1, model="linear")
     train(settings, synthetic(200, size=8), Where(device="cpu", out=tmp_path))

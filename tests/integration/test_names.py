@@ -17,7 +17,7 @@ from test_cli import call, in_empty_folder, start, table  # noqa: F401 - a fixtu
 
 import prgd
 from prgd.datasets import load
-from prgd.model import Model
+from prgd.estimators.model import Model
 
 NAMES = ("NV", "age", "dose")
 N = 40

@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import prgd  # noqa: E402
+from prgd.core.namespace import add_to_diagonal, like, namespace, to_host  # noqa: E402
 from prgd.maxmargin import costs, moves, solver  # noqa: E402
-from prgd.namespace import add_to_diagonal, like, namespace, to_host  # noqa: E402
 from prgd.rows.gpu.tensor_rows import TensorRows  # noqa: E402
 from prgd.solvers.cholesky import definite_solver, definite_solvers  # noqa: E402
 from prgd.solvers.coordinates import Columns, Products  # noqa: E402

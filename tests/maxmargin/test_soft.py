@@ -17,8 +17,8 @@ from sklearn.svm import LinearSVC
 
 import prgd
 from prgd import Result, Status
-from prgd.certificate import DualWeights
 from prgd.maxmargin.soft import SoftState
+from prgd.problem.certificate import DualWeights
 from prgd.proofs.slacks import soft_lower, soft_upper
 from prgd.rows.extended import ExtendedRows
 from prgd.solvers.newton_systems import WholeSums

@@ -292,7 +292,7 @@ def test_check_sees_a_wrong_certificate():
     result = prgd.max_margin(X, y)
     c = result.certificate
     wrong_weights = replace(c.dual_weights, values=-c.dual_weights.values)
-    with pytest.raises(prgd.errors.CrossedBoundsError, match="exceeds the upper bound"):
+    with pytest.raises(prgd.core.errors.CrossedBoundsError, match="exceeds the upper bound"):
         replace(c, lower=c.lower * 1.01)
     for changes in (
         {"lower": c.lower * 1.01, "upper": c.upper * 1.02},

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small_problems import problem
 
-from prgd.arithmetic import SMALLEST, exact_dot
+from prgd.core.arithmetic import SMALLEST, exact_dot
 from prgd.proofs import directions
 from prgd.proofs.column_relations import column_structure, rows_obeying, structure_of
 from prgd.proofs.directions import smallest_margin

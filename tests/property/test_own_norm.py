@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from prgd_paper.methods import Adam, MirrorDescent
 from scipy.optimize import linprog, minimize
 
 import prgd
-from prgd.algorithms import Adam, MirrorDescent, SteepestDescent
+from prgd.algorithms import SteepestDescent
 from prgd.norms import as_norm
-from prgd.pass_bounds import certify
+from prgd.problem.pass_bounds import certify
 
 NORMS = ("l1", "lp:1.5", "l2", "lp:3", "linf")
 

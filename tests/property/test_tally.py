@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import prgd
 from prgd.losses import EXPONENTIAL, as_loss
 from prgd.rows import DenseRows, TallyAt
-from prgd.tally import COUNT, MARGIN, MASS, SLOPE_MASS, SLOPE_SHIFT, Tally, merge
+from prgd.rows.tally import COUNT, MARGIN, MASS, SLOPE_MASS, SLOPE_SHIFT, Tally, merge
 
 finite = st.floats(-1e3, 1e3)
 

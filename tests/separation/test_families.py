@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from prgd.errors import NotFiniteError
+from prgd.core.errors import NotFiniteError
 from prgd.rows import DenseRows
 from prgd.separation import separability
 from prgd.separation.decide import decide

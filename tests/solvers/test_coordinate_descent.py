@@ -7,13 +7,13 @@ import pytest
 import scipy.sparse as sp
 
 import prgd
-from prgd.history import Status
 from prgd.problem import Problem
 from prgd.rows import SparseRows
+from prgd.running.history import Status
 from prgd.solvers import coordinate_descent, minimal
 from prgd.solvers.coordinate_descent import CoordinateDescent, row_weights, suits
 
-pytestmark = pytest.mark.filterwarnings("ignore::prgd.errors.ZeroRowWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::prgd.core.errors.ZeroRowWarning")
 
 
 def text(seed, n=300, d=900, words=12):

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import prgd_paper.theory
 import pytest
+from prgd_paper.theory.claims.schedule import excess_bound
+from prgd_paper.theory.schedule_bound import margin_error_bound
 
 import prgd
 from prgd.algorithms import AcceleratedPRGD
 from prgd.algorithms.accelerated_prgd import curvature_bound, entropy_bound, phase_steps, smallest_penalty
 from prgd.algorithms.base import states
-from prgd.theory.claims.schedule import excess_bound
-from prgd.theory.schedule_bound import margin_error_bound
 
 TWO = prgd.Problem(np.eye(2))  # rows (1, 0) and (0, 1): at w = 0, u = (1/2, 1/2)
 
@@ -56,7 +57,7 @@ def test_phases_end_within_log_n_of_the_minimum(intercept, weighted, rho):
     weights = np.arange(len(y)) % 3 if weighted else np.ones(len(y), int)  # some are 0
     problem = prgd.Problem(X, y, sample_weight=weights, fit_intercept=intercept)
     Z, k = pairs(X, y, weights, intercept)
-    gamma_star = prgd.theory.max_margin_reference(Z).gamma_star / k
+    gamma_star = prgd_paper.theory.max_margin_reference(Z).gamma_star / k
 
     algorithm = AcceleratedPRGD(rho)
     s = algorithm.init(problem, np.zeros(problem.d))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import prgd
-from prgd.algorithms import ALGORITHMS
+from prgd.algorithms import all_algorithms
 from prgd.algorithms.base import State, states
 
 # one row z = (2, 0): L(w) = e^(-2 w_1), so -grad L / L = (2, 0) everywhere
@@ -90,11 +90,11 @@ def test_game_dynamics():
     np.testing.assert_allclose([s.w, s.S, s.dual_vector], [[1.5, 0.0], [2.0, 0.0], [2.0, 0.0]])
 
 
-@pytest.mark.parametrize("name", [name for name, kind in ALGORITHMS.items() if hasattr(kind, "eta")])
+@pytest.mark.parametrize("name", [name for name, kind in all_algorithms().items() if hasattr(kind, "eta")])
 @pytest.mark.parametrize("eta", [0.0, -1.0, float("nan"), float("inf"), "1"])
 def test_eta_must_be_positive(name, eta):
     with pytest.raises(ValueError, match="eta must be a finite number above 0"):
-        ALGORITHMS[name](eta=eta)
+        all_algorithms()[name](eta=eta)
 
 
 def test_prgd_refuses_a_zero_start():

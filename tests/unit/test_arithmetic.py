@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from prgd.arithmetic import (
+from prgd.core.arithmetic import (
     LARGEST,
     SMALLEST,
     UNIT_ROUNDOFF,

@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import prgd
+from prgd.core.values import digest
 from prgd.rows import ChunkedRows, DenseRows, Fingerprint, SparseRows
 from prgd.schedules import Every, LiftTo
-from prgd.values import digest
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((40, 6)) * (RNG.random((40, 6)) < 0.7)
@@ -165,7 +165,7 @@ def test_a_resumed_result_is_the_same_in_every_bit(tmp_path):
 
 
 def test_a_run_saves_as_it_goes(tmp_path, monkeypatch):
-    monkeypatch.setattr("prgd.files.SaveTimer.is_due", lambda timer: True)
+    monkeypatch.setattr("prgd.core.files.SaveTimer.is_due", lambda timer: True)
     file, problem = tmp_path / "so-far.npz", prgd.Problem(*separable())
     seen = []
 

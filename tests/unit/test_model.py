@@ -10,7 +10,7 @@ import pytest
 
 import prgd
 from prgd import Result
-from prgd.model import Model
+from prgd.estimators.model import Model
 
 X = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 0.0], [4.0, 4.5]])
 

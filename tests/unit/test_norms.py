@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from prgd.core.values import parse, to_text
 from prgd.norms import (
     L1,
     L2,
@@ -25,7 +26,6 @@ from prgd.norms import (
     rescale,
 )
 from prgd.norms.matrix import distance_above
-from prgd.values import parse, to_text
 
 ALL = [L2(), L1(), Linf(), Lp(1.5), Lp(3.0), Spectral(), Nuclear(), GroupNorm("rows"), GroupNorm("columns")]
 W = np.array([[3.0, 0.0, 0.0], [0.0, -4.0, 0.0]])

@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 import prgd
+from prgd.core.threads import default_threads
 from prgd.losses import EXPONENTIAL
 from prgd.rows import ChunkedRows, Combine, DenseRows, MarginsAt, Measure, SparseRows, TallyAt
-from prgd.threads import default_threads
 
 X = np.array([[1.0, 0.5], [-1.0, 0.5], [2.0, 0.1]])
 y = np.array([1, -1, 1])

@@ -400,7 +400,7 @@ def test_gate_opens_where_the_softness_goes_to_zero(monkeypatch):
         return next(s for s in states(problem, prgd.algorithms.GatedPRGD()) if s.t == 4000)
 
     assert at_step_4000().R_k > 3e6
-    monkeypatch.setattr("prgd.algorithms.gated_prgd.SOFT_ENOUGH", 0.0)
+    monkeypatch.setattr("prgd_paper.methods.gated_prgd.SOFT_ENOUGH", 0.0)
     hindered = at_step_4000()  # phases 3 times longer each, where sqrt(growth) is 2
     assert hindered.R_k < 1e6
     assert hindered.at.gap_split[1] * hindered.at.length < SOFT_ENOUGH

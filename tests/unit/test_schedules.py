@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import prgd
+from prgd.core.values import to_text
 from prgd.schedules import MAX_RADIUS, NEVER, as_radius, as_times
-from prgd.values import to_text
 
 
 @pytest.mark.parametrize(

@@ -8,23 +8,19 @@ import grid
 import mpmath
 import numpy as np
 import pytest
+from prgd_paper.methods import Adam, AdaptiveGD, GameDynamics, GatedPRGD, MirrorDescent
 
 import prgd
 from prgd.algorithms import (
     AcceleratedPRGD,
-    Adam,
-    AdaptiveGD,
     DualAcceleration,
-    GameDynamics,
-    GatedPRGD,
     LossScaledGD,
-    MirrorDescent,
     ProgressiveNewton,
     SteepestDescent,
 )
+from prgd.core.values import digest
 from prgd.norms import L2, Linf
 from prgd.schedules import Every, Geometric
-from prgd.values import digest
 
 # One row z = (2, -1): -grad L / L = (2, -1) everywhere; its dual norms are 3 (linf), 2 (l1) and sqrt 5 (l2).
 ROW = np.array([[2.0, -1.0]])

@@ -10,7 +10,7 @@ import scipy.linalg  # noqa: F401 - its BLAS must be there before the limits are
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import prgd
-from prgd.threads import each, single_blas
+from prgd.core.threads import each, single_blas
 
 
 def blas_threads() -> set[int]:

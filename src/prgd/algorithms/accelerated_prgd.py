@@ -8,14 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from prgd._types import Array
 from prgd.algorithms.base import MAX_SCALE, State, check_euclidean, check_exponential, check_not_joint
-from prgd.checks import check_positive
-from prgd.evaluation import Evaluation
+from prgd.core.checks import check_positive
+from prgd.core.types import Array
 from prgd.norms import norm, project_ball
 from prgd.problem import Problem
+from prgd.problem.evaluation import Evaluation
 from prgd.rows import Spread
-from prgd.tally import COUNT
+from prgd.rows.tally import COUNT
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,7 +58,7 @@ class AcceleratedPRGD:
         w_{t+1} = x_{t+1} + \frac{1 - q}{1 + q} (x_{t+1} - x_t), \qquad q^2 = \frac{\lambda}{L_s + \lambda}.
 
     At the end of a phase :math:`\gamma(x)^2 \ge \gamma_\star^2 - 4 \lambda_k \log n`, for every separable
-    set: the margin error falls like 1 / t^2, and `prgd.theory.steps_bound` says after how many steps it is
+    set: the margin error falls like 1 / t^2, and `steps_bound` of prgd_paper says after how many steps it is
     below a given one. One pass a step: the rescaled x has the margin of x.
 
     Parameters

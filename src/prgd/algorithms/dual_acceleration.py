@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from prgd._types import Array
 from prgd.algorithms.base import FixedStep, State
+from prgd.core.types import Array
 from prgd.norms import L2
 from prgd.problem import Problem
 

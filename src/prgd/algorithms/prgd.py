@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from prgd._types import Array
 from prgd.algorithms.base import State, norm_for, read_norm
-from prgd.checks import check_positive
+from prgd.core.checks import check_positive
+from prgd.core.types import Array
 from prgd.norms import L2, Norm
 from prgd.problem import Problem
 from prgd.schedules import Every, Geometric, Radius, StateRadius, Times, as_radius, as_times, radius_at

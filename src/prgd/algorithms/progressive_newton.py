@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from prgd._types import Array, Indices
 from prgd.algorithms.base import SOFT_ENOUGH, State, check_euclidean, check_exponential, check_not_joint
-from prgd.arithmetic import EPSILON
-from prgd.certificate import DualWeights
-from prgd.checks import check_positive
-from prgd.evaluation import Evaluation
+from prgd.core.arithmetic import EPSILON
+from prgd.core.checks import check_positive
+from prgd.core.types import Array, Indices
 from prgd.norms import norm, project_ball
-from prgd.pass_bounds import dual_vector_error
-from prgd.problem import NO_ROWS, Problem
+from prgd.problem.certificate import DualWeights
+from prgd.problem.evaluation import Evaluation
+from prgd.problem.pass_bounds import dual_vector_error
+from prgd.problem.problem import NO_ROWS, Problem
 from prgd.solvers.active_rows import ActiveRows
 
 NOT_PREDICTED: Any = {"next_upper": math.inf, "next_rows": NO_ROWS, "next_weights": np.empty(0)}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from prgd._types import Array
 from prgd.algorithms.base import FixedStep, State, norm_for, read_norm
-from prgd.checks import check_fraction
+from prgd.core.checks import check_fraction
+from prgd.core.types import Array
 from prgd.norms import Norm
 from prgd.problem import Problem
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any
 
-from prgd.algorithms import ALGORITHMS, find_algorithm
+from prgd.algorithms import all_algorithms, find_algorithm
+from prgd.cli.options import Option, options_of
+from prgd.core.values import to_text
 from prgd.norms import L2, Norm, as_norm
-from prgd.options import Option, options_of
 from prgd.schedules import RADII, TIMES, Radius, Times, as_radius, as_times
-from prgd.values import to_text
 
 # The symbols of the paper get longer names.
 FLAGS = {"R": ("--radius", "-R"), "T": ("--phases", "-T"), "R_0": ("--first-radius",)}
@@ -38,7 +38,7 @@ Given = tuple[str, Any]  # an option as the user typed it, and its value
 def algorithm_options() -> list[Option]:
     """Return one option for each field of any algorithm."""
     owners: dict[str, dict[str, Option]] = {}
-    for name, algorithm in ALGORITHMS.items():
+    for name, algorithm in all_algorithms().items():
         for field, o in options_by_field(algorithm).items():
             owners.setdefault(field, {})[name] = o
     return [_shared(found) for found in owners.values()]

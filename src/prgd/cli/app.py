@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Annotated, Any
@@ -64,6 +66,15 @@ def _show_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
+def _not_installed(name: str, arguments: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """Say how to install the package that has the command."""
+    say(
+        f"Error: prgd {name} is part of prgd_paper, which is not installed. In a checkout of the project: "
+        "pip install ./paper."
+    )
+    raise typer.Exit(2)
+
+
 @app.callback()
 def root(
     context: typer.Context,
@@ -81,3 +92,12 @@ for stem in (found.name for found in iter_modules([str(Path(__file__).parent)]))
     module = import_module(f"prgd.cli.{stem}")
     if hasattr(module, f"{stem}_command"):
         app.command(stem.replace("_", "-"))(getattr(module, f"{stem}_command"))
+
+# Other packages add commands by the entry point ``prgd.commands``; those of prgd_paper are known by name.
+_points = {point.name: point for point in entry_points(group="prgd.commands")}
+for name in _points:
+    app.command(name)(_points[name].load())
+for name in {"claims", "race", "reproduce", "train"} - set(_points):
+    app.command(name, hidden=True, context_settings={"ignore_unknown_options": True})(
+        partial(_not_installed, name)
+    )

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices
 from prgd.cli.common import RowsOptions, class_text
 from prgd.cli.data import check_classes, load_labelled, open_data
+from prgd.core.types import Array, Indices
 from prgd.rows import Labels, Rows, as_rows
 from prgd.rows.labels import label_array
 

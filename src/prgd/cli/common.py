@@ -20,12 +20,11 @@ from typing import Annotated, Any
 import typer
 
 import prgd
-from prgd import options
-from prgd.checks import check_parent
-from prgd.cli import outcome
+from prgd.cli import options, outcome
 from prgd.cli.complete import complete_data
-from prgd.files import OtherFileError
-from prgd.model import Model
+from prgd.core.checks import check_parent
+from prgd.core.files import OtherFileError
+from prgd.estimators.model import Model
 from prgd.rows.out_of_core import DEFAULT_MEMORY
 
 Command = Callable[..., None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prgd.algorithms import ALGORITHMS
+from prgd.algorithms import all_algorithms
 
 
 def complete_data(incomplete: str) -> list[str]:
@@ -28,11 +28,4 @@ def complete_file(incomplete: str) -> list[str]:
 
 def complete_algorithm(incomplete: str) -> list[str]:
     """Return the algorithms that the text may become."""
-    return [name for name in ALGORITHMS if name.startswith(incomplete)]
-
-
-def complete_claim(incomplete: str) -> list[str]:
-    """Return the claims that the text may become."""
-    from prgd.cli.claims import all_claims
-
-    return [name for name in all_claims() if name.startswith(incomplete.lower())]
+    return [name for name in all_algorithms() if name.startswith(incomplete)]

@@ -19,8 +19,8 @@ import numpy as np
 
 import prgd
 from prgd import datasets
-from prgd.checks import as_option, unknown
 from prgd.cli.common import FileOptions, RowsOptions, class_text, say
+from prgd.core.checks import as_option, unknown
 from prgd.datasets.base import Frame
 from prgd.datasets.files import load_features, load_frame, sniffed
 from prgd.rows import Rows, as_rows

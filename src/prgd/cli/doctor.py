@@ -15,8 +15,8 @@ from typing import Annotated, Any
 import prgd
 from prgd.cli import outcome
 from prgd.cli.common import Debug, one_line_errors, option, print_table
-from prgd.errors import missing_package
-from prgd.threads import cores, default_threads, physical_memory
+from prgd.core.errors import missing_package
+from prgd.core.threads import cores, default_threads, physical_memory
 
 # Extras that a user may want, and what each of them brings; the README's list of extras has the same names.
 EXTRAS = {

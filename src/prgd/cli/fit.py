@@ -15,24 +15,24 @@ import numpy as np
 import typer
 
 import prgd
-from prgd.certificate import Certificate, quantity_of
-from prgd.checks import joint_hint
 from prgd.cli import common, outcome
 from prgd.cli.classes import Problems
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.data import open_cluster_data
-from prgd.files import atomic_write
-from prgd.history import Status
+from prgd.cli.options import from_options, option, options_of
+from prgd.core.checks import joint_hint
+from prgd.core.files import atomic_write
+from prgd.core.values import digest
+from prgd.estimators.model import Model
 from prgd.maxmargin import Round
-from prgd.model import Model
 from prgd.norms import L2, as_norm
-from prgd.options import from_options, option, options_of
-from prgd.progress import progress_line
+from prgd.problem.certificate import Certificate, quantity_of
 from prgd.proofs.overlap import overlap_in_words
-from prgd.result import Result
 from prgd.rows import Fingerprint, Rows
 from prgd.rows.readers.file_kinds import load_npy
-from prgd.values import digest
+from prgd.running.history import Status
+from prgd.running.progress import progress_line
+from prgd.running.result import Result
 
 
 @dataclass(frozen=True)

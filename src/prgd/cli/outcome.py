@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from prgd_paper.claims.registry import plain
 
-from prgd._types import Indices
-from prgd.certificate import shown_lower
-from prgd.checks import check_parent
-from prgd.claims.registry import plain
-from prgd.files import atomic_write
-from prgd.history import Status
-from prgd.options import OUTPUT, option
-from prgd.result import Result
+from prgd.cli.options import OUTPUT, option
+from prgd.core.checks import check_parent
+from prgd.core.files import atomic_write
+from prgd.core.types import Indices
+from prgd.problem.certificate import shown_lower
+from prgd.running.history import Status
+from prgd.running.result import Result
 
 # One meaning for each code in every command; docs/commands.md shows this table.
 NOT_CERTIFIED, ERROR, NOT_SEPARABLE, INTERRUPTED = 1, 2, 3, 130

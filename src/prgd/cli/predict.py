@@ -15,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from prgd import datasets
-from prgd._types import Array
 from prgd.cli import common, outcome
 from prgd.cli.common import argument, output_option
 from prgd.cli.complete import complete_data, complete_file
 from prgd.cli.data import load_data, tell
+from prgd.cli.options import from_options, options_of
+from prgd.core.files import atomic_write
+from prgd.core.types import Array
 from prgd.datasets.files import load_features
-from prgd.files import atomic_write
-from prgd.model import Model
-from prgd.options import from_options, options_of
+from prgd.estimators.model import Model
 from prgd.rows.readers.columns import match_names
 
 

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from prgd_paper.cli.entrants import build_named
+from prgd_paper.methods import Adam, MirrorDescent
 
 import prgd
-from prgd.algorithms import Adam, MirrorDescent
 from prgd.algorithms.base import FixedStep
-from prgd.certificate import NO_SEPARATOR
-from prgd.checks import check_writable
 from prgd.cli import common, outcome
 from prgd.cli.algorithm_options import (
     STEEPEST_WARM_UP,
@@ -29,15 +28,16 @@ from prgd.cli.algorithm_options import (
 from prgd.cli.common import data_option, output_option, stop_option
 from prgd.cli.complete import complete_algorithm
 from prgd.cli.data import open_data
-from prgd.cli.entrants import build_named
+from prgd.cli.options import from_options, option, options_of
 from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, folder_of, is_of, load_start
 from prgd.cli.standstill import patience_option, stall_rules, status_text
-from prgd.history import Status
+from prgd.core.checks import check_writable
 from prgd.norms import L2, Linf, as_norm
-from prgd.options import from_options, option, options_of
 from prgd.problem import Problem
-from prgd.result import Result
-from prgd.stopping import Stop, any_of
+from prgd.problem.certificate import NO_SEPARATOR
+from prgd.running.history import Status
+from prgd.running.result import Result
+from prgd.running.stopping import Stop, any_of
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class RunOptions(common.MarginOptions):
     scale: str = data_option("max", "max: step sizes suit rows of any norm; none: eta is taken literally.")
     algorithm: str = option(
         "prgd",
-        f"{', '.join(prgd.algorithms.ALGORITHMS)}, or FILE.py:NAME, a class or a value of yours.",
+        f"{', '.join(prgd.algorithms.all_algorithms())}, or FILE.py:NAME, a class or a value of yours.",
         metavar="NAME",
         complete=complete_algorithm,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from prgd.result import Result
+from prgd.running.result import Result
 
 RESULT, WARMUP = "result.npz", "warmup-result.npz"
 FILES = (RESULT, WARMUP, "history.csv", "warmup.csv", "gap.png")

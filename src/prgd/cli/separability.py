@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from prgd.checks import TextError, unknown
 from prgd.cli import common, outcome
 from prgd.cli.common import data_option
 from prgd.cli.data import given_file_options, load_labelled, open_data, open_frame
-from prgd.options import from_options, options_of
-from prgd.progress import stage_line, tell_stage
+from prgd.cli.options import from_options, options_of
+from prgd.core.checks import TextError, unknown
+from prgd.running.progress import stage_line, tell_stage
 
 if TYPE_CHECKING:
     from prgd.separation import Separability

@@ -7,12 +7,12 @@ from typing import Any
 
 from prgd.algorithms import NGD, SteepestDescent
 from prgd.algorithms.prgd import PRGD
-from prgd.history import History, Status
+from prgd.cli.options import option
 from prgd.norms import L2, Norm, as_norm
-from prgd.options import option
-from prgd.result import Result
+from prgd.running.history import History, Status
+from prgd.running.result import Result
+from prgd.running.stopping import Stalled, Stop
 from prgd.schedules import Every, Geometric
-from prgd.stopping import Stalled, Stop
 
 STILL = 1e-6  # A gap that changed by a smaller fraction stands still.
 GROWTH = 1e3  # After radii grew so much, steps turn w by as much less.

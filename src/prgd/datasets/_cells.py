@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array
-from prgd.checks import bad_cell
+from prgd.core.checks import bad_cell
+from prgd.core.types import Array
 from prgd.rows.exact import as_float
 from prgd.rows.readers.columns import Columns
 from prgd.rows.readers.label_text import LabelArray

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array
-from prgd.checks import bad_cell, is_rounded_integer, not_exact
+from prgd.core.checks import bad_cell, is_rounded_integer, not_exact
+from prgd.core.types import Array
 from prgd.datasets._cells import Found, Wanted, ignored_note, missing_cell
 from prgd.rows.exact import MAX_INTEGER
 from prgd.rows.readers.columns import LABEL_NAMES, Choice

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from prgd.core.files import read_npz
 from prgd.datasets._cells import Found, Wanted, as_floats, check_numbers, ignored_note
-from prgd.files import read_npz
 from prgd.rows.arrays import check_shape
 from prgd.rows.readers.file_kinds import load_npy
 from prgd.rows.readers.label_text import as_labels

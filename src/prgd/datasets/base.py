@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd.errors import missing_package
+from prgd.core.errors import missing_package
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

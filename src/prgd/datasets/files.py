@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array
-from prgd.checks import unknown
+from prgd.core.checks import unknown
+from prgd.core.types import Array
 from prgd.datasets import _csv, _npz, _parquet
 from prgd.datasets._cells import MISSING, Found, Wanted, as_floats, check_finite, treat_missing
 from prgd.datasets.base import Dataset, Frame

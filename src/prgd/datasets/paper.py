@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from prgd._types import Array
+from prgd.core.types import Array
 from prgd.datasets.base import Dataset
 
 PAPER_GAMMA_STAR = math.sin(math.pi / 100)

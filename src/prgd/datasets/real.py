@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from prgd._types import Array
+from prgd.core.types import Array
 from prgd.datasets.base import Dataset
 
 

@@ -5,7 +5,7 @@ PyTorch and NumPy are enough. A name is imported at its first use, so that ``imp
 
 from typing import TYPE_CHECKING
 
-from prgd.lazy import lazy_names
+from prgd.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from prgd.deep.homogeneity import Homogeneity as Homogeneity
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     from prgd.deep.optim.loss_scaled_lr import LossScaledLR as LossScaledLR
     from prgd.deep.optim.ngd import NGD as NGD
     from prgd.deep.optim.prgd import PRGD as PRGD
-    from prgd.deep.training.cifar import cifar10 as cifar10
-    from prgd.deep.training.cifar import fetch_cifar10 as fetch_cifar10
-    from prgd.deep.training.images import Images as Images
-    from prgd.deep.training.images import synthetic as synthetic
-    from prgd.deep.training.models import build_model as build_model
-    from prgd.deep.training.settings import Settings as Settings
-    from prgd.deep.training.settings import Where as Where
-    from prgd.deep.training.train_loop import Run as Run
-    from prgd.deep.training.train_loop import train as train
 
 _MODULES = {
     "homogeneity": ("Homogeneity", "NotHomogeneousWarning", "check_homogeneous", "homogeneity_degree"),
@@ -47,11 +38,6 @@ _MODULES = {
     "optim.loss_scaled_lr": ("LossScaledLR",),
     "optim.ngd": ("NGD",),
     "optim.prgd": ("PRGD",),
-    "training.cifar": ("cifar10", "fetch_cifar10"),
-    "training.images": ("Images", "synthetic"),
-    "training.models": ("build_model",),
-    "training.settings": ("Settings", "Where"),
-    "training.train_loop": ("Run", "train"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = sorted(_HOMES)

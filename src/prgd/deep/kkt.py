@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from prgd._types import Array
+from prgd.core.types import Array
 from prgd.deep.homogeneity import check_homogeneous, evaluation_mode
 from prgd.deep.margins import class_numbers, normalize, pairs, parameter_norm
 from prgd.deep.optim.tensors import gathered

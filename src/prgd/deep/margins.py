@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prgd._types import Array
+from prgd.core.errors import missing_package
+from prgd.core.types import Array
 from prgd.deep.homogeneity import check_homogeneous, evaluation_mode
-from prgd.errors import missing_package
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.errors import ZeroRowWarning
+from prgd.core.errors import ZeroRowWarning
+from prgd.core.types import Array, Indices
 from prgd.problem import Problem
 from prgd.solvers.newton_systems import WholeSums
 from prgd.solvers.primal_newton import soft_path

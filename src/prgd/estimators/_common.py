@@ -19,13 +19,13 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from prgd._types import Array, Indices, Intercept, Mask
-from prgd.checks import check_integer, check_positive
-from prgd.errors import NotSeparableWarning
-from prgd.history import Status
-from prgd.result import Result
+from prgd.core.checks import check_integer, check_positive
+from prgd.core.errors import NotSeparableWarning
+from prgd.core.types import Array, Indices, Intercept, Mask
 from prgd.rows.exact import check_exact
 from prgd.rows.labels import label_array
+from prgd.running.history import Status
+from prgd.running.result import Result
 
 # The certified result, and the coefficients and the intercept that classify: those of the result, or of a
 # fallback if the margin is not positive.

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Intercept, Mask
-from prgd.certificate import Certificate, quantity_of
-from prgd.checks import checked_price, joint_hint
-from prgd.errors import NotSeparableError
+from prgd.core.checks import checked_price, joint_hint
+from prgd.core.errors import NotSeparableError
+from prgd.core.threads import single_blas
+from prgd.core.types import Array, Intercept, Mask
 from prgd.estimators._choice import choose_C
 from prgd.estimators._common import Fit, FitTask, LinearClassifier
-from prgd.history import Status
 from prgd.maxmargin import Round, max_margin, max_margin_batch, soft_margin
 from prgd.norms import L2, as_norm
-from prgd.progress import progress_line
-from prgd.result import Result
-from prgd.threads import single_blas
+from prgd.problem.certificate import Certificate, quantity_of
+from prgd.running.history import Status
+from prgd.running.progress import progress_line
+from prgd.running.result import Result
 
 _FEW_ENTRIES = 2**20  # numbers in X up to which a fit aims at a smaller gap than asked for
 _SMALL_GAP = 1e-10

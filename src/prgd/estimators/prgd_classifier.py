@@ -10,19 +10,19 @@ from typing import Any, cast
 
 import numpy as np
 
-from prgd._types import Array, Mask
 from prgd.algorithms import GD, PRGD, SteepestDescent
-from prgd.certificate import Certificate
-from prgd.checks import check_integer
+from prgd.core.checks import check_integer
+from prgd.core.types import Array, Mask
 from prgd.estimators._common import Fit, LinearClassifier
-from prgd.history import Status
-from prgd.loop import run
 from prgd.norms import L2, as_norm
-from prgd.pass_bounds import weights_at
 from prgd.problem import Problem
-from prgd.result import Result
+from prgd.problem.certificate import Certificate
+from prgd.problem.pass_bounds import weights_at
+from prgd.running.history import Status
+from prgd.running.loop import run
+from prgd.running.result import Result
+from prgd.running.stopping import Gap, Stop, any_of
 from prgd.schedules import Radius, Times, as_radius, as_times
-from prgd.stopping import Gap, Stop, any_of
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from prgd.checks import check_integer, unknown
+from prgd.core.checks import check_integer, unknown
 from prgd.jax.blocks import (
     Leaves,
     Scope,

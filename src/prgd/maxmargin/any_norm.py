@@ -17,21 +17,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices, Intercept
-from prgd.arithmetic import EPSILON
-from prgd.certificate import Certificate, DualWeights
-from prgd.dual_bounds import accurate_upper
-from prgd.history import Status
+from prgd.core.arithmetic import EPSILON
+from prgd.core.threads import single_blas
+from prgd.core.types import Array, Indices, Intercept
 from prgd.maxmargin.bounds import Round, result_of_rounds
 from prgd.maxmargin.overlap import prove_overlap
 from prgd.norms import L2, moderate, norm
-from prgd.pass_bounds import accurate_lower, accurate_margin, margin_error, plain_lower
 from prgd.problem import Problem
-from prgd.result import Result
+from prgd.problem.certificate import Certificate, DualWeights
+from prgd.problem.dual_bounds import accurate_upper
+from prgd.problem.pass_bounds import accurate_lower, accurate_margin, margin_error, plain_lower
+from prgd.running.history import Status
+from prgd.running.result import Result
 from prgd.solvers.programs import max_terms_at_once, solve_program
 from prgd.solvers.term_set import TermSet
 from prgd.solvers.terms import Solution
-from prgd.threads import single_blas
 
 _MIN_FIRST_TERMS, _MAX_FIRST_TERMS = 128, 1024  # terms that start the set
 _MIN_NEW_TERMS = 64  # terms that join in a round, at least

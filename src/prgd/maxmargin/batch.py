@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from prgd.checks import check_integer, check_positive
-from prgd.history import Status
+from prgd.core.checks import check_integer, check_positive
+from prgd.core.threads import each, single_blas, threads_of
 from prgd.maxmargin.batch_on_device import solve_on_device
 from prgd.maxmargin.batch_result import BatchResult
 from prgd.maxmargin.label_sets import LabelledRows, LabelSet, SharedProducts, errors_naming, read_blocks
 from prgd.maxmargin.moves import SolverState
 from prgd.maxmargin.solver import finished, max_margin
 from prgd.problem import Problem
-from prgd.progress import live_line
-from prgd.result import Result
 from prgd.rows.dense import DenseRows
+from prgd.running.history import Status
+from prgd.running.progress import live_line
+from prgd.running.result import Result
 from prgd.solvers.coordinate_descent import suits
-from prgd.threads import each, single_blas, threads_of
 
 # One Gram matrix serves all label sets if it has at most so many rows, and if the rows are not many more than
 # the columns: few columns have few support vectors, which a working set finds by cheap passes.

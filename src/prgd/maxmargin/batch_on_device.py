@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.history import Status
+from prgd.core.namespace import is_out_of_memory, like, namespace, to_host
+from prgd.core.types import Array, Indices
 from prgd.maxmargin.bounds import Round
 from prgd.maxmargin.label_sets import LabelledRows, LabelSet, SharedProducts
 from prgd.maxmargin.moves import SolverState
-from prgd.namespace import is_out_of_memory, like, namespace, to_host
-from prgd.problem import NO_ROWS, Problem
-from prgd.result import Result
+from prgd.problem.problem import NO_ROWS, Problem
 from prgd.rows.queries import Smallest
+from prgd.running.history import Status
+from prgd.running.result import Result
 from prgd.solvers.coordinates import Products
 from prgd.solvers.interior_point import groups_of, maximise_margin, normalized, smallest_in
 

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices
-from prgd.certificate import Certificate
-from prgd.files import OtherFileError, atomic_write, read_npz, whole_file
-from prgd.history import Status
+from prgd.core.files import OtherFileError, atomic_write, read_npz, whole_file
+from prgd.core.types import Array, Indices
 from prgd.maxmargin.label_sets import is_list, read_blocks
-from prgd.result import Result, from_arrays, to_arrays
+from prgd.problem.certificate import Certificate
 from prgd.rows.readers.columns import in_order
+from prgd.running.history import Status
+from prgd.running.result import Result, from_arrays, to_arrays
 
 FORMAT = "prgd-batch-1"
 

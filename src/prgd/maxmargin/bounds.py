@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.arithmetic import BOUND_FACTOR, lowered, raised, rounding_factor, times_power
-from prgd.certificate import Certificate, DualWeights
-from prgd.coding import balanced_intercept
-from prgd.dual_bounds import accurate_upper
-from prgd.history import History, Status
+from prgd.core.arithmetic import BOUND_FACTOR, lowered, raised, rounding_factor, times_power
+from prgd.core.types import Array, Indices
 from prgd.norms import norm
-from prgd.pass_bounds import accurate_margin, margin_error, margin_over_length
 from prgd.problem import Problem
-from prgd.result import Result
+from prgd.problem.certificate import Certificate, DualWeights
+from prgd.problem.coding import balanced_intercept
+from prgd.problem.dual_bounds import accurate_upper
+from prgd.problem.pass_bounds import accurate_margin, margin_error, margin_over_length
 from prgd.rows.queries import Smallest, TallyAt
+from prgd.running.history import History, Status
+from prgd.running.result import Result
 from prgd.solvers.working_set import WorkingSet
 
 # Rounding may take this fraction of the tolerance. Where it would take more, products are compensated.

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices, RationalVector
-from prgd.arithmetic import common_integers, nearest_float, root_up
-from prgd.certificate import DualWeights
-from prgd.history import Status
+from prgd.core.arithmetic import common_integers, nearest_float, root_up
+from prgd.core.types import Array, Indices, RationalVector
 from prgd.problem import Problem
+from prgd.problem.certificate import DualWeights
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
+from prgd.running.history import Status
 from prgd.solvers.exact_active_set import ShortestVector, shortest_vector
 from prgd.solvers.working_set import WorkingSet
 

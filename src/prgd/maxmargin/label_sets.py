@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array
-from prgd.namespace import like, to_host
+from prgd.core.namespace import like, to_host
+from prgd.core.types import Array
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows.base import Rows, as_rows

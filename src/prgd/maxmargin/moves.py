@@ -26,11 +26,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.arithmetic import EPSILON, times_power
-from prgd.certificate import Certificate
-from prgd.coding import balanced_intercept
-from prgd.history import Status
+from prgd.core.arithmetic import EPSILON, times_power
+from prgd.core.types import Array, Indices
 from prgd.maxmargin.bounds import Bounds, Round, mean_row, result_of_rounds
 from prgd.maxmargin.costs import (
     FIRST_STEPS,
@@ -43,10 +40,13 @@ from prgd.maxmargin.costs import (
 from prgd.maxmargin.exactly import is_exactly_solvable
 from prgd.maxmargin.sparse import solve_by_rows
 from prgd.norms import moderate, norm
-from prgd.pass_bounds import margin_error
 from prgd.problem import Problem
-from prgd.result import Result
+from prgd.problem.certificate import Certificate
+from prgd.problem.coding import balanced_intercept
+from prgd.problem.pass_bounds import margin_error
 from prgd.rows.queries import Smallest
+from prgd.running.history import Status
+from prgd.running.result import Result
 from prgd.solvers import pairwise_descent
 from prgd.solvers.balancing import balancing_weights
 from prgd.solvers.coordinate_descent import suits

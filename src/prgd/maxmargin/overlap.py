@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from prgd._types import Array, Indices, Intercept
-from prgd.certificate import Certificate, DualWeights
-from prgd.history import Status
-from prgd.pass_bounds import accurate_lower
+from prgd.core.types import Array, Indices, Intercept
 from prgd.problem import Problem
+from prgd.problem.certificate import Certificate, DualWeights
+from prgd.problem.pass_bounds import accurate_lower
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.overlap import lifted_pairs
+from prgd.running.history import Status
 from prgd.separation.decide import decide, decide_by_weights
 from prgd.separation.verdict import Separability, Verdict
 

@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.certificate import SOFT, Certificate, DualWeights, quantity_of
-from prgd.checks import check_integer, check_positive, checked_price
-from prgd.errors import ZeroRowWarning
-from prgd.history import Status
+from prgd.core.checks import check_integer, check_positive, checked_price
+from prgd.core.errors import ZeroRowWarning
+from prgd.core.threads import threads_of
+from prgd.core.types import Array, Indices
 from prgd.maxmargin.bounds import Round, result_of_rounds
 from prgd.maxmargin.moves import SolverState
 from prgd.maxmargin.solver import max_margin, teller
 from prgd.norms import norm
 from prgd.problem import Problem
+from prgd.problem.certificate import SOFT, Certificate, DualWeights, quantity_of
 from prgd.proofs.slacks import soft_lower, soft_upper, soft_weights
-from prgd.result import Result
 from prgd.rows import as_rows
 from prgd.rows.extended import ExtendedRows
+from prgd.running.history import Status
+from prgd.running.result import Result
 from prgd.solvers.primal_newton import Iterate, PrimalNewton
-from prgd.threads import threads_of
 
 _FEW_COLUMNS = 256  # Newton's matrix over so few columns is cheaper than any working set
 _DENSE_COLUMNS = 2000  # the same for dense rows, if rows below margin 1 are many more than columns

@@ -10,25 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from prgd.certificate import HARD, interval
-from prgd.checks import check_integer, check_positive
-from prgd.history import Status
+from prgd.core.checks import check_integer, check_positive
+from prgd.core.namespace import is_out_of_memory
+from prgd.core.threads import single_blas, threads_of
 from prgd.maxmargin.any_norm import solve_terms
 from prgd.maxmargin.bounds import Round
 from prgd.maxmargin.costs import has_small_products
 from prgd.maxmargin.exactly import solve_exactly
 from prgd.maxmargin.moves import SolverState
 from prgd.maxmargin.overlap import balancing_weights, status_of
-from prgd.namespace import is_out_of_memory
 from prgd.norms import L2, Norm
 from prgd.problem import Problem
+from prgd.problem.certificate import HARD, interval
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.result import Result
+from prgd.running.history import Status
+from prgd.running.result import Result
 from prgd.separation.decide import decide, decide_by_weights
 from prgd.separation.verdict import Separability, Verdict
 from prgd.solvers import minimal
 from prgd.solvers.gram_matrix import ZERO_MARGIN
-from prgd.threads import single_blas, threads_of
 
 
 def max_margin(

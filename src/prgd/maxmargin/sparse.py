@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prgd.history import Status
 from prgd.norms import norm
+from prgd.running.history import Status
 from prgd.solvers.coordinate_descent import row_weights
 from prgd.solvers.working_set import WorkingSet
 

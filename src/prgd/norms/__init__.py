@@ -26,11 +26,11 @@ import re
 from numbers import Real
 from typing import Any
 
+from prgd.core.values import parse
 from prgd.norms.base import Norm
 from prgd.norms.entrywise import L1, L2, Linf, Lp
 from prgd.norms.matrix import GroupNorm, Nuclear, Spectral
 from prgd.norms.vectors import moderate, norm, project_ball, raised_norm, rescale
-from prgd.values import parse
 
 __all__ = [
     "L1",

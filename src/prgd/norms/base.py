@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from prgd._types import Array
+from prgd.core.types import Array
 
 
 class Norm(ABC):

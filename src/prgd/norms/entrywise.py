@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prgd._types import Array
-from prgd.arithmetic import BOUND_FACTOR, SMALLEST, UNIT_ROUNDOFF, lowered, raised
+from prgd.core.arithmetic import BOUND_FACTOR, SMALLEST, UNIT_ROUNDOFF, lowered, raised
+from prgd.core.types import Array
 from prgd.norms.base import Norm
 from prgd.norms.vectors import largest_entry, norm, project_ball, raised_norm, raised_sums, rescale
 

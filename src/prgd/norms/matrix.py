@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prgd._types import Array
-from prgd.arithmetic import (
+from prgd.core.arithmetic import (
     BOUND_FACTOR,
     EPSILON,
     SMALLEST,
@@ -21,6 +20,7 @@ from prgd.arithmetic import (
     rounding_factor,
     times_power,
 )
+from prgd.core.types import Array
 from prgd.norms.base import Norm
 from prgd.norms.vectors import largest_entry, norm, raised_norms, raised_sums
 

@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 
-from prgd._types import Array
-from prgd.arithmetic import BOUND_FACTOR, SMALLEST, UNIT_ROUNDOFF, rounding_factor, times_power
+from prgd.core.arithmetic import BOUND_FACTOR, SMALLEST, UNIT_ROUNDOFF, rounding_factor, times_power
+from prgd.core.types import Array
 
 # Below and above these, w.w has lost digits to under- or overflow.
 _SMALL, _LARGE = sys.float_info.min / sys.float_info.epsilon, sys.float_info.max

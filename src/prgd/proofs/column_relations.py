@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices, RationalVector
-from prgd.arithmetic import integer_multiple
+from prgd.core.arithmetic import integer_multiple
+from prgd.core.types import Array, Indices, RationalVector
 from prgd.proofs.elimination import Elimination, residues, short_primes
 from prgd.proofs.lifted_rows import LiftedRows, spread
 from prgd.proofs.modular import null_vector, solve_rational, vanishes

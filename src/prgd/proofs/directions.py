@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices, RationalVector
-from prgd.arithmetic import (
+from prgd.core.arithmetic import (
     EPSILON,
     SMALLEST,
     error_bound,
@@ -22,6 +21,7 @@ from prgd.arithmetic import (
     rounding_factor,
     shortened,
 )
+from prgd.core.types import Array, Indices, RationalVector
 from prgd.norms import norm
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import vanishes

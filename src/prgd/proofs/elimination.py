@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask
+from prgd.core.types import Array, Indices, Mask
 
 MAX_TERMS = 256  # terms of a product of matrices of residues, so that its sums stay below 2**53
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Mask, RationalVector
+from prgd.core.types import Array, Mask, RationalVector
 from prgd.proofs.integer_matrix import IntegerMatrix
 
 

@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from prgd._types import Array, Intercept
-from prgd.arithmetic import SMALLEST, UNIT_ROUNDOFF
-from prgd.certificate import Certificate
-from prgd.dual_bounds import accurate_upper, is_on_simplex
+from prgd.core.arithmetic import SMALLEST, UNIT_ROUNDOFF
+from prgd.core.types import Array, Intercept
 from prgd.norms import L2, norm
-from prgd.pass_bounds import accurate_margin, over_length, weights_at
 from prgd.problem import Problem
+from prgd.problem.certificate import Certificate
+from prgd.problem.dual_bounds import accurate_upper, is_on_simplex
+from prgd.problem.pass_bounds import accurate_margin, over_length, weights_at
 from prgd.proofs.directions import exact_lower
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.overlap import proves_overlap

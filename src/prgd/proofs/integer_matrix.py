@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices
-from prgd.arithmetic import odd_mantissas
+from prgd.core.arithmetic import odd_mantissas
+from prgd.core.types import Array, Indices
 
 _NO_EXPONENT = np.iinfo(np.int64).max  # stands for the exponent of 0 in a minimum
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices, Intercept, Mask
+from prgd.core.types import Array, Indices, Intercept, Mask
 from prgd.problem import Problem
 from prgd.rows import Combine, MarginsAt, Measure, Rows, as_rows
 from prgd.rows.blocks import times_signs

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices, Mask, RationalVector
-from prgd.arithmetic import integer_multiple
+from prgd.core.arithmetic import integer_multiple
+from prgd.core.types import Array, Indices, Mask, RationalVector
 from prgd.proofs.elimination import (
     Elimination,
     exact_product,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from prgd._types import Indices
-from prgd.arithmetic import EPSILON
-from prgd.certificate import DualWeights
+from prgd.core.arithmetic import EPSILON
+from prgd.core.types import Indices
 from prgd.problem import Problem
+from prgd.problem.certificate import DualWeights
 from prgd.proofs.column_relations import ColumnStructure, column_structure
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import prove_integer_weights, prove_weights

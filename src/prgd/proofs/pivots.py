@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask
+from prgd.core.types import Array, Indices, Mask
 from prgd.proofs.column_relations import Relation, rows_obeying
 from prgd.proofs.elimination import MAX_TERMS, Elimination, product, reduced, residues, short_primes
 from prgd.proofs.lifted_rows import LiftedRows, spread

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 
 # Entries and weights above 2**-400 are far from underflow, so that products of two of them split exactly.
 _FAR_FROM_UNDERFLOW = 2.0**-400

@@ -17,8 +17,7 @@ import math
 
 import numpy as np
 
-from prgd._types import Array
-from prgd.arithmetic import (
+from prgd.core.arithmetic import (
     BOUND_FACTOR,
     SMALLEST,
     UNIT_ROUNDOFF,
@@ -27,11 +26,12 @@ from prgd.arithmetic import (
     rounding_factor,
     times_power,
 )
-from prgd.certificate import SOFT, Certificate, DualWeights
-from prgd.dual_bounds import accurate_upper, is_on_simplex
+from prgd.core.types import Array
 from prgd.norms import norm
-from prgd.pass_bounds import margin_error
 from prgd.problem import Problem
+from prgd.problem.certificate import SOFT, Certificate, DualWeights
+from prgd.problem.dual_bounds import accurate_upper, is_on_simplex
+from prgd.problem.pass_bounds import margin_error
 from prgd.rows import AccurateAt, Combine, MarginsAt
 
 _ROUNDING_FRACTION = (

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Indices, Mask
-from prgd.arithmetic import odd_mantissas
+from prgd.core.arithmetic import odd_mantissas
+from prgd.core.types import Indices, Mask
 from prgd.proofs.elimination import residues
 
 _PRIME = 8388593  # the largest prime below 2**23; products of two residues fit in int64

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from prgd._types import Array, Indices, RationalVector
-from prgd.arithmetic import BOUND_FACTOR, SMALLEST, dot_magnitude, integer_multiple, rounding_factor
+from prgd.core.arithmetic import BOUND_FACTOR, SMALLEST, dot_magnitude, integer_multiple, rounding_factor
+from prgd.core.types import Array, Indices, RationalVector
 from prgd.proofs.column_relations import ColumnStructure, Relation, rows_obeying
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import null_vector, rank_at_least, vanishes

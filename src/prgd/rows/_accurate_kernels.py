@@ -13,14 +13,14 @@ import numpy as np
 from prgd.rows._compile import exact_jit, inner_exact_jit
 from prgd.rows.arrays import COLUMNS, ROWS
 
-SPLITTER = 2.0**27 + 1.0  # the constant of `prgd.arithmetic.split`
+SPLITTER = 2.0**27 + 1.0  # the constant of `prgd.core.arithmetic.split`
 
 
 @inner_exact_jit
 def _add(total: float, low: float, size: float, x: float, w: Any) -> tuple[float, float, float]:
     """Add ``x w`` to the sum ``total + low``; ``size`` adds the absolute corrections, for the error bound.
 
-    The formulas are those of `prgd.arithmetic.two_product` and `two_sum`; w comes with its two halves.
+    The formulas are those of `prgd.core.arithmetic.two_product` and `two_sum`; w comes with its two halves.
     """
     w, w_high, w_low = w
     product = x * w

@@ -22,7 +22,7 @@ from prgd.rows._tiles import COLUMNS, LANES, PAIR
 from prgd.rows.arrays import COLUMNS as BY_COLUMNS
 from prgd.rows.arrays import CSR
 from prgd.rows.labels import frozen
-from prgd.tally import MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
+from prgd.rows.tally import MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 _BLOCK_BYTES, _SORTED_BLOCK_BYTES = 2**17, 2**19  # buffers of a block stay in the second-level cache
 

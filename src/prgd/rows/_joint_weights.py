@@ -24,7 +24,7 @@ from prgd.rows._kernels import (
     log_slope,
     log_value,
 )  # fmt: skip
-from prgd.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
+from prgd.rows.tally import COUNT, MARGIN, MASS, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 power_of_two = tiles.power_of_two
 FEW_ROWS = (

@@ -33,7 +33,7 @@ from prgd.rows._block_kernels import (
 )
 from prgd.rows._compile import inner_exact_jit, inner_vector_jit, jit
 from prgd.rows.arrays import COLUMNS, ROWS, WIDE
-from prgd.tally import COUNT, MARGIN, MASS, SECOND, SHIFT, SLOPE_MASS, SLOPE_SHIFT
+from prgd.rows.tally import COUNT, MARGIN, MASS, SECOND, SHIFT, SLOPE_MASS, SLOPE_SHIFT
 
 NEGLIGIBLE = -50.0
 LOG2_E = 1.4426950408889634

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.arithmetic import split
-from prgd.errors import NotFiniteError
-from prgd.lazy import lazy
+from prgd.core.arithmetic import split
+from prgd.core.errors import NotFiniteError
+from prgd.core.lazy import lazy
+from prgd.core.threads import each, physical_memory, threads_of
+from prgd.core.types import Array, Indices
 from prgd.losses import EXPONENTIAL
 from prgd.rows.base import Block, LeafRows
 from prgd.rows.fingerprint import Fingerprint, Words, keys
@@ -32,8 +33,7 @@ from prgd.rows.queries import (
     SmallestAt,
     TallyAt,
 )
-from prgd.tally import SECOND, Tally, merge_slices
-from prgd.threads import each, physical_memory, threads_of
+from prgd.rows.tally import SECOND, Tally, merge_slices
 
 # A slice is what one thread sums alone. Their number depends on the data only, never on the number
 # of threads, so that results are bit-identical on any machine with the same instruction set.

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.arithmetic import UNIT_ROUNDOFF
+from prgd.core.arithmetic import UNIT_ROUNDOFF
+from prgd.core.types import Array, Indices
 from prgd.rows.exact import column_names
 from prgd.rows.labels import Labels
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Signs
-from prgd.namespace import like, namespace, to_host
+from prgd.core.namespace import like, namespace, to_host
+from prgd.core.types import Array, Signs
 
 
 def is_sparse(block: Any) -> bool:

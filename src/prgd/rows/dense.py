@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 from prgd.rows.arrays import ArrayRows, Storage, check_shape, even_bounds
 from prgd.rows.base import register
 from prgd.rows.exact import as_float

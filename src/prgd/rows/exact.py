@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd.checks import TextError, not_exact
+from prgd.core.checks import TextError, not_exact
 
 MAX_INTEGER = 2**53  # every integer up to here has a float64
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))

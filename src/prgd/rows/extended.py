@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 from prgd.rows.base import Block, LeafRows, Rows
 from prgd.rows.queries import Combine, MarginsAt, Measure, Measurement
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 from prgd.rows.base import Block, LeafRows
 from prgd.rows.labels import Labels
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.arithmetic import UNIT_ROUNDOFF
+from prgd.core.arithmetic import UNIT_ROUNDOFF
+from prgd.core.types import Array, Indices
 from prgd.rows.base import LeafRows, Query, places_within
 from prgd.rows.labels import Labels
 from prgd.rows.queries import Accurate, AccurateAt, MarginsAt, Smallest, TallyAt, merge_smallest, weigh
-from prgd.tally import MARGIN, Tally
+from prgd.rows.tally import MARGIN, Tally
 
 
 def products_of(rows: LeafRows, W: Array) -> Array:

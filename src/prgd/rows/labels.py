@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Codes, Indices, Signs
+from prgd.core.types import Array, Codes, Indices, Signs
 from prgd.rows.exact import as_array, as_float, check_exact
 
 JOINTLY = "prgd.max_margin(X, y, multi_class='joint') separates all classes jointly."

@@ -15,8 +15,9 @@ from pathlib import Path
 from threading import Semaphore
 from typing import Any
 
-from prgd._types import Indices
-from prgd.errors import NotFiniteError
+from prgd.core.errors import NotFiniteError
+from prgd.core.threads import pool, threads_of
+from prgd.core.types import Indices
 from prgd.rows.arrays import ArrayRows, Storage
 from prgd.rows.base import Block, M, Query, Rows, places_within
 from prgd.rows.blocks import stack_blocks
@@ -25,7 +26,6 @@ from prgd.rows.readers.columns import Column, Columns, check_same_names
 from prgd.rows.readers.file_kinds import file_kind, open_source
 from prgd.rows.readers.parquet import ParquetSource
 from prgd.rows.readers.sources import Source, block_source
-from prgd.threads import pool, threads_of
 
 DEFAULT_MEMORY = 2**26
 _READERS = 2  # parts that are read ahead while every thread sums another one

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Indices
+from prgd.core.types import Indices
 
 
 def pair_rows(X: Any, plus: Indices, minus: Indices, K: int) -> Any:

@@ -10,14 +10,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.arithmetic import compensated_bound, two_product, two_sum
-from prgd.errors import NotFiniteError
+from prgd.core.arithmetic import compensated_bound, two_product, two_sum
+from prgd.core.errors import NotFiniteError
+from prgd.core.types import Array, Indices
 from prgd.losses import Loss
 from prgd.rows.base import LeafRows, Query, places_within
 from prgd.rows.blocks import non_finite_entry, row_norms
 from prgd.rows.labels import Labels
-from prgd.tally import Tally, merge
+from prgd.rows.tally import Tally, merge
 
 BLOCK_ENTRIES = 2**20  # entries of the rows that `AccurateAt` and `Measure` gather at a time
 _ACCURATE_ROWS = 2**12  # sparse rows that `AccurateAt` gathers at a time

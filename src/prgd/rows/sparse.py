@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Indices
+from prgd.core.types import Indices
 from prgd.rows.arrays import MAX_SLICES, SLICE_BYTES, ArrayRows, Storage, check_shape
 from prgd.rows.base import register
 from prgd.rows.exact import check_exact

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.arithmetic import rounding_factor
+from prgd.core.arithmetic import rounding_factor
+from prgd.core.types import Array, Indices
 from prgd.rows.base import LeafRows, Query
 from prgd.rows.blocks import is_sparse, row_squares
 from prgd.rows.labels import Labels

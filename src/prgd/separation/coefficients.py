@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from prgd._types import Array, Indices, RationalVector
-from prgd.problem import NO_ROWS
+from prgd.core.types import Array, Indices, RationalVector
+from prgd.problem.problem import NO_ROWS
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
 from prgd.proofs.pivots import combinations, pivot_columns
 from prgd.proofs.weights import Proof

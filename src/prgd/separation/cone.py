@@ -16,8 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask, RationalVector
-from prgd.arithmetic import (
+from prgd.core.arithmetic import (
     error_bound,
     exact_dot,
     literal_fractions,
@@ -25,6 +24,7 @@ from prgd.arithmetic import (
     nearest_floats,
     rounding_factor,
 )
+from prgd.core.types import Array, Indices, Mask, RationalVector
 from prgd.proofs.column_relations import ColumnStructure, Relation, column_structure
 from prgd.proofs.lifted_rows import KeptColumns
 from prgd.proofs.pivots import pivot_columns

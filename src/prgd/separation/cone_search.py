@@ -15,8 +15,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from prgd._types import Array, Indices, RationalVector
-from prgd.arithmetic import literal_fractions, nearest_floats, shortened
+from prgd.core.arithmetic import literal_fractions, nearest_floats, shortened
+from prgd.core.types import Array, Indices, RationalVector
 from prgd.norms import norm
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, spread
 from prgd.proofs.pivots import Pivots, pivot_columns

@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from prgd.arithmetic import literal_fractions
-from prgd.certificate import DualWeights
-from prgd.progress import tell_stage
+from prgd.core.arithmetic import literal_fractions
+from prgd.core.threads import single_blas
+from prgd.problem.certificate import DualWeights
 from prgd.proofs.lifted_rows import LiftedRows
+from prgd.running.progress import tell_stage
 from prgd.separation.cone_search import find_coefficients, undecided_coefficients
 from prgd.separation.families import ModelRows, model_rows
 from prgd.separation.near_relations import with_near_relations
 from prgd.separation.row_labels import labels_of, with_labels
 from prgd.separation.search import Search
 from prgd.separation.verdict import INTERRUPTED, Separability, Verdict, with_evidence
-from prgd.threads import single_blas
 
 _PANELS = 64  # parts in which a decomposition multiplies the columns
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 from prgd.norms import norm
 
 CENTERING_STEPS = 12  # Newton steps towards the centre of the cone, at most

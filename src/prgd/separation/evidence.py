@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from prgd._types import RationalVector
+from prgd.core.types import RationalVector
 from prgd.proofs.column_relations import Relation
 
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Indices, Mask
-from prgd.errors import NotFiniteError
+from prgd.core.errors import NotFiniteError
+from prgd.core.threads import physical_memory
+from prgd.core.types import Indices, Mask
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.rows import Rows, as_rows
 from prgd.rows.blocks import times_signs
 from prgd.separation.responses import Classes, Design, read_amounts, read_counts, response_name
-from prgd.threads import physical_memory
 
 Name = str | tuple[str, str]  # the name of a coefficient; ``(class, name)`` if each class has its own
 FAMILIES = ("binomial", "multinomial", "poisson", "ordinal")

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from prgd._types import Array, RationalVector
-from prgd.arithmetic import LARGEST, shortened
+from prgd.core.arithmetic import LARGEST, shortened
+from prgd.core.types import Array, RationalVector
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, weights_prove
 from prgd.separation.verdict import Found, Verdict

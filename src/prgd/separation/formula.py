@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from prgd.checks import unknown
-from prgd.errors import missing_package
+from prgd.core.checks import unknown
+from prgd.core.errors import missing_package
 from prgd.rows.exact import as_float, check_exact
 from prgd.separation.regression import Regression, factor_levels, shares_as_counts
 from prgd.separation.responses import INTERCEPT

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd._types import Indices
+from prgd.core.types import Indices
 from prgd.separation.families import ModelRows, Name
 
 _KEPT = 5  # observations of each coefficient whose numbers are kept

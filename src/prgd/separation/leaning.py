@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.separation.cone import Cone
 from prgd.solvers.coordinates import Columns

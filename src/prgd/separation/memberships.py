@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from prgd._types import Array, Indices, RationalVector
-from prgd.arithmetic import integer_multiple
+from prgd.core.arithmetic import integer_multiple
+from prgd.core.types import Array, Indices, RationalVector
 from prgd.proofs.column_relations import column_structure, structure_of
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import independent_rows, solve_rational, vanishes

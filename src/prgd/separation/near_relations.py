@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 from prgd.proofs.column_relations import largest_entries, triangular_factor
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, spread
 from prgd.separation.advice import listed, sum_in_words

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask, RationalVector
-from prgd.arithmetic import nearest_floats, rounding_factor, shortened
+from prgd.core.arithmetic import nearest_floats, rounding_factor, shortened
+from prgd.core.types import Array, Indices, Mask, RationalVector
 from prgd.norms import norm
 from prgd.proofs.exact_simplex import partition_rows
 from prgd.proofs.integer_matrix import IntegerMatrix

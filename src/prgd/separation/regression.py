@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 from prgd.separation.decide import decide_model
 from prgd.separation.families import ModelRows, Name, model_rows
 from prgd.separation.responses import INTERCEPT

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices
-from prgd.checks import TextError
-from prgd.errors import NotFiniteError
+from prgd.core.checks import TextError
+from prgd.core.errors import NotFiniteError
+from prgd.core.types import Array, Indices
 from prgd.rows.arrays import check_shape
 from prgd.rows.blocks import non_finite_entry
 from prgd.rows.exact import as_array, as_float, column_names, is_frame

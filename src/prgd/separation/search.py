@@ -15,22 +15,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from prgd._types import Array, Indices, RationalVector
 from prgd.algorithms import DualAcceleration
 from prgd.algorithms.base import State
-from prgd.arithmetic import SMALLEST, nearest_floats, rounding_factor, shortened
-from prgd.certificate import Certificate, DualWeights
-from prgd.errors import ZeroRowWarning
-from prgd.history import Record, Status
-from prgd.loop import run
+from prgd.core.arithmetic import SMALLEST, nearest_floats, rounding_factor, shortened
+from prgd.core.errors import ZeroRowWarning
+from prgd.core.types import Array, Indices, RationalVector
 from prgd.norms import norm
-from prgd.problem import NO_ROWS, Problem
-from prgd.progress import tell_stage
+from prgd.problem.certificate import Certificate, DualWeights
+from prgd.problem.problem import NO_ROWS, Problem
 from prgd.proofs.column_relations import ColumnStructure, column_structure, rows_obeying
 from prgd.proofs.directions import margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.power_scaling import balance_sparse
 from prgd.proofs.weights import Proof, prove_integer_weights, prove_weights, weights_prove
+from prgd.running.history import Record, Status
+from prgd.running.loop import run
+from prgd.running.progress import tell_stage
+from prgd.running.stopping import any_of
 from prgd.separation import proposals
 from prgd.separation.first_checks import find_cancelling_rows, scan_features
 from prgd.separation.proposals import (
@@ -43,7 +44,6 @@ from prgd.separation.proposals import (
     propose_exactly,
 )
 from prgd.separation.verdict import Found, Separability, Verdict
-from prgd.stopping import any_of
 
 SMALL_ENTRIES = 600  # a matrix with at most so many entries goes to exact arithmetic at once
 PROGRAM_ENTRIES = 500_000  # above so many entries linear programming starts from some of the rows

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 from prgd.proofs.lifted_rows import LiftedRows
 
 _BATCH = 256  # columns whose combinations are held at a time

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array
+from prgd.core.types import Array
 from prgd.separation.regression import Regression, factor_levels, shares_as_counts
 from prgd.separation.verdict import Separability
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from prgd._types import Indices
-from prgd.errors import missing_package
+from prgd.core.errors import missing_package
+from prgd.core.types import Indices
 from prgd.proofs.overlap import overlap_in_words
 from prgd.separation.advice import advice, meaning, shown, sum_in_words
 from prgd.separation.evidence import Behaviour

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.arithmetic import error_bound, literal_fractions, nearest_floats
-from prgd.certificate import interval
-from prgd.lazy import lazy
-from prgd.problem import NO_ROWS
+from prgd.core.arithmetic import error_bound, literal_fractions, nearest_floats
+from prgd.core.lazy import lazy
+from prgd.core.types import Array, Indices
+from prgd.problem.certificate import interval
+from prgd.problem.problem import NO_ROWS
 from prgd.proofs.directions import exact_lower, margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, is_rounded, weights_prove

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask
-from prgd.arithmetic import EPSILON
-from prgd.certificate import DualWeights
-from prgd.evaluation import Evaluation
+from prgd.core.arithmetic import EPSILON
+from prgd.core.types import Array, Indices, Mask
 from prgd.norms import norm
 from prgd.problem import Problem
+from prgd.problem.certificate import DualWeights
+from prgd.problem.evaluation import Evaluation
 from prgd.rows import MarginsAt
 from prgd.rows.blocks import row_squares
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.arithmetic import EPSILON
-from prgd.namespace import add_to_diagonal
+from prgd.core.arithmetic import EPSILON
+from prgd.core.namespace import add_to_diagonal
+from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows.blocks import row_squares

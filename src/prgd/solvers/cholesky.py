@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd.namespace import namespace
+from prgd.core.namespace import namespace
 from prgd.solvers import minimal
 
 

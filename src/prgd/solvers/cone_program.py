@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.errors import missing_package
+from prgd.core.errors import missing_package
+from prgd.core.types import Array, Indices
 from prgd.solvers.terms import Solution, Terms
 
 _SMALLEST_TOLERANCE = 1e-10  # rounding keeps Clarabel from smaller ones

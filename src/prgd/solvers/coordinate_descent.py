@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 from prgd.problem import Problem
 from prgd.solvers import minimal
 from prgd.solvers.gram_matrix import DENSE_FRACTION, ZERO_MARGIN

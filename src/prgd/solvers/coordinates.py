@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from prgd.namespace import add_to_diagonal, at_least, dot, namespace
+from prgd.core.namespace import add_to_diagonal, at_least, dot, namespace
 from prgd.solvers.cholesky import definite_solver, definite_solvers
 
 _NEGLIGIBLE = 1e-13  # rows whose entry of D is below this fraction of the largest do not change Z^T D Z

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 
 _MAX_FACES = 500  # faces that are solved on, at most
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array
+from prgd.core.threads import each
+from prgd.core.types import Array
 from prgd.solvers import minimal
-from prgd.threads import each
 
 # A column that is filled in more than this fraction of the rows is cheaper in a dense product.
 DENSE_FRACTION = 0.15

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from prgd._types import Array
-from prgd.namespace import at_least, dot, like, namespace, smallest, to_host, total
+from prgd.core.namespace import at_least, dot, like, namespace, smallest, to_host, total
+from prgd.core.types import Array
 from prgd.norms import norm
 from prgd.solvers.coordinates import Columns, Coordinates, Products
 from prgd.solvers.gram_matrix import SMALL_MARGIN

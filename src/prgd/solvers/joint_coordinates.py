@@ -21,8 +21,8 @@ from functools import cached_property
 
 import numpy as np
 
-from prgd._types import Array, Indices
-from prgd.namespace import add_to_diagonal
+from prgd.core.namespace import add_to_diagonal
+from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.solvers.cholesky import definite_solver
 

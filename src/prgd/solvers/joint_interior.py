@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 from prgd.solvers.interior_point import maximise_margin
 from prgd.solvers.joint_coordinates import VANISHED, Pairs, coordinates_of, potentials
 from prgd.solvers.joint_polish import JointBounds, bounds_of, polished

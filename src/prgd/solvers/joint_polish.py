@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask
-from prgd.joint import best_intercept, smallest_mean_cycle
+from prgd.core.types import Array, Indices, Mask
+from prgd.problem.joint import best_intercept, smallest_mean_cycle
 from prgd.solvers.joint_coordinates import Pairs
 
 _RANK_TOLERANCE = 1e-14  # singular values below this fraction of the largest count as zero

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 from prgd.solvers.terms import Solution, Terms
 
 _MAX_STEPS = 120

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 
 HAS_NUMBA = find_spec("numba") is not None
 HAS_SCIPY = find_spec("scipy") is not None

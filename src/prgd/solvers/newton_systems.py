@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask
-from prgd.arithmetic import EPSILON
-from prgd.namespace import add_to_diagonal
+from prgd.core.arithmetic import EPSILON
+from prgd.core.namespace import add_to_diagonal
+from prgd.core.types import Array, Indices, Mask
 from prgd.norms import norm
 from prgd.problem import Problem
 from prgd.rows import CurvatureAt, MarginsAt

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 from prgd.solvers import minimal
 
 

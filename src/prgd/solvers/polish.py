@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array
-from prgd.namespace import add_to_diagonal, like, to_host
+from prgd.core.namespace import add_to_diagonal, like, to_host
+from prgd.core.types import Array
 from prgd.norms import norm
 from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.working_set import WorkingSet

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from prgd._types import Array, Mask
-from prgd.coding import balanced_intercept
+from prgd.core.types import Array, Mask
 from prgd.problem import Problem
+from prgd.problem.coding import balanced_intercept
 from prgd.solvers.newton_systems import NewtonSystems, WholeSums
 
 _MAX_SEARCH = 60  # evaluations of the slope in a line search, which needs about five

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from prgd._types import Indices
+from prgd.core.types import Indices
 from prgd.norms import Norm
 from prgd.solvers.cone_program import solve_cone_program
 from prgd.solvers.joint_interior import solve_pairs

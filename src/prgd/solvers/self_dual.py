@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from prgd._types import Array
-from prgd.namespace import add_to_diagonal
+from prgd.core.namespace import add_to_diagonal
+from prgd.core.types import Array
 from prgd.solvers.cholesky import definite_solver
 from prgd.solvers.interior_point import reach
 

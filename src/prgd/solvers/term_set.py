@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask
-from prgd.arithmetic import times_power
-from prgd.problem import NO_ROWS, Problem
+from prgd.core.arithmetic import times_power
+from prgd.core.types import Array, Indices, Mask
+from prgd.problem.problem import NO_ROWS, Problem
 from prgd.rows.blocks import divide_by_power, is_sparse, stack_blocks
 from prgd.solvers.terms import Solution, Terms
 

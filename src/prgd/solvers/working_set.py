@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from prgd._types import Array, Indices, Mask
-from prgd.arithmetic import LARGEST, times_power
-from prgd.namespace import like, namespace, to_host
+from prgd.core.arithmetic import LARGEST, times_power
+from prgd.core.namespace import like, namespace, to_host
+from prgd.core.types import Array, Indices, Mask
 from prgd.norms import norm
-from prgd.problem import NO_ROWS, Problem
+from prgd.problem.problem import NO_ROWS, Problem
 from prgd.rows.blocks import divide_by_power, is_sparse, row_squares, stack_blocks
 from prgd.solvers.gram_matrix import DENSE_FRACTION, dense_products, extend_gram
 

@@ -225,7 +225,7 @@ def move_kernel(
 class BlockKernels:
     """Tensors, each a block of its own, with the table by which the kernels find their chunks.
 
-    All methods work in place and allocate nothing, so that `prgd.replay.Replay` or a CUDA graph can record
+    All methods work in place and allocate nothing, so that `prgd.core.replay` or a CUDA graph can record
     them after a first call, which loads the kernels. Sums are in float32, for float64 in float64.
 
     Parameters

@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from prgd.checks import unknown
+from prgd.core.checks import unknown
+from prgd.core.replay import Replay
 from prgd.deep.optim.tensors import Grouping, is_sharded, local, norm, scale_
-from prgd.replay import Replay
 
 Scope = Literal["global", "group", "matrix"]
 

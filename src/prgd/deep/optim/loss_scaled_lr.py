@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from prgd.checks import check_positive
+from prgd.core.checks import check_positive
 from prgd.deep.optim.tensors import local
 from prgd.deep.optim.wrapper import Wrapper
 

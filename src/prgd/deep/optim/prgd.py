@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, get_args
 import torch
 from torch import Tensor
 
-from prgd.checks import check_fraction, check_integer, check_positive, unknown
+from prgd.core.checks import check_fraction, check_integer, check_positive, unknown
 from prgd.deep.optim.blocks import Scope
 from prgd.deep.optim.guards import FirstInputs, warn_of_vectors
 from prgd.deep.optim.radii import Radii

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from prgd.checks import check_integer
+from prgd.core.checks import check_integer
 from prgd.deep.optim.caution import SEPARATED, Caution
 from prgd.deep.optim.compiled import compiled_step, registered
 from prgd.deep.optim.doors import check_options, checked_base, checked_loss, checked_parameters, missing_loss

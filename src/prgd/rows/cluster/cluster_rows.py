@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Codes, Indices, Signs
-from prgd.errors import NotFiniteError, RowsLostError
+from prgd.core.errors import NotFiniteError, RowsLostError
+from prgd.core.types import Array, Codes, Indices, Signs
 from prgd.rows.base import Block, M, Query, Rows
 from prgd.rows.blocks import stack_blocks
 from prgd.rows.cluster import partitions as worker

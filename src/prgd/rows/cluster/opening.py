@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd.checks import check_positive
-from prgd.errors import missing_package
+from prgd.core.checks import check_positive
+from prgd.core.errors import missing_package
 from prgd.rows.cluster import partitions as worker
 from prgd.rows.cluster.cluster_rows import ClusterRows, naming_losses, start, wait_for
 from prgd.rows.cluster.partitions import Facts

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Codes, Indices, Signs
+from prgd.core.types import Array, Codes, Indices, Signs
 from prgd.rows.base import Query, Rows
 from prgd.rows.labels import Labels, check_labels, check_weights, read_codes
 from prgd.rows.out_of_core import DEFAULT_MEMORY, ChunkedRows

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from prgd.core.replay import Replay
 from prgd.losses import LOGISTIC, Loss
-from prgd.replay import Replay
 from prgd.rows.gpu.launch import has_kernels, merge_programs
 from prgd.rows.gpu.tensors import Tensor
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from prgd._types import Array, Codes, Signs
+from prgd.core.types import Array, Codes, Signs
 from prgd.rows.gpu.tensors import Tensor
 from prgd.rows.labels import NO_CODES, Labels, read_weights
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from prgd.core.replay import Replay
 from prgd.losses import LOGISTIC, Loss
-from prgd.replay import Replay
 from prgd.rows.gpu.tensors import Tensor
 
 _MAX_COLUMNS = 2**13  # the registers of a program hold w, the sum and a row of so many columns

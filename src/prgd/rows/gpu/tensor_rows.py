@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from prgd._types import Array, Indices
+from prgd.core.types import Array, Indices
 from prgd.norms import norm
 from prgd.rows.arrays import check_shape
 from prgd.rows.base import Block, LeafRows, M, Query
@@ -26,7 +26,7 @@ from prgd.rows.gpu.tensors import Csr, Tensor, as_tensor, check_finite, room
 from prgd.rows.joint_queries import JointTallyAt
 from prgd.rows.labels import Labels
 from prgd.rows.queries import Combine, MarginsAt, Measure, Measurement, Smallest, SmallestAt, TallyAt
-from prgd.tally import MARGIN, Tally, merge
+from prgd.rows.tally import MARGIN, Tally, merge
 
 _CHUNK_BYTES = 2**28  # bytes of those rows that torch holds in float64 at a time
 # Products in float32 are off by about 2^-24 ||x|| ||w||, and a weight by as much, relative. If the norm of w

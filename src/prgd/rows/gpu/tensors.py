@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from prgd._types import Indices
-from prgd.errors import NotFiniteError
+from prgd.core.errors import NotFiniteError
+from prgd.core.types import Indices
 from prgd.rows.exact import MAX_INTEGER, as_float, check_exact
 
 Tensor = Any  # torch.Tensor; types are checked on machines without torch too

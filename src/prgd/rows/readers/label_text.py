@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd.checks import is_rounded_integer
+from prgd.core.checks import is_rounded_integer
 from prgd.rows.exact import as_float
 
 LabelArray = npt.NDArray[np.float64] | npt.NDArray[np.integer[Any]] | npt.NDArray[np.str_]

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd.files import naming_file
+from prgd.core.files import naming_file
 from prgd.rows.readers.libsvm_text import Block, CachedCSR, Options, ZeroBased, parse_blocks
 
 _FORMAT_VERSION = 2

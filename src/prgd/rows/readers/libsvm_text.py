@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Array, Indices
-from prgd.checks import is_rounded_integer, not_exact
+from prgd.core.checks import is_rounded_integer, not_exact
+from prgd.core.types import Array, Indices
 from prgd.rows.exact import MAX_INTEGER
 from prgd.rows.readers.streams import BROKEN_STREAM, COMPRESSED, open_stream
 

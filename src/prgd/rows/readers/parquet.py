@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Indices
-from prgd.checks import TextError, as_option, bad_cell
-from prgd.errors import missing_package
+from prgd.core.checks import TextError, as_option, bad_cell
+from prgd.core.errors import missing_package
+from prgd.core.types import Indices
 from prgd.rows.exact import check_exact, in_column
 from prgd.rows.readers.columns import Columns
 from prgd.rows.readers.label_text import LabelArray, as_labels

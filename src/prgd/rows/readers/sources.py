@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prgd._types import Indices
-from prgd.errors import RowsLostError
+from prgd.core.errors import RowsLostError
+from prgd.core.types import Indices
 from prgd.rows.arrays import Storage, check_shape
 from prgd.rows.dense import dense_storage
 from prgd.rows.exact import as_float, column_names

@@ -1,0 +1,1 @@
+"""The commands of the paper: ``prgd reproduce``, ``claims``, ``race`` and ``train``."""

@@ -1,0 +1,136 @@
+"""The algorithms that ``prgd run`` and ``race`` name: with options as ``run`` takes them, or from a file."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import sys
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import prgd
+from prgd.algorithms import find_algorithm
+from prgd.cli.algorithm_options import (
+    Given,
+    build_algorithm,
+    default_warm_up,
+    options_by_field,
+    parse_warm_up,
+)
+from prgd.cli.options import Option
+
+if TYPE_CHECKING:
+    from prgd_paper.race import Entrant
+
+LABEL = re.compile(r"([^\s=:-][^=:]*?)\s*=\s*(?=[^\s=])")
+
+
+def read_entrants(texts: Iterable[str], margin_norm: str = "l2") -> list[Entrant]:
+    """Return the algorithm that each text names, e.g. ``poly=prgd --radius polynomial:0.6``."""
+    found = [read_entrant(text, margin_norm) for text in texts]
+    if not found:
+        raise ValueError(
+            "prgd race expects at least one algorithm, e.g. prgd race ngd prgd --data digits:0,1."
+        )
+    if twice := [name for name, count in Counter(e.name for e in found).items() if count > 1]:
+        raise ValueError(f"Two algorithms are called {twice[0]!r}. Give one a label: other={twice[0]}.")
+    return found
+
+
+def read_entrant(text: str, margin_norm: str = "l2") -> Entrant:
+    """Return the algorithm of a text ``[LABEL=]NAME [OPTIONS]`` or ``[LABEL=]FILE.py:NAME [OPTIONS]``."""
+    from prgd_paper.race import Entrant
+
+    label = LABEL.match(text)
+    words = shlex.split(text[label.end() :] if label else text)
+    if not words:
+        raise ValueError(f"Expected the name of an algorithm; got {text!r}.")
+    name, *rest = words
+    form = find_form(name)
+    given, warm_up = _read_options(name, options_by_field(form), rest)
+    method = build_named(name, given, form)
+    shown = label[1] if label else " ".join([name.rpartition(":")[2] if ".py:" in name else name, *rest])
+    warm_up = warm_up or (default_warm_up(margin_norm, given) if isinstance(method, prgd.PRGD) else "0")
+    first, steps = (None, 0) if warm_up == "0" else parse_warm_up(warm_up, given)
+    return Entrant(shown, method, first, steps)
+
+
+def find_form(name: str) -> Any:
+    """Return the class of an algorithm of that name, or the class or value that ``FILE.py:NAME`` names."""
+    return _from_file(name) if ".py:" in name else find_algorithm(name)
+
+
+def build_named(name: str, given: Mapping[str, Given], form: Any = None) -> Any:
+    """Return the algorithm that a name means, with the options that were given."""
+    form = find_form(name) if form is None else form
+    if isinstance(form, type):
+        return build_algorithm(name, given, form)
+    if given:
+        flag = next(iter(given.values()))[0]
+        raise ValueError(f"{flag} does not apply to {name}, which has its settings. Leave {flag} out.")
+    return form
+
+
+class _Parser(ArgumentParser):
+    """Raise ``ValueError`` where argparse would print and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the message as an error about the algorithm that was typed, with its options."""
+        flags = ", ".join(
+            flag for flag in self._option_string_actions if flag not in ("--warmup", "-R", "-T")
+        )
+        raise ValueError(f"{self.prog}: {message}. In a race it takes {flags}.")
+
+
+def _read_options(name: str, known: dict[str, Option], words: list[str]) -> tuple[dict[str, Given], Any]:
+    """Return the options that were given, by field, and the text of the warm-up."""
+    parser = _Parser(prog=name, add_help=False, allow_abbrev=False)
+    parser.add_argument("--warm-up", "--warmup")
+    for field, o in known.items():
+        if o.kind is bool:
+            parser.add_argument(*o.flags, dest=field, action="store_true", default=None)
+            parser.add_argument(f"--no-{o.flags[0][2:]}", dest=field, action="store_false", default=None)
+        else:
+            parser.add_argument(*o.flags, dest=field, type=o.kind if o.kind in (int, float) else str)
+    if "T" in known:
+        parser.add_argument("--every", dest="T", type=int)
+    found = vars(parser.parse_args(words))
+    warm_up = found.pop("warm_up")
+    return {f: (known[f].flags[0], v) for f, v in found.items() if v is not None}, warm_up
+
+
+def _from_file(text: str) -> Any:
+    """Return the class or the value that ``FILE.py:NAME`` names, if it is an algorithm."""
+    path, _, name = text.rpartition(":")
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise ValueError(f"{text} names an algorithm in a file; found no file {path}.")
+    module = _module(file)
+    found = vars(module).get(name)
+    missing = [part for part in ("init", "step") if not callable(getattr(found, part, None))]
+    if missing:
+        own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
+        what = f"{name} of {path} has no {' and no '.join(missing)}" if name in vars(module) else f"no {name}"
+        raise ValueError(
+            f"{text}: {what}. An algorithm is a class or a value with init(problem, w0) and step(problem, "
+            f"state); {path} defines {', '.join(own) or 'nothing'}."
+        )
+    return found
+
+
+def _module(file: Path) -> Any:
+    name = f"prgd_race_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{file} is no Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # Dataclasses look up their type hints there.
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
+    return module

@@ -1,0 +1,206 @@
+"""The command ``prgd race``. It holds no mathematics, and is quick to import."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import prgd
+from prgd.algorithms import all_algorithms
+from prgd.cli import common, outcome
+from prgd.cli.common import data_option, option, output_option, stop_option
+from prgd.cli.data import open_data
+from prgd.cli.options import from_options, options_of
+from prgd.cli.standstill import patience_option, stall_rules, stalled_text
+from prgd.core.checks import check_writable
+from prgd.core.errors import missing_package
+from prgd.norms import L2, Norm
+from prgd.problem import Problem
+from prgd.problem.certificate import shown_lower
+from prgd.running.history import Status
+from prgd_paper.cli.entrants import read_entrants
+
+FILES = ("race.csv", "race.json", "race.png", "race.svg", "race.pdf")
+
+
+@dataclass(frozen=True)
+class RaceOptions(common.MarginOptions):
+    """Options of ``prgd race``."""
+
+    loss: str = data_option("exponential", "exponential or logistic.")
+    scale: str = data_option("max", "max: step sizes suit rows of any norm; none: eta is taken literally.")
+    steps: int = stop_option(5000, "Step limit of each algorithm, its warm-up counted.", minimum=1)
+    gap: float | None = stop_option(
+        None, "An algorithm ends at this certified relative gap.", metavar="TOL", shown_default="none"
+    )
+    patience: int | None = patience_option(common.STOP)
+    out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
+        None,
+        "Folder for race.csv (both bounds of each algorithm), race.json, and the curves (png, svg, pdf).",
+        shown_default="nothing is written",
+    )
+    force: bool = output_option(False, "Replace the files of an earlier race in --out.")
+    quiet: bool = output_option(False, "Print errors and warnings only.")
+
+
+@common.with_options(options_of(RaceOptions))
+def race_command(
+    data: Annotated[str, option(common.DATA, "As for prgd run: a file or a built-in set.", metavar="DATA")],
+    algorithms: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ALGORITHM", show_default=False, help=f"{', '.join(all_algorithms())}."),
+    ] = None,
+    own: Annotated[
+        list[str] | None,
+        option(
+            common.METHOD,
+            "An algorithm of yours: a class or a value in a Python file; may be repeated.",
+            "--algorithm",
+            metavar="FILE.py:NAME",
+            show_default=False,
+        ),
+    ] = None,
+    debug: common.Debug = False,
+    **given: Any,
+) -> None:
+    """Race algorithms on one data set for the largest margin, and draw both bounds against steps and time.
+
+    Each ALGORITHM is a name, or in quotes a name with options as prgd run takes them, after a label if you
+    like. prgd starts from gd:1000 unless its --warm-up says otherwise; the steps of a warm-up count.
+
+    Example: prgd race ngd "poly=prgd --radius polynomial:0.6" --data digits:0,1 --no-intercept --out race
+    """
+    with common.one_line_errors(debug):
+        from prgd_paper.race import race, rehearse
+
+        o = from_options(RaceOptions, given)
+        entrants = [
+            replace(e, rules=tuple(stall_rules(e.algorithm, o.patience)))
+            for e in read_entrants([*(algorithms or []), *(own or [])], o.margin_norm)
+        ]
+        if o.out is not None:
+            if not o.force and (there := [name for name in FILES if (o.out / name).exists()]):
+                raise ValueError(
+                    f"{o.out} has the files of an earlier race ({', '.join(there)}). Give another --out, or "
+                    "--force to replace them."
+                )
+            check_writable(o.out)
+        name, rows = open_data(data, o)
+        kind: Any = {"norm": o.margin_norm, "fit_intercept": o.intercept}
+        problem = Problem(rows, loss=o.loss, scale=o.scale, **kind)
+        rehearse(problem, entrants)
+        kind["multi_class"] = "joint" if problem.is_joint else None
+        best = prgd.max_margin(rows, tol=1e-9, n_threads=o.threads, **kind)
+        if best.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if not best.certificate.lower > 0.0:
+            raise ValueError(f"{name}: there is no margin to race for. {best.status}")
+        is_shown = not o.quiet and sys.stderr.isatty()
+        found = race(problem, entrants, steps=o.steps, gap=o.gap, progress=is_shown)
+        if not found:
+            raise KeyboardInterrupt
+        known = (
+            max(best.certificate.lower, *(finish.certificate.lower for finish in found)),
+            min(best.certificate.upper, *(finish.certificate.upper for finish in found)),
+        )
+        title = _title(name, problem)
+        written = [] if o.out is None else _write(o.out, found, known, title, entrants)
+        if not o.quiet:
+            _print(found, known, title, entrants, written, problem.norm)
+        if found[-1].status is Status.INTERRUPTED or len(found) < len(entrants):
+            done = len(found) - (found[-1].status is Status.INTERRUPTED)
+            common.say(f"Interrupted; {done} of {len(entrants)} algorithms ended.")
+            raise typer.Exit(outcome.INTERRUPTED)
+
+
+def _title(name: str, problem: Problem) -> str:
+    """Return the data and the problem of a race in words."""
+    intercept = "with an intercept" if problem.fit_intercept else "through the origin"
+    title = f"{name}, {problem.n:,} x {problem.d:,}, {intercept}, {problem.loss} loss"
+    title += f", {problem.shape[0]} classes jointly" * problem.is_joint
+    return title + f", {problem.norm} margin" * (problem.norm != L2())
+
+
+def _print(
+    found: Sequence[Any],
+    known: tuple[float, float],
+    title: str,
+    entrants: Sequence[Any],
+    written: list[Path],
+    norm: Norm,
+) -> None:
+    """Print the problem, a line for each algorithm, why some stalled, the best margin, what was written."""
+    lines = [
+        {
+            "algorithm": f.name,
+            "status": f.status.name.lower().replace("_", " "),
+            "margin": f"{shown_lower(f.certificate.lower):.9g}",
+            "upper bound": f"{f.certificate.upper:.9g}",
+            "gap": f"{f.certificate.gap:.1e}" if f.certificate.lower > 0.0 else "none yet",
+            "steps": f"{f.steps:,}",
+            "passes": f"{f.passes:,}",
+            "seconds": f"{f.seconds:.2f}",
+        }
+        for f in found
+    ]
+    print(title)
+    # Plain columns fit into 80 characters if names are short, and no number is ever cut off.
+    widths = {head: max(len(head), *(len(line[head]) for line in lines)) for head in lines[0]}
+    for line in [{head: head for head in widths}, *lines]:
+        cells = [
+            text.ljust(widths[head]) if head in ("algorithm", "status") else text.rjust(widths[head])
+            for head, text in line.items()
+        ]
+        print("  ".join(cells))
+    for f, e in zip(found, entrants, strict=False):
+        if f.status is Status.STALLED:
+            since, ends = f.steps - e.rules[0].window, (f.certificate.gap, e.algorithm, e.warm_up)
+            print(f"{f.name}: {stalled_text(since, *ends, norm, is_race=True)}")
+    print(f"best known margin: {known[0]:.9g}, at most {known[1] - known[0]:.1e} below the largest one")
+    if written:
+        print(f"files: {', '.join(map(str, written))}")
+
+
+def _write(
+    out: Path, found: Sequence[Any], known: tuple[float, float], title: str, entrants: Sequence[Any]
+) -> list[Path]:
+    """Write rows, record and figures, and return their paths; without matplotlib the figures are missing."""
+    from prgd_paper.race import figure
+    from prgd_paper.report import static
+    from prgd_paper.reproduce.provenance import facts
+    from prgd_paper.reproduce.store import to_csv, write_whole
+
+    write_whole(out / FILES[0], to_csv(row for finish in found for row in finish.rows))
+    record = facts() | {
+        "problem": title,
+        "best_known_margin": known[0],
+        "upper_bound": known[1],
+        "algorithms": [
+            {
+                "name": f.name,
+                "algorithm": repr(e.algorithm),
+                "warm_up": f"{e.warm_up!r}, {e.warm_up_steps} steps" if e.warm_up_steps else None,
+                "status": f.status.name,
+                "margin": f.certificate.lower,
+                "upper_bound": f.certificate.upper,
+                "gap": f.certificate.gap,
+                "steps": f.steps,
+                "passes": f.passes,
+                "seconds": f.seconds,
+            }
+            for f, e in zip(found, entrants, strict=False)
+        ],
+    }
+    write_whole(out / FILES[1], f"{json.dumps(record, indent=1)}\n".encode())
+    try:
+        static.write(figure(found, known, title), out, is_titled=True)
+    except ImportError:
+        common.say(f"Warning: {missing_package('The figure of a race', 'matplotlib', 'report')}")
+        return [out / name for name in FILES[:2]]
+    return [out / name for name in FILES]

@@ -1,0 +1,102 @@
+"""The command ``prgd reproduce``. Quick to import."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prgd.cli.common import Debug, one_line_errors, option
+from prgd.core.threads import cores
+
+Only = Annotated[
+    list[str] | None,
+    option(
+        None,
+        "These experiments only, e.g. --only figure-3 table-2. The page keeps what it has of the others.",
+        metavar="NAME...",
+        show_default=False,
+    ),
+]
+Changes = Annotated[
+    list[str] | None,
+    option(
+        None,
+        "Change a setting, e.g. --set figure-4.alpha=0.9; may be repeated. Without --only the "
+        "experiments that it names are run.",
+        "--set",
+        metavar="NAME.SETTING=VALUE",
+        show_default=False,
+    ),
+]
+KeepRows = Annotated[
+    bool,
+    option(None, "Keep rows of these settings that other code computed; the page says so.", "--keep-rows"),
+]
+
+
+def reproduce_command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Experiments, as after --only; --list shows their names. Default all.",
+            show_default=False,
+        ),
+    ] = None,
+    only: Only = None,
+    changes: Changes = None,
+    show_list: Annotated[
+        bool, option(None, "List the experiments, with their settings if --only names some.", "--list")
+    ] = False,
+    quick: Annotated[bool, option(None, "Fewer draws and steps: under a minute.", "--quick")] = False,
+    seeds: Annotated[
+        int | None,
+        option(
+            None, "Random draws of each experiment.", default="its own, 100 for table-2", min=1, metavar="N"
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, option(None, "Processes at a time.", default="all cores", min=1, metavar="N")
+    ] = None,
+    out: Annotated[Path, option(None, "Folder of the report.", metavar="DIR")] = Path("report"),
+    force: Annotated[bool, option(None, "Compute all rows again.", "--force")] = False,
+    keep_rows: KeepRows = False,
+    show_page: Annotated[bool, option(None, "Open the page in a browser at the end.", "--open")] = False,
+    debug: Debug = False,
+) -> None:
+    """Make every figure and table of the paper again, and a page that says what holds.
+
+    Rows are kept in the folder of the report: a second run is quick, and one that was stopped goes on. They
+    are computed again if a setting or the code that computes them changed.
+
+    With --list the command names the experiments and runs none.
+
+    Example: prgd reproduce --only figure-3 table-2 --quick --open
+    """
+    with one_line_errors(debug):
+        from prgd_paper.report.terminal import print_list, print_settings
+        from prgd_paper.reproduce import choose, reproduce
+        from prgd_paper.reproduce.settings import split_changes
+
+        # An option takes one value, so further names after --only arrive as arguments.
+        wanted = [name for given in [*(only or []), *(names or [])] for name in given.split(",") if name]
+        changed = split_changes(changes or [])
+        chosen = choose(wanted or changed)
+        if show_list:
+            (print_settings if wanted else print_list)(chosen)
+            return
+        page = reproduce(
+            chosen,
+            quick=quick,
+            seeds=seeds,
+            changes=changed,
+            jobs=cores() if jobs is None else jobs,
+            out=out,
+            force=force,
+            keep_rows=keep_rows,
+        )
+        if show_page:
+            webbrowser.open(page.resolve().as_uri())

@@ -1,0 +1,169 @@
+"""The page: one file that opens from disk without a network, with everything inside it.
+
+The HTML is a Jinja2 template, ``assets/page.html``: it reads as the page that it makes, and autoescaping lets
+no text reach the page unescaped. Nested calls of Python functions that return HTML took twice the lines.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+from importlib.util import find_spec
+from mimetypes import MimeTypes
+from pathlib import Path
+from typing import Any
+
+from prgd.core.errors import missing_package
+from prgd_paper.claims import Claim, Verdict, apart, crosses, summary
+from prgd_paper.claims.registry import place
+from prgd_paper.report.elements import Figure, Table, pretty
+from prgd_paper.report.introduction import introduction
+from prgd_paper.report.vector import SHAPES, drawing
+from prgd_paper.reproduce.experiment import Experiment
+from prgd_paper.reproduce.settings import settings_of
+
+# Bytes of all files inside the page; the largest ones lie beside it.
+ROOM = 2_400_000
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment, ready for the page."""
+
+    experiment: Experiment
+    settings: Any
+    options: str  # of the command line, that ask for these settings
+    reading: str
+    figures: tuple[Figure, ...]
+    tables: tuple[Table, ...]
+    claims: tuple[Claim, ...]
+    files: tuple[Path, ...]  # the rows and their record
+    commits: tuple[str, ...]
+    other_code: str = ""  # which tasks have rows that other code computed, in words
+
+    @property
+    def command(self) -> str:
+        """The command that makes the section."""
+        return f"prgd reproduce --only {self.experiment.name}{self.options}"
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the settings are those of --quick."""
+        return self.experiment.is_quick(self.settings)
+
+    @property
+    def changes(self) -> str:
+        """The settings that a user changed, in words; empty if there are none."""
+        return self.experiment.changes_in_words(self.settings)
+
+    @property
+    def short_title(self) -> str:
+        """The words of the link to the section."""
+        e = self.experiment
+        return e.title if e.is_ours else e.name.replace("-", " ").capitalize()
+
+    @property
+    def setting_texts(self) -> dict[str, str]:
+        """Each field of the settings, as text."""
+        return {name: json.dumps(v, default=repr) for name, v in settings_of(self.settings).items()}
+
+
+def check_packages() -> None:
+    """Raise an error that says what to install if a package of the page or of its figures is missing."""
+    for package in ("jinja2", "matplotlib", "pandas"):
+        if find_spec(package) is None:
+            raise missing_package("The report", package, "report")
+
+
+def render(sections: Sequence[Section], **head: Any) -> str:
+    """Return the whole page as HTML.
+
+    Parameters
+    ----------
+    sections : sequence of Section
+    **head
+        What the template knows as ``page``: the ``folder`` of the report, the ``command`` that made it
+        (empty if there were several), the ``facts`` about versions and machine, the names of the ``quick``
+        experiments, and how many are ``left_out``.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def asset(name: str) -> Markup:
+        content = files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+        return Markup(content)  # noqa: S704 - our own files
+
+    environment = Environment(
+        loader=PackageLoader(__package__, "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Text shows the paper's symbols; names for scripts, which the template escapes itself, stay.
+        finalize=lambda value: pretty(value) if type(value) is str else value,
+    )
+    shown_in = {claim.name: section.experiment.name for claim, section in judged(sections)}
+    verdicts = {claim.name: claim for claim, _ in judged(sections)}
+    papers, ours = apart(verdicts.values())
+    return environment.get_template("page.html").render(
+        page=head,
+        sections=sections,
+        verdicts=verdicts,
+        shown_in=shown_in,
+        papers=papers,
+        our_claims=ours,
+        crosses=crosses(papers),
+        summary=summary,
+        legend=[v for v in Verdict if v is not Verdict.NOT_RUN or v in {c.verdict for c in papers + ours}],
+        commits=", ".join(sorted({c for s in sections for c in s.commits})) or "unknown",
+        css=asset("page.css"),
+        js=asset("page.js"),
+        idea=introduction(),
+        drawing=lambda panel: Markup(drawing(panel)),  # noqa: S704 - the drawing escapes its texts
+        picture=partial(picture, head["folder"]),
+        shapes=SHAPES,
+        kind_of=lambda mark: type(mark).__name__,
+        # An object of its own has Python's table of types, whatever the system says.
+        type_of=lambda file: MimeTypes().guess_type(file.name)[0],
+        carried=_carried(sections, head["folder"]),
+        css_class=lambda verdict: verdict.name.lower().replace("_", "-"),
+    )
+
+
+def _carried(sections: Sequence[Section], folder: Path) -> dict[Path, str]:
+    """Return the files that travel inside the page, compressed: the smallest ones, while there is `ROOM`.
+
+    PNG and PDF are never among them: the page shows their picture, and carries the SVG.
+    """
+    drawn = {picture(folder, figure, ".svg") for section in sections for figure in section.figures}
+    every = drawn | {file for section in sections for file in section.files}
+    zipped = {f: base64.b64encode(gzip.compress(f.read_bytes(), mtime=0)).decode() for f in every}
+    found: dict[Path, str] = {}
+    left = ROOM
+    for file in sorted(every, key=lambda file: (len(zipped[file]), file.name)):
+        left -= len(zipped[file])
+        if left < 0:
+            break
+        found[file] = zipped[file]
+    return found
+
+
+def picture(folder: Path, figure: Figure, end: str) -> Path:
+    """Return the file of a figure in the folder of a report."""
+    return folder / "figures" / f"{figure.name}{end}"
+
+
+def judged(sections: Iterable[Section]) -> list[tuple[Claim, Section]]:
+    """Return each claim once with its section, in the order of the paper.
+
+    Of two sections that share rows the later one has more of them, and its claim is kept.
+    """
+    found: dict[str, tuple[Claim, Section]] = {}
+    for section in sections:
+        found |= {claim.name: (claim, section) for claim in section.claims}
+    return sorted(found.values(), key=lambda item: place(item[0]))

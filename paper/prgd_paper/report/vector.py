@@ -1,0 +1,348 @@
+"""Figures for the page: each panel is a small SVG drawing, which the page's script lets a reader explore.
+
+A drawing is whole without the script and in print. It carries what the script needs to zoom and to name
+points: the ends of its axes, and lines whose vertices a reader can point at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from prgd.core.types import Array
+from prgd_paper.report.axes import Axis
+from prgd_paper.report.elements import Arrows, Band, Heat, Line, Mark, Panel, Points, Space, Style, pretty
+
+WIDTH, HEIGHT = 440.0, 340.0
+TOP, RIGHT, BOTTOM = 10.0, 14.0, 46.0
+LETTER, SMALL_LETTER = 6.4, 4.7  # widths of letters: of a tick's label, and of a name beside a line
+BAR = 58.0  # width of the colour bar of a heat map and of its labels
+TOLERANCE = 0.12  # largest distance between a line and its drawing, in units of the drawing
+MAX_MARKERS = 9  # a long line has this many markers
+COLOURS = 24  # steps of a colour bar
+FAR = 3_000.0  # positions beyond are cut off: no drawing shows them
+VIEW = np.radians([18.0, -35.0])  # elevation and azimuth from which curves in space are seen
+
+SHAPES = {  # outlines of the markers, around 0
+    "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+    "square": "M-3.6-3.6h7.2v7.2h-7.2z",
+    "diamond": "M0-5l5 5-5 5-5-5z",
+    "triangle-up": "M0-4.8l5 9h-10z",
+    "x": "M-3.6-3.6l7.2 7.2m0-7.2l-7.2 7.2",
+    "cross": "M-1.6-4.6h3.2v3h3v3.2h-3v3h-3.2v-3h-3v-3.2h3z",
+    "star": "M0-5.5l1.5 3.8 4.1.2-3.2 2.6 1.1 4-3.5-2.2-3.5 2.2 1.1-4-3.2-2.6 4.1-.2z",
+}
+
+
+def drawing(panel: Panel) -> str:
+    """Return the SVG of a panel."""
+    panel = _flat(panel) if panel.is_space else panel
+    heat = next((mark for mark in panel.marks if isinstance(mark, Heat)), None)
+    left = 58.0 if heat is None else 30.0 + LETTER * max(map(len, heat.y))
+    names = max((SMALL_LETTER * len(pretty(label.text)) for label in panel.labels), default=0.0)
+    width = WIDTH - left - (BAR if heat else max(RIGHT, names + RIGHT))
+    height = HEIGHT - TOP - BOTTOM
+    x, y = _heat_axes(heat, width, height) if heat else _axes(panel, width, height)
+    body = "".join(_DRAWN[type(mark)](mark, x, y) for mark in panel.marks)
+    ends = " ".join(f"{end:.6g}" for end in (x.low, x.high, y.low, y.high))
+    kinds = f"{'log' if x.is_log else 'linear'} {'log' if y.is_log else 'linear'}"
+    data = "" if heat or panel.z_label else f' data-ends="{ends}" data-kinds="{kinds}"'
+    name = escape(pretty(panel.heading))
+    return (
+        f'<svg class="plot" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{name}"{data}>'
+        f'<g transform="translate({_n(left)} {_n(TOP)})">'
+        f"{_frame(panel, x, y, left, heat)}"
+        f'<svg class="marks" width="{_n(width)}" height="{_n(height)}">{body}</svg>'
+        f"{_words(panel, x, y)}{_bar(heat, x, y) if heat else ''}</g></svg>"
+    )
+
+
+def _n(value: float) -> str:
+    """Return a number with two digits behind the point, and none that are not needed."""
+    return f"{value:.2f}".rstrip("0").rstrip(".").replace("-0.", "-.").removeprefix("0") or "0"
+
+
+def _text(x: float, y: float, text: str, look: str) -> str:
+    return f'<text x="{_n(x)}" y="{_n(y)}" {look}>{escape(pretty(text), quote=False)}</text>'
+
+
+def _axes(panel: Panel, width: float, height: float) -> tuple[Axis, Axis]:
+    """Return the axes: those that the panel asks for, or as wide as its marks."""
+    parts = [_extent(mark) for mark in panel.marks]
+    x = Axis.around([p[0] for p in parts], panel.x_range, width, panel.x_log)
+    y = Axis.around([p[1] for p in parts], panel.y_range, height, panel.y_log)
+    if not panel.is_equal:
+        return x, y
+    unit = max((x.high - x.low) / width, (y.high - y.low) / height)  # The same unit on both axes.
+    return _widened(x, unit), _widened(y, unit)
+
+
+def _widened(axis: Axis, unit: float) -> Axis:
+    more = 0.5 * (unit * axis.length - (axis.high - axis.low))
+    return Axis(axis.low - more, axis.high + more, axis.length, axis.is_log)
+
+
+def _heat_axes(mark: Heat, width: float, height: float) -> tuple[Axis, Axis]:
+    return Axis(-0.5, len(mark.x) - 0.5, width), Axis(-0.5, len(mark.y) - 0.5, height)
+
+
+def _extent(mark: Any) -> tuple[Any, Any]:
+    if isinstance(mark, Band):
+        return mark.x, np.concatenate([np.ravel(mark.low), np.ravel(mark.high)])
+    return mark.x, mark.y
+
+
+def _frame(panel: Panel, x: Axis, y: Axis, left: float, heat: Heat | None) -> str:
+    """Draw grid, ticks, their labels, and the labels of the axes."""
+    w, h = x.length, y.length
+    x_ticks = list(enumerate(heat.x)) if heat else x.ticks()
+    y_ticks = list(enumerate(heat.y)) if heat else y.ticks()
+    if heat:
+        x_ticks = [(float(x.places(k)), label) for k, label in x_ticks]
+        y_ticks = [(float(y.places(k)), label) for k, label in y_ticks]
+    if panel.z_label:
+        return _text(-40, 0.5 * h, panel.y_label, f'class="name" transform="rotate(-90 -40 {_n(0.5 * h)})"')
+    grid = "" if heat else "".join(f"M{_n(at)} 0v{_n(h)}" for at, _ in x_ticks)
+    grid += "" if heat else "".join(f"M0 {_n(h - at)}h{_n(w)}" for at, _ in y_ticks)
+    parts = [f'<g class="frame"><path class="grid" d="{grid}"/><path class="axis" d="M0 0v{_n(h)}h{_n(w)}"/>']
+    parts += [_text(at, h + 16, label, 'class="x"') for at, label in x_ticks]
+    parts += [_text(-6, h - at + 4, label, 'class="y"') for at, label in y_ticks]
+    middle = _n(0.5 * h)
+    parts.append(_text(0.5 * w, h + 38, panel.x_label, 'class="name"'))
+    across = _n(12 - left)
+    parts.append(
+        _text(12 - left, 0.5 * h, panel.y_label, f'class="name" transform="rotate(-90 {across} {middle})"')
+    )
+    return "".join(parts) + "</g>"
+
+
+def _words(panel: Panel, x: Axis, y: Axis) -> str:
+    """Write the notes, and the names beside the ends of lines."""
+    h = y.length
+    notes = [
+        _text(float(x.places(n.x)) + 4, h - float(y.places(n.y)) + 4, n.text, 'class="note"')
+        for n in panel.notes
+    ]
+    for label in panel.labels:
+        at, end = (_place(x, y, *point) for point in ((label.x, label.y), label.end))
+        thread = f'<path class="thread" d="M{_n(end[0])} {_n(end[1])}L{_n(at[0])} {_n(at[1])}"/>'
+        name = _text(at[0] + 2, at[1] + 3, label.text, 'class="tag"')
+        notes.append(f"<g{_colour(label.colour)}>{thread}{name}</g>")
+    return "".join(notes)
+
+
+def _place(x: Axis, y: Axis, u: float, v: float) -> tuple[float, float]:
+    return float(x.positions(u)), y.length - float(y.positions(v))
+
+
+def _colour(colour: str) -> str:
+    """Return the style of a colour; the page's style sheet has a lighter one for dark screens."""
+    return f' style="--c:var(--k{colour[1:]},{colour})"'
+
+
+def _group(mark: Any, content: str) -> str:
+    return f'<g data-group="{escape(mark.name)}"{_colour(mark.style.colour)}>{content}</g>'
+
+
+def _points_of(x: Axis, y: Axis, u: Any, v: Any) -> Array:
+    """Return positions as rows; the second coordinate counts from the top of a drawing."""
+    places = np.column_stack([x.positions(u), y.length - y.positions(v)])
+    return np.clip(places, -FAR, FAR)
+
+
+def _line(mark: Line, x: Axis, y: Axis) -> str:
+    places = _points_of(x, y, mark.x, mark.y)
+    shown = "".join(_path(_simplified(part)) for part in _pieces(places))
+    width = "" if mark.width == 2.0 else f' stroke-width="{_n(0.9 * mark.width)}"'
+    path = f'<path class="line {mark.style.dash}" d="{shown}"{width}/>'
+    return _group(mark, path + (_markers(places, mark.style) if mark.has_markers else ""))
+
+
+def _markers(places: Array, style: Style) -> str:
+    """Return markers on a line: at each of few points, or evenly spaced along a long line."""
+    inside = places[~np.isnan(places).any(axis=1)]
+    if len(inside) > 2 * MAX_MARKERS:
+        way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(inside, axis=0), axis=1))])
+        wanted = np.linspace(0.0, way[-1], MAX_MARKERS)
+        inside = inside[np.unique(np.searchsorted(way, wanted).clip(max=len(inside) - 1))]
+    return _uses(inside, style.marker)
+
+
+def _uses(places: Array, marker: str, size: float = 7.0) -> str:
+    larger = "" if size == 7.0 else f"scale({_n(size / 7.0)})"
+    return "".join(
+        f'<use href="#m-{marker}" transform="translate({_n(u)} {_n(v)}){larger}"/>'
+        for u, v in places
+        if np.isfinite([u, v]).all()
+    )
+
+
+def _pieces(places: Array) -> Iterator[Array]:
+    """Return the parts of a line between points without a place."""
+    gaps = np.flatnonzero(np.isnan(places).any(axis=1))
+    for part in np.split(places, gaps):
+        there = part[~np.isnan(part).any(axis=1)]
+        if len(there):
+            yield there
+
+
+def _simplified(places: Array) -> Array:
+    """Return few of the points, so that the line through them stays within `TOLERANCE` of all points.
+
+    References
+    ----------
+    Douglas and Peucker (1973), Algorithms for the reduction of the number of points required to represent a
+    digitized line.
+    """
+    kept = np.zeros(len(places), dtype=bool)
+    kept[[0, -1]] = True
+    stack = [(0, len(places) - 1)]
+    while stack:
+        first, last = stack.pop()
+        if last - first < 2:
+            continue
+        inner, chord = places[first + 1 : last] - places[first], places[last] - places[first]
+        share = np.clip(inner @ chord / max(float(chord @ chord), 1e-12), 0.0, 1.0)
+        distance = np.linalg.norm(inner - share[:, None] * chord, axis=1)
+        farthest = int(distance.argmax())
+        if distance[farthest] > TOLERANCE:
+            middle = first + 1 + farthest
+            kept[middle] = True
+            stack += [(first, middle), (middle, last)]
+    return places[kept]
+
+
+def _path(places: Array) -> str:
+    """Return the path through points: a start, then steps; steps are rounded so that errors do not add up."""
+    tenths = np.round(10.0 * places).astype(int)
+    steps = np.diff(tenths, axis=0)
+    words = " ".join(f"{_n(u / 10)} {_n(v / 10)}" for u, v in steps if u or v)
+    path = f"M{_n(tenths[0, 0] / 10)} {_n(tenths[0, 1] / 10)}" + (f"l{words}" if words else "")
+    return path.replace(" -", "-")
+
+
+def _band(mark: Band, x: Axis, y: Axis) -> str:
+    high, low = _points_of(x, y, mark.x, mark.high), _points_of(x, y, mark.x, mark.low)
+    is_whole = ~np.isnan(high).any(axis=1) & ~np.isnan(low).any(axis=1)
+    if not is_whole.any():
+        return ""
+    around = np.concatenate([_simplified(high[is_whole]), _simplified(low[is_whole])[::-1]])
+    return _group(mark, f'<path class="band" d="{_path(around)}z"/>')
+
+
+def _points(mark: Points, x: Axis, y: Axis) -> str:
+    return _group(mark, _uses(_points_of(x, y, mark.x, mark.y), mark.style.marker, mark.size))
+
+
+def _arrows(mark: Arrows, x: Axis, y: Axis) -> str:
+    """Draw each arrow as one stroke with a head: true in direction on the page, and all of one length."""
+    middle = _points_of(x, y, mark.x, mark.y)
+    half = np.column_stack([mark.u, mark.v]) * [
+        x.length / (x.high - x.low),
+        -y.length / (y.high - y.low),
+    ]
+    half *= 0.4 * _spacing(middle) / np.maximum(np.linalg.norm(half, axis=1, keepdims=True), 1e-300)
+    return _group(mark, f'<path class="arrow" d="{_strokes(middle - half, middle + half)}"/>')
+
+
+def _spacing(places: Array) -> float:
+    """Return the smallest distance of two lines of a grid."""
+    lines = [np.unique(np.round(column, 3)) for column in places.T]
+    return float(min((np.diff(line).min() for line in lines if line.size > 1), default=20.0))
+
+
+def _strokes(tail: Array, tip: Array, head: float = 0.0) -> str:
+    """Return arrows from tails to tips; heads have a length, or else 3/10 of the arrow's."""
+    along = tip - tail
+    length = np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-300)
+    along = along * (head / length) if head else 0.3 * along
+    side = along[:, ::-1] * [-0.5, 0.5]
+    return "".join(
+        _path(np.array(points))
+        for points in zip(tail, tip, tip - along + side, tip, tip - along - side, strict=True)
+    )
+
+
+def _heat(mark: Heat, x: Axis, y: Axis) -> str:
+    z = np.asarray(mark.z, dtype=float)
+    low, high = _ends(mark)
+    w, h = x.length / z.shape[1], y.length / z.shape[0]
+    parts = []
+    for j, line in enumerate(mark.text):
+        for i, text in enumerate(line):
+            if np.isfinite(z[j, i]):
+                share = (z[j, i] - low) / (high - low)
+                parts.append(_cell(i * w, y.length - (j + 1) * h, w, h, share))
+                ink = 'class="cell dark"' if share > 0.5 else 'class="cell bright"'
+                parts.append(_text((i + 0.5) * w, y.length - (j + 0.5) * h + 4, text, ink))
+    return f"<g>{''.join(parts)}</g>"
+
+
+def _bar(mark: Heat, x: Axis, y: Axis) -> str:
+    """Draw the colours of a heat map beside it, with the values at both ends."""
+    left, height = x.length + 10.0, 0.8 * y.length / COLOURS
+    top = 0.1 * y.length
+    cells = [
+        _cell(left, top + (COLOURS - 1 - k) * height, 10.0, height + 0.3, k / (COLOURS - 1))
+        for k in range(COLOURS)
+    ]
+    for value, at in zip(_ends(mark), (0.9 * y.length + 13.0, top - 5.0), strict=True):
+        cells.append(_text(left + 5.0, at, f"{value:.1f}", 'class="cell"'))
+    middle = f"{_n(left + 24.0)} {_n(0.5 * y.length)}"
+    cells.append(
+        _text(left + 24.0, 0.5 * y.length, mark.label, f'class="name" transform="rotate(-90 {middle})"')
+    )
+    return "".join(cells)
+
+
+def _ends(mark: Heat) -> tuple[float, float]:
+    z = np.asarray(mark.z, dtype=float)
+    low, high = float(np.nanmin(z)), float(np.nanmax(z))
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _cell(x: float, y: float, width: float, height: float, share: float) -> str:
+    """Return a rectangle in the colour of a share between 0 and 1."""
+    from matplotlib import colormaps
+
+    red, green, blue, _ = colormaps["cividis"](share, bytes=True)
+    place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"'
+    return f'<rect {place} fill="#{red:02x}{green:02x}{blue:02x}"/>'
+
+
+class _Ray(Line):
+    """An arrow from the first of two points to the second."""
+
+
+def _ray(mark: _Ray, x: Axis, y: Axis) -> str:
+    places = _points_of(x, y, mark.x, mark.y)
+    strokes = _strokes(places[:1], places[1:], head=10.0)
+    return _group(mark, f'<path class="line" d="{strokes}" stroke-width="{_n(0.9 * mark.width)}"/>')
+
+
+def _flat(panel: Panel) -> Panel:
+    """Return the panel with curves in space as they are seen from `VIEW`, with the third axis upright."""
+    (elevation, azimuth) = VIEW
+    right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])
+    towards = np.array([np.cos(azimuth), np.sin(azimuth), 0.0])
+    up = np.array([0.0, 0.0, np.cos(elevation)]) - np.sin(elevation) * towards
+    marks: list[Mark] = []
+    for mark in panel.marks:
+        if isinstance(mark, Space):
+            u, v = right @ mark.points, up @ mark.points
+            kind = _Ray if mark.is_arrow else Line
+            marks.append(kind(mark.name, u, v, 0.7 * mark.width, has_markers=False, style=mark.style))
+    return Panel(panel.title, tuple(marks), "", panel.z_label, z_label=panel.z_label, is_equal=True)
+
+
+_DRAWN: dict[type, Callable[[Any, Axis, Axis], str]] = {
+    Line: _line,
+    _Ray: _ray,
+    Band: _band,
+    Points: _points,
+    Arrows: _arrows,
+    Heat: _heat,
+}

@@ -1,0 +1,1 @@
+"""Our own experiments, beyond the paper: one file each, found by their presence."""

@@ -1,0 +1,334 @@
+"""What the race of all methods shows: its figures, its tables and its verdicts, from rows only."""
+
+from __future__ import annotations
+
+import math
+from functools import cache, partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from prgd.core.types import Array
+from prgd_paper.claims import Finding, Verdict, claim
+from prgd_paper.report.direct_labels import direct_labels
+from prgd_paper.report.elements import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    VERMILLION,
+    Dash,
+    Figure,
+    Line,
+    Panel,
+    Style,
+    Table,
+    floored,
+    thinned,
+)
+from prgd_paper.reproduce.curves import where
+from prgd_paper.reproduce.experiment import OURS
+from prgd_paper.studies.every_method_rates import (
+    BRIEF,
+    LEVELS,
+    Run,
+    exponential,
+    judged,
+    long_enough,
+    races,
+    slopes_of,
+    tally,
+    verdict_on,
+)
+from prgd_paper.studies.methods import FAST, HULL, OTHER, PLAIN, RESCALED, SCALED, listed
+from prgd_paper.studies.published_rates import KNOWN, MARGIN, NO_RATE, RATES, RISK, SEPARATOR
+
+NAME = "every-method"
+FAMILIES = {
+    PLAIN: ("steps as they come", BLACK),
+    SCALED: ("divided by the loss", ORANGE),
+    FAST: ("accelerated", GREEN),
+    RESCALED: ("progressive rescaling", BLUE),
+    HULL: ("points of the hull", VERMILLION),
+    OTHER: ("without an entry", GREY),
+}
+DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot", "longdash")
+# Panels: the norm, the set, and the title.
+PANELS = (
+    ("l2", "synthetic I", "l2 margin, synthetic set I"),
+    ("l2", "digits 0 and 1", "l2 margin, digits 0 and 1"),
+    ("l2", "Gaussian, d = 5", "l2 margin, Gaussian rows, d = 5"),
+    ("l2", "Gaussian, d = 20", "l2 margin, Gaussian rows, d = 20"),
+    ("linf", "Gaussian, d = 5", "l-infinity margin, Gaussian rows, d = 5"),
+    ("l1", "Gaussian, d = 5", "l1 margin, Gaussian rows, d = 5"),
+    ("lp:3", "Gaussian, d = 5", "l3 margin, Gaussian rows, d = 5"),
+    ("spectral", "three classes", "spectral margin, three classes"),
+)
+LOWEST = 1e-13
+SHORT = {
+    "progressive-rescaling Newton": "rescaled Newton",
+    "normalized perceptron": "norm. perceptron",
+    "away-step Frank-Wolfe": "away-step F-W",
+    "loss-scaled mirror descent": "l.-s. mirror descent",
+    "inside PRGD, sign descent": "inside PRGD",
+    "inside PRGD, coordinate descent": "inside PRGD",
+}
+
+
+@cache
+def _families() -> dict[str, str]:
+    """Return the family of each listed method; schedules do not change it."""
+    return {e.name: e.family for e in listed(1.2, 5, 0.6, 0.6, 1.05)}
+
+
+def _family(method: str) -> str:
+    return _families().get(method, OTHER)
+
+
+def _styles(methods: list[str]) -> dict[str, Style]:
+    """Return the style of each method: the colour of its family, and a dash of its own there."""
+    places = {family: count() for family in FAMILIES}
+    found = {}
+    for method in methods:
+        family = _family(method)
+        found[method] = Style(FAMILIES[family][1], DASHES[next(places[family]) % len(DASHES)])
+    return found
+
+
+def _text(method: str) -> str:
+    short = SHORT.get(method, method)
+    return short.replace(", falling steps", ", falling")
+
+
+def _median(curves: Any, x: str) -> tuple[Array, Array]:
+    """Return the medians over the draws of a set, as in the table: of x and of the error, at each step.
+
+    A run that has ended keeps its last error; the line ends where the median run does.
+    """
+    ended = float(curves.groupby("seed").t.max().median())
+    wide = curves.pivot(index="t", columns="seed", values=[x, "worst"] if x != "t" else ["worst"]).ffill()
+    wide = wide[wide.index <= ended]
+    errors = wide["worst"].median(axis=1).to_numpy(float)
+    places = wide[x].median(axis=1) if x != "t" else wide.index
+    return np.asarray(places, dtype=float), errors
+
+
+def _panel(rows: Any, norm: str, name: str, title: str, x: str, last: float) -> Panel | None:
+    """Draw the median errors of a norm on one set up to step or pass ``last``; None if nothing separates."""
+    some = where(rows, kind="curve", norm=norm, set=name)
+    methods = list(some.method.unique())
+    styles, lines = _styles(methods), []
+    for method in methods:
+        places, errors = _median(where(some, method=method), x)
+        shown = (places <= last) & (errors < 1.0)
+        if shown.any():
+            y = np.maximum(floored(errors[shown]), LOWEST)
+            lines.append(
+                thinned(Line(method, places[shown], y, 1.6, has_markers=False, style=styles[method]))
+            )
+    if not lines:
+        return None
+    ends = (1.0, last)
+    lowest = 10.0 ** math.floor(math.log10(min(float(np.min(line.y)) for line in lines)) - 0.3)
+    heights = (max(lowest, LOWEST), 1.0)
+    labels = direct_labels(lines, {m: _text(m) for m in methods}, ends, heights)
+    words = {"t": "step t, warm-up counted", "passes": "passes over the rows, warm-up counted"}[x]
+    y_label = "1 - gamma(w) / gamma_star"
+    return Panel(
+        title, tuple(lines), words, y_label, x_log=True, y_log=True, x_range=ends, y_range=heights,
+        labels=labels,
+    )  # fmt: skip
+
+
+def draw(rows: Any, settings: Any) -> list[Figure]:
+    """Return the margin error of every method in its own norm, against steps and against passes."""
+    used = [_family(method) for method in rows.method.unique()]
+    families = tuple(FAMILIES[family] for family in FAMILIES if family in used)
+    figures, said = [], reading(rows, settings)
+    for x, name, words in (("t", NAME, "steps"), ("passes", f"{NAME}-passes", "passes over the data")):
+        panels = tuple(
+            p
+            for norm, s, title in PANELS
+            if (p := _panel(rows, norm, s, title, x, float(settings.steps))) is not None
+        )
+        alt = (
+            f"Relative margin error against {words} on logarithmic axes: four sets in l2, one in each other "
+            "norm. A line is the median over the draws of the set, as in the table of errors, of the largest "
+            f"error since the last recorded step. {said}"
+        )
+        title = f"Every method, in its own norm: margin error against {words}"
+        figures.append(Figure(name, title, alt, panels, columns=2, families=families))
+    return figures
+
+
+def _last(rows: Any) -> Any:
+    """Return the last row of the curve of each run, with how the run ended."""
+    keys = ["method", "set", "seed"]
+    last = where(rows, kind="curve").groupby(keys, sort=False).tail(1)
+    facts = where(rows, kind="run")[[*keys, "floor", "ended"]]
+    return last.drop(columns=["floor", "ended"]).merge(facts, on=keys)
+
+
+def tables(rows: Any, settings: Any) -> list[Table]:
+    """Return Table 1 of the paper, extended to all methods, and the error of each method on each set."""
+    return [extended(rows, settings), _by_set(rows, settings)]
+
+
+def extended(rows: Any, settings: Any) -> Table:
+    """Return the published and the fitted rate of every method, with a verdict."""
+    lines = []
+    for method, runs in races(rows).items():
+        rate, long = RATES.get(method), long_enough(runs)
+        quantity = RISK if rate and rate.quantity == RISK else MARGIN
+        slopes = slopes_of(long, quantity)
+        last = np.array([s.slope for s in slopes])
+        end = np.array([s.local for s in slopes if not math.isnan(s.local)])
+        line = {"method": method, "norm": str(where(rows, method=method).norm.iloc[0])}
+        line |= {"published": rate.text if rate else KNOWN.get(method, NO_RATE)}
+        line |= {"of the": rate.quantity if rate else "-", "by": rate.source if rate else "-"}
+        line["fitted a of t^-a"] = (
+            f"{_two(np.median(last))} ({_two(last.min())} to {_two(last.max())})" if last.size else "-"
+        )
+        line["at the end"] = _two(np.median(end)) if end.size else "-"
+        line["exponential"] = f"{len(exponential(long))} of {len(long)}" if long else "-"
+        said = tally(runs, rate) if rate and runs and not rate.not_ours else None
+        line["agree"] = f"{len(said.agree)} of {said.n}" if said else "-"
+        line["disagree"] = str(len(said.disagree)) if said else "-"
+        line["verdict"] = (
+            str(verdict_on(runs, settings, rate).verdict) if rate and runs else "no rate to judge"
+        )
+        lines.append(line)
+    high, middle, low = (f"{level:.0e}" for level in LEVELS)
+    caption = (
+        "Table 1 of the paper, extended to every method of the library, each in the norm of its margins: "
+        f"{settings.steps:,} steps, a run for each set and draw. Runs that end within {BRIEF} steps show no "
+        "rate and are not counted. The fitted a is the slope of the margin error (of the risk, where the "
+        "rate is about it) over the last decade of t: median and range over sets and seeds, without runs "
+        "that fall exponentially; then the median slope over the last factor of 2. "
+        f"Exponential: runs whose margin error takes from {middle} to {low} at most twice the steps of "
+        f"{high} to {middle}, whatever is published. Agree, disagree: runs that fall as fast as published or "
+        "faster, and runs that fall more slowly, in the quantity that the rate is of; the others do not say. "
+        "The rate holds if at least half of the runs agree, with a caveat if some disagree; else it is not "
+        "decided, since no finite run refutes an asymptotic rate. A bound for every step (of the perceptron, "
+        f"and of the steps to a separator) must hold on all runs.{_other_theorems(list(races(rows)))}"
+    )
+    return Table.of(
+        caption, lines, numbers=("at the end", "exponential", "agree", "disagree"), is_printed=True
+    )
+
+
+def _other_theorems(methods: list[str]) -> str:
+    """Return why some rates are not decided, whatever their runs do."""
+    found = {m: RATES[m].not_ours for m in methods if m in RATES}
+    return "".join(f" {m} has nothing to count: {_lower(reason)}" for m, reason in found.items() if reason)
+
+
+def _lower(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
+
+
+def _two(value: Any) -> str:
+    """Return a number with two decimals, 0.00 without a sign."""
+    return f"{round(float(value), 2) + 0.0:.2f}"
+
+
+def _by_set(rows: Any, settings: Any) -> Table:
+    last, lines = _last(rows), []
+    sets = list(rows["set"].unique())
+    for method in rows.method.unique():
+        line = {"method": method}
+        for name in sets:
+            some = where(last, method=method, set=name)
+            line[name] = "-"
+            if len(some):
+                error, t, passes = (float(some[c].median()) for c in ("worst", "t", "passes"))
+                ended = bool((some.ended == "resolution").all())
+                words = f"below {some.floor.max():.0e}" if ended else f"{error:.1e}"
+                line[name] = f"{words} ({t:,.0f}; {passes:,.0f})"
+        lines.append(line)
+    caption = (
+        "The relative margin error at the end of the runs (steps; passes), medians over seeds. A run ends "
+        f"before its {settings.steps:,} steps if its error is below what the certified interval of "
+        "gamma_star, or rounding, resolves."
+    )
+    return Table.of(caption, lines)
+
+
+def reading(rows: Any, settings: Any) -> str:
+    """Return what the figure shows, in figures."""
+    raced = races(rows)
+    in_l2 = set(where(rows, norm="l2").method)
+    ended = [m for m, runs in raced.items() if m in in_l2 and all(r.ended == "resolution" for r in runs)]
+    verdicts = [verdict_on(runs, settings, RATES[m]).verdict for m, runs in raced.items() if m in RATES]
+    counts = ", ".join(v.counted(verdicts.count(v)) for v in Verdict if v in verdicts)
+    fast = [method for method, runs in raced.items() if is_fast(runs)]
+    return (
+        f"Of {len(verdicts)} published rates {counts}. On at least half of the runs that could show it, the "
+        f"margin error of {_listed(fast)} falls exponentially. In l2 {_listed(ended)} came on every "
+        f"set to what can be resolved, within {settings.steps:,} steps."
+    )
+
+
+def is_fast(runs: list[Run]) -> bool:
+    """Return whether the error falls exponentially on at least half of the runs that could show it."""
+    long = long_enough(runs)
+    return bool(long) and 2 * len(exponential(long)) >= len(long)
+
+
+def _listed(names: list[str]) -> str:
+    """Return the names in a sentence, with semicolons if a name has a comma."""
+    if not names:
+        return "no method"
+    comma = "; " if any("," in name for name in names) else ", "
+    return " and ".join([comma.join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _whose(fast: list[str]) -> str:
+    is_dual = bool(fast) and all(_family(method) == HULL for method in fast)
+    return "; none of these is a gradient method on the loss" if is_dual else ""
+
+
+for _method, _rate in RATES.items():
+    _falls = "it finds a separator within" if _rate.quantity == SEPARATOR else f"its {_rate.quantity} is"
+    claim(
+        f"rate-{_method.lower().replace(', ', '-').replace(' ', '-').replace('(', '-').replace(')', '')}",
+        f"{_method}: {_falls} {_rate.text}.",
+        where=f"{OURS}: {_rate.source}",
+        experiment=NAME,
+    )(partial(judged, method=_method, rate=_rate))
+
+
+@claim(
+    "introduction-polynomial",
+    where="Introduction",
+    experiment=NAME,
+    quote="all existing algorithms, which maximize the margin at a slow polynomial rate",
+)
+def existing_algorithms_are_polynomial(rows: Any, settings: Any) -> Finding:
+    """All existing algorithms maximize the margin at a polynomial rate.
+
+    Count the methods that were published before whose error falls exponentially on at least half of the runs
+    that could show it.
+    """
+    raced = races(rows)
+    before = [m for m, rate in RATES.items() if m in raced and not rate.not_ours]
+    fast = [method for method in before if is_fast(raced[method])]
+    words = "; ".join(
+        f"{m} on {len(exponential(long))} of {len(long)} runs"
+        for m in fast
+        if (long := long_enough(raced[m]))
+    )
+    # A method that is linear by its theorem, but whose runs do not show it, speaks for neither answer.
+    silent = [m for m in before if RATES[m].is_exponential and m not in fast]
+    return Finding(
+        ((float(len(fast)), float(len(fast) + len(silent))), "<=", 0.0),
+        f"Of {len(before)} methods with a published rate, {len(fast)} fall exponentially"
+        f"{f' ({words})' if words else ''}{_whose(fast)}. Methods on the dual have had linear rates since "
+        "2011 (errata, E43).",
+        what="methods whose error falls exponentially",
+        setting=f"{settings.steps:,} steps on {', '.join(rows['set'].unique())}.",
+        not_given="which algorithms it means",
+        would_change="Words that name gradient methods, or all methods.",
+    )

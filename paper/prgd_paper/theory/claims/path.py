@@ -1,0 +1,290 @@
+"""Statements E4 to E12 of docs/exponential.md, ours: the gap of any w, and the path of minimisers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import cache
+
+import numpy as np
+
+from prgd_paper.claims import Finding, claim
+from prgd_paper.theory.path_checks import FIRST_OVER_SECOND, GAP_FACTOR, Reading
+from prgd_paper.theory.path_limits import FALL, NEXT, RHO, drift_distance, gate_ratios
+from prgd_paper.theory.path_problems import KINDS, PathProblem, path_problem
+from prgd_paper.theory.path_survey import (
+    IDLE,
+    SETTINGS,
+    STRICT,
+    Summary,
+    any_point_readings,
+    limit_readings,
+    path_readings,
+    summarise,
+)
+
+WHERE = "beyond the paper: docs/exponential.md"
+SEEDS = range(7)  # one problem of each kind; benchmarks/path_statements.py has a thousand
+SIZE = 12  # rows and columns, at most
+POINTS = 4  # penalties of a path, each a hundredth of the one before
+LIMIT_SEEDS = range(42)  # six problems of each kind, for statements about limits
+SETTING = (
+    f"{len(SEEDS)} random separable sets of 2 to {SIZE} rows and columns, one of each kind "
+    f"({', '.join(KINDS)}), in {', '.join(SETTINGS)}: {POINTS} points of the path and as many random points "
+    "around it, in extended precision, and random w of lengths up to 3e5, half of them with sample weights, "
+    "in float64. benchmarks/path_statements.py asks the same of 1,020 sets of up to 200 rows and columns and "
+    "of real sets."
+)
+LIMIT_SETTING = (
+    f"Random separable sets of up to {SIZE} rows and columns, seeds 0 to {LIMIT_SEEDS[-1]}, those of the "
+    "kinds that the statement is about; entries of few bits, so that margin rows lie on the margin exactly. "
+    "Extended precision. benchmarks/path_statements.py asks the same of larger sets."
+)
+
+
+@cache
+def _survey() -> dict[str, Summary]:
+    """Return readings of E4 to E8 on all sets and settings, summarised."""
+    found: list[Reading] = []
+    for problem in _problems(SEEDS):
+        for setting in SETTINGS:
+            found += path_readings(problem, setting, POINTS)
+        found += any_point_readings(problem.Z, problem.signs, len(found))
+    return summarise(found)
+
+
+def _problems(seeds: Iterable[int], kinds: tuple[str, ...] = KINDS) -> list[PathProblem]:
+    return [problem for seed in seeds if (problem := path_problem(seed, SIZE)).kind in kinds]
+
+
+@cache
+def _limits(kinds: tuple[str, ...]) -> dict[str, Summary]:
+    """Return readings of E9 to E12 on sets of some kinds, summarised."""
+    return summarise(r for problem in _problems(LIMIT_SEEDS, kinds) for r in limit_readings(problem))
+
+
+def _finding(
+    found: dict[str, Summary],
+    names: tuple[str, ...],
+    sentence: str,
+    would_change: str,
+    setting: str = SETTING,
+    others: int = 0,
+) -> Finding:
+    """Return the count of violations over all readings, which must be 0, with the tightness of each part.
+
+    ``others`` are violations of a kind that is not in the summaries.
+    """
+    parts = {name: found[name] for name in names}
+    readings = sum(part.readings for part in parts.values())
+    violations = others + sum(part.violations for part in parts.values())
+    return Finding(
+        (float(violations), "==", 0.0),
+        f"{readings:,} readings, {violations or 'none'} beyond rounding. {sentence}",
+        figures={
+            name: {
+                "readings": part.readings,
+                "median": float(f"{part.median:.3g}"),
+                "extreme": float(f"{part.extreme:.3g}"),
+                "part of the tolerance used": float(f"{part.used:.2g}"),
+            }
+            for name, part in parts.items()
+        },
+        what="readings that exceed the bound by more than rounding",
+        setting=setting,
+        would_change=would_change,
+    )
+
+
+@claim("e4-gap-identity", where=f"{WHERE}, Theorem E4")
+def gap_identity() -> Finding:
+    """For every w, in every norm, <w, u> - min <w, z_i> = Delta = H_1 - H_inf, so the gap U - gamma(w) is
+    [U - <u, w>/R] + Delta/R.
+
+    Count the points at which the two sides differ by more than the rounding of margins and sums.
+    """
+    found = _survey()
+    return _finding(
+        found,
+        ("E4", "E4 split"),
+        f"The largest error is {found['E4'].extreme:.1e} of Delta (median {found['E4'].median:.0e}) where "
+        "Delta is above rounding.",
+        "A w at which the sides differ by more than (n + d + 16) eps max_i sum_j |z_ij w_j|, twice.",
+    )
+
+
+@claim("e5-bound-of-delta", where=f"{WHERE}, Proposition E5")
+def delta_bound() -> Finding:
+    """0 <= Delta <= LambertW((n - 1) / e) < log n, attained; with sample weights LambertW((Q - q_min) /
+    (e q_min)), with an intercept the mean of both classes' bounds.
+
+    Count the points at which Delta is negative or above the bound, and evaluate the extreme case.
+    """
+    found = _survey()
+    return _finding(
+        found,
+        ("E5", "E5 sign", "E5 log n", "E5 attained"),
+        f"Delta is {found['E5'].median:.2f} of the bound in the median, {found['E5'].extreme:.3f} at most, "
+        "and equal to it in the extreme case; the bound is "
+        f"{found['E5 log n'].extreme:.2f} of log n at most.",
+        "A w whose Delta exceeds the bound.",
+    )
+
+
+@claim("e6-gap-on-the-path", where=f"{WHERE}, Theorem E6")
+def gap_on_path() -> Finding:
+    """At the minimiser of F_lam, U = lam R, and the relative gap equals lam Delta / U^2, at most lam
+    Delta / gamma_star^2.
+
+    Count the points of the path at which they differ by more than the error of the computed minimiser.
+    """
+    found = _survey()
+    return _finding(
+        found,
+        ("E6 U = lam R", "E6", "E6 bound"),
+        f"The gap and lam Delta / U^2 agree to {found['E6'].extreme:.0e} (median "
+        f"{found['E6'].median:.0e}), and the gap is {found['E6 bound'].median:.3f} of lam Delta / "
+        "gamma_star^2 in the median.",
+        "A point of the path whose gap differs from lam Delta / U^2 by more than its residual and rounding "
+        "allow.",
+    )
+
+
+@claim("e7-rescaling", where=f"{WHERE}, Theorem E7")
+def rescaling() -> Finding:
+    """Rescaling w by rho and dividing lam by rho gives the duality gap rho G + (rho - 1) (H_1 - H_rho) at
+    p = p(w), H_1 - H_rho <= Delta, and at most rho G + (rho - 1) H_1(p) for every p; with sample weights q,
+    H_1(p) - log q_min stands in place of H_1(p).
+
+    Count the points at which a side exceeds the other by more than rounding.
+    """
+    found = _survey()
+    return _finding(
+        found,
+        ("E7 equality", "E7 Delta", "E7 gap of p(w)", "E7", "E7 sign"),
+        f"H_1 - H_rho is {found['E7 Delta'].median:.2f} of Delta in the median and "
+        f"{found['E7 Delta'].extreme:.3f} at most; the bound for other p is reached to "
+        f"{found['E7'].extreme:.6f}.",
+        "A w, p, lam and rho >= 1 whose duality gap exceeds the bound.",
+    )
+
+
+@claim("e8-inexact-phases", where=f"{WHERE}, Proposition E8")
+def inexact_phases() -> Finding:
+    """In l2, U - <u, w>/R = (||grad F||^2 - (U - lam R)^2) / (2 lam R). Past the gate ||grad F|| <=
+    min(0.3, sqrt(g)) lam R the first part of the gap is at most 0.512 of the second, and the relative gap
+    at most 1.97 lam Delta / gamma_star^2 (or max(Delta, Delta_0) in place of Delta). Where p_star is
+    uniform and margin rows of weight zero exist, the gate against Delta alone fails in every phase from some
+    phase on.
+
+    Move points of the path until the gate just holds, and count those that exceed a bound.
+    """
+    found = _survey()
+    ratios = [
+        ratio
+        for problem in _problems(LIMIT_SEEDS, ("uniform weights",))
+        for _, _, ratio in gate_ratios(problem, [1e-7, 1e-9])
+    ]
+    r = RHO * math.exp(1.0 / RHO - 1.0)
+    return _finding(
+        found,
+        ("E8 identity", "E8 part", "E8 first part", "E8 0.512", "E8 1.97"),
+        f"Points at the edge of the gate come to {found['E8 first part'].extreme:.4f} of the bound for their "
+        f"gradient, {found['E8 0.512'].extreme:.3f} of {FIRST_OVER_SECOND:.4f} and "
+        f"{found['E8 1.97'].extreme:.3f} of {GAP_FACTOR:.4f}. Where p_star is uniform and idle margin rows "
+        f"exist, one linear system leaves a gradient {min(ratios):.2f} to {max(ratios):.2f} times what the "
+        f"gate against Delta allows (in the limit at least {(r - 1.0) / math.sqrt(r):.2f}): it fails in "
+        "every phase in the end.",
+        "A w past the gate whose gap exceeds a bound; or a set with uniform p_star and idle margin rows on "
+        "which one system a phase passes the gate against Delta in the end.",
+        others=sum(ratio <= 1.0 for ratio in ratios),
+    )
+
+
+@claim("e9-expansion", where=f"{WHERE}, Theorem E9")
+def expansion() -> Finding:
+    """In l2, under strict complementarity, w(lam) = gamma_star w_star / lam + c + lam c_1 + O(lam^2),
+    with ||v|| <= ||c|| for the part v orthogonal to w_star, and rows off the margin change it by
+    exponentially little.
+
+    Count the sets on which the remainder does not fall 50 times where lam falls 10 times, or a bound fails.
+    """
+    found = _limits(STRICT)
+    return _finding(
+        found,
+        ("E9", "E9 c_2", "E9 norm", "E9 whole path", "E9 U"),
+        "Where lam falls from 1e-3 to 1e-4 of the smallest curvature, the remainder falls "
+        f"{FALL / found['E9'].extreme:.1f} times at least, and differs from its leading term lam^2 c_2 by "
+        f"{NEXT * found['E9 c_2'].extreme:.1e} of it at most. Rows off the margin come to "
+        f"{found['E9 whole path'].extreme:.1e} of the bound on their effect.",
+        "A set with strict complementarity whose remainder falls more slowly at ever smaller lam.",
+        LIMIT_SETTING,
+    )
+
+
+@claim("e10-one-system-a-phase", where=f"{WHERE}, Theorem E10")
+def one_system() -> Finding:
+    """From the path, the predictor w + (rho - 1) h with the system of the new penalty errs by O(lam^2),
+    and h = gamma_star w_star / lam - lam' c_1 + O(lam^2), so that its margin error is lam lam' max <y_i,
+    c_1> / gamma_star^2 to leading order: rho^2 times smaller a phase.
+
+    Hold predictor, h and its margin against the leading terms at 1e-4 of the smallest curvature.
+    """
+    found = _limits(STRICT)
+    return _finding(
+        found,
+        ("E10 h", "E10 predictor", "E10 constant", "E10 with lam", "E10 gap of h", "E10 100-fold"),
+        "The margin error of h differs from its leading term by "
+        f"{NEXT * found['E10 gap of h'].extreme:.1e} at most, relative, the error of the predictor by "
+        f"{NEXT * found['E10 constant'].extreme:.1e}; where lam falls 10 times they fall "
+        f"{FALL / found['E10 100-fold'].extreme:.1f} and {FALL / found['E10 predictor'].extreme:.1f} times "
+        f"at least (so {RHO**2:.0f} times a phase for rho = {RHO:g}). With the old penalty in the system the "
+        "error is of first order, lam c_1 (rho - 1)^2 / rho.",
+        "A set with strict complementarity on which one of these remainders is of lower order.",
+        LIMIT_SETTING,
+    )
+
+
+@claim("e11-drift", where=f"{WHERE}, Theorem E11")
+def drift_of_the_path() -> Finding:
+    """In l2, without strict complementarity, w(lam) = gamma_star w_star / lam + b log(1/lam) +
+    o(log(1/lam)), b the shortest vector with <y_i, b> = 0 on rows that carry weight and <y_j, b> >= 1 on
+    margin rows that carry none.
+
+    Count the points at which one of the two bounds fails that force v / log(1/lam) to b.
+    """
+    found = _limits(IDLE)
+    apart = [drift_distance(problem) for problem in _problems(LIMIT_SEEDS, IDLE)]
+    return _finding(
+        found,
+        ("E11 length", "E11 idle rows"),
+        f"||v|| is {found['E11 length'].median:.2f} of its bound in the median and "
+        f"{found['E11 length'].extreme:.2f} at most, the weight of idle rows "
+        f"{found['E11 idle rows'].extreme:.2f}. From lam = 1e-7 to 1e-10 the slope of v in s - log s, s = "
+        f"log(1/lam), is within {max(apart):.1%} of b (median {np.median(apart):.1%}).",
+        "A set with idle margin rows on which a bound fails, or v / log(1/lam) converges elsewhere.",
+        LIMIT_SETTING,
+    )
+
+
+@claim("e12-linear-programs", where=f"{WHERE}, Theorem E12")
+def linear_programs() -> Finding:
+    """In l1 and l-infinity, if the margin program is nondegenerate, w(lam) = gamma_star w_star / lam + c
+    up to exponentially small terms, and the relative gap is lam Delta(p_star) / gamma_star^2 up to such
+    terms.
+
+    Count the programs whose remainder at a smaller lam is more than twice what exp(-kappa/lam) / lam says.
+    """
+    found = _limits(tuple(kind for kind in KINDS if kind not in (*STRICT, *IDLE)))
+    return _finding(
+        found,
+        ("E12", "E12 gap", "E12 every row"),
+        f"At the smaller of two lam the remainder is at most {2 * found['E12'].extreme:.2f} (median "
+        f"{2 * found['E12'].median:.2f}) of what exp(-kappa/lam) / lam makes of the first, kappa gamma_star "
+        "times the smallest distance of a row from the margin; the gap agrees with its limit to "
+        f"{found['E12 gap'].extreme:.0e} at kappa/lam of 20 or more. With this kappa the factor 1/lam is "
+        "needed: U changes by exp(-kappa/lam), and R = U / lam.",
+        "A nondegenerate program on which the remainder is larger than every multiple of exp(-kappa/lam) / "
+        "lam.",
+        LIMIT_SETTING.replace("; entries of few bits, so that margin rows lie on the margin exactly", ""),
+    )

@@ -1,0 +1,232 @@
+r"""The path near its end: what ``w(lam) - gamma_star w_star / lam`` converges to, and how fast.
+
+Margin rows are ``z_i = gamma_star w_star + y_i`` in l2, with ``y_i`` orthogonal to ``w_star``. On them
+alone F splits: ``w = gamma_star w_star / lam + v(lam)`` with v the minimiser of ``LSE(-Y v) + (lam/2)
+||v||^2``. Other rows change w by less than ``exp(-kappa / lam)``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prgd.core.types import Array, Indices
+from prgd.norms import L1, Norm
+from prgd_paper.theory.entropies import Reals, softmax_weights
+from prgd_paper.theory.newton import minimise_soft_loss, newton_step
+from prgd_paper.theory.polyhedral_path import Face
+from prgd_paper.theory.support import max_margin_reference
+
+
+class Expansion(NamedTuple):
+    r"""Coefficients of :math:`v(\lambda) = c + \lambda c_1 + \lambda^2 c_2 + O(\lambda^3)`, in longdouble.
+
+    ``curvature`` is the smallest positive eigenvalue of the Hessian :math:`Y^\top D_c Y`, the unit in which
+    lam is small. ``bend`` is :math:`H^+ T[c_1, c_1]` with T the third derivative: the corrected predictor
+    errs by half of it times :math:`(\lambda - \lambda')^2`.
+    """
+
+    c: Reals
+    c_1: Reals
+    c_2: Reals
+    bend: Reals
+    curvature: float
+
+
+def orthogonal_parts(Z: Any, w_star: Any) -> Reals:
+    """Return ``y_i = z_i - <z_i, w_star> w_star`` in longdouble, for w_star of l2 norm 1."""
+    fine, w = np.asarray(Z).astype(np.longdouble), np.asarray(w_star).astype(np.longdouble)
+    return np.asarray(fine - np.outer(fine @ w, w) / (w @ w))
+
+
+def path_expansion(Y: Any) -> Expansion:
+    r"""Return the coefficients of the path in l2, under strict complementarity.
+
+    .. math::
+
+        c = \arg\min \mathrm{LSE}(-Yv), \qquad c_1 = -H^+ c, \qquad
+        c_2 = -H^+ \left(c_1 + \tfrac12 T[c_1, c_1]\right), \qquad H = Y^\top D_c Y
+
+    Parameters
+    ----------
+    Y : array of shape (m, d)
+        The orthogonal parts of the margin rows; 0 is a combination of all of them with positive weights.
+
+    Returns
+    -------
+    Expansion
+
+    Examples
+    --------
+    >>> found = path_expansion(np.array([[1.0], [1.0], [-1.0]]))
+    >>> round(float(found.c[0]), 6), round(float(found.c_1[0]), 6)  # log(2) / 2, and -c, since H = 1
+    (0.346574, -0.346574)
+    """
+    Y = np.asarray(Y)
+    c = minimise_soft_loss(Y.astype(np.float64), 0.0, np.zeros(Y.shape[1])).x
+    fine = Y.astype(np.longdouble)
+    p = softmax_weights(-(fine @ c))
+    centred = fine - p @ fine
+
+    def solve(slope: Any) -> Any:
+        found = newton_step(fine, p, 0.0, slope)
+        for _ in range(3):  # refined: the residual is formed in longdouble
+            rest = slope - centred.T @ (p * (centred @ found))
+            found = found + newton_step(fine, p, 0.0, rest)
+        return found
+
+    c_1 = -solve(c)
+    third = -(centred.T @ (p * (centred @ c_1) ** 2))
+    bend = solve(third)
+    s = np.linalg.svd((np.sqrt(p)[:, None] * centred).astype(np.float64), compute_uv=False)
+    kept = s[s > s[0] * max(Y.shape) * float(np.finfo(np.float64).eps)]
+    return Expansion(c, c_1, -solve(c_1) - 0.5 * bend, bend, float(kept[-1] ** 2) if kept.size else np.inf)
+
+
+def drift(Y: Any, carries: Any) -> Array:
+    r"""Return b of :math:`w(\lambda) = \gamma^\star w^\star / \lambda + b \log(1/\lambda) + \dots`.
+
+    Without strict complementarity, b is the shortest vector with
+
+    .. math:: \langle y_i, b \rangle = 0 \ (i \in S), \qquad \langle y_j, b \rangle \ge 1 \ (j \in T),
+
+    S the margin rows that carry weight in some p_star and T those that carry none.
+
+    Parameters
+    ----------
+    Y : array of shape (m, d), the orthogonal parts of the margin rows.
+    carries : array of bool of shape (m,), whether a row is in S.
+
+    Examples
+    --------
+    >>> drift([[1.0, 0.0], [-1.0, 0.0], [0.3, 2.0]], [True, True, False]).round(12).tolist()
+    [0.0, 0.5]
+    """
+    rows = np.asarray(Y).astype(np.float64)
+    in_s = np.asarray(carries, dtype=bool)
+    if in_s.all():
+        return np.zeros(rows.shape[1])
+    _, s, Vt = np.linalg.svd(rows[in_s], full_matrices=False)
+    V = Vt[s > s.max(initial=0.0) * max(rows.shape) * float(np.finfo(np.float64).eps)]
+    rest = rows[~in_s] - (rows[~in_s] @ V.T) @ V
+    reference = max_margin_reference(rest)
+    return np.asarray(reference.w_star / reference.gamma_star)
+
+
+class PredictorStep(NamedTuple):
+    """The corrected predictor ``w + (rho - 1) h`` from penalty lam to ``lam / rho``, and its direction h."""
+
+    w: Reals
+    h: Reals
+
+
+def predictor(Z: Any, w: Reals, lam: float, rho: float) -> PredictorStep:
+    r"""Return the predictor of a phase: rescaling corrected by one linear system.
+
+    .. math::
+
+        w^+ = \rho w - (\rho - 1) c' = w + (\rho - 1) h, \qquad
+        h = w - c' = \lambda' (Z^\top D Z + \lambda' I)^{-1} w, \qquad \lambda' = \lambda / \rho
+
+    On the path it is Newton's step for the new penalty.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d)
+    w : ndarray of shape (d,)
+    lam, rho : float
+
+    Examples
+    --------
+    >>> predictor(np.array([[2.0, 1.0], [2.0, -1.0]]), np.array([1.0, 0.0]), 2.0, 8.0).w.tolist()
+    [8.0, 0.0]
+    """
+    Z = np.asarray(Z).astype(w.dtype)
+    p, lam_next = softmax_weights(-(Z @ w)), lam / rho
+    mean = p @ Z
+    h = newton_step(Z, p, lam_next, lam_next * w)
+    for _ in range(3):  # refined: the residual is formed in the precision of w
+        rest = lam_next * (w - h) - (Z - mean).T @ (p * ((Z - mean) @ h))
+        h = h + newton_step(Z, p, lam_next, rest)
+    return PredictorStep(w + (rho - 1.0) * h, h)
+
+
+class Vertex(NamedTuple):
+    r"""The solution of a margin program in l1 or l-infinity, and the end of the path if it is nondegenerate.
+
+    ``w(lam) = gamma_star w_star / lam + c + O(exp(-kappa / lam))`` with
+    ``Z_M c = -H(p_star) - log p_star`` on the margin rows M, ``c`` on the face of w_star.
+    """
+
+    gamma_star: Any  # longdouble, if the program is nondegenerate
+    w_star: Reals
+    dual_weights: Reals
+    rows: Indices
+    face: Face
+    c: Reals | None  # None if the program is degenerate
+    kappa: float
+
+
+def margin_vertex(Z: Array, norm: Norm) -> Vertex:
+    """Solve the margin program in l1 or l-infinity, and ask whether its solution is nondegenerate.
+
+    Nondegenerate: as many margin rows as coordinates of the face, an invertible system, positive weights,
+    and strict inequalities elsewhere.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d), separable.
+    norm : L1 or Linf
+
+    Examples
+    --------
+    >>> found = margin_vertex(np.array([[1.0, 0.25], [0.0, 1.0], [3.0, 3.0]]), L1())
+    >>> round(float(found.gamma_star), 6), found.dual_weights.astype(float).round(6).tolist()
+    (0.571429, [0.571429, 0.428571, 0.0])
+    """
+    from prgd.solvers.linear_program import solve_linear_program
+    from prgd.solvers.terms import Terms
+
+    n = len(Z)
+    found = solve_linear_program(Terms(Z, np.arange(n), 1, False, np.ones(n)), norm.name)
+    if found is None:
+        raise ValueError("HiGHS did not solve the margin program; scale the rows to norm 1 and try again.")
+    w, p = found.w, found.p / found.p.sum()
+    u, gamma_star = Z.T @ p, float(norm.dual(Z.T @ p))
+    close = 1e-8
+    if isinstance(norm, L1):
+        is_free = np.abs(w) > close
+        slack = (gamma_star - np.abs(u))[~is_free] / gamma_star
+    else:
+        is_free = np.abs(w) < 1.0 - close
+        slack = np.abs(u)[~is_free] / gamma_star
+    face = Face(norm, np.sign(w), is_free)
+    T, t = face.transform
+    rows = np.flatnonzero(Z @ w < gamma_star * (1.0 + close))
+    plain = Vertex(gamma_star, w, p, rows, face, None, 0.0)
+    A = (Z @ T)[rows].astype(np.longdouble)
+    if rows.size != t.size or p[rows].min() < close or slack.min(initial=1.0) < close:
+        return plain
+    inverse = np.linalg.pinv(A.astype(np.float64))
+    if np.linalg.cond(A.astype(np.float64)) > 1e10:
+        return plain
+
+    def solve(matrix: Any, inverse: Array, right: Any) -> Any:
+        x = np.zeros(t.size, np.longdouble)
+        for _ in range(8):
+            x = x + inverse.astype(np.longdouble) @ (right - matrix @ x)
+        return x
+
+    x_star = solve(A, inverse, np.ones(t.size, np.longdouble))
+    gamma_star = 1.0 / (t.astype(np.longdouble) @ x_star)
+    weights = gamma_star * solve(A.T, inverse.T, t.astype(np.longdouble))
+    entropy = -(weights * np.log(weights)).sum()
+    fine_T = T.astype(np.longdouble)
+    c = fine_T @ solve(A, inverse, -entropy - np.log(weights))
+    w_star = fine_T @ (gamma_star * x_star)
+    full = np.zeros(n, np.longdouble)
+    full[rows] = weights
+    others = np.delete(Z.astype(np.longdouble) @ w_star, rows)
+    kappa = gamma_star * (others.min() - gamma_star) if others.size else np.inf
+    return Vertex(gamma_star, w_star, full, rows, face, c, float(kappa))

@@ -1,0 +1,273 @@
+r"""The statements E9 to E12 of docs/exponential.md, asked of one problem: how the path ends.
+
+Statements about limits are asked at two penalties: a remainder of order ``lam^2`` must fall 50 times where
+lam falls 10 times. On margin rows F splits, so that ``v(lam)`` is computed without ``gamma_star w_star /
+lam``, which is far larger: its digits are all its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from prgd.norms import L1, Norm
+from prgd_paper.theory.dual_vector import diameter
+from prgd_paper.theory.entropies import Reals, entropy_excess, log_sum_exp, softmax_weights
+from prgd_paper.theory.expansion import (
+    Expansion,
+    Vertex,
+    drift,
+    margin_vertex,
+    orthogonal_parts,
+    path_expansion,
+    predictor,
+)
+from prgd_paper.theory.newton import minimise_soft_loss
+from prgd_paper.theory.path import UNSOLVED, path_points
+from prgd_paper.theory.path_checks import GATE, Reading
+from prgd_paper.theory.path_problems import PathProblem
+
+SMALL = 1e-3  # the larger penalty of a pair, in units of the curvature at the end of the path
+FALL = 50.0  # a remainder of order lam^2 falls 100 times where lam falls 10 times; half of it is asked
+NEXT = 0.05  # the part of a leading term that the next term may be at the smaller penalty
+RHO = 8.0
+FAR = (1e-2, 1e-12)  # sizes of the other rows' effect on the path at which it is measured, about
+LONG_EPS = float(np.finfo(np.longdouble).eps)
+
+
+def _accuracy(Y: Any, v: Reals, curvature: float) -> float:
+    """Bound the rounding of a minimiser v: that of its margins, times the rows, over the curvature."""
+    size, widest = float((abs(Y) @ abs(v)).max()), float(np.abs(Y).sum(axis=1).max())
+    return float(4.0 * (sum(Y.shape) + 16) * LONG_EPS * max(size, 1.0) * widest / curvature)
+
+
+def margin_rows_path(Y: Any, penalties: Any) -> Iterator[Reals]:
+    """Yield ``v(lam)``, the part of the path orthogonal to w_star, on margin rows alone; penalties fall."""
+    for point in path_points(np.asarray(Y).astype(np.float64), penalties):
+        yield point.w
+
+
+def expansion_readings(problem: PathProblem) -> Iterator[Reading]:
+    """E9: the remainder of ``c + lam c_1`` is of order lam^2, ``||v|| <= ||c||``, and the whole path splits.
+
+    Tolerances: the rounding of the minimiser.
+    """
+    Y = orthogonal_parts(problem.Z[problem.carrying], problem.w_star)
+    found = path_expansion(Y)
+    if not math.isfinite(found.curvature) or float(np.linalg.norm(found.c)) < 1e-9:
+        return  # v(lam) = c = 0: nothing remains
+    lams = SMALL * found.curvature * np.array([1.0, 0.1])
+    points = list(margin_rows_path(Y, lams))
+    slack = _accuracy(Y, found.c, found.curvature)
+    rests = [np.linalg.norm(v - found.c - lam * found.c_1) for v, lam in zip(points, lams, strict=True)]
+    yield Reading("E9", float(rests[1]), float(rests[0]) / FALL, slack)
+    leading = lams[1] ** 2 * np.linalg.norm(found.c_2)
+    yield Reading("E9 c_2", float(abs(rests[1] - leading)), NEXT * float(leading), slack)
+    for v in points:
+        yield Reading("E9 norm", float(np.linalg.norm(v)), float(np.linalg.norm(found.c)), slack)
+    yield from _whole_path(problem, found, Y)
+
+
+def _whole_path(problem: PathProblem, found: Expansion, Y: Any) -> Iterator[Reading]:
+    r"""Ask whether ``w(lam) = gamma_star w_star / lam + v(lam) + e`` with a small e.
+
+    So is then ``U - sqrt(gamma_star^2 + lam^2 ||v||^2)``. The bound is
+    :math:`\|e\| \le \frac{|N| D}{\lambda} e^{D \|c\| - \kappa \gamma^\star / \lambda}`, N the other rows,
+    kappa their smallest distance from the margin, D the diameter; penalties at which it is about 1e-2 and
+    1e-12 of c.
+    """
+    gamma, size = np.longdouble(problem.gamma_star), float(np.linalg.norm(found.c))
+    w_star = np.asarray(problem.w_star)
+    margins = problem.Z @ w_star
+    others = np.delete(margins, np.concatenate([problem.carrying, problem.idle]))
+    kappa = float(gamma) * (float(others.min()) - float(gamma)) if others.size else math.inf
+    reach = diameter(problem.Z) * size
+    times = [reach + 1.0] * len(FAR)  # kappa / lam, where the bound is FAR times the size of c
+    for _ in range(20 if others.size else 0):
+        heavy = others.size * reach / (size**2 * kappa)
+        times = [max(reach + math.log(heavy * x / rest), 1.0) for x, rest in zip(times, FAR, strict=True)]
+    lams = [kappa / x for x in times] if others.size else [SMALL * found.curvature]
+    for lam in lams:
+        (v,) = margin_rows_path(Y, [lam])
+        (point,) = path_points(problem.Z, [lam])
+        e = others.size * reach / size / lam * math.exp(reach - kappa / lam) if others.size else 0.0
+        slack = float(point.residual(lam)) / lam + _accuracy(Y, v, min(found.curvature, 1.0))
+        slack += 64.0 * LONG_EPS * float(point.length)
+        apart = np.linalg.norm(point.w - gamma / np.longdouble(lam) * w_star - v)
+        yield Reading("E9 whole path", float(apart), e, slack, size)
+        U = np.sqrt(gamma**2 + (lam * v) @ (lam * v))
+        rounding = 64.0 * LONG_EPS * float(U) + lam * slack
+        yield Reading("E9 U", float(abs(point.upper - U)), lam * e, rounding, float(U))
+
+
+def _h_gap(Y: Any, h: Reals, along: Any, gamma: Any) -> Any:
+    """Return the relative margin error of ``along w_star + h``, h orthogonal, without cancellation."""
+    length = np.sqrt(along**2 + h @ h)
+    return ((h @ h) / (length + along) - (Y @ h).min() / gamma) / length
+
+
+def one_system_readings(problem: PathProblem) -> Iterator[Reading]:
+    r"""E10: the predictor's error and the remainder of h are of order lam^2, and h's gap falls by rho^2.
+
+    h is ``gamma_star w_star / lam - lam' c_1`` up to order lam^2. The predictor w + (rho - 1) h is Newton's
+    step, and its error is ``(lam - lam')^2 / 2`` times the bend. Tolerance: the rounding of v, times rho.
+    """
+    Y = orthogonal_parts(problem.Z[problem.carrying], problem.w_star)
+    found = path_expansion(Y)
+    if not math.isfinite(found.curvature) or float(np.linalg.norm(found.c)) < 1e-9:
+        return
+    gamma = np.longdouble(problem.gamma_star)
+    slack = RHO * _accuracy(Y, found.c, found.curvature)
+    rests, errors, gaps = [], [], []
+    lams = SMALL * found.curvature * np.array([1.0, 0.1])
+    for lam in lams:
+        v, target = margin_rows_path(Y, [lam, lam / RHO])
+        step = predictor(Y, v, float(lam), RHO)
+        rests.append(np.linalg.norm(step.h + lam / RHO * found.c_1))
+        errors.append(step.w - target)
+        gaps.append(_h_gap(Y, step.h, gamma / np.longdouble(lam), gamma))
+    yield Reading("E10 h", float(rests[1]), float(rests[0]) / FALL, slack)
+    sizes = [float(np.linalg.norm(error)) for error in errors]
+    yield Reading("E10 predictor", sizes[1], sizes[0] / FALL, slack)
+    leading = 0.5 * (lams[1] * (1.0 - 1.0 / RHO)) ** 2 * found.bend
+    off, size = (float(np.linalg.norm(vector)) for vector in (errors[1] - leading, leading))
+    yield Reading("E10 constant", off, NEXT * size, slack)
+    # The same system with lam in place of lam' errs in first order, by lam c_1 (rho - 1)^2 / rho.
+    late = v + (RHO - 1.0) * predictor(Y, v, float(lams[1]), 1.0).h - target
+    first_order = float(lams[1] * np.linalg.norm(found.c_1)) * (RHO - 1.0) ** 2 / RHO
+    yield Reading("E10 with lam", abs(float(np.linalg.norm(late)) - first_order), NEXT * first_order, slack)
+    widest = float(np.abs(Y).sum(axis=1).max())
+    size = lams[1] ** 2 / (RHO * gamma**2)
+    first = float(size * (Y @ found.c_1).max())
+    blur = float(slack * widest * lams[1] / gamma**2)
+    yield Reading("E10 gap of h", float(abs(gaps[1] - first)), NEXT * first, blur)
+    yield Reading("E10 100-fold", float(gaps[1]), float(gaps[0]) / FALL, blur)
+
+
+def drift_readings(problem: PathProblem) -> Iterator[Reading]:
+    r"""E11, without strict complementarity: bounds on v and on idle rows that force v / s -> b.
+
+    With ``s = log(1/lam)``, ``F_S`` the minimum of LSE over rows S that carry weight, c_S its minimiser, and
+    ``C = sum_T exp(-<y_j, c_S> - F_S)``, comparing F at v with F at ``c_S + s b`` gives
+
+    .. math::
+
+        \|v\|^2 \le \|c_S + s b\|^2 + 2 C, \qquad \sum_{j \in T} e^{-\langle y_j, v \rangle} \le e^{F_S}
+        (e^K - 1), \quad K = \lambda \left(C + \tfrac12 \|c_S + s b\|^2\right).
+
+    """
+    rows = np.concatenate([problem.carrying, problem.idle])
+    Y = orthogonal_parts(problem.Z[rows], problem.w_star)
+    in_s = np.arange(rows.size) < problem.carrying.size
+    b = drift(Y, in_s).astype(np.longdouble)
+    c = minimise_soft_loss(Y[in_s].astype(np.float64), 0.0, np.zeros(Y.shape[1])).x
+    F_S = log_sum_exp(-(Y[in_s] @ c))
+    C = np.exp(-(Y[~in_s] @ c) - F_S).sum()
+    rounding = 64.0 * sum(Y.shape) * LONG_EPS
+    lams = np.array([1e-4, 1e-6, 1e-8, 1e-10])
+    for lam, v in zip(lams, margin_rows_path(Y, lams), strict=True):
+        s = -np.log(np.longdouble(lam))
+        along = c + s * b
+        bound = np.sqrt(along @ along + 2.0 * C)
+        # v has the rounding of its weights, which are of order lam on idle rows, and b that of float64.
+        blur = float(rounding * _widest_margin(Y, v) / lam) + 64.0 * float(np.finfo(np.float64).eps)
+        yield Reading("E11 length", float(np.linalg.norm(v)), float(bound), blur * float(bound))
+        K = lam * (C + 0.5 * (along @ along))
+        most = float(np.exp(F_S) * np.expm1(K))
+        yield Reading("E11 idle rows", float(np.exp(-(Y[~in_s] @ v)).sum()), most, blur * float(s) * most)
+
+
+def drift_distance(problem: PathProblem) -> float:
+    """Return the relative distance from b of the slope of v in ``s - log s`` between lam = 1e-7 and 1e-10.
+
+    Idle rows weigh ``lam s`` times constants, so that their margins, and v along b, grow like ``s - log s``.
+    """
+    rows = np.concatenate([problem.carrying, problem.idle])
+    Y = orthogonal_parts(problem.Z[rows], problem.w_star)
+    b = drift(Y, np.arange(rows.size) < problem.carrying.size)
+    first, last = margin_rows_path(Y, [1e-7, 1e-10])
+    s = -np.log([1e-7, 1e-10])
+    slope = (last - first) / np.diff(s - np.log(s))
+    return float(np.linalg.norm(slope - b) / np.linalg.norm(b))
+
+
+def _widest_margin(Y: Any, v: Reals) -> float:
+    """Return ``max(1, max_i sum_j |y_ij v_j|)``, the size that the rounding of margins is relative to."""
+    return max(1.0, float((abs(Y) @ abs(v)).max()))
+
+
+def gate_ratios(problem: PathProblem, penalties: Any) -> list[tuple[float, float, float]]:
+    r"""Return how phases begin where idle rows exist: lam, Delta, and the gradient over the gate.
+
+    Both are measured after one linear system.
+
+    If p_star is uniform on its support, Delta falls like ``lam log(1/lam)^2 ||b||^2``. One linear system
+    leaves idle rows ``r = rho exp(-(1 - 1/rho))`` times too heavy, so that the gradient over the gate
+    ``sqrt(Delta / (R U)) lam' R`` tends to at least ``(r - 1) / sqrt(r)``, 1.28 for rho = 8: the gate fails
+    in every phase from some phase on.
+    """
+    rows = np.concatenate([problem.carrying, problem.idle])
+    Y = orthogonal_parts(problem.Z[rows], problem.w_star)
+    gamma, found = float(problem.gamma_star or 1.0), []
+    for lam, v in zip(penalties, margin_rows_path(Y, penalties), strict=True):
+        new = predictor(Y, v, float(lam), RHO).w
+        next_lam = lam / RHO
+        slope = next_lam * new - Y.T @ softmax_weights(-(Y @ new))
+        R = math.hypot(gamma / next_lam, float(np.linalg.norm(new)))
+        delta = float(entropy_excess(-(Y @ new)))
+        gate = min(GATE, math.sqrt(delta * next_lam) / gamma) * next_lam * R
+        found.append((float(lam), delta, float(np.linalg.norm(slope)) / gate))
+    return found
+
+
+def vertex_readings(Z: Any, norm: Norm) -> Iterator[Reading]:
+    r"""E12, nondegenerate programs: the remainder falls like ``exp(-kappa/lam) / lam``, the gap is known.
+
+    Asked at two penalties with ``kappa / lam`` larger by 8 at the second: the remainder falls by
+    ``exp(-8)`` times the ratio of penalties, and a factor of 2 is left for the other exponentials.
+    Tolerance: the rounding of margins, by the inverse of the system; in the gap, that of u. Nothing is
+    asked if rounding hides c, or the minimiser was not found.
+    """
+    vertex = margin_vertex(Z, norm)
+    if vertex.c is None:
+        return
+    gamma, p = np.longdouble(vertex.gamma_star), vertex.dual_weights[vertex.rows]
+    delta = (p * (np.log(p.max()) - np.log(p))).sum()
+    T, _ = vertex.face.transform
+    inverse = float(np.linalg.norm(np.linalg.pinv((Z @ T)[vertex.rows]), 2))
+    shift, widest = 2.0 * float(np.abs(Z @ vertex.c).max()), float(np.linalg.norm((Z @ T)[vertex.rows]))
+    first = min(_face_penalty(vertex), vertex.kappa / (12.0 + shift))
+    second = first / (1.0 + 8.0 * first / vertex.kappa) if math.isfinite(vertex.kappa) else 0.1 * first
+    rests, slack = [], 0.0
+    for lam, point in zip((first, second), path_points(Z, (first, second), norm), strict=True):
+        # Beside the rounding of margins: that of gamma_star w_star / lam, refined to eps times the
+        # condition, and that of R = U / lam, a sum over rows and columns.
+        slack = 8.0 * inverse * math.sqrt(p.size) * point.rounding
+        slack += (16.0 * inverse * widest + 4.0 * (sum(Z.shape) + 16)) * LONG_EPS * float(point.length)
+        if slack > 1e-4 * float(np.linalg.norm(vertex.c)) or float(point.duality_gap(lam)) > UNSOLVED:
+            return
+        rest = point.w - gamma / np.longdouble(lam) * vertex.w_star - vertex.c
+        rests.append(float(np.linalg.norm(rest)))
+    claimed = second * delta / gamma**2
+    off = float(abs((point.upper - point.gamma) / point.upper - claimed))
+    # Other rows weigh at most e^(shift/2 - kappa/lam) each, and move Delta by that times their distance.
+    far = vertex.kappa / second
+    weight = len(Z) * far * math.exp(0.5 * shift - far) / float(delta) if math.isfinite(far) else 0.0
+    # A residual eta leaves an unsettled part of 2 eta, and the weights are rounded (as in E6).
+    error = float(point.residual(second)) + 2.0 * point.rounding * max(norm.dual(z) for z in Z)
+    blur = 2.0 * error / float(point.upper)
+    yield Reading("E12 gap", off, 0.0, blur + 2.0 * weight * float(claimed), float(claimed))
+    if math.isfinite(vertex.kappa):
+        yield Reading("E12", rests[1], 2.0 * first / second * math.exp(-8.0) * rests[0], slack)
+    else:
+        yield Reading("E12 every row", rests[1], 0.0, slack, float(np.linalg.norm(vertex.c)))
+
+
+def _face_penalty(vertex: Vertex) -> float:
+    """Return a quarter of the penalty below which ``gamma_star w_star / lam + c`` is on w_star's face."""
+    w, c, free = np.abs(vertex.w_star), np.abs(vertex.c), vertex.face.is_free  # type: ignore[arg-type]
+    room = w[free] if isinstance(vertex.face.norm, L1) else 1.0 - w[free]
+    return 0.25 * float(vertex.gamma_star) * float((room / (c[free] + c.max() + 1e-300)).min(initial=1e300))

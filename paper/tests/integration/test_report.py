@@ -1,0 +1,314 @@
+"""The page in a real browser: headless Chromium, opened from disk, with the network blocked."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import needs_chromium
+from prgd_paper.report.page import ROOM
+from prgd_paper.reproduce import reproduce
+from reproduce.tiny import tiny
+from shared import made_once
+
+pytestmark = needs_chromium
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    def make(out: Path) -> None:
+        reproduce(list(tiny().values()), quick=True, seeds=None, jobs=2, out=out, force=False)
+
+    return made_once(tmp_path_factory, "report", make) / "index.html"
+
+
+@pytest.fixture(scope="module")
+def alone(report, tmp_path_factory) -> Path:
+    """Return the page without the files beside it, as somebody gets it by mail."""
+    return Path(shutil.copy(report, tmp_path_factory.mktemp("alone")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 375])
+def test_every_figure_is_visible(open_page, report, width):
+    page = open_page(report, width)
+    plots = page.locator(".plot")
+    assert plots.count() >= 25
+    for k in range(plots.count()):
+        plot = plots.nth(k)
+        box = plot.bounding_box()
+        assert box["width"] >= 280
+        assert box["height"] >= 250
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        assert plot.locator(".marks > g").count() >= 1
+    # Wide tables scroll inside themselves: the page does not scroll sideways.
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    smallest = page.evaluate(
+        """() => Math.min(...[...document.querySelectorAll(".plot .x, .plot .y, .plot .name")]
+          .map(text => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)
+          .filter(size => size > 0))"""
+    )
+    assert smallest >= 8.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390, 375])
+def test_a_wide_table_scrolls_inside_itself_and_says_so(open_page, report, width):
+    page = open_page(report, width)
+    tables = page.locator(".wide")
+    assert tables.count() >= 5
+    wide = 0
+    for k in range(tables.count()):
+        region = tables.nth(k).locator(".scroll")
+        is_wide = region.evaluate("r => r.scrollWidth > r.clientWidth + 1")
+        assert tables.nth(k).locator(".cue").is_visible() == is_wide
+        wide += is_wide
+        assert region.get_attribute("role") == "region"
+        name = page.locator(f"[id='{region.get_attribute('aria-labelledby')}']")
+        assert len(name.inner_text()) > 10
+        if is_wide:
+            region.focus()
+            page.keyboard.press("ArrowRight")
+            page.wait_for_function("r => r.scrollLeft > 0", arg=region.element_handle())
+    assert wide >= (3 if width < 600 else 0)
+
+
+@pytest.mark.slow
+def test_the_shadow_of_a_wide_table_is_at_the_edge_with_more_columns(open_page, report):
+    """Compare the pixels of both edges before and after the table is scrolled to its end."""
+    from PIL import Image
+
+    page = open_page(report, 390)
+    region = page.locator(".overflows .scroll").first
+
+    def edges() -> tuple[float, float]:
+        """Return how much darker each edge is than the paper, in a row of pixels without a text."""
+        picture = np.asarray(Image.open(io.BytesIO(region.screenshot())).convert("L"), dtype=float)
+        inner = picture[2:-2]  # A screenshot may have a line of the page around the region.
+        return float(255.0 - inner[:, 1].max()), float(255.0 - inner[:, -2].max())
+
+    left, right = edges()
+    assert right > left + 20.0
+    region.evaluate("r => { r.scrollLeft = r.scrollWidth; }")
+    left, right = edges()
+    assert left > right + 20.0
+
+
+@pytest.mark.slow
+def test_the_page_is_small(report):
+    """The figures of the page take most of its size; files inside it have a room of their own."""
+    text = report.read_text(encoding="utf-8")
+    files = sum(map(len, re.findall(r'<script type="text/plain"[^>]*>(.*?)</script>', text)))
+    assert files <= ROOM
+    assert len(text.encode()) - files < 1_000_000
+    for figure in re.findall(r'<figure class="plots".*?</figure>', text, flags=re.S):
+        panels = figure.count('class="plot"')
+        lines = figure.count('class="line') + figure.count('class="band')
+        drawn = sum(map(len, re.findall(r'<svg class="plot".*?</svg>(?=</div>)', figure, flags=re.S)))
+        assert drawn < 25_000 * panels
+        assert drawn < 16_000 * panels + 2_000 * lines
+
+
+# The smallest contrast (WCAG 2.1) of a text of the claims to the first background behind it.
+CONTRAST = """() => {
+  const numbers = c => c.match(/[\\d.]+/g).map(Number);
+  const light = c => numbers(c).slice(0, 3).map(v => v / 255)
+    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+  const behind = e => {
+    const c = getComputedStyle(e).backgroundColor, parts = numbers(c);
+    return parts.length === 4 && parts[3] === 0 ? behind(e.parentElement) : c;
+  };
+  return Math.min(...[...document.querySelectorAll("header *, #idea *, #claims *, #crosses *, #ours *")]
+    .filter(e => e.innerText && !e.matches("script, style")).map(e => {
+      const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => y - x);
+      return (a + 0.05) / (b + 0.05);
+    }));
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 375])
+def test_verdicts_can_be_read_on_a_light_and_on_a_dark_screen(open_page, report, width, scheme):
+    page = open_page(report, width, scheme)
+    assert page.evaluate(CONTRAST) >= 4.5
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def tick_labels(plot) -> list[str]:
+    return plot.locator(".frame .x, .frame .y").all_text_contents()
+
+
+@pytest.mark.slow
+def test_zooming_changes_the_ticks_and_show_all_brings_them_back(open_page, report):
+    page = open_page(report, 1280)
+    panel = page.locator("#figure-3-plot .panel").nth(1)
+    plot = panel.locator(".plot")
+    plot.scroll_into_view_if_needed()
+    before, drawn = tick_labels(plot), plot.locator(".line").first.get_attribute("d")
+    panel.get_by_role("button", name="Zoom in").click()
+    zoomed = tick_labels(plot)
+    assert len(zoomed) >= 4
+    assert zoomed != before
+    assert plot.locator(".line").first.get_attribute("d") != drawn
+    panel.get_by_role("button", name="Show all").click()
+    assert tick_labels(plot) == before
+    assert plot.locator(".line").first.get_attribute("d") == drawn
+    box = plot.locator(".marks").bounding_box()
+    page.mouse.move(box["x"] + 60, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 160, box["y"] + 140, steps=3)
+    page.mouse.up()
+    assert plot.evaluate("p => p.classList.contains('zoomed')")
+    plot.focus()
+    page.keyboard.press("0")
+    assert not plot.evaluate("p => p.classList.contains('zoomed')")
+
+
+@pytest.mark.slow
+def test_the_point_under_the_pointer_is_named_and_so_is_the_one_of_the_arrow_keys(open_page, report):
+    page = open_page(report, 1280)
+    panel = page.locator("#figure-3-plot .panel").nth(1)
+    plot = panel.locator(".plot")
+    plot.scroll_into_view_if_needed()
+    marker = plot.locator("[data-group='NGD'] use").nth(4).bounding_box()
+    page.mouse.move(marker["x"] + marker["width"] / 2, marker["y"] + marker["height"] / 2)
+    tip = panel.locator(".tip")
+    assert re.fullmatch(r"NGD: [\d.,e-]+, [\d.,e-]+", tip.inner_text())
+    page.mouse.move(0, 0)
+    assert not tip.is_visible()
+    plot.focus()
+    page.keyboard.press("ArrowRight")
+    first = tip.inner_text()
+    page.keyboard.press("ArrowRight")
+    assert tip.inner_text() != first
+    page.keyboard.press("ArrowDown")
+    assert tip.inner_text().split(":")[0] != first.split(":")[0]
+
+
+@pytest.mark.slow
+def test_a_finger_names_a_point(open_page, report):
+    page = open_page(report, 390)
+    panel = page.locator("#figure-3-plot .panel").nth(1)
+    panel.scroll_into_view_if_needed()
+    marker = panel.locator("[data-group='NGD'] use").nth(4).bounding_box()
+    page.touchscreen.tap(marker["x"] + marker["width"] / 2, marker["y"] + marker["height"] / 2)
+    assert panel.locator(".tip").inner_text().startswith("NGD: ")
+
+
+@pytest.mark.slow
+def test_the_idea_comes_first_then_the_claims_with_links_to_their_sections(open_page, report):
+    page = open_page(report, 1280)
+    sections = page.locator("main > section")
+    assert [sections.nth(k).get_attribute("id") for k in range(2)] == ["idea", "claims"]
+    assert page.locator("#idea .plot").count() == 2
+    height = "e => e.getBoundingClientRect().height / parseFloat(getComputedStyle(e).lineHeight)"
+    assert sum(page.locator("#idea > p").evaluate_all(f"all => all.map({height})")) <= 10.5
+    assert page.locator(".claims tbody tr").count() >= 20
+    for link in page.locator("nav a, .claims a").all():
+        target = link.get_attribute("href")
+        assert page.locator(f"[id='{target[1:]}']").count() == 1
+    assert page.get_by_text("does not hold").count() >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 375])
+def test_toggling_a_trace_changes_every_panel(open_page, report, width):
+    page = open_page(report, width)
+    figure = page.locator("#figure-3-plot")
+    drawn = figure.locator(".marks > [data-group='NGD']:visible")
+    others = figure.locator(".marks > g:visible")
+    before, all_before = drawn.count(), others.count()
+    assert before >= 2
+    button = figure.get_by_role("button", name="NGD", exact=True)
+    button.focus()
+    page.keyboard.press("Enter")  # reachable without a mouse
+    assert button.get_attribute("aria-pressed") == "false"
+    assert drawn.count() == 0
+    assert others.count() == all_before - before
+    button.click()
+    assert button.get_attribute("aria-pressed") == "true"
+    assert drawn.count() == before
+
+
+@pytest.mark.slow
+def test_every_file_downloads_from_the_page_alone(open_page, alone, report):
+    page = open_page(alone, 1280)
+    links = page.locator("a[download]")
+    names = set()
+    for k in range(links.count()):
+        if k and k % 8 == 0:  # Chromium stops a page after ten downloads to ask its user
+            page.close()
+            page = open_page(alone, 1280)
+            links = page.locator("a[download]")
+        with page.expect_download() as found:
+            links.nth(k).press("Enter")
+        name = found.value.suggested_filename
+        names.add(name)
+        where = "rows" if name.endswith(("csv", "json")) else "figures"
+        assert Path(found.value.path()).read_bytes() == (report.parent / where / name).read_bytes()
+    for name in tiny():
+        assert f"{name}.csv" in names
+    with (report.parent / "rows" / "table-2.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 24
+
+
+@pytest.mark.slow
+def test_files_that_the_page_does_not_carry_lie_beside_it(open_page, report):
+    page = open_page(report, 1280)
+    links = page.locator(".beside a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
+    assert len(links) >= 2 * len(tiny())
+    for link in links:
+        assert (report.parent / link).is_file()
+
+
+@pytest.mark.slow
+def test_every_figure_is_described_in_words(open_page, report):
+    page = open_page(report, 1280)
+    for figure in page.locator("figure.plots").all():
+        words = page.locator(f"[id='{figure.get_attribute('aria-describedby')}']")
+        assert len(words.text_content()) > 50
+        assert all(plot.get_attribute("aria-label") for plot in figure.locator(".plot").all())
+    figure = page.locator("#figure-4-plot")
+    figure.get_by_text("The figure in words").click()
+    assert figure.locator("#figure-4-alt").is_visible()
+
+
+@pytest.mark.slow
+def test_printed_and_without_scripts_the_figures_are_there(browser, open_page, report):
+    page = open_page(report, 1280, "dark")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    for name in (".plot", ".keys"):
+        assert page.locator(name).count() == page.locator(f"{name}:visible").count()
+    for name in (".zoom", ".cue", ".tools", "nav"):
+        assert page.locator(f"{name}:visible").count() == 0
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    plain = context.new_page()
+    plain.goto(report.as_uri())
+    assert plain.locator(".plot").count() == plain.locator(".plot:visible").count()
+    assert plain.locator(".zoom").count() == 0
+    context.close()
+
+
+@pytest.mark.slow
+def test_the_page_works_inside_another_one(open_page, report, tmp_path):
+    outer = tmp_path / "outer.html"
+    outer.write_text(f'<iframe src="{report.as_uri()}#figure-2" width="800" height="600"></iframe>')
+    page = open_page(outer, 1280)
+    inner = page.frame_locator("iframe")
+    inner.locator("#figure-2-plot .plot").first.wait_for()
+    # The link to a section works.
+    top = "() => Math.abs(document.getElementById('figure-2').getBoundingClientRect().top) < 50"
+    page.frames[1].wait_for_function(top)
+    inner.get_by_role("link", name="The idea").click()
+    assert page.url == outer.as_uri()

@@ -1,0 +1,169 @@
+"""One statement has one verdict: on the page, in its lists, in claims.json and in ``prgd claims``."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prgd_paper.claims import Claim, Finding, Verdict, registered, registry
+from prgd_paper.cli.claims import measured, print_claims
+from prgd_paper.report import static
+from prgd_paper.reproduce import reproduce
+from reproduce.tiny import tiny
+
+BADGE = r'class="verdict [a-z-]+"><span aria-hidden="true">.</span> ([a-z ]+)<'
+ROW = re.compile(rf'<tr id="([^"]+)">.*?{BADGE}', re.S)
+ITEM = re.compile(rf'<li><a href="#([^"]+)">[^<]*</a> <span {BADGE}')
+LINE = re.compile(rf"^({'|'.join(map(str, Verdict))}) +([a-z][^ ]+)(?: \(|:)", re.M)
+
+
+def written(experiments, out: Path, monkeypatch, *, settings_are_full: bool = True) -> str:
+    """Return the page of a report, whose pictures are left blank since drawing them takes the most time."""
+
+    def blank(figure, folder):
+        for end in ("png", "svg", "pdf"):
+            (folder / f"{figure.name}.{end}").write_bytes(b"")
+        return True
+
+    monkeypatch.setattr(static, "is_current", blank)
+    return reproduce(experiments, quick=not settings_are_full, out=out).read_text(encoding="utf-8")
+
+
+def pairs(pattern: re.Pattern, text: str) -> set[tuple[str, str]]:
+    return {(name, verdict) for name, verdict in pattern.findall(text)}
+
+
+@pytest.mark.slow
+def test_the_report_and_prgd_claims_agree_on_every_claim_with_rows(tmp_path, monkeypatch, capsys):
+    e = tiny()
+    monkeypatch.setattr("prgd_paper.reproduce.experiments", lambda: e)
+    page = written(list(e.values()), tmp_path, monkeypatch)
+    printed = capsys.readouterr().out
+    on_the_page = pairs(ROW, page)
+    assert {name for name, _ in on_the_page} == set(registered(e))
+    assert pairs(ITEM, page) == on_the_page
+    assert {
+        (c["name"], c["verdict"]) for c in json.loads((tmp_path / "claims.json").read_text())
+    } == on_the_page
+    assert {(name, verdict) for verdict, name in LINE.findall(printed)} == on_the_page
+    found = print_claims(measured(claim, tmp_path) for claim in registered(e).values())
+    assert {(c.name, str(c.verdict)) for c in found} == on_the_page
+    assert {(name, verdict) for verdict, name in LINE.findall(capsys.readouterr().out)} == on_the_page
+
+
+@pytest.mark.slow
+def test_sections_that_share_rows_show_one_verdict(tmp_path, monkeypatch, capsys):
+    """Figure 3 has the rows of set I only, Figure 6 those of both, which a claim about both needs."""
+
+    def count(rows, settings) -> Finding:
+        return Finding((rows["set"].nunique(), ">=", 2), "s.")
+
+    both = Claim("both", "Section 7.1", "s", count, "figure-6")
+    monkeypatch.setattr(registry, "_CLAIMS", {"both": replace(both, needs_rows=True)})
+    e = tiny()
+    monkeypatch.setattr("prgd_paper.reproduce.experiments", lambda: e)
+    page = written([e["figure-3"], e["figure-6"]], tmp_path / "two", monkeypatch)
+    assert pairs(ROW, page) | pairs(ITEM, page) == {("both", "holds")}
+    capsys.readouterr()
+    again = written([e["figure-3"]], tmp_path / "two", monkeypatch)  # the page keeps the section of Figure 6
+    assert pairs(ROW, again) | pairs(ITEM, again) == {("both", "holds")}
+    assert LINE.findall(capsys.readouterr().out) == [("holds", "both")]
+
+
+@pytest.mark.slow
+def test_a_part_of_the_rows_has_the_verdict_of_prgd_claims(tmp_path, monkeypatch, capsys):
+    """A claim about both sets is not yet run while Figure 3 alone has rows, even if these would agree."""
+    agrees = Claim("both", "Section 7.1", "s", lambda rows, _: Finding((1.0, ">=", 0.0), "s."), "figure-6")
+    agrees = replace(agrees, needs_rows=True)
+    monkeypatch.setattr(registry, "_CLAIMS", {"both": agrees})
+    e = tiny()
+    monkeypatch.setattr("prgd_paper.reproduce.experiments", lambda: e)
+    page = written([e["figure-3"]], tmp_path, monkeypatch)
+    printed = capsys.readouterr().out
+    assert pairs(ROW, page) | pairs(ITEM, page) == {("both", "not yet run")}
+    assert LINE.findall(printed) == [("not yet run", "both")]
+    assert (
+        "Not yet run: figure-3 has a part of the rows that decide: prgd reproduce --only figure-6" in printed
+    )
+    assert measured(agrees, tmp_path).verdict is Verdict.NOT_RUN
+
+
+@pytest.mark.slow
+def test_a_quick_run_refutes_nothing(tmp_path, monkeypatch):
+    wrong = Claim("wrong", "Section 4", "s", lambda rows, _: Finding((0.0, ">", 1.0), "s."), "figure-2")
+    monkeypatch.setattr(registry, "_CLAIMS", {"wrong": replace(wrong, needs_rows=True)})
+    e = tiny()["figure-2"]
+    quick = replace(e, settings=replace(e.settings, angles=13))
+    page = written([quick], tmp_path / "quick", monkeypatch, settings_are_full=False)
+    assert pairs(ROW, page) == {("wrong", "not decided")}
+    assert "Too few draws or steps to refute anything" in page
+    assert "This is a preview" in page
+    full = written([e], tmp_path / "full", monkeypatch)
+    assert pairs(ROW, full) == {("wrong", "does not hold")}
+    assert "This is a preview" not in full
+
+
+def test_fewer_seeds_are_a_smaller_run():
+    e = tiny()["table-2"]
+    assert e.is_partial(replace(e.settings, seeds=1))
+    assert not e.is_partial(replace(e.settings, seeds=3))
+
+
+@pytest.fixture(scope="module")
+def four(tmp_path_factory) -> str:
+    """Return a page with a claim for each of the four outcomes, one of them ours."""
+    given = {"setting": "Seeds 0 to 19.", "would_change": "More seeds.", "what": "difference"}
+    findings = {
+        "agrees": Finding(((1.0, 2.0), ">", 0.0), "It is above.", **given),
+        "but": Finding(((1.0, 2.0), ">", 0.0), "It is above.", "Not everywhere.", **given),
+        "disagrees": Finding(((-2.0, -1.0), ">", 0.0), "It is below.", given_in="Appendix E.1", **given),
+        "both": Finding(((-1.0, 1.0), ">", 0.0), "Who knows.", **given),
+        "unclear": Finding((-1.0, ">", 0.0), "It is below.", not_given="the horizon", **given),
+        "own": Finding((-1.0, ">", 0.0), "It is below."),
+    }
+    claims = {
+        name: Claim(name, "Section 4", f"Statement {name}.", lambda f=f: f, "figure-2", method="Subtract.")
+        for name, f in findings.items()
+    }
+    claims["disagrees"] = replace(claims["disagrees"], quote=r"$\gamma^\star$ is {\bf large} & $<1$")
+    claims["own"] = replace(claims["own"], where="beyond the paper")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_CLAIMS", claims)
+        return written([tiny()["figure-2"]], tmp_path_factory.mktemp("four"), patch)
+
+
+def section(page: str, name: str) -> str:
+    (found,) = re.findall(rf'<section id="{name}".*?</section>', page, re.S)
+    return " ".join(re.sub(r"<[^>]+>", " ", found).split())
+
+
+def test_the_page_says_all_of_each_claim(four):
+    claims = section(four, "claims")
+    assert "5 claims: 1 holds, 1 holds with a caveat, 1 does not hold, 2 not decided." in claims
+    assert "“γ* is large &amp; &lt;1” Section 4 In our words: Statement disagrees." in claims
+    assert "Statement agrees. Section 4, in our words" in claims
+    assert (
+        "✗ does not hold Ran Seeds 0 to 19. Asked Subtract. Found It is below. Decides difference: -2 to -1; "
+        "holds if more than 0 Would change it More seeds." in claims
+    )
+    assert "Why The interval contains both answers." in claims
+    assert "Why The paper does not give the horizon." in claims
+    assert "Caveat Not everywhere." in claims
+    assert all(verdict.meaning in claims for verdict in Verdict if verdict is not Verdict.NOT_RUN)
+
+
+def test_the_crosses_have_their_evidence(four):
+    crosses = section(four, "crosses")
+    assert "“γ* is large &amp; &lt;1” Section 4" in crosses
+    assert "Appendix E.1 difference: -2 to -1; holds if more than 0" in crosses
+    assert "Statement" not in crosses  # neither what is not decided, nor what is ours
+
+
+def test_statements_of_ours_stand_apart(four):
+    assert "Statement own." not in section(four, "claims")
+    ours = section(four, "ours")
+    assert "Statement own. beyond the paper ✗ does not hold" in ours
+    assert "1 statement of ours: 0 hold, 0 hold with a caveat, 1 does not hold." in ours

@@ -1,0 +1,311 @@
+"""The page and the README block as text: complete, escaped, without a network."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import write_verdicts
+from prgd_paper.claims import Claim, Finding, registry
+from prgd_paper.report.axes import Axis
+from prgd_paper.report.elements import (
+    Arrows,
+    Band,
+    Figure,
+    Heat,
+    Line,
+    Panel,
+    Points,
+    Style,
+    Table,
+    plain,
+    style_of,
+    thinned,
+)
+from prgd_paper.report.introduction import introduction
+from prgd_paper.report.page import Section, judged
+from prgd_paper.report.terminal import print_list
+from prgd_paper.report.vector import drawing
+from prgd_paper.reproduce import choose, reproduce
+from reproduce.tiny import tiny
+
+NASTY = "<script>alert('x')</script> & \"quotes\""
+
+
+@pytest.fixture(scope="module")
+def nasty_page(tmp_path_factory) -> str:
+    """Return a page all of whose titles, labels and sentences try to break out."""
+    out = tmp_path_factory.mktemp("nasty")
+    line = Line(NASTY, [1.0, 2.0], [1.0, 2.0], style=Style("#000000"))
+    heat = Heat([NASTY], [NASTY], [[1.0]], [[NASTY]], NASTY)
+    panels = (
+        Panel(NASTY, (line, Points(NASTY, [1.0], [1.0], style=Style("#000000"))), NASTY, NASTY),
+        Panel(NASTY, (heat,), NASTY, NASTY),
+    )
+    e = replace(
+        tiny()["figure-1"],
+        name="nasty",
+        title=NASTY,
+        where=NASTY,
+        draw=lambda rows, settings: [Figure("figure-1", NASTY, NASTY, panels)],
+        tables=lambda rows, settings: [Table(NASTY, (NASTY,), ((NASTY,),))],
+        reading=lambda rows, settings: NASTY,
+    )
+    claim = Claim("claim", NASTY, NASTY, lambda: Finding((1.0, "<", 2.0), NASTY), "nasty")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_CLAIMS", {"claim": claim})
+        page = reproduce([e], quick=True, seeds=None, jobs=1, out=out, force=False)
+    return page.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_titles_and_labels_are_escaped(nasty_page):
+    assert "<script>alert" not in nasty_page
+    assert "alert('x')</script>" not in nasty_page.lower()
+    assert nasty_page.count("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;") > 10
+
+
+def test_drawings_are_well_formed_and_keep_the_names_of_marks(nasty_page):
+    figure = nasty_page.split('id="figure-1-plot"')[1].split("</figure>")[0]
+    drawn = re.findall(r'<svg class="plot".*?</svg>(?=</div>)', figure, flags=re.S)
+    first, second = map(ElementTree.fromstring, drawn)
+    assert {group.get("data-group") for group in first.iter("g")} == {None, NASTY}
+    buttons = re.findall(r'<button[^>]* data-group="(.*?)"', figure)
+    assert [html.unescape(name) for name in buttons] == [NASTY]
+    for svg in (first, second):
+        assert NASTY in {text.text for text in svg.iter("text")}
+
+
+def test_the_page_asks_nothing_of_a_network(nasty_page):
+    assert not re.search(r'(?:src|href)="(?:https?:)?//', nasty_page)
+    assert "@import" not in nasty_page
+    assert "url(" not in nasty_page
+
+
+def test_the_order_of_claims_is_the_papers():
+    e = tiny()
+    sections = []
+    for name, where in (
+        ("table-2", "Table 2, Appendix E.1"),
+        ("figure-1", "Section 4"),
+        ("figure-2", "ours"),
+    ):
+        claim = Claim(name, where, "s", lambda: Finding((1.0, "<", 2.0), "s."))()
+        sections.append(Section(e[name], None, "", "", (), (), (claim,), (), ()))
+    assert [claim.name for claim, _ in judged(sections)] == ["figure-1", "table-2", "figure-2"]
+
+
+def test_plain_numbers_only():
+    assert plain({"a": (1, float("inf"), 1e-20), "b": "x"}) == {"a": [1, None, 1e-20], "b": "x"}
+
+
+def test_thinned_keeps_both_ends():
+    line = thinned(Line("x", list(range(1000)), list(range(1000)), style_of("NGD")), 50)
+    assert (line.x[0], line.x[-1], len(line.x)) == (0, 999, 50)
+
+
+def test_unknown_methods_have_a_style():
+    assert style_of("something new").colour.startswith("#")
+
+
+def test_an_arrow_field_of_one_point_can_be_drawn():
+    arrows = Arrows("field", [0.0], [0.0], [1.0], [0.0], style=Style("#808080"))
+    svg = drawing(Panel("p", (arrows,), "x", "y"))
+    assert len(re.findall(r'class="arrow" d="M[^"]+"', svg)) == 1
+
+
+def points_of(svg: str) -> np.ndarray:
+    """Return the vertices of the line of a drawing whose axes go from 0 to 1."""
+    (d,) = re.findall(r'class="line solid" d="M([^"]+)"', svg)
+    steps = np.array([float(n) for n in re.findall(r"-?(?:\d+\.?\d*|\.\d+)", d)]).reshape(-1, 2)
+    return np.cumsum(steps, axis=0)
+
+
+def test_a_simplified_line_stays_where_the_line_is():
+    x = np.linspace(0.0, 1.0, 2_001)
+    line = Line("f", x, 0.5 + 0.4 * np.sin(20.0 * x), has_markers=False, style=Style("#000000"))
+    svg = drawing(Panel("p", (line,), "x", "y", x_range=(0.0, 1.0), y_range=(0.0, 1.0)))
+    found = points_of(svg)
+    (width, height) = (float(n) for n in re.findall(r'class="marks" width="(.*?)" height="(.*?)"', svg)[0])
+    assert len(found) < 200
+    drawn = np.interp(x, found[:, 0] / width, 1.0 - found[:, 1] / height)
+    # 0.3 units of the drawing, seen along a slope of at most 8 times height / width
+    assert np.abs(drawn - line.y).max() * height < 0.3 * 8.0
+
+
+def test_what_a_logarithmic_axis_cannot_show_is_a_gap():
+    line = Line(
+        "f", [1.0, 10.0, 100.0, 1000.0], [1.0, 0.0, 0.1, 0.2], has_markers=False, style=Style("#000000")
+    )
+    svg = drawing(Panel("p", (line,), "x", "y", x_log=True, y_log=True, y_range=(1e-3, 1.0)))
+    (d,) = re.findall(r'class="line solid" d="([^"]+)"', svg)
+    assert d.count("M") == 2
+    assert "nan" not in svg
+
+
+def test_equal_axes_have_one_unit():
+    points = Points("p", [0.0, 1.0], [0.0, 1.0], style=Style("#000000"))
+    svg = drawing(Panel("p", (points,), "x", "y", x_range=(-1.0, 1.0), y_range=(-1.0, 1.0), is_equal=True))
+    (a, b), (c, d) = re.findall(r"translate\((\S+) (\S+)\)", svg)[1:]
+    assert float(c) - float(a) == pytest.approx(float(b) - float(d), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("axis", "labels"),
+    [
+        (Axis(-16.0, 0.0, 100.0, is_log=True), ["10⁻¹⁵", "10⁻¹²", "10⁻⁹", "10⁻⁶", "10⁻³", "10⁰"]),
+        (Axis(0.0, 1.0, 100.0), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
+        (Axis(0.0, 20_000.0, 100.0), ["0", "5,000", "10,000", "15,000", "20,000"]),
+        (Axis(0.1, 0.9, 100.0, is_log=True), ["2", "5"]),
+        (Axis(-0.1, 0.1, 100.0), ["-0.10", "-0.05", "0.00", "0.05", "0.10"]),
+    ],
+)
+def test_ticks_are_round_numbers(axis, labels):
+    assert [label for _, label in axis.ticks()] == labels
+    assert all(0.0 <= at <= 100.0 for at, _ in axis.ticks())
+
+
+def test_the_introduction_measures_what_it_says():
+    found = introduction()
+    left, right = found.figure.panels
+    errors = {mark.name: float(mark.y[-1]) for mark in right.marks}
+    assert list(errors) == ["GD", "NGD", "PRGD"]
+    assert errors["PRGD"] < 1e-6 * errors["NGD"]
+    for name, error in errors.items():
+        assert f"{name} {error:.1e}" in found.errors
+    (zone,) = (mark for mark in left.marks if isinstance(mark, Band))
+    (path,) = (mark for mark in left.marks if mark.name == "NGD")
+    assert all((zone.low[0] <= y <= zone.high[0]) for y in path.y)
+    # PRGD falls exponentially: of its logarithm a line explains nearly everything.
+    (fall,) = (mark for mark in right.marks if mark.name == "PRGD")
+    assert np.corrcoef(fall.x, np.log(fall.y))[0, 1] < -0.99
+
+
+def test_the_largest_files_lie_beside_the_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("prgd_paper.report.page.ROOM", 6_000)
+    text = reproduce(choose(["figure-2"]), quick=True, out=tmp_path).read_text(encoding="utf-8")
+    inside = re.findall(r'<script type="text/plain" id="file-(.*?)"', text)
+    assert inside == ["figure-2.json"]
+    beside = re.findall(r'<a href="(.*?)" target="_blank"', text)
+    assert beside == [
+        "figures/figure-2.svg",
+        "figures/figure-2.pdf",
+        "figures/figure-2.png",
+        "rows/figure-2.csv",
+    ]
+    assert all((tmp_path / file).is_file() for file in beside)
+
+
+# The command's checks
+
+
+def test_unknown_experiment_names_the_nearest(tmp_path):
+    with pytest.raises(ValueError, match=r"Unknown experiment 'figur-4'. Did you mean figure-4"):
+        reproduce(choose(["figur-4"]), out=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_no_permission_is_said_before_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("prgd_paper.reproduce.pool.run_jobs", lambda *_, **__: pytest.fail("worked"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="Cannot write to the output folder"):
+        reproduce(choose(), out=tmp_path / "file" / "report")
+    (tmp_path / "report" / "figures").mkdir(parents=True)
+    (tmp_path / "report" / "rows").write_text("in the way")
+    with pytest.raises(ValueError, match="Cannot write to the output folder"):
+        reproduce(choose(), out=tmp_path / "report")
+
+
+def test_a_missing_package_is_said_before_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("prgd_paper.reproduce.pool.run_jobs", lambda *_, **__: pytest.fail("worked"))
+    monkeypatch.setattr("prgd_paper.report.page.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"The report needs jinja2: pip install '.\[report\]'"):
+        reproduce(choose(["figure-2"]), out=tmp_path)
+
+
+@pytest.mark.parametrize("options", [{"jobs": 0}, {"seeds": 0}])
+def test_bad_numbers_are_refused(tmp_path, options):
+    with pytest.raises(ValueError, match="at least 1"):
+        reproduce(choose(), out=tmp_path, **options)
+
+
+def test_reproduce_makes_the_named_experiment(tmp_path, capsys):
+    page = reproduce(choose(["figure-2"]), quick=True, out=tmp_path)
+    text = page.read_text(encoding="utf-8")
+    assert "prgd reproduce --only figure-2 --quick" in text
+    assert "experiments are left out here" in text
+    assert {path.name for path in (tmp_path / "figures").iterdir()} >= {
+        "figure-2.png",
+        "figure-2.svg",
+        "figure-2.pdf",
+    }
+    out = capsys.readouterr().out
+    assert "1 claim: 1 hold" in out
+    assert f"Report: {page}" in out
+    assert "(--quick takes fewer draws and steps, which decide less: leave it out for verdicts.)" in out
+
+
+def test_list_names_every_experiment(capsys):
+    print_list(choose())
+    out = capsys.readouterr().out
+    for name in tiny():
+        assert name in out
+
+
+# the verdicts in the documentation
+
+
+def test_verdicts_are_written(tmp_path):
+    report = tmp_path / "report"
+    (report / "figures").mkdir(parents=True)
+    for name in write_verdicts.FIGURES:
+        (report / "figures" / f"{name}.png").write_bytes(name.encode())
+    found = Claim(
+        "a", "Section 7", "gamma_star grows", lambda: Finding((1.0, ">", 2.0), "s.", what="growth")
+    )()
+    ours = replace(found, name="b", where="beyond the paper", statement="We say so.")
+    quoted = replace(found, name="c", quote=r"$\gamma^\star$ is |large|")
+    claims = tmp_path / "claims.json"
+    claims.write_text(json.dumps([c.to_dict() for c in (found, ours, quoted)]))
+    file = tmp_path / "README.md"
+    file.write_text(f"# Title\n\n{write_verdicts.BEGIN}\nearlier\n{write_verdicts.END}\n\n## More\n")
+    write_verdicts.main(report, claims, tmp_path)
+    once = file.read_text()
+    assert once.startswith("# Title\n")
+    assert once.endswith("\n## More\n")
+    assert "Of 2 statements of the paper that were measured, 2 do not hold." in once
+    assert "earlier" not in once
+    assert (tmp_path / "docs" / "images" / "figure-3.png").read_bytes() == b"figure-3"
+    write_verdicts.main(report, claims, tmp_path)
+    assert file.read_text() == once
+    text = (tmp_path / "docs" / "verdicts.md").read_text()
+    crosses, papers, own = re.split(r"## Statements of the paper|## Statements of ours", text)
+    assert "| γ\\* grows | Section 7 | growth: 1; holds if more than 2 |" in crosses
+    assert "| “γ\\* is \\|large\\|”<br>γ\\* grows | Section 7 | `c` | ✗ does not hold |" in papers
+    assert "We say so." not in papers + crosses
+    assert "| We say so. | beyond the paper | `b` | ✗ does not hold |" in own
+
+
+def test_verdicts_that_are_missing_are_named(tmp_path):
+    (tmp_path / "README.md").write_text(f"{write_verdicts.BEGIN}\n{write_verdicts.END}\n")
+    missing = Claim("a", "Section 7", "s", lambda: Finding((1.0, ">", 2.0), "s."))
+    (tmp_path / "claims.json").write_text(json.dumps([missing.to_dict()]))
+    with pytest.raises(ValueError, match=r"lacks verdicts \(a\)"):
+        write_verdicts.main(tmp_path, tmp_path / "claims.json", tmp_path)
+
+
+def test_readme_without_marks_is_refused(tmp_path):
+    (tmp_path / "README.md").write_text("# Title\n")
+    with pytest.raises(ValueError, match="each once"):
+        write_verdicts.main(tmp_path, tmp_path / "claims.json", tmp_path)
+
+
+def test_the_readme_has_its_block():
+    text = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    assert text.index(write_verdicts.BEGIN) < text.index(write_verdicts.END)

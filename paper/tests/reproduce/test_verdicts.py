@@ -1,0 +1,461 @@
+"""The rule of each experiment's claim, fed with made-up rows for every outcome that it can have."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from prgd_paper.claims import Verdict, registered
+from prgd_paper.figures import (
+    digit_rank,
+    figure_1,
+    figure_2,
+    figure_4,
+    figure_5a,
+    figure_5b,
+    synthetic,
+    table_1,
+    table_2,
+)
+from prgd_paper.studies import gated_schedule, growing_dimension, schedule_sweep
+from reproduce.tiny import tiny
+
+HOLDS, CAVEAT, FAILS, OPEN = Verdict.HOLDS, Verdict.CAVEAT, Verdict.FAILS, Verdict.NOT_DECIDED
+SEEDS = range(20)
+
+
+def verdict(name: str, rows: pd.DataFrame, settings: object = None) -> Verdict:
+    """Return what a claim finds in made-up rows; with the settings of its experiment by default."""
+    tiny()  # imports every experiment, which registers its claims
+    claim = registered()[name]
+    found = claim(rows, settings or tiny()[claim.experiment].settings)
+    assert found.finding.setting
+    assert found.finding.would_change
+    assert found.is_ours != bool(found.quote)
+    return found.verdict
+
+
+# Table 1
+
+
+def fits(method: str, quantity: str, *rates: tuple[str, float], error: float = 1e-3) -> pd.DataFrame:
+    rows = []
+    for k, (rate, constant) in enumerate(rates):
+        base = {"set": f"set-{k}", "method": method, "quantity": quantity}
+        rows.append(
+            base | {"kind": "fit", "rate": rate, "constant": constant, "low": constant, "high": constant}
+        )
+        rows += [
+            base | {"kind": "curve", "quantity": "direction", "t": float(t), "value": error} for t in (5, 10)
+        ]
+    return pd.DataFrame(rows)
+
+
+LOG, UNDECIDED = ("1/log t", 0.2), ("undecided", math.nan)
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "quantity", "rates", "expected"),
+    [
+        ("gd", "GD", "direction", [LOG] * 4, HOLDS),
+        ("gd", "GD", "direction", [LOG] * 3 + [UNDECIDED], HOLDS),
+        ("gd", "GD", "direction", [LOG] + [UNDECIDED] * 3, OPEN),
+        (
+            "gd",
+            "GD",
+            "direction",
+            [("t^-a", 0.3)] * 4,
+            OPEN,
+        ),  # an asymptotic rate is not refuted by a horizon
+        ("ngd", "NGD", "direction", [("t^-a", 1.05)] * 4, HOLDS),
+        ("ngd", "NGD", "direction", [("t^-a", 1.05)] * 3 + [("t^-a", 0.8)], HOLDS),
+        ("ngd", "NGD", "direction", [("t^-a", 0.8)] * 4, OPEN),
+        ("dual", "dual acceleration", "margin", [("t^-a", 1.95), ("t^-a", 3.0), ("e^-ct", 0.1)], HOLDS),
+        ("dual", "dual acceleration", "margin", [("t^-a", 1.5)] * 3, OPEN),
+        ("prgd", "PRGD(proof)", "margin", [("e^-ct", 0.1)] * 3, HOLDS),
+        ("prgd", "PRGD(proof)", "margin", [("e^-ct", 0.1)] + [UNDECIDED] * 3, OPEN),
+    ],
+)
+def test_table_1(name, method, quantity, rates, expected):
+    assert verdict(f"table-1-{name}", fits(method, quantity, *rates)) is expected
+
+
+@pytest.mark.parametrize(("frozen", "expected"), [(17, HOLDS), (3, FAILS), (10, OPEN)])
+def test_prgd_exp_freezes(frozen, expected):
+    stuck = fits("PRGD(exp)", "margin", *[UNDECIDED] * frozen, error=1e-3)
+    done = fits(
+        "PRGD(exp)", "margin", *[("e^-ct", 0.03)] * (20 - frozen), error=1e-13
+    )  # the floor of rounding
+    rows = pd.concat([stuck, done.assign(set="done " + done["set"])])
+    assert verdict("table-1-prgd-exp", rows) is expected
+    assert f"{frozen} of 20" in registered()["table-1-prgd-exp"](rows, table_1.Settings()).sentence
+
+
+def test_table_1_has_consecutive_seeds():
+    assert table_1.tasks(table_1.Settings()) == ("toy", *(f"random-{seed}" for seed in range(20)))
+
+
+# Figures 1 and 2
+
+
+def paths(heights: list[float], errors: dict[str, float]) -> pd.DataFrame:
+    rows = [{"kind": "attractor", "lower": 0.0, "upper": 1.0}]
+    rows += [
+        {"kind": "path", "method": "NGD", "t": t, "y": y, "value": errors["NGD"]}
+        for t, y in enumerate(heights)
+    ]
+    for method, error in errors.items():
+        rows.append(
+            {
+                "kind": "path" if method == "PRGD" else "curve",
+                "method": method,
+                "t": 1,
+                "y": 1.0,
+                "value": error,
+            }
+        )
+        rows.append({"kind": "curve", "method": method, "t": 1, "y": 1.0, "value": error})
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("heights", "prgd", "inside", "faster"), [([0.5, 0.5], 0.1, HOLDS, HOLDS), ([0.5, 2.0], 0.3, OPEN, OPEN)]
+)
+def test_figure_1(heights, prgd, inside, faster):
+    rows = paths(heights, {"NGD": 0.2, "PRGD": prgd})
+    assert verdict("section-4-attractor", rows, figure_1.Settings()) is inside
+    assert verdict("section-4-prgd", rows, figure_1.Settings()) is faster
+
+
+@pytest.mark.parametrize(("low", "expected"), [(0.1, HOLDS), (-0.1, OPEN)])
+def test_figure_2(low, expected):
+    rows = pd.DataFrame([{"kind": "ring", "distance": 1.0, "height": 2.0, "low": low}])
+    assert verdict("section-5-favorable", rows, figure_2.Settings()) is expected
+
+
+# Figures 3 and 6
+
+
+def passages(steps: list[tuple[int, int, int, int]]) -> pd.DataFrame:
+    levels = synthetic.Settings().levels
+    return pd.DataFrame(
+        [
+            {"kind": "passage", "set": "I", "seed": seed, "method": "PRGD(exp)", "x": x, "t": t}
+            for seed, four in enumerate(steps)
+            for x, t in zip(levels, four, strict=True)
+        ]
+    )
+
+
+FAST, SLOW, NEVER = (0, 50, 70, 85), (0, 10, 50, 300), (0, 50, 70, -1)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([FAST] * 20, HOLDS),
+        ([FAST] * 18 + [NEVER] * 2, CAVEAT),
+        ([SLOW] * 20, FAILS),
+        ([NEVER] * 20, FAILS),
+        ([FAST] * 10 + [SLOW] * 10, OPEN),
+        ([FAST] * 5, OPEN),  # too few draws for an interval
+    ],
+)
+def test_exponential(steps, expected):
+    assert verdict("section-7.1-exponential", passages(steps)) is expected
+
+
+def curves(errors: dict[str, list[float]]) -> pd.DataFrame:
+    rows = [
+        {
+            "kind": "curve",
+            "set": "I",
+            "seed": seed,
+            "method": method,
+            "t": 10,
+            "margin": synthetic.GAMMA_STAR - error,
+        }
+        for method, some in errors.items()
+        for seed, error in enumerate(some)
+    ]
+    return pd.DataFrame([*rows, {"kind": "mean", "set": "I", "seed": 0, "margin": 0.0, "t": 0}])
+
+
+@pytest.mark.parametrize(
+    ("poly", "expected"), [([1e-5] * 20, HOLDS), ([1e-3] * 20, OPEN), ([1e-5] * 10 + [1e-3] * 10, OPEN)]
+)
+def test_poly_performs_relatively_well(poly, expected):
+    assert verdict("section-7.1-poly", curves({"PRGD(poly)": poly, "NGD": [2e-3] * 20})) is expected
+
+
+@pytest.mark.parametrize(
+    ("exp", "expected"), [([1e-9] * 20, CAVEAT), ([1e-3] * 20, FAILS), ([1e-9] * 10 + [1e-3] * 10, OPEN)]
+)
+def test_gd_and_ngd_are_slower(exp, expected):
+    errors = {"PRGD(exp)": exp, "NGD": [2e-3] * 20, "GD": [4e-3] * 20}
+    assert verdict("section-7.1-slow", curves(errors)) is expected
+
+
+# Table 2
+
+
+def counted(
+    first: list[int], second: list[int], method: str, lasting: int = 1, warm_up: int = 0
+) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "dataset": name,
+                "seed": seed,
+                "method": method,
+                "steps": t,
+                "warm_up": warm_up,
+                "lasting": lasting,
+            }
+            for name, steps in (("I", first), ("II", second))
+            for seed, t in enumerate(steps)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "first", "second", "expected"),
+    [
+        ("gd", "GD", [-1] * 20, [-1] * 20, HOLDS),
+        ("gd", "GD", [100] + [-1] * 19, [-1] * 20, CAVEAT),
+        ("gd", "GD", [100] * 20, [100] * 20, OPEN),
+        ("ngd", "NGD", [365, 20_000, *[-1] * 18], [26, 36_635, *[5_000, 6_000] * 9], CAVEAT),
+        ("ngd", "NGD", [5] * 20, [5] * 20, OPEN),
+        ("prgd-exp", "PRGD(exp)", [100, 110] * 10, [90, 100] * 10, CAVEAT),
+        (
+            "prgd-exp",
+            "PRGD(exp)",
+            [100] * 39 + [110],
+            [90, 100] * 20,
+            OPEN,
+        ),  # within the range, outside its middle
+        ("prgd-poly", "PRGD(poly)", [10] * 20, [10] * 20, OPEN),
+    ],
+)
+def test_table_2(name, method, first, second, expected):
+    settings = table_2.Settings(seeds=len(first))
+    assert verdict(f"table-2-{name}", counted(first, second, method), settings) is expected
+
+
+def test_passages_that_do_not_last_are_told():
+    rows = counted([12_000, 13_000], [5_000, -1], "NGD", lasting=0)
+    sentence = registered()["table-2-ngd"](rows, table_2.Settings(seeds=2)).sentence
+    assert "2 of the 2 (set I) and 1 of the 1 (set II) first passages do not last" in sentence
+
+
+@pytest.mark.parametrize(
+    ("dual", "expected"), [([200] * 20, HOLDS), ([2_000] * 20, FAILS), ([200] * 10 + [2_000] * 10, OPEN)]
+)
+def test_total_work(dual, expected):
+    exp = counted([100] * 20, [100] * 20, "PRGD(exp)", warm_up=1_000)
+    rows = pd.concat([exp, counted(dual, dual, "dual acceleration")])
+    assert verdict("table-2-total-work", rows, table_2.Settings(seeds=20)) is expected
+
+
+# Figure 4
+
+
+def digit_rows(early: dict[str, float], late: dict[str, float], ngd: float = 0.999) -> pd.DataFrame:
+    base = {"set": "digit-01", "rows": "300"}
+    facts = {"gamma_star": 1.0, "gamma_ngd": ngd, "n": 300, "d": 64, "leads NGD until": 1_000}
+    facts["leads with warm-up counted until"] = -1
+    rows = [base | {"kind": "fact", "name": name, "value": value} for name, value in facts.items()]
+    for t, errors in ((1_000, early), (20_000, late)):
+        rows += [base | {"kind": "curve", "method": m, "t": t, "margin": 1.0 - e} for m, e in errors.items()]
+    return pd.DataFrame(rows)
+
+
+def digit_errors(poly: float, exp: float = 0.5) -> dict[str, float]:
+    return {"GD": 0.2, "NGD": 0.1, "PRGD(poly)": poly, "PRGD(exp)": exp, "dual acceleration": 1e-6}
+
+
+@pytest.mark.parametrize(
+    ("early", "late", "expected"), [(0.05, 0.05, CAVEAT), (0.05, 0.15, OPEN), (0.15, 0.15, OPEN)]
+)
+def test_digits_at_two_horizons(early, late, expected):
+    rows = digit_rows(digit_errors(early), digit_errors(late))
+    assert verdict("section-7.1-digits", rows, figure_4.Settings()) is expected
+    finding = registered()["section-7.1-digits"](rows, figure_4.Settings()).finding
+    assert "1,000" in finding.sentence
+    assert "20,000" in finding.sentence
+    assert "ours" in finding.sentence
+
+
+@pytest.mark.parametrize(
+    ("exp", "expected"), [((0.5, 0.5), HOLDS), ((0.5, 0.01), OPEN), ((0.01, 0.01), OPEN)]
+)
+def test_poly_is_better_than_exp(exp, expected):
+    rows = digit_rows(*(digit_errors(0.05, error) for error in exp))
+    assert verdict("section-7.1-poly-better", rows, figure_4.Settings()) is expected
+
+
+@pytest.mark.parametrize(("ngd", "expected"), [(0.999, CAVEAT), (0.9, OPEN)])
+def test_approximation(ngd, expected):
+    rows = digit_rows(digit_errors(0.05), digit_errors(0.05), ngd)
+    assert verdict("section-7.1-approximation", rows, figure_4.Settings()) is expected
+
+
+def test_size_of_the_digits():
+    rows = digit_rows(digit_errors(0.05), digit_errors(0.05))
+    assert verdict("section-7.1-digit-size", rows, figure_4.Settings()) is CAVEAT
+    rows.loc[rows.name == "d", "value"] = 65
+    assert verdict("section-7.1-digit-size", rows, figure_4.Settings()) is FAILS
+
+
+@pytest.mark.parametrize(("rank", "data_rank", "expected"), [(2, 51, CAVEAT), (3, 51, OPEN), (2, 50, OPEN)])
+def test_rank_of_digit_01(rank, data_rank, expected):
+    near = dict.fromkeys(digit_rank.TOLERANCES, (9, 9)) | {1e-4: (rank, rank)}
+    found = digit_rank.Ranks(near, n=360, n_support=16, support_rank=16, data_rank=data_rank)
+    assert digit_rank.judge(found, found._replace(near=dict.fromkeys(near, (9, 9)))).verdict is expected
+
+
+# Figure 5
+
+
+def separability_rows(without: list[str], confirmed: float = 1.0) -> pd.DataFrame:
+    scalings = list(figure_5a.preprocessed(np.eye(3) + 1.0))
+    rows = []
+    for scaling, chosen in zip(scalings, without, strict=True):
+        base = {"kind": "separability", "scaling": scaling, "t": 569, "value": confirmed}
+        rows.append(base | {"name": "without intercept", "chosen": chosen})
+        rows.append(base | {"name": "with intercept", "chosen": "separable"})
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("without", "confirmed", "expected"),
+    [
+        (["not separable"] * 6, 1.0, HOLDS),
+        (["separable"] * 6, 1.0, FAILS),  # every reading refutes it
+        (["separable"] * 3 + ["not separable"] * 3, 1.0, OPEN),
+        (["separable"] * 5 + ["undecided"], 1.0, OPEN),
+        (["not separable"] * 5 + ["undecided"], 1.0, OPEN),
+        (["separable"] * 6, 0.0, OPEN),  # a proof that is not confirmed is none
+    ],
+)
+def test_cancer_separable(without, confirmed, expected):
+    rows = separability_rows(without, confirmed)
+    assert verdict("section-7.2-cancer-separable", rows, figure_5a.Settings()) is expected
+
+
+def accuracies(lead: dict[str, float], noise: float = 0.0) -> pd.DataFrame:
+    settings, rng = figure_5a.Settings(), np.random.default_rng(0)
+    return pd.DataFrame(
+        [
+            {
+                "kind": "curve", "scaling": scaling, "seed": seed, "method": method, "t": t,
+                "accuracy": 0.9 + (method == "PRGD(poly)") * (by + noise * rng.standard_normal()),
+            }
+            for scaling, by in lead.items()
+            for seed in SEEDS
+            for method in figure_5a.METHODS
+            for t in settings.times
+        ]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("raw", "standardised", "noise", "expected"),
+    [
+        (0.02, 0.02, 0.001, HOLDS),
+        (0.02, -0.02, 0.001, OPEN),  # the two readings disagree
+        (0.01, 0.01, 0.05, OPEN),  # chance
+        (-0.02, -0.02, 0.001, OPEN),  # neither reading need be the paper's
+    ],
+)
+def test_cancer_accuracy(raw, standardised, noise, expected):
+    rows = accuracies({"raw": raw, "standardised": standardised}, noise)
+    assert verdict("section-7.2-cancer", rows, figure_5a.Settings()) is expected
+    sentence = registered()["section-7.2-cancer"](rows, figure_5a.Settings()).sentence
+    assert all(f"at {t}" in sentence for t in (150, 200, 300))
+
+
+@pytest.mark.parametrize(
+    ("lead", "early", "expected"),
+    [
+        ((0.02, 0.021, 0.019), 0.0, HOLDS),
+        ((0.02, -0.02, 0.01), 0.0, OPEN),
+        ((-0.02, -0.021, -0.019), -0.02, FAILS),  # behind after any number of epochs, in both readings
+        ((-0.02, -0.021, -0.019), 0.02, OPEN),  # ahead after fewer epochs, and the paper gives no number
+    ],
+)
+def test_vgg(lead, early, expected):
+    rows = pd.DataFrame(
+        [
+            {
+                "setting": setting,
+                "method": m,
+                "seed": s,
+                "epoch": epoch,
+                "test_accuracy": 0.8 + (by if epoch == 40 else early + 1e-3 * s) * (m == "PRGD"),
+            }
+            for setting in ("as printed", "tuned")
+            for m in ("GD", "NGD", "PRGD")
+            for s, by in enumerate(lead)
+            for epoch in (0, 35, 40)
+        ]
+    )
+    assert verdict("section-7.2-vgg", rows, figure_5b.Settings()) is expected
+
+
+def test_vgg_without_rows_is_not_yet_run():
+    rows = pd.DataFrame(figure_5b.compute(figure_5b.Settings("missing.csv", "missing.csv"), "all"))
+    assert registered()["section-7.2-vgg"](rows, figure_5b.Settings()).verdict is Verdict.NOT_RUN
+
+
+# Sweeps
+
+
+def sweep_rows(ranks: tuple[int, int]) -> pd.DataFrame:
+    """Return rows in which alpha = beta = 0.6 has these ranks at the two horizons."""
+    settings = schedule_sweep.Settings()
+    rows = []
+    for t, rank in zip(settings.times, ranks, strict=True):
+        rows.append({"set": "digit-01", "family": "ngd", "first": 0.0, "second": 0.0, "t": t, "error": 0.5})
+        pairs = [(a, b) for a in settings.powers for b in settings.phase_powers if (a, b) != settings.tuned]
+        pairs.insert(rank - 1, settings.tuned)
+        rows += [
+            {"set": "digit-01", "family": "polynomial", "first": a, "second": b, "t": t, "error": float(k)}
+            for k, (a, b) in enumerate(pairs)
+        ]
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(("ranks", "expected"), [((1, 3), CAVEAT), ((1, 20), OPEN), ((20, 20), OPEN)])
+def test_well_tuned(ranks, expected):
+    assert verdict("section-7.1-tuned", sweep_rows(ranks), schedule_sweep.Settings()) is expected
+
+
+@pytest.mark.parametrize(
+    ("exp", "expected"), [([0.2] * 20, HOLDS), ([0.01] * 20, FAILS), ([0.2] * 10 + [0.01] * 10, OPEN)]
+)
+def test_growing_dimension(exp, expected):
+    rows = pd.DataFrame(
+        [
+            {"d": 100, "seed": seed, "method": method, "error": error, "support_rank": 5, "data_rank": 100}
+            for seed, e in enumerate(exp)
+            for method, error in (("PRGD(exp)", e), ("NGD", 0.1))
+        ]
+    )
+    assert verdict("ours-growing-dimension", rows, growing_dimension.Settings()) is expected
+
+
+@pytest.mark.parametrize(("lower", "expected"), [(0.999, HOLDS), (0.1, FAILS)])
+def test_gated(lower, expected):
+    settings = gated_schedule.Settings()
+    names = [(method.name, lower) for method in gated_schedule.GATED]
+    rows = pd.DataFrame(
+        [
+            {"set": name, "method": method, "reads": 1.0, "lower": low, "upper": 1.0}
+            for name in settings.sets
+            for method, low in [*names, ("PRGD(poly)", 0.5)]
+        ]
+    )
+    assert verdict("ours-gated", rows, settings) is expected

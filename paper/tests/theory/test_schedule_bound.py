@@ -1,0 +1,90 @@
+"""The bound on the steps of accelerated PRGD: its parts, its closed form, and the rho that it asks for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import prgd_paper.theory
+import pytest
+from prgd_paper.theory import steps_bound
+from prgd_paper.theory.claims.schedule import KINDS, measured, schedule_problem
+from prgd_paper.theory.schedule_bound import margin_error_bound, target_penalty
+
+from prgd.algorithms import AcceleratedPRGD
+
+
+def constant(rho):
+    """The factor of sqrt(L_s / lam_eps) in the bound."""
+    return rho * math.log(4.0 * rho - 2.0) / (math.sqrt(rho) - 1.0)
+
+
+@pytest.mark.parametrize("eps", [1.0, 0.3, 1e-2, 1e-6])
+def test_the_penalty_that_is_needed(eps):
+    lam = target_penalty(eps, 0.2, 3.0)
+    assert margin_error_bound(lam, 0.2, 3.0) == pytest.approx(eps)
+    assert margin_error_bound(1.0, 0.2, 3.0) == 1.0
+
+
+def test_the_margin_is_bounded_at_random_w():
+    """gamma(w)^2 >= gamma_star^2 - 4 lam log n wherever F_lam is within log n of its minimum."""
+    rng, tightest = np.random.default_rng(0), math.inf
+    Z = rng.standard_normal((20, 3)) + 2.0 * np.eye(3)[0]
+    Z *= np.sign(Z[:, :1])
+    reference, log_n = prgd_paper.theory.max_margin_reference(Z), math.log(20.0)
+    for _ in range(3000):
+        lam = reference.gamma_star**2 / log_n * 10.0 ** rng.uniform(-4.0, 0.0)
+        w = reference.w_star * reference.gamma_star / lam * rng.uniform(0.2, 2.0)
+        w = w + rng.standard_normal(3) * np.linalg.norm(w) * 10.0 ** rng.uniform(-4.0, 0.0)
+        least = log_n - reference.gamma_star**2 / (2.0 * lam)  # at least the minimum
+        if np.logaddexp.reduce(-Z @ w) + 0.5 * lam * w @ w <= least + log_n:
+            gamma = (Z @ w).min() / np.linalg.norm(w)
+            assert gamma**2 >= reference.gamma_star**2 - 4.0 * lam * log_n
+            tightest = min(tightest, (reference.gamma_star**2 - gamma**2) / (4.0 * lam * log_n))
+    assert tightest < 1.0
+
+
+@pytest.mark.parametrize("rho", [1.2, 2.0, 5.0])
+@pytest.mark.parametrize("eps", [0.5, 1e-2, 1e-5])
+def test_the_closed_form(rho, eps):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        gamma_star, log_n = 10.0 ** rng.uniform(-4.0, 0.0), rng.uniform(math.log(2.0), 15.0)
+        first, L_s = rng.uniform(gamma_star, 1.0), rng.uniform(0.0, 1.0)
+        lam = first**2 / ((4.0 * rho - 2.0) * log_n)
+        needed = target_penalty(eps, gamma_star, log_n)
+        phases = 1 + max(math.ceil(math.log(lam / needed, rho)), 0)
+        closed = constant(rho) * math.sqrt(L_s / needed) + phases * (math.log(4.0 * rho - 2.0) + 1.0)
+        assert steps_bound(eps, gamma_star, lam=lam, L_s=L_s, log_n=log_n, rho=rho) <= closed
+
+
+def test_the_default_rho_is_the_best_to_one_part_in_a_thousand():
+    grid = np.linspace(1.1, 10.0, 2000)
+    assert constant(AcceleratedPRGD().rho) < 1.001 * min(map(constant, grid))
+    assert constant(2.0) * math.sqrt(2.0) == pytest.approx(12.24, abs=0.01)
+
+
+def test_arguments_are_checked():
+    with pytest.raises(ValueError, match="eps is a relative error of at most 1; got 2"):
+        steps_bound(2.0, 1.0, lam=1.0, L_s=1.0, log_n=1.0)
+    with pytest.raises(ValueError, match="gamma_star must be a finite number above 0"):
+        steps_bound(0.1, 0.0, lam=1.0, L_s=1.0, log_n=1.0)
+
+
+def test_every_kind_of_set_is_separable():
+    for seed in range(10):
+        kind, Z = schedule_problem(seed)
+        assert kind == KINDS[seed % 5]
+        assert (
+            0.05
+            < prgd_paper.theory.max_margin_reference(Z).gamma_star / np.linalg.norm(Z, axis=1).max()
+            < 0.9
+        )
+
+
+def test_one_run_within_its_bound():
+    run = measured(1)
+    assert all(t <= bound for t, bound in zip(run.steps, run.bounds, strict=True))
+    assert 0.0 < run.excess <= 1.0
+    assert 0.0 < run.margin <= 1.0
+    assert run.fit.constant == pytest.approx(2.0, abs=0.2)

@@ -1,0 +1,1 @@
+"""The ground: types, checks, errors, exact rounding, files and threads; every room rests on it."""

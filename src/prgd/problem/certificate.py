@@ -1,0 +1,200 @@
+r"""Certificates: ``gamma(w) <= gamma_star <= ||Z^T p||_*`` for every w and every p of the simplex.
+
+The lower bound is the definition of gamma_star. For the upper one, p is not negative and has sum 1, so for
+every w ``min_i <w, z_i> / ||w|| <= <w, Z^T p> / ||w|| <= ||Z^T p||_*``.
+
+Both ends are rounded outward, so that they hold in exact arithmetic on the data as given: those of a pass in
+`prgd.problem.pass_bounds`, those of dual weights in `prgd.problem.dual_bounds` (docs/certificates.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from prgd.core.arithmetic import UNIT_ROUNDOFF, lowered
+from prgd.core.errors import CrossedBoundsError
+from prgd.core.types import Array, Indices, Intercept, RationalVector
+from prgd.problem import Problem
+
+NO_SEPARATOR = "no iterate separates the classes so far"  # why there is a lower bound, and no relative gap
+HARD, SOFT = "gamma_star", "gamma_C"  # what is bounded: the largest margin, or that of extended rows
+_SMALLEST_NORMAL = 2.0**-1022
+
+
+@dataclass(frozen=True, eq=False)
+class DualWeights:
+    """Weights p on the simplex, given by their positive entries (``indices`` ascending).
+
+    Attributes
+    ----------
+    indices : ndarray of int
+        Rows; of a joint problem of K classes pairs, ``i K + j`` for row i against class j.
+    values : ndarray of float
+        Weights of sum 1 (of 1/2 in each class, with an intercept), to rounding. What is proven holds for
+        these numbers divided by their exact sums.
+    integers : tuple of int, or None
+        The exact weights, up to a common factor, where float64 is not accurate enough; ``values`` are
+        their roundings then.
+    """
+
+    indices: Indices
+    values: Array
+    integers: tuple[int, ...] | None = None
+
+    @classmethod
+    def normalized(cls, problem: Problem, indices: Indices, p: Array) -> DualWeights:
+        """Divide p by its sum; with an intercept, by twice the sum of its class.
+
+        Pairs of a joint problem with intercepts balance exactly.
+
+        Examples
+        --------
+        >>> problem = Problem(np.eye(3))
+        >>> DualWeights.normalized(problem, np.arange(3), np.array([1.0, 0.0, 3.0])).values
+        array([0.25, 0.75])
+        """
+        carried = np.flatnonzero(p)
+        p = problem.coding.normalized(indices[carried], p[carried])
+        kept = np.flatnonzero(p)
+        return cls(indices[carried[kept]], p[kept])
+
+    def dense(self, n: int) -> Array:
+        """Return p as one number for each of n terms."""
+        p = np.zeros(n)
+        p[self.indices] = self.values
+        return p
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    r"""The best interval for ``gamma_star`` seen so far, with the witnesses that prove both ends.
+
+    .. math:: \gamma(w) \le \gamma^\star \le \|Z^\top p\|_*, \qquad p \ge 0,\ \textstyle\sum_i p_i = 1
+
+    Attributes
+    ----------
+    lower, upper : float
+        At most ``gamma(w)`` at its best intercept, and at least ``||Z^T p||_*``, in the units of the data as
+        given: both are rounded outward.
+    w : ndarray of shape (d,) or (K, d), or None
+        The witness of ``lower``.
+    intercept : float or ndarray of shape (K,)
+        The best intercept of w, rounded to float64.
+    exact_w : vector of Fraction or None
+        The witness ``(w, b)`` itself (w without an intercept) where float64 is not accurate enough; ``w`` and
+        ``intercept`` are its roundings then.
+    dual_weights : DualWeights or None
+        The witness p of ``upper``, if the solver has it as numbers.
+    w_upper : ndarray of shape (d,) or (K, d), or None
+        The witness of ``upper`` otherwise: ``p = problem.dual_weights(w_upper)``. Both are None if p is an
+        average kept by the algorithm itself.
+    quantity : {"gamma_star", "gamma_C"}
+        What is bounded: the largest margin, or that of the extended rows of `prgd.soft_margin`.
+
+    Raises
+    ------
+    CrossedBoundsError
+        If lower exceeds upper: one of them is false then.
+    """
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    w: Array | None = None
+    intercept: Intercept = 0.0
+    dual_weights: DualWeights | None = None
+    w_upper: Array | None = None
+    exact_w: RationalVector | None = None
+    quantity: str = HARD
+
+    def __post_init__(self) -> None:
+        if self.lower > self.upper:
+            raise CrossedBoundsError(self.lower, self.upper)
+
+    @property
+    def gap(self) -> float:
+        """Relative gap ``(upper - lower) / upper``; infinite while a bound is missing or upper is 0."""
+        if self.upper <= 0.0 or math.isinf(self.upper):
+            return math.inf
+        return (self.upper - self.lower) / self.upper
+
+    @property
+    def cosine(self) -> float:
+        """A lower bound on the cosine between w and the direction of largest margin: ``lower / upper`` (l2).
+
+        It is -1, which says nothing, unless ``lower`` is positive: see docs/certificates.md for the proof.
+        Multiples of w that are rounded to float64, e.g. ``Result.coef``, meet it too.
+        """
+        if not (self.lower > 0.0 and self.upper < math.inf):
+            return -1.0
+        # A vector whose entries are rounded three times turns by at most 4 units.
+        found = lowered(self.lower / self.upper) - 8.0 * UNIT_ROUNDOFF
+        return found if found > 0.0 else -1.0
+
+    def with_lower(
+        self, lower: float, w: Array, intercept: Intercept = 0.0, exact_w: RationalVector | None = None
+    ) -> Certificate:
+        """Return this certificate with the margin of ``w``, if it is larger."""
+        if lower > self.lower:
+            return replace(self, lower=lower, w=w, intercept=intercept, exact_w=exact_w)
+        return self
+
+    def with_upper(
+        self, upper: float, dual_weights: DualWeights | None = None, w_upper: Array | None = None
+    ) -> Certificate:
+        """Return this certificate with another upper bound and its witness, if it is smaller."""
+        if upper < self.upper:
+            return replace(self, upper=upper, dual_weights=dual_weights, w_upper=w_upper)
+        return self
+
+    def best(self, other: Certificate) -> Certificate:
+        """Return the better of both ends."""
+        found = self
+        if other.w is not None:
+            found = self.with_lower(other.lower, other.w, other.intercept, other.exact_w)
+        return found.with_upper(other.upper, other.dual_weights, other.w_upper)
+
+    def __str__(self) -> str:
+        none = NO_SEPARATOR if self.upper > 0.0 else "no hyperplane separates the classes"
+        gap = f"{self.gap:.2e}" if self.lower > 0.0 else f"none: {none}"
+        return f"{interval(self.lower, self.upper, self.quantity)} (relative gap {gap})"
+
+
+class Check(NamedTuple):
+    """Both bounds computed again from the data, and whether they confirm the result."""
+
+    certificate: Certificate
+    is_valid: bool
+
+    def __str__(self) -> str:
+        bounds = interval(self.certificate.lower, self.certificate.upper, self.certificate.quantity)
+        if self.is_valid:
+            return f"confirmed: {bounds}"
+        return (
+            f"not confirmed: {bounds}. Pass X and y of the fit, with the rows in their order, and the "
+            "sample_weight of the fit, if there was one."
+        )
+
+
+def quantity_of(C: float) -> str:
+    """Return the name of what is bounded for a price C of slacks, which is infinite for a hard margin."""
+    return HARD if math.isinf(C) else SOFT
+
+
+def interval(lower: float, upper: float, quantity: str = HARD, digits: int = 9) -> str:
+    """Return ``lower <= gamma_star <= upper`` as text.
+
+    Examples
+    --------
+    >>> interval(0.25, 0.5), interval(-1e-322, 0.0)
+    ('0.25 <= gamma_star <= 0.5', '0 <= gamma_star <= 0')
+    """
+    return f"{shown_lower(lower):.{digits}g} <= {quantity} <= {upper:.{digits}g}"
+
+
+def shown_lower(lower: float) -> float:
+    """Return a lower bound as it is printed: 0 for what only the rounding of tiny products takes below 0."""
+    return 0.0 if -_SMALLEST_NORMAL < lower < 0.0 else lower

@@ -1,1 +1,0 @@
-"""The experiment behind Figure 5b: VGG-16 on CIFAR-10 as a queue of runs."""

@@ -1,0 +1,304 @@
+"""The only loop: `prgd.run` drives an algorithm, certifies every step and shows it to observers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prgd.algorithms.base import Algorithm, State
+from prgd.core.arithmetic import UNIT_ROUNDOFF, raised, rounding_factor
+from prgd.core.checks import check_integer
+from prgd.core.errors import RowsLostError
+from prgd.core.files import SaveTimer
+from prgd.core.values import digest
+from prgd.problem import Problem
+from prgd.problem.certificate import Certificate
+from prgd.problem.dual_bounds import accurate_upper
+from prgd.problem.pass_bounds import (
+    certify,
+    certify_in_double,
+    dual_vector_error,
+    margin_in_double,
+    term_size,
+    weights_at,
+)
+from prgd.proofs.overlap import proves_overlap
+from prgd.running.history import History, Record, Status
+from prgd.running.progress import progress_line
+from prgd.running.result import Result
+from prgd.running.stopping import AnyOf, Stop, any_of
+from prgd.solvers import minimal
+
+# If the upper bound falls below this fraction of the largest row norm, a proof that it is zero is tried.
+ZERO_BOUND = 1e-12
+
+# A bound that an algorithm proves by weights is summed anew if it closes this fraction of the gap.
+WORTH = 0.01
+
+Observer = Callable[[Any, Record, Certificate], None]
+
+
+def run(
+    problem: Problem,
+    algorithm: Algorithm[Any],
+    w0: Any = None,
+    *,
+    stop: Stop | int,
+    record: int | Collection[int] | None = 1,
+    observe: Observer | None = None,
+    progress: bool | str = False,
+    resume: Result | None = None,
+    save: str | Path | None = None,
+    save_every: float = 30.0,
+) -> Result:
+    """Run an algorithm until a rule says stop, certifying the margin at every step.
+
+    Parameters
+    ----------
+    problem : Problem
+    algorithm : Algorithm, e.g. `prgd.PRGD`.
+    w0 : array of shape (d,), optional
+        Start (default 0). A warm start is the ``w`` of an earlier result.
+    stop : Stop or int
+        A rule, such as `prgd.Gap`; an integer is a limit on steps.
+    record : int, collection of int, or None
+        Keep every ``record``-th step in the history, or the steps of the collection, or none; the last step
+        is always kept. Certificate, stopping rules and observer see every step.
+    observe : callable, optional
+        Called as ``observe(state, record, certificate)`` at every step, the start included.
+    progress : bool or str
+        Show a live line with both bounds (on a terminal only); text is the label of the line.
+    resume : Result, optional
+        Go on from there instead of from ``w0``; the result is bit-identical to that of a run that was not
+        interrupted. Other rows, labels, weights or options than those of the result are refused.
+    save : path, optional
+        File for the result so far: written at the first step, soon after, and then every ``save_every``
+        seconds, so that a run that is killed goes on with ``resume=Result.load(save)``. The last state is not
+        written: the result that is returned saves itself.
+    save_every : float
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ValueError
+        If ``resume`` is a result of other data or options.
+    TypeError
+        If ``algorithm`` is a class, ``w0`` a Result, or ``stop`` neither an integer nor a rule.
+
+    Notes
+    -----
+    A run makes one pass over the data for each step, and one at the start. The pass also finds the margin
+    of the dual vector ``u = Z^T p`` of the step before, and the certificate takes the better of both
+    (docs/exponential.md). Rows that are summed in float32 and joint problems have a further pass or two at
+    steps that are powers of two. Ctrl-C ends the run with status
+    ``INTERRUPTED`` and returns what there is. If rows are lost (a file vanished, all workers of a cluster
+    died), the `RowsLostError` that is raised has the result so far as ``error.result``: save it, open the
+    rows again, and resume.
+
+    Examples
+    --------
+    >>> import prgd
+    >>> problem = prgd.Problem(*prgd.datasets.toy(0.3))
+    >>> result = prgd.run(problem, prgd.NGD(), stop=prgd.any_of(prgd.Gap(0.01), 1000))
+    >>> result.status.name
+    'CERTIFIED'
+    """
+    rule, is_due = any_of(stop), _recording(record)
+    fingerprint = _fingerprint(problem, algorithm)
+    # A resumed run evaluates its w again, a pass that a run without an interruption does not make.
+    known = resume is not None and math.isfinite(resume.passes)
+    first_pass = problem.passes - (int(resume.passes) - 1 if resume and known else 0)
+    state, certificate, history = _begin(problem, algorithm, w0, resume, is_due, rule, fingerprint)
+    timer = SaveTimer(save_every)
+    seen: State | None = None
+    error: BaseException | None = None
+    with progress_line(progress) as show:
+        try:
+            while True:
+                if not state.at.is_finite:
+                    status = Status.DIVERGED
+                    break
+                certificate = _tightened(certificate, problem, state, resume)
+                seen, now = state, _record(state, certificate)
+                history.recent_gaps.append(now.gap)
+                if is_due(now.t) and not (history.rows and history.rows[-1].t >= now.t):
+                    history.rows.append(now)
+                show(now.t, certificate)
+                if observe is not None:
+                    observe(state, now, certificate)
+                if (found := rule(now, certificate, history)) is not None:
+                    status = found
+                    break
+                if save is not None and timer.is_due():
+                    rows = history.ending_with(now)
+                    passes = problem.passes - first_pass
+                    facts = (problem, algorithm, certificate, passes, fingerprint)
+                    timer.time(_result(seen, Status.INTERRUPTED, rows, *facts).save, save)
+                state = algorithm.step(problem, state)
+        except (KeyboardInterrupt, RowsLostError) as stopped:
+            if seen is None:
+                raise
+            status, error = Status.INTERRUPTED, stopped
+    if seen is None:
+        raise ValueError("w0 must be finite and its margins must not overflow.")
+    if error is None and (proven := _proof_of_overlap(problem, certificate)) is not None:
+        status, certificate = Status.NOT_SEPARABLE, proven
+    history = history.ending_with(_record(seen, certificate))
+    facts = (problem, algorithm, certificate, problem.passes - first_pass, fingerprint)
+    result = _result(seen, status, history, *facts)
+    if isinstance(error, RowsLostError):
+        error.result = result
+        raise error
+    return result
+
+
+def _fingerprint(problem: Problem, algorithm: Algorithm[Any]) -> str:
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a Problem: pass prgd.Problem(X, y); got {type(problem).__name__}.")
+    return f"{problem.fingerprint}-{digest((algorithm, problem.norm))}"
+
+
+def _result(
+    seen: State,
+    status: Status,
+    history: History,
+    problem: Problem,
+    algorithm: Algorithm[Any],
+    certificate: Certificate,
+    passes: int,
+    fingerprint: str,
+) -> Result:
+    return Result(
+        w=seen.w,
+        status=status,
+        t=seen.t,
+        certificate=certificate,
+        history=history,
+        passes=float(passes),
+        state={f.name: getattr(seen, f.name) for f in fields(seen) if f.name != "at"},
+        algorithm=repr(algorithm),
+        fingerprint=fingerprint,
+        **problem.facts,
+    )
+
+
+def _recording(record: int | Collection[int] | None) -> Callable[[int], bool]:
+    """Return whether a step is to be kept."""
+    if record is None:
+        return lambda t: False
+    if isinstance(record, Collection):
+        times = frozenset(record)
+        return lambda t: t in times
+    every: int = record
+    check_integer("record", every, minimum=1)
+    return lambda t: t % every == 0
+
+
+def _begin(
+    problem: Problem,
+    algorithm: Algorithm[Any],
+    w0: Any,
+    resume: Result | None,
+    is_due: Callable[[int], bool],
+    rule: AnyOf,
+    fingerprint: str,
+) -> tuple[State, Certificate, History]:
+    if isinstance(algorithm, type):
+        raise TypeError(f"algorithm must be a value: pass {algorithm.__name__}(), not {algorithm.__name__}.")
+    if resume is None:
+        if isinstance(w0, Result):
+            raise TypeError("w0 must be an array; got a Result: pass result.w, or resume=result to go on.")
+        w = np.zeros(problem.shape) if w0 is None else np.array(w0, dtype=np.float64)
+        if w.shape != problem.shape:
+            raise ValueError(f"w0 must have shape {problem.shape}; got {w.shape}.")
+        if not np.isfinite(w).all():
+            raise ValueError("w0 must be finite; it has a NaN or infinite entry.")
+        return algorithm.init(problem, w), Certificate(), History(window=rule.window)
+    if w0 is not None:
+        raise ValueError("Give w0 or resume, not both: a resumed run goes on from its own w.")
+    for name, given in (("algorithm", repr(algorithm)), ("problem", repr(problem))):
+        if (saved := getattr(resume, name)) != given:
+            raise ValueError(f"This result belongs to another {name}: {saved}; got {given}.")
+    resume.check_fingerprint(fingerprint)
+    state = algorithm.state_type(at=problem.at(resume.w), **resume.state)
+    _check_record(resume, state)
+    # The last row may be off the recording grid: such a row only shows the end of a part. The loop appends
+    # the gap of the resumed state again, so the last gap is dropped here.
+    rows = [row for row in resume.history.rows if is_due(row.t)]
+    gaps = list(resume.history.recent_gaps)[:-1]
+    return state, resume.certificate, History(rows, recent_gaps=gaps, window=rule.window)
+
+
+def _check_record(resume: Result, state: State) -> None:
+    """Compare the last record with its w on these data: files of earlier versions have no fingerprint."""
+    last = resume.history.rows[-1] if resume.history.rows else None
+    if resume.fingerprint or not isinstance(last, Record) or last.t != resume.t:
+        return
+    # Another processor may round differently; other data differ in the first digits.
+    for name, now in (("log_loss", state.at.log_loss), ("upper_bound", state.at.upper)):
+        if not math.isclose(then := getattr(last, name), now, rel_tol=1e-6, abs_tol=1e-9):
+            raise ValueError(
+                f"This result belongs to other rows, labels or weights: its {name} was {then:.9g}, and is "
+                f"{now:.9g} on these. Give the data of the run."
+            )
+
+
+def _tightened(
+    certificate: Certificate, problem: Problem, state: State, resume: Result | None
+) -> Certificate:
+    if resume is not None and state.t == resume.t:  # its certificate has this step already
+        return certificate
+    certificate = certificate.best(certify(state.at))
+    if state.t & (state.t - 1) == 0:  # the same steps in every run
+        certificate = _by_further_passes(certificate, problem, state)
+    own, weights = state.own_upper, state.own_weights
+    if weights is not None:
+        gain, gap = certificate.upper - own, certificate.upper - max(certificate.lower, 0.0)
+        if gain > WORTH * gap:
+            certificate = certificate.with_upper(accurate_upper(problem, weights), weights)
+    elif own < certificate.upper:
+        # The mean of t dual vectors: each has the error of its pass, and their sum one rounding for each.
+        error = dual_vector_error(problem, problem.labels.smallest_weight)
+        error += rounding_factor(4 * state.t + 16) * term_size(problem)
+        own += problem.norm.dual_ratio(problem.shape) * error
+        certificate = certificate.with_upper(raised(own, math.prod(problem.shape) + 8))
+    return certificate
+
+
+def _by_further_passes(certificate: Certificate, problem: Problem, state: State) -> Certificate:
+    """Return the certificate with what the pass of a step leaves open: digits, and u of a joint problem."""
+    is_rough = problem.unit_roundoff > UNIT_ROUNDOFF  # sums in float32 bound gamma_star loosely
+    if is_rough:
+        certificate = certificate.best(certify_in_double(problem, state.w))
+    if (is_rough or problem.is_joint) and (v := state.at.dual_direction) is not None:
+        certificate = certificate.best(margin_in_double(problem, v))
+    return certificate
+
+
+def _proof_of_overlap(problem: Problem, certificate: Certificate) -> Certificate | None:
+    """Return the certificate with an upper bound of 0, if the weights of its bound prove that."""
+    if problem.is_joint or not minimal.HAS_SCIPY:
+        return None
+    error, weights = dual_vector_error(problem, 1.0), certificate.dual_weights
+    is_zero = certificate.upper <= ZERO_BOUND * problem.max_norm + 2.0 * error
+    if not is_zero or certificate.lower > 0.0:
+        return None
+    if weights is None and certificate.w_upper is not None:
+        weights = weights_at(problem, certificate.w_upper)
+    if weights is None or not proves_overlap(problem, weights):
+        return None
+    return certificate.with_upper(0.0, weights)
+
+
+def _record(state: State, certificate: Certificate) -> Record:
+    at, phase = state.at, max(state.phase - 1, 0)
+    margin = at.gamma if at.length > 0.0 else math.nan
+    return Record(state.t, phase, state.R_k, at.log_loss, margin, at.upper, certificate.gap)

@@ -1,0 +1,393 @@
+"""Result: what a run or a solver gives back, saved and loaded without pickle."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import warnings
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prgd.core.arithmetic import LARGEST
+from prgd.core.errors import ZeroRowWarning
+from prgd.core.files import OtherFileError, atomic_write, read_npz, whole_file
+from prgd.core.types import Array, Indices, Intercept
+from prgd.norms import as_norm
+from prgd.problem import Problem
+from prgd.problem.certificate import SOFT, Certificate, Check, DualWeights, quantity_of
+from prgd.proofs.hyperplanes import prove_again
+from prgd.proofs.slacks import prove_soft_again, soft_cosine
+from prgd.rows.readers.columns import in_order
+from prgd.running.history import History, Record, Status
+
+FORMAT = "prgd-result-2"
+MODEL_FORMAT = "prgd-model-2"  # several results, see prgd.estimators.model
+_JSON_FIELDS = ("t", "n", "fit_intercept", "algorithm", "problem")  # fields that are saved as text
+_LATER_FIELDS = ("loss", "norm", "scale", "C", "multi_class")  # the same, missing in older files
+_SOFT_IN_WORDS = (
+    "1 / sqrt(2 F) for the smallest F = ||w||^2 / 2 + C / 2 (weighted sum of squared slacks); not a distance"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    r"""The outcome of `prgd.run` and of `prgd.max_margin`: a hyperplane and a certificate of its margin.
+
+    .. math:: \gamma(w) = \min_i y_i (\langle w, x_i\rangle + b) / \|w\| \le \gamma^\star \le \|Z^\top p\|_*
+
+    Attributes
+    ----------
+    w : ndarray of shape (d,), or (K, d) of a joint problem of K classes
+        The last iterate. The hyperplane of largest margin is ``coef``, ``intercept``.
+    status : Status
+    t : int
+        Steps taken, over all resumed parts; rounds of the working set for `max_margin`.
+    certificate : Certificate
+        Best lower and upper bound on gamma_star seen, and the witnesses of both.
+    history : History
+    passes : float
+        Passes over the rows, fractions for parts of them.
+    state : dict
+        What the algorithm needs to go on, beside w: ``run(problem, algorithm, resume=result, ...)``.
+    algorithm, problem : str
+        Their descriptions.
+    n : int
+        Number of rows.
+    fit_intercept : bool
+    loss, norm, scale : str
+        The options of the `Problem`: ``norm`` measures the margin, ``scale`` the step sizes of `prgd.run`.
+    multi_class : str or None
+        ``"joint"`` if ``coef`` has a row, and ``intercept`` a number, for each class.
+    classes : ndarray of labels, or None if the rows were z_i
+    feature_names : tuple of str or None
+        The names of the columns, in the order of ``coef``; None if the data had none.
+    fingerprint : str
+        Hashes of the rows, labels, weights and options of a run, by which `prgd.run` knows on which data it
+        may be resumed; empty for `max_margin` and in files of earlier versions.
+    C : float
+        Price of the squared slacks of `prgd.soft_margin`; infinite for a hard margin. With a finite C all
+        bounds are about the margin of the rows extended by ``e_i / sqrt(C)``.
+    """
+
+    w: Array
+    status: Status
+    t: int
+    certificate: Certificate
+    history: History = field(repr=False)
+    passes: float = math.nan
+    state: dict[str, Any] = field(repr=False, default_factory=dict)
+    algorithm: str = ""
+    problem: str = ""
+    n: int = 0
+    fit_intercept: bool = False
+    loss: str = "exponential"
+    norm: str = "l2"
+    scale: str = "none"
+    multi_class: str | None = None
+    classes: npt.NDArray[Any] | None = None
+    feature_names: tuple[str, ...] | None = field(repr=False, default=None)
+    fingerprint: str = ""
+    C: float = math.inf
+
+    @property
+    def problem_in_words(self) -> str:
+        """What was solved: the norm of the margin, the intercept, and the scaling, which no solver does."""
+        kind = "with an unpenalised intercept" if self.fit_intercept else "without an intercept"
+        if self.multi_class == "joint":
+            kind = f"{len(self.w)} classes jointly, {kind}{' for each' if self.fit_intercept else ''}"
+        margin = "largest margin" if math.isinf(self.C) else f"soft margin (squared hinge, C = {self.C:.6g})"
+        return f"{margin} in the {self.norm} norm, {kind}, columns as given (not scaled)"
+
+    def __str__(self) -> str:
+        lines: dict[str, Any] = {"problem": self.problem_in_words, "status": self.status}
+        lines["margin"] = self.certificate
+        lines |= {SOFT: _SOFT_IN_WORDS} if math.isfinite(self.C) else {}
+        lines |= {"cosine to the exact w": self.cosine_in_words} if self.cosine > 0.0 else {}
+        return "\n".join(f"{name}: {value}" for name, value in lines.items())
+
+    def __repr__(self) -> str:
+        return f"Result({self.status.name}, {self.certificate}, {self.problem}, {self.algorithm}, t={self.t})"
+
+    @property
+    def margin(self) -> float:
+        """The certified lower bound on gamma_star: the margin of ``coef``, ``intercept``."""
+        return self.certificate.lower
+
+    @property
+    def upper_bound(self) -> float:
+        """The certified upper bound on gamma_star."""
+        return self.certificate.upper
+
+    @property
+    def gap(self) -> float:
+        """The certified relative gap."""
+        return self.certificate.gap
+
+    @property
+    def cosine(self) -> float:
+        """A certified lower bound on the cosine between ``coef`` and that of the exact solution (l2).
+
+        The exact solution is the hyperplane of largest margin, or the soft margin of a finite C. The bound
+        is -1, which says nothing, if no hyperplane was found that separates, and in norms other than l2.
+        """
+        if self.norm != "l2":
+            return -1.0
+        return soft_cosine(self.certificate) if math.isfinite(self.C) else self.certificate.cosine
+
+    @property
+    def cosine_in_words(self) -> str:
+        """The cosine, by its distance from 1 where all its first digits are nines."""
+        cosine = self.cosine
+        if cosine < 0.0:
+            return "not known"
+        return f"at least {cosine:.4f}" if cosine < 0.999 else f"at least 1 - {1.0 - cosine:.1e}"
+
+    @cached_property
+    def _scale(self) -> float:
+        # Functional margin 1, as a support vector machine has it; length 1 if nothing is separated.
+        c = self.certificate
+        if math.isfinite(self.C):
+            return 1.0
+        length = as_norm(self.norm)(self.w if c.w is None else c.w)
+        has_room = c.lower > 1.0 / LARGEST and c.lower * length > 1.0 / LARGEST
+        return 1.0 / (c.lower * length) if has_room else 1.0 / (length or 1.0)
+
+    @cached_property
+    def coef(self) -> Array:
+        """Normal of the hyperplane of largest margin, scaled so that the smallest ``y_i f(x_i)`` is 1.
+
+        That of a soft margin (a finite C) is w itself.
+        """
+        c = self.certificate
+        return (self.w if c.w is None else c.w) * self._scale
+
+    @property
+    def intercept(self) -> Any:
+        """Intercept that goes with ``coef``, one for each class of a joint problem; 0 if none is fitted."""
+        return self.certificate.intercept * self._scale
+
+    @property
+    def dual_weights(self) -> Array:
+        """The positive weights p of the upper bound, for the rows in ``support``; empty if not known."""
+        p = self.certificate.dual_weights
+        return np.empty(0) if p is None else p.values
+
+    @property
+    def support(self) -> Indices:
+        """The rows that carry the weights p of the upper bound, ascending; of K classes the pairs i K + j."""
+        p = self.certificate.dual_weights
+        return np.empty(0, np.int64) if p is None else p.indices
+
+    @property
+    def terms_per_row(self) -> int:
+        """Dual weights of a row: one, or one for each of K classes of a joint problem, number i K + j."""
+        return len(self.w) if self.multi_class == "joint" else 1
+
+    @cached_property
+    def dual_coef(self) -> Any:
+        """The weights p of all rows, or of all pairs of a joint problem, as a sparse row."""
+        from scipy.sparse import csr_array
+
+        rows = np.zeros(self.support.size, np.int64)
+        shape = (1, self.n * self.terms_per_row)
+        return csr_array((self.dual_weights, (rows, self.support)), shape=shape)
+
+    @property
+    def is_separable(self) -> bool | None:
+        """True if the margin is positive, False if no hyperplane separates, None if neither is proven.
+
+        A soft margin proves neither.
+        """
+        if math.isfinite(self.C):
+            return None
+        # A positive margin below the floating range is stated as 0, and its witness is exact.
+        if self.margin > 0.0 or self.certificate.exact_w is not None:
+            return True
+        return False if self.status in (Status.NOT_SEPARABLE, Status.QUASI_SEPARABLE) else None
+
+    def check(self, X: Any, y: Any = None, sample_weight: Any = None) -> Check:
+        """Prove both bounds again from the data and the witnesses; nothing of the solver is used.
+
+        ``is_valid`` says that the witnesses prove the stated bounds, up to 1e-12 of the proven ones (1e-9 if
+        the dual weights are computed again from a w, as for `prgd.run`, and 1e-11 for a soft margin). It is
+        False if a bound has no witness: the mean of dual vectors that `GameDynamics` keeps has none. The
+        columns of a data frame are matched by name.
+        """
+        X = in_order(X, self.feature_names)
+        options: Any = {
+            name: getattr(self, name) for name in ("loss", "norm", "fit_intercept", "multi_class")
+        }
+        is_soft, c = math.isfinite(self.C), self.certificate
+        with warnings.catch_warnings():
+            if is_soft:  # a row of zeros has a slack like others
+                warnings.simplefilter("ignore", ZeroRowWarning)
+            problem = Problem(X, y, sample_weight=sample_weight, scale="none", **options)
+        if is_soft:
+            found = prove_soft_again(problem, self.C, c)
+            is_valid = found.lower >= c.lower - 1e-11 * abs(found.lower)
+            return Check(found, is_valid and found.upper <= c.upper * (1.0 + 1e-11))
+        return Check(*prove_again(problem, c))
+
+    def check_fingerprint(self, other: str) -> None:
+        """Raise ``ValueError`` unless ``other`` is the fingerprint of the result: the same data and options.
+
+        A result without a fingerprint passes.
+        """
+        parts = ("rows", "labels", "sample weights", "options of the algorithm")
+        pairs = zip(parts, self.fingerprint.split("-"), other.split("-"), strict=bool(self.fingerprint))
+        if changed := [name for name, then, now in pairs if self.fingerprint and then != now]:
+            raise ValueError(
+                f"This result belongs to other {' and '.join(changed)} than those given, so its bounds "
+                "would be false here. Give those of the run, or start anew."
+            )
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to an ``.npz`` file, whole or not at all; no pickle inside."""
+        with atomic_write(path) as file:
+            np.savez(file, **to_arrays(self))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Result:
+        """Read a file written by `save`, of this or an earlier version."""
+        with whole_file(path, "prgd result file", "Run again"):
+            try:
+                return from_arrays(read_npz(path))
+            except OtherFileError as error:
+                raise OtherFileError(f"{path}: expected a result, got {error}") from None
+
+
+def to_arrays(result: Result) -> dict[str, Any]:
+    """Return the arrays that a file of the result holds."""
+    c, history = result.certificate, result.history
+    scalars = {k: v for k, v in result.state.items() if not isinstance(v, np.ndarray)}
+    exact_w = None if c.exact_w is None else [f"{x.numerator:x}/{x.denominator:x}" for x in c.exact_w]
+    meta = {
+        "format": FORMAT,
+        "exact_w": exact_w,
+        "status": result.status.name,
+        **{name: getattr(result, name) for name in (*_JSON_FIELDS, *_LATER_FIELDS)},
+        "feature_names": result.feature_names,
+        "fingerprint": result.fingerprint,
+        "columns": history.columns,
+        # Hexadecimal keeps every bit of a float, infinities included.
+        "state": {k: v if isinstance(v, int) else float(v).hex() for k, v in scalars.items()},
+    }
+    arrays: dict[str, Any] = {
+        "meta": np.array(json.dumps(meta)),
+        "w": result.w,
+        "bounds": np.array([c.lower, c.upper, 0.0 if np.ndim(c.intercept) else c.intercept, result.passes]),
+        "history": np.array(history.rows, dtype=np.float64).reshape(-1, len(history.columns)),
+        "recent_gaps": np.array(history.recent_gaps),
+    }
+    arrays |= {f"state_{k}": v for k, v in result.state.items() if k not in scalars}
+    # Strings of a data frame are objects, which only pickle could save: a list makes plain strings of them.
+    classes = None if result.classes is None else np.array(result.classes.tolist())
+    optional = {"w_lower": c.w, "w_upper": c.w_upper, "classes": classes}
+    optional |= {"intercept": c.intercept} if isinstance(c.intercept, np.ndarray) else {}
+    arrays |= {k: v for k, v in optional.items() if v is not None}
+    if c.dual_weights is not None:
+        arrays |= {"support": c.dual_weights.indices, "dual_weights": c.dual_weights.values}
+        if c.dual_weights.integers is not None:
+            arrays["dual_integers"] = np.array([hex(k) for k in c.dual_weights.integers])
+    return arrays
+
+
+def from_arrays(arrays: dict[str, Any]) -> Result:
+    """Return the result whose arrays a file holds."""
+    if str(arrays.get("format")) == "prgd-model-1":
+        return _from_model(arrays)
+    meta = json.loads(str(arrays["meta"][()]))
+    if meta["format"] == "prgd-result-1":
+        _upgrade(meta, arrays)
+    elif meta["format"] == MODEL_FORMAT:
+        raise OtherFileError("a model of several classes. Load it with prgd.estimators.model.Model.load.")
+    elif meta["format"] != FORMAT:
+        raise ValueError(f"format {meta['format']!r}, which this version of prgd does not know")
+    lower, upper, intercept, passes = arrays["bounds"].tolist()
+    intercepts: Intercept = arrays.get("intercept", intercept)
+    sizes = {name: arrays[name].shape for name in ("w", "w_lower", "w_upper") if name in arrays}
+    if len(set(sizes.values())) > 1:
+        raise ValueError(f"vectors of one space with different shapes, {sizes}")
+    p = None
+    if "support" in arrays:
+        integers = tuple(int(k, 16) for k in arrays.get("dual_integers", np.empty(0)).tolist()) or None
+        p = DualWeights(arrays["support"], arrays["dual_weights"], integers)
+    rows: list[Any] = [tuple(row) for row in arrays["history"].tolist()]
+    if tuple(meta["columns"]) == Record._fields:
+        rows = [Record(int(row[0]), int(row[1]), *row[2:]) for row in rows]
+    state = {k: v if isinstance(v, int) else float.fromhex(v) for k, v in meta["state"].items()}
+    state |= {k.removeprefix("state_"): v for k, v in arrays.items() if k.startswith("state_")}
+    gaps = arrays["recent_gaps"].tolist()
+    parts = [x.split("/") for x in meta.get("exact_w") or ()]
+    exact_w = tuple(Fraction(int(a, 16), int(b, 16)) for a, b in parts) or None
+    later = _later(meta)
+    quantity = quantity_of(later.get("C", math.inf))
+    witnesses = arrays.get("w_lower"), intercepts, p, arrays.get("w_upper"), exact_w
+    return Result(
+        w=arrays["w"],
+        status=Status[meta["status"]],
+        certificate=Certificate(lower, upper, *witnesses, quantity),
+        history=History(rows, meta["columns"], gaps, window=max(len(gaps) - 1, 0)),
+        passes=passes,
+        state=state,
+        classes=arrays.get("classes"),
+        feature_names=None if meta.get("feature_names") is None else tuple(meta["feature_names"]),
+        fingerprint=meta.get("fingerprint", ""),
+        # Algorithms once wrote a norm that they do not have; their texts are compared when a run goes on.
+        **{name: meta[name] for name in _JSON_FIELDS if name != "algorithm"},
+        algorithm=meta["algorithm"].replace("norm=None, ", ""),
+        **later,
+    )
+
+
+def _later(meta: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that older files hold in the description of the problem only, if at all."""
+    described = dict(re.findall(r"\b(\w+)='(\w+)'", meta["problem"]))
+    return {name: v for name in _LATER_FIELDS if (v := meta.get(name, described.get(name))) is not None}
+
+
+def _from_model(arrays: dict[str, Any]) -> Result:
+    """Return the Result of a model, the format that ``prgd fit`` wrote before it saved results."""
+    coef, numbers = arrays["coef"], {k: v.item() for k, v in arrays.items() if v.ndim == 0}
+    p = DualWeights(arrays["dual_indices"], arrays["dual_weights"])
+    return Result(
+        w=coef,
+        status=Status[numbers["status"]],
+        t=0,
+        certificate=Certificate(numbers["margin"], numbers["upper_bound"], coef, numbers["intercept"], p),
+        history=History(),
+        n=numbers["n_rows"],
+        fit_intercept=numbers["fit_intercept"],
+        classes=arrays["classes"],
+    )
+
+
+def _upgrade(meta: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Bring what version 1 of the format wrote to the names of this one, in place."""
+    intercept, lower, upper = arrays["numbers"].tolist()
+    # Version 1 has the intercept of the last w, which is that of the certificate's w if they are the same.
+    is_last = "w_lower" in arrays and np.array_equal(arrays["w_lower"], arrays["w"])
+    arrays["bounds"] = np.array([lower, upper, intercept if is_last else 0.0, math.nan])
+    arrays["recent_gaps"] = arrays["history"][:, -1]
+    if "fit_intercept=True" in meta["problem"] and not is_last:
+        arrays.pop("w_lower", None)
+        arrays["bounds"][0] = -math.inf
+    renamed = {"k": "phase", "dual": "dual_vector", "dual_last": "dual_vector_last", "settled": "is_done"}
+    meta["state"] = {renamed.get(k, k): v for k, v in meta["state"].items()}
+    arrays.pop("state_w", None)
+    for old, new in renamed.items():
+        if f"state_{old}" in arrays:
+            arrays[f"state_{new}"] = arrays.pop(f"state_{old}")
+    size = meta["problem"].removeprefix("Problem(").partition(" ")[0]
+    meta |= {
+        "columns": list(Record._fields),
+        "n": int(size) if size.isdigit() else 0,
+        "fit_intercept": "fit_intercept=True" in meta["problem"],
+    }
