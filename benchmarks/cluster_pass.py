@@ -54,7 +54,7 @@ def measure(client: Any, workers: int, n: int, d: int, partitions: int, passes: 
     w *= 3.0 / np.linalg.norm(w)
     work = 0.0
     for k in range(partitions):
-        rows = prgd.rows.DenseRows(*block(k, n, d), n_threads=1)
+        rows = prgd.rows.DenseRows(*block(k, n, d), n_jobs=1)
         work += median_s(lambda rows=rows: rows.ask(TallyAt(w, EXPONENTIAL)), 5)
     blocks = [delayed(block)(k, n, d) for k in range(partitions)]
     with prgd.open_cluster(blocks, client=client) as rows:

@@ -105,7 +105,7 @@ def measure(folder: Path) -> Constants:
     rows = prgd.rows.DenseRows(X, y)
     rows.ask(TallyAt(w, EXPONENTIAL, True))
     memory_read, memory_pass = median_s(plain), median_s(lambda: rows.ask(TallyAt(w, EXPONENTIAL, True)))
-    one = prgd.rows.DenseRows(X, y, n_threads=1)
+    one = prgd.rows.DenseRows(X, y, n_jobs=1)
     one_thread = median_s(lambda: one.ask(TallyAt(w, EXPONENTIAL, True)))
     rows.ask(Measure())
     both_measure, one_measure = median_s(rows.measure), median_s(one.measure)

@@ -93,7 +93,7 @@ def times(work: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[flo
 
 
 def build(X: Any, y: Any, threads: int) -> Rows:
-    return (SparseRows if sp.issparse(X) else DenseRows)(X, y, n_threads=threads)
+    return (SparseRows if sp.issparse(X) else DenseRows)(X, y, n_jobs=threads)
 
 
 def measure(X: Any, y: Any, options: argparse.Namespace) -> list[dict[str, Any]]:

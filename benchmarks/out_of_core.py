@@ -208,7 +208,7 @@ def open_bounded(task: Task) -> Any:
     path = Path(task.path)
     y = np.load(labels_of(path)) if task.kind == "npy" else None
     # a part is a small share: the interpreter, the compiler and the labels need the rest
-    rows = prgd.open_rows(path, y, max_memory=task.allow // 16, cache_dir=path.parent, n_threads=THREADS)
+    rows = prgd.open_rows(path, y, max_memory=task.allow // 16, cache_dir=path.parent, n_jobs=THREADS)
     return prgd.Problem(rows)
 
 
@@ -219,7 +219,7 @@ def load_whole(task: Task) -> Any:
 
     path = Path(task.path)
     if task.kind == "npy":
-        return prgd.Problem(np.load(path), np.load(labels_of(path)), n_threads=THREADS)
+        return prgd.Problem(np.load(path), np.load(labels_of(path)), n_jobs=THREADS)
     if task.kind == "libsvm":
         from scipy.sparse import csr_array
 
@@ -228,14 +228,14 @@ def load_whole(task: Task) -> Any:
         # what the other child parsed, but read whole
         csr = cache_libsvm(path, path.parent)
         arrays = tuple(np.array(a) for a in (csr.data, csr.indices, csr.indptr))
-        return prgd.Problem(csr_array(arrays, shape=csr.shape), np.array(csr.y), n_threads=THREADS)
+        return prgd.Problem(csr_array(arrays, shape=csr.shape), np.array(csr.y), n_jobs=THREADS)
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
     X = np.empty((table.num_rows, COLUMNS), np.float32)
     for j in range(COLUMNS):
         X[:, j] = table[f"x{j}"].to_numpy()
-    return prgd.Problem(X, table["y"].to_numpy(), n_threads=THREADS)
+    return prgd.Problem(X, table["y"].to_numpy(), n_jobs=THREADS)
 
 
 # The parent

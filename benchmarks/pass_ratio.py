@@ -144,7 +144,7 @@ class Pass:
         from prgd.rows import DenseRows, SparseRows
 
         engine = DenseRows if isinstance(X, np.ndarray) else SparseRows
-        self.rows = engine(X, y, n_threads=threads)
+        self.rows = engine(X, y, n_jobs=threads)
 
     def aim(self, w: np.ndarray) -> None:
         self.w = w

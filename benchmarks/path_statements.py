@@ -95,7 +95,7 @@ def signed(X: Any, y: Any) -> Any:
 
 def phase_ends(X: Any, y: Any, fit_intercept: bool, tol: float) -> tuple[list[tuple[float, Any]], float]:
     """Return (lam, w) where phases of ProgressiveNewton end, and the largest margin that was seen."""
-    problem = prgd.Problem(X, y, fit_intercept=fit_intercept, scale="none", n_threads=1)
+    problem = prgd.Problem(X, y, fit_intercept=fit_intercept, scale="none", n_jobs=1)
     walk = islice(states(problem, prgd.algorithms.ProgressiveNewton(tol=tol)), MAX_STEPS)
     found, gamma, last = [], 0.0, next(walk)
     for state in walk:

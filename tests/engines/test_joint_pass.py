@@ -173,7 +173,7 @@ def test_results_do_not_depend_on_the_number_of_threads(layout, loss, by_class, 
     made = {"rows": X, "columns": np.asfortranarray(X), "sparse": sp.csr_array(X)}[layout]
     build = SparseRows if layout == "sparse" else DenseRows
     found = [
-        build(made, n_threads=threads).ask(JointTallyAt(W, loss, by_class), labels_of(codes, 5))
+        build(made, n_jobs=threads).ask(JointTallyAt(W, loss, by_class), labels_of(codes, 5))
         for threads in (1, 2, 3, 7)
     ]
     assert len({tally.vector.tobytes() + tally.scalars.tobytes() for tally in found}) == 1

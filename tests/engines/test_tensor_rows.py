@@ -230,7 +230,7 @@ def test_tensors_of_another_kind():
     with pytest.raises(TypeError, match="real numbers"):
         TensorRows(torch.eye(2, dtype=torch.complex64), [1, -1])
     with pytest.raises(ValueError, match="set_num_threads"):
-        prgd.Problem(torch.eye(2), [1, -1], n_threads=2)
+        prgd.Problem(torch.eye(2), [1, -1], n_jobs=2)
     with pytest.raises(ValueError, match="one label for each"):
         TensorRows(torch.eye(2), [1, -1, 1])
     with pytest.raises(ValueError, match="two classes"):

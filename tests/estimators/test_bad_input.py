@@ -343,7 +343,7 @@ def test_a_warm_start_that_does_not_fit():
         ("warm_start", 1, "warm_start must be True or False; got 1"),
         ("tol", "a", "tol must be a finite number above 0; got 'a'"),
         ("tol", -1.0, r"tol must be a finite number above 0; got -1\.0"),
-        ("n_threads", 0, "n_threads must be an integer of at least 1; got 0"),
+        ("n_jobs", 0, "n_jobs must be an integer of at least 1; got 0"),
     ],
 )
 def test_parameters_of_another_kind(estimator, name, value, message):
@@ -358,5 +358,5 @@ def test_parameters_of_the_solver_of_another_kind(name, value):
 
 
 def test_numbers_of_numpy_are_parameters():
-    found = MaxMarginClassifier(tol=np.float32(1e-3), max_passes=np.int64(9), n_threads=np.int64(1))
+    found = MaxMarginClassifier(tol=np.float32(1e-3), max_passes=np.int64(9), n_jobs=np.int64(1))
     assert found.fit([[0.0], [1.0]], [0, 1]).margin_ == pytest.approx(0.5)

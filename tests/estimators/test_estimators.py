@@ -257,7 +257,7 @@ def test_the_choice_of_C_is_that_of_single_fits():
             errors[i] += (scores.argmax(axis=0) != y[test]).sum()
     ends = np.pad(errors, 1, mode="edge")
     best = int(np.argmin(0.25 * ends[:-2] + 0.5 * errors + 0.25 * ends[2:]))
-    chosen = _choice.choose_C(X, y, [0, 1, 2], None, {"fit_intercept": True, "n_threads": 1})
+    chosen = _choice.choose_C(X, y, [0, 1, 2], None, {"fit_intercept": True, "n_jobs": 1})
     assert chosen == pytest.approx(unit * _choice.GRID[best])
 
 

@@ -49,7 +49,7 @@ def _is_sheet(X: Any) -> bool:
     return isinstance(X, list) and bool(X) and isinstance(X[0], dict)
 
 
-def _make(X, y, sample_weight, n_threads):
+def _make(X, y, sample_weight, n_jobs):
     return SheetRows(X, y, sample_weight)
 
 

@@ -276,11 +276,11 @@ def test_saves_and_loads(tmp_path):
 
 def test_threads_and_working_sets_give_the_same_answers(monkeypatch):
     X, Y = label_sets(6, 80, 30, 5, noise=[2])
-    batch = prgd.max_margin_batch(X, Y, n_threads=1)
-    threaded = prgd.max_margin_batch(X, Y, n_threads=3)
+    batch = prgd.max_margin_batch(X, Y, n_jobs=1)
+    threaded = prgd.max_margin_batch(X, Y, n_jobs=3)
     np.testing.assert_array_equal(threaded.coef, batch.coef)
     monkeypatch.setattr(batch_module, "_MAX_ROWS", 10)  # no Gram matrix fits
-    looped = prgd.max_margin_batch(X, Y, n_threads=2)
+    looped = prgd.max_margin_batch(X, Y, n_jobs=2)
     assert looped.status.tolist() == batch.status.tolist()
     np.testing.assert_allclose(looped.margin, batch.margin, rtol=2e-6)
 
@@ -291,15 +291,15 @@ def test_sparse_rows_that_are_solved_one_by_one_may_be_spread_over_threads(monke
     X = sp.random_array((1200, 40), density=0.05, rng=rng, format="csr")
     products = X @ rng.standard_normal((40, 4))
     Y = np.where(np.abs(products) > 0.15, np.sign(products), 0.0)
-    batch = prgd.max_margin_batch(X, Y, n_threads=2)
-    np.testing.assert_allclose(prgd.max_margin_batch(X, Y, n_threads=1).margin, batch.margin, rtol=2e-6)
+    batch = prgd.max_margin_batch(X, Y, n_jobs=2)
+    np.testing.assert_allclose(prgd.max_margin_batch(X, Y, n_jobs=1).margin, batch.margin, rtol=2e-6)
 
 
 def test_engines_are_taken_whatever_their_labels():
     X, Y = label_sets(6, 60, 30, 3)
     expected = prgd.max_margin_batch(X, Y)
     chunks = ChunkedRows.from_blocks([(X[:25], None), (X[25:], None)])
-    for rows in (DenseRows(X, Y[:, 0] >= 0, n_threads=2), chunks):
+    for rows in (DenseRows(X, Y[:, 0] >= 0, n_jobs=2), chunks):
         np.testing.assert_allclose(prgd.max_margin_batch(rows, Y).margin, expected.margin, rtol=2e-6)
 
 
@@ -313,7 +313,7 @@ def test_a_thread_that_fails_ends_the_others(monkeypatch):
 
     monkeypatch.setattr(batch_module, "finished", fail)
     with pytest.raises(MemoryError, match="no room"):
-        prgd.max_margin_batch(X, Y, n_threads=2)
+        prgd.max_margin_batch(X, Y, n_jobs=2)
     assert len(begun) <= 4
 
 

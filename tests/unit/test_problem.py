@@ -170,9 +170,9 @@ def test_threads_do_not_change_a_bit():
     Z = rng.standard_normal((70_000, 9))
     w = rng.standard_normal(9)
     for make in (
-        lambda k: DenseRows(Z, n_threads=k),
-        lambda k: DenseRows(np.asfortranarray(Z), n_threads=k),
-        lambda k: SparseRows(sp.csr_array(Z), n_threads=k),
+        lambda k: DenseRows(Z, n_jobs=k),
+        lambda k: DenseRows(np.asfortranarray(Z), n_jobs=k),
+        lambda k: SparseRows(sp.csr_array(Z), n_jobs=k),
     ):
         one, many = (make(k).ask(TallyAt(w, EXPONENTIAL)) for k in (1, 3))
         assert one.vector.tobytes() == many.vector.tobytes()

@@ -29,12 +29,12 @@ def test_work_in_threads_may_spread_work_itself():
     assert each(lambda k: k, 3) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("n_threads", [0, -1, 1.5, "2", True])
-def test_numbers_of_threads_are_positive_integers(n_threads):
+@pytest.mark.parametrize("n_jobs", [0, -1, 1.5, "2", True])
+def test_numbers_of_threads_are_positive_integers(n_jobs):
     X, Y = np.eye(4), np.array([[1], [-1], [1], [-1]])
     for solve, labels in ((prgd.max_margin, Y.ravel()), (prgd.max_margin_batch, Y)):
-        with pytest.raises(ValueError, match=r"n_threads must be a positive integer, or None .* got"):
-            solve(X, labels, n_threads=n_threads)
+        with pytest.raises(ValueError, match=r"n_jobs must be a positive integer, or None .* got"):
+            solve(X, labels, n_jobs=n_jobs)
 
 
 def test_small_work_has_one_thread_and_large_work_all():

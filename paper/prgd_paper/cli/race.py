@@ -96,7 +96,7 @@ def race_command(
         problem = Problem(rows, loss=o.loss, scale=o.scale, **kind)
         rehearse(problem, entrants)
         kind["multi_class"] = "joint" if problem.is_joint else None
-        best = prgd.max_margin(rows, tol=1e-9, n_threads=o.threads, **kind)
+        best = prgd.max_margin(rows, tol=1e-9, n_jobs=o.threads, **kind)
         if best.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if not best.certificate.lower > 0.0:

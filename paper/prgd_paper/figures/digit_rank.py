@@ -36,7 +36,7 @@ class Ranks(NamedTuple):
 def ranks(n: int | None = None, steps: int = NGD_STEPS, tolerances: tuple[float, ...] = TOLERANCES) -> Ranks:
     """Return the ranks of digit-01, on its first n rows or on all."""
     data = digits(0, 1, n)
-    problem = Problem(data.X, data.y, n_threads=1)
+    problem = Problem(data.X, data.y, n_jobs=1)
     margins = problem.margins(run(problem, NGD(), stop=steps, record=None).w)
     near = {}
     for tolerance in tolerances:

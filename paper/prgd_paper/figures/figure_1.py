@@ -49,7 +49,7 @@ class Settings:
 def compute(settings: Settings, task: str) -> list[Row]:
     """Return the points, the field on a grid, the attractor and the paths."""
     data = datasets.toy(settings.gamma_star)
-    problem = Problem(data.X, data.y, scale="none", n_threads=1)
+    problem = Problem(data.X, data.y, scale="none", n_jobs=1)
     rows: list[Row] = [
         {"kind": "point", "x": x, "y": y, "value": label}
         for (x, y), label in zip(data.X, data.y, strict=True)

@@ -51,7 +51,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
         settings.seed, rank=3, support=settings.support, others=settings.others, dimension=3
     )
     assert data.w_star is not None  # noqa: S101 - for the type checker: it is known by construction
-    problem = Problem(data.X, data.y, scale="none", n_threads=1)
+    problem = Problem(data.X, data.y, scale="none", n_jobs=1)
     frame, _ = np.linalg.qr(np.column_stack([data.w_star, np.eye(3)]))
     frame = np.column_stack([frame[:, 1], frame[:, 2], data.w_star])
     w = _at(frame, settings.distance, settings.height, settings.angle)

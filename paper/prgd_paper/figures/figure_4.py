@@ -63,7 +63,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     data = digits(int(pair[0]), int(pair[1]), None if n == "all" else int(n))
     report = assumptions(data)
     gamma_star = report.separable.number
-    problem = Problem(data.X, data.y, loss=settings.loss, scale="none", n_threads=1)
+    problem = Problem(data.X, data.y, loss=settings.loss, scale="none", n_jobs=1)
     warm = shared.warm_start(problem, settings.warm_up, settings.eta)
     base = {"set": f"digit-{pair}", "rows": n}
     rows: list[Row] = []

@@ -135,7 +135,7 @@ def _split(settings: Settings, data: Dataset, scaling: str, seed: int) -> list[R
     X: Any = data.X
     if scaling == "standardised":
         X = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
-    problem = Problem(X[train], data.y[train], n_threads=1)
+    problem = Problem(X[train], data.y[train], n_jobs=1)
     times = [t for t in settings.times if t <= settings.steps]
     rows: list[Row] = []
     for method in METHODS:

@@ -61,7 +61,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     """Return every method's curve on one draw, its points, and when levels are passed for good."""
     name, _, seed = task.partition("-seed-")
     data = SETS[name](int(seed), settings.n, settings.gamma_star)
-    problem = Problem(data.X, data.y, loss=settings.loss, scale="none", n_threads=1)
+    problem = Problem(data.X, data.y, loss=settings.loss, scale="none", n_jobs=1)
     warm = shared.warm_start(problem, settings.warm_up, settings.eta)
     base = {"set": name, "seed": int(seed)}
     rows: list[Row] = [

@@ -105,7 +105,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     data = toy(settings.toy_gamma_star) if task == "toy" else random_nondegenerate(int(seed))
     g = geometry(data)
     w_star = g.reference.w_star if data.w_star is None else data.w_star
-    problem = Problem(data.X, data.y, scale="none", n_threads=1)
+    problem = Problem(data.X, data.y, scale="none", n_jobs=1)
     rows: list[Row] = []
     for name, algorithm, w0, times in _runs(settings, g, w_star, problem):
         W = iterates(

@@ -81,7 +81,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     rows: list[Row] = []
     for line, error in zip(LINES, settings.errors, strict=True):
         data = SETS[line.name](seed, settings.n, settings.gamma_star)
-        problem = Problem(data.X, data.y, loss=settings.loss, scale="none", n_threads=1)
+        problem = Problem(data.X, data.y, loss=settings.loss, scale="none", n_jobs=1)
         warm = warm_start(problem, settings.warm_up, settings.eta)
         reached = MarginError(settings.gamma_star, error)
         for method in methods(settings):

@@ -165,10 +165,10 @@ def compute(settings: Settings, task: str) -> list[Row]:
     """Return the relative margin error of every run of a task: along the first draws, else at its end."""
     part, name, norm, seed = task.split("_")
     X, y = data_of(settings, name, int(seed))
-    problem = Problem(X, y, norm=norm, n_threads=1)
+    problem = Problem(X, y, norm=norm, n_jobs=1)
     is_joint = len(problem.shape) == 2
     coding = "joint" if is_joint else None
-    best = max_margin(X, y, norm=norm, fit_intercept=False, multi_class=coding, tol=1e-9, n_threads=1)
+    best = max_margin(X, y, norm=norm, fit_intercept=False, multi_class=coding, tol=1e-9, n_jobs=1)
     todo = list(runs(settings, part, name, norm in CORNERED or is_joint))
     warm = {
         eta: follow(problem, SteepestDescent(eta), np.zeros(problem.shape), settings.warm_up)

@@ -123,7 +123,7 @@ class Reference(NamedTuple):
 def _reference(name: str, settings: Settings, seed: int, norm: str) -> Reference:
     X, y = _rows_of(name, settings, seed)
     joint = "joint" if name == "three classes" else None
-    found = max_margin(X, y, norm=norm, fit_intercept=False, multi_class=joint, tol=settings.tol, n_threads=1)
+    found = max_margin(X, y, norm=norm, fit_intercept=False, multi_class=joint, tol=settings.tol, n_jobs=1)
     return Reference(found.certificate.upper, found.certificate.gap)
 
 
@@ -156,7 +156,7 @@ def _race(method: Method, settings: Settings, name: str, seed: int) -> list[Row]
     found = _reference(name, settings, seed, method.norm)
     floor = max(settings.widths * found.resolution, settings.rounding)
     X, y = _rows_of(name, settings, seed)
-    problem = Problem(X, y, loss=method.loss, norm=method.norm, n_threads=1)
+    problem = Problem(X, y, loss=method.loss, norm=method.norm, n_jobs=1)
     times = record_times(settings.steps, settings.per_decade).tolist()
     even = np.linspace(0, settings.steps, 3 * settings.per_decade + 1)[1:].round().astype(int)
     times = sorted({*times, *even.tolist()})

@@ -84,7 +84,7 @@ def _set(settings: Settings, task: str) -> Set:
 
 
 def _problem(data: Any) -> Problem:
-    return Problem(signed_rows(data), n_threads=1)
+    return Problem(signed_rows(data), n_jobs=1)
 
 
 class Entrant(NamedTuple):

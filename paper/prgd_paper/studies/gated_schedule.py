@@ -65,7 +65,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     return [
         {"set": task, "method": method.name} | row | {"gamma_star": gamma_star}
         for method in (ngd, dual, *GATED, exp, poly)
-        for row in _follow(Problem(X, y, scale="none", n_threads=1), method, settings)
+        for row in _follow(Problem(X, y, scale="none", n_jobs=1), method, settings)
     ]
 
 

@@ -53,7 +53,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     X, y = gaussian(seed, settings.n, d, settings.shift)
     report = assumptions((X, y))
     gamma_star = report.separable.number
-    problem = Problem(X, y, scale="none", n_threads=1)
+    problem = Problem(X, y, scale="none", n_jobs=1)
     warm = warm_start(problem, settings.warm_up, settings.eta)
     rows: list[Row] = []
     for method in methods(settings):

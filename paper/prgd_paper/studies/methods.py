@@ -138,7 +138,7 @@ def _tried(name: str, kind: Any) -> Method:
                 method = Method(name, None, OTHER, norm, loss, warm_up)
                 try:
                     algorithm = kind()
-                    problem = Problem(X, y, norm=norm, loss=loss, n_threads=1)
+                    problem = Problem(X, y, norm=norm, loss=loss, n_jobs=1)
                     start = problem.at(np.zeros(problem.shape)).dual_vector if warm_up else np.zeros(2)
                     algorithm.init(problem, start)
                     return Method(name, algorithm, OTHER, norm, loss, warm_up)

@@ -57,7 +57,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
         else datasets.digits(0, 1, settings.digit_rows)
     )
     gamma_star = data.gamma_star or max_margin_reference(data).gamma_star
-    problem = Problem(data.X, data.y, scale="none", n_threads=1)
+    problem = Problem(data.X, data.y, scale="none", n_jobs=1)
     warm = warm_start(problem, settings.warm_up, settings.eta)
     first, T_0, eta = float(value), settings.first_phase, settings.eta
     grid: dict[float, Any] = {0.0: NGD(eta)}

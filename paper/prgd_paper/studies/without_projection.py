@@ -55,7 +55,7 @@ def compute(settings: Settings, task: str) -> list[Row]:
     if name == "digit":
         settings = replace(settings, alpha=settings.digit_power, beta=settings.digit_power)
     gamma_star = data.gamma_star or max_margin_reference(data).gamma_star
-    problem = Problem(data.X, data.y, scale="none", n_threads=1)
+    problem = Problem(data.X, data.y, scale="none", n_jobs=1)
     warm = warm_start(problem, settings.warm_up, settings.eta)
     times = frozenset(record_times(settings.steps, per_decade=30).tolist())
     rows: list[Row] = []

@@ -175,7 +175,7 @@ def test_ngd_is_exponential_on_dataset_1_of_the_experiments():
     """E19. On Synthetic I the mean of the support vectors is gamma_star w_star: w_2 falls like e^-ct."""
     data = datasets.synthetic_one(0)
     g = geometry(data)
-    problem = prgd.Problem(data.X, data.y, scale="none", n_threads=1)
+    problem = prgd.Problem(data.X, data.y, scale="none", n_jobs=1)
     early = prgd.run(problem, prgd.NGD(), stop=20_000, record=20_000)
     late = prgd.run(problem, prgd.NGD(), resume=early, stop=30_000, record=20_000)
     rate = math.log(abs(early.w[1] / late.w[1])) / 10_000

@@ -17,7 +17,7 @@ from prgd.problem import Problem
 @pytest.mark.parametrize("seed", [0, 6])
 def test_the_flow_is_where_gd_is_as_early_as_it_may_be(seed):
     data = random_nondegenerate(seed)
-    problem = Problem(data.X, data.y, scale="none", n_threads=1)
+    problem = Problem(data.X, data.y, scale="none", n_jobs=1)
     W = iterates(problem, GD(0.5), [1_000, 4_000])
     (w,) = gradient_flow(signed_rows(data), W[0], 1_000, [math.log(4_000)], eta=0.5)
     change = np.linalg.norm(W[1] - W[0])

@@ -62,7 +62,7 @@ class Problems:
             return cls.of(*open_data(data, options), is_joint)
         found = load_labelled(data, options)
         y = None if found.y is None else label_array(found.y)
-        rows = as_rows(found.X, y, n_threads=options.threads, feature_names=found.feature_names)
+        rows = as_rows(found.X, y, n_jobs=options.threads, feature_names=found.feature_names)
         check_classes(rows)
         problems = replace(cls.of(found.name, rows, is_joint), feature_means=found.feature_means)
         if len(problems.makers) == 1:

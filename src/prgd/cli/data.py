@@ -179,7 +179,7 @@ def open_data(data: str, options: RowsOptions) -> tuple[str, Rows]:
     _check_parts(data, options, "--out-of-core")
     file = data_file(data)
     y = None if options.labels is None else read_labels(Path(options.labels).expanduser())
-    rows = prgd.open_rows(file, y, n_threads=threads, max_memory=memory, **column_options(options))
+    rows = prgd.open_rows(file, y, n_jobs=threads, max_memory=memory, **column_options(options))
     _check_labels(data, rows.labels.classes, options)
     check_classes(rows)
     tell_ids(rows, options)
@@ -326,7 +326,7 @@ def open_cluster_data(
         options.labels,
         client=None if cluster == "local" else cluster,
         **column_options(options),
-        n_threads=options.threads or 1,
+        n_jobs=options.threads or 1,
         max_memory=memory if options.out_of_core else None,
         progress=show,
     ) as rows:

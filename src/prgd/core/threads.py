@@ -15,13 +15,13 @@ _inside = threading.local()  # whether a thread is at work for `each` already
 SMALL_FLOPS = 2.0**25  # multiplications of a matrix product that one thread does in about 2 ms
 
 
-def threads_of(n_threads: Any) -> int:
+def threads_of(n_jobs: Any) -> int:
     """Return the number of threads that was asked for; None stands for `default_threads`."""
-    if n_threads is None:
+    if n_jobs is None:
         return default_threads()
-    if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or n_threads < 1:
-        raise ValueError(f"n_threads must be a positive integer, or None for all cores; got {n_threads!r}.")
-    return int(n_threads)
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs < 1:
+        raise ValueError(f"n_jobs must be a positive integer, or None for all cores; got {n_jobs!r}.")
+    return int(n_jobs)
 
 
 def default_threads() -> int:

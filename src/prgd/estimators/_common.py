@@ -83,7 +83,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     fit_intercept: bool = True
     class_weight: Any = None
     warm_start: bool = False
-    n_threads: int | None = None
+    n_jobs: int | None = None
     verbose: int = 0
 
     _switches: ClassVar[tuple[str, ...]] = ()
@@ -200,9 +200,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not isinstance(value := getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name} must be True or False; got {value!r}.")
         check_positive("tol", float(self.tol) if isinstance(self.tol, Real) else self.tol)
-        for name in ("n_threads", *self._counts):
+        for name in ("n_jobs", *self._counts):
             value = getattr(self, name)
-            if not (name == "n_threads" and value is None):
+            if not (name == "n_jobs" and value is None):
                 is_count = isinstance(value, Integral) and not isinstance(value, bool)
                 check_integer(name, int(value) if is_count else value, minimum=1)
 

@@ -70,7 +70,7 @@ class MaxMarginClassifier(LinearClassifier):
         smallest one over the rows, whatever their weights. Rows of weight 0 do not count.
     warm_start : bool
         Start from the last solution, if it has as many classes and features.
-    n_threads : int, optional
+    n_jobs : int, optional
         Default: PRGD_NUM_THREADS, else all cores.
     verbose : int
         1 shows a live line with both bounds while a fit takes long, on a terminal.
@@ -186,7 +186,7 @@ class MaxMarginClassifier(LinearClassifier):
             raise KeyboardInterrupt  # no hyperplane was found yet, and a fallback would take long
         if self.fallback == "raise":
             raise self._error(task.given.classes[task.targets], task.is_joint)
-        options = {"fit_intercept": self.fit_intercept, "n_threads": self.n_threads}
+        options = {"fit_intercept": self.fit_intercept, "n_jobs": self.n_jobs}
         if task.is_joint:  # soft margins are those of one class against the rest
             task = task._replace(targets=list(range(task.given.classes.size)))
         self.C_ = choose_C(task.X, task.codes, task.targets, task.weights, options)
@@ -213,7 +213,7 @@ class MaxMarginClassifier(LinearClassifier):
             fit_intercept=self.fit_intercept,
             tol=self._inner_tol(task.X),
             max_passes=index(self.max_passes),
-            n_threads=self.n_threads,
+            n_jobs=self.n_jobs,
             progress=type(self).__name__ if self.verbose else False,
         )
         results = [replace(result, classes=np.array([False, True])) for result in batch]
@@ -232,7 +232,7 @@ class MaxMarginClassifier(LinearClassifier):
                 tol=self._inner_tol(X),
                 max_passes=index(self.max_passes),
                 polish=self.polish,
-                n_threads=self.n_threads,
+                n_jobs=self.n_jobs,
                 callback=tell,
                 w0=start,
             )
@@ -248,7 +248,7 @@ class MaxMarginClassifier(LinearClassifier):
                 sample_weight=weights,
                 fit_intercept=self.fit_intercept,
                 tol=self._inner_tol(X),
-                n_threads=self.n_threads,
+                n_jobs=self.n_jobs,
                 callback=tell,
                 w0=start,
             )

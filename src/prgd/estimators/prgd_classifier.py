@@ -63,7 +63,7 @@ class PRGDClassifier(LinearClassifier):
     warm_start : bool
         Start from the direction of the last solution at its norm R_0, instead of a warm-up, if it has as
         many classes and features.
-    n_threads : int, optional
+    n_jobs : int, optional
         Default: PRGD_NUM_THREADS, else all cores.
     verbose : int
         1 shows a live line with both bounds, on a terminal.
@@ -151,7 +151,7 @@ class PRGDClassifier(LinearClassifier):
             norm=self.norm,
             sample_weight=weights,
             fit_intercept=self.fit_intercept,
-            n_threads=self.n_threads,
+            n_jobs=self.n_jobs,
         )
         runs = []
         if start is None:

@@ -34,7 +34,7 @@ def max_margin_batch(
     fit_intercept: bool = True,
     tol: float = 1e-6,
     max_passes: int = 1000,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     progress: bool | str = True,
 ) -> BatchResult:
     r"""Return the maximum-margin separators of many label sets, each with its certificate.
@@ -60,7 +60,7 @@ def max_margin_batch(
         margin, takes about half of the time.
     max_passes : int
         Passes over the rows of one label set after which its best certified interval is returned.
-    n_threads : int, optional
+    n_jobs : int, optional
         Label sets are spread over so many threads. Default: PRGD_NUM_THREADS, else all cores.
     progress : bool or str
         Show a live line while this takes long, on a terminal only; a str is its label.
@@ -90,7 +90,7 @@ def max_margin_batch(
     """
     check_positive("tol", tol)
     check_integer("max_passes", max_passes, minimum=1)
-    threads, blocks = threads_of(n_threads), read_blocks(X, Y)
+    threads, blocks = threads_of(n_jobs), read_blocks(X, Y)
     sizes = [len(block.Y) for block in blocks]
     results: list[Result] = []
     with live_line(progress) as show:
@@ -124,7 +124,7 @@ def _solve_block(
         if len(found) == len(block.Y):
             return [found[k] for k in range(len(block.Y))]
         if is_small:  # the host solves what is left faster than one solve after the other on the device
-            rows = DenseRows(block.rows.take(np.arange(problem.n)), n_threads=1)
+            rows = DenseRows(block.rows.take(np.arange(problem.n)), n_jobs=1)
             problem = Problem(rows.with_labels(block.labels(0)), fit_intercept=fit_intercept, scale="none")
         threads = threads if is_small else 1
     # Coordinate descent on sparse rows needs no Gram matrix, and is faster than solves on it.

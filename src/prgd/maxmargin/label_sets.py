@@ -81,7 +81,7 @@ def is_list(X: Any) -> bool:
 def _read_block(X: Any, Y: Any, rows_name: str, name: str) -> LabelledRows:
     is_engine, is_tensor = isinstance(X, Rows), type(X).__module__.partition(".")[0] == "torch"
     with errors_naming(rows_name):
-        rows = as_rows(X, n_threads=None if is_engine or is_tensor else 1)
+        rows = as_rows(X, n_jobs=None if is_engine or is_tensor else 1)
     if hasattr(Y, "device") and hasattr(Y, "cpu"):
         device = getattr(rows, "device", None)
         if device is not None and Y.device != device:

@@ -50,7 +50,7 @@ def soft_margin(
     max_passes: int = 100_000,
     callback: Callable[[Round], None] | None = None,
     verbose: int = 0,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     w0: Any = None,
     intercept0: float = 0.0,
 ) -> Result:
@@ -90,7 +90,7 @@ def soft_margin(
         before steer the solve, and prove nothing.
     verbose : int
         1 prints each round.
-    n_threads : int, optional
+    n_jobs : int, optional
         Threads of the passes over the rows. Default: PRGD_NUM_THREADS, else all cores.
     w0, intercept0 : array of shape (d,) and float, optional
         A warm start, e.g. ``coef`` and ``intercept`` of the result for a smaller C.
@@ -123,7 +123,7 @@ def soft_margin(
             "the hard margin."
         )
     C = checked_price(C)
-    rows = as_rows(X, y, sample_weight, n_threads)
+    rows = as_rows(X, y, sample_weight, n_jobs)
     tell = teller(callback, verbose, quantity_of(C))
     if math.isinf(C):
         return max_margin(
@@ -142,7 +142,7 @@ def soft_margin(
             "intercept0 must be a finite number, and 0 with fit_intercept=False, where the hyperplane passes "
             f"through the origin; got {intercept0!r}."
         )
-    state = SoftState(problem, C, tol, max_passes, threads_of(n_threads), tell)
+    state = SoftState(problem, C, tol, max_passes, threads_of(n_jobs), tell)
     try:
         status = state.run(w0, float(intercept0))
     except KeyboardInterrupt:

@@ -43,7 +43,7 @@ def max_margin(
     polish: bool = True,
     callback: Callable[[Round], None] | None = None,
     verbose: int = 0,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     w0: Any = None,
 ) -> Result:
     r"""Return the maximum-margin separator with a certified relative gap of at most ``tol``.
@@ -84,7 +84,7 @@ def max_margin(
         Called with each `Round` of the history.
     verbose : int
         1 prints each round.
-    n_threads : int, optional
+    n_jobs : int, optional
         Threads of the passes over the rows. Default: PRGD_NUM_THREADS, else all cores.
     w0 : array of shape (d,), or (K, d) for K classes jointly, optional
         A warm start, e.g. the ``coef`` of an earlier result: it orders the rows instead of their mean.
@@ -109,7 +109,7 @@ def max_margin(
     check_positive("tol", tol)
     check_integer("max_passes", max_passes, minimum=1)
     # The unit of step sizes is not needed here, and it would not exist at norms beyond 1e150.
-    options: Any = {"norm": norm, "multi_class": multi_class, "scale": "none", "n_threads": n_threads}
+    options: Any = {"norm": norm, "multi_class": multi_class, "scale": "none", "n_jobs": n_jobs}
     problem = Problem(X, y, fit_intercept=fit_intercept, **options)
     if problem.is_joint and multi_class is None:
         raise ValueError(
@@ -122,7 +122,7 @@ def max_margin(
             raise ValueError(f"w0 must be finite, of shape {problem.shape}; got shape {w0.shape}.")
     if problem.is_joint or problem.norm != L2():
         return solve_terms(problem, w0, tol, max_passes, teller(callback, verbose))
-    threads = threads_of(n_threads)
+    threads = threads_of(n_jobs)
     settings = problem, threads, tol, max_passes, polish, teller(callback, verbose)
     state = SolverState(*settings, on_device=problem.rows.is_on_device)
     with single_blas() if has_small_products(problem, threads) else nullcontext():

@@ -61,7 +61,7 @@ class Problem:
         ``"none"`` takes ``eta`` literally. Margins are in the units of X either way.
     multi_class : {None, "joint"}
         ``"joint"``: a matrix W with a row for each class also for two classes.
-    n_threads : int, optional
+    n_jobs : int, optional
         Threads of a pass over the rows. Default: PRGD_NUM_THREADS, else all cores.
 
     Attributes
@@ -95,7 +95,7 @@ class Problem:
         fit_intercept: bool = False,
         scale: str = "max",
         multi_class: str | None = None,
-        n_threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.loss, self.norm = as_loss(loss), as_norm(norm)
         self.fit_intercept = bool(fit_intercept)
@@ -112,7 +112,7 @@ class Problem:
             raise ValueError(
                 f"multi_class must be None or 'joint'; got {multi_class!r}.{joint_hint(multi_class)}"
             )
-        self.rows: Rows = as_rows(X, y, sample_weight, n_threads)
+        self.rows: Rows = as_rows(X, y, sample_weight, n_jobs)
         self.labels = self.rows.labels
         if multi_class is not None and not self.labels.is_joint:
             self.labels = self.labels.jointly()

@@ -73,11 +73,11 @@ class ArrayRows(LeafRows):
 
     is_in_arrays = True
 
-    def __init__(self, storage: Storage, labels: Labels, n_threads: int | None) -> None:
+    def __init__(self, storage: Storage, labels: Labels, n_jobs: int | None) -> None:
         self.n, self.d, self.labels = storage.n, storage.d, labels
         self.is_sparse = storage.is_sparse
         self._storage = storage
-        self._threads = min(threads_of(n_threads), storage.bounds.size - 1)
+        self._threads = min(threads_of(n_jobs), storage.bounds.size - 1)
         self.is_small = max(storage.n, storage.entries) <= SMALL_ENTRIES
 
     @lazy

@@ -186,7 +186,7 @@ _ENGINES: list[tuple[Callable[[Any], bool], Callable[..., Rows]]] = []
 
 
 def register(matches: Callable[[Any], bool], make: Callable[..., Rows], *, last: bool = False) -> None:
-    """Let ``make(X, y, sample_weight, n_threads=n_threads)`` build the engine for data that ``matches``.
+    """Let ``make(X, y, sample_weight, n_jobs=n_jobs)`` build the engine for data that ``matches``.
 
     An engine is one file or folder in ``prgd/rows`` that calls this when it is imported; all of them are
     imported with the package. ``last`` is for the engine that takes whatever no other does.
@@ -198,7 +198,7 @@ def as_rows(
     X: Any,
     y: Any = None,
     sample_weight: Any = None,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     feature_names: tuple[str, ...] | None = None,
 ) -> Rows:
     """Return the engine for X: X itself if it is one, else the first that takes it.
@@ -206,13 +206,13 @@ def as_rows(
     ``feature_names`` are those of a data frame unless they are given.
     """
     if isinstance(X, Rows):
-        if any(given is not None for given in (y, sample_weight, n_threads, feature_names)):
+        if any(given is not None for given in (y, sample_weight, n_jobs, feature_names)):
             raise ValueError(
                 "X is an engine that holds its labels, weights and threads already: "
-                "give y, sample_weight and n_threads to the engine, not to Problem."
+                "give y, sample_weight and n_jobs to the engine, not to Problem."
             )
         return X
     make = next(make for matches, make in _ENGINES if matches(X))
-    rows = make(X, y, sample_weight, n_threads=n_threads)
+    rows = make(X, y, sample_weight, n_jobs=n_jobs)
     rows.feature_names = column_names(X) if feature_names is None else feature_names
     return rows

@@ -28,7 +28,7 @@ class DenseRows(ArrayRows):
     y : array of shape (n,), optional
         Labels of two classes, applied on the fly. ``None``: the rows are z_i = y_i x_i already.
     sample_weight : array of shape (n,), optional
-    n_threads : int, optional
+    n_jobs : int, optional
         Default: PRGD_NUM_THREADS, else all cores.
 
     Examples
@@ -39,11 +39,11 @@ class DenseRows(ArrayRows):
     """
 
     def __init__(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, n_threads: int | None = None
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, n_jobs: int | None = None
     ) -> None:
         X = as_float(X)
         n, _ = check_shape(X.shape)
-        super().__init__(dense_storage(X), Labels.read(y, sample_weight, n), n_threads)
+        super().__init__(dense_storage(X), Labels.read(y, sample_weight, n), n_jobs)
         self._X = X
 
     @property

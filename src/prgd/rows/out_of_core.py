@@ -46,15 +46,15 @@ class ChunkedRows(Rows):
     array([ 3., -1.,  4.])
     """
 
-    def __init__(self, sources: Sequence[Source], labels: Labels, *, n_threads: int | None = None) -> None:
+    def __init__(self, sources: Sequence[Source], labels: Labels, *, n_jobs: int | None = None) -> None:
         *starts, self.n = accumulate((source.n for source in sources), initial=0)
-        self.d, self.labels, self._threads = sources[0].d, labels, threads_of(n_threads)
+        self.d, self.labels, self._threads = sources[0].d, labels, threads_of(n_jobs)
         self.feature_names = sources[0].feature_names
         self._sources = list(zip(starts, sources, strict=True))  # each with the number of rows before it
 
     @classmethod
     def from_sources(
-        cls, sources: Sequence[Source], sample_weight: Any = None, *, n_threads: int | None = None
+        cls, sources: Sequence[Source], sample_weight: Any = None, *, n_jobs: int | None = None
     ) -> ChunkedRows:
         """Check that sources fit together, and take the labels that come with them."""
         if not sources:
@@ -73,14 +73,14 @@ class ChunkedRows(Rows):
                 raise ValueError(f"Block {i} has {source.n} rows but labels of shape {y.shape}.")
         n = sum(source.n for source in sources)
         labels = Labels.read(join_labels(given) if given else None, sample_weight, n)
-        return cls(sources, labels, n_threads=n_threads)
+        return cls(sources, labels, n_jobs=n_jobs)
 
     @classmethod
     def from_blocks(
-        cls, blocks: Sequence[tuple[Any, Any]], sample_weight: Any = None, *, n_threads: int | None = None
+        cls, blocks: Sequence[tuple[Any, Any]], sample_weight: Any = None, *, n_jobs: int | None = None
     ) -> ChunkedRows:
         """Take a list of ``(X, y)`` blocks, dense or sparse; ``y`` is None if the rows are z_i."""
-        return cls.from_sources([block_source(X, y) for X, y in blocks], sample_weight, n_threads=n_threads)
+        return cls.from_sources([block_source(X, y) for X, y in blocks], sample_weight, n_jobs=n_jobs)
 
     @property
     def _where(self) -> str:
@@ -93,9 +93,9 @@ class ChunkedRows(Rows):
     def _answers(self, query: Query[M], labels: Labels) -> Iterator[M]:
         """Yield the answers of the parts in their order; parts that the query does not want are not read."""
 
-        def work(at: slice, storage: Storage, n_threads: int) -> M:
+        def work(at: slice, storage: Storage, n_jobs: int) -> M:
             try:
-                return ArrayRows(storage, labels.part(at), n_threads).ask(query.part(at))
+                return ArrayRows(storage, labels.part(at), n_jobs).ask(query.part(at))
             except NotFiniteError as error:
                 raise NotFiniteError(at.start + error.row, error.column) from None
 
@@ -109,7 +109,7 @@ class ChunkedRows(Rows):
         wants: Callable[[slice], bool],
         work: Callable[[slice, Storage, int], M],
     ) -> Iterator[M]:
-        """Yield ``work(rows, storage, n_threads)`` of the parts of a source whose first row is ``first``."""
+        """Yield ``work(rows, storage, n_jobs)`` of the parts of a source whose first row is ``first``."""
         parts = (part for part in source.parts() if wants(_moved(part, first)))
         at_once = min(source.at_once, self._threads + _READERS)
         summing = Semaphore(self._threads)  # threads beyond these read ahead
@@ -182,7 +182,7 @@ def open_rows(
     features: Sequence[Column] | None = None,
     drop: Sequence[Column] = (),
     max_memory: int = DEFAULT_MEMORY,
-    n_threads: int | None = None,
+    n_jobs: int | None = None,
     cache_dir: str | Path | None = None,
 ) -> ChunkedRows:
     """Open files that need not fit in memory.
@@ -202,7 +202,7 @@ def open_rows(
         Columns of Parquet files to use, or to leave out, by name or position.
     max_memory : int
         Bytes that the parts in memory may take together: those that are summed and those read ahead.
-    n_threads : int, optional
+    n_jobs : int, optional
     cache_dir : path, optional
         Where the binary form of LIBSVM files goes (default: PRGD_CACHE, else the user's cache).
 
@@ -235,4 +235,4 @@ def open_rows(
     texts = [source for p, source in zip(paths, sources, strict=True) if file_kind(p) == "libsvm"]
     for text in texts:
         text.d = max(other.d for other in texts)
-    return ChunkedRows.from_sources(sources, sample_weight, n_threads=n_threads)
+    return ChunkedRows.from_sources(sources, sample_weight, n_jobs=n_jobs)

@@ -24,7 +24,7 @@ class SparseRows(ArrayRows):
     ----------
     X : sparse of shape (n, d)
         float32 and float64 are used as they lie; other types are converted once, exactly.
-    y, sample_weight, n_threads
+    y, sample_weight, n_jobs
         As for `DenseRows`.
 
     Examples
@@ -36,12 +36,12 @@ class SparseRows(ArrayRows):
     """
 
     def __init__(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, n_threads: int | None = None
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, n_jobs: int | None = None
     ) -> None:
         n, d = check_shape(X.shape)
         X = canonical_csr(X)
         storage = csr_storage(X.data, X.indices, X.indptr, d)
-        super().__init__(storage, Labels.read(y, sample_weight, n), n_threads)
+        super().__init__(storage, Labels.read(y, sample_weight, n), n_jobs)
 
     @property
     def csr_arrays(self) -> tuple[Any, Any, Any]:

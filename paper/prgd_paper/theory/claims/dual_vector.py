@@ -52,11 +52,11 @@ def measure(seed: int, mode: str, steps: int = STEPS, max_size: int = 200) -> Me
     drawn, (options, q) = path_problem(seed, max_size), MODES[mode]
     X, y = drawn.Z * drawn.signs[:, None], drawn.signs
     solve = {"fit_intercept": False} | options
-    found = max_margin(X, y, tol=1e-9, n_threads=1, **solve).certificate
+    found = max_margin(X, y, tol=1e-9, n_jobs=1, **solve).certificate
     if found.dual_weights is None or not found.lower > 0.0:
         return None
     eta = largest_step(drawn.Z, q, y if mode == "l2 with an intercept" else None)
-    problem = Problem(X, y, scale="none", n_threads=1, **options)
+    problem = Problem(X, y, scale="none", n_jobs=1, **options)
     return Measured(drawn.kind, mode, dual_run(problem, found.dual_weights.dense(len(y)), eta, steps))
 
 
@@ -108,7 +108,7 @@ class RateRun(NamedTuple):
 
 
 def _rate_run(drawn: PathProblem, eta: float, predicted: float) -> RateRun:
-    problem, target = Problem(drawn.Z, scale="none", n_threads=1), _target(drawn)
+    problem, target = Problem(drawn.Z, scale="none", n_jobs=1), _target(drawn)
     size, t, error = float(np.linalg.norm(target)), [], []
     times = set(log_times(RATE_STEPS).tolist()) | set(range(0, RATE_STEPS + 1, RATE_STEPS // 150))
     for s in islice(states(problem, NGD(eta)), 2, RATE_STEPS + 1):
@@ -215,8 +215,8 @@ def separator_in_any_norm() -> Finding:
     for seed in (0, 1, 2, 3):
         drawn = path_problem(seed, 10)
         for norm in OTHER_NORMS:
-            bound = max_margin(drawn.Z, norm=norm, fit_intercept=False, n_threads=1).certificate
-            problem, share = Problem(drawn.Z, norm=norm, n_threads=1), -math.inf
+            bound = max_margin(drawn.Z, norm=norm, fit_intercept=False, n_jobs=1).certificate
+            problem, share = Problem(drawn.Z, norm=norm, n_jobs=1), -math.inf
             for s in islice(states(problem, SteepestDescent()), 2, NORM_STEPS + 1):
                 share = max(share, s.at.second_gamma / bound.upper)
             highest = max(highest, share)

@@ -172,7 +172,7 @@ def ngd_on_the_synthetic_sets() -> Finding:
         expected.append(NGD_ETA * g.reference.gamma_star * g.delta)
         last = min(max(20.0 / expected[-1], 10_000.0), 60_000.0)
         times = log_times(int(last), count=200, first=int(0.2 * last))
-        problem = Problem(data.X, data.y, scale="none", n_threads=1)
+        problem = Problem(data.X, data.y, scale="none", n_jobs=1)
         trace = follow(problem, NGD(NGD_ETA), orthogonal(g), times)
         # e(t) = |w_2| / ||w||, and ||w|| grows like t, so |w_2| carries the exponential.
         fitted.append(fit_rate(trace.t, trace.off, (float(times[0]), math.inf)))

@@ -31,7 +31,7 @@ def gradient_along_the_ray() -> Finding:
     for seed in range(N_SETS):
         for Z in (geometry(random_nondegenerate(seed)).Z, gaussian_rows(seed)):
             reference = geometry(Z).reference
-            problem = Problem(Z, scale="none", n_threads=1)
+            problem = Problem(Z, scale="none", n_jobs=1)
             rng = np.random.default_rng(seed)
             for size in np.geomspace(1e-3, 1e4, N_POINTS):
                 w = size * rng.standard_normal(problem.d)

@@ -44,7 +44,7 @@ def projection_leaves_the_theorem() -> Finding:
     for data in (toy(0.3), *map(random_nondegenerate, range(N_SETS))):
         g = geometry(data)
         w_star, found = g.reference.w_star, numerical_constants(g)
-        problem = Problem(g.Z, scale="none", n_threads=1)
+        problem = Problem(g.Z, scale="none", n_jobs=1)
 
         def is_near(s: State, w_star: Array = w_star, epsilon: float = found.epsilon) -> bool:
             return bool(np.any(s.w)) and direction_error(s.w, w_star) < epsilon
@@ -110,7 +110,7 @@ def iterates_stay_in_the_span() -> Finding:
     for Z in _deficient():
         _, sigma, Vt = np.linalg.svd(Z)
         outside = Vt[int((sigma > 1e-10 * sigma[0]).sum()) :]
-        problem = Problem(Z, scale="none", n_threads=1)
+        problem = Problem(Z, scale="none", n_jobs=1)
         warm = iterates(problem, GD(), [WARM_UP])[0]
         for name, algorithm, w0 in (
             ("GD", GD(), None),

@@ -40,7 +40,7 @@ def sets() -> list[Dataset]:
 
 def followed(data: Dataset, algorithm: GD | NGD, steps: int) -> Trace:
     """Return the algorithm on one set at times evenly spaced in log t, in the units of the data."""
-    problem = Problem(data.X, data.y, scale="none", n_threads=1)
+    problem = Problem(data.X, data.y, scale="none", n_jobs=1)
     return follow(problem, algorithm, orthogonal(data), log_times(steps))
 
 
@@ -51,7 +51,7 @@ def gd_runs() -> tuple[Trace, ...]:
     """
     found = []
     for data in sets():
-        problem = Problem(data.X, data.y, scale="none", n_threads=1)
+        problem = Problem(data.X, data.y, scale="none", n_jobs=1)
         times = log_times(GD_STEPS)
         W = iterates(problem, GD(GD_ETA), times)
         later = np.geomspace(1.01 * math.log(GD_STEPS), LAST_LOG_T, 300)

@@ -108,7 +108,7 @@ def schedule_problem(seed: int) -> tuple[str, Array]:
 def measured(seed: int) -> Measured:
     """Run accelerated PRGD on one set for as many steps as the bound allows for the smallest of LEVELS."""
     kind, Z = schedule_problem(seed)
-    problem, algorithm = Problem(Z, scale="none", n_threads=1), AcceleratedPRGD()
+    problem, algorithm = Problem(Z, scale="none", n_jobs=1), AcceleratedPRGD()
     gamma_star = max_margin_reference(Z).gamma_star
     walk = states(problem, algorithm)
     s = next(walk)

@@ -33,7 +33,7 @@ def open_cluster(
     label: Column | None = None,
     features: Sequence[Column] | None = None,
     drop: Sequence[Column] = (),
-    n_threads: int = 1,
+    n_jobs: int = 1,
     max_memory: int | None = None,
     connect_timeout: float = 20.0,
     worker_timeout: float = 60.0,
@@ -60,7 +60,7 @@ def open_cluster(
         `prgd.datasets.load`.
     features, drop : list of str or int, optional
         Columns of data frames and Parquet files to use, or to leave out, by name or position.
-    n_threads : int
+    n_jobs : int
         Threads for each partition; partitions of one worker are summed side by side.
     max_memory : int, optional
         Leave ``.npy`` and Parquet files on the workers' disks, and read them at every pass within this many
@@ -115,7 +115,7 @@ def open_cluster(
         classes, names = _find_classes(facts), _feature_names(facts)
         if not any(mass for fact in facts for mass in fact.masses.values()):
             raise ValueError("sample_weight is zero everywhere: no row is left.")
-        same = {"d": d, "first": first, "classes": classes, "feature_names": names, "n_threads": n_threads}
+        same = {"d": d, "first": first, "classes": classes, "feature_names": names, "n_jobs": n_jobs}
         built = start(client, worker.build, loaded, **same)
         rows = ClusterRows(
             client, built, facts, d, classes, worker_timeout=worker_timeout, owned=owned.pop_all()

@@ -190,7 +190,7 @@ def build(
     first: int,
     classes: npt.NDArray[Any] | None,
     feature_names: tuple[str, ...] | None,
-    n_threads: int,
+    n_jobs: int,
 ) -> ChunkedRows:
     """Return the engine of a partition with rows, now that the classes and the columns of all are known."""
     if loaded.error is not None:  # The file was there, and a worker that loads it once more cannot read it.
@@ -200,7 +200,7 @@ def build(
         # The last columns of one text file may be empty in another.
         source = MemorySource(replace(text, indices=text.indices - first, n_features=d), text.y)
     codes, _ = read_codes(source.labels, source.n, classes)
-    return ChunkedRows([source], Labels.coded(codes, classes, loaded.weights), n_threads=n_threads)
+    return ChunkedRows([source], Labels.coded(codes, classes, loaded.weights), n_jobs=n_jobs)
 
 
 def _in_order(source: Source, names: tuple[str, ...] | None) -> Source:

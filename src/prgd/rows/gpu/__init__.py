@@ -7,11 +7,11 @@ from typing import Any
 from prgd.rows.base import Rows, register
 
 
-def _make(X: Any, y: Any, sample_weight: Any, n_threads: int | None) -> Rows:
+def _make(X: Any, y: Any, sample_weight: Any, n_jobs: int | None) -> Rows:
     from prgd.rows.gpu.tensor_rows import TensorRows  # imports torch
 
-    if n_threads is not None:
-        raise ValueError("n_threads is for arrays; tensors on the CPU take torch.set_num_threads.")
+    if n_jobs is not None:
+        raise ValueError("n_jobs is for arrays; tensors on the CPU take torch.set_num_threads.")
     return TensorRows(X, y, sample_weight)
 
 
