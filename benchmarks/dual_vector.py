@@ -1,8 +1,9 @@
 """The dual vector of NGD: Theorem E1 on 1,050 random problems; certificates with and without u on real sets.
 
-Random problems are those of `prgd_paper.theory.claims.dual_vector`: every one in l2, a third with an intercept and
-a third in l_1.5. Real sets are the separable ones of the folder that PRGD_DATA names (its MANIFEST.json says
-which are): steps through the origin from w = 0 until a certified relative gap of 1e-4 and 1e-6, with the
+Random problems are those of `prgd_paper.theory.claims.dual_vector`: every one in l2, a third with an
+intercept and a third in l_1.5. Real sets are the separable ones of the folder that PRGD_DATA names
+(its MANIFEST.json says which are): steps through the origin from w = 0 until a certified relative gap of
+1e-4 and 1e-6, with the
 margin of the dual vector and without it, and the largest share of E1's bound along NGD. Sets that are on
 record are not run again unless ``--force`` says so. Nothing is timed.
 

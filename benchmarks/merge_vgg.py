@@ -1,7 +1,7 @@
 """The rows of all runs of Figure 5b that are done, merged into the small files that the reproduction draws.
 
-python benchmarks/merge_vgg.py --out benchmarks/records/vgg --to paper/prgd_paper/figures/data --docs docs/deep.md
-also writes their tables and findings into the page.
+python benchmarks/merge_vgg.py --out benchmarks/records/vgg --to DATA --docs docs/deep.md, where DATA is
+paper/prgd_paper/figures/data, also writes their tables and findings into the page.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Statements E4 to E12 of docs/exponential.md on random problems and real sets: violations and tightness.
 
-Random problems are those of `prgd_paper.theory.path_problems`, each in l2 with and without an intercept, l1 and
-l-infinity, in extended precision. Real sets are those of the folder that PRGD_DATA names, and scikit-learn's:
-E4, E5 and E7 at random w in every norm; E4 to E8 where phases of ProgressiveNewton end, with its own gate and
+Random problems are those of `prgd_paper.theory.path_problems`, each in l2 with and without an intercept, l1
+and l-infinity, in extended precision. Real sets are those of the folder that PRGD_DATA names,
+and scikit-learn's: E4, E5 and E7 at random w in every norm; E4 to E8 where phases of ProgressiveNewton end,
+with its own gate and
 with a gate of 1e-6, with and without an intercept; on sets of up to 50,000 entries also E4 to E7 on the
 paths in l1 and l-infinity. Their rows are divided by the largest norm.
 

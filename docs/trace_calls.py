@@ -1,7 +1,8 @@
-"""Follow three calls through the files of the library, as `docs/architecture.md` shows them.
+"""Follow calls through the files of the library: three of them are shown in `docs/architecture.md`.
 
     python docs/trace_calls.py            # print the traces
     python docs/trace_calls.py --write    # write them into docs/architecture.md
+    python docs/trace_calls.py --count    # print how many files each call of COUNTED enters, and which
 
 A trace lists the files in the order in which the call first enters them, with the functions entered there.
 """
@@ -9,6 +10,8 @@ A trace lists the files in the order in which the call first enters them, with t
 from __future__ import annotations
 
 import sys
+import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,13 +21,21 @@ import numpy as np
 import prgd
 
 SOURCE = Path(prgd.__file__).parent
+PAPER = Path(__file__).parents[1] / "paper/prgd_paper"
 PAGE = Path(__file__).with_name("architecture.md")
 
 
 class Trace:
-    """Files of prgd in the order of their first entry, the functions entered there, and who called whom."""
+    """Files in the order of their first entry, the functions entered there, and who called whom.
+
+    Attributes
+    ----------
+    files : list of str
+        All files that are entered; ``visits`` leaves out those with special methods and lambdas alone.
+    """
 
     def __init__(self, call: Callable[[], Any]) -> None:
+        self.files: list[str] = []
         self.visits: dict[str, list[str]] = {}
         self.edges: set[tuple[str, str]] = set()
         sys.setprofile(self._note)
@@ -37,6 +48,8 @@ class Trace:
         file = _file(frame)
         if event != "call" or file is None:
             return
+        if file not in self.files and frame.f_code.co_name != "<module>":
+            self.files.append(file)
         caller, name = frame.f_back, frame.f_code.co_qualname
         while caller is not None and _file(caller) is None:  # decorators and libraries lie in between
             caller = caller.f_back
@@ -65,7 +78,9 @@ class Trace:
 
 def _file(frame: Any) -> str | None:
     path = Path(frame.f_code.co_filename)
-    return str(path.relative_to(SOURCE)) if SOURCE in path.parents else None
+    if SOURCE in path.parents:
+        return str(path.relative_to(SOURCE))
+    return f"prgd_paper/{path.relative_to(PAPER)}" if PAPER in path.parents else None
 
 
 Call = Callable[[], Any]
@@ -79,10 +94,7 @@ def run() -> Call:
 
 def max_margin() -> Call:
     """Solve a set that needs more than one round of the working set."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((2000, 5))
-    y = np.where(X[:, 0] > 0.0, 1, -1)
-    X[:, 0] += 0.3 * y
+    X, y = _rows(2000, 5)
     return lambda: prgd.max_margin(X, y)
 
 
@@ -104,11 +116,83 @@ def step() -> Call:
     return two_steps
 
 
+def _rows(n: int, d: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    y = np.where(X[:, 0] > 0.0, 1, -1)
+    X[:, 0] += 0.3 * y
+    return X, y
+
+
+def run_from_arrays() -> Call:
+    """Take two steps of Algorithm 1 on arrays."""
+    arrays = [[3.0, 4.0], [-3.0, 4.0]], [1, -1]
+    return lambda: prgd.run(prgd.Problem(*arrays), prgd.PRGD(), [1.0, 0.0], stop=2)
+
+
+def separability() -> Call:
+    """Decide whether rows of two classes, of which a few have the wrong label, can be separated."""
+    X, y = _rows(300, 5)
+    y[:9] *= -1
+    return lambda: prgd.separability(X, y)
+
+
+def ten_classes() -> Call:
+    """Fit ten classes that overlap: each gets a soft margin."""
+    from prgd.estimators import MaxMarginClassifier
+
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 6)), rng.integers(0, 10, 400)
+    X[np.arange(400), y % 6] += 1.0
+    return lambda: MaxMarginClassifier().fit(X, y)
+
+
+def reproduce_figure() -> Call:
+    """Make Figure 3 from few steps, in this process."""
+    import prgd_paper.reproduce  # noqa: F401 - first, since its rooms import each other
+
+    from prgd.cli.app import app
+
+    folder = tempfile.mkdtemp()
+    arguments = ["reproduce", "--only", "figure-3", "--quick", "--jobs", "1", "--out", folder]
+
+    def reproduce() -> None:
+        try:
+            app(arguments)
+        except SystemExit as stop:
+            if stop.code:
+                raise
+
+    return reproduce
+
+
+# Calls whose files are counted, and at most how many files each may enter.
+COUNTED = {
+    "prgd.run": (run_from_arrays, 20),
+    "prgd.max_margin": (max_margin, 25),
+    "prgd.separability": (separability, 30),
+    "MaxMarginClassifier.fit, ten classes": (ten_classes, 45),
+    "prgd reproduce --only figure-3 --quick": (reproduce_figure, 60),
+}
 CALLS = {"prgd.run": run, "prgd.max_margin": max_margin, "prgd.deep.PRGD.step": step}
+
+
+def files_of(name: str) -> list[str]:
+    """Return the files that a call of `COUNTED` enters, after imports and compilation."""
+    make = COUNTED[name][0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        make()()
+        return Trace(make()).files
 
 
 def main() -> None:
     """Print the traces, or write them into the page."""
+    if "--count" in sys.argv:
+        for name, (_, max_files) in COUNTED.items():
+            found = files_of(name)
+            print(f"{name}: {len(found)} files, at most {max_files}", *found, sep="\n    ")
+        return
     text = PAGE.read_text() if PAGE.exists() else ""
     for name, call in CALLS.items():
         call()()  # imports and compiles

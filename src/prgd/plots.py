@@ -12,11 +12,10 @@ import numpy as np
 from prgd.core.errors import missing_package
 from prgd.core.files import atomic_write
 from prgd.core.types import Array
+from prgd.running.history import History
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from prgd.running.history import History
 
 # Okabe and Ito's colours: readers of any colour vision can tell them apart.
 BLUE, VERMILLION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#808080"
@@ -75,6 +74,18 @@ def draw_history(history: History, axes: Any = None) -> Any:
         At least one row.
     axes : pair of matplotlib axes, optional
         Default: the axes of a new figure of pyplot.
+
+    Returns
+    -------
+    ndarray of two matplotlib axes
+
+    Examples
+    --------
+    >>> import prgd
+    >>> problem = prgd.Problem(*prgd.datasets.toy(0.3))
+    >>> bounds, gap = draw_history(prgd.run(problem, prgd.NGD(), stop=50).history)
+    >>> gap.get_title()
+    'Certified relative gap'
     """
     try:
         import matplotlib.pyplot as plt

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from prgd.core.checks import unknown
+from prgd.core.values import plain
 from prgd_paper.claims.quotes import readable
 from prgd_paper.claims.verdict import Verdict
 
@@ -371,20 +372,3 @@ def choose(known: Mapping[str, Claim], names: Iterable[str] = ()) -> list[Claim]
         if not any(key.startswith(name) for key in known):
             raise unknown("claim", name, known)
     return [c for key, c in known.items() if not wanted or key.startswith(tuple(wanted))]
-
-
-def plain(value: Any, number: Callable[[float], Any]) -> Any:
-    """Return what JSON can hold: dictionaries, lists, text, and floats as ``number`` makes them.
-
-    Examples
-    --------
-    >>> plain({"c": (1, math.inf)}, str)
-    {'c': [1, 'inf']}
-    """
-    if isinstance(value, dict):
-        return {name: plain(item, number) for name, item in value.items()}
-    if hasattr(value, "tolist"):
-        return plain(value.tolist(), number)
-    if isinstance(value, (list, tuple)):
-        return [plain(item, number) for item in value]
-    return number(value) if isinstance(value, float) else value

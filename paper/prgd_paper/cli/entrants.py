@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
-import sys
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import prgd
-from prgd.algorithms import find_algorithm
 from prgd.cli.algorithm_options import (
     Given,
-    build_algorithm,
+    build_named,
     default_warm_up,
+    find_form,
     options_by_field,
     parse_warm_up,
 )
@@ -59,22 +56,6 @@ def read_entrant(text: str, margin_norm: str = "l2") -> Entrant:
     return Entrant(shown, method, first, steps)
 
 
-def find_form(name: str) -> Any:
-    """Return the class of an algorithm of that name, or the class or value that ``FILE.py:NAME`` names."""
-    return _from_file(name) if ".py:" in name else find_algorithm(name)
-
-
-def build_named(name: str, given: Mapping[str, Given], form: Any = None) -> Any:
-    """Return the algorithm that a name means, with the options that were given."""
-    form = find_form(name) if form is None else form
-    if isinstance(form, type):
-        return build_algorithm(name, given, form)
-    if given:
-        flag = next(iter(given.values()))[0]
-        raise ValueError(f"{flag} does not apply to {name}, which has its settings. Leave {flag} out.")
-    return form
-
-
 class _Parser(ArgumentParser):
     """Raise ``ValueError`` where argparse would print and exit."""
 
@@ -101,36 +82,3 @@ def _read_options(name: str, known: dict[str, Option], words: list[str]) -> tupl
     found = vars(parser.parse_args(words))
     warm_up = found.pop("warm_up")
     return {f: (known[f].flags[0], v) for f, v in found.items() if v is not None}, warm_up
-
-
-def _from_file(text: str) -> Any:
-    """Return the class or the value that ``FILE.py:NAME`` names, if it is an algorithm."""
-    path, _, name = text.rpartition(":")
-    file = Path(path).expanduser()
-    if not file.is_file():
-        raise ValueError(f"{text} names an algorithm in a file; found no file {path}.")
-    module = _module(file)
-    found = vars(module).get(name)
-    missing = [part for part in ("init", "step") if not callable(getattr(found, part, None))]
-    if missing:
-        own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
-        what = f"{name} of {path} has no {' and no '.join(missing)}" if name in vars(module) else f"no {name}"
-        raise ValueError(
-            f"{text}: {what}. An algorithm is a class or a value with init(problem, w0) and step(problem, "
-            f"state); {path} defines {', '.join(own) or 'nothing'}."
-        )
-    return found
-
-
-def _module(file: Path) -> Any:
-    name = f"prgd_race_{file.stem}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"{file} is no Python file.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # Dataclasses look up their type hints there.
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise ValueError(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
-    return module

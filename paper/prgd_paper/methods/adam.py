@@ -11,7 +11,7 @@ import numpy as np
 from prgd.algorithms.base import State
 from prgd.core.checks import check_fraction, check_positive
 from prgd.core.types import Array
-from prgd.norms import Linf
+from prgd.norms import Linf, Norm
 from prgd.problem import Problem
 
 
@@ -86,6 +86,11 @@ class Adam:
                 "Adam needs beta1 <= beta2 < 1: its steps are bounded then, and its margin converges; got "
                 f"beta1={self.beta1!r}, beta2={self.beta2!r}."
             )
+
+    @property
+    def step_unit(self) -> tuple[Norm, float]:
+        """The unit of ``eta``: a power of the largest row in a norm."""
+        return Linf(), 1.0
 
     def init(self, problem: Problem, w0: Array) -> AdamState:
         """Start at ``w0`` without a past."""

@@ -10,7 +10,7 @@ import numpy as np
 from prgd.algorithms.base import FixedStep, State
 from prgd.core.checks import check_positive
 from prgd.core.types import Array
-from prgd.norms import as_norm
+from prgd.norms import Norm, as_norm
 from prgd.problem import Problem
 
 
@@ -53,6 +53,11 @@ class MirrorDescent(FixedStep):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positive("p", self.p, above=1.0)
+
+    @property
+    def step_unit(self) -> tuple[Norm, float]:
+        """The unit of ``eta``: a power of the largest row in a norm."""
+        return as_norm(self.p), self.p
 
     def step(self, problem: Problem, s: State) -> State:
         """Take one step of mirror descent."""

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from prgd.core import values
 from prgd.core.types import Array
-from prgd_paper.claims import registry
 
 # Okabe and Ito's colours: readers of any colour vision can tell them apart.
 BLACK, GREY = "#000000", "#808080"
@@ -305,7 +305,7 @@ def plain(value: Any) -> Any:
     >>> plain(np.array([1.0, np.nan, 1 / 3]))
     [1.0, None, 0.333333]
     """
-    return registry.plain(value, lambda x: float(f"{x:.6g}") if math.isfinite(x) else None)
+    return values.plain(value, lambda x: float(f"{x:.6g}") if math.isfinite(x) else None)
 
 
 def thinned(line: Line, max_points: int = 300) -> Line:

@@ -33,8 +33,9 @@ def no_tables(rows: Any, settings: Any) -> list[Table]:
 class Experiment:
     """One figure or table: its settings, its tasks, and functions that compute and draw.
 
-    A file of ``prgd_paper.figures`` or ``studies`` that has an ``EXPERIMENT`` is found because it is there. The
-    claims about an experiment are the functions that are registered under its name; see `prgd_paper.claims.claim`.
+    A file of ``prgd_paper.figures`` or ``studies`` that has an ``EXPERIMENT`` is found because it is there.
+    The claims about an experiment are the functions that are registered under its name; see
+    `prgd_paper.claims.claim`.
 
     Attributes
     ----------

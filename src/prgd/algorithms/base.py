@@ -114,6 +114,11 @@ class FixedStep:
     def __post_init__(self) -> None:
         check_positive("eta", self.eta)
 
+    @property
+    def step_unit(self) -> tuple[Norm | None, float]:
+        """The unit of ``eta``: a norm, None for the problem's, and the power of the largest row in it."""
+        return L2(), 2.0
+
     def init(self, problem: Problem, w0: Array) -> State:
         """Start at ``w0``."""
         return State(0, problem.at(w0))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from prgd.algorithms.base import FixedStep, State, norm_for, read_norm
 from prgd.core.checks import check_fraction
 from prgd.core.types import Array
-from prgd.norms import Norm
+from prgd.norms import Norm, as_norm
 from prgd.problem import Problem
 
 
@@ -66,6 +66,11 @@ class SteepestDescent(FixedStep):
         norm = "" if self.norm is None else f", norm={self.norm!r}"
         rest = f"normalized={self.normalized!r}, power={self.power!r}"
         return f"{type(self).__name__}(eta={self.eta!r}{norm}, {rest})"
+
+    @property
+    def step_unit(self) -> tuple[Norm | None, float]:
+        """The unit of ``eta``, in the norm of the steps."""
+        return None if self.norm is None else as_norm(self.norm), 1.0 if self.normalized else 2.0
 
     def init(self, problem: Problem, w0: Array) -> State:
         """Start at ``w0``."""

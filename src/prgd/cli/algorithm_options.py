@@ -6,9 +6,12 @@ the class. Numbers and flags are read by Typer; a schedule arrives as text.
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from prgd.algorithms import all_algorithms, find_algorithm
@@ -74,6 +77,55 @@ def build_algorithm(name: str, given: Mapping[str, Given], form: Any = None) -> 
         if field not in given and o.default is MISSING:
             raise ValueError(f"{name} has no default for {o.flags[0]}: give it.")
     return algorithm(**{field: _read(known[field].kind, *option) for field, option in given.items()})
+
+
+def find_form(name: str) -> Any:
+    """Return the class of an algorithm of that name, or the class or value that ``FILE.py:NAME`` names."""
+    return _from_file(name) if ".py:" in name else find_algorithm(name)
+
+
+def build_named(name: str, given: Mapping[str, Given], form: Any = None) -> Any:
+    """Return the algorithm that a name means, with the options that were given."""
+    form = find_form(name) if form is None else form
+    if isinstance(form, type):
+        return build_algorithm(name, given, form)
+    if given:
+        flag = next(iter(given.values()))[0]
+        raise ValueError(f"{flag} does not apply to {name}, which has its settings. Leave {flag} out.")
+    return form
+
+
+def _from_file(text: str) -> Any:
+    """Return the class or the value that ``FILE.py:NAME`` names, if it is an algorithm."""
+    path, _, name = text.rpartition(":")
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise ValueError(f"{text} names an algorithm in a file; found no file {path}.")
+    module = _module(file)
+    found = vars(module).get(name)
+    missing = [part for part in ("init", "step") if not callable(getattr(found, part, None))]
+    if missing:
+        own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
+        what = f"{name} of {path} has no {' and no '.join(missing)}" if name in vars(module) else f"no {name}"
+        raise ValueError(
+            f"{text}: {what}. An algorithm is a class or a value with init(problem, w0) and step(problem, "
+            f"state); {path} defines {', '.join(own) or 'nothing'}."
+        )
+    return found
+
+
+def _module(file: Path) -> Any:
+    name = f"prgd_file_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{file} is no Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # Dataclasses look up their type hints there.
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
+    return module
 
 
 def options_by_field(algorithm: Any) -> dict[str, Option]:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from prgd_paper.claims.registry import plain
 
 from prgd.cli.options import OUTPUT, option
 from prgd.core.checks import check_parent
 from prgd.core.files import atomic_write
 from prgd.core.types import Indices
+from prgd.core.values import plain
 from prgd.problem.certificate import shown_lower
 from prgd.running.history import Status
 from prgd.running.result import Result

@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from prgd_paper.cli.entrants import build_named
-from prgd_paper.methods import Adam, MirrorDescent
 
 import prgd
-from prgd.algorithms.base import FixedStep
 from prgd.cli import common, outcome
 from prgd.cli.algorithm_options import (
     STEEPEST_WARM_UP,
     WARM_UP,
     Given,
     algorithm_options,
+    build_named,
     default_warm_up,
     given_options,
     parse_warm_up,
@@ -32,7 +30,7 @@ from prgd.cli.options import from_options, option, options_of
 from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, folder_of, is_of, load_start
 from prgd.cli.standstill import patience_option, stall_rules, status_text
 from prgd.core.checks import check_writable
-from prgd.norms import L2, Linf, as_norm
+from prgd.norms import L2, as_norm
 from prgd.problem import Problem
 from prgd.problem.certificate import NO_SEPARATOR
 from prgd.running.history import Status
@@ -232,16 +230,9 @@ def _problem(result: Result, method: Any) -> list[tuple[str, str]]:
 
 def _unit(result: Result, method: Any) -> str:
     """Return the unit of step sizes in words, which is one in the norm of the steps."""
-    margin, power = as_norm(result.norm), 2.0
-    norm = getattr(method, "norm", None) or margin
-    if isinstance(method, Adam):
-        norm, power = Linf(), 1.0
-    elif isinstance(method, MirrorDescent):
-        norm, power = as_norm(method.p), method.p
-    elif isinstance(method, FixedStep) and not hasattr(method, "norm"):
-        norm = L2()
-    elif getattr(method, "normalized", False):
-        power = 1.0
+    margin = as_norm(result.norm)
+    norm, power = method.step_unit if hasattr(method, "step_unit") else (getattr(method, "norm", None), 2.0)
+    norm = margin if norm is None else norm
     length = "||x_i||" if norm == L2() and result.multi_class is None else "||z_i||_*"
     steps = f" (steps in {norm.name})" if norm != margin else ""
     return f"1 / max {length}{f'^{power:g}' * (power != 1.0)}{steps}"

@@ -109,30 +109,6 @@ class History:
             raise missing_package("to_dataframe", "pandas", "report") from error
         return pd.DataFrame(self.rows, columns=self.columns)
 
-    def plot(self, axes: Any = None) -> Any:
-        """Draw both bounds on the margin, and their relative gap, against steps.
-
-        Parameters
-        ----------
-        axes : pair of matplotlib axes, optional
-            The axes for the bounds and for the gap; default: those of a new figure.
-
-        Returns
-        -------
-        ndarray of two matplotlib axes
-
-        Examples
-        --------
-        >>> import prgd
-        >>> problem = prgd.Problem(*prgd.datasets.toy(0.3))
-        >>> bounds, gap = prgd.run(problem, prgd.NGD(), stop=50).history.plot()
-        >>> gap.get_title()
-        'Certified relative gap'
-        """
-        from prgd.plots import draw_history
-
-        return draw_history(self, axes)
-
     def to_csv(self, path: str | Path) -> None:
         """Write the rows as CSV with a header; numbers are written so that they read back exactly."""
         with atomic_write(path, "w") as file:
