@@ -1,4 +1,4 @@
-"""The algorithms that ``prgd run`` and ``race`` name: with options as ``run`` takes them, or from a file."""
+"""The algorithms that ``prgd race`` names, with options as ``prgd run`` takes them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import prgd
-from prgd.cli.algorithm_options import (
+from prgd.cli.methods import (
     Given,
-    build_named,
+    build_algorithm,
     default_warm_up,
     find_form,
     options_by_field,
@@ -49,7 +49,7 @@ def read_entrant(text: str, margin_norm: str = "l2") -> Entrant:
     name, *rest = words
     form = find_form(name)
     given, warm_up = _read_options(name, options_by_field(form), rest)
-    method = build_named(name, given, form)
+    method = build_algorithm(name, given, form)
     shown = label[1] if label else " ".join([name.rpartition(":")[2] if ".py:" in name else name, *rest])
     warm_up = warm_up or (default_warm_up(margin_norm, given) if isinstance(method, prgd.PRGD) else "0")
     first, steps = (None, 0) if warm_up == "0" else parse_warm_up(warm_up, given)

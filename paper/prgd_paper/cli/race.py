@@ -16,8 +16,8 @@ from prgd.algorithms import all_algorithms
 from prgd.cli import common, outcome
 from prgd.cli.common import data_option, option, output_option, stop_option
 from prgd.cli.data import open_data
+from prgd.cli.methods import patience_option, stall_rules, stalled_text
 from prgd.cli.options import from_options, options_of
-from prgd.cli.standstill import patience_option, stall_rules, stalled_text
 from prgd.core.checks import check_writable
 from prgd.core.errors import missing_package
 from prgd.norms import L2, Norm
@@ -39,7 +39,7 @@ class RaceOptions(common.MarginOptions):
     gap: float | None = stop_option(
         None, "An algorithm ends at this certified relative gap.", metavar="TOL", shown_default="none"
     )
-    patience: int | None = patience_option(common.STOP)
+    patience: int | None = patience_option()
     out: Path | None = output_option(  # noqa: RUF009 - `option` returns a field
         None,
         "Folder for race.csv (both bounds of each algorithm), race.json, and the curves (png, svg, pdf).",

@@ -61,6 +61,13 @@ def all_algorithms() -> dict[str, Any]:
     return {name: found for algorithms in (_OWN, *others) for name, found in algorithms.items()}
 
 
+def paper_hint(what: str) -> str:
+    """Return the sentence on what prgd_paper adds and how it is installed; nothing where it is installed."""
+    if any(point.value.startswith("prgd_paper") for point in entry_points(group=f"prgd.{what}")):
+        return ""
+    return f" More {what} come with prgd_paper, which is not installed: pip install ./paper in a checkout."
+
+
 def find_algorithm(name: str) -> Any:
     """Return the algorithm of that name, e.g. ``"dual-acceleration"``, in any case.
 
@@ -71,7 +78,7 @@ def find_algorithm(name: str) -> Any:
     """
     key = name.lower().replace("_", "-")
     if key not in all_algorithms():
-        raise unknown("algorithm", name, all_algorithms())
+        raise ValueError(f"{unknown('algorithm', name, all_algorithms())}{paper_hint('algorithms')}")
     return all_algorithms()[key]
 
 

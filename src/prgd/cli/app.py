@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -15,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 import prgd
+from prgd.algorithms import paper_hint
 from prgd.cli.common import say
 
 
@@ -34,7 +34,8 @@ class OneLineErrors(TyperGroup):
                 raise
             path = getattr(getattr(error, "ctx", None), "command_path", "prgd")
             message = error.format_message().rstrip(".")
-            say(f"Error: {message}{'' if message.endswith('?') else '.'} Try '{path} --help'.")
+            more = paper_hint("commands") if message.startswith("No such command") else ""
+            say(f"Error: {message}{'' if message.endswith('?') else '.'} Try '{path} --help'.{more}")
             code = error.exit_code
         try:
             sys.stdout.flush()  # A disk that is full is noticed here, if standard output is a file.
@@ -66,15 +67,6 @@ def _show_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
-def _not_installed(name: str, arguments: Annotated[list[str] | None, typer.Argument()] = None) -> None:
-    """Say how to install the package that has the command."""
-    say(
-        f"Error: prgd {name} is part of prgd_paper, which is not installed. In a checkout of the project: "
-        "pip install ./paper."
-    )
-    raise typer.Exit(2)
-
-
 @app.callback()
 def root(
     context: typer.Context,
@@ -93,11 +85,6 @@ for stem in (found.name for found in iter_modules([str(Path(__file__).parent)]))
     if hasattr(module, f"{stem}_command"):
         app.command(stem.replace("_", "-"))(getattr(module, f"{stem}_command"))
 
-# Other packages add commands by the entry point ``prgd.commands``; those of prgd_paper are known by name.
-_points = {point.name: point for point in entry_points(group="prgd.commands")}
-for name in _points:
-    app.command(name)(_points[name].load())
-for name in {"claims", "race", "reproduce", "train"} - set(_points):
-    app.command(name, hidden=True, context_settings={"ignore_unknown_options": True})(
-        partial(_not_installed, name)
-    )
+# Other packages add commands by entry points, each of a module that is quick to import.
+for point in entry_points(group="prgd.commands"):
+    app.command(point.name)(point.load())

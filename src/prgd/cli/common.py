@@ -21,7 +21,6 @@ import typer
 
 import prgd
 from prgd.cli import options, outcome
-from prgd.cli.complete import complete_data
 from prgd.core.checks import check_parent
 from prgd.core.files import OtherFileError
 from prgd.estimators.model import Model
@@ -29,7 +28,7 @@ from prgd.rows.out_of_core import DEFAULT_MEMORY
 
 Command = Callable[..., None]
 # panels of --help
-DATA, METHOD, STOP, OUTPUT = options.DATA, options.METHOD, "When to stop", options.OUTPUT
+DATA, METHOD, STOP, OUTPUT = options.DATA, options.METHOD, options.STOP, options.OUTPUT
 
 
 def option(panel: str | None, help: str, *names: str, default: str | None = None, **settings: Any) -> Any:
@@ -77,6 +76,25 @@ def _parameter(o: options.Option) -> Parameter:
     )
     kind = kind | None if o.default is None else kind
     return Parameter(o.name, Parameter.KEYWORD_ONLY, default=o.default, annotation=Annotated[kind, shown])
+
+
+def complete_data(incomplete: str) -> list[str]:
+    """Return the built-in data sets and the files that the text may become."""
+    from prgd.cli.data import BUILT_IN
+
+    names = [name if counts == (0,) else f"{name}:" for name, (_, _, _, counts) in BUILT_IN.items()]
+    return [name for name in names if name.startswith(incomplete)] + complete_file(incomplete)
+
+
+def complete_file(incomplete: str) -> list[str]:
+    """Return the files and folders that the text may become; hidden ones if the text asks for them."""
+    folder, _, start = incomplete.rpartition("/")
+    place = Path(f"{folder}/" if folder or incomplete.startswith("/") else ".").expanduser()
+    if not place.is_dir():
+        return []
+    prefix = incomplete[: len(incomplete) - len(start)]
+    found = [f for f in place.iterdir() if f.name.startswith(start) and (start or not f.name.startswith("."))]
+    return [f"{prefix}{f.name}{'/' if f.is_dir() else ''}" for f in sorted(found)]
 
 
 Data = Annotated[

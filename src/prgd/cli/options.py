@@ -18,7 +18,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from prgd.core.checks import unknown
 
-DATA, METHOD, COMPUTING, OUTPUT = "Data", "Algorithm", "Computing", "Output"  # panels of the help
+# panels of the help
+DATA, METHOD, COMPUTING, STOP, OUTPUT = "Data", "Algorithm", "Computing", "When to stop", "Output"
 _METAVARS = {bool: None, int: "N", float: "NUMBER", str: "NAME", Path: "DIR"}
 Form = TypeVar("Form")
 

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from prgd import datasets
 from prgd.cli import common, outcome
-from prgd.cli.common import argument, output_option
-from prgd.cli.complete import complete_data, complete_file
+from prgd.cli.common import argument, complete_data, complete_file, output_option
 from prgd.cli.data import load_data, tell
 from prgd.cli.options import from_options, options_of
 from prgd.core.files import atomic_write

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +13,23 @@ import typer
 
 import prgd
 from prgd.cli import common, outcome
-from prgd.cli.algorithm_options import (
+from prgd.cli.common import data_option, output_option, stop_option
+from prgd.cli.data import open_data
+from prgd.cli.methods import (
     STEEPEST_WARM_UP,
     WARM_UP,
     Given,
     algorithm_options,
-    build_named,
+    build_algorithm,
+    complete_algorithm,
     default_warm_up,
     given_options,
     parse_warm_up,
+    patience_option,
+    stall_rules,
+    status_text,
 )
-from prgd.cli.common import data_option, output_option, stop_option
-from prgd.cli.complete import complete_algorithm
-from prgd.cli.data import open_data
 from prgd.cli.options import from_options, option, options_of
-from prgd.cli.run_folder import RESULT, WARMUP, check_free, clear, folder_of, is_of, load_start
-from prgd.cli.standstill import patience_option, stall_rules, status_text
 from prgd.core.checks import check_writable
 from prgd.norms import L2, as_norm
 from prgd.problem import Problem
@@ -36,6 +37,9 @@ from prgd.problem.certificate import NO_SEPARATOR
 from prgd.running.history import Status
 from prgd.running.result import Result
 from prgd.running.stopping import Stop, any_of
+
+RESULT, WARMUP = "result.npz", "warmup-result.npz"
+FILES = (RESULT, "history.csv", WARMUP, "warmup.csv", "gap.png")  # what --out holds
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class RunOptions(common.MarginOptions):
     gap: float | None = stop_option(
         None, "Stop when the certified relative gap is at most TOL.", metavar="TOL", shown_default="none"
     )
-    patience: int | None = patience_option(common.STOP)
+    patience: int | None = patience_option()
     resume: Path | None = stop_option(  # noqa: RUF009 - `option` returns a field
         None,
         "Go on from the folder of an earlier run, or from its result.npz or warmup-result.npz, bit for "
@@ -95,30 +99,23 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
     """
     with common.one_line_errors(debug, given["json"]):
         o = from_options(RunOptions, given)
-        o = replace(o, out=folder_of(o.resume)) if o.resume is not None and o.out is None else o
-        out, algorithm = o.out, o.algorithm
         settings = given_options({k: v for k, v in given.items() if not hasattr(o, k)}, o.every)
-        method = build_named(algorithm, settings)
+        method = build_algorithm(o.algorithm, settings)
         first, first_steps = _warm_up(o, method, settings)
         goal = [] if o.gap is None else [prgd.Gap(o.gap)]
         stop = any_of(*goal, *stall_rules(method, o.patience), o.steps)
         warm, earlier = (
-            (None, None) if o.resume is None else load_start(o.resume, first, first_steps, o.steps)
+            (None, None) if o.resume is None else _load_start(o.resume, first, first_steps, o.steps)
         )
+        out, is_resumed = _folder(o)
         outcome.check_json(o.json, folder=out)
-        if out is not None:
-            is_resumed = o.resume is not None and is_of(out, o.resume)
-            if not is_resumed and not o.force:
-                check_free(out)
-            check_writable(out)
-        elif o.resume is not None:
-            common.say(f"Warning: the steps after {o.resume} are not saved. Give --out DIR to keep them.")
         name, rows = open_data(data, o)
         problem = Problem(rows, loss=o.loss, norm=o.margin_norm, fit_intercept=o.intercept, scale=o.scale)
         is_printed = outcome.is_printed(o.quiet, o.json)
         is_shown = is_printed and sys.stdout.isatty()
         if out is not None and o.force and not is_resumed:
-            clear(out)
+            for file in FILES:  # None of them may be taken for one of the run that begins.
+                (out / file).unlink(missing_ok=True)
 
         def go(name: str, method: Any, stop: Stop, file: str, **start: Any) -> Result:
             """Run one algorithm; ``start`` has ``w0`` or ``resume``."""
@@ -126,6 +123,7 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             return prgd.run(problem, method, stop=stop, save=None if out is None else out / file, **start)
 
         started = time.perf_counter()
+        written: list[Path] = []
         if first is not None and earlier is None:
             warm = result = go("warm-up", first, any_of(first_steps), WARMUP, resume=warm)
             if warm.status is Status.DIVERGED:
@@ -133,15 +131,18 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
                     f"The warm-up {warm.algorithm} overflowed after step {warm.t}. "
                     "Use a smaller --eta, or --scale max."
                 )
-            if out is not None:
-                _write_warmup(out, warm)
+        if out is not None and warm is not None:  # The run that follows may be killed.
+            written += _write(warm, out / WARMUP, out / "warmup.csv")
         # Where no hyperplane separates, rescaling leads away from the minimiser of the loss, which is finite.
+        title = f"{name}, {problem.n:,} x {problem.d:,}"
         if warm is None or warm.status not in (Status.INTERRUPTED, Status.NOT_SEPARABLE):
             start = {"resume": earlier} if warm is None or earlier else {"w0": warm.w}
-            result = go(algorithm, method, stop, RESULT, **start)
+            result = go(o.algorithm, method, stop, RESULT, **start)
+            if out is not None:
+                written = (
+                    _write(result, out / RESULT, out / "history.csv") + written + _draw(out, result, title)
+                )
         seconds = time.perf_counter() - started
-        title = f"{name}, {problem.n:,} x {problem.d:,}"
-        written = [] if out is None else _write(out, warm, result, title)
         why = str(result.status) if result is warm else status_text(result, method, first)
         if is_printed:
             lines = [("data", f"{title}, {common.kind_of(problem.rows)}"), *_problem(result, method)]
@@ -149,9 +150,74 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             common.print_table(lines + ([("files", "\n".join(map(str, written)))] if written else []))
         outcome.write_json(o.json, _facts(name, warm, result, seconds, written) | {"message": why})
         if result.status is Status.INTERRUPTED:
-            common.say(_how_to_go_on(o, warm, result, default_warm_up(o.margin_norm, settings)))
+            common.say(_how_to_go_on(o, out, warm, result, default_warm_up(o.margin_norm, settings)))
         if code := outcome.exit_code(result, is_certificate_asked=o.gap is not None):
             raise typer.Exit(code)
+
+
+def _folder(o: RunOptions) -> tuple[Path | None, bool]:
+    """Return the folder of the files, and whether a run goes on in it; files of another run are an error."""
+    out, at = o.out, o.resume
+    if out is None and at is not None:
+        out = at if at.is_dir() else at.parent if at.name in (RESULT, WARMUP) else None
+        if out is None:
+            common.say(f"Warning: the steps after {at} are not saved. Give --out DIR to keep them.")
+    if out is None:
+        return None, False
+    is_resumed = at is not None and out.resolve() in (at.resolve(), at.resolve().parent)
+    if not (is_resumed or o.force) and (found := [name for name in FILES if (out / name).exists()]):
+        raise ValueError(
+            f"{out} has the files of an earlier run ({', '.join(found)}). Give another --out, "
+            f"--resume {out} to go on from them, or --force to replace them."
+        )
+    check_writable(out)
+    return out, is_resumed
+
+
+def _load_start(
+    at: Path | None, first: Any, first_steps: int, steps: int
+) -> tuple[Result | None, Result | None]:
+    """Return the results of the warm-up and of the run that ``--resume`` names, None for what is missing.
+
+    Parameters
+    ----------
+    at : Path or None
+        The folder of an earlier run, or a file: of the warm-up if ``first`` is an algorithm, else of the run.
+    first : Algorithm or None
+        The algorithm of ``--warm-up``.
+    first_steps, steps : int
+        Steps of the warm-up and of the run.
+    """
+    if at is None:
+        return None, None
+    if at.is_dir():
+        warm, result = (Result.load(f) if (f := at / name).is_file() else None for name in (WARMUP, RESULT))
+    elif at.is_file():
+        warm, result = (None, Result.load(at)) if first is None else (Result.load(at), None)
+    else:
+        raise FileNotFoundError(
+            f"--resume expects the {RESULT} of an earlier run, or its folder; found no file {at}."
+        )
+    if warm is None and result is None:
+        raise FileNotFoundError(
+            f"--resume found neither {RESULT} nor {WARMUP} in {at}: nothing was saved yet. "
+            "Leave --resume out, or name the folder of an earlier run."
+        )
+    if first is None and result is None:
+        raise ValueError(f"{at} holds a run that stopped in its warm-up: give the same --warm-up too.")
+    if first is not None:
+        if warm is None:
+            raise ValueError(f"{at} holds a run without a warm-up: leave --warm-up out.")
+        if warm.algorithm != repr(first):
+            raise ValueError(
+                f"{at} holds a run of {warm.algorithm}, not of the warm-up {first!r}. "
+                "If the warm-up is done, leave --warm-up out."
+            )
+        if warm.t > first_steps or (result is not None and warm.t != first_steps):
+            raise ValueError(f"{at} holds {warm.t:,} steps of a warm-up, not {first_steps:,}.")
+    if result is not None and result.t > steps:
+        raise ValueError(f"{at} has taken {result.t:,} steps already: give --steps of at least that.")
+    return warm, result
 
 
 def _warm_up(o: RunOptions, method: Any, given: Mapping[str, Given]) -> tuple[Any, int]:
@@ -169,54 +235,40 @@ def _warm_up(o: RunOptions, method: Any, given: Mapping[str, Given]) -> tuple[An
     return None, 0
 
 
-def _write_warmup(out: Path, warm: Result) -> None:
-    """Write the files of a warm-up before the run that follows, which may be killed."""
-    warm.save(out / WARMUP)
-    warm.history.to_csv(out / "warmup.csv")
+def _write(result: Result, file: Path, history: Path) -> list[Path]:
+    """Write a result and its history, and return their paths."""
+    result.save(file)
+    result.history.to_csv(history)
+    return [file, history]
 
 
-def _write(out: Path, warm: Result | None, result: Result, title: str) -> list[Path]:
-    """Write the files of ``--out``, return their paths; ``result is warm`` if the warm-up was interrupted."""
-    if result is warm:
-        written = [out / WARMUP, out / "warmup.csv"]
+def _draw(out: Path, result: Result, title: str) -> list[Path]:
+    """Draw the gap, and return the path of the picture; without matplotlib there is none."""
+    from prgd.plots import save_gap_png
+
+    try:
+        save_gap_png(result.history, out / "gap.png", f"{title}\n{result.algorithm}")
+    except ImportError as error:
+        common.say(f"Warning: gap.png is missing. {error}")
+    except KeyboardInterrupt:  # This is a second Ctrl-C, and the numbers are on disk already.
+        common.say("Warning: gap.png is missing: interrupted while drawing.")
     else:
-        result.save(out / RESULT)
-        result.history.to_csv(out / "history.csv")
-        written = [out / RESULT, out / "history.csv"]
-        written += [] if warm is None else [out / WARMUP, out / "warmup.csv"]
-    if result is not warm:
-        from prgd.plots import save_gap_png
-
-        try:
-            save_gap_png(result.history, out / "gap.png", f"{title}\n{result.algorithm}")
-            written.append(out / "gap.png")
-        except ImportError as error:
-            common.say(f"Warning: gap.png is missing. {error}")
-        except KeyboardInterrupt:  # This is a second Ctrl-C, and the numbers are on disk already.
-            common.say("Warning: gap.png is missing: interrupted while drawing.")
-    return written
+        return [out / "gap.png"]
+    return []
 
 
 def _outcome(warm: Result | None, result: Result, why: str) -> list[tuple[str, str]]:
     """Return the lines of the table with the status, the steps and both bounds."""
     is_proven = result.is_separable is False
     missing = "no hyperplane separates the classes" if is_proven else NO_SEPARATOR
+    passes = result.passes + (0 if warm is None or warm is result else warm.passes)
     return [
         ("status", why),
-        (
-            "warm-up",
-            "none, starts at w = 0" if warm is None else f"{warm.algorithm}, {warm.t:,} steps",
-        ),
+        ("warm-up", "none, starts at w = 0" if warm is None else f"{warm.algorithm}, {warm.t:,} steps"),
         ("steps", f"{0 if result is warm else result.t:,}"),
         *outcome.bounds(result, missing),
-        ("passes over the data", f"{_passes(warm, result):,}"),
+        ("passes over the data", f"{int(passes):,}"),
     ]
-
-
-def _passes(warm: Result | None, result: Result) -> int:
-    """Return the passes of warm-up and run, parts that were resumed included."""
-    parts = [result] if warm is None or warm is result else [warm, result]
-    return int(sum(part.passes for part in parts))
 
 
 def _problem(result: Result, method: Any) -> list[tuple[str, str]]:
@@ -248,8 +300,8 @@ def _facts(
     return {"data": name, **facts, "classes": result.classes, "warm_up": warm_up, **files}
 
 
-def _how_to_go_on(o: RunOptions, warm: Result | None, result: Result, default: str) -> str:
-    out = o.out
+def _how_to_go_on(o: RunOptions, out: Path | None, warm: Result | None, result: Result, default: str) -> str:
+    """Return the sentence that a user reads after Ctrl-C."""
     if out is None:
         return "Interrupted; nothing was saved. Give --out DIR to keep what there is."
     again = "To go on, repeat the command with"

@@ -93,6 +93,23 @@ def digest(value: Any) -> str:
     return hashlib.sha256("\n".join(_described(value)).encode()).hexdigest()[:16]
 
 
+def plain(value: Any, number: Callable[[float], Any]) -> Any:
+    """Return what JSON can hold: dictionaries, lists, text, and floats as ``number`` makes them.
+
+    Examples
+    --------
+    >>> plain({"c": (1, float("inf"))}, str)
+    {'c': [1, 'inf']}
+    """
+    if isinstance(value, dict):
+        return {name: plain(item, number) for name, item in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist(), number)
+    if isinstance(value, (list, tuple)):
+        return [plain(item, number) for item in value]
+    return number(value) if isinstance(value, float) else value
+
+
 def _described(value: Any) -> Iterator[str]:
     if isinstance(value, np.ndarray):
         yield f"{value.dtype.str}{value.shape}"
@@ -104,8 +121,6 @@ def _described(value: Any) -> Iterator[str]:
     elif is_dataclass(value) and not isinstance(value, type):
         yield f"{type(value).__name__}"
         for f in fields(value):
-            if f.name == "norm" and getattr(value, f.name) is None:  # saved before algorithms had a norm
-                continue
             yield f.name
             yield from _described(getattr(value, f.name))
     elif isinstance(value, FunctionType):

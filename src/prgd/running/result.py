@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import warnings
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -29,8 +28,19 @@ from prgd.running.history import History, Record, Status
 
 FORMAT = "prgd-result-2"
 MODEL_FORMAT = "prgd-model-2"  # several results, see prgd.estimators.model
-_JSON_FIELDS = ("t", "n", "fit_intercept", "algorithm", "problem")  # fields that are saved as text
-_LATER_FIELDS = ("loss", "norm", "scale", "C", "multi_class")  # the same, missing in older files
+# fields that are saved as text
+_JSON_FIELDS = (
+    "t",
+    "n",
+    "fit_intercept",
+    "algorithm",
+    "problem",
+    "loss",
+    "norm",
+    "scale",
+    "C",
+    "multi_class",
+)
 _SOFT_IN_WORDS = (
     "1 / sqrt(2 F) for the smallest F = ||w||^2 / 2 + C / 2 (weighted sum of squared slacks); not a distance"
 )
@@ -70,7 +80,7 @@ class Result:
         The names of the columns, in the order of ``coef``; None if the data had none.
     fingerprint : str
         Hashes of the rows, labels, weights and options of a run, by which `prgd.run` knows on which data it
-        may be resumed; empty for `max_margin` and in files of earlier versions.
+        may be resumed; empty for `max_margin`.
     C : float
         Price of the squared slacks of `prgd.soft_margin`; infinite for a hard margin. With a finite C all
         bounds are about the margin of the rows extended by ``e_i / sqrt(C)``.
@@ -255,7 +265,7 @@ class Result:
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
-        """Read a file written by `save`, of this or an earlier version."""
+        """Read a file that `save` wrote."""
         with whole_file(path, "prgd result file", "Run again"):
             try:
                 return from_arrays(read_npz(path))
@@ -272,7 +282,8 @@ def to_arrays(result: Result) -> dict[str, Any]:
         "format": FORMAT,
         "exact_w": exact_w,
         "status": result.status.name,
-        **{name: getattr(result, name) for name in (*_JSON_FIELDS, *_LATER_FIELDS)},
+        **{name: getattr(result, name) for name in _JSON_FIELDS},
+        "multi_class": result.multi_class,
         "feature_names": result.feature_names,
         "fingerprint": result.fingerprint,
         "columns": history.columns,
@@ -301,14 +312,10 @@ def to_arrays(result: Result) -> dict[str, Any]:
 
 def from_arrays(arrays: dict[str, Any]) -> Result:
     """Return the result whose arrays a file holds."""
-    if str(arrays.get("format")) == "prgd-model-1":
-        return _from_model(arrays)
     meta = json.loads(str(arrays["meta"][()]))
-    if meta["format"] == "prgd-result-1":
-        _upgrade(meta, arrays)
-    elif meta["format"] == MODEL_FORMAT:
+    if meta["format"] == MODEL_FORMAT:
         raise OtherFileError("a model of several classes. Load it with prgd.estimators.model.Model.load.")
-    elif meta["format"] != FORMAT:
+    if meta["format"] != FORMAT:
         raise ValueError(f"format {meta['format']!r}, which this version of prgd does not know")
     lower, upper, intercept, passes = arrays["bounds"].tolist()
     intercepts: Intercept = arrays.get("intercept", intercept)
@@ -325,69 +332,19 @@ def from_arrays(arrays: dict[str, Any]) -> Result:
     state = {k: v if isinstance(v, int) else float.fromhex(v) for k, v in meta["state"].items()}
     state |= {k.removeprefix("state_"): v for k, v in arrays.items() if k.startswith("state_")}
     gaps = arrays["recent_gaps"].tolist()
-    parts = [x.split("/") for x in meta.get("exact_w") or ()]
+    parts = [x.split("/") for x in meta["exact_w"] or ()]
     exact_w = tuple(Fraction(int(a, 16), int(b, 16)) for a, b in parts) or None
-    later = _later(meta)
-    quantity = quantity_of(later.get("C", math.inf))
     witnesses = arrays.get("w_lower"), intercepts, p, arrays.get("w_upper"), exact_w
     return Result(
         w=arrays["w"],
         status=Status[meta["status"]],
-        certificate=Certificate(lower, upper, *witnesses, quantity),
+        certificate=Certificate(lower, upper, *witnesses, quantity_of(meta["C"])),
         history=History(rows, meta["columns"], gaps, window=max(len(gaps) - 1, 0)),
         passes=passes,
         state=state,
         classes=arrays.get("classes"),
-        feature_names=None if meta.get("feature_names") is None else tuple(meta["feature_names"]),
-        fingerprint=meta.get("fingerprint", ""),
-        # Algorithms once wrote a norm that they do not have; their texts are compared when a run goes on.
-        **{name: meta[name] for name in _JSON_FIELDS if name != "algorithm"},
-        algorithm=meta["algorithm"].replace("norm=None, ", ""),
-        **later,
+        feature_names=None if meta["feature_names"] is None else tuple(meta["feature_names"]),
+        multi_class=meta["multi_class"],
+        fingerprint=meta["fingerprint"],
+        **{name: meta[name] for name in _JSON_FIELDS},
     )
-
-
-def _later(meta: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that older files hold in the description of the problem only, if at all."""
-    described = dict(re.findall(r"\b(\w+)='(\w+)'", meta["problem"]))
-    return {name: v for name in _LATER_FIELDS if (v := meta.get(name, described.get(name))) is not None}
-
-
-def _from_model(arrays: dict[str, Any]) -> Result:
-    """Return the Result of a model, the format that ``prgd fit`` wrote before it saved results."""
-    coef, numbers = arrays["coef"], {k: v.item() for k, v in arrays.items() if v.ndim == 0}
-    p = DualWeights(arrays["dual_indices"], arrays["dual_weights"])
-    return Result(
-        w=coef,
-        status=Status[numbers["status"]],
-        t=0,
-        certificate=Certificate(numbers["margin"], numbers["upper_bound"], coef, numbers["intercept"], p),
-        history=History(),
-        n=numbers["n_rows"],
-        fit_intercept=numbers["fit_intercept"],
-        classes=arrays["classes"],
-    )
-
-
-def _upgrade(meta: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Bring what version 1 of the format wrote to the names of this one, in place."""
-    intercept, lower, upper = arrays["numbers"].tolist()
-    # Version 1 has the intercept of the last w, which is that of the certificate's w if they are the same.
-    is_last = "w_lower" in arrays and np.array_equal(arrays["w_lower"], arrays["w"])
-    arrays["bounds"] = np.array([lower, upper, intercept if is_last else 0.0, math.nan])
-    arrays["recent_gaps"] = arrays["history"][:, -1]
-    if "fit_intercept=True" in meta["problem"] and not is_last:
-        arrays.pop("w_lower", None)
-        arrays["bounds"][0] = -math.inf
-    renamed = {"k": "phase", "dual": "dual_vector", "dual_last": "dual_vector_last", "settled": "is_done"}
-    meta["state"] = {renamed.get(k, k): v for k, v in meta["state"].items()}
-    arrays.pop("state_w", None)
-    for old, new in renamed.items():
-        if f"state_{old}" in arrays:
-            arrays[f"state_{new}"] = arrays.pop(f"state_{old}")
-    size = meta["problem"].removeprefix("Problem(").partition(" ")[0]
-    meta |= {
-        "columns": list(Record._fields),
-        "n": int(size) if size.isdigit() else 0,
-        "fit_intercept": "fit_intercept=True" in meta["problem"],
-    }
