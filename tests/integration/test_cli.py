@@ -411,7 +411,7 @@ def test_interrupt_while_drawing_keeps_the_numbers(monkeypatch):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--steps", 20], "result.npz has taken 20 steps already: give --steps above that"),
+        (["--steps", 10], "result.npz has taken 20 steps already: give --steps of at least that"),
         ([*WARM, "--steps", 40], "If the warm-up is done, leave --warm-up out"),
         (["--steps", 40, "--every", 7], "This result belongs to another algorithm"),
         (["--steps", 40, "--scale", "none"], "This result belongs to another problem"),

@@ -13,7 +13,7 @@ from test_cli import call, in_empty_folder, table  # noqa: F401 - a fixture too
 from test_everyday import facts, write_iris
 
 import prgd
-from prgd.cli.standstill import stalled_text
+from prgd.cli.methods import stalled_text
 from prgd.estimators.model import Model
 from prgd.norms import as_norm
 

@@ -104,9 +104,7 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         first, first_steps = _warm_up(o, method, settings)
         goal = [] if o.gap is None else [prgd.Gap(o.gap)]
         stop = any_of(*goal, *stall_rules(method, o.patience), o.steps)
-        warm, earlier = (
-            (None, None) if o.resume is None else _load_start(o.resume, first, first_steps, o.steps)
-        )
+        warm, earlier = _load_start(o.resume, first, first_steps, o.steps)
         out, is_resumed = _folder(o)
         outcome.check_json(o.json, folder=out)
         name, rows = open_data(data, o)
@@ -139,9 +137,8 @@ def run_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
             start = {"resume": earlier} if warm is None or earlier else {"w0": warm.w}
             result = go(o.algorithm, method, stop, RESULT, **start)
             if out is not None:
-                written = (
-                    _write(result, out / RESULT, out / "history.csv") + written + _draw(out, result, title)
-                )
+                written[:0] = _write(result, out / RESULT, out / "history.csv")
+                written += _draw(out, result, title)
         seconds = time.perf_counter() - started
         why = str(result.status) if result is warm else status_text(result, method, first)
         if is_printed:

@@ -134,20 +134,3 @@ def _numbers(text: str, rest: str) -> list[float]:
         return [float(part) for part in rest.split(",")] if rest else []
     except ValueError:
         raise ValueError(f"Expected numbers after the colon; got {text!r}.") from None
-
-
-def plain(value: Any, number: Callable[[float], Any]) -> Any:
-    """Return what JSON can hold: dictionaries, lists, text, and floats as ``number`` makes them.
-
-    Examples
-    --------
-    >>> plain({"c": (1, float("inf"))}, str)
-    {'c': [1, 'inf']}
-    """
-    if isinstance(value, dict):
-        return {name: plain(item, number) for name, item in value.items()}
-    if hasattr(value, "tolist"):
-        return plain(value.tolist(), number)
-    if isinstance(value, (list, tuple)):
-        return [plain(item, number) for item in value]
-    return number(value) if isinstance(value, float) else value

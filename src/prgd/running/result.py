@@ -28,19 +28,8 @@ from prgd.running.history import History, Record, Status
 
 FORMAT = "prgd-result-2"
 MODEL_FORMAT = "prgd-model-2"  # several results, see prgd.estimators.model
-# fields that are saved as text
-_JSON_FIELDS = (
-    "t",
-    "n",
-    "fit_intercept",
-    "algorithm",
-    "problem",
-    "loss",
-    "norm",
-    "scale",
-    "C",
-    "multi_class",
-)
+_OPTION_FIELDS = ("fit_intercept", "loss", "norm", "scale", "C", "multi_class")
+_JSON_FIELDS = ("t", "n", "algorithm", "problem", "fingerprint", *_OPTION_FIELDS)  # saved as text
 _SOFT_IN_WORDS = (
     "1 / sqrt(2 F) for the smallest F = ||w||^2 / 2 + C / 2 (weighted sum of squared slacks); not a distance"
 )
@@ -283,9 +272,7 @@ def to_arrays(result: Result) -> dict[str, Any]:
         "exact_w": exact_w,
         "status": result.status.name,
         **{name: getattr(result, name) for name in _JSON_FIELDS},
-        "multi_class": result.multi_class,
         "feature_names": result.feature_names,
-        "fingerprint": result.fingerprint,
         "columns": history.columns,
         # Hexadecimal keeps every bit of a float, infinities included.
         "state": {k: v if isinstance(v, int) else float(v).hex() for k, v in scalars.items()},
@@ -344,7 +331,5 @@ def from_arrays(arrays: dict[str, Any]) -> Result:
         state=state,
         classes=arrays.get("classes"),
         feature_names=None if meta["feature_names"] is None else tuple(meta["feature_names"]),
-        multi_class=meta["multi_class"],
-        fingerprint=meta["fingerprint"],
         **{name: meta[name] for name in _JSON_FIELDS},
     )
