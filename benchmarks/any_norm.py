@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,8 @@ import clarabel
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
-from several_classes import measure_each
 from sklearn.datasets import load_digits
+from timing import in_turns, machine, ratio
 
 import prgd
 
@@ -131,11 +130,6 @@ def _ball(norm: Any, D: int, d: int) -> tuple[int, Any, Any, list[Any]]:
     return D, sp.csr_array((values, at), shape=(3 * D + 1, 2 * D)), limits, cones
 
 
-def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
-    wall, cores = time.perf_counter(), time.process_time()
-    return call(), time.perf_counter() - wall, time.process_time() - cores
-
-
 def measure(name: str, repeats: int) -> dict[str, Any]:
     make, norm, target = CASES[name]
     X, y = make()
@@ -144,23 +138,15 @@ def measure(name: str, repeats: int) -> dict[str, Any]:
         "prgd": lambda: prgd.max_margin(X, y, norm=norm, multi_class=joint, tol=1e-6),
         "peer": peer(X, y, norm),
     }
-    times: dict[str, list[tuple[float, float]]] = {who: [] for who in calls}
-    found: dict[str, Any] = {}
-    for k in range(repeats + 1):
-        for who, call in calls.items():
-            found[who], *spent = timed(call)
-            if k:
-                times[who].append(tuple(spent))
-    wall = {who: statistics.median(t for t, _ in spent) for who, spent in times.items()}
-    cores = {who: statistics.median(t for _, t in spent) for who, spent in times.items()}
+    seconds = in_turns(calls, repeats)
+    ours, found = statistics.median(seconds["prgd"]), {who: call() for who, call in calls.items()}
     result = found["prgd"]
     problem = prgd.Problem(X, y, norm=norm, multi_class=joint, fit_intercept=True, scale="none")
     gamma = problem.at(found["peer"].reshape(problem.shape)).gamma
     row: dict[str, Any] = {"case": name, "status": result.status.name, "gap": float(f"{result.gap:.2g}")}
-    row |= {"seconds": round(wall["prgd"], 3), "seconds of all cores": round(cores["prgd"], 3)}
-    row |= {"ratio to the peer": round(wall["prgd"] / wall["peer"], 3)}
+    row |= {"seconds": round(ours, 3), "ratio to the peer": round(ratio(seconds, "prgd", "peer"), 3)}
     row |= {"error of the peer": float(f"{1.0 - gamma / result.upper_bound:.2g}")}
-    return row | ({"target": target, "met": wall["prgd"] <= target} if target else {})
+    return row | ({"target": target, "met": ours <= target} if target else {})
 
 
 def main() -> None:
@@ -171,10 +157,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    machine, rows = measure_each(options.cases, measure, options.repeats)
+    rows = []
+    for name in options.cases:
+        rows.append(measure(name, options.repeats))
+        print("  ".join(f"{k} {v}" for k, v in rows[-1].items()), flush=True)
     if options.out is not None:
         options.out.write_text(
-            json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n", encoding="utf-8"
+            json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n", encoding="utf-8"
         )
 
 

@@ -4,8 +4,8 @@ The optimizer's step alone on VGG-16's parameters, with rescalings as often as t
 whole training step (forward, backward, step) at batch 64. On a CUDA device both are measured twice, launched
 kernel by kernel and as a CUDA graph (a rescaling then takes the place of a replay, as in `prgd train`); and
 an epoch of CIFAR-10's size follows. Steps with a radius for each matrix, plain and relative, are compared
-with the base optimizer that they step (SGD, AdamW, Muon), on the parameters of VGG-16 and of the transformer
-of `transformer.py`. Competitors take turns within a round, and a ratio is the median over rounds. Needs
+with the base optimizer that they step (SGD, AdamW, Muon), on the parameters of VGG-16 and of a transformer of
+10.8 million parameters. Competitors take turns within a round, and a ratio is the median over rounds. Needs
 PyTorch and NumPy alone.
 
     python benchmarks/deep_step.py [--device cuda] [--rounds N] [--batch B] [--per-matrix] [--json FILE]
@@ -34,7 +34,6 @@ from prgd_paper.training.steps import (
     own_stream,
 )
 from torch.nn.functional import cross_entropy
-from transformer import build_transformer
 
 from prgd import deep
 from prgd.schedules import APPENDIX_RADII, PowerTimes
@@ -93,11 +92,21 @@ def per_matrix(model: torch.nn.Module, base: str) -> dict[str, torch.optim.Optim
     }
 
 
+def transformer(layers: int = 6, width: int = 384, context: int = 256, bytes_: int = 256) -> torch.nn.Module:
+    """Return the parameters of a small decoder transformer; nothing is computed by it."""
+    shapes = [(bytes_, width), (context, width)]
+    shapes += [*[(width, width)] * 4, (4 * width, width), (width, 4 * width)] * layers
+    generator = torch.Generator().manual_seed(SEED)
+    matrices = [torch.randn(shape, generator=generator) * shape[1] ** -0.5 for shape in shapes]
+    gains = [torch.ones(width) for _ in range(2 * layers + 1)]
+    return torch.nn.ParameterList([*matrices, *gains])
+
+
 def per_matrix_rows(device: torch.device, rounds: int) -> list[dict[str, Any]]:
     """Return the rows of steps per matrix on the parameters of both networks, for all bases."""
     on_cuda = device.type == "cuda"
     rows = []
-    networks = {"VGG-16": build_model("vgg16", seed=SEED), "transformer": build_transformer(seed=SEED)}
+    networks = {"VGG-16": build_model("vgg16", seed=SEED), "transformer": transformer()}
     for network, model in networks.items():
         model = model.to(device)
         for base in ("SGD", "AdamW", "Muon"):

@@ -1,11 +1,10 @@
 """One pass on the GPU against one plain read of the same bytes, and against two products in torch.
 
-    python benchmarks/gpu_pass.py [--share 1.0] [--sweep] [--out FOLDER]
+    python benchmarks/gpu_pass.py [--share 1.0] [--out FOLDER]
 
 Read, passes and products take turns, one call each, so that clocks and memory are in the same state for all;
-a figure is a ratio of medians. A pass with a second direction has "second" in its name. ``--sweep`` also
-compares the plan of `prgd.rows.gpu.launch` with a family of others, to check its rule, or to find one for
-another device. NumPy, torch and Triton are enough.
+a figure is a ratio of medians. A pass with a second direction has "second" in its name. NumPy, torch and
+Triton are enough.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +26,6 @@ import triton.language as tl
 
 from prgd.losses import EXPONENTIAL, LOGISTIC
 from prgd.rows import Measure, TallyAt
-from prgd.rows.gpu.launch import Kernels, Plan
 from prgd.rows.gpu.tensor_rows import TensorRows
 
 DTYPES = ["float32", "bfloat16"]
@@ -137,48 +135,6 @@ def errors(X: torch.Tensor, y: torch.Tensor, w: np.ndarray, v: np.ndarray) -> di
     return found
 
 
-def plans(d: int, itemsize: int, load_bytes: int) -> Iterator[Plan]:
-    """Yield a family of layouts for a row of d numbers."""
-    for warps in (1, 2, 4, 8, 16):
-        for held in (8, 16, 32):  # numbers of a row for each thread
-            lanes = d // held
-            is_whole = lanes == 32 * warps if lanes > 32 else warps in (1, 4)
-            if held * itemsize < 16 or lanes < 4 or not is_whole:
-                continue
-            slots = 32 * warps // lanes
-            if slots > 32:
-                continue
-            for steps in (1, 2, 4, 8):
-                if not 16 <= held * steps <= 128 or slots * steps > 128:
-                    continue
-                for resident in (8, 12, 16):  # warps on a multiprocessor
-                    plan = Plan(steps, slots, lanes * (16 // load_bytes), warps, max(1, resident // warps))
-                    yield from (replace(plan, stages=stages) for stages in ((1, 3) if d > 512 else (1,)))
-
-
-def sweep(kernels: Kernels, w: torch.Tensor, read: Callable[[], object], itemsize: int) -> list[dict]:
-    """Return every plan of the family with its fractions of the plain read, the best with v first."""
-    found = []
-    for plan in plans(kernels.d, itemsize, kernels.loads.element_size()):
-        try:
-            works = {
-                "read": read,
-                "pass": lambda p=plan: tally(kernels, w[:1], plan=p),
-                "second": lambda p=plan: tally(kernels, w, second=True, plan=p),
-            }
-            times = in_turns(works, 5)
-        except Exception as problem:  # a layout that the compiler refuses is a row of the table
-            found.append({"plan": str(plan), "problem": f"{type(problem).__name__}: {problem}"[:200]})
-            continue
-        fractions = {name: times["read"] / times[name] for name in ("pass", "second")}
-        found.append({"plan": str(plan), "fraction": fractions["pass"], "second": fractions["second"]})
-    return sorted(found, key=lambda entry: -entry.get("second", 0.0))
-
-
-def tally(kernels: Kernels, w: torch.Tensor | None, **options) -> torch.Tensor:
-    return kernels.tally(w, EXPONENTIAL, False, **options)
-
-
 def asked_in_turns(rows: TensorRows, w: np.ndarray, v: np.ndarray) -> float:
     """Return the time of a pass with a second direction over that of a plain one, with transfers."""
     queries = {"pass": TallyAt(w, EXPONENTIAL), "second": TallyAt(w, EXPONENTIAL, second=v)}
@@ -191,7 +147,7 @@ def asked_in_turns(rows: TensorRows, w: np.ndarray, v: np.ndarray) -> float:
     return statistics.median(times["second"]) / statistics.median(times["pass"])
 
 
-def measure(n: int, d: int, name: str, with_sweep: bool) -> dict:
+def measure(n: int, d: int, name: str) -> dict:
     X, y, w = draw(n, d, getattr(torch, name))
     rows = TensorRows(X, y)
     kernels = rows._kernels_of(rows.labels)
@@ -218,10 +174,7 @@ def measure(n: int, d: int, name: str, with_sweep: bool) -> dict:
                 kernels.tally, None, EXPONENTIAL, by_class, second=second, wide=wide
             )
         changed += int((answers[0] != answers[1]).sum())
-    if with_sweep:
-        works["logistic"] = lambda: kernels.tally(both[:1], LOGISTIC, False)
-        works["logistic, second"] = lambda: kernels.tally(both, LOGISTIC, False, second=True)
-        works["margins"] = lambda: kernels.margins(both[0])
+    works["logistic"] = lambda: kernels.tally(both[:1], LOGISTIC, False)
     times = in_turns(works, REPEATS)
     some = min(n, 2**25 // d)
     return {
@@ -239,12 +192,11 @@ def measure(n: int, d: int, name: str, with_sweep: bool) -> dict:
         "changed_by_second": changed,
         "products_ratio": times["pass"] / times["products"],
         "errors": errors(X[:some], y[:some], w, v),
-        **({"sweep": sweep(kernels, both, read, X.element_size())} if with_sweep else {}),
     }
 
 
 def show(facts: dict) -> bool:
-    """Print a line, and the best of the sweep; return whether the targets are met."""
+    """Print a line; return whether the targets are met."""
     least, ratio, tolerance = TARGETS[facts["dtype"]]
     worst, seconds = max(facts["errors"].values()), facts["second_ratios"]
     good = worst <= tolerance and facts["changed_by_second"] == 0
@@ -261,16 +213,12 @@ def show(facts: dict) -> bool:
     ratios = ", ".join(f"{name} {value:.3f}" for name, value in seconds.items())
     with_transfers = facts["second_ratio_with_transfers"]
     print(f"    over a plain pass with a second direction: {ratios}, with transfers {with_transfers:.3f}")
-    for entry in facts.get("sweep", [])[:8]:
-        fractions = f"{entry.get('fraction', 0.0):.3f}, second {entry.get('second', 0.0):.3f}"
-        print(f"    {fractions}  {entry['plan']}  {entry.get('problem', '')}")
     return good
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--share", type=float, default=1.0, help="of the rows")
-    parser.add_argument("--sweep", action="store_true", help="compare with other plans: some minutes")
     parser.add_argument("--out", type=Path, help="folder for gpu_pass.json")
     args = parser.parse_args()
     device = torch.cuda.get_device_name(0)
@@ -279,7 +227,7 @@ def main() -> int:
     good = True
     for n, d, name in CASES:
         start = time.perf_counter()
-        cases.append(measure(int(n * args.share), d, name, args.sweep))
+        cases.append(measure(int(n * args.share), d, name))
         torch.cuda.empty_cache()
         good &= show(cases[-1])
         print(f"    {time.perf_counter() - start:.0f} s", flush=True)

@@ -8,16 +8,14 @@ entropy, which are positive wherever any optimal ones are; other weights fall li
 carries no weight if its weight fell to less than a tenth over two late phases, in which lam fell by
 64; the last two are left out, since rounding blurs them. Nothing is timed.
 
-    python benchmarks/newton_systems.py [--sets PREFIX ...] [--no-support] [--before FILE] [--write-docs]
-
-``--before`` names a record of this script at an earlier commit (newton_systems_before.json: 52f4b03, which
-certified w alone); ``--write-docs`` renews the table of docs/progressive.md from both records.
+    python benchmarks/newton_systems.py [--sets PREFIX ...] [--no-support] [--out FILE]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -26,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from real_sets import separable_sets
 
 import prgd
 
@@ -38,8 +35,11 @@ MARGIN = 1e-7  # relative distance from the smallest margin that counts as none
 
 def find_sets() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield the name of each set and how to load it."""
-    for name, file in separable_sets().items():
-        yield name, partial(prgd.datasets.load, file)
+    if folder := os.environ.get("PRGD_DATA"):
+        for entry in json.loads((Path(folder) / "MANIFEST.json").read_text(encoding="utf-8")):
+            if entry.get("separable_through_origin") == "YES":
+                file = Path(folder) / entry["file"]
+                yield file.name.split(".")[0], partial(prgd.datasets.load, file)
     yield "toy_0.3", partial(prgd.datasets.toy, 0.3)
     for seed in (0, 1):
         yield f"synthetic_one_{seed}", partial(prgd.datasets.synthetic_one, seed)
@@ -85,56 +85,14 @@ def support(data: Any, intercept: bool, early: Any, p: Any) -> dict[str, Any]:
     }
 
 
-def table(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> str:
-    """Return passes / row reads to each gap, before and after; of the pairs of digits the means."""
-    old = {(row["set"], row["intercept"]): row["reached"] for row in before}
-    groups: dict[tuple[str, bool], list[tuple[Any, Any]]] = {}
-    for row in after:
-        name = "digits, 45 pairs" if row["set"].startswith("digits") else row["set"]
-        key = (row["set"], row["intercept"])
-        groups.setdefault((name, row["intercept"]), []).append((old.get(key, {}), row["reached"]))
-
-    def cell(pairs: list[tuple[Any, Any]], k: int, level: str) -> str:
-        found = [pair[k][level] for pair in pairs if level in pair[k]]
-        if not found or len(found) < len(pairs) - 1:
-            return "-"
-        passes, reads = np.mean(found, axis=0)
-        missing = "" if len(found) == len(pairs) else " (one never)"
-        return f"{passes:.1f} / {reads:,.0f}{missing}" if len(pairs) > 1 else f"{passes:.0f} / {reads:,.0f}"
-
-    levels = [f"{level:.0e}" for level in LEVELS[1:]]
-    heads = [f"{level.replace('e-0', 'e-')}, {when}" for level in levels for when in ("before", "now")]
-    lines = ["| set | intercept | " + " | ".join(heads) + " |", "|---|---|" + "--:|" * len(heads)]
-    for (name, intercept), pairs in groups.items():
-        cells = " | ".join(cell(pairs, k, level) for level in levels for k in (0, 1))
-        lines.append(f"| {name} | {'yes' if intercept else 'no'} | {cells} |")
-    return "\n".join(lines)
-
-
-def write_docs(before: Path, after: Path) -> None:
-    """Put the table between the marks ``<!-- newton -->`` and ``<!-- end -->`` of docs/progressive.md."""
-    page = RECORDS.parents[1] / "docs" / "progressive.md"
-    head, _, rest = page.read_text(encoding="utf-8").partition("<!-- newton -->\n")
-    _, mark, tail = rest.partition("<!-- end -->")
-    rows = [json.loads(path.read_text(encoding="utf-8"))["rows"] for path in (before, after)]
-    page.write_text(f"{head}<!-- newton -->\n{table(*rows)}\n{mark}{tail}", encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--out", type=Path, default=RECORDS / "newton_systems.json", help="JSON file of the rows"
     )
-    parser.add_argument("--before", type=Path, default=RECORDS / "newton_systems_before.json")
-    parser.add_argument(
-        "--write-docs", action="store_true", help="renew docs/progressive.md from the records"
-    )
     parser.add_argument("--sets", nargs="+", metavar="PREFIX", help="sets whose names begin so; default all")
     parser.add_argument("--no-support", action="store_true", help="leave strict complementarity undecided")
     options = parser.parse_args()
-    if options.write_docs:
-        write_docs(options.before, options.out)
-        return
     rows = []
     for name, load in find_sets():
         if options.sets and not name.startswith(tuple(options.sets)):

@@ -2,8 +2,8 @@
 
 Each checkout has a process of its own, which stays alive, makes the data from fixed seeds and warms up off
 the clock. The two take turns, the order changes from round to round, and the median over rounds counts. Short
-cases are called several times for one measurement. Time is that of the processor with one thread, which a busy
-machine disturbs less, and of the clock with more. Answers are compared too: status and margin, or verdict.
+cases are called several times for one measurement. With one thread the time is that of the processor, which
+a busy machine disturbs less, else that of the clock. Answers are compared too: status and margin, or verdict.
 Real sets are those of the folder PRGD_DATA, or of ../shared/data, if there is one.
 
     python benchmarks/old_new.py --old DIR/src --new DIR/src [--only WORD ...] [--rounds N] [--threads N]

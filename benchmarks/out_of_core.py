@@ -241,37 +241,6 @@ def load_whole(task: Task) -> Any:
 # The parent
 
 
-@dataclass
-class Outcome:
-    """One kind of file; sizes in bytes, times in seconds."""
-
-    kind: str
-    shape: list[int]
-    file_bytes: int
-    allow: int
-    times_larger: float
-    baseline_anonymous: int
-    peak_anonymous: int
-    peak_mapped: int
-    peak_reserved: int
-    samples: int
-    passes: int
-    open_s: float
-    fit_s: float
-    whole_anonymous: int
-    whole_fit_s: float
-    w_difference: float
-    bounds_difference: float
-
-    @property
-    def is_met(self) -> bool:
-        return (
-            self.times_larger >= TIMES_LARGER
-            and self.peak_anonymous <= self.allow
-            and max(self.w_difference, self.bounds_difference) <= AGREEMENT
-        )
-
-
 class ChildError(Exception):
     """A child failed; the message says what it wrote."""
 
@@ -284,7 +253,7 @@ def spawn(task: Task) -> tuple[dict[str, Any], Any]:
     # pyarrow's own allocator reserves a gigabyte that it does not use, and the limit counts that
     environment["ARROW_DEFAULT_MEMORY_POOL"] = "system"
     command = [sys.executable, str(Path(__file__).resolve()), "--child", json.dumps(asdict(task))]
-    under = "without a limit" if task.allow is None else f"under a limit of {show(task.allow)}"
+    under = "without a limit" if task.allow is None else f"under a limit of {task.allow:,} bytes"
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False, timeout=CHILD_S
@@ -301,7 +270,8 @@ def spawn(task: Task) -> tuple[dict[str, Any], Any]:
         return facts, {name: arrays[name] for name in arrays.files}
 
 
-def measure(kind: str, folder: Path, size: int, allow: int, steps: int) -> Outcome:
+def measure(kind: str, folder: Path, size: int, allow: int, steps: int) -> dict[str, Any]:
+    """Return the outcome of one kind of file; sizes in bytes, times in seconds."""
     import numpy as np
 
     suffix = "svm" if kind == "libsvm" else kind
@@ -317,68 +287,38 @@ def measure(kind: str, folder: Path, size: int, allow: int, steps: int) -> Outco
         return max(float(np.linalg.norm(found[k] - expected[k]) / np.linalg.norm(expected[k])) for k in names)
 
     file_bytes = path.stat().st_size
-    return Outcome(
-        kind=kind,
-        shape=bounded["shape"],
-        file_bytes=file_bytes,
-        allow=allow,
-        times_larger=file_bytes / allow,
-        baseline_anonymous=bounded["baseline"]["RssAnon"],
-        peak_anonymous=bounded["peak"]["RssAnon"],
-        peak_mapped=bounded["peak"]["RssFile"],
-        peak_reserved=bounded["peak"]["VmData"],
-        samples=bounded["samples"],
-        passes=bounded["passes"],
-        open_s=bounded["open_s"],
-        fit_s=bounded["fit_s"],
-        whole_anonymous=whole["peak"]["RssAnon"],
-        whole_fit_s=whole["fit_s"],
-        w_difference=difference("warm", "w"),
-        bounds_difference=difference("bounds"),
-    )
+    w, bounds = difference("warm", "w"), difference("bounds")
+    peak = bounded["peak"]
+    is_met = file_bytes >= TIMES_LARGER * allow and peak["RssAnon"] <= allow and max(w, bounds) <= AGREEMENT
+    outcome = {key: bounded[key] for key in ("shape", "samples", "passes", "open_s", "fit_s")}
+    outcome |= {"kind": kind, "file_bytes": file_bytes, "allow": allow, "is_met": is_met}
+    outcome |= {"peak_anonymous": peak["RssAnon"], "peak_mapped": peak["RssFile"]}
+    outcome |= {"peak_reserved": peak["VmData"], "baseline_anonymous": bounded["baseline"]["RssAnon"]}
+    outcome |= {"whole_anonymous": whole["peak"]["RssAnon"], "whole_fit_s": whole["fit_s"]}
+    return outcome | {"w_difference": w, "bounds_difference": bounds}
 
 
-def print_outcome(o: Outcome) -> None:
-    rows = [
-        ("file", f"{o.shape[0]} x {o.shape[1]}, {show(o.file_bytes)}"),
-        ("allowed", f"{show(o.allow)} private (RLIMIT_DATA); the file is {o.times_larger:.2f} times that"),
-        ("peak RssAnon", f"{show(o.peak_anonymous)}, {show(o.baseline_anonymous)} of it after the imports"),
-        ("peak RssFile", f"{show(o.peak_mapped)}: mapped pages, which the system may drop at any time"),
-        ("peak VmData", f"{show(o.peak_reserved)}: what the limit counts"),
-        ("whole in memory", f"{show(o.whole_anonymous)} RssAnon"),
-        ("time", f"open {o.open_s:.1f} s, {o.passes} passes {o.fit_s:.1f} s; whole {o.whole_fit_s:.1f} s"),
-        ("same result", f"w to {o.w_difference:.1e}, margin and bound to {o.bounds_difference:.1e}"),
-        ("verdict", "pass" if o.is_met else "FAIL"),
-    ]  # fmt: skip
-    print(o.kind)
-    for name, value in rows:
-        print(f"  {name:<18}{value}")
-
-
-def show(size: float) -> str:
-    return f"{size / 1e6:,.0f} MB"
+def print_outcome(o: dict[str, Any]) -> None:
+    size = {key: f"{o[key] / 1e6:,.0f} MB" for key in o if isinstance(o[key], int)}
+    print(f"{o['kind']}: {o['shape'][0]} x {o['shape'][1]}, {size['file_bytes']}; allowed {size['allow']}")
+    print(f"  peak RssAnon {size['peak_anonymous']}, {size['baseline_anonymous']} of it after the imports")
+    print(f"  mapped {size['peak_mapped']}, reserved {size['peak_reserved']}")
+    print(f"  whole in memory: {size['whole_anonymous']}, {o['whole_fit_s']:.1f} s")
+    print(f"  open {o['open_s']:.1f} s, {o['passes']} passes {o['fit_s']:.1f} s")
+    print(f"  w to {o['w_difference']:.1e}, margin and bound to {o['bounds_difference']:.1e}")
+    print(f"  {'pass' if o['is_met'] else 'FAIL'}")
 
 
 def parse_size(text: str) -> int:
-    number, unit = text.strip().upper(), 1
-    for name, factor in UNITS.items():
-        if number.endswith(name):
-            number, unit = number[: -len(name)], factor
-    try:
-        size = int(float(number) * unit)
-    except ValueError:
-        size = 0
-    if size < 1:
-        raise argparse.ArgumentTypeError(f"expected a size like 256MB or 1.2GB; got {text!r}")
-    return size
+    """Read a size such as 256MB or 1.2GB."""
+    return int(float(text[:-2]) * UNITS[text[-2:].upper()])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kinds", default=",".join(WRITERS), help="of files, separated by commas")
     parser.add_argument("--size", type=parse_size, help="of a file; default 4.2 times --allow")
-    allowed = ", ".join(f"{kind} {show(size)}" for kind, size in ALLOW.items())
-    parser.add_argument("--allow", type=parse_size, help=f"private memory of the process; default {allowed}")
+    parser.add_argument("--allow", type=parse_size, help="private memory; default 256 to 512 MB by kind")
     parser.add_argument("--steps", type=int, help="of NGD, and then of PRGD")
     parser.add_argument("--dir", type=Path, help="where the temporary folder is made")
     parser.add_argument("--json", type=Path, help="write the outcomes there")
@@ -404,7 +344,7 @@ def main() -> None:
                 rows.append({"kind": kind, "allow": allow, "is_met": False, "error": str(error)})
                 continue
         print_outcome(outcome)
-        rows.append({**asdict(outcome), "is_met": outcome.is_met})
+        rows.append(outcome)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import json
 import shutil
 from pathlib import Path
 
 import pytest
+from prgd_paper.training import merge as merge_vgg
 from prgd_paper.training.plan import Plan, Results
 
-specification = importlib.util.spec_from_file_location(
-    "merge_vgg", Path(__file__).parents[3] / "benchmarks" / "merge_vgg.py"
-)
-merge_vgg = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(merge_vgg)
 PLAN = Plan("synthetic", seeds=2, printed_seeds=2, rates=(1e-3, 1e-2), schedules=("printed", "beta-4"))
 
 

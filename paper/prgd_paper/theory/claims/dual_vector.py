@@ -22,7 +22,7 @@ from prgd_paper.theory.rates import RateFit, fit_rate
 from prgd_paper.theory.sampled_runs import log_times
 
 WHERE = "beyond the paper: docs/exponential.md"
-SEEDS = range(105)  # fifteen problems of each kind; benchmarks/dual_vector.py has more
+SEEDS = range(105)  # fifteen problems of each kind
 STEPS = 100
 # The norm, whether an intercept is fitted, and the dual exponent q.
 MODES: dict[str, tuple[dict[str, Any], float]] = {

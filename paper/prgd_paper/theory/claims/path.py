@@ -24,7 +24,7 @@ from prgd_paper.theory.path_survey import (
 )
 
 WHERE = "beyond the paper: docs/exponential.md"
-SEEDS = range(7)  # one problem of each kind; benchmarks/path_statements.py has a thousand
+SEEDS = range(7)  # one problem of each kind
 SIZE = 12  # rows and columns, at most
 POINTS = 4  # penalties of a path, each a hundredth of the one before
 LIMIT_SEEDS = range(42)  # six problems of each kind, for statements about limits
@@ -32,13 +32,12 @@ SETTING = (
     f"{len(SEEDS)} random separable sets of 2 to {SIZE} rows and columns, one of each kind "
     f"({', '.join(KINDS)}), in {', '.join(SETTINGS)}: {POINTS} points of the path and as many random points "
     "around it, in extended precision, and random w of lengths up to 3e5, half of them with sample weights, "
-    "in float64. benchmarks/path_statements.py asks the same of 1,020 sets of up to 200 rows and columns and "
-    "of real sets."
+    "in float64."
 )
 LIMIT_SETTING = (
     f"Random separable sets of up to {SIZE} rows and columns, seeds 0 to {LIMIT_SEEDS[-1]}, those of the "
     "kinds that the statement is about; entries of few bits, so that margin rows lie on the margin exactly. "
-    "Extended precision. benchmarks/path_statements.py asks the same of larger sets."
+    "Extended precision."
 )
 
 

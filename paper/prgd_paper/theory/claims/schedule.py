@@ -22,7 +22,7 @@ from prgd_paper.theory.support import max_margin_reference, signed_rows
 
 WHERE = "beyond the paper: docs/exponential.md, Theorem E13"
 LEVELS = (1e-2, 1e-3, 1e-4)
-SEEDS = range(0, 100, 13)  # benchmarks/accelerated_schedule.py runs all 100
+SEEDS = range(0, 100, 13)
 KINDS = (
     "Gaussian rows",
     "fewer rows than columns",
@@ -31,8 +31,8 @@ KINDS = (
     "margin rows without weight",
 )
 SETTING = (
-    f"AcceleratedPRGD() from 0 on {len(SEEDS)} of 100 random sets of 2 to 200 rows (benchmarks/"
-    f"accelerated_schedule.py runs them all): {', '.join(KINDS)}. As many steps as the bound allows for an "
+    f"AcceleratedPRGD() from 0 on {len(SEEDS)} of 100 random sets of 2 to 200 rows: "
+    f"{', '.join(KINDS)}. As many steps as the bound allows for an "
     f"error of {LEVELS[-1]:g}."
 )
 LATE = 9  # ends of phases to which a rate is fitted, the last ones: early phases are about other terms

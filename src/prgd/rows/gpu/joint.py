@@ -51,8 +51,8 @@ def choose_joint_plan(d: int, K: int, itemsize: int) -> JointPlan | None:
     """Return the plan for rows of ``d`` numbers and K classes; None if a tile does not fit.
 
     The registers of a program hold the sums, K d numbers, and its shared memory w and a tile in the numbers
-    that are multiplied. Products are fastest for 64 rows and wide chunks. These are the best plans that
-    `benchmarks/gpu_joint_pass.py --sweep` found on an H200.
+    that are multiplied. Products are fastest for 64 rows and wide chunks. These plans are the best
+    found on an H200.
 
     Examples
     --------

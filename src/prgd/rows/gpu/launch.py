@@ -56,8 +56,7 @@ def choose_plan(
     Both have the same sums then, to the last bit. A thread holds 16 or 32 numbers of a row: with fewer, the
     exchange that ends a product costs more than the product; with more, both directions, the sums and the
     rows in flight leave the registers. Pairs of bfloat16 bring rows twice as fast as they are summed: wide
-    ones go through shared memory, four tiles ahead. `benchmarks/gpu_pass.py --sweep` compares this with other
-    plans.
+    ones go through shared memory, four tiles ahead.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The rows of all runs of Figure 5b that are done, merged into the small files that the reproduction draws.
 
-python benchmarks/merge_vgg.py --out benchmarks/records/vgg --to DATA --docs docs/deep.md, where DATA is
-paper/prgd_paper/figures/data, also writes their tables and findings into the page.
+``python -m prgd_paper.training.merge --out benchmarks/records/vgg --to paper/prgd_paper/figures/data --docs
+docs/deep.md`` also writes their tables and findings into the page.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from prgd.cli.options import add_arguments, from_options
 from prgd_paper.training.logs import Row, write_csv
 from prgd_paper.training.plan import METHODS, SCHEDULES, Job, Plan, Results
-
-from prgd.cli.options import add_arguments, from_options
 
 KEPT = ("test_accuracy", "train_accuracy", "log_train_loss", "normalized_margin", "norm")
 NAMES = {"gd": "GD", "ngd": "NGD", "prgd": "PRGD"}
