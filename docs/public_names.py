@@ -24,6 +24,7 @@ MODULES = [
     "prgd_paper.reproduce",
     "prgd.rows",
     "prgd.schedules",
+    "prgd.regression",
     "prgd.separation",
     "prgd_paper.theory",
 ]

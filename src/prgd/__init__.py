@@ -13,12 +13,12 @@ from prgd.core.errors import NotSeparableError, NotSeparableWarning, RowsLostErr
 from prgd.maxmargin import BatchResult, max_margin, max_margin_batch, soft_margin
 from prgd.problem import Problem
 from prgd.problem.certificate import Certificate
+from prgd.regression import Separability, separability
 from prgd.rows import open_cluster, open_rows
 from prgd.running.history import History, Status
 from prgd.running.loop import run
 from prgd.running.result import Result
 from prgd.running.stopping import Gap, MarginError, MaxSteps, Stalled, any_of
-from prgd.separation import Separability, separability
 
 if TYPE_CHECKING:
     from prgd import deep as deep

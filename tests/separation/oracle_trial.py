@@ -29,7 +29,7 @@ from separation import oracle
 from separation.small_designs import KINDS, design, hard_design
 
 import prgd
-from prgd.separation.families import model_rows
+from prgd.regression.families import model_rows
 
 SHOWN = 20  # disagreements that are printed
 LEFT_OPEN = ("(left open)", "this one ['above']", "this one ['below']")  # ends of what is no wrong answer

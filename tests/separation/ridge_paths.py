@@ -28,7 +28,7 @@ import numpy as np
 from scipy.special import expit, log_expit, logsumexp
 
 import prgd
-from prgd.separation.families import model_rows
+from prgd.regression.families import model_rows
 
 KINDS = ("level", "reference level", "cells", "complete", "slope", "poisson", "multinomial")
 _PER_DECADE = 4  # minimisers that are found in each decade of alpha, each from the one before

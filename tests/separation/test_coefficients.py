@@ -16,7 +16,7 @@ from separation.oracle_trial import arguments, disagreements, try_designs
 from separation.small_designs import KINDS, design, hard_design
 
 import prgd
-from prgd.separation.evidence import Behaviour
+from prgd.regression.coefficients import Behaviour
 
 # ------------------------------------------------------------------------------------------------ the oracle
 

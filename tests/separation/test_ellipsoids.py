@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.separation.ellipsoids import near_vectors, opposite_vectors
-from prgd.separation.simplicial import basis_vectors
+from prgd.regression.cone_vectors import basis_vectors, near_vectors, opposite_vectors
 
 
 def random_cone(seed, rows, columns):

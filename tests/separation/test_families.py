@@ -13,11 +13,11 @@ import pytest
 import scipy.sparse as sp
 
 from prgd.core.errors import NotFiniteError
+from prgd.regression import separability
+from prgd.regression.families import FAMILIES, limiting_rows, model_rows, possible_classes
+from prgd.regression.responses import read_classes
 from prgd.rows import DenseRows
-from prgd.separation import separability
-from prgd.separation.decide import decide
-from prgd.separation.families import FAMILIES, limiting_rows, model_rows, possible_classes
-from prgd.separation.responses import read_classes
+from prgd.separation.search import decide
 
 X = np.array([[1.0, 0.0], [2.0, 5.0], [3.0, -1.0]])
 
@@ -436,7 +436,7 @@ def test_text_is_no_amount():
 
 
 def test_classes_that_would_not_fit_in_memory(monkeypatch):
-    monkeypatch.setattr("prgd.separation.families.physical_memory", lambda: 1e6)
+    monkeypatch.setattr("prgd.regression.families.physical_memory", lambda: 1e6)
     y = np.arange(500)
     with pytest.raises(ValueError, match=r"The rows of 500 classes take 0\.0\d+ GB.* family='ordinal'"):
         model_rows(np.ones((500, 2)), y, family="multinomial")

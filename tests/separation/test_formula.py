@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import prgd
-from prgd.separation.formula import read_formula
+from prgd.regression.formula import read_formula
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("formulaic")

@@ -9,7 +9,7 @@ from separation import oracle
 
 import prgd
 from prgd.proofs.elimination import short_primes
-from prgd.separation import cone_search
+from prgd.regression import signs
 
 
 def both_labels(B: np.ndarray, S: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +82,7 @@ def test_ctrl_c_among_the_coefficients_keeps_the_verdict(monkeypatch):
     X = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 2.0], [3.0, 2.0], [3.0, 2.0]])
     y = np.array([0, 0, 1, 1, 1])
     for name in ("pivot_columns", "opposite_vectors"):
-        monkeypatch.setattr(cone_search, name, interrupt)
+        monkeypatch.setattr(signs, name, interrupt)
         found = prgd.separability(X, y)
         monkeypatch.undo()
         assert found.verdict == "separable"
@@ -93,14 +93,14 @@ def test_ctrl_c_among_the_coefficients_keeps_the_verdict(monkeypatch):
 
 def test_check_of_undecided_coefficients_beside_aliased_ones(monkeypatch):
     X = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 4.0]])
-    monkeypatch.setattr(cone_search, "pivot_columns", lambda *_: None)
+    monkeypatch.setattr(signs, "pivot_columns", lambda *_: None)
     found = prgd.separability(X, [0, 0, 1])
     monkeypatch.undo()
     assert set(found.coefficients.values()) == {"undecided"}
     assert found.check(X, [0, 0, 1])
 
 
-def result_with_all() -> tuple[prgd.separation.verdict.Separability, np.ndarray, np.ndarray]:
+def result_with_all() -> tuple[prgd.Separability, np.ndarray, np.ndarray]:
     """Return a verdict with coefficients of one sign and of either."""
     X = np.array([[0, 1, 0], [0, 2, 0], [0, 3, 1], [0, 4, 1], [1, 2, 0], [1, 5, 1], [2, 1, -1]], float)
     y = np.array([0, 1, 0, 1, 1, 1, 1])

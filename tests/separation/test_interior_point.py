@@ -13,7 +13,8 @@ from small_problems import FAMILIES, INTEGER, problem
 from prgd.proofs.column_relations import column_structure
 from prgd.proofs.exact_simplex import partition_rows
 from prgd.proofs.lifted_rows import LiftedRows
-from prgd.separation import Verdict, proposals, search, separability
+from prgd.regression import separability
+from prgd.separation import Verdict, proposals, search
 from prgd.solvers.self_dual import self_dual_path
 
 

@@ -11,12 +11,12 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import prgd
+from prgd.proofs import column_relations as module
+from prgd.proofs.column_relations import near_relations
 from prgd.proofs.lifted_rows import KeptColumns, LiftedRows
 from prgd.proofs.pivots import pivot_columns
+from prgd.regression.families import model_rows
 from prgd.rows import ChunkedRows
-from prgd.separation import near_relations as module
-from prgd.separation.families import model_rows
-from prgd.separation.near_relations import near_relations
 
 RNG = np.random.default_rng(0)
 N = 60

@@ -18,9 +18,10 @@ from prgd.norms import norm
 from prgd.proofs import lifted_rows
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof
+from prgd.regression import separability
 from prgd.rows import ChunkedRows, DenseRows, Rows, open_rows
-from prgd.separation import Verdict, proposals, search, separability
-from prgd.separation.first_checks import find_cancelling_rows
+from prgd.separation import Verdict, proposals, search
+from prgd.separation.proposals import find_cancelling_rows
 
 # ------------------------------------------------------------------ the oracle: textbook simplex in fractions
 

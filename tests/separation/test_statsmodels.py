@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import prgd
-from prgd.separation.statsmodels import read_model
+from prgd.regression.statsmodels import read_model
 
 pd = pytest.importorskip("pandas")
 sm = pytest.importorskip("statsmodels.api")

@@ -12,10 +12,10 @@ import pytest
 
 import prgd
 from prgd.proofs import lifted_rows
-from prgd.separation import Separability
-from prgd.separation.evidence import Behaviour
-from prgd.separation.families import model_rows
-from prgd.separation.involved import rows_involved
+from prgd.regression import Separability
+from prgd.regression.advice import rows_involved
+from prgd.regression.coefficients import Behaviour
+from prgd.regression.families import model_rows
 
 X = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [0.0, 4.0], [1.0, 2.0], [2.0, 0.0]])
 Y = ["no", "yes", "no", "yes", "yes", "yes"]

@@ -15,7 +15,7 @@ from prgd.core.checks import TextError, unknown
 from prgd.running.progress import stage_line, tell_stage
 
 if TYPE_CHECKING:
-    from prgd.separation import Separability
+    from prgd.regression import Separability
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ def separability_command(data: common.Data, debug: common.Debug = False, **given
     with common.one_line_errors(debug, given["json"]):
         options = from_options(SeparabilityOptions, given)
         outcome.check_json(options.json)
+        from prgd.regression.families import FAMILIES
+        from prgd.regression.summary import facts
         from prgd.separation import Verdict
-        from prgd.separation.families import FAMILIES
-        from prgd.separation.summary import facts
 
         if options.family not in FAMILIES:
             raise unknown("family", options.family, FAMILIES)
@@ -77,9 +77,9 @@ def separability_command(data: common.Data, debug: common.Debug = False, **given
 
 def _decided(data: str, options: SeparabilityOptions) -> tuple[dict[str, Any], Separability]:
     """Return what JSON says about the data, and the verdict."""
-    from prgd.separation import separability
-    from prgd.separation.formula import columns_of, read_formula
-    from prgd.separation.regression import Regression
+    from prgd.regression import separability
+    from prgd.regression.formula import columns_of, read_formula
+    from prgd.regression.separability import Regression
 
     tell_stage(f"reading {data}")
     if options.formula is not None:

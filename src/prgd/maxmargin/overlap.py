@@ -13,8 +13,8 @@ from prgd.problem.pass_bounds import accurate_lower
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.overlap import lifted_pairs
 from prgd.running.history import Status
-from prgd.separation.decide import decide, decide_by_weights
-from prgd.separation.verdict import Separability, Verdict
+from prgd.separation.search import decide, decide_by_weights
+from prgd.separation.verdict import Separation, Verdict
 
 if TYPE_CHECKING:
     from prgd.solvers.term_set import TermSet
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MAX_ENTRIES = 2**26  # entries of the pairs about which a verdict is sought; of more, those of the set
 
 
-def balancing_weights(found: Separability) -> DualWeights:
+def balancing_weights(found: Separation) -> DualWeights:
     """Return the dual weights that prove that no hyperplane separates the rows."""
     p = np.asarray(found.dual_weights)
     indices, exact = np.flatnonzero(p), found.proof.weights
@@ -30,7 +30,7 @@ def balancing_weights(found: Separability) -> DualWeights:
     return DualWeights(indices, p[indices], integers)
 
 
-def status_of(found: Separability) -> Status:
+def status_of(found: Separation) -> Status:
     """Return the status of a solve for which no hyperplane separates."""
     is_quasi = found.verdict is Verdict.QUASI_SEPARABLE
     return Status.QUASI_SEPARABLE if is_quasi else Status.NOT_SEPARABLE
@@ -76,7 +76,7 @@ def _terms(problem: Problem, working: TermSet) -> Indices | None:
     return np.sort(working.indices)
 
 
-def _by_weights(rows: LiftedRows, terms: Indices | None, weights: DualWeights | None) -> Separability | None:
+def _by_weights(rows: LiftedRows, terms: Indices | None, weights: DualWeights | None) -> Separation | None:
     """Return the verdict that the weights of the solve prove."""
     if weights is None:
         return None

@@ -25,8 +25,8 @@ from prgd.problem.certificate import HARD, interval
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.running.history import Status
 from prgd.running.result import Result
-from prgd.separation.decide import decide, decide_by_weights
-from prgd.separation.verdict import Separability, Verdict
+from prgd.separation.search import decide, decide_by_weights
+from prgd.separation.verdict import Separation, Verdict
 from prgd.solvers import minimal
 from prgd.solvers.gram_matrix import ZERO_MARGIN
 
@@ -183,7 +183,7 @@ def finished(state: SolverState, status: Status) -> Result:
     return state.result(status)
 
 
-def _proven_overlap(state: SolverState) -> Separability | None:
+def _proven_overlap(state: SolverState) -> Separation | None:
     """Prove that no hyperplane separates the rows, if none with a positive margin was found.
 
     The weights of the solve prove it, or exact ones, or the search of `prgd.separability` decides. If a
@@ -207,7 +207,7 @@ def _proven_overlap(state: SolverState) -> Separability | None:
     return None
 
 
-def _by_weights(state: SolverState, rows: LiftedRows) -> Separability | None:
+def _by_weights(state: SolverState, rows: LiftedRows) -> Separation | None:
     """Return the verdict that the weights of the solve prove, if they nearly balance the rows."""
     c = state.certificate
     is_near = c.upper <= ZERO_MARGIN * state.problem.max_norm

@@ -20,6 +20,11 @@ Relation = dict[int, Fraction]
 _MAX_RELATIONS = 300  # relations between columns that are solved for, at most
 _RELATION_DIGITS = 16  # relations that occur in practice have short numbers, so few digits reveal them
 _EXACT = 2.0**53  # integers up to this size are float64 numbers
+ROUNDING = 1e-9  # a residual below this fraction of the column counts as rounding
+_SMALL_TERM = 1e-6  # terms below this fraction of the largest are left out of a combination
+_MAX_WIDTH = 1500  # columns up to which relations up to rounding are looked for
+_MAX_WORK = 2e11  # rows times squared columns up to which they are
+_FIRST_ROWS = 2  # rows for each column that are asked first
 _INDEPENDENT = 1e-8  # a diagonal of R above this fraction of the first proves full column rank
 
 
@@ -188,3 +193,74 @@ def rows_obeying(rows: LiftedRows, relations: Sequence[Relation], index: Indices
                 good &= vanishes(own, k) if len(k) > 1 else ~own.any(axis=1)
         kept.append(part[good])
     return np.concatenate(kept) if kept else index
+
+
+class NearRelation(NamedTuple):
+    """A column that is ``sum_k terms[k]`` times earlier ones, but for ``residual`` of its norm."""
+
+    column: int
+    terms: dict[int, float]
+    residual: float
+
+
+def near_relations(rows: LiftedRows, basis: Indices) -> list[NearRelation]:
+    """Return the columns that are combinations of earlier ones up to rounding, in order.
+
+    Parameters
+    ----------
+    rows : LiftedRows
+        Their columns must be independent.
+    basis : ndarray of int
+        Some rows on which the columns are independent.
+
+    Examples
+    --------
+    >>> x = np.array([[0.1], [0.2], [0.3], [0.7]])
+    >>> rows = LiftedRows(np.hstack([x, 3.0 * x]), None, fit_intercept=False)
+    >>> [(found.column, {k: round(c, 6) for k, c in found.terms.items()})
+    ...  for found in near_relations(rows, rows.counted)]
+    [(1, {0: 3.0})]
+    """
+    index, width = rows.counted, rows.width
+    if not 1 < width <= _MAX_WIDTH or index.size * width**2 > _MAX_WORK:
+        return []
+    powers = -np.frexp(largest_entries(rows, index))[1]
+
+    def factor(index: Indices) -> Array:
+        return triangular_factor((np.ldexp(Z, powers) for _, Z in rows.blocks(index)), width)
+
+    some = np.union1d(basis, spread(index, _FIRST_ROWS * width))
+    if some.size < index.size:
+        # A residual is larger on all rows than on some, and a scaled column has norm sqrt(n) at most.
+        smallest = np.abs(np.diag(factor(some))).min()
+        if smallest > ROUNDING * math.sqrt(index.size):
+            return []
+    return _relations_of(factor(index), powers)
+
+
+def _relations_of(R: Array, powers: Indices) -> list[NearRelation]:
+    """Return the relations between the columns of ``R 2^-powers``, R being upper triangular."""
+    from scipy.linalg import qr, solve_triangular
+
+    sizes = np.linalg.norm(R, axis=0)
+    R = R / sizes
+    is_small = np.abs(np.diag(R)) < ROUNDING
+    if not is_small.any():
+        return []
+    independent = np.flatnonzero(~is_small)
+    Q, T = qr(R[:, independent], mode="economic", check_finite=False)
+    found = []
+    for j in np.flatnonzero(is_small).tolist():
+        count = int(np.searchsorted(independent, j))
+        before = independent[:count]
+        c = solve_triangular(T[:count, :count], Q[:, :count].T @ R[:, j], check_finite=False)
+        residual = float(np.linalg.norm(R[:, j] - R[:, before] @ c))
+        if residual < ROUNDING:
+            large = np.abs(c) > _SMALL_TERM * np.abs(c).max()
+            factors = np.ldexp(c * sizes[j] / sizes[before], powers[before] - powers[j])
+            found.append(
+                NearRelation(
+                    j, dict(zip(before[large].tolist(), factors[large].tolist(), strict=True)), residual
+                )
+            )
+    return found

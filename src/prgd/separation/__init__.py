@@ -1,6 +1,6 @@
-"""Separability: a verdict with its proof."""
+"""Is there a hyperplane between two classes: a verdict with its proof."""
 
-from prgd.separation.entrances import separability
-from prgd.separation.verdict import Separability, Verdict
+from prgd.separation.search import decide
+from prgd.separation.verdict import Separation, Verdict
 
-__all__ = ["Separability", "Verdict", "separability"]
+__all__ = ["Separation", "Verdict", "decide"]

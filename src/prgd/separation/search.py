@@ -33,17 +33,19 @@ from prgd.running.loop import run
 from prgd.running.progress import tell_stage
 from prgd.running.stopping import any_of
 from prgd.separation import proposals
-from prgd.separation.first_checks import find_cancelling_rows, scan_features
 from prgd.separation.proposals import (
     CLEAR,
+    Found,
     LinearProgram,
     Proposal,
     coarse_direction,
+    find_cancelling_rows,
     fits_interior_point,
     propose_by_interior_point,
     propose_exactly,
+    scan_features,
 )
-from prgd.separation.verdict import Found, Separability, Verdict
+from prgd.separation.verdict import INTERRUPTED, Separation, Verdict
 
 SMALL_ENTRIES = 600  # a matrix with at most so many entries goes to exact arithmetic at once
 PROGRAM_ENTRIES = 500_000  # above so many entries linear programming starts from some of the rows
@@ -349,8 +351,8 @@ class Search:
         v = None if w is None else self.rows.lift(w, b)
         return self.not_strict or Found(Verdict.UNDECIDED, how, v=v)
 
-    def result(self, found: Found) -> Separability:
-        """Build the Separability result from a proven verdict, or from the best bounds found."""
+    def result(self, found: Found) -> Separation:
+        """Build the Separation result from a proven verdict, or from the best bounds found."""
         rows = self.rows
         uniform = rows.normalized_weights(rows.counts / rows.counted.size)
         self._bound(norm(rows.combine(uniform)[: rows.d]))
@@ -366,7 +368,7 @@ class Search:
             order = np.lexsort((-np.abs(coef), -importance))
             features = order[coef[order] != 0.0].astype(np.int64)
         is_partition = found.verdict is not Verdict.UNDECIDED
-        return Separability(
+        return Separation(
             verdict=found.verdict,
             fit_intercept=rows.fit_intercept,
             coef=coef,
@@ -392,3 +394,23 @@ def _how(source: str, proof: Proof) -> str:
     plural = "" if count == 1 else "s"
     columns = f" and {count} exact relation{plural} between features" if count else ""
     return f"{source}; proven with bounds on all rounding{columns}."
+
+
+def decide_by_weights(rows: LiftedRows, weights: DualWeights | None) -> Separation | None:
+    """Return the verdict if dual weights that nearly balance the rows are enough to prove it."""
+    search = Search(rows)
+    found = None if weights is None else search.by_weights(weights)
+    return None if found is None else search.result(found)
+
+
+def decide(rows: LiftedRows) -> Separation:
+    """Return the verdict on some rows."""
+    tell_stage(f"{rows.n:,} rows of {rows.width:,} columns")
+    search = Search(rows)
+    try:
+        found = search.find_proof() or search.best_bounds("No method found a proof.")
+    except KeyboardInterrupt:
+        found = search.best_bounds(INTERRUPTED)
+        if found.how != INTERRUPTED:  # That no hyperplane separates strictly is proven already.
+            found = found._replace(how=f"{found.how} {INTERRUPTED}")
+    return search.result(found)

@@ -1,35 +1,21 @@
-"""The verdict on separability: its type, the objects that prove it, its explanation and its check."""
+"""The verdict on some rows: its type, the objects that prove it, and its check."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from prgd.core.arithmetic import error_bound, literal_fractions, nearest_floats
-from prgd.core.lazy import lazy
 from prgd.core.types import Array, Indices
 from prgd.problem.certificate import interval
-from prgd.problem.problem import NO_ROWS
 from prgd.proofs.directions import exact_lower, margin_below, separates, smallest_margin
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.weights import Proof, is_rounded, weights_prove
-from prgd.rows.readers.columns import in_order
-from prgd.separation import summary
-from prgd.separation.advice import advice, infinite_names, listed, shown
-from prgd.separation.coefficients import Coefficients
-from prgd.separation.evidence import Behaviour, Witness
-from prgd.separation.families import ModelRows, Name, limiting_rows, model_rows
-from prgd.separation.involved import Involved, observations_of, rows_involved, single_outcome_references
-from prgd.separation.row_labels import limiting_labels
 
-_MARGIN_TOLERANCE = 1e-9  # relative error that `check` allows between the stated margin and its own
+_MARGIN_TOLERANCE = 1e-9  # relative error that the check allows between the stated margin and its own
 INTERRUPTED = "Interrupted before a proof was found."
-_INTERRUPTED_LATE = "Interrupted before all coefficients were decided."
 
 
 class Verdict(StrEnum):
@@ -41,20 +27,9 @@ class Verdict(StrEnum):
     UNDECIDED = "undecided"
 
 
-class Found(NamedTuple):
-    """A proven verdict: the direction v or the dual weights p, and the rows on the boundary."""
-
-    verdict: Verdict
-    how: str
-    v: Array | None = None
-    p: Array | None = None
-    proof: Proof = Proof()
-    boundary: Indices = NO_ROWS
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Separability:
-    """A verdict on separability with the objects that prove it.
+class Separation:
+    """A verdict on some rows with the objects that prove it.
 
     Attributes
     ----------
@@ -88,31 +63,6 @@ class Separability:
         The exact objects behind the verdict.
     how : str
         The stage that found the verdict and the kind of its proof.
-    family : str
-        ``binomial``, ``multinomial``, ``poisson`` or ``ordinal``.
-    coefficients : dict from name to Behaviour
-        What becomes of each coefficient of the unpenalised regression: ``finite``, ``+inf``, ``-inf``,
-        ``either`` (infinite, the data allow both signs), ``aliased`` (not identified: its column depends on
-        columns before it) or ``undecided``. Empty if the verdict was asked for without them.
-    leaning : dict from name to "+", "-" or "0"
-        For each coefficient ``either``, its sign in the direction of maximum margin, which gradient descent
-        and vanishing ridge follow (in the norm of all coefficients, the intercept included); "0" if it is
-        zero or too small to tell. These signs are computed, not proven.
-    limiting_rows : ndarray of int
-        Observations that stay on the boundary: all finite coefficients are estimated from them (Geyer, 2009).
-        Rows are counted from 0; ``limiting_labels`` has the labels of a data frame.
-    row_labels : pandas Index, ndarray or None
-        The labels of the rows of the model in the data; None if they are 0, 1, 2 and so on.
-    nearly_aliased : tuple of str
-        Columns that are combinations of earlier ones up to rounding. The verdicts take the numbers literally,
-        so they may rest on that rounding; the notes have the combinations.
-    notes : tuple of str
-        What the user should know about the model, e.g. that its offset does not matter.
-    classes : tuple of str
-        The classes of the response in their order, if it has some: of two labels the second one is the event
-        of the regression, and of more the first one is what the others are compared with.
-    model : ModelRows or None
-        The rows of the recession cone and the names of their columns; None in a copy that was pickled.
     """
 
     verdict: Verdict
@@ -130,48 +80,11 @@ class Separability:
     feature_names: tuple[str, ...] | None
     proof: Proof
     how: str
-    family: str = "binomial"
-    coefficients: dict[Name, Behaviour] = field(default_factory=dict)
-    leaning: dict[Name, str] = field(default_factory=dict)
-    limiting_rows: Indices = field(default_factory=NO_ROWS.copy)
-    nearly_aliased: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    classes: tuple[str, ...] = ()
-    row_labels: Any = None
-    _evidence: Coefficients | None = None
-    model: ModelRows | None = None
-    _read: Callable[..., Any] | None = None
-    _factors: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-
-    def witness(self, name: Name) -> Witness:
-        """Return the objects that prove the verdict on a coefficient, with exact numbers.
-
-        The rows are those of the model (``model.rows``), and so are the columns: of a binomial model the
-        observations, and the features followed by the intercept.
-        """
-        if self._evidence is None or self.model is None:
-            raise ValueError(
-                "A witness needs the data, which a result that was copied to another process does not hold. "
-                "Call separability again."
-            )
-        if name not in self.coefficients:
-            known = listed(list(self.coefficients))
-            raise KeyError(f"No coefficient is called {name!r}; the names are {known}.")
-        column = int(self.model.columns[self.model.names.index(name)])
-        partition = self.boundary_rows, self.dual_weights, self.proof
-        return self._evidence.witness(column, self.model.rows, self.model.columns, *partition)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The data stay where they are, so what is computed from them goes along.
-        relations = summary.relations(self, list(self.coefficients), summary.MAX_LINES)
-        known = {
-            name: getattr(self, name) for name in ("fitted_rows", "involved", "loses_classes", "references")
-        }
-        return {**vars(self), **known, "relations": relations, "model": None}
 
     def __repr__(self) -> str:
         rows = f"{self.separated_rows.size} separated and {self.boundary_rows.size} boundary rows"
-        return f"Separability({self.verdict.value!r}, {rows}, {interval(self.lower, self.upper, digits=6)})"
+        bounds = interval(self.lower, self.upper, digits=6)
+        return f"{type(self).__name__}({self.verdict.value!r}, {rows}, {bounds})"
 
     @property
     def is_separable(self) -> bool | None:
@@ -180,72 +93,8 @@ class Separability:
             return True
         return None if self.dual_weights is None else False
 
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether Ctrl-C ended the search."""
-        return self.how.endswith((INTERRUPTED, _INTERRUPTED_LATE))
-
-    def check(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> bool:
-        """Prove the verdicts once more, from the stored objects and the data alone.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            What `separability` was given; the columns of a data frame are matched by name. Of a verdict by
-            ``from_formula`` X is the data frame, and by ``from_statsmodels`` the model, both without y. Their
-            design matrix without the intercept, and a response, will do as well.
-
-        Returns
-        -------
-        bool
-            False if the data differ, or if a stored number was changed so that nothing is proven.
-            Of an undecided result the lower bound is checked, and the dual weights if it has some.
-        """
-        model = self._model_of(X, y, sample_weight)
-        return self._check_partition(model.rows) and self._check_coefficients(model)
-
-    def _model_of(self, X: Any, y: Any, sample_weight: Any) -> ModelRows:
-        """Return the rows of data that are given as those of the verdict were."""
-        if self._read is not None and y is None:
-            given = self._read(X) if sample_weight is None else self._read(X, sample_weight=sample_weight)
-            found: ModelRows = given.model()
-            return found
-        names = self.feature_names
-        X = in_order(X, names)
-        width = len(names or ()) if self._read is None else int(np.prod(np.shape(X)[1:]))
-        if names is not None and width != len(names):
-            raise ValueError(
-                "check needs the data frame or the model that the verdict is on, or a matrix with the "
-                f"columns {listed(names)}, without the intercept; got {width} in place of {len(names)}."
-            )
-        return model_rows(
-            X,
-            y,
-            family=self.family,
-            fit_intercept=self.fit_intercept,
-            sample_weight=sample_weight,
-        )
-
-    def _check_coefficients(self, model: ModelRows) -> bool:
-        if self._evidence is None:
-            return not self.coefficients
-        stated = list(self.coefficients.values())  # Names of a formula are not those of X.
-        columns = model.columns.tolist()
-        if len(columns) != len(stated) or set(columns) != set(self._evidence.behaviours):
-            return False
-        if stated != [self._evidence.behaviours[j] for j in columns]:
-            return False
-        named = dict(zip(columns, self.coefficients, strict=True))
-        either = {name for name, word in self.coefficients.items() if word is Behaviour.EITHER}
-        leaning = {named[j]: sign for j, sign in self._evidence.leaning.items() if j in named}
-        if leaning != self.leaning or not (leaning.keys() <= either and set(leaning.values()) <= set("+-0")):
-            return False
-        if not np.array_equal(self.limiting_rows, limiting_rows(model, self.boundary_rows)):
-            return False
-        partition = self.boundary_rows, self.dual_weights, self.proof
-        return self._evidence.check(model.rows, model.columns, *partition)
-
-    def _check_partition(self, rows: LiftedRows) -> bool:
+    def check_rows(self, rows: LiftedRows) -> bool:
+        """Prove the verdict on the rows once more, from the stored objects and the rows alone."""
         p, everything = self.dual_weights, rows.counted
         numbers = [self.lower, self.upper, self.intercept, *(() if self.coef is None else self.coef)]
         if np.isnan(numbers).any() or self.lower > self.upper:
@@ -286,104 +135,3 @@ class Separability:
             and np.array_equal(np.sort(both), everything)
             and separates(rows, exact, self.separated_rows, self.boundary_rows)
         )
-
-    def name(self, feature: int) -> str:
-        """Return the name of a column of the rows: that of its coefficient, or ``x0``, ``x1`` and so on."""
-        if self.family in ("multinomial", "ordinal"):  # Their rows have a column for each coefficient.
-            return shown(list(self.coefficients)[feature])
-        return f"x{feature}" if self.feature_names is None else self.feature_names[feature]
-
-    @lazy
-    def fitted_rows(self) -> Indices:
-        """Observations without a boundary row, which are fitted perfectly in the limit."""
-        if self.model is None or self.model.observations is None:
-            return self.separated_rows
-        return np.setdiff1d(self.model.observations[self.separated_rows], self.limiting_rows)
-
-    @property
-    def limiting_labels(self) -> Any:
-        """The labels of the limiting rows: ``data.loc[found.limiting_labels]`` selects them in a data frame.
-
-        Arrays have no labels, so these are row numbers of them. Rows that statsmodels has left out (missing
-        values, ``subset=``) are accounted for. Labels that repeat raise ``ValueError``.
-        """
-        return limiting_labels(self)
-
-    @lazy
-    def loses_classes(self) -> bool:
-        """Whether a limiting row of a multinomial or ordinal model has fewer classes in the limit.
-
-        If so, the same model fitted to the limiting rows alone is not the limiting model.
-        """
-        if self.model is None or self.model.observations is None:
-            return False
-        return bool(np.isin(self.model.observations[self.separated_rows], self.limiting_rows).any())
-
-    @lazy
-    def involved(self) -> dict[Name, Involved]:
-        """For each infinite coefficient the rows that are separated and in which its column is not zero.
-
-        If it is zero in all of them, those whose weights prove its sign, by way of other columns; if it may
-        have either sign, all separated ones.
-        """
-        if self.model is None:
-            return {}
-        found = rows_involved(self.model, self.separated_rows, infinite_names(self))
-        places = dict(zip(self.model.names, self.model.columns.tolist(), strict=True))
-        proofs = {} if self._evidence is None else self._evidence.memberships
-        for name in [name for name, involved in found.items() if not involved.total]:
-            proof = proofs.get(places[name])
-            rows = self.separated_rows if proof is None else proof.rows
-            found[name] = observations_of(self.model, rows)
-        return found
-
-    @lazy
-    def references(self) -> dict[str, tuple[Any, Any]]:
-        """Factors whose reference level has one outcome alone: that level, and another to take instead."""
-        if self.model is None or not self.limiting_rows.size:
-            return {}
-        infinite = infinite_names(self)
-        return single_outcome_references(self.model, self._factors, infinite, self.separated_rows)
-
-    @lazy
-    def relations(self) -> dict[Name, dict[Name, Fraction]]:
-        """For each aliased coefficient the other columns, by their names, whose combination its column is."""
-        return summary.relations(self, list(self.coefficients))
-
-    @property
-    def advice(self) -> str:
-        """What to do next about infinite and aliased coefficients, in one sentence that names them."""
-        return advice(self)
-
-    def to_dataframe(self) -> Any:
-        """Return the table of all coefficients as a pandas data frame."""
-        return summary.as_frame(self)
-
-    def to_json(self) -> str:
-        """Return the verdict, all coefficients and the dual weights as JSON, as the command line does."""
-        return summary.as_json(self)
-
-    def __str__(self) -> str:
-        return summary.as_text(self)
-
-    def _repr_html_(self) -> str:
-        return summary.as_html(self)
-
-
-def with_evidence(found: Separability, model: ModelRows, evidence: Coefficients) -> Separability:
-    """Return a verdict on the rows of a model with those on its coefficients."""
-    columns = model.columns.tolist()
-    named = dict(zip(columns, model.names, strict=True))
-    return replace(
-        found,
-        family=model.family,
-        fit_intercept=model.fit_intercept,
-        feature_names=model.feature_names,
-        coefficients={named[j]: evidence.behaviours[j] for j in columns},
-        leaning={named[j]: evidence.leaning[j] for j in columns if j in evidence.leaning},
-        limiting_rows=limiting_rows(model, found.boundary_rows),
-        how=f"{found.how} {_INTERRUPTED_LATE}" if evidence.is_interrupted else found.how,
-        classes=model.classes,
-        model=model,
-        _evidence=evidence,
-    )

@@ -22,11 +22,10 @@ import numpy as np
 
 from prgd.core.checks import unknown
 from prgd.core.errors import missing_package
+from prgd.regression.responses import INTERCEPT
+from prgd.regression.result import Separability
+from prgd.regression.separability import Regression, factor_levels, labels_of, shares_as_counts
 from prgd.rows.exact import as_float, check_exact
-from prgd.separation.regression import Regression, factor_levels, shares_as_counts
-from prgd.separation.responses import INTERCEPT
-from prgd.separation.row_labels import labels_of
-from prgd.separation.verdict import Separability
 
 _DENSE_FRACTION = 0.3  # a design matrix with a larger fraction of non-zeros is stored as a dense array
 _MARKS = re.compile(r"\x1b\[[\d;]*m|[⧛⧚]| \(<unknown>.*?\)")  # colours and places in messages of formulaic

@@ -22,12 +22,10 @@ from prgd.proofs.lifted_rows import KeptColumns, LiftedRows, spread
 from prgd.proofs.pivots import Pivots, pivot_columns
 from prgd.proofs.power_scaling import balance_dense
 from prgd.proofs.weights import Proof
-from prgd.separation.coefficients import Coefficients
-from prgd.separation.cone import Cone, Coordinates
-from prgd.separation.ellipsoids import near_vectors, opposite_vectors
-from prgd.separation.evidence import Behaviour
-from prgd.separation.leaning import leaning_signs
-from prgd.separation.memberships import (
+from prgd.regression.coefficients import Behaviour, Coefficients
+from prgd.regression.cone import Cone, Coordinates
+from prgd.regression.cone_vectors import basis_vectors, leaning_signs, near_vectors, opposite_vectors
+from prgd.regression.memberships import (
     Membership,
     augmented,
     exact_membership,
@@ -36,7 +34,6 @@ from prgd.separation.memberships import (
 )
 from prgd.separation.proposals import MAX_COPY_ENTRIES
 from prgd.separation.search import Search
-from prgd.separation.simplicial import basis_vectors
 
 WORKING_ENTRIES = 2**25  # entries of the reduced rows that are held at a time
 _NEARLY_SQUARE = 1.1  # rows for each coordinate up to which the rows of a basis are tried alone

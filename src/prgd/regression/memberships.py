@@ -15,7 +15,7 @@ from prgd.proofs.column_relations import column_structure, structure_of
 from prgd.proofs.lifted_rows import LiftedRows
 from prgd.proofs.modular import independent_rows, solve_rational, vanishes
 from prgd.proofs.weights import Proof, completed_weights, prove_weights, weights_prove
-from prgd.separation.cone import Cone
+from prgd.regression.cone import Cone
 
 _FEW_UNKNOWNS = 6  # unknowns of a linear system that is solved exactly at once
 _MAX_UNKNOWNS = 64  # unknowns of a linear system that is solved exactly if all else fails

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from prgd.core.types import Array
-from prgd.separation.regression import Regression, factor_levels, shares_as_counts
-from prgd.separation.verdict import Separability
+from prgd.regression.result import Separability
+from prgd.regression.separability import Regression, factor_levels, shares_as_counts
 
 # The family of each class of models, and for each family of GLM the links for which the verdict holds.
 _FAMILIES = {

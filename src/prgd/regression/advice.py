@@ -5,19 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from prgd.separation.evidence import Behaviour
+import numpy as np
+
+from prgd.core.types import Indices
+from prgd.proofs.column_relations import near_relations
+from prgd.proofs.lifted_rows import KeptColumns
+from prgd.regression.coefficients import Behaviour, Coefficients
+from prgd.regression.families import ModelRows, Name
 
 if TYPE_CHECKING:
-    from prgd.separation.families import Name
-    from prgd.separation.verdict import Separability
+    from prgd.regression.result import Separability
 
 _LISTED = 4  # names that a sentence lists
 _LISTED_FIRST = 8  # names that the first sentence lists, of each kind of coefficients
 _LEVEL = re.compile(r"(.+)\[(?:T\.)?([^\[\]]+)\]")  # the column of a level, as formulaic names it
 _COLON = re.compile(r":(?![^\[]*\])")  # between the parts of an interaction, and not within a level
 _PLAIN = re.compile(r"C\((\w+)[,)].*|(\w+)")  # a factor whose column has a name that needs no quotes
+_KEPT = 5  # observations of each coefficient whose numbers are kept
+_GLM_TOLERANCE = 1e-11  # residual, as a fraction of the column, below which R's glm reports NA
+_NOTES = 4  # nearly aliased columns that have a note of their own
+_TERMS = 6  # terms of a combination that a note shows
 _CONSTANTS = ("(Intercept)", "Intercept", "const")
 
 
@@ -201,3 +210,140 @@ def _is_threshold(s: Separability, name: str) -> bool:
 
 def _are(names: Sequence[Name]) -> str:
     return "is" if len(names) == 1 else "are"
+
+
+# Rows that make coefficients infinite ----------------------------------------------------------------------
+
+
+class Involved(NamedTuple):
+    """The observations that are involved in an infinite coefficient: how many, and the first of them."""
+
+    total: int
+    first: tuple[int, ...]
+
+
+def rows_involved(model: ModelRows, separated: Indices, names: Sequence[Name]) -> dict[Name, Involved]:
+    """Return for some coefficients the observations of separated rows whose column is not zero.
+
+    This takes one pass over the separated rows.
+
+    Examples
+    --------
+    >>> from prgd.regression.families import model_rows
+    >>> model = model_rows([[0.0, 1.0], [0.0, 2.0], [1.0, 2.0]], [0, 1, 1])
+    >>> rows_involved(model, np.array([2]), ["x0", "(Intercept)"])
+    {'x0': Involved(total=1, first=(2,)), '(Intercept)': Involved(total=1, first=(2,))}
+    """
+    if not names:
+        return {}
+    columns = dict(zip(model.names, model.columns.tolist(), strict=True))
+    wanted = np.array([columns[name] for name in names])
+    counts = np.zeros(wanted.size, np.int64)
+    last = np.full(wanted.size, -1)  # the observation that was counted last, whose rows two blocks may share
+    first: list[list[int]] = [[] for _ in names]
+    for part, Z in model.rows.blocks(separated, as_stored=True):
+        at, k = Z[:, wanted].nonzero()
+        if model.observations is None:
+            at = part[at]
+        else:  # An observation may have several rows.
+            at, k = np.divmod(np.unique(model.observations[part[at]] * wanted.size + k), wanted.size)
+            at, k = at[fresh := at != last[k]], k[fresh]
+            np.maximum.at(last, k, at)
+        for j in [j for j, found in enumerate(first) if len(found) < _KEPT]:
+            first[j] += at[k == j][: _KEPT - len(first[j])].tolist()
+        counts += np.bincount(k, minlength=wanted.size)
+    return {
+        name: Involved(count, tuple(found))
+        for name, count, found in zip(names, counts.tolist(), first, strict=True)
+    }
+
+
+def observations_of(model: ModelRows, rows: Indices) -> Involved:
+    """Return the observations that some rows come from."""
+    found = np.unique(rows if model.observations is None else model.observations[rows])
+    return Involved(found.size, tuple(found[:_KEPT].tolist()))
+
+
+def single_outcome_references(
+    model: ModelRows, factors: Mapping[str, Sequence[Any]], infinite: Sequence[Name], separated: Indices
+) -> dict[str, tuple[Any, Any]]:
+    """Return factors whose reference level has one outcome alone: that level, and another to take instead.
+
+    All other levels, which must have columns of their own, are then infinite relative to the reference, in
+    a binomial or Poisson model with an intercept. The level to take has fewest separated rows, since another
+    one of one outcome is no better.
+
+    Examples
+    --------
+    >>> from prgd.regression.families import model_rows
+    >>> names = "g[T.b]", "g[T.c]"
+    >>> X = [[0, 0], [0, 0], [1, 0], [0, 1]]
+    >>> model = model_rows(X, [0, 0, 3, 1], family="poisson", feature_names=names)
+    >>> single_outcome_references(model, {"g": ["a", "b", "c"]}, names, np.array([0, 1]))
+    {'g': ('a', 'b')}
+    """
+    found: dict[str, tuple[Any, Any]] = {}
+    if model.family not in ("binomial", "poisson") or not model.fit_intercept:
+        return found
+    places = dict(zip(model.names, model.columns.tolist(), strict=True))
+    for factor, levels in factors.items():
+        named = {level: f"{factor}[T.{level}]" for level in levels}
+        others = [level for level in levels if named[level] in places]
+        if len(others) != len(levels) - 1 or not all(named[level] in infinite for level in others):
+            continue
+        columns = [places[named[level]] for level in others]
+        signs: set[float] = set()
+        for _, Z in model.rows.blocks(model.rows.counted, as_stored=True):
+            at = np.ones(Z.shape[0], bool)
+            at[Z[:, columns].nonzero()[0]] = False
+            constant = Z[:, model.columns[:1]]  # the sign of y, or of both if there are both
+            constant = constant if isinstance(constant, np.ndarray) else constant.toarray()
+            signs.update(np.sign(constant[at, 0]).tolist())
+        if len(signs) == 1:
+            (reference,) = [level for level in levels if named[level] not in places]
+            involved = rows_involved(model, separated, [named[level] for level in others])
+            found[factor] = reference, min(others, key=lambda level: involved[named[level]].total)
+    return found
+
+
+def near_notes(model: ModelRows, evidence: Coefficients) -> tuple[tuple[str, ...], list[str]]:
+    """Return the columns of a model that are combinations of earlier ones up to rounding, and notes on them.
+
+    In exact arithmetic such columns, as of centimetres and inches, are independent, so no verdict changes;
+    but the user must know, since their difference is rounding and R's glm leaves them out.
+    """
+    bare = {
+        j: name if isinstance(name, str) else name[1]
+        for j, name in zip(model.columns.tolist(), model.names, strict=True)
+        # The columns of a multinomial model repeat for each class; those of one class hold all observations.
+        if isinstance(name, str) or name[0] == model.names[0][0]
+    }
+    kept = [j for j in evidence.kept if j in bare]
+    if not evidence.basis.size or evidence.is_interrupted:
+        return (), []
+    try:
+        relations = near_relations(KeptColumns(model.rows, kept), evidence.basis)
+    except KeyboardInterrupt:  # The verdict is complete without the notes.
+        return (), []
+    is_ordinal = model.family == "ordinal"
+    constants = model.columns[: len(model.classes) - 1 if is_ordinal else int(model.fit_intercept)].tolist()
+    names = tuple(bare[kept[relation.column]] for relation in relations)
+    notes = []
+    for name, relation in zip(names[:_NOTES], relations, strict=False):
+        terms = {kept[k]: c for k, c in relation.terms.items()}
+        features = {bare[j]: c for j, c in terms.items() if j not in constants}
+        # A constant column is minus the sum of all thresholds, which have the other sign than coefficients.
+        for c in [terms[j] for j in constants[:1] if j in terms]:
+            features[""] = -c if is_ordinal else c
+        words = sum_in_words(dict(sorted(features.items(), key=lambda term: term[1] < 0.0)), _TERMS)
+        size = f"{max(relation.residual, np.finfo(float).eps):.0e}"
+        is_glm = model.family in ("binomial", "poisson") and relation.residual < _GLM_TOLERANCE
+        glm = ": R's glm would report NA for it" if is_glm else ""
+        notes.append(
+            f"{name} is {words} up to rounding ({size} of its size){glm}. The verdicts take the numbers "
+            f"literally; drop {name} and ask again."
+        )
+    if others := names[_NOTES:]:
+        depend = "depends" if len(others) == 1 else "depend"
+        notes.append(f"Up to rounding, {listed(others)} {depend} on earlier columns too.")
+    return names, notes

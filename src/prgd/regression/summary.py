@@ -16,13 +16,13 @@ import numpy as np
 from prgd.core.errors import missing_package
 from prgd.core.types import Indices
 from prgd.proofs.overlap import overlap_in_words
-from prgd.separation.advice import advice, meaning, shown, sum_in_words
-from prgd.separation.evidence import Behaviour
+from prgd.regression.advice import advice, meaning, shown, sum_in_words
+from prgd.regression.coefficients import Behaviour
 
 if TYPE_CHECKING:
-    from prgd.separation.families import Name
-    from prgd.separation.involved import Involved
-    from prgd.separation.verdict import Separability
+    from prgd.regression.advice import Involved
+    from prgd.regression.families import Name
+    from prgd.regression.result import Separability
 
 _SHOWN = 5  # features or rows that the explanation lists
 MAX_LINES = 20  # coefficients that text and HTML show

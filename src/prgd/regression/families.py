@@ -17,9 +17,9 @@ from prgd.core.errors import NotFiniteError
 from prgd.core.threads import physical_memory
 from prgd.core.types import Indices, Mask
 from prgd.proofs.lifted_rows import LiftedRows
+from prgd.regression.responses import Classes, Design, read_amounts, read_counts, response_name
 from prgd.rows import Rows, as_rows
 from prgd.rows.blocks import times_signs
-from prgd.separation.responses import Classes, Design, read_amounts, read_counts, response_name
 
 Name = str | tuple[str, str]  # the name of a coefficient; ``(class, name)`` if each class has its own
 FAMILIES = ("binomial", "multinomial", "poisson", "ordinal")

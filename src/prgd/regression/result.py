@@ -1,0 +1,291 @@
+"""The result of `separability`: its attributes, its check, and the witnesses of its coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from prgd.core.lazy import lazy
+from prgd.core.types import Indices
+from prgd.problem.problem import NO_ROWS
+from prgd.regression import summary
+from prgd.regression.advice import (
+    Involved,
+    advice,
+    infinite_names,
+    listed,
+    observations_of,
+    rows_involved,
+    shown,
+    single_outcome_references,
+)
+from prgd.regression.coefficients import Behaviour, Coefficients, Witness
+from prgd.regression.families import ModelRows, Name, limiting_rows, model_rows
+from prgd.rows.readers.columns import in_order
+from prgd.separation.verdict import INTERRUPTED, Separation
+
+INTERRUPTED_LATE = "Interrupted before all coefficients were decided."
+REPEATED_LABELS = "The labels of the data repeat: call data.reset_index(drop=True) before the model is made."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Separability(Separation):
+    """A verdict on separability, and on each coefficient of a regression, with the objects that prove it.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        - ``separable``: some (w, b) has ``y_i (<w, x_i> + b) > 0`` for all rows;
+        - ``quasi-separable``: none has, but some has ``>= 0`` for all rows and ``> 0`` for some;
+        - ``not separable``: neither, so the classes overlap;
+        - ``undecided``: no proof was found; ``lower`` and ``upper`` are what is known.
+    coef : ndarray of shape (d,) or None
+        Normal w of the separating, or quasi-separating, hyperplane; None if there is none.
+    intercept : float
+    margin : float
+        ``min_i y_i (<w, x_i> + b) / ||w||`` of this hyperplane, rounded down; 0 if quasi-separable and
+        NaN if ``coef`` is None.
+    dual_weights : ndarray of shape (n,) or None
+        Gordan's weights p >= 0 of sum 1 with ``sum_i p_i y_i (x_i, 1) = 0`` (``y_i x_i`` without
+        intercept): no hyperplane separates the rows of positive weight strictly. They are given whenever
+        ``is_separable`` is False.
+    residual : float
+        Norm of that sum in float64; the proof shows that weights nearby make it exactly zero.
+    lower, upper : float
+        The interval that holds gamma_star, the largest margin (0 or less if not separable).
+    separated_rows, boundary_rows : ndarray of int
+        Rows strictly on their own side of some hyperplane that has no row on its wrong side; and all others.
+        Rows of sample weight 0 do not count, and are in neither.
+    features : ndarray of int
+        Features of non-zero coefficient, those of largest coefficient times range first.
+    feature_names : tuple of str or None
+        Those of a data frame or a file.
+    proof : Proof
+        The exact objects behind the verdict.
+    how : str
+        The stage that found the verdict and the kind of its proof.
+    family : str
+        ``binomial``, ``multinomial``, ``poisson`` or ``ordinal``.
+    coefficients : dict from name to Behaviour
+        What becomes of each coefficient of the unpenalised regression: ``finite``, ``+inf``, ``-inf``,
+        ``either`` (infinite, the data allow both signs), ``aliased`` (not identified: its column depends on
+        columns before it) or ``undecided``. Empty if the verdict was asked for without them.
+    leaning : dict from name to "+", "-" or "0"
+        For each coefficient ``either``, its sign in the direction of maximum margin, which gradient descent
+        and vanishing ridge follow (in the norm of all coefficients, the intercept included); "0" if it is
+        zero or too small to tell. These signs are computed, not proven.
+    limiting_rows : ndarray of int
+        Observations that stay on the boundary: all finite coefficients are estimated from them (Geyer, 2009).
+        Rows are counted from 0; ``limiting_labels`` has the labels of a data frame.
+    row_labels : pandas Index, ndarray or None
+        The labels of the rows of the model in the data; None if they are 0, 1, 2 and so on.
+    nearly_aliased : tuple of str
+        Columns that are combinations of earlier ones up to rounding. The verdicts take the numbers literally,
+        so they may rest on that rounding; the notes have the combinations.
+    notes : tuple of str
+        What the user should know about the model, e.g. that its offset does not matter.
+    classes : tuple of str
+        The classes of the response in their order, if it has some: of two labels the second one is the event
+        of the regression, and of more the first one is what the others are compared with.
+    model : ModelRows or None
+        The rows of the recession cone and the names of their columns; None in a copy that was pickled.
+    """
+
+    family: str = "binomial"
+    coefficients: dict[Name, Behaviour] = field(default_factory=dict)
+    leaning: dict[Name, str] = field(default_factory=dict)
+    limiting_rows: Indices = field(default_factory=NO_ROWS.copy)
+    nearly_aliased: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    row_labels: Any = None
+    _evidence: Coefficients | None = None
+    model: ModelRows | None = None
+    _read: Callable[..., Any] | None = None
+    _factors: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def witness(self, name: Name) -> Witness:
+        """Return the objects that prove the verdict on a coefficient, with exact numbers.
+
+        The rows are those of the model (``model.rows``), and so are the columns: of a binomial model the
+        observations, and the features followed by the intercept.
+        """
+        if self._evidence is None or self.model is None:
+            raise ValueError(
+                "A witness needs the data, which a result that was copied to another process does not hold. "
+                "Call separability again."
+            )
+        if name not in self.coefficients:
+            known = listed(list(self.coefficients))
+            raise KeyError(f"No coefficient is called {name!r}; the names are {known}.")
+        column = int(self.model.columns[self.model.names.index(name)])
+        partition = self.boundary_rows, self.dual_weights, self.proof
+        return self._evidence.witness(column, self.model.rows, self.model.columns, *partition)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The data stay where they are, so what is computed from them goes along.
+        relations = summary.relations(self, list(self.coefficients), summary.MAX_LINES)
+        known = {
+            name: getattr(self, name) for name in ("fitted_rows", "involved", "loses_classes", "references")
+        }
+        return {**vars(self), **known, "relations": relations, "model": None}
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search."""
+        return self.how.endswith((INTERRUPTED, INTERRUPTED_LATE))
+
+    def check(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> bool:
+        """Prove the verdicts once more, from the stored objects and the data alone.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            What `separability` was given; the columns of a data frame are matched by name. Of a verdict by
+            ``from_formula`` X is the data frame, and by ``from_statsmodels`` the model, both without y. Their
+            design matrix without the intercept, and a response, will do as well.
+
+        Returns
+        -------
+        bool
+            False if the data differ, or if a stored number was changed so that nothing is proven.
+            Of an undecided result the lower bound is checked, and the dual weights if it has some.
+        """
+        model = self._model_of(X, y, sample_weight)
+        return self.check_rows(model.rows) and self._check_coefficients(model)
+
+    def _model_of(self, X: Any, y: Any, sample_weight: Any) -> ModelRows:
+        """Return the rows of data that are given as those of the verdict were."""
+        if self._read is not None and y is None:
+            given = self._read(X) if sample_weight is None else self._read(X, sample_weight=sample_weight)
+            found: ModelRows = given.model()
+            return found
+        names = self.feature_names
+        X = in_order(X, names)
+        width = len(names or ()) if self._read is None else int(np.prod(np.shape(X)[1:]))
+        if names is not None and width != len(names):
+            raise ValueError(
+                "check needs the data frame or the model that the verdict is on, or a matrix with the "
+                f"columns {listed(names)}, without the intercept; got {width} in place of {len(names)}."
+            )
+        return model_rows(
+            X,
+            y,
+            family=self.family,
+            fit_intercept=self.fit_intercept,
+            sample_weight=sample_weight,
+        )
+
+    def _check_coefficients(self, model: ModelRows) -> bool:
+        if self._evidence is None:
+            return not self.coefficients
+        stated = list(self.coefficients.values())  # Names of a formula are not those of X.
+        columns = model.columns.tolist()
+        if len(columns) != len(stated) or set(columns) != set(self._evidence.behaviours):
+            return False
+        if stated != [self._evidence.behaviours[j] for j in columns]:
+            return False
+        named = dict(zip(columns, self.coefficients, strict=True))
+        either = {name for name, word in self.coefficients.items() if word is Behaviour.EITHER}
+        leaning = {named[j]: sign for j, sign in self._evidence.leaning.items() if j in named}
+        if leaning != self.leaning or not (leaning.keys() <= either and set(leaning.values()) <= set("+-0")):
+            return False
+        if not np.array_equal(self.limiting_rows, limiting_rows(model, self.boundary_rows)):
+            return False
+        partition = self.boundary_rows, self.dual_weights, self.proof
+        return self._evidence.check(model.rows, model.columns, *partition)
+
+    def name(self, feature: int) -> str:
+        """Return the name of a column of the rows: that of its coefficient, or ``x0``, ``x1`` and so on."""
+        if self.family in ("multinomial", "ordinal"):  # Their rows have a column for each coefficient.
+            return shown(list(self.coefficients)[feature])
+        return f"x{feature}" if self.feature_names is None else self.feature_names[feature]
+
+    @lazy
+    def fitted_rows(self) -> Indices:
+        """Observations without a boundary row, which are fitted perfectly in the limit."""
+        if self.model is None or self.model.observations is None:
+            return self.separated_rows
+        return np.setdiff1d(self.model.observations[self.separated_rows], self.limiting_rows)
+
+    @property
+    def limiting_labels(self) -> Any:
+        """The labels of the limiting rows: ``data.loc[found.limiting_labels]`` selects them in a data frame.
+
+        Arrays have no labels, so these are row numbers of them. Rows that statsmodels has left out (missing
+        values, ``subset=``) are accounted for. Labels that repeat raise ``ValueError``.
+        """
+        if self.row_labels is None:
+            return self.limiting_rows
+        if not is_unique(self.row_labels):
+            raise ValueError(REPEATED_LABELS)
+        return self.row_labels[self.limiting_rows]
+
+    @lazy
+    def loses_classes(self) -> bool:
+        """Whether a limiting row of a multinomial or ordinal model has fewer classes in the limit.
+
+        If so, the same model fitted to the limiting rows alone is not the limiting model.
+        """
+        if self.model is None or self.model.observations is None:
+            return False
+        return bool(np.isin(self.model.observations[self.separated_rows], self.limiting_rows).any())
+
+    @lazy
+    def involved(self) -> dict[Name, Involved]:
+        """For each infinite coefficient the rows that are separated and in which its column is not zero.
+
+        If it is zero in all of them, those whose weights prove its sign, by way of other columns; if it may
+        have either sign, all separated ones.
+        """
+        if self.model is None:
+            return {}
+        found = rows_involved(self.model, self.separated_rows, infinite_names(self))
+        places = dict(zip(self.model.names, self.model.columns.tolist(), strict=True))
+        proofs = {} if self._evidence is None else self._evidence.memberships
+        for name in [name for name, involved in found.items() if not involved.total]:
+            proof = proofs.get(places[name])
+            rows = self.separated_rows if proof is None else proof.rows
+            found[name] = observations_of(self.model, rows)
+        return found
+
+    @lazy
+    def references(self) -> dict[str, tuple[Any, Any]]:
+        """Factors whose reference level has one outcome alone: that level, and another to take instead."""
+        if self.model is None or not self.limiting_rows.size:
+            return {}
+        infinite = infinite_names(self)
+        return single_outcome_references(self.model, self._factors, infinite, self.separated_rows)
+
+    @lazy
+    def relations(self) -> dict[Name, dict[Name, Fraction]]:
+        """For each aliased coefficient the other columns, by their names, whose combination its column is."""
+        return summary.relations(self, list(self.coefficients))
+
+    @property
+    def advice(self) -> str:
+        """What to do next about infinite and aliased coefficients, in one sentence that names them."""
+        return advice(self)
+
+    def to_dataframe(self) -> Any:
+        """Return the table of all coefficients as a pandas data frame."""
+        return summary.as_frame(self)
+
+    def to_json(self) -> str:
+        """Return the verdict, all coefficients and the dual weights as JSON, as the command line does."""
+        return summary.as_json(self)
+
+    def __str__(self) -> str:
+        return summary.as_text(self)
+
+    def _repr_html_(self) -> str:
+        return summary.as_html(self)
+
+
+def is_unique(labels: Any) -> bool:
+    """Say whether the labels of rows, a pandas Index or an array of numbers, are all different."""
+    return isinstance(labels, np.ndarray) or bool(labels.is_unique)

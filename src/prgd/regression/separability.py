@@ -1,0 +1,305 @@
+"""`separability`: whether the classes separate and which coefficients are infinite, with the proof.
+
+`prgd.separation` decides about the rows of a model, and `prgd.regression.signs` about its coefficients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from prgd.core.arithmetic import literal_fractions
+from prgd.core.threads import single_blas
+from prgd.core.types import Array, Indices
+from prgd.regression.advice import near_notes
+from prgd.regression.coefficients import Coefficients
+from prgd.regression.families import ModelRows, Name, limiting_rows, model_rows
+from prgd.regression.responses import INTERCEPT
+from prgd.regression.result import INTERRUPTED_LATE, REPEATED_LABELS, Separability, is_unique
+from prgd.regression.signs import find_coefficients, undecided_coefficients
+from prgd.running.progress import tell_stage
+from prgd.separation.search import decide
+from prgd.separation.verdict import Separation, Verdict
+
+_PANELS = 64  # parts in which a decomposition multiplies the columns
+
+
+def separability(
+    X: Any, y: Any = None, *, family: str = "binomial", fit_intercept: bool = True, sample_weight: Any = None
+) -> Separability:
+    r"""Say whether the classes separate and which coefficients of a regression are infinite, and prove it.
+
+    With ``z_i = y_i (x_i, 1)`` and ``v = (w, b)``, exactly one is true:
+
+    - ``separable``: some v has :math:`Z v > 0`;
+    - ``quasi-separable``: none has, but some has :math:`Z v \ge 0` and :math:`Z v \ne 0`;
+    - ``not separable``: some :math:`p > 0` has :math:`Z^\top p = 0` (Stiemke).
+
+    Parameters
+    ----------
+    X : array, sparse matrix, data frame or Rows
+        Dense or sparse, in memory, mapped or chunked. A data frame's column names are used in the
+        explanation. The verdict is about these float64 numbers, taken literally. Large data are read in
+        passes; only some of their rows are copied.
+    y : array of shape (n,), or (n, 2) of counts: successes, failures
+        The response. Of two labels the second in order (1, True) is the event; the order is that of a
+        categorical if y is one. None if X is an engine that holds the labels.
+    family : {"binomial", "multinomial", "poisson", "ordinal"}
+        The model whose coefficients are asked about. The rows z_i of the other families stand in
+        ``prgd.regression.families.model_rows``.
+    fit_intercept : bool
+        False asks for a hyperplane through the origin.
+    sample_weight : array of shape (n,), optional
+        Counts or other weights. Observations of weight 0 do not count; the size of the others changes
+        nothing. Nor does an offset, so none is taken.
+
+    Returns
+    -------
+    Separability
+        ``print`` explains the verdict, ``coefficients`` has a word for each coefficient, and ``check`` proves
+        all of them again.
+
+    Raises
+    ------
+    ValueError
+        If y does not suit the family (one class, three classes without multinomial, negative counts), a
+        value is missing or not finite, or X holds numbers that float64 cannot; column and row are named.
+
+    Notes
+    -----
+    Duplicate rows with opposite labels, or one feature that separates alone, are found in one pass, and an
+    exact simplex method decides small problems. Then some steps of dual acceleration look for a separating
+    direction, and a self-dual interior point for the partition into separated and boundary rows; of more than
+    3,000 columns, or if its partition is not proven, HiGHS looks for it. Every proposal is proven with bounds
+    on all rounding, or in integers. Ctrl-C returns ``undecided`` with the interval so far, or the
+    verdict with the coefficients that are decided by then.
+
+    See Also
+    --------
+    separability.from_formula : The same for a formula over a data frame: ``"HG ~ NV + PI + EH"``.
+    separability.from_statsmodels : The same for a model or the results of statsmodels.
+
+    References
+    ----------
+    Gordan (1873); Stiemke (1915); Goldman and Tucker (1956); Albert and Anderson (1984), On the existence
+    of maximum likelihood estimates in logistic regression models; Konis (2007), the R package
+    detectseparation.
+
+    Examples
+    --------
+    >>> X = [[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [0.0, 4.0], [1.0, 2.0]]
+    >>> found = separability(X, ["no", "yes", "no", "yes", "yes"])
+    >>> print(found)
+    quasi-separable: x0 is infinite; (Intercept) and x1 are finite.
+      the event is yes, against no: a coefficient of +inf is for it.
+      quasi-complete separation: a hyperplane has no row on its wrong side, but each such one passes
+        through rows.
+      rows strictly on their correct side: 1 (number 4); on the hyperplane: 4 (numbers 0, 1, 2, 3).
+      the hyperplane uses x0 (+1).
+      Found by an exact simplex method; proven in exact integer arithmetic.
+    -----------------------------------
+    coefficient  verdict  rows involved
+    -----------------------------------
+    (Intercept)  finite
+    x0           +inf     1 (number 4)
+    x1           finite
+    -----------------------------------
+    x0 is infinite: drop x0, or use Firth's penalty or a prior; (Intercept) and x1 can be estimated from
+    the 4 limiting_rows alone.
+    >>> found.check(X, ["no", "yes", "no", "yes", "yes"])
+    True
+    """
+    _check_arrays(X)
+    model = model_rows(X, y, family=family, fit_intercept=fit_intercept, sample_weight=sample_weight)
+    return with_labels(decide_model(model), labels_of(X))
+
+
+def _check_arrays(X: Any) -> None:
+    """Raise ``TypeError`` for a formula or a model of statsmodels, which have functions of their own."""
+    is_model = type(X).__module__.startswith("statsmodels.")
+    if is_model or isinstance(X, str):
+        function = "from_statsmodels(results)" if is_model else "from_formula(formula, data)"
+        raise TypeError(
+            "separability takes arrays or a data frame of numbers, X and y; got "
+            f"{type(X).__name__ if is_model else repr(X)}. Call separability.{function}."
+        )
+
+
+def decide_model(model: ModelRows) -> Separability:
+    """Return the verdict on the rows of a model with those on its coefficients."""
+    # Decompositions multiply a panel of columns at a time, and most products are as small.
+    with single_blas(model.rows.n * model.rows.width**2 / _PANELS):
+        return _with_coefficients(decide(model.rows), model)
+
+
+def _with_coefficients(found: Separation, model: ModelRows) -> Separability:
+    """Add the verdicts on the coefficients of a model to the verdict on its rows."""
+    if found.verdict is Verdict.UNDECIDED:
+        return with_evidence(found, model, undecided_coefficients(model.columns))
+    v = found.proof.direction
+    if v is None and found.coef is not None:
+        v = literal_fractions(model.rows.lift(found.coef, found.intercept))
+    tell_stage(f"{found.verdict}; the coefficients")
+    partition = found.boundary_rows, v, found.dual_weights, found.proof
+    try:
+        evidence = find_coefficients(model.rows, model.columns, *partition)
+    except KeyboardInterrupt:
+        evidence = replace(undecided_coefficients(model.columns), is_interrupted=True)
+    near, notes = near_notes(model, evidence)
+    return replace(with_evidence(found, model, evidence), nearly_aliased=near, notes=tuple(notes))
+
+
+def with_evidence(found: Separation, model: ModelRows, evidence: Coefficients) -> Separability:
+    """Return a verdict on the rows of a model with those on its coefficients."""
+    columns = model.columns.tolist()
+    named = dict(zip(columns, model.names, strict=True))
+    known = {
+        **vars(found),
+        "fit_intercept": model.fit_intercept,
+        "feature_names": model.feature_names,
+        "how": f"{found.how} {INTERRUPTED_LATE}" if evidence.is_interrupted else found.how,
+    }
+    return Separability(
+        **known,
+        family=model.family,
+        coefficients={named[j]: evidence.behaviours[j] for j in columns},
+        leaning={named[j]: evidence.leaning[j] for j in columns if j in evidence.leaning},
+        limiting_rows=limiting_rows(model, found.boundary_rows),
+        classes=model.classes,
+        model=model,
+        _evidence=evidence,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """A regression as a formula or a model of statsmodels states it.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array of shape (n, d)
+        The columns of the design matrix but for an intercept that ``fit_intercept`` adds.
+    y : array of shape (n,), array of counts of shape (n, 2), or pandas Series of categories
+    names : tuple of str or None
+        The names of the columns of X.
+    family : str
+    fit_intercept : bool
+    sample_weight : ndarray of shape (n,) or None
+    notes : tuple of str
+        What the user should be told, such as that an offset does not matter.
+    own_names : tuple of str
+        What the user calls the intercept, or the thresholds of an ordinal model, if not as R does.
+    read : function or None
+        Returns the regression of other data, or another model, that are given in the same way.
+    factors : dict from str to tuple
+        The levels of each factor, by the expression that names its columns.
+    row_labels : pandas Index, ndarray or None
+        The labels of the rows in the user's data.
+    """
+
+    X: Any
+    y: Any
+    names: tuple[str, ...] | None
+    family: str = "binomial"
+    fit_intercept: bool = True
+    sample_weight: Array | None = None
+    notes: tuple[str, ...] = ()
+    own_names: tuple[str, ...] = ()
+    read: Callable[..., Regression] | None = None
+    factors: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    row_labels: Any = None
+
+    def decide(self) -> Separability:
+        """Return the verdict on this regression."""
+        model = self.model()
+        found = decide_model(model)
+        found = replace(found, notes=(*self.notes, *found.notes), _read=self.read, _factors=self.factors)
+        return with_labels(found, self.row_labels)
+
+    def placed(self, rows: Indices, n: int) -> Regression:
+        """Return the same regression among n rows, of which it is these; the others have weight 0."""
+        weight = np.zeros(n)
+        weight[rows] = 1.0 if self.sample_weight is None else self.sample_weight
+        source = np.zeros(n, np.int64)  # Rows that do not count are copies of the first one.
+        source[rows] = np.arange(rows.size)
+        y = self.y.iloc[source] if hasattr(self.y, "iloc") else self.y[source]
+        return replace(self, X=self.X[source], y=y, sample_weight=weight, read=None, row_labels=None)
+
+    def model(self) -> ModelRows:
+        """Return the rows of this regression, with the user's names of the coefficients."""
+        model = model_rows(
+            self.X,
+            self.y,
+            family=self.family,
+            fit_intercept=self.fit_intercept,
+            sample_weight=self.sample_weight,
+            feature_names=self.names,
+        )
+        return replace(model, names=self._renamed(model.names))
+
+    def _renamed(self, names: tuple[Name, ...]) -> tuple[Name, ...]:
+        """Return the names of the coefficients with the user's own names for intercept and thresholds."""
+        if not self.own_names:
+            return names
+        if self.family == "ordinal":
+            return (*self.own_names, *names[len(self.own_names) :])
+        (own,) = self.own_names
+        words = ((name, None) if isinstance(name, str) else (name[1], name[0]) for name in names)
+        renamed = ((own if name == INTERCEPT else name, cls) for name, cls in words)
+        return tuple(name if cls is None else (cls, name) for name, cls in renamed)
+
+
+def shares_as_counts(y: Any) -> Any:
+    """Return shares of successes between 0 and 1 as two columns; other numbers, and labels, as they are.
+
+    Only whether there are successes and failures matters for the verdict.
+
+    Examples
+    --------
+    >>> shares_as_counts(np.array([0.0, 0.5, 1.0])).tolist()
+    [[0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]
+    """
+    if ((y >= 0) & (y <= 1)).all() and ((y > 0) & (y < 1)).any():
+        return np.column_stack([y > 0, y < 1]).astype(np.float64)
+    return y
+
+
+def factor_levels(spec: Any) -> dict[str, tuple[Any, ...]]:
+    """Return the levels of the factors of a design that formulaic, or patsy, has made; None has none."""
+    if hasattr(spec, "factor_infos"):
+        found = {k.name(): info.categories for k, info in spec.factor_infos.items()}
+    else:
+        states = getattr(spec, "encoder_state", {})
+        found = {str(k): state.get("categories") for k, (_, state) in states.items()}
+    return {
+        name: tuple(level.item() if isinstance(level, np.generic) else level for level in levels)
+        for name, levels in found.items()
+        if levels is not None
+    }
+
+
+def labels_of(data: Any) -> Any:
+    """Return the labels of the rows of a pandas frame or series; None for what has none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> list(labels_of(pd.DataFrame({"x": [1, 2]}, index=["u", "v"]))), labels_of([1, 2])
+    (['u', 'v'], None)
+    """
+    return data.index if hasattr(data, "iloc") else None
+
+
+def with_labels(found: Separability, labels: Any) -> Separability:
+    """Return a verdict that knows the labels of its rows, with a note if they are not 0, 1, 2 and so on."""
+    if labels is None or np.array_equal(np.asarray(labels), np.arange(len(labels))):
+        return found
+    rows = "X[found.limiting_labels]" if isinstance(labels, np.ndarray) else "data.loc[found.limiting_labels]"
+    select = f"The limiting rows of the data are {rows}." if is_unique(labels) else REPEATED_LABELS
+    note = f"Row numbers count the rows of the model from 0, and are not the labels of the data. {select}"
+    # A verdict without separated rows prints no row numbers, and all of its rows are limiting rows.
+    notes = (*found.notes, note) if found.separated_rows.size else found.notes
+    return replace(found, row_labels=labels, notes=notes)
