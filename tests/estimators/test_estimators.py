@@ -21,8 +21,8 @@ from sklearn.preprocessing import StandardScaler
 
 import prgd
 from prgd import MaxMarginClassifier, NotSeparableWarning, PRGDClassifier, Status
-from prgd.estimators import _choice
-from prgd.estimators._choice import _unit
+from prgd.estimators import fitting
+from prgd.estimators.fitting import _unit
 
 ignore_not_separable = pytest.mark.filterwarnings("ignore::prgd.NotSeparableWarning")
 ignore_convergence = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -247,18 +247,18 @@ def test_the_fallback_is_a_certified_soft_margin_with_one_C():
 def test_the_choice_of_C_is_that_of_single_fits():
     """What folds and classes share does not change errors on held-out rows: those of certified fits."""
     X, y = make_blobs(70, 3, centers=3, cluster_std=4.0, random_state=1)
-    fold, unit = _choice._folds(_choice.row_hashes(X), y)[0], _unit(X, np.ones(len(y)))
-    errors = np.zeros(len(_choice.GRID))
-    for k in range(_choice.FOLDS):
+    fold, unit = fitting._folds(fitting.row_hashes(X), y)[0], _unit(X, np.ones(len(y)))
+    errors = np.zeros(len(fitting.GRID))
+    for k in range(fitting.FOLDS):
         train, test = fold != k, fold == k
-        for i, factor in enumerate(_choice.GRID):
+        for i, factor in enumerate(fitting.GRID):
             fits = [prgd.soft_margin(X[train], y[train] == j, C=unit * factor, tol=1e-4) for j in range(3)]
             scores = np.array([X[test] @ fit.coef + fit.intercept for fit in fits])
             errors[i] += (scores.argmax(axis=0) != y[test]).sum()
     ends = np.pad(errors, 1, mode="edge")
     best = int(np.argmin(0.25 * ends[:-2] + 0.5 * errors + 0.25 * ends[2:]))
-    chosen = _choice.choose_C(X, y, [0, 1, 2], None, {"fit_intercept": True, "n_jobs": 1})
-    assert chosen == pytest.approx(unit * _choice.GRID[best])
+    chosen = fitting.choose_C(X, y, np.ones(len(y)), True, 1)
+    assert chosen == pytest.approx(unit * fitting.GRID[best])
 
 
 def test_fallback_raise_carries_the_proof():

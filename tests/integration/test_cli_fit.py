@@ -249,20 +249,6 @@ def test_labels_that_the_model_does_not_know():
     assert found.stderr.startswith("accuracy: none: no label of the data is a class of the model")
 
 
-def test_a_model_of_the_first_version_still_predicts():
-    old = Path(__file__).parents[1] / "data" / "model-1.npz"
-    np.savez("five.npz", X=X, y=np.array(["yes", "yes", "no", "no", "yes"]))
-    found = call("predict", old, "five.npz", "--scores")
-    assert found.stderr == "accuracy: 1 (5 of 5)\n"
-    scores = [float(row["score"]) for row in csv.DictReader(io.StringIO(found.stdout))]
-    np.testing.assert_allclose(scores, [1.0, 1.1, -1.2, -1.0, 2.3], rtol=1e-12)
-    kept = prgd.Result.load(old)
-    assert kept.check(X, ["yes", "yes", "no", "no", "yes"]).is_valid
-    assert (kept.status, kept.n, kept.support.tolist()) == (prgd.Status.CERTIFIED, 5, [0, 3])
-    # A warm start takes such a file too.
-    assert call("fit", "five.npz", "--start", old, "--quiet").output == ""
-
-
 def test_the_result_of_a_run_is_a_model():
     call("run", "digits:0,1", "--algorithm", "ngd", "--steps", 50, "--intercept", "--out", "out", "--quiet")
     assert call("predict", "out/result.npz", "digits:0,1").stderr == "accuracy: 1 (360 of 360)\n"

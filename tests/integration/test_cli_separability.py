@@ -132,7 +132,7 @@ def test_dropped_rows_change_no_verdict(formula, family):
             ["--formula", "sick ~ dose", "--out-of-core"],
             "--out-of-core is for binomial data without --formula",
         ),
-        (["--label", "count", "--family", "poisson", "--threads", 2], "--threads is for binomial data"),
+        (["--label", "count", "--family", "poisson", "--jobs", 2], "--jobs is for binomial data"),
         (["--formula", "sick ~ dose", "--missing", "mean"], "--missing refuse or drop"),
         (["--label", "sick", "--features", "dose", "--weights", "weight"], "give --formula too"),
     ],

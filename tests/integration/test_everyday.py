@@ -304,7 +304,7 @@ def test_the_command_and_the_estimator_agree_on_several_classes(spread):
         warnings.simplefilter("ignore", prgd.NotSeparableWarning)
         estimator = prgd.MaxMarginClassifier(tol=1e-10).fit(X, y)
     model = Model.load("model.npz")
-    assert (model.proofs[0] is None) == (spread < 1.0)
+    assert (not model.proofs) == (spread < 1.0)
     np.testing.assert_allclose(
         model.decision_function(X), estimator.decision_function(X), rtol=1e-4, atol=1e-4
     )
@@ -498,8 +498,8 @@ def test_a_shell_completes(words, offered):
         ("run toy:0.3 --loss logistic", "Use --no-intercept, or add a constant column to the data."),
         ("run big.csv", "or use --scale none and choose --eta yourself."),
         ("fit toy:0.3 --tol -1", "--tol must be a finite number above 0; got -1.0."),
-        ("fit toy:0.3 --C 0", "--C must be a number above 0; got 0. Leave it out for the hard margin."),
-        ("fit toy:0.3 --fallback hope", "--fallback must be soft or raise; got 'hope'."),
+        ("fit toy:0.3 --C 0", "--C must be a positive number; got 0.0. Leave it out for the hard margin."),
+        ("fit toy:0.3 --fallback hope", "--fallback must be 'soft' or 'raise'; got 'hope'."),
         ("run toy:0.3 --save-every -1 --out o", "--save-every must be a number of seconds of at least 0"),
         ("fi toy:0.3", "No such command 'fi'"),
         (

@@ -17,7 +17,7 @@ from prgd.cli.data import open_data
 def count_rows_command(data: common.Data, debug: common.Debug = False) -> None:
     """Count the rows of DATA."""
     with common.one_line_errors(debug):
-        name, rows = open_data(data, common.RowsOptions())
+        name, rows, *_ = open_data(data, common.RowsOptions())
         common.print_table([(name, str(rows.n))])
 '''
 

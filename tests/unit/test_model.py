@@ -17,7 +17,7 @@ X = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 0.0], [4.0, 4.5]])
 
 def several():
     results = tuple(prgd.soft_margin(X, np.arange(4) == k, C=1.0) for k in range(4))
-    return Model(np.array(list("abcd")), results, (None,) * 4)
+    return Model(np.array(list("abcd")), results)
 
 
 def changed(path, **arrays):
@@ -54,12 +54,12 @@ def test_vectors_of_other_sizes(tmp_path):
 
 
 def test_two_classes_keep_their_names(tmp_path):
-    result = prgd.max_margin(X, [0, 0, 1, 1])
-    model = Model(np.array(["no", "yes"]), (result,), (None,))
-    model.save(tmp_path / "m.npz")
-    assert Model.load(tmp_path / "m.npz").predict(X).tolist() == ["no", "no", "yes", "yes"]
-    assert Result.load(tmp_path / "m.npz").check(X, ["no", "no", "yes", "yes"]).is_valid
-    signs = Model(np.array([-1, 1]), (replace(result, classes=None),), (None,))
+    y = ["no", "no", "yes", "yes"]
+    result = prgd.max_margin(X, y)
+    Model(result.classes, (result,)).save(tmp_path / "m.npz")
+    assert Model.load(tmp_path / "m.npz").predict(X).tolist() == y
+    assert Result.load(tmp_path / "m.npz").check(X, y).is_valid
+    signs = Model(np.array([-1, 1]), (replace(result, classes=None),))
     signs.save(tmp_path / "z.npz")
     assert Result.load(tmp_path / "z.npz").classes is None
 
@@ -68,3 +68,10 @@ def test_two_classes_keep_their_names(tmp_path):
 def test_a_folder_is_no_damaged_file(tmp_path, load):
     with pytest.raises(IsADirectoryError):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("load", [Model.load, Result.load])
+def test_a_file_of_another_version_is_refused(tmp_path, load):
+    np.savez(tmp_path / "old.npz", meta=np.array(json.dumps({"format": "prgd-result-1"})))
+    with pytest.raises(ValueError, match="format 'prgd-result-1', which this version of prgd does not know"):
+        load(tmp_path / "old.npz")

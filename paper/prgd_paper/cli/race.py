@@ -91,12 +91,12 @@ def race_command(
                     "--force to replace them."
                 )
             check_writable(o.out)
-        name, rows = open_data(data, o)
+        name, rows, *_ = open_data(data, o)
         kind: Any = {"norm": o.margin_norm, "fit_intercept": o.intercept}
         problem = Problem(rows, loss=o.loss, scale=o.scale, **kind)
         rehearse(problem, entrants)
         kind["multi_class"] = "joint" if problem.is_joint else None
-        best = prgd.max_margin(rows, tol=1e-9, n_jobs=o.threads, **kind)
+        best = prgd.max_margin(rows, tol=1e-9, n_jobs=o.jobs, **kind)
         if best.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if not best.certificate.lower > 0.0:

@@ -169,7 +169,9 @@ class RowsOptions(FileOptions):
         metavar="SIZE",
         shown_default=f"{DEFAULT_MEMORY >> 20}M",
     )
-    threads: int | None = data_option(None, "Number of threads.", minimum=1, shown_default="all cores")
+    jobs: int | None = data_option(
+        None, "Number of threads.", flags=("--jobs", "--threads"), minimum=1, shown_default="all cores"
+    )
 
 
 @dataclass(frozen=True)
@@ -241,13 +243,11 @@ def _sentence(error: Exception) -> str:
     return in_options(str(error))
 
 
-# Parts of messages for Python users, and the options of the command line that mean the same.
-_OPTIONS = (
+# Parts of messages for Python users, and the words for users of the command line that mean the same.
+_WORDS = (
     (r"Give y, or use fit_intercept=False", "Use --no-intercept"),
     (r"\bfit_intercept=True\b", "--intercept"),
     (r"\bfit_intercept=False\b", "--no-intercept"),
-    (r"\b(loss|scale|family|norm)='([\w:.]+)'", r"--\1 \2"),
-    (r"^(tol|eta|scale) must", r"--\1 must"),
     (r"^tol of Gap must", "--gap must"),
     (r"^w0 must", "The w of --start must"),
     (
@@ -258,9 +258,10 @@ _OPTIONS = (
     ),
     (r"max_margin\(\.\.\., multi_class='joint'\)", "prgd fit --multi-class joint"),
     (r" or math\.inf, or a value of prgd\.norms, such as Lp\(1\.5\)", ", or inf"),
-    (r"\bsave_every must", "--save-every must"),
-    (r"\bmax_memory\b", "--max-memory"),
-    (r"\bn_threads\b", "--threads"),
+    (r", or math\.inf for the hard margin; got (.*)\.$", r"; got \1. Leave it out for the hard margin."),
+    (r"\bA finite C\b", "--C"),
+    (r"Use C=inf\.", "Leave --C out."),
+    (r"\bn_jobs\b", "--jobs"),
     (r"\bto X\b", "to the data"),
     (r"\bchoose eta yourself", "choose --eta yourself"),
     (r"\bstep size \(eta\)", "step size (--eta)"),
@@ -282,6 +283,9 @@ _OPTIONS = (
     (r"^X (must|has)\b", r"The data \1"),
     (r" Use X\.reshape\(-1, 1\) for a single feature\.", ""),
 )
+# Arguments whose options have their names: "scale='max'" is "--scale max", and "tol must" is "--tol must".
+_SAME = r"(loss|scale|family|norm|fallback|tol|eta|C|multi_class|save_every|max_memory)"
+_OPTIONS = re.compile(rf"\b{_SAME}='?([\w:.]+)'?|^{_SAME}(?= must)|\b(max_memory)\b")
 
 
 def in_options(message: str) -> str:
@@ -292,9 +296,15 @@ def in_options(message: str) -> str:
     >>> in_options("fit_intercept=True needs loss='exponential'.")
     '--intercept needs --loss exponential.'
     """
-    for pattern, words in _OPTIONS:
+    for pattern, words in _WORDS:
         message = re.sub(pattern, words, message)
-    return message
+    return _OPTIONS.sub(_as_option, message)
+
+
+def _as_option(match: re.Match[str]) -> str:
+    name, value, *alone = match.groups()
+    option = f"--{(name or alone[0] or alone[1]).replace('_', '-')}"
+    return option if value is None else f"{option} {value}"
 
 
 def check_file(path: Path | None) -> None:
@@ -318,9 +328,7 @@ def load_model(path: Path, argument: str) -> Model:
     except OtherFileError as error:
         order = " MODEL comes first: prgd predict MODEL DATA." if argument == "MODEL" else ""
         raise ValueError(f"{argument} expects a file that prgd fit --out wrote; {error}{order}") from error
-    # A hyperplane that is not of largest margin has a proof beside it.
-    pairs = zip(model.results, model.proofs, strict=True)
-    if bad := [result for result, proof in pairs if proof is None and not result.margin > 0.0]:
+    if bad := [result for result in model.results if not model.proofs and not result.margin > 0.0]:
         advice = (
             "prgd fit without --fallback raise fits a soft margin to such data."
             if bad[0].is_separable is False

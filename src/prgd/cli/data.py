@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ import prgd
 from prgd import datasets
 from prgd.cli.common import FileOptions, RowsOptions, class_text, say
 from prgd.core.checks import as_option, unknown
+from prgd.core.types import Array
 from prgd.datasets.base import Frame
 from prgd.datasets.files import load_features, load_frame, sniffed
 from prgd.rows import Rows, as_rows
@@ -167,23 +168,32 @@ def tell(note: str, options: FileOptions) -> None:
         say(f"Note: {note}")
 
 
-def open_data(data: str, options: RowsOptions) -> tuple[str, Rows]:
-    """Return the name and the rows of the data set that DATA names."""
-    memory, threads = _memory(options), options.threads
+class Opened(NamedTuple):
+    """What DATA names: rows with their labels; X and the means for missing values if it was read whole."""
+
+    name: str
+    rows: Rows
+    X: Any = None
+    feature_means: Array | None = None
+
+
+def open_data(data: str, options: RowsOptions) -> Opened:
+    """Return the rows of the data set that DATA names."""
+    memory, jobs = _memory(options), options.jobs
     if not options.out_of_core:
         dataset = load_labelled(data, options)
-        rows = as_rows(dataset.X, dataset.y, None, threads, dataset.feature_names)
+        rows = as_rows(dataset.X, dataset.y, None, jobs, dataset.feature_names)
         check_classes(rows)
-        return dataset.name, rows
+        return Opened(dataset.name, rows, dataset.X, dataset.feature_means)
     built_in(data, out_of_core=True)
     _check_parts(data, options, "--out-of-core")
     file = data_file(data)
     y = None if options.labels is None else read_labels(Path(options.labels).expanduser())
-    rows = prgd.open_rows(file, y, n_jobs=threads, max_memory=memory, **column_options(options))
+    rows = prgd.open_rows(file, y, n_jobs=jobs, max_memory=memory, **column_options(options))
     _check_labels(data, rows.labels.classes, options)
     check_classes(rows)
     tell_ids(rows, options)
-    return file.stem, rows
+    return Opened(file.stem, rows)
 
 
 def load_labelled(data: str, options: RowsOptions) -> datasets.Dataset:
@@ -308,10 +318,8 @@ def _unpacked(content: bytes, folder: Path) -> bytes:
 
 
 @contextmanager
-def open_cluster_data(
-    cluster: str, data: str, options: RowsOptions, quiet: bool
-) -> Iterator[tuple[str, Rows]]:
-    """Yield the name and the rows of files on a cluster; the address of its dashboard is printed."""
+def open_cluster_data(cluster: str, data: str, options: RowsOptions, quiet: bool) -> Iterator[Opened]:
+    """Yield the rows of files on a cluster; the address of its dashboard is printed."""
     built_in(data, cluster=cluster)
     _check_parts(data, options, "--cluster")
     memory = _memory(options)
@@ -326,7 +334,7 @@ def open_cluster_data(
         options.labels,
         client=None if cluster == "local" else cluster,
         **column_options(options),
-        n_jobs=options.threads or 1,
+        n_jobs=options.jobs or 1,
         max_memory=memory if options.out_of_core else None,
         progress=show,
     ) as rows:
@@ -334,7 +342,7 @@ def open_cluster_data(
             say(f"dashboard: {rows.dashboard}")
         _check_labels(data, rows.labels.classes, options)
         tell_ids(rows, options)
-        yield Path(data).name, rows
+        yield Opened(Path(data).name, rows)
 
 
 def _memory(options: RowsOptions) -> int:

@@ -8,6 +8,7 @@ import platform
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,15 +19,16 @@ from prgd.cli.common import Debug, one_line_errors, option, print_table
 from prgd.core.errors import missing_package
 from prgd.core.threads import cores, default_threads, physical_memory
 
+Facts = dict[str, Any]
 # Extras that a user may want, and what each of them brings; the README's list of extras has the same names.
 EXTRAS = {
-    "report": "reading Parquet and drawing plots",
+    "report": "Reading Parquet and drawing plots",
     "formula": "prgd.separability.from_formula",
     "deep": "prgd.deep",
     "jax": "prgd.jax",
-    "gpu": "computing with rows on a GPU",
-    "cluster": "computing with rows on Dask workers",
-    "cones": "maximising margins in l_p and group norms",
+    "gpu": "Computing with rows on a GPU",
+    "cluster": "Computing with rows on Dask workers",
+    "cones": "Maximising margins in l_p and group norms",
 }
 # One module of kernels in each package that has some: Numba chooses a cache folder for each package.
 KERNELS = ("prgd.rows._kernels", "prgd.solvers._pairwise_kernel")
@@ -67,11 +69,10 @@ def doctor_command(
         outcome.write_json(json, facts)
 
 
-def diagnose(with_devices: bool) -> dict[str, Any]:
+def diagnose(with_devices: bool) -> Facts:
     """Return all facts, under the keys of ``--json``."""
     core, extras = packages()
-    threads = thread_facts()
-    caches = kernel_caches()
+    threads, caches = thread_facts(), kernel_caches()
     devices = device_facts() if with_devices else {}
     return {
         "prgd": {"version": prgd.__version__, "folder": str(Path(prgd.__file__).parent)},
@@ -93,10 +94,8 @@ def diagnose(with_devices: bool) -> dict[str, Any]:
 # What is installed
 
 
-def packages() -> tuple[list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
+def packages() -> tuple[list[Facts], dict[str, list[Facts]]]:
     """Return the packages that prgd needs, and those that each extra brings, as the metadata names them."""
-    core: list[dict[str, Any]] = []
-    extras: dict[str, list[dict[str, Any]]] = {name: [] for name in EXTRAS}
     try:
         lines = metadata.requires("prgd") or ()
     except metadata.PackageNotFoundError:
@@ -104,20 +103,18 @@ def packages() -> tuple[list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
             f"prgd doctor reads the record of an installation, and prgd is imported from "
             f"{Path(prgd.__file__).parent} without one. Run pip install . in its checkout."
         ) from None
+    found: dict[str, list[Facts]] = {name: [] for name in ("", *EXTRAS)}
     for line in lines:
         requirement, _, marker = line.partition(";")
         system = re.search(r"sys_platform == ['\"](\w+)", marker)
-        if system and system[1] != sys.platform:
-            continue
         extra = re.search(r"extra == ['\"](\w+)", marker)
-        if extra is None:
-            core.append(package_facts(requirement))
-        elif extra[1] in extras:
-            extras[extra[1]].append(package_facts(requirement))
-    return core, extras
+        name = "" if extra is None else extra[1]
+        if name in found and (system is None or system[1] == sys.platform):
+            found[name].append(package_facts(requirement))
+    return found.pop(""), found
 
 
-def package_facts(requirement: str) -> dict[str, Any]:
+def package_facts(requirement: str) -> Facts:
     """Return the name, the version that is installed, and the oldest one that will do.
 
     Examples
@@ -125,62 +122,47 @@ def package_facts(requirement: str) -> dict[str, Any]:
     >>> package_facts("no-such-package[array]>=2.1")
     {'name': 'no-such-package', 'version': None, 'needed': '2.1', 'is_sufficient': False}
     """
-    name = re.match(r"[\w.-]+", requirement.strip())
-    oldest = re.search(r">=\s*([\w.]+)", requirement)
-    assert name is not None, requirement  # noqa: S101 - the metadata is that of prgd itself
+    name, _, needed = requirement.partition(">=")
+    name = re.sub(r"\[.*", "", name).strip()
     try:
-        found = metadata.version(name[0])
+        found = metadata.version(name)
     except metadata.PackageNotFoundError:
         found = None
-    needed = oldest[1] if oldest else ""
     is_sufficient = found is not None and _numbers(found) >= _numbers(needed)
-    return {"name": name[0], "version": found, "needed": needed, "is_sufficient": is_sufficient}
+    return {"name": name, "version": found, "needed": needed.strip(), "is_sufficient": is_sufficient}
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _numbers(version: str) -> list[int]:
     """Return the release numbers of a version without trailing zeros, so that 6 and 6.0 are equal."""
-    release = re.match(r"[\d.]*", version)
-    numbers = [int(part) for part in release[0].split(".") if part] if release else []
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
+    release = re.sub(r"(\.0+)+$", "", re.sub(r"[^\d.].*", "", version.strip()))
+    return [int(part) for part in release.split(".") if part]
 
 
 # Devices, threads and the cache
 
 
-def device_facts() -> dict[str, dict[str, Any]]:
+def device_facts() -> dict[str, Facts]:
     """Return the devices that PyTorch (CUDA alone) and JAX find, each asked in a process of its own."""
-    begun = {name: _start_probe(name) for name in PROBES if _is_installed(name)}
-    found: dict[str, dict[str, Any]] = {}
-    for name, process in begun.items():
-        try:
-            said, errors = process.communicate(timeout=MAX_PROBE_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            why = f"it did not answer within {MAX_PROBE_SECONDS:g} s"
-        else:
-            if process.returncode == 0:
-                found[name] = {"devices": json.loads(said.splitlines()[-1]), "error": None}
-                continue
-            why = (errors.strip().splitlines() or [f"its process ended with code {process.returncode}"])[-1]
-        found[name] = {"devices": [], "error": f"{name} cannot be asked for its devices: {why}."}
+    found: dict[str, Facts] = {}
+    for name, asked in PROBES.items():
+        if package_facts(name)["version"] is None:
+            continue
+        code = f"import json, {name}; print(json.dumps({asked}))"
+        devices: list[str] = []
+        why = f"it did not answer within {MAX_PROBE_SECONDS:g} s"
+        with suppress(subprocess.TimeoutExpired):
+            done = subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, timeout=MAX_PROBE_SECONDS
+            )
+            ended = f"its process ended with code {done.returncode}"
+            why = (done.stderr.strip().splitlines() or [ended])[-1] if done.returncode else ""
+            devices = [] if why else json.loads(done.stdout.splitlines()[-1])
+        error = f"{name} cannot be asked for its devices: {why}." if why else None
+        found[name] = {"devices": devices, "error": error}
     return found
 
 
-def _is_installed(name: str) -> bool:
-    return package_facts(name)["version"] is not None
-
-
-def _start_probe(name: str) -> subprocess.Popen[str]:
-    code = f"import json, {name}; print(json.dumps({PROBES[name]}))"
-    return subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-def thread_facts() -> dict[str, Any]:
+def thread_facts() -> Facts:
     """Return the cores, the threads that prgd and BLAS use, and the variables that set them."""
     import scipy.linalg  # noqa: F401 - SciPy has a BLAS of its own, which is found once it is loaded
     from threadpoolctl import threadpool_info
@@ -204,35 +186,33 @@ def thread_facts() -> dict[str, Any]:
     }
 
 
-def kernel_caches() -> list[dict[str, Any]]:
+def kernel_caches() -> list[Facts]:
     """Return the folders in which Numba keeps compiled kernels, with their sizes."""
     return [_cache_facts(module) for module in KERNELS]
 
 
-def _cache_facts(module: str) -> dict[str, Any]:
-    facts: dict[str, Any] = {"package": module.rpartition(".")[0], "folder": None, "is_writable": False}
+def _cache_facts(module: str) -> Facts:
+    facts: Facts = {"package": module.rpartition(".")[0], "folder": None, "is_writable": False}
     facts |= {"files": 0, "bytes": 0, "error": None}
     try:
         kernels = [f.stats for f in vars(import_module(module)).values() if hasattr(f, "stats")]
-        folder = Path(next(stats.cache_path for stats in kernels if stats.cache_path))
-    except StopIteration:
-        return {**facts, "error": "Kernels are not compiled: unset NUMBA_DISABLE_JIT for speed."}
     except RuntimeError as error:  # Numba refuses to cache where no folder can be written.
         why = str(error).rstrip(".")
         return {**facts, "error": f"{why}. Set NUMBA_CACHE_DIR to a folder that can be written."}
-    files = [path for path in folder.glob("*.nb[ci]") if path.is_file()]
-    facts |= {"folder": str(folder), "is_writable": os.access(folder, os.W_OK)}
+    folders = [Path(stats.cache_path) for stats in kernels if stats.cache_path]
+    if not folders:
+        return {**facts, "error": "Kernels are not compiled: unset NUMBA_DISABLE_JIT for speed."}
+    sizes = [path.stat().st_size for path in folders[0].glob("*.nb[ci]") if path.is_file()]
+    facts |= {"folder": str(folders[0]), "is_writable": os.access(folders[0], os.W_OK)}
     if not facts["is_writable"]:
-        facts["error"] = f"{folder} cannot be written. Set NUMBA_CACHE_DIR to a folder that can be."
-    return {**facts, "files": len(files), "bytes": sum(path.stat().st_size for path in files)}
+        facts["error"] = f"{folders[0]} cannot be written. Set NUMBA_CACHE_DIR to a folder that can be."
+    return {**facts, "files": len(sizes), "bytes": sum(sizes)}
 
 
 # What is wrong, and how it is said
 
 
-def problems(
-    core: list[dict[str, Any]], extras: dict[str, list[dict[str, Any]]], asked: list[dict[str, Any]]
-) -> list[str]:
+def problems(core: list[Facts], extras: dict[str, list[Facts]], asked: list[Facts]) -> list[str]:
     """Return a sentence for each thing that is missing or wrong, with the command that repairs it."""
     said = [
         f"prgd needs {p['name']} {p['needed']} or newer; {p['version'] or 'none'} is installed: "
@@ -242,49 +222,41 @@ def problems(
     ]
     said += [facts["error"] for facts in asked if facts["error"]]
     for extra, brought in extras.items():
-        lacking = [_needed(p) for p in brought if not p["is_sufficient"]]
+        lacking = [
+            p["name"]
+            if p["version"] is None
+            else f"{p['name']} {p['needed']} or newer (there is {p['version']})"
+            for p in brought
+            if not p["is_sufficient"]
+        ]
         if lacking:
-            said.append(str(missing_package(_capital(EXTRAS[extra]), " and ".join(lacking), extra)))
+            said.append(str(missing_package(EXTRAS[extra], " and ".join(lacking), extra)))
     return said
 
 
-def _needed(package: dict[str, Any]) -> str:
-    """Return the name of a package that is missing, with a version where one that is too old is there."""
-    if package["version"] is None:
-        return str(package["name"])
-    return f"{package['name']} {package['needed']} or newer (there is {package['version']})"
-
-
-def _capital(text: str) -> str:
-    return text if text.startswith("prgd.") else text[0].upper() + text[1:]
-
-
-def lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+def lines(facts: Facts) -> list[tuple[str, str]]:
     """Return the facts in words, a name and a value for each line."""
     python, threads = facts["python"], facts["threads"]
+    memory = threads["memory_bytes"]
+    titles = {"torch": "PyTorch's CUDA devices", "jax": "JAX's devices"}
+    named = {"packages": facts["packages"]}
+    named |= {f"extra {name}": brought for name, brought in facts["extras"].items()}
     rows = [
         ("prgd", f"{facts['prgd']['version']} in {facts['prgd']['folder']}"),
         ("Python", f"{python['version']} ({python['implementation']}, {python['system']})"),
-        ("packages", _named(facts["packages"])),
-        *((f"extra {name}", _named(brought)) for name, brought in facts["extras"].items()),
     ]
-    titles = {"torch": "PyTorch's CUDA devices", "jax": "JAX's devices"}
+    for title, found in named.items():
+        rows.append((title, ", ".join(f"{p['name']} {p['version'] or 'is missing'}" for p in found)))
     for name, asked in facts["devices"].items():
         rows.append((titles[name], ", ".join(asked["devices"]) or ("unknown" if asked["error"] else "none")))
-    memory = threads["memory_bytes"]
     rows.append(("cores", str(threads["cores"])))
     rows.append(("memory", f"{memory / 2**30:.1f} GiB" if memory < float("inf") else "unknown"))
     rows.append(("threads of prgd", str(threads["prgd"] or "unknown")))
     for pool in threads["blas"]:
         rows.append(("threads of BLAS", f"{pool['threads']} ({pool['library']} {pool['version']})"))
-    rows += [(name, value) for name, value in threads["variables"].items()]
+    rows += threads["variables"].items()
     for cache in facts["kernel_cache"]:
         size = f"{cache['files']} files, {cache['bytes'] / 2**20:.1f} MiB"
         where = f"{cache['folder']}, {'' if cache['is_writable'] else 'not '}writable, {size}"
         rows.append((f"kernels of {cache['package']}", where if cache["folder"] else "not cached"))
-    found = facts["problems"]
-    return [*rows, *(("missing or wrong", text) for text in found or ["nothing"])]
-
-
-def _named(packages: list[dict[str, Any]]) -> str:
-    return ", ".join(f"{p['name']} {p['version'] or 'is missing'}" for p in packages)
+    return [*rows, *(("missing or wrong", text) for text in facts["problems"] or ["nothing"])]

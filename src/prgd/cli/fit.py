@@ -7,7 +7,7 @@ import sys
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +16,18 @@ import typer
 
 import prgd
 from prgd.cli import common, outcome
-from prgd.cli.classes import Problems
 from prgd.cli.common import data_option, output_option, stop_option
-from prgd.cli.data import open_cluster_data
+from prgd.cli.data import Opened, open_cluster_data, open_data
 from prgd.cli.options import from_options, option, options_of
-from prgd.core.checks import joint_hint
 from prgd.core.files import atomic_write
 from prgd.core.values import digest
+from prgd.estimators.fitting import Fitting
 from prgd.estimators.model import Model
-from prgd.maxmargin import Round
-from prgd.norms import L2, as_norm
-from prgd.problem.certificate import Certificate, quantity_of
+from prgd.norms import as_norm
 from prgd.proofs.overlap import overlap_in_words
-from prgd.rows import Fingerprint, Rows
+from prgd.rows import Fingerprint
 from prgd.rows.readers.file_kinds import load_npy
 from prgd.running.history import Status
-from prgd.running.progress import progress_line
 from prgd.running.result import Result
 
 
@@ -106,46 +102,59 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
     """
     with common.one_line_errors(debug, given["json"]), ExitStack() as stack:
         o = from_options(FitOptions, given)
-        _check(o)
+        is_printed = outcome.is_printed(o.quiet, o.json)
+        fitting = _fitting(o, is_printed and sys.stdout.isatty())
+        _check_files(o)
         w0 = None if o.start is None else _load_start(o.start)
         if o.cluster is not None:
-            rows = open_cluster_data(o.cluster, data, o, not outcome.is_printed(o.quiet, o.json))
-            problems = _cluster_problems(*stack.enter_context(rows), o)
+            opened = stack.enter_context(open_cluster_data(o.cluster, data, o, not is_printed))
+            fitting = _on_cluster(fitting, opened)
         else:
-            problems = Problems.open(data, o, o.multi_class == "joint")
+            opened = open_data(data, o)
         started = time.perf_counter()
-        model, is_kept = _model(problems, w0, o)
+        # A fit is deterministic: one that was killed is made again, and one that was not is kept.
+        fingerprint = "" if o.out is None else f"{opened.rows.ask(Fingerprint())}-{_options_hash(o, w0)}"
+        earlier = _earlier(o, fingerprint)
+        model = earlier or _fitted(fitting, opened, w0, o.out)
+        if o.cluster is not None and fitting.fallback != o.fallback and not model.is_separated:
+            common.say("Warning: the soft margins of several classes are not fitted with --cluster.")
+        model = replace(model, feature_means=opened.feature_means)
         seconds = time.perf_counter() - started
-        if o.out is not None and not is_kept:
-            model.save(o.out)
-        if outcome.is_printed(o.quiet, o.json):
-            common.print_table(_summary(problems, model, seconds, o))
-        outcome.write_json(o.json, _facts(problems.name, model, seconds, o))
+        if o.out is not None and (
+            earlier is None or digest(earlier.feature_means) != digest(model.feature_means)
+        ):
+            model.each(lambda result: replace(result, fingerprint=fingerprint)).save(o.out)
+        if is_printed:
+            common.print_table(_summary(opened, model, seconds, o))
+        outcome.write_json(o.json, _facts(opened.name, model, seconds, o))
         if model.results[-1].status is Status.INTERRUPTED:
             kept = "nothing was saved; give --out FILE" if o.out is None else f"{o.out} holds the best bounds"
             common.say(f"Interrupted; {kept}.")
-        code = _exit_code(model)
-        if any(model.proofs) and not outcome.is_printed(o.quiet, o.json):
+        if model.proofs and not is_printed:
             common.say(f"Warning: {_instead(model)}")
-    raise typer.Exit(code)
+        unproven = any(proof.is_separable is None for proof in model.proofs)
+        codes = [outcome.exit_code(result) for result in model.results]
+        raise typer.Exit(max(codes + [outcome.NOT_CERTIFIED] * unproven))
 
 
-def _check(o: FitOptions) -> None:
-    """Check the options before any work."""
-    if o.fallback not in ("soft", "raise"):
-        raise ValueError(f"--fallback must be soft or raise; got {o.fallback!r}.")
-    if o.multi_class not in ("ovr", "joint"):
-        raise ValueError(
-            f"--multi-class must be ovr or joint; got {o.multi_class!r}.{joint_hint(o.multi_class)}"
-        )
-    if not o.C > 0.0:
-        raise ValueError(f"--C must be a number above 0; got {o.C:g}. Leave it out for the hard margin.")
-    if math.isfinite(o.C) and (as_norm(o.margin_norm) != L2() or o.multi_class == "joint"):
-        raise ValueError(
-            "--C is for --norm l2 and --multi-class ovr: soft margins are those of one class against the "
-            f"rest in l2; got --C {o.C:g}, --norm {o.margin_norm} and --multi-class {o.multi_class}. "
-            "Leave --C out."
-        )
+def _fitting(o: FitOptions, is_shown: bool) -> Fitting:
+    """Return what `prgd.MaxMarginClassifier` does too, with the parameters of the options."""
+    return Fitting(
+        C=o.C,
+        fallback=o.fallback,
+        norm=o.margin_norm,
+        multi_class=o.multi_class,
+        fit_intercept=o.intercept,
+        tol=o.tol,
+        max_passes=o.max_passes or Fitting.max_passes,
+        max_soft_passes=o.max_passes or Fitting.max_soft_passes,
+        n_jobs=o.jobs,
+        title="fit" if is_shown else "",
+    )
+
+
+def _check_files(o: FitOptions) -> None:
+    """Check the files that are written before any work."""
     common.check_file(o.out)
     outcome.check_json(o.json, o.out)
     if o.out is not None and o.out.exists() and not (o.resume or o.force):
@@ -155,67 +164,45 @@ def _check(o: FitOptions) -> None:
         )
 
 
-def _cluster_problems(name: str, rows: Rows, o: FitOptions) -> Problems:
-    """Return the problem of rows on a cluster, whose labels cannot be replaced by those of one class."""
-    problems = Problems.of(name, rows, o.multi_class == "joint")
-    if problems.joint is None and len(problems.makers) > 1:
+def _on_cluster(fitting: Fitting, opened: Opened) -> Fitting:
+    """Return the fit of rows on a cluster, whose labels cannot be replaced by those of one class."""
+    if not opened.rows.labels.is_joint:
+        return fitting
+    if fitting.multi_class != "joint":
         raise ValueError(
-            f"--cluster separates two classes, or more of them jointly; {name} has {len(problems.makers)}. "
-            "Give --multi-class joint, or leave --cluster out."
+            f"--cluster separates two classes, or more of them jointly; {opened.name} has "
+            f"{len(opened.rows.labels.class_weights)}. Give --multi-class joint, or leave --cluster out."
         )
-    return problems
+    return replace(fitting, fallback="raise")
 
 
-def _model(problems: Problems, w0: Any, o: FitOptions) -> tuple[Model, bool]:
-    """Return the model, and whether the file of ``--out`` holds it already."""
-    # A fit is deterministic: one that was killed is made again, and one that was not is kept.
-    earlier = _earlier(o, problems, w0)
-    means = problems.feature_means
-    if earlier is not None:
-        return replace(earlier, feature_means=means), digest(means) == digest(earlier.feature_means)
-    every = list(problems.separations)
-    if w0 is not None and len(every) > 1:
+def _fitted(fitting: Fitting, opened: Opened, w0: Any, out: Path | None) -> Model:
+    """Fit the model; if rows are lost, keep the last w beside the file of ``--out``."""
+    classes = opened.rows.labels.classes
+    if w0 is not None and classes is not None and classes.size > 2 and fitting.multi_class != "joint":
         raise ValueError(
-            f"--start is for two classes, or --multi-class joint; {problems.name} has {len(every)}. "
+            f"--start is for two classes, or --multi-class joint; {opened.name} has {classes.size}. "
             "Leave --start out."
         )
-    results, proofs = _solve_all(every, o.C, w0, o), list[Result | None]()
-    is_whole = results[-1].status is not Status.INTERRUPTED
-    if _needs_soft(results, o) and is_whole:
-        C = problems.choose_C(o.intercept)  # one C for all classes, whose scores are compared
-        every = list(problems.against_rest)
-        # That all classes do not separate jointly has one proof, which is kept with the first class.
-        proofs = [*results, *[None] * (len(every) - len(results))]
-        results = _solve_all(every, C, None, o)
-    if o.out is not None:
-        results = [
-            replace(r, fingerprint=_fingerprint(rows, w0, o))
-            for r, (rows, _) in zip(results, every, strict=True)
-        ]
-    return Model(problems.classes, tuple(results), tuple(proofs or [None] * len(results)), means), False
+    try:
+        return fitting.model(opened.rows, opened.X, starts=[] if w0 is None else [w0])
+    except prgd.RowsLostError as error:
+        if error.w is None or out is None:
+            raise
+        kept = out.with_suffix(".start.npy")
+        with atomic_write(kept) as file:
+            np.save(file, error.w)
+        raise prgd.RowsLostError(f"{str(error).rstrip('.')}; go on with --start {kept}.") from error
 
 
-def _needs_soft(results: list[Result], o: FitOptions) -> bool:
-    """Return whether soft margins are to be fitted, since some classes were not separated."""
-    if o.fallback != "soft" or all(result.margin > 0.0 for result in results):
-        return False
-    if o.cluster is not None and results[0].multi_class == "joint":
-        common.say("Warning: the soft margins of several classes are not fitted with --cluster.")
-        return False
-    return True
-
-
-def _fingerprint(rows: Rows, w0: Any, o: FitOptions) -> str:
-    """Return the hashes of the data and of the options that decide the model."""
+def _options_hash(o: FitOptions, w0: Any) -> str:
+    """Return the hash of the options that decide the model."""
     start = None if w0 is None else np.asarray(w0)
-    decisive: list[Any] = [start, o.tol, o.max_passes or 1000, o.intercept]
-    decisive += [o.C] * math.isfinite(o.C) + [o.fallback] * (o.fallback != "soft")
-    norm = as_norm(o.margin_norm)
-    decisive += [norm.name] * (norm != L2()) + [o.multi_class] * (o.multi_class != "ovr")
-    return f"{rows.ask(Fingerprint())}-{digest(tuple(decisive))}"
+    norm = as_norm(o.margin_norm).name
+    return digest((start, o.tol, o.max_passes, o.intercept, o.C, o.fallback, norm, o.multi_class))
 
 
-def _earlier(o: FitOptions, problems: Problems, w0: Any) -> Model | None:
+def _earlier(o: FitOptions, fingerprint: str) -> Model | None:
     """Return the whole model of the same data and options that ``--resume`` finds, None if there is none."""
     if not o.resume or o.force or o.out is None or not o.out.exists():
         return None
@@ -229,59 +216,8 @@ def _earlier(o: FitOptions, problems: Problems, w0: Any) -> Model | None:
             f"{o.out} was saved without a record of its data, so --resume cannot tell whether it is of "
             "these data. Give --force to replace it."
         )
-    if len(found.classes) != len(problems.classes):
-        raise ValueError(f"{o.out} is a model of other classes than these data have. Give another --out.")
-    every = problems.separations if found.is_joint else problems.against_rest
-    for result, (rows, _) in zip(found.results, every, strict=True):
-        result.check_fingerprint(_fingerprint(rows, w0, o))
+    found.results[0].check_fingerprint(fingerprint)
     return None if found.results[-1].status is Status.INTERRUPTED else found
-
-
-def _solve_all(every: list[tuple[Rows, str]], C: float, w0: Any, o: FitOptions) -> list[Result]:
-    """Solve every problem for one C; Ctrl-C keeps the bounds of the last problem, if no other one is left."""
-    results: list[Result] = []
-    for rows, title in every:
-        if results and results[-1].status is Status.INTERRUPTED:
-            raise KeyboardInterrupt  # Some classes have not been begun, and nothing stands for them.
-        results.append(_solve(rows, C, w0, o, title))
-    return results
-
-
-def _solve(rows: Rows, C: float, w0: Any, o: FitOptions, title: str) -> Result:
-    """Solve for one C, with a progress line; if rows are lost, keep the last w beside the file of --out."""
-    best = Certificate()
-    is_shown = outcome.is_printed(o.quiet, o.json) and sys.stdout.isatty()
-    with progress_line(is_shown and f"fit {title}".strip()) as show:
-
-        def callback(entry: Round) -> None:
-            nonlocal best
-            # Before its proof, the interval of a soft margin may be crossed by rounding.
-            lower = min(entry.margin, entry.upper_bound)
-            best = Certificate(lower, entry.upper_bound, quantity=quantity_of(C))
-            show(round(entry.passes), best)
-
-        is_hard = math.isinf(C)
-        solve: Any = prgd.max_margin if is_hard else partial(prgd.soft_margin, C=C)
-        is_joint = rows.labels.is_joint
-        kind = {"norm": o.margin_norm, "multi_class": "joint" if is_joint else None} if is_hard else {}
-        try:
-            result: Result = solve(
-                rows,
-                fit_intercept=o.intercept,
-                tol=o.tol,
-                max_passes=o.max_passes or (1000 if is_hard else 100_000),
-                callback=callback,
-                w0=w0,
-                **kind,
-            )
-            return result
-        except prgd.RowsLostError as error:
-            if error.w is None or o.out is None:
-                raise
-            kept = o.out.with_suffix(".start.npy")
-            with atomic_write(kept) as file:
-                np.save(file, error.w)
-            raise prgd.RowsLostError(f"{error} So far {best}; go on with --start {kept}.") from error
 
 
 def _load_start(file: Path) -> Any:
@@ -294,11 +230,7 @@ def _load_start(file: Path) -> Any:
         raise ValueError(f"--start expects a .npy file or a model; {error}") from error
 
 
-def _exit_code(model: Model) -> int:
-    """Return the largest exit code of the results; a soft margin in place of a separator counts as asked."""
-    unproven = any(proof is not None and proof.is_separable is None for proof in model.proofs)
-    codes = [outcome.exit_code(result) for result in model.results]
-    return max(codes + [outcome.NOT_CERTIFIED] * unproven)
+# What is said
 
 
 def _why(proof: Result) -> str:
@@ -317,12 +249,12 @@ def _why(proof: Result) -> str:
 
 def _instead(model: Model) -> str:
     """Return what was fitted where classes are not separable."""
-    pairs = zip(model.targets, model.proofs, strict=True)
-    names = [common.class_text(target) for target, proof in pairs if proof and not proof.margin > 0.0]
-    which = "the classes" if len(model.results) == 1 else f"{', '.join(names)} from the rest"
-    proof = model.proofs[0]
-    if proof is not None and proof.multi_class == "joint":
+    which = "the classes"
+    if model.proofs[0].multi_class == "joint":
         which = "all classes jointly"
+    elif len(model.results) > 1:
+        pairs = zip(common.class_names(model), model.proofs, strict=True)
+        which = f"{', '.join(name for name, proof in pairs if not proof.margin > 0.0)} from the rest"
     return f"no hyperplane separates {which}: {_soft(model)} was fitted instead."
 
 
@@ -332,39 +264,39 @@ def _soft(model: Model) -> str:
     return f"a soft margin in l2{which} (squared hinge, C = {model.results[0].C:.6g})"
 
 
-def _summary(problems: Problems, model: Model, seconds: float, o: FitOptions) -> list[tuple[str, str]]:
+def _summary(opened: Opened, model: Model, seconds: float, o: FitOptions) -> list[tuple[str, str]]:
     """Return the lines of the printed table; of several classes, each line about one begins with its name."""
     first, names = model.results[0], common.class_names(model)
-    heads = [""] if len(model.results) == 1 else [f"{name}, " for name in names]
+    heads = [f"{name}, " for name in names]
     classes = ", ".join(names) + ("; jointly" if model.is_joint else "; each against the rest")
     if len(names) == 2:
         classes = f"{names[0]} (score < 0), {names[1]} (score > 0)"
     lines = [
-        ("data", f"{problems.name}, {first.n:,} x {model.d:,}, {common.kind_of(problems.rows)}"),
-        ("problem", (model.proofs[0] or first).problem_in_words),
+        ("data", f"{opened.name}, {first.n:,} x {model.coef.shape[1]:,}, {common.kind_of(opened.rows)}"),
+        ("problem", model.hard[0].problem_in_words),
         ("classes", classes),
     ]
-    for head, result, proof in zip(heads, model.results, model.proofs, strict=True):
-        if proof or not result.margin > 0.0:
-            is_about_all = proof is not None and proof.multi_class == "joint"
-            lines.append((f"{'' if is_about_all else head}separable", _why(proof or result)))
-    if any(model.proofs):
+    for head, proof in zip(heads if len(model.hard) > 1 else [""], model.hard, strict=True):
+        if model.proofs or not proof.margin > 0.0:
+            lines.append((f"{head}separable", _why(proof)))
+    if model.proofs:
         lines.append(("fitted instead", f"{_soft(model)}; C has the smallest error on folds of the rows"))
-    for head, result in zip(heads, model.results, strict=True):
+    for head, result in zip(heads if len(model.results) > 1 else [""], model.results, strict=True):
         about = [("status", str(result.status))]
         about += outcome.bounds(result, "no hyperplane was found that separates the classes")
         about += [("support vectors", f"{outcome.support_rows(result).size:,} of {result.n:,} rows")]
         lines += [(f"{head}{name}", words) for name, words in about]
-    passes = sum(result.passes for result in [*model.results, *filter(None, model.proofs)])
+    passes = sum(result.passes for result in [*model.results, *model.proofs])
     lines += [("passes over the data", f"{passes:.1f}"), ("time", f"{seconds:.2f} s")]
     return lines + ([] if o.out is None else [("model", str(o.out))])
 
 
 def _facts(name: str, model: Model, seconds: float, o: FitOptions) -> dict[str, Any]:
     """Return what ``--json`` writes: of two classes the facts of the result, of more a list of results."""
+    targets = model.classes[-len(model.results) :].tolist() if not model.is_joint else [None]
     results = [
         {"target": target, **outcome.facts_of(result), "proof": proof and outcome.proof_facts(proof)}
-        for target, result, proof in zip(model.targets, model.results, model.proofs, strict=True)
+        for target, result, proof in zip_longest(targets, model.results, model.proofs)
     ]
     facts = {"data": name, "classes": model.classes, "seconds": seconds, "model": o.out and str(o.out)}
     return {**facts, **(results[0] if len(results) == 1 else {"results": results})}

@@ -69,29 +69,15 @@ def is_printed(quiet: bool, target: str | None) -> bool:
 
 def facts_of(result: Result) -> dict[str, Any]:
     """Return what a Result holds for ``--json``, by the names of its attributes."""
+    options = ("fit_intercept", "norm", "multi_class", "scale", "C", "algorithm")
+    bounds = ("is_separable", "margin", "upper_bound", "gap", "cosine")
+    found = ("feature_names", "coef", "intercept", "support", "dual_weights", "n", "t", "passes")
     return {
         "problem": result.problem_in_words,
-        "fit_intercept": result.fit_intercept,
-        "norm": result.norm,
-        "multi_class": result.multi_class,
-        "scale": result.scale,
-        "C": result.C,
-        "algorithm": result.algorithm,
+        **{name: getattr(result, name) for name in options},
         "status": result.status.name,
         "message": str(result.status),
-        "is_separable": result.is_separable,
-        "margin": result.margin,
-        "upper_bound": result.upper_bound,
-        "gap": result.gap,
-        "cosine": result.cosine,
-        "feature_names": result.feature_names,
-        "coef": result.coef,
-        "intercept": result.intercept,
-        "support": result.support,
-        "dual_weights": result.dual_weights,
-        "n": result.n,
-        "t": result.t,
-        "passes": result.passes,
+        **{name: getattr(result, name) for name in (*bounds, *found)},
     }
 
 

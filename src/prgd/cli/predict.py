@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from prgd.cli.options import from_options, options_of
 from prgd.core.files import atomic_write
 from prgd.core.types import Array
 from prgd.datasets.files import load_features
-from prgd.estimators.model import Model
+from prgd.estimators.model import Model, classify
 from prgd.rows.readers.columns import match_names
 
 
@@ -68,43 +68,50 @@ def predict_command(
     Example: prgd predict model.npz digits:0,1 --scores --out predictions.csv
     """
     with common.one_line_errors(debug, given["json"]):
-        options = from_options(PredictOptions, given)
-        out = options.out
-        common.check_file(out)
-        outcome.check_json(options.json, out)
+        o = from_options(PredictOptions, given)
+        common.check_file(o.out)
+        outcome.check_json(o.json, o.out)
         fitted = common.load_model(model, "MODEL")
-        dataset = _load(data, options, fitted)
-        y, scores = dataset.y, fitted.decision_function(dataset.X)
-        classes = common.class_names(fitted)
-        predictions = [common.class_text(c) for c in fitted.classify(scores).tolist()]
-        found = (
-            None if y is None else _Accuracy(classes, predictions, [common.class_text(c) for c in y.tolist()])
-        )
-        if found is not None and (unknown := found.unknown):
-            tell(unknown, options)
+        dataset = _load(data, o, fitted)
+        scores, classes = fitted.decision_function(dataset.X), common.class_names(fitted)
+        predictions = [common.class_text(c) for c in classify(scores, fitted.classes).tolist()]
+        truth = None if dataset.y is None else [common.class_text(c) for c in dataset.y.tolist()]
+        share, accuracy = (None, "") if truth is None else _accuracy(classes, predictions, truth, o)
         placed, scores = _in_place(predictions, scores, dataset.is_kept)
-        if out is not None or options.json != "-":
+        is_table = o.out is not None and o.json != "-"
+        if o.out is not None or o.json != "-":
             names = ["score"] if scores.ndim == 1 else [f"score {c}" for c in classes]
-            _write(out, placed, scores, names if options.scores else [])
-        if out is None and found is not None:
-            common.say(f"accuracy: {found}")
-        elif out is not None and options.json != "-":
-            counts = ", ".join(f"{c}: {predictions.count(c):,}" for c in classes)
+            _write(o.out, placed, scores, names if o.scores else [])
+        if o.out is None and accuracy:
+            common.say(f"accuracy: {accuracy}")
+        if is_table:
             dropped = len(placed) - len(predictions)
-            total = f"{len(placed):,}" + f", {dropped:,} of them dropped" * (dropped > 0)
-            rows = [("rows", total), ("predictions", counts)]
-            rows += [] if found is None else [("accuracy", str(found))]
-            common.print_table([*rows, ("file", str(out))])
-        facts = {
-            "model": str(model),
-            "data": data,
-            "n": len(placed),
-            "classes": classes,
-            "feature_names": fitted.feature_names,
-        }
-        share = None if found is None else found.share
-        facts |= {"predictions": placed, "decision_function": scores, "accuracy": share}
-        outcome.write_json(options.json, facts)
+            rows = [("rows", f"{len(placed):,}" + f", {dropped:,} of them dropped" * (dropped > 0))]
+            rows += [("predictions", ", ".join(f"{c}: {predictions.count(c):,}" for c in classes))]
+            common.print_table([*rows, *([("accuracy", accuracy)] if accuracy else []), ("file", str(o.out))])
+        facts = {"model": str(model), "data": data, "n": len(placed), "classes": classes}
+        facts |= {"feature_names": fitted.feature_names, "predictions": placed}
+        outcome.write_json(o.json, facts | {"decision_function": scores, "accuracy": share})
+
+
+def _accuracy(
+    classes: list[str], predictions: list[str], truth: list[str], options: PredictOptions
+) -> tuple[float | None, str]:
+    """Return the share of labels that are predicted, None if no label is a class of the model, and in words.
+
+    A note tells of labels that are no class of the model, beside others that are.
+    """
+    if set(classes).isdisjoint(truth):
+        return None, f"none: no label of the data is a class of the model ({', '.join(classes)})"
+    if others := Counter(label for label in truth if label not in classes):
+        shown = ", ".join(list(others)[:10]) + ", ..." * (len(others) > 10)
+        tell(
+            f"{others.total():,} of {len(truth):,} rows have labels that the model does not know "
+            f"({shown}); they count as wrong in the accuracy.",
+            options,
+        )
+    right = sum(a == b for a, b in zip(truth, predictions, strict=True))
+    return right / len(truth), f"{right / len(truth):.6g} ({right:,} of {len(truth):,})"
 
 
 def _in_place(
@@ -131,7 +138,7 @@ def _write(out: Path | None, placed: list[str | None], scores: Array, names: lis
 
 def _load(data: str, options: PredictOptions, fitted: Model) -> datasets.Dataset:
     """Return the rows with the features of the model, and the labels or None."""
-    d, names = fitted.d, fitted.feature_names
+    d, names = fitted.coef.shape[1], fitted.feature_names
     means = fitted.feature_means
     if options.missing == "mean" and means is None:
         raise ValueError(
@@ -149,37 +156,3 @@ def _load(data: str, options: PredictOptions, fitted: Model) -> datasets.Dataset
             "Give the same columns in the same order."
         )
     return dataset
-
-
-class _Accuracy(NamedTuple):
-    """The labels of the data beside the predictions."""
-
-    classes: list[str]
-    predictions: list[str]
-    truth: list[str]
-
-    @property
-    def right(self) -> int:
-        return sum(a == b for a, b in zip(self.truth, self.predictions, strict=True))
-
-    @property
-    def share(self) -> float | None:
-        """The accuracy, None if no label is a class of the model."""
-        return None if set(self.classes).isdisjoint(self.truth) else self.right / len(self.truth)
-
-    @property
-    def unknown(self) -> str:
-        """A note on labels that are no class of the model, beside others that are; empty if there is none."""
-        others = Counter(label for label in self.truth if label not in self.classes)
-        if not others or self.share is None:
-            return ""
-        shown = ", ".join(list(others)[:10]) + ", ..." * (len(others) > 10)
-        return (
-            f"{others.total():,} of {len(self.truth):,} rows have labels that the model does not know "
-            f"({shown}); they count as wrong in the accuracy."
-        )
-
-    def __str__(self) -> str:
-        if self.share is None:
-            return f"none: no label of the data is a class of the model ({', '.join(self.classes)})"
-        return f"{self.share:.6g} ({self.right:,} of {len(self.truth):,})"

@@ -96,7 +96,7 @@ def _decided(data: str, options: SeparabilityOptions) -> tuple[dict[str, Any], S
     if options.weights is not None:
         raise ValueError("--weights names a column of a regression: give --formula too, or leave it out.")
     if options.family == "binomial":
-        name, rows = open_data(data, options)
+        name, rows, *_ = open_data(data, options)
         return {"data": name, "n": rows.n}, separability(rows, fit_intercept=options.intercept)
     _check_read_whole(options, f"--family {options.family}")
     dataset = load_labelled(data, options)
@@ -123,7 +123,7 @@ def _check_formula_options(options: SeparabilityOptions) -> None:
 
 def _check_read_whole(options: SeparabilityOptions, way: str) -> None:
     """Raise ``ValueError`` for options of engines, which hold binomial rows alone."""
-    for name in ("out_of_core", "max_memory", "threads"):
+    for name in ("out_of_core", "max_memory", "jobs"):
         if getattr(options, name):
             flag = name.replace("_", "-")
             raise ValueError(f"--{flag} is for binomial data without --formula; got {way}. Leave one out.")

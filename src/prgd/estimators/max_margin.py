@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import index
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from prgd.core.checks import checked_price, joint_hint
 from prgd.core.errors import NotSeparableError
-from prgd.core.threads import single_blas
-from prgd.core.types import Array, Intercept, Mask
-from prgd.estimators._choice import choose_C
-from prgd.estimators._common import Fit, FitTask, LinearClassifier
-from prgd.maxmargin import Round, max_margin, max_margin_batch, soft_margin
+from prgd.core.types import Array
+from prgd.estimators.fitting import Fitting
+from prgd.estimators.linear import Given, LinearClassifier
 from prgd.norms import L2, as_norm
-from prgd.problem.certificate import Certificate, quantity_of
 from prgd.running.history import Status
-from prgd.running.progress import progress_line
 from prgd.running.result import Result
 
 _FEW_ENTRIES = 2**20  # numbers in X up to which a fit aims at a smaller gap than asked for
@@ -152,116 +145,35 @@ class MaxMarginClassifier(LinearClassifier):
     norm: Any = "l2"
     multi_class: str = "ovr"
 
-    def _is_joint(self) -> bool:
-        if self.multi_class not in ("ovr", "joint"):
-            hint = joint_hint(self.multi_class)
-            raise ValueError(f"multi_class must be 'ovr' or 'joint'; got {self.multi_class!r}.{hint}")
-        return self.multi_class == "joint"
-
-    def _fit_all(self, task: FitTask) -> list[Fit]:
-        if self.fallback not in ("soft", "raise"):
-            raise ValueError(f"fallback must be 'soft' or 'raise'; got {self.fallback!r}.")
-        self.C_ = checked_price(self.C)
-        if math.isfinite(self.C_) and not self._has_soft(task.is_joint):
-            raise ValueError(
-                "A finite C is for norm='l2' and multi_class='ovr': soft margins are those of one class "
-                f"against the rest in l2; got C={self.C_:g}, norm={self.norm!r} and "
-                f"multi_class={self.multi_class!r}. Use C=inf."
-            )
-        n, d = task.X.shape
-        with single_blas(float(n * d * min(n, d))):
-            return self._hard_or_soft(task)
-
-    def _hard_or_soft(self, task: FitTask) -> list[Fit]:
-        """Separate each class from the rest; fit soft margins if C is finite, or one does not separate."""
-        if math.isfinite(self.C_):
-            fits = self._fit_each(task, self._fit_soft)
-            self.results_ = tuple(result for result, _, _ in fits)
-            return fits
-        fits = self._hard_fits(task)
-        self.results_ = tuple(result for result, _, _ in fits)
-        if all(result.margin > 0.0 for result in self.results_):
-            return fits if len(fits) == 1 else [self._unit_length(*fit) for fit in fits]
-        if fits[-1][0].status is Status.INTERRUPTED:
-            raise KeyboardInterrupt  # no hyperplane was found yet, and a fallback would take long
-        if self.fallback == "raise":
-            raise self._error(task.given.classes[task.targets], task.is_joint)
-        options = {"fit_intercept": self.fit_intercept, "n_jobs": self.n_jobs}
-        if task.is_joint:  # soft margins are those of one class against the rest
-            task = task._replace(targets=list(range(task.given.classes.size)))
-        self.C_ = choose_C(task.X, task.codes, task.targets, task.weights, options)
-        soft = self._fit_each(task._replace(starts=[None] * len(task.targets)), self._fit_soft)
-        self.results_ = tuple(result for result, _, _ in soft)
-        if task.is_joint:
-            _, coefs, intercepts = zip(*soft, strict=True)
-            return [(fits[0][0], np.vstack(coefs), np.array(intercepts))]
-        return [(hard, coef, b) for (hard, _, _), (_, coef, b) in zip(fits, soft, strict=True)]
-
-    def _hard_fits(self, task: FitTask) -> list[Fit]:
-        """Separate each class from the rest: several of them together, unless they have a start."""
-        if task.is_joint:
-            starts = [w for w in self._starts(task.given.classes.size, task.X.shape[1]) if w is not None]
-            w0 = np.vstack(starts) if starts else None
-            result, coef, b = self._fit_one(task.X, task.codes, None, w0, "joint")
-            return [(task.given.place(replace(result, classes=task.given.classes)), coef, b)]
-        is_alone = len(task.targets) == 1 or as_norm(self.norm) != L2()
-        if is_alone or not self.polish or task.starts[0] is not None:
-            return self._fit_each(task, self._fit_one)
-        batch = max_margin_batch(
-            task.X,
-            task.codes[:, None] == task.targets,
+    def _solve(self, given: Given) -> tuple[Sequence[Result], Array, Array]:
+        rows, K, tol = given.rows, self.classes_.size, float(self.tol)
+        fitting = Fitting(
+            C=self.C,
+            fallback=self.fallback,
+            norm=self.norm,
+            multi_class=self.multi_class,
             fit_intercept=self.fit_intercept,
-            tol=self._inner_tol(task.X),
+            # The hyperplane moves with the square root of the gap, so that two fits of the same rows in
+            # another order agree to about 1e-3 at a gap of 1e-6. For few numbers a smaller one costs little.
+            tol=min(tol, _SMALL_GAP) if rows.n * rows.d <= _FEW_ENTRIES else tol,
             max_passes=index(self.max_passes),
+            polish=self.polish,
             n_jobs=self.n_jobs,
-            progress=type(self).__name__ if self.verbose else False,
+            title=type(self).__name__ if self.verbose else "",
         )
-        results = [replace(result, classes=np.array([False, True])) for result in batch]
-        return [(task.given.place(self._judged(result)), result.coef, result.intercept) for result in results]
-
-    def _fit_one(
-        self, X: Any, y: Any, weights: Array | None, start: Array | None, multi_class: str | None = None
-    ) -> Fit:
-        with self._progress() as tell:
-            result = max_margin(
-                X,
-                y,
-                norm=self.norm,
-                multi_class=multi_class,
-                fit_intercept=self.fit_intercept,
-                tol=self._inner_tol(X),
-                max_passes=index(self.max_passes),
-                polish=self.polish,
-                n_jobs=self.n_jobs,
-                callback=tell,
-                w0=start,
-            )
-        return self._judged(result), result.coef, result.intercept
-
-    def _fit_soft(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
-        """Fit the soft margin of the rows in ``y`` against the others."""
-        with self._progress(self.C_) as tell:
-            result = soft_margin(
-                X,
-                y,
-                C=self.C_,
-                sample_weight=weights,
-                fit_intercept=self.fit_intercept,
-                tol=self._inner_tol(X),
-                n_jobs=self.n_jobs,
-                callback=tell,
-                w0=start,
-            )
-        return self._judged(result), result.coef, result.intercept
-
-    def _inner_tol(self, X: Any) -> float:
-        """Return the gap to aim at: smaller than ``tol`` for few numbers, which costs little.
-
-        The hyperplane moves with the square root of the gap, so that two fits of the same rows in another
-        order agree to about 1e-3 at a gap of 1e-6.
-        """
-        is_small = X.shape[0] * X.shape[1] <= _FEW_ENTRIES
-        return min(float(self.tol), _SMALL_GAP) if is_small else float(self.tol)
+        starts = self._starts(1 if K == 2 else K, rows.d)
+        if starts and K > 2 and self.multi_class == "joint":
+            starts = [np.vstack(starts)]
+        model = fitting.model(rows, given.X, given.weights, starts)
+        model = model.each(lambda result: given.place(self._judged(result)))
+        if not model.is_separated and model.results[-1].status is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # no hyperplane was found yet, and a fallback would take long
+        if not model.is_separated and self.fallback == "raise":
+            raise self._error(model.hard)
+        self.C_, self.results_ = model.results[0].C, model.results
+        self.n_iter_ = np.array([math.ceil(result.passes) for result in model.hard])
+        self.cosine_ = np.array([result.cosine for result in self.results_])  # those behind coef_
+        return model.hard, model.coef, model.intercept
 
     def _judged(self, result: Result) -> Result:
         """Return the result, certified if its gap is that which was asked for."""
@@ -270,21 +182,12 @@ class MaxMarginClassifier(LinearClassifier):
             return replace(result, status=Status.CERTIFIED)
         return result
 
-    @contextmanager
-    def _progress(self, C: float = math.inf) -> Iterator[Callable[[Round], None]]:
-        """Yield a function that shows the bounds of a round in a live line, if ``verbose`` asks for it."""
-        with progress_line(type(self).__name__ if self.verbose else False) as show:
-            # Bounds between two proofs are plainly computed, and may cross by a rounding.
-            yield lambda now: show(
-                math.ceil(now.passes),
-                Certificate(now.margin, max(now.margin, now.upper_bound), quantity=quantity_of(C)),
-            )
-
-    def _error(self, targets: npt.NDArray[Any], is_joint: bool) -> NotSeparableError:
+    def _error(self, results: Sequence[Result]) -> NotSeparableError:
         """Return the error that carries the proof for the first class that does not separate."""
-        k, result = next((k, r) for k, r in enumerate(self.results_) if not r.margin > 0.0)
-        which = "the two classes" if len(targets) == 1 else f"{targets.tolist()[k]!r} from the rest"
-        which = "all classes jointly" if is_joint else which
+        k, result = next((k, r) for k, r in enumerate(results) if not r.margin > 0.0)
+        is_joint = result.multi_class == "joint"
+        which = "all classes jointly" if is_joint else f"{self.classes_.tolist()[k]!r} from the rest"
+        which = "the two classes" if self.classes_.size == 2 else which
         found = (
             "No hyperplane separates" if result.upper_bound <= 0.0 else "Found no hyperplane that separates"
         )
@@ -305,12 +208,3 @@ class MaxMarginClassifier(LinearClassifier):
                 "A soft margin in l2, of each class against the rest, is the classifier instead; C_ is its C."
             )
         return f"{soft} status_, margin_ and gap_ are still about the hard margin; results_ has the soft one."
-
-    def _keep(self, results: Sequence[Result]) -> None:
-        self.n_iter_ = np.array([math.ceil(result.passes) for result in results])
-        self.cosine_ = np.array([result.cosine for result in self.results_])  # those behind coef_
-
-    def _unit_length(self, result: Result, coef: Array, intercept: Intercept) -> Fit:
-        """Return the fit with coefficients of length 1, so that its scores are distances."""
-        length = as_norm(self.norm)(coef)
-        return result, coef / length, intercept / length

@@ -1,10 +1,12 @@
-"""Model: the classifier that ``prgd fit`` saves, of two or more classes, with the results that certify it."""
+"""Model: a classifier of two or more classes with the results that certify it, and its file."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,24 @@ from prgd.norms import as_norm
 from prgd.running.result import MODEL_FORMAT, Result, from_arrays, to_arrays
 
 
+def decision(X: Any, coef: Array, intercept: Array) -> Array:
+    """Return ``<coef, x> + intercept`` for every row x of X: of shape (n,) if there is one hyperplane."""
+    scores: Array = X @ coef.T + intercept
+    return scores.ravel() if scores.shape[1] == 1 else scores
+
+
+def classify(scores: Array, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the class of each row from its scores: of two classes, the second one if they are positive."""
+    codes = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+    found: npt.NDArray[Any] = classes[codes]
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A linear classifier: a hyperplane of two classes, one for each class against the rest, or a joint one.
+
+    `prgd.MaxMarginClassifier` and ``prgd fit`` make one; the latter saves it.
 
     Attributes
     ----------
@@ -28,10 +45,9 @@ class Model:
         One for two classes, whose scores are positive for ``classes[1]``, and one for all classes jointly,
         which has a score for each of them; else one for each class, whose scores are positive for the class
         and negative for the rest.
-    proofs : tuple of (Result or None)
-        For each of them the result of `prgd.max_margin`, if soft margins were fitted instead since it found
-        no separating hyperplane for one of the classes; else None. That of all classes jointly is the first
-        one, and stands for all.
+    proofs : tuple of Result
+        The results of `prgd.max_margin`, if soft margins were fitted instead since it found no separating
+        hyperplane for one of the classes: one for each of ``results``, or one for all classes jointly.
     feature_means : ndarray of shape (d,), or None
         The means of the features, which stand for missing values if the fit was asked for them.
 
@@ -39,13 +55,13 @@ class Model:
     --------
     >>> import prgd
     >>> result = prgd.max_margin([[0.0], [1.0], [3.0]], ["a", "a", "b"])
-    >>> Model(result.classes, (result,), (None,)).predict(np.array([[1.5], [9.0]])).tolist()
+    >>> Model(result.classes, (result,)).predict(np.array([[1.5], [9.0]])).tolist()
     ['a', 'b']
     """
 
     classes: npt.NDArray[Any]
     results: tuple[Result, ...]
-    proofs: tuple[Result | None, ...]
+    proofs: tuple[Result, ...] = ()
     feature_means: Array | None = None
 
     @property
@@ -54,59 +70,60 @@ class Model:
         return self.results[0].multi_class == "joint"
 
     @property
-    def targets(self) -> list[Any]:
-        """The class of positive scores of each result; None for that of all classes jointly."""
-        classes: list[Any] = self.classes.tolist()
-        if self.is_joint:
-            return [None]
-        return classes[1:] if len(self.results) == 1 else classes
+    def hard(self) -> tuple[Result, ...]:
+        """The results that say whether the classes separate: the proofs, if there are any."""
+        return self.proofs or self.results
+
+    @property
+    def is_separated(self) -> bool:
+        """Whether each of the hyperplanes separates its classes, or is the soft margin that was asked for."""
+        return all(result.margin > 0.0 for result in self.hard)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """The names of the features, in the order of the coefficients; None if the data had none."""
         return self.results[0].feature_names
 
-    @property
-    def d(self) -> int:
-        """The number of features."""
-        return int(self.results[0].coef.shape[-1])
+    @cached_property
+    def coef(self) -> Array:
+        """The normals of the hyperplanes, a row for each of ``intercept``.
+
+        Of several classes, each against the rest, scores are compared: those of hard margins as distances,
+        so that rows have length 1, and those of soft margins on their one scale, that of C.
+        """
+        return np.vstack([r.coef / self._length(r) for r in self.results])
+
+    @cached_property
+    def intercept(self) -> Array:
+        """The intercepts of the hyperplanes."""
+        return np.hstack([r.intercept / self._length(r) for r in self.results])
+
+    def _length(self, result: Result) -> float:
+        is_hard = len(self.results) > 1 and math.isinf(result.C)
+        return as_norm(result.norm)(result.coef) if is_hard else 1.0
 
     def decision_function(self, X: Any) -> Array:
         """Return scores as `prgd.MaxMarginClassifier` does: of shape (n,), or (n, c) for c > 2 classes."""
-        if self.is_joint:
-            joint: Array = X @ self.results[0].coef.T + self.results[0].intercept
-            return joint
-        scores = np.stack([X @ result.coef + result.intercept for result in self.results], axis=1)
-        if len(self.results) == 1:
-            return scores[:, 0]
-        # Scores of hard margins are compared as distances; those of soft margins have one scale, that of C.
-        return scores / [as_norm(r.norm)(r.coef) if math.isinf(r.C) else 1.0 for r in self.results]
+        return decision(X, self.coef, self.intercept)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of each row."""
-        return self.classify(self.decision_function(X))
+        return classify(self.decision_function(X), self.classes)
 
-    def classify(self, scores: Array) -> npt.NDArray[Any]:
-        """Return the class of each row from its scores."""
-        codes = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        found: npt.NDArray[Any] = self.classes[codes]
-        return found
+    def each(self, change: Callable[[Result], Result]) -> Model:
+        """Return the model with each of its results and proofs changed."""
+        return replace(self, results=tuple(map(change, self.results)), proofs=tuple(map(change, self.proofs)))
 
     def save(self, path: str | Path) -> None:
         """Write everything to an ``.npz`` file without pickle; `Result.load` reads it for two classes."""
-        results = self.results
-        if len(results) == 1 and _classes(results[0]).tolist() != self.classes.tolist():
-            results = (
-                replace(results[0], classes=self.classes),
-            )  # a file of two classes has their names there
-        parts = [_nested(pair) for pair in zip(results, self.proofs, strict=True)]
-        if len(parts) == 1:
-            arrays = parts[0]
-        else:
-            meta = {"format": MODEL_FORMAT, "results": len(parts)}
-            arrays = {"meta": np.array(json.dumps(meta)), "classes": np.array(self.classes.tolist())}
-            arrays |= {f"{k}/{name}": array for k, part in enumerate(parts) for name, array in part.items()}
-        arrays |= {} if self.feature_means is None else {"feature_means": self.feature_means}
+        arrays: dict[str, Any] = {} if self.feature_means is None else {"feature_means": self.feature_means}
+        if len(self.results) > 1:
+            meta = {"format": MODEL_FORMAT, "results": len(self.results)}
+            arrays |= {"meta": np.array(json.dumps(meta)), "classes": np.array(self.classes.tolist())}
+        places = [f"{k}/" for k in range(len(self.results))] if len(self.results) > 1 else [""]
+        pairs = [*zip(places, self.results, strict=True)]
+        pairs += [(f"proof/{k}/", proof) for k, proof in enumerate(self.proofs)]
+        arrays |= {f"{place}{name}": array for place, r in pairs for name, array in to_arrays(r).items()}
         with atomic_write(path) as file:
             np.savez(file, **arrays)
 
@@ -115,21 +132,22 @@ class Model:
         """Read a file that `save`, or `Result.save`, wrote."""
         with whole_file(path, "model file of prgd", "Fit again"):
             arrays = read_npz(path)
-            if not {"meta", "format"} & set(arrays):
+            if "meta" not in arrays:
                 raise OtherFileError(f"{path}: expected a model of prgd, got an archive of other arrays.")
-            means = arrays.pop("feature_means", None)
-            meta = json.loads(str(arrays["meta"][()])) if "meta" in arrays else {}
-            if meta.get("format") != MODEL_FORMAT:
-                result, proof = _pair(arrays)
-                return _checked(cls(_classes(result), (result,), (proof,), means))
-            pairs = [_pair(_under(f"{k}/", arrays)) for k in range(meta["results"])]
-            results, proofs = zip(*pairs, strict=True)
-            return _checked(cls(arrays["classes"], results, proofs, means))
+            meta = json.loads(str(arrays["meta"][()]))
+            is_several = meta["format"] == MODEL_FORMAT
+            places = [f"{k}/" for k in range(meta["results"])] if is_several else [""]
+            results = [from_arrays(_under(place, arrays)) for place in places]
+            proofs: list[Result] = []
+            while part := _under(f"proof/{len(proofs)}/", arrays):
+                proofs.append(from_arrays(part))
+            own = results[0].classes
+            classes = arrays["classes"] if is_several else np.array([-1, 1]) if own is None else own
+            return _checked(cls(classes, tuple(results), tuple(proofs), arrays.get("feature_means")))
 
 
-def _classes(result: Result) -> npt.NDArray[Any]:
-    """Return the two classes of a result; -1 and 1 are those of rows y_i x_i."""
-    return np.array([-1, 1]) if result.classes is None else result.classes
+def _under(place: str, arrays: dict[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix(place): v for name, v in arrays.items() if name.startswith(place)}
 
 
 def _checked(model: Model) -> Model:
@@ -148,20 +166,3 @@ def _checked(model: Model) -> Model:
     if means is not None and (means.shape != (sizes[0],) or not np.isfinite(means).all()):
         raise ValueError("means of other features")
     return model
-
-
-def _nested(pair: tuple[Result, Result | None]) -> dict[str, Any]:
-    """Return the arrays of a result, and those of its proof under ``proof/``."""
-    result, proof = pair
-    more = {} if proof is None else to_arrays(proof)
-    return to_arrays(result) | {f"proof/{name}": array for name, array in more.items()}
-
-
-def _pair(arrays: dict[str, Any]) -> tuple[Result, Result | None]:
-    proof = _under("proof/", arrays)
-    own = {name: array for name, array in arrays.items() if not name.startswith("proof/")}
-    return from_arrays(own), from_arrays(proof) if proof else None
-
-
-def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
-    return {name.removeprefix(prefix): v for name, v in arrays.items() if name.startswith(prefix)}

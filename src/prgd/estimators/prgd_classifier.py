@@ -12,12 +12,14 @@ import numpy as np
 
 from prgd.algorithms import GD, PRGD, SteepestDescent
 from prgd.core.checks import check_integer
-from prgd.core.types import Array, Mask
-from prgd.estimators._common import Fit, LinearClassifier
+from prgd.core.types import Array
+from prgd.estimators.fitting import against_rest
+from prgd.estimators.linear import Given, LinearClassifier
 from prgd.norms import L2, as_norm
 from prgd.problem import Problem
 from prgd.problem.certificate import Certificate
 from prgd.problem.pass_bounds import weights_at
+from prgd.rows import Rows
 from prgd.running.history import Status
 from prgd.running.loop import run
 from prgd.running.result import Result
@@ -125,34 +127,35 @@ class PRGDClassifier(LinearClassifier):
     def _fallback(self, is_joint: bool) -> str:
         return "The iterate of smallest loss is the classifier instead."
 
-    def _starts(self, count: int, d: int) -> list[Array | None]:
-        directions, norm = super()._starts(count, d), as_norm(self.norm)
-        return [
-            None if w is None or not w.any() or not self.R_0_[i] > 0.0 else norm.rescale(w, self.R_0_[i])
-            for i, w in enumerate(directions)
-        ]
+    def _starts(self, count: int, d: int) -> list[Array]:
+        norm, directions = as_norm(self.norm), super()._starts(count, d)
+        if not all(w.any() and self.R_0_[i] > 0.0 for i, w in enumerate(directions)):
+            return []
+        return [norm.rescale(w, self.R_0_[i]) for i, w in enumerate(directions)]
 
-    def _keep(self, results: Sequence[Result]) -> None:
+    def _solve(self, given: Given) -> tuple[Sequence[Result], Array, Array]:
+        every = against_rest(given.rows, given.weights)
+        starts = self._starts(len(every), given.rows.d)
+        fits: list[tuple[Result, Array, float]] = []
+        for k, rows in enumerate(every):
+            if fits and fits[-1][0].status is Status.INTERRUPTED:
+                raise KeyboardInterrupt  # Some classes have not been begun, and nothing stands for them.
+            fits.append(self._fit_one(rows, starts[k] if starts else None))
+        results = [given.place(result) for result, _, _ in fits]
         self.n_iter_ = np.array([result.t for result in results])
         self.cosine_ = np.array([result.cosine if result.margin > 0.0 else -1.0 for result in results])
         # If PRGD did not run, the result is that of the warm-up, whose last norm is R_0.
         norm = as_norm(self.norm)
         self.R_0_ = np.array([result.state.get("R_0", norm(result.w)) for result in results])
+        return results, np.vstack([coef for _, coef, _ in fits]), np.array([b for _, _, b in fits])
 
-    def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
+    def _fit_one(self, rows: Rows, start: Array | None) -> tuple[Result, Array, float]:
+        """Return the certified result of two classes, and the coefficients and intercept that classify."""
         method = PRGD(R=as_radius(self.radius), T=as_times(self.phases), eta=float(self.eta))
         steps, max_iter = index(self.warmup_steps), index(self.max_iter)
         check_integer("warmup_steps", steps, minimum=1)
         check_integer("max_iter", max_iter, minimum=0)
-        problem = Problem(
-            X,
-            y,
-            loss=self.loss,
-            norm=self.norm,
-            sample_weight=weights,
-            fit_intercept=self.fit_intercept,
-            n_jobs=self.n_jobs,
-        )
+        problem = Problem(rows, loss=self.loss, norm=self.norm, fit_intercept=self.fit_intercept)
         runs = []
         if start is None:
             first = GD(eta=method.eta) if problem.norm == L2() else SteepestDescent(eta=method.eta)
@@ -172,7 +175,7 @@ class PRGDClassifier(LinearClassifier):
             return run(problem, method, w0, stop=stop, record=None, progress=bool(self.verbose))
 
 
-def _best(problem: Problem, runs: list[Result]) -> Fit:
+def _best(problem: Problem, runs: list[Result]) -> tuple[Result, Array, float]:
     """Return the last run with the best bounds of all, and the iterate of largest margin or smallest loss."""
     certificate = reduce(Certificate.best, (result.certificate for result in runs))
     if certificate.dual_weights is None:

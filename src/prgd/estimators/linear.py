@@ -1,10 +1,10 @@
-"""What both estimators share: checks of the data, one class against the rest, prediction, warnings."""
+"""What both estimators share: checks of the data, attributes, prediction, warnings."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -15,61 +15,50 @@ from scipy.sparse import csr_array, vstack
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from prgd.core.checks import check_integer, check_positive
 from prgd.core.errors import NotSeparableWarning
-from prgd.core.types import Array, Indices, Intercept, Mask
+from prgd.core.types import Array, Indices
+from prgd.estimators.model import classify, decision
+from prgd.rows import Labels, Rows, as_rows
 from prgd.rows.exact import check_exact
 from prgd.rows.labels import label_array
-from prgd.running.history import Status
 from prgd.running.result import Result
 
-# The certified result, and the coefficients and the intercept that classify: those of the result, or of a
-# fallback if the margin is not positive.
-Fit = tuple[Result, Array, Intercept]
 _FLOATS = (np.float64, np.float32)
 
 
 class Given(NamedTuple):
-    """What the rows of a fit are among the data as given: rows of weight 0 are left out of them."""
+    """The rows of a fit, which are those of positive weight among the data as given.
 
-    kept: Indices
-    n: int
-    classes: npt.NDArray[Any]
-    feature_names: tuple[str, ...] | None
+    Attributes
+    ----------
+    rows : Rows with their labels
+    X : array, sparse matrix or None
+        The same rows, if they lie in one.
+    weights : ndarray or None
+        Their weights; None if all are 1.
+    kept : ndarray of int or None
+        Their indices among the n rows that were given; None for all.
+    """
+
+    rows: Rows
+    X: Any = None
+    weights: Array | None = None
+    kept: Indices | None = None
+    n: int = 0
 
     def place(self, result: Result) -> Result:
         """Return the result with a certificate about the data as given, which it checks on."""
         c = result.certificate
-        p = c.dual_weights
+        p, K = c.dual_weights, result.terms_per_row
+        if self.kept is None:
+            return result
         if p is not None:
-            K = result.terms_per_row
-            indices = self.kept[p.indices // K] * K + p.indices % K
-            c = replace(c, dual_weights=replace(p, indices=indices))
-        return replace(result, certificate=c, n=self.n, feature_names=self.feature_names)
-
-
-class FitTask(NamedTuple):
-    """The problems of a fit: the rows, and the classes to separate from the rest, or jointly.
-
-    Attributes
-    ----------
-    codes : ndarray of int of shape (n,), the class of each row
-    targets : list of int, the class of each problem; [1] if all classes are separated jointly
-    is_joint : bool
-    starts : list, a direction for each problem or None
-    """
-
-    X: Any
-    codes: Indices
-    targets: list[int]
-    weights: Array | None
-    starts: list[Array | None]
-    given: Given
-    is_joint: bool = False
+            p = replace(p, indices=self.kept[p.indices // K] * K + p.indices % K)
+        return replace(result, certificate=replace(c, dual_weights=p), n=self.n)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -89,14 +78,14 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _switches: ClassVar[tuple[str, ...]] = ()
     _counts: ClassVar[tuple[str, ...]] = ()
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearClassifier:
         """Fit the classifier.
 
         Parameters
         ----------
-        X : {array, sparse matrix, data frame} of shape (n, d)
+        X : {array, sparse matrix, data frame} of shape (n, d), or Rows
             float32 and float64 are used in place; other numbers are converted once, exactly: one that has no
-            float64 is refused.
+            float64 is refused. Rows (`prgd.open_rows`, `prgd.open_cluster`) hold their labels.
         y : array of shape (n,)
             Labels of two or more classes.
         sample_weight : array of shape (n,), optional
@@ -107,6 +96,22 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         self._check_parameters()
+        given = self._read_rows(X) if isinstance(X, Rows) else self._read(X, y, sample_weight)
+        classes = given.rows.labels.classes
+        self.classes_ = np.array([-1, 1]) if classes is None else classes
+        results, self.coef_, self.intercept_ = self._solve(given)
+        is_joint = results[0].multi_class == "joint"
+        self.margin_ = np.array([result.margin for result in results])
+        self.margin_upper_bound_ = np.array([result.upper_bound for result in results])
+        self.gap_ = np.where(self.margin_ > 0.0, [result.gap for result in results], math.inf)
+        self.dual_coef_ = csr_array(vstack([result.dual_coef for result in results]))
+        self.support_ = np.unique(self.dual_coef_.indices // results[0].terms_per_row).astype(np.int64)
+        self.status_ = tuple(result.status for result in results)
+        self._warn(self.classes_[1:] if len(results) == 1 else self.classes_, is_joint)
+        return self
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Given:
+        """Check the data as scikit-learn does, and return the rows of positive weight."""
         check_exact(X)  # scikit-learn would round integers and long doubles without a word
         if y is not None:
             label_array(y)
@@ -120,24 +125,19 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} needs rows of at least two classes; got one class, "
                 f"{classes.tolist()[0]!r} (rows of weight 0 do not count)."
             )
-        is_joint = self._is_joint() and classes.size > 2
-        targets = [1] if classes.size == 2 or is_joint else list(range(classes.size))
-        starts = self._starts(len(targets), X.shape[1])
         names = getattr(self, "feature_names_in_", None)
-        given = Given(kept, n, classes, None if names is None else tuple(names.tolist()))
-        fits = self._fit_all(FitTask(X, codes, targets, weights, starts, given, is_joint))
-        results, coefs, intercepts = zip(*fits, strict=True)
-        self.classes_, self.coef_, self.intercept_ = classes, np.vstack(coefs), np.hstack(intercepts)
-        self.margin_ = np.array([result.margin for result in results])
-        self.margin_upper_bound_ = np.array([result.upper_bound for result in results])
-        self.gap_ = np.where(self.margin_ > 0.0, [result.gap for result in results], math.inf)
-        self.dual_coef_ = csr_array(vstack([result.dual_coef for result in results]))
-        carried = self.dual_coef_.indices // (classes.size if is_joint else 1)
-        self.support_ = np.unique(carried).astype(np.int64)
-        self.status_ = tuple(result.status for result in results)
-        self._keep(results)
-        self._warn(classes[targets], is_joint)
-        return self
+        rows = as_rows(X, n_jobs=self.n_jobs, feature_names=None if names is None else tuple(names.tolist()))
+        labels = Labels.coded(codes.astype(np.int32), classes, np.empty(0))
+        return Given(rows.with_labels(labels), X, weights, kept, n)
+
+    def _read_rows(self, rows: Rows) -> Given:
+        """Take rows that hold their labels and weights."""
+        if self.class_weight is not None or self.n_jobs is not None:
+            raise ValueError("Rows hold their weights and threads: leave class_weight and n_jobs out.")
+        self.n_features_in_ = rows.d
+        if rows.feature_names is not None:
+            self.feature_names_in_ = np.array(rows.feature_names, dtype=object)
+        return Given(rows)
 
     def decision_function(self, X: Any) -> Array:
         """Return ``<coef_, x> + intercept_`` for every row; positive for ``classes_[1]`` of two classes.
@@ -153,8 +153,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         check_exact(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
-        scores: Array = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-        return scores.ravel() if scores.shape[1] == 1 else scores
+        return decision(X, self.coef_, self.intercept_)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of every row.
@@ -167,21 +166,19 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n,)
         """
-        scores = self.decision_function(X)
-        codes = (scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        found: npt.NDArray[Any] = self.classes_[codes]
-        return found
+        return classify(self.decision_function(X), self.classes_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def _drop_weightless(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Array | None, Any]:
+    def _drop_weightless(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, Any, Array | None, Indices | None]:
         """Return the rows of positive weight, their labels, their weights, and their indices."""
-        kept = np.arange(X.shape[0])
         if sample_weight is None and self.class_weight is None:
-            return X, y, None, kept
+            return X, y, None, None
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         kept = np.flatnonzero(weights)
         if kept.size:
@@ -190,9 +187,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             kept = np.flatnonzero(weights)
         if not kept.size:
             raise ValueError("The weights are zero everywhere: no row and no class is left.")
-        if kept.size < X.shape[0]:
-            X, y, weights = X[kept], y[kept], weights[kept]
-        return X, y, weights, kept
+        if kept.size == X.shape[0]:
+            return X, y, weights, None
+        return X[kept], y[kept], weights[kept], kept
 
     def _check_parameters(self) -> None:
         """Raise ``ValueError`` for a parameter that Python would take for another value, or not at all."""
@@ -206,35 +203,16 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 is_count = isinstance(value, Integral) and not isinstance(value, bool)
                 check_integer(name, int(value) if is_count else value, minimum=1)
 
-    def _starts(self, count: int, d: int) -> list[Array | None]:
+    def _starts(self, count: int, d: int) -> list[Array]:
         """Return the start of each problem: with ``warm_start`` the last solution, if it fits."""
         last = getattr(self, "coef_", None) if self.warm_start else None
-        return [None] * count if last is None or last.shape != (count, d) else list(last)
+        return [] if last is None or last.shape != (count, d) else list(last)
 
-    def _is_joint(self) -> bool:
-        """Whether more than two classes are separated jointly, and not each from the rest."""
-        return False
+    def _solve(self, given: Given) -> tuple[Sequence[Result], Array, Array]:
+        """Return the results that the bounds are about, the coefficients and the intercepts.
 
-    def _fit_all(self, task: FitTask) -> list[Fit]:
-        """Separate each of the classes from the others."""
-        return self._fit_each(task, self._fit_one)
-
-    def _fit_each(self, task: FitTask, fit_one: Callable[..., Fit]) -> list[Fit]:
-        """Solve one problem after the other."""
-        fits: list[Fit] = []
-        for target, start in zip(task.targets, task.starts, strict=True):
-            if fits and fits[-1][0].status is Status.INTERRUPTED:
-                raise KeyboardInterrupt  # Some classes have not been begun, and nothing stands for them.
-            result, coef, intercept = fit_one(task.X, task.codes == target, task.weights, start)
-            fits.append((task.given.place(result), coef, intercept))
-        return fits
-
-    def _fit_one(self, X: Any, y: Mask, weights: Array | None, start: Array | None) -> Fit:
-        """Separate the rows in ``y`` from the others."""
-        raise NotImplementedError  # pragma: no cover - both estimators have their own
-
-    def _keep(self, results: Sequence[Result]) -> None:
-        """Set ``n_iter_`` and the attributes that only one of the estimators has."""
+        It sets the attributes that only one of the estimators has, and ``n_iter_``.
+        """
         raise NotImplementedError  # pragma: no cover - both estimators have their own
 
     def _fallback(self, is_joint: bool) -> str:
