@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,3 +161,19 @@ def test_restarted_ngd_restarts_when_the_dual_vector_grows_and_phases_never_beco
         before = s
     assert len(ages) >= 2
     assert ages == sorted(ages)
+
+
+def test_an_algorithm_by_the_book_gets_the_certificates_of_the_built_in_ones():
+    """The example of CONTRIBUTING.md, word for word, on rows where the dual vector has the better margin."""
+    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+    names = dict(vars(prgd.algorithms.base))
+    exec(text.split("```python\n")[1].split("```")[0], names)  # noqa: S102
+    X, y = prgd.datasets.digits(0, 1)
+    problem, seen = prgd.Problem(X, y, fit_intercept=True), []
+    for algorithm in (names["NGD"](), prgd.NGD()):
+        passes, certificates = problem.passes, []
+        prgd.run(problem, algorithm, stop=20, observe=lambda s, record, c, kept=certificates: kept.append(c))
+        assert problem.passes - passes == 21
+        seen.append([(c.lower, c.upper, c.w.tobytes()) for c in certificates[1:]])
+        assert certificates[-1].lower > problem.at(certificates[-1].w_upper).gamma
+    assert seen[0] == seen[1]

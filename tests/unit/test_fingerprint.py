@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import ClassVar
 
 import numpy as np
@@ -180,19 +179,3 @@ def test_a_run_saves_as_it_goes(tmp_path, monkeypatch):
     again = prgd.run(problem, prgd.NGD(), stop=30, resume=last)
     assert again.w.tobytes() == result.w.tobytes()
     assert again.passes == result.passes
-
-
-def test_a_file_without_a_fingerprint_is_compared_by_its_last_record(tmp_path):
-    A, y = separable()
-    prgd.run(prgd.Problem(A, y), prgd.NGD(), stop=20).save(tmp_path / "new.npz")
-    with np.load(tmp_path / "new.npz") as file:
-        arrays = dict(file)
-    meta = json.loads(str(arrays["meta"][()]))
-    del meta["fingerprint"]
-    np.savez(tmp_path / "old.npz", **(arrays | {"meta": np.array(json.dumps(meta))}))
-    old = prgd.Result.load(tmp_path / "old.npz")
-    assert old.fingerprint == ""
-    assert prgd.run(prgd.Problem(A, y), prgd.NGD(), stop=30, resume=old).t == 30
-    for problem in (prgd.Problem(*separable(seed=1)), prgd.Problem(A, -y), prgd.Problem(1.001 * A, y)):
-        with pytest.raises(ValueError, match="belongs to other rows, labels or weights"):
-            prgd.run(problem, prgd.NGD(), stop=30, resume=old)

@@ -108,7 +108,7 @@ class Adam:
         size = float(r.max()) or 1.0  # The largest r is kept at 1, since the loss falls without end.
         return AdamState(
             t=s.t + 1,
-            at=problem.at(w, s.at.candidate),
+            at=problem.at(w),
             m=m / size,
             r=r / size,
             log_scale=log_scale + math.log(size),

@@ -67,4 +67,4 @@ class AdaptiveGD(FixedStep):
     def step(self, problem: Problem, s: State) -> State:
         """Take one step of length ``eta ||Z^T p||``."""
         w = s.w + self.eta * problem.unit_in(L2()) * s.at.dual_vector
-        return State(s.t + 1, problem.at(w, s.at.candidate))
+        return State(s.t + 1, problem.at(w))

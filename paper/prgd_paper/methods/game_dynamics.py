@@ -79,4 +79,4 @@ class GameDynamics(FixedStep):
         mean = S / (t * (t + 1) / 2) if t else s.dual_vector
         w_next = (S + (t + 1) * u) / ((t + 1) * (t + 2) / 2)
         w = s.w + self.eta * problem.unit_in(L2()) / 4.0 * (t + 1) * w_next
-        return GameState(t=t + 1, at=problem.at(w, s.at.candidate), S=S, dual_vector=mean)
+        return GameState(t=t + 1, at=problem.at(w), S=S, dual_vector=mean)

@@ -119,7 +119,7 @@ class GatedPRGD:
         u = s.at.dual_vector
         if self._has_converged(problem, s):
             R_k = self.growth * s.R_k
-            at = problem.at(rescale(s.w, R_k), s.at.candidate)
+            at = problem.at(rescale(s.w, R_k))
             return replace(
                 s, t=s.t + 1, at=at, phase=s.phase + 1, R_k=R_k, x=at.w, w_last=s.w, dual_vector_last=u, j=1
             )
@@ -130,7 +130,7 @@ class GatedPRGD:
             step_size = max(step_size, self.eta * problem.unit)
         x = project_ball(s.w + step_size * u, s.R_k)
         j = s.j + 1 if float(np.vdot(u, x - s.x)) >= 0.0 else 1
-        at = problem.at(project_ball(x + (j - 1) / (j + 2) * (x - s.x), s.R_k), s.at.candidate)
+        at = problem.at(project_ball(x + (j - 1) / (j + 2) * (x - s.x), s.R_k))
         return replace(s, t=s.t + 1, at=at, x=x, w_last=s.w, dual_vector_last=u, step_size=step_size, j=j)
 
     def _has_converged(self, problem: Problem, s: GatedPRGDState) -> bool:

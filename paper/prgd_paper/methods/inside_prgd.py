@@ -100,4 +100,4 @@ class InsidePRGD(PRGD):
             return super().step(problem, s)
         norm, u = norm_for(problem, self.norm), -s.at.normalized_gradient
         length = self.eta * problem.unit_in(norm) * norm.dual(u)
-        return replace(s, t=s.t + 1, at=problem.at(inside(norm, s.w, u, length, s.R_k), s.at.candidate))
+        return replace(s, t=s.t + 1, at=problem.at(inside(norm, s.w, u, length, s.R_k)))

@@ -69,7 +69,7 @@ class MirrorDescent(FixedStep):
         size = max(float(np.abs(s.w).max()), float(np.abs(step).max())) or 1.0
         with np.errstate(invalid="ignore"):  # A gradient beyond the floating range ends the run as diverged.
             theta = signed_power(s.w / size, power) + signed_power(step / size, power)
-        return State(s.t + 1, problem.at(size * signed_power(theta, 1.0 / power), s.at.candidate))
+        return State(s.t + 1, problem.at(size * signed_power(theta, 1.0 / power)))
 
 
 def signed_power(v: Array, exponent: float) -> Array:

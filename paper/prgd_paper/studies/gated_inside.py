@@ -54,12 +54,12 @@ class GatedInside:
             return replace(
                 s,
                 t=s.t + 1,
-                at=problem.at(norm.rescale(s.w, R_k), s.at.candidate),
+                at=problem.at(norm.rescale(s.w, R_k)),
                 phase=s.phase + 1,
                 R_k=R_k,
             )
         length = self._unit_length(problem, u) if self.is_fixed else s.length
-        at = problem.at(inside(norm, s.w, u, length, s.R_k), s.at.candidate)
+        at = problem.at(inside(norm, s.w, u, length, s.R_k))
         ascends = float(np.vdot(at.dual_vector, at.w - s.w)) >= 0.0
         # A step that the ball cuts short would ascend at any length, so the length stays below the radius.
         length = min(length * (LONGER if ascends else SHORTER), s.R_k)

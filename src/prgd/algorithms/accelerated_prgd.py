@@ -123,12 +123,12 @@ class AcceleratedPRGD:
         x = s.w + (s.at.dual_vector - s.lam * s.w) / L
         if s.steps_left > 1:
             q = math.sqrt(s.lam / L)
-            at = problem.at(x + (1.0 - q) / (1.0 + q) * (x - s.x), s.at.candidate)
+            at = problem.at(x + (1.0 - q) / (1.0 + q) * (x - s.x))
             return replace(s, t=s.t + 1, at=at, x=x, steps_left=s.steps_left - 1)
         R_k, lam = self.rho * norm(x), s.lam / self.rho
         if R_k * problem.max_norm > MAX_SCALE:
             return replace(s, t=s.t + 1)
-        at = problem.at(self.rho * x, s.at.candidate)
+        at = problem.at(self.rho * x)
         N_k = phase_steps(lam, s.L_s, self.rho)
         return replace(s, t=s.t + 1, at=at, phase=s.phase + 1, R_k=R_k, x=at.w, lam=lam, steps_left=N_k)
 

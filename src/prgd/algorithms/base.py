@@ -78,7 +78,7 @@ class Algorithm(Protocol[S]):
         """Return the state at t = 0."""
 
     def step(self, problem: Problem, s: S) -> S:
-        """Return the state one step later; ``problem.at(w, v)`` is its one pass."""
+        """Return the state one step later; ``problem.at(w)`` is its one pass."""
 
 
 def states(problem: Problem, algorithm: Algorithm[S], w0: Array | None = None) -> Iterator[S]:
@@ -96,7 +96,7 @@ def states(problem: Problem, algorithm: Algorithm[S], w0: Array | None = None) -
     state = algorithm.init(problem, np.zeros(problem.shape) if w0 is None else w0)
     while True:
         yield state
-        state = algorithm.step(problem, state)
+        state = algorithm.step(problem.after(state.at), state)
 
 
 @dataclass(frozen=True)

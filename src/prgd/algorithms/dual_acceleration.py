@@ -60,4 +60,4 @@ class DualAcceleration(FixedStep):
         u = s.at.dual_vector
         g = s.t / (s.t + 1) * (s.g + u)
         w = s.w + self.eta * problem.unit_in(L2()) * (g + u)
-        return DualAccelerationState(t=s.t + 1, at=problem.at(w, s.at.candidate), g=g)
+        return DualAccelerationState(t=s.t + 1, at=problem.at(w), g=g)

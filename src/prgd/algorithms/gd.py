@@ -34,4 +34,4 @@ class GD(FixedStep):
     def step(self, problem: Problem, s: State) -> State:
         """Take one gradient step."""
         eta = self.eta * problem.unit_in(L2())
-        return State(s.t + 1, problem.at(s.w - eta * s.at.gradient, s.at.candidate))
+        return State(s.t + 1, problem.at(s.w - eta * s.at.gradient))

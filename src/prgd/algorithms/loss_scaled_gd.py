@@ -38,4 +38,4 @@ class LossScaledGD(FixedStep):
     def step(self, problem: Problem, s: State) -> State:
         """Take one normalized step of decreasing length."""
         eta = self.eta * problem.unit_in(L2()) / math.sqrt(s.t + 1)
-        return State(s.t + 1, problem.at(s.w - eta * s.at.normalized_gradient, s.at.candidate))
+        return State(s.t + 1, problem.at(s.w - eta * s.at.normalized_gradient))

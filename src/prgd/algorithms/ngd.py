@@ -34,4 +34,4 @@ class NGD(FixedStep):
     def step(self, problem: Problem, s: State) -> State:
         """Take one normalized gradient step."""
         eta = self.eta * problem.unit_in(L2())
-        return State(s.t + 1, problem.at(s.w - eta * s.at.normalized_gradient, s.at.candidate))
+        return State(s.t + 1, problem.at(s.w - eta * s.at.normalized_gradient))

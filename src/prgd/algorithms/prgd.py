@@ -81,7 +81,7 @@ class PRGD:
         object.__setattr__(self, "R", as_radius(self.R))
         object.__setattr__(self, "T", as_times(self.T))
 
-    def __repr__(self) -> str:  # runs that were saved before the fields project and norm had none, and go on
+    def __repr__(self) -> str:
         without = "" if self.project else ", project=False"
         norm = "" if self.norm is None else f", norm={self.norm!r}"
         return f"{type(self).__name__}(R={self.R!r}, T={self.T!r}, eta={self.eta!r}{without}{norm})"
@@ -107,10 +107,10 @@ class PRGD:
         if s.t == self.T(s.phase):  # phase k begins
             R_k = self._radius(s)
             w = norm.rescale(s.w, R_k)
-            return replace(s, t=s.t + 1, at=problem.at(w, s.at.candidate), phase=s.phase + 1, R_k=R_k)
+            return replace(s, t=s.t + 1, at=problem.at(w), phase=s.phase + 1, R_k=R_k)
         v = s.w + self.eta * problem.unit_in(norm) * norm.ascent(-s.at.normalized_gradient)
         w = norm.project(v, s.R_k) if self.project else v
-        return replace(s, t=s.t + 1, at=problem.at(w, s.at.candidate))
+        return replace(s, t=s.t + 1, at=problem.at(w))
 
     def _radius(self, s: PRGDState) -> float:
         """Return R_k, and check that the schedules are usable."""

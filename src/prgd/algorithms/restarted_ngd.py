@@ -88,7 +88,7 @@ class RestartedNGD(FixedStep):
         if size > s.previous_size and age >= previous_age:
             phase, g, age, previous_age = phase + 1, np.zeros(problem.shape), 0, age
         g = age / (age + 3) * (g + u)
-        at = problem.at(s.w + self.eta * problem.unit_in(L2()) * (g + u), s.at.candidate)
+        at = problem.at(s.w + self.eta * problem.unit_in(L2()) * (g + u))
         return RestartedNGDState(
             t=s.t + 1, at=at, phase=phase, g=g, age=age + 1, previous_age=previous_age, previous_size=size
         )

@@ -82,5 +82,5 @@ class SteepestDescent(FixedStep):
         norm, u = norm_for(problem, self.norm), -s.at.normalized_gradient
         eta, unit = self.eta * (s.t + 1) ** -self.power, problem.unit_in(norm)
         if self.normalized:
-            return State(s.t + 1, problem.at(s.w + eta * math.sqrt(unit) * norm.steepest(u), s.at.candidate))
-        return State(s.t + 1, problem.at(s.w + eta * unit * norm.ascent(u), s.at.candidate))
+            return State(s.t + 1, problem.at(s.w + eta * math.sqrt(unit) * norm.steepest(u)))
+        return State(s.t + 1, problem.at(s.w + eta * unit * norm.ascent(u)))

@@ -123,7 +123,7 @@ def fit_command(data: common.Data, debug: common.Debug = False, **given: Any) ->
         if o.out is not None and (
             earlier is None or digest(earlier.feature_means) != digest(model.feature_means)
         ):
-            model.each(lambda result: replace(result, fingerprint=fingerprint)).save(o.out)
+            model.each(lambda result: replace(result, origin=fingerprint)).save(o.out)
         if is_printed:
             common.print_table(_summary(opened, model, seconds, o))
         outcome.write_json(o.json, _facts(opened.name, model, seconds, o))

@@ -73,11 +73,6 @@ class Evaluation:
         """
         return self.problem.norm.steepest(self.dual_vector) if 0.0 < self.upper < math.inf else None
 
-    @property
-    def candidate(self) -> Array | None:
-        """The second direction for the next pass, `dual_direction`; None where a pass takes none."""
-        return self.dual_direction
-
     @lazy
     def normalized_gradient(self) -> Array:
         r""":math:`\nabla L(w) / L(w)` (equation of NGD, Section 3)."""
@@ -177,11 +172,6 @@ class JointEvaluation(Evaluation):
         means = self.tally.vector / np.where(mass > 0.0, mass, 1.0)
         parts = (self._balance.flows.reshape(-1, 1) * means).reshape(self._K, *self.w.shape)
         return np.asarray(parts.sum(axis=1) - parts.sum(axis=0))
-
-    @property
-    def candidate(self) -> None:
-        """No second direction: it would double the products of a joint pass, which are most of its time."""
-        return
 
     @property
     def weights_error(self) -> float:

@@ -222,12 +222,24 @@ class Problem:
         """Return the Evaluation at ``w``, by one pass; the problem keeps nothing, so a caller holds it.
 
         The same pass finds the smallest margin along a second direction ``v``, if one is given: that of the
-        last dual vector is often larger than that of w (docs/exponential.md). Joint problems take none.
+        last dual vector is often larger than that of w (docs/exponential.md), and `prgd.run` asks for it
+        (`after`). Joint problems take none.
         """
         if v is not None and self.is_joint:
             raise ValueError("A joint problem takes no second direction v; ask problem.at(v) for its margin.")
         w, v = self._read_only("w", w), None if v is None else self._read_only("v", v)
         return self.coding.evaluation(self, w, self.ask(self.coding.tally_at(w, self.loss, v)), v)
+
+    def after(self, last: Evaluation) -> Problem:
+        """Return this problem as a step from ``last`` sees it: passes take its dual direction as their v.
+
+        Everything else is shared, the count of passes included. An algorithm that calls ``problem.at(w)``
+        therefore gets the certificates of the dual vector without asking for them.
+        """
+        step = object.__new__(_ProblemOfStep)
+        step.__dict__ = self.__dict__
+        step.problem, step.last = self, last
+        return step
 
     def _read_only(self, name: str, w: Any) -> Array:
         """Return a direction that nobody can write to: itself, or else a copy."""
@@ -309,3 +321,21 @@ class Problem:
         if center is not None:
             block -= like(block, center)
         return times_signs(block, self.labels.at(indices))
+
+
+class _ProblemOfStep(Problem):
+    """A problem during the step that follows an Evaluation; see `Problem.after`."""
+
+    __slots__ = ("last", "problem")
+
+    problem: Problem
+    last: Evaluation
+
+    def at(self, w: Any, v: Any = None) -> Evaluation:
+        """Return the Evaluation at ``w``, with a second direction unless the problem is joint.
+
+        It would double the products of a joint pass, which are most of its time.
+        """
+        if v is None and not self.is_joint:
+            v = self.last.dual_direction
+        return self.problem.at(w, v)

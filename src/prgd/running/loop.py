@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from prgd.core.arithmetic import UNIT_ROUNDOFF, raised, rounding_factor
 from prgd.core.checks import check_integer
 from prgd.core.errors import RowsLostError
 from prgd.core.files import SaveTimer
+from prgd.core.types import Array
 from prgd.core.values import digest
 from prgd.problem import Problem
 from prgd.problem.certificate import Certificate
@@ -28,11 +31,11 @@ from prgd.problem.pass_bounds import (
     weights_at,
 )
 from prgd.proofs.overlap import proves_overlap
+from prgd.rows.base import LeafRows
 from prgd.running.history import History, Record, Status
 from prgd.running.progress import progress_line
 from prgd.running.result import Result
-from prgd.running.stopping import AnyOf, Stop, any_of
-from prgd.solvers import minimal
+from prgd.running.stopping import Stop, any_of
 
 # If the upper bound falls below this fraction of the largest row norm, a proof that it is zero is tried.
 ZERO_BOUND = 1e-12
@@ -111,38 +114,58 @@ def run(
     >>> result.status.name
     'CERTIFIED'
     """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a Problem: pass prgd.Problem(X, y); got {type(problem).__name__}.")
+    if isinstance(algorithm, type):
+        raise TypeError(f"algorithm must be a value: pass {algorithm.__name__}(), not {algorithm.__name__}.")
     rule, is_due = any_of(stop), _recording(record)
-    fingerprint = _fingerprint(problem, algorithm)
+    timer = None if save is None else SaveTimer(save_every)
+    # A hash of the data costs a pass, so it waits until a result is saved. Rows of files may be lost then.
+    origin: str | Callable[[], str] = partial(_fingerprint, problem, algorithm)
+    if save is not None or resume is not None or not isinstance(problem.rows, LeafRows):
+        origin = _fingerprint(problem, algorithm)
     # A resumed run evaluates its w again, a pass that a run without an interruption does not make.
-    known = resume is not None and math.isfinite(resume.passes)
-    first_pass = problem.passes - (int(resume.passes) - 1 if resume and known else 0)
-    state, certificate, history = _begin(problem, algorithm, w0, resume, is_due, rule, fingerprint)
-    timer = SaveTimer(save_every)
+    first_pass = problem.passes - (int(resume.passes) - 1 if resume is not None else 0)
+    if resume is None:
+        state, certificate = algorithm.init(problem, _start(problem, w0)), Certificate()
+        history = History(window=rule.window)
+    else:
+        state, certificate = _resumed(problem, algorithm, w0, resume, str(origin))
+        # The last row may be off the recording grid: such a row only shows the end of a part. The loop
+        # appends the gap of the resumed state again, so the last gap is dropped here.
+        rows = [row for row in resume.history.rows if is_due(row.t)]
+        history = History(rows, recent_gaps=list(resume.history.recent_gaps)[:-1], window=rule.window)
+
+    def result(seen: State, status: Status, rows: History) -> Result:
+        kept = {f.name: getattr(seen, f.name) for f in fields(seen) if f.name != "at"}
+        passes, shown = float(problem.passes - first_pass), repr(algorithm)
+        solved = {"passes": passes, "state": kept, "algorithm": shown, "origin": origin, **problem.facts}
+        return Result(seen.w, status, seen.t, certificate, rows, **solved)
+
     seen: State | None = None
     error: BaseException | None = None
-    with progress_line(progress) as show:
+    with progress_line(progress) if progress else nullcontext() as show:
         try:
             while True:
                 if not state.at.is_finite:
                     status = Status.DIVERGED
                     break
-                certificate = _tightened(certificate, problem, state, resume)
+                if resume is None or state.t != resume.t:  # its certificate has this step already
+                    certificate = _tightened(certificate, problem, state)
                 seen, now = state, _record(state, certificate)
                 history.recent_gaps.append(now.gap)
                 if is_due(now.t) and not (history.rows and history.rows[-1].t >= now.t):
                     history.rows.append(now)
-                show(now.t, certificate)
+                if show is not None:
+                    show(now.t, certificate)
                 if observe is not None:
                     observe(state, now, certificate)
                 if (found := rule(now, certificate, history)) is not None:
                     status = found
                     break
-                if save is not None and timer.is_due():
-                    rows = history.ending_with(now)
-                    passes = problem.passes - first_pass
-                    facts = (problem, algorithm, certificate, passes, fingerprint)
-                    timer.time(_result(seen, Status.INTERRUPTED, rows, *facts).save, save)
-                state = algorithm.step(problem, state)
+                if timer is not None and timer.is_due():
+                    timer.time(result(seen, Status.INTERRUPTED, history.ending_with(now)).save, save)
+                state = algorithm.step(problem.after(state.at), state)
         except (KeyboardInterrupt, RowsLostError) as stopped:
             if seen is None:
                 raise
@@ -151,43 +174,16 @@ def run(
         raise ValueError("w0 must be finite and its margins must not overflow.")
     if error is None and (proven := _proof_of_overlap(problem, certificate)) is not None:
         status, certificate = Status.NOT_SEPARABLE, proven
-    history = history.ending_with(_record(seen, certificate))
-    facts = (problem, algorithm, certificate, problem.passes - first_pass, fingerprint)
-    result = _result(seen, status, history, *facts)
+    outcome = result(seen, status, history.ending_with(_record(seen, certificate)))
     if isinstance(error, RowsLostError):
-        error.result = result
+        error.result = outcome
         raise error
-    return result
+    return outcome
 
 
 def _fingerprint(problem: Problem, algorithm: Algorithm[Any]) -> str:
-    if not isinstance(problem, Problem):
-        raise TypeError(f"problem must be a Problem: pass prgd.Problem(X, y); got {type(problem).__name__}.")
+    """Return hashes of the data, by one pass, and of all options of the algorithm."""
     return f"{problem.fingerprint}-{digest((algorithm, problem.norm))}"
-
-
-def _result(
-    seen: State,
-    status: Status,
-    history: History,
-    problem: Problem,
-    algorithm: Algorithm[Any],
-    certificate: Certificate,
-    passes: int,
-    fingerprint: str,
-) -> Result:
-    return Result(
-        w=seen.w,
-        status=status,
-        t=seen.t,
-        certificate=certificate,
-        history=history,
-        passes=float(passes),
-        state={f.name: getattr(seen, f.name) for f in fields(seen) if f.name != "at"},
-        algorithm=repr(algorithm),
-        fingerprint=fingerprint,
-        **problem.facts,
-    )
 
 
 def _recording(record: int | Collection[int] | None) -> Callable[[int], bool]:
@@ -202,60 +198,31 @@ def _recording(record: int | Collection[int] | None) -> Callable[[int], bool]:
     return lambda t: t % every == 0
 
 
-def _begin(
-    problem: Problem,
-    algorithm: Algorithm[Any],
-    w0: Any,
-    resume: Result | None,
-    is_due: Callable[[int], bool],
-    rule: AnyOf,
-    fingerprint: str,
-) -> tuple[State, Certificate, History]:
-    if isinstance(algorithm, type):
-        raise TypeError(f"algorithm must be a value: pass {algorithm.__name__}(), not {algorithm.__name__}.")
-    if resume is None:
-        if isinstance(w0, Result):
-            raise TypeError("w0 must be an array; got a Result: pass result.w, or resume=result to go on.")
-        w = np.zeros(problem.shape) if w0 is None else np.array(w0, dtype=np.float64)
-        if w.shape != problem.shape:
-            raise ValueError(f"w0 must have shape {problem.shape}; got {w.shape}.")
-        if not np.isfinite(w).all():
-            raise ValueError("w0 must be finite; it has a NaN or infinite entry.")
-        return algorithm.init(problem, w), Certificate(), History(window=rule.window)
+def _start(problem: Problem, w0: Any) -> Array:
+    if isinstance(w0, Result):
+        raise TypeError("w0 must be an array; got a Result: pass result.w, or resume=result to go on.")
+    w = np.zeros(problem.shape) if w0 is None else np.array(w0, dtype=np.float64)
+    if w.shape != problem.shape:
+        raise ValueError(f"w0 must have shape {problem.shape}; got {w.shape}.")
+    if not np.isfinite(w).all():
+        raise ValueError("w0 must be finite; it has a NaN or infinite entry.")
+    return w
+
+
+def _resumed(
+    problem: Problem, algorithm: Algorithm[Any], w0: Any, resume: Result, fingerprint: str
+) -> tuple[State, Certificate]:
+    """Return the state and the certificate of an earlier result, if it is of the same data and options."""
     if w0 is not None:
         raise ValueError("Give w0 or resume, not both: a resumed run goes on from its own w.")
     for name, given in (("algorithm", repr(algorithm)), ("problem", repr(problem))):
         if (saved := getattr(resume, name)) != given:
             raise ValueError(f"This result belongs to another {name}: {saved}; got {given}.")
     resume.check_fingerprint(fingerprint)
-    state = algorithm.state_type(at=problem.at(resume.w), **resume.state)
-    _check_record(resume, state)
-    # The last row may be off the recording grid: such a row only shows the end of a part. The loop appends
-    # the gap of the resumed state again, so the last gap is dropped here.
-    rows = [row for row in resume.history.rows if is_due(row.t)]
-    gaps = list(resume.history.recent_gaps)[:-1]
-    return state, resume.certificate, History(rows, recent_gaps=gaps, window=rule.window)
+    return algorithm.state_type(at=problem.at(resume.w), **resume.state), resume.certificate
 
 
-def _check_record(resume: Result, state: State) -> None:
-    """Compare the last record with its w on these data: files of earlier versions have no fingerprint."""
-    last = resume.history.rows[-1] if resume.history.rows else None
-    if resume.fingerprint or not isinstance(last, Record) or last.t != resume.t:
-        return
-    # Another processor may round differently; other data differ in the first digits.
-    for name, now in (("log_loss", state.at.log_loss), ("upper_bound", state.at.upper)):
-        if not math.isclose(then := getattr(last, name), now, rel_tol=1e-6, abs_tol=1e-9):
-            raise ValueError(
-                f"This result belongs to other rows, labels or weights: its {name} was {then:.9g}, and is "
-                f"{now:.9g} on these. Give the data of the run."
-            )
-
-
-def _tightened(
-    certificate: Certificate, problem: Problem, state: State, resume: Result | None
-) -> Certificate:
-    if resume is not None and state.t == resume.t:  # its certificate has this step already
-        return certificate
+def _tightened(certificate: Certificate, problem: Problem, state: State) -> Certificate:
     certificate = certificate.best(certify(state.at))
     if state.t & (state.t - 1) == 0:  # the same steps in every run
         certificate = _by_further_passes(certificate, problem, state)
@@ -285,7 +252,7 @@ def _by_further_passes(certificate: Certificate, problem: Problem, state: State)
 
 def _proof_of_overlap(problem: Problem, certificate: Certificate) -> Certificate | None:
     """Return the certificate with an upper bound of 0, if the weights of its bound prove that."""
-    if problem.is_joint or not minimal.HAS_SCIPY:
+    if problem.is_joint:
         return None
     error, weights = dual_vector_error(problem, 1.0), certificate.dual_weights
     is_zero = certificate.upper <= ZERO_BOUND * problem.max_norm + 2.0 * error

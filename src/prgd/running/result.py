@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from prgd.core.arithmetic import LARGEST
 from prgd.core.errors import ZeroRowWarning
 from prgd.core.files import OtherFileError, atomic_write, read_npz, whole_file
+from prgd.core.lazy import lazy
 from prgd.core.types import Array, Indices, Intercept
 from prgd.norms import as_norm
 from prgd.problem import Problem
@@ -29,7 +30,7 @@ from prgd.running.history import History, Record, Status
 FORMAT = "prgd-result-2"
 MODEL_FORMAT = "prgd-model-2"  # several results, see prgd.estimators.model
 _OPTION_FIELDS = ("fit_intercept", "loss", "norm", "scale", "C", "multi_class")
-_JSON_FIELDS = ("t", "n", "algorithm", "problem", "fingerprint", *_OPTION_FIELDS)  # saved as text
+_JSON_FIELDS = ("t", "n", "algorithm", "problem", *_OPTION_FIELDS)  # saved as text
 _SOFT_IN_WORDS = (
     "1 / sqrt(2 F) for the smallest F = ||w||^2 / 2 + C / 2 (weighted sum of squared slacks); not a distance"
 )
@@ -67,9 +68,8 @@ class Result:
     classes : ndarray of labels, or None if the rows were z_i
     feature_names : tuple of str or None
         The names of the columns, in the order of ``coef``; None if the data had none.
-    fingerprint : str
-        Hashes of the rows, labels, weights and options of a run, by which `prgd.run` knows on which data it
-        may be resumed; empty for `max_margin`.
+    origin : str or callable
+        The fingerprint of the data and options, or a function that returns it.
     C : float
         Price of the squared slacks of `prgd.soft_margin`; infinite for a hard margin. With a finite C all
         bounds are about the margin of the rows extended by ``e_i / sqrt(C)``.
@@ -92,7 +92,7 @@ class Result:
     multi_class: str | None = None
     classes: npt.NDArray[Any] | None = None
     feature_names: tuple[str, ...] | None = field(repr=False, default=None)
-    fingerprint: str = ""
+    origin: str | Callable[[], str] = field(repr=False, default="")
     C: float = math.inf
 
     @property
@@ -148,7 +148,7 @@ class Result:
             return "not known"
         return f"at least {cosine:.4f}" if cosine < 0.999 else f"at least 1 - {1.0 - cosine:.1e}"
 
-    @cached_property
+    @lazy
     def _scale(self) -> float:
         # Functional margin 1, as a support vector machine has it; length 1 if nothing is separated.
         c = self.certificate
@@ -158,7 +158,7 @@ class Result:
         has_room = c.lower > 1.0 / LARGEST and c.lower * length > 1.0 / LARGEST
         return 1.0 / (c.lower * length) if has_room else 1.0 / (length or 1.0)
 
-    @cached_property
+    @lazy
     def coef(self) -> Array:
         """Normal of the hyperplane of largest margin, scaled so that the smallest ``y_i f(x_i)`` is 1.
 
@@ -189,7 +189,7 @@ class Result:
         """Dual weights of a row: one, or one for each of K classes of a joint problem, number i K + j."""
         return len(self.w) if self.multi_class == "joint" else 1
 
-    @cached_property
+    @lazy
     def dual_coef(self) -> Any:
         """The weights p of all rows, or of all pairs of a joint problem, as a sparse row."""
         from scipy.sparse import csr_array
@@ -234,14 +234,27 @@ class Result:
             return Check(found, is_valid and found.upper <= c.upper * (1.0 + 1e-11))
         return Check(*prove_again(problem, c))
 
-    def check_fingerprint(self, other: str) -> None:
-        """Raise ``ValueError`` unless ``other`` is the fingerprint of the result: the same data and options.
+    @lazy
+    def fingerprint(self) -> str:
+        """Hashes of the rows, labels, weights and options, by which `prgd.run` knows if it may be resumed.
 
-        A result without a fingerprint passes.
+        After `prgd.run` without ``save``, one pass over the rows finds them when they are first asked for:
+        that is when the result is saved, or a run goes on from it. Empty for `prgd.max_margin`.
         """
+        return self.origin() if callable(self.origin) else self.origin
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"origin": self.fingerprint}  # a pickled result does not carry its data
+
+    def check_fingerprint(self, other: str) -> None:
+        """Raise ``ValueError`` unless ``other`` is the fingerprint of the same data and options."""
+        if not self.fingerprint:
+            raise ValueError(
+                "This result has no record of its data, so no run can go on from it. Pass its w as w0."
+            )
         parts = ("rows", "labels", "sample weights", "options of the algorithm")
-        pairs = zip(parts, self.fingerprint.split("-"), other.split("-"), strict=bool(self.fingerprint))
-        if changed := [name for name, then, now in pairs if self.fingerprint and then != now]:
+        pairs = zip(parts, self.fingerprint.split("-"), other.split("-"), strict=True)
+        if changed := [name for name, then, now in pairs if then != now]:
             raise ValueError(
                 f"This result belongs to other {' and '.join(changed)} than those given, so its bounds "
                 "would be false here. Give those of the run, or start anew."
@@ -273,6 +286,7 @@ def to_arrays(result: Result) -> dict[str, Any]:
         "status": result.status.name,
         **{name: getattr(result, name) for name in _JSON_FIELDS},
         "feature_names": result.feature_names,
+        "fingerprint": result.fingerprint,
         "columns": history.columns,
         # Hexadecimal keeps every bit of a float, infinities included.
         "state": {k: v if isinstance(v, int) else float(v).hex() for k, v in scalars.items()},
@@ -331,5 +345,6 @@ def from_arrays(arrays: dict[str, Any]) -> Result:
         state=state,
         classes=arrays.get("classes"),
         feature_names=None if meta["feature_names"] is None else tuple(meta["feature_names"]),
+        origin=meta["fingerprint"],
         **{name: meta[name] for name in _JSON_FIELDS},
     )
