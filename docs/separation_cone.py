@@ -1,4 +1,4 @@
-"""The picture of `docs/separation.md`: data of two features, and the cone of their separating directions.
+"""The picture of `docs/separability.md`: data of two features, and the cone of their separating directions.
 
 python docs/separation_cone.py        # writes docs/images/separation_cone.png
 

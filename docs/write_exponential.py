@@ -1,8 +1,8 @@
 """Write the tables and figures of docs/exponential.md from rows and records.
 
-First ``prgd reproduce --only exponential`` and the benchmarks whose records are read here (dual_vector,
-path_statements, accelerated_schedule, newton_systems, restart_variants), then ``python
-docs/write_exponential.py [FOLDER OF THE REPORT]``. A part whose record is missing stays as it is.
+First ``prgd reproduce --only exponential`` and ``python benchmarks/newton_systems.py``, whose record is read
+here, then ``python docs/write_exponential.py [FOLDER OF THE REPORT]``. A part whose rows or record is
+missing stays as it is.
 """
 
 from __future__ import annotations
@@ -35,33 +35,6 @@ PENALTIES = np.geomspace(1.0, 1e-9, 46)
 STRICT, IDLE = 17, 11  # seeds of path_problem: support that does not span, and a margin row without weight
 SIZE = 12
 GAPS = ("1e-06", "1e-08")
-READINGS = {  # the readings of `prgd_paper.theory.path_survey`, and what they compare
-    "E4": "<w, u> - min <w, z_i> is Delta",
-    "E4 split": "the gap is the sum of its two parts",
-    "E5": "Delta <= LambertW((n - 1) / e)",
-    "E5 attained": "the bound on Delta is attained",
-    "E6 U = lam R": "U = lam R on the path",
-    "E6": "the relative gap is lam Delta / U^2",
-    "E6 bound": "the relative gap is at most lam Delta / gamma_star^2",
-    "E7": "G(rho w, p) <= rho G(w, p) + (rho - 1) H(p)",
-    "E7 equality": "an equality, with H_1 - H_rho, at p = p(w)",
-    "E7 Delta": "H_1 - H_rho <= Delta",
-    "E8 identity": "the first part from the gradient",
-    "E8 part": "the first part is at most delta^2 lam R / 2",
-    "E8 0.512": "first part over second at most 0.512 at the gate",
-    "E8 1.97": "relative gap at most 1.97 lam Delta / gamma_star^2 at the gate",
-    "E9": "the remainder of the expansion falls 50-fold or more for lam / 10",
-    "E9 norm": "norm(v(lam)) <= norm(c)",
-    "E10 predictor": "the error of the predictor falls 50-fold or more for lam / 10",
-    "E10 constant": "its constant, to 5 %",
-    "E10 h": "the part of h off w_star, the same",
-    "E10 gap of h": "the gap of h is lam lam' omega / gamma_star^2, to 5 %",
-    "E11 length": "norm(v) is at most what E11 allows",
-    "E11 idle rows": "margins of idle rows, the same",
-    "E12": "the remainder is exponentially small, at most twice what is predicted",
-    "E12 gap": "the relative gap is lam Delta(p_star) / gamma_star^2",
-}
-LEFT_OUT = ("test on the gradient", "... after half of the last phase")  # shown for one momentum only
 
 
 def record(name: str) -> Any:
@@ -70,105 +43,10 @@ def record(name: str) -> Any:
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 
 
-def statements() -> str | None:
-    """Return how often each statement was asked and violated, and how near measured values come to bounds."""
-    lines = [*_dual_lines(), *_path_lines(), *_schedule_lines()]
-    if not lines:
-        return None
-    caption = (
-        "Statements asked of random problems and real sets, in l2 with and without an intercept, l1 and "
-        "l-infinity where they hold there. Tightness, the largest median of a setting and the largest of "
-        "all: of a bound what was measured over what is allowed, of an identity the error over the size of "
-        "what is compared. Some points miss by rounding and by their distance from the minimiser, for both "
-        "of which there is a bound: it is a tenth of that size at most, so that 1.1 may be within it."
-    )
-    return as_markdown(Table.of(caption, lines, numbers=("random", "real", "violated")))
-
-
-def _line(statement: str, random: int, real: int, violated: int, tightness: str) -> dict[str, str]:
-    return {
-        "statement": statement,
-        "random": f"{random:,}",
-        "real": f"{real:,}",
-        "violated": str(violated),
-        "tightness": tightness,
-    }
-
-
-def _dual_lines() -> list[dict[str, str]]:
-    if (found := record("dual_vector")) is None:
-        return []
-    lines = []
-    for mode in found["modes"]:
-        rows = [row for row in found["random"] if row["mode"] == mode]
-        if rows:
-            runs, violated = (sum(row[key] for row in rows) for key in ("runs", "violations"))
-            low, high = np.median([r["tightness"][0] for r in rows]), max(r["tightness"][1] for r in rows)
-            lines.append(_line(f"E1, {mode}", runs, 0, violated, f"{low:.2g}; {high:.2g}"))
-    if real := [row["share of E1's bound"] for row in found["real"]]:
-        violated, tightness = sum(share > 1.0 for share in real), f"{np.median(real):.2g}; {max(real):.2g}"
-        lines.append(_line("E1, l2", 0, len(real), violated, tightness))
-    return lines
-
-
-def _path_lines() -> list[dict[str, str]]:
-    if (found := record("path_statements")) is None:
-        return []
-    kinds = [found[on]["statements"] for on in ("random problems", "real sets")]
-    lines = []
-    for name, what in READINGS.items():
-        random, real = ([rows[name] for rows in kind.values() if name in rows] for kind in kinds)
-        asked = [sum(row["readings"] for row in rows) for rows in (random, real)]
-        violated = sum(row["violations"] for row in (*random, *real))
-        near = [max(row[key] for row in (*random, *real)) for key in ("median", "extreme")]
-        lines.append(_line(f"{name.split()[0]}: {what}", *asked, violated, "; ".join(map(_number, near))))
-    return lines
-
-
-def _schedule_lines() -> list[dict[str, str]]:
-    if (found := record("accelerated_schedule")) is None:
-        return []
-    shares = [
-        t / bound for row in found["rows"] for t, bound in zip(row["steps"], row["bounds"], strict=True)
-    ]
-    violated, tightness = sum(share > 1.0 for share in shares), f"{np.median(shares):.2g}; {max(shares):.2g}"
-    return [_line("E13: steps to 1e-2, 1e-3 and 1e-4", len(shares), 0, violated, tightness)]
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2g}"
-
-
 def steps(report: Path) -> str | None:
-    """Return the steps to certified gaps with and without u: on the paper's sets, and on real ones."""
-    rows, found = stored_rows(EXPERIMENT.name, report), record("dual_vector")
-    if rows is None or found is None:
-        return None
-    tables = [*EXPERIMENT.tables(*rows), real_certificates(found["real"])]
-    return "\n\n".join(map(as_markdown, tables))
-
-
-def real_certificates(rows: list[dict[str, Any]]) -> Table:
-    """Return the steps on real sets, or the gap at the end where a level was not reached."""
-    lines = []
-    for row in rows:
-        for level in ("1e-04", "1e-06"):
-            line = {"set": row["set"], "n x d": f"{row['n']:,} x {row['d']:,}", "steps": f"{row['cap']:,}"}
-            line["gap"] = level
-            for method, found in row["steps"].items():
-                cells = zip(found[level], found["gaps"], strict=True)
-                line[method] = " / ".join(_reached(t, gap) for t, gap in cells)
-            lines.append(line)
-    caption = (
-        "The same on real sets through the origin, with the most steps of a run (PRGD(poly) with 1,000 steps "
-        "of warm-up counted). In brackets: the certified gap at the end, where the level was not reached; "
-        "none if no separator was found."
-    )
-    return Table.of(caption, lines, numbers=("steps", "gap", *rows[0]["steps"]))
-
-
-def _reached(t: int | None, gap: float) -> str:
-    return f"{t:,}" if t is not None else f"({'none' if gap >= 1.0 else f'{gap:.0e}'})"
+    """Return the steps to certified gaps with and without u, on the paper's sets."""
+    rows = stored_rows(EXPERIMENT.name, report)
+    return None if rows is None else "\n\n".join(map(as_markdown, EXPERIMENT.tables(*rows)))
 
 
 def systems() -> str | None:
@@ -238,33 +116,6 @@ def systems_figure() -> Figure | None:
     return Figure("exponential-systems", title, alt, tuple(panels), columns=2)
 
 
-def variants() -> str | None:
-    """Return the steps of variants of restarted NGD, by momentum and rule of restart."""
-    if (found := record("restart_variants")) is None:
-        return None
-    lines = []
-    for row in found["rows"]:
-        if row["momentum"] != "j/(j+3)" and row["restart"] in LEFT_OUT:
-            continue
-        line = {"momentum": row["momentum"], "restart": row["restart"]}
-        for name, count in found["sets"].items():
-            cells = zip(row[name]["steps"], row[name]["missed"], strict=True)
-            line[f"{name} ({count} sets)"] = " / ".join(_mean(t, missed, count) for t, missed in cells)
-        lines.append(line)
-    levels = ", ".join(f"{level:.0e}" for level in found["levels"])
-    caption = (
-        f"Variants of restarted NGD: steps to a relative gap of {levels}, geometric means over the sets of a "
-        f"group. Sets that do not get there within {found['steps']:,} steps count with these, and a star "
-        "marks means with such sets; a dash: none gets there. The rule of `RestartedNGD` is j/(j+3), after "
-        "the length of the last phase."
-    )
-    return as_markdown(Table.of(caption, lines, numbers=tuple(lines[0])[2:]))
-
-
-def _mean(t: int, missed: int, count: int) -> str:
-    return "-" if missed == count else f"{t:,}{'*' if missed else ''}"
-
-
 def path_figure() -> Figure:
     """Draw the gap on the path against its bound, and what remains of w beside its asymptote."""
     sets = {"digits 0 and 1": signed_rows(digits(0, 1))}
@@ -324,9 +175,7 @@ def main(report: Path = Path("report")) -> None:
     text = page.read_text(encoding="utf-8")
     parts: dict[str, Callable[[], str | None]] = {
         "figures": lambda: figures(report),
-        "statements": statements,
         "steps": lambda: steps(report),
-        "variants": variants,
         "systems": systems,
     }
     for name, make in parts.items():

@@ -1,56 +1,13 @@
-"""Run the examples of `docs/separation.md`, and write what they print, and the times measured, into the page.
-
-    python docs/write_separation.py            # print the page
-    python docs/write_separation.py --write    # write it
-
-Blocks of Python share their names from top to bottom, and lines of a shell that begin with ``prgd`` are run
-too. A block ``text`` right after a block is what it prints; warnings are lines of it, without their place.
-"""
+"""Write the times measured by ``benchmarks/separation_coefficients.py`` into docs/separability.md."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import os
-import re
-import shlex
-import sys
-import tempfile
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-PAGE = Path(__file__).with_name("separation.md")
+PAGE = Path(__file__).with_name("separability.md")
 RECORD = Path(__file__).parents[1] / "benchmarks/records/separation_coefficients.json"
-BLOCK = re.compile(r"```(python|sh)\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
 BEGIN, END = "<!-- separation_coefficients: begin -->\n", "<!-- separation_coefficients: end -->"
-
-
-def outputs(text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Run the blocks of a page in an empty folder; yield each with what it prints."""
-    names: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), warnings.catch_warnings():
-        warnings.simplefilter("default")
-        warnings.showwarning = lambda message, kind, *_: print(f"{kind.__name__}: {message}")
-        for block in BLOCK.finditer(text):
-            printed = io.StringIO()
-            with contextlib.redirect_stdout(printed):
-                if block[1] == "python":
-                    exec(compile(block[2], PAGE.name, "exec"), names)  # noqa: S102
-                else:
-                    _run_commands(block[2])
-            yield block, "\n".join(line.rstrip() for line in printed.getvalue().splitlines())
-
-
-def _run_commands(lines: str) -> None:
-    from prgd.cli.app import app
-
-    for line in lines.splitlines():
-        if line.startswith("prgd "):
-            with contextlib.suppress(SystemExit):  # as every command ends; an error prints nothing here
-                app(shlex.split(line, comments=True)[1:])
 
 
 def times() -> str:
@@ -80,21 +37,6 @@ def times() -> str:
     return "\n".join([*rows, "", f"Geometric mean of the ratios: {record['geometric_mean']:.2g}.", ""])
 
 
-def written(text: str) -> str:
-    """Return the page with what its examples print, and with the times measured."""
-    parts, end = [], 0
-    for block, printed in outputs(text):
-        parts += [text[end : block.start()], f"```{block[1]}\n{block[2]}```\n"]
-        parts += [f"\n```text\n{printed}\n```\n"] * bool(printed)
-        end = block.end()
-    before, _, rest = "".join([*parts, text[end:]]).partition(BEGIN)
-    return before + BEGIN + times() + END + rest.partition(END)[2]
-
-
 if __name__ == "__main__":
-    os.environ.setdefault("COLUMNS", "120")
-    page = written(PAGE.read_text())
-    if "--write" in sys.argv[1:]:
-        PAGE.write_text(page)
-    else:
-        print(page)
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(before + BEGIN + times() + END + rest.partition(END)[2])

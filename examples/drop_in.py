@@ -121,6 +121,6 @@ plt.show()
 # %%
 # **What to do.** If your network fits its training data and you care about margins, wrap your optimizer and
 # pass the loss to ``step``. :class:`prgd.deep.PRGD` names the parameters that make a network not
-# homogeneous, such as inner biases. The guide to :doc:`deep networks </guide/deep>` says when it helps and
+# homogeneous, such as inner biases. The guide to :doc:`deep networks </deep>` says when it helps and
 # when not. A larger margin on the training set does not promise better test accuracy: see the :ref:`margins
 # of VGG-16 <sphx_glr_gallery_vgg_margins.py>`.

@@ -108,7 +108,7 @@ plt.show()
 
 # %%
 # **What to do.** Take :math:`\ell_2` unless you have a reason. Take ``norm="l1"`` to select features, and
-# scale the columns first if their units are arbitrary. The guide to :doc:`norms and classes </guide/norms>`
-# says which norm measures what, and :doc:`a table of norms </maxmargin>` what each costs and which
+# scale the columns first if their units are arbitrary. The guide to :doc:`norms and classes </norms>`
+# says which norm measures what, and :doc:`a table of norms </max_margin>` what each costs and which
 # algorithms maximise its margin: sign descent and Adam, for instance, go to the :math:`\ell_\infty`
 # separator.

@@ -108,5 +108,5 @@ plt.show()
 #
 # **What to do.** If your classes separate, replace ``SVC(kernel="linear", C=1e10)`` by
 # :func:`prgd.max_margin`, or by :class:`prgd.MaxMarginClassifier` in a pipeline. There is no ``C`` to
-# choose, and ``gap`` is proven. See the guide to :doc:`max margin and certificates </guide/max_margin>` and
+# choose, and ``gap`` is proven. See the guide to :doc:`max margin and certificates </max_margin>` and
 # :doc:`what exactly is proven </certificates>`.

@@ -119,5 +119,5 @@ plt.show()
 #
 # **What to do.** If you want a certain separator, ask for its norm, ``prgd.max_margin(X, y, norm="linf")``,
 # and compare the last direction of your optimizer with it, as above. :class:`prgd.PRGD` takes a ``norm``
-# too. Read on: :doc:`norms and classes </guide/norms>`, and :doc:`progressive rescaling in any norm
+# too. Read on: :doc:`norms and classes </norms>`, and :doc:`progressive rescaling in any norm
 # </any_norm>`.

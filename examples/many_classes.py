@@ -121,4 +121,4 @@ plt.show()
 # certificate for the whole classifier. :class:`prgd.MaxMarginClassifier` has both ways, and its default, one
 # against the rest, falls back to soft margins with one ``C`` for all classes. :func:`prgd.max_margin_batch`
 # solves all ten problems over one Gram matrix, and reports for each a certified margin or a proof that no
-# hyperplane separates. The guide to :doc:`norms and classes </guide/norms>` says more.
+# hyperplane separates. The guide to :doc:`norms and classes </norms>` says more.

@@ -98,7 +98,7 @@ plt.show()
 #
 # What to do
 # ----------
-# To study an algorithm, run it as above; the guide to :doc:`the paper's algorithms </guide/algorithms>` says
+# To study an algorithm, run it as above; the guide to :doc:`the paper's algorithms </algorithms>` says
 # more. If you only want the separator, :func:`prgd.max_margin` finds it, with a proof.
 result = prgd.max_margin(data.X, data.y, fit_intercept=False)
 print(f"{result.margin:.12f} <= gamma_star <= {result.upper_bound:.12f}")

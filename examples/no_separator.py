@@ -94,4 +94,4 @@ for X, y in ((overlap, overlap_y), (touch, touch_y)):
 # regression, whose estimates are all finite here. *Quasi-separable*: a positive hard margin does not exist
 # either, but a logistic regression has infinite coefficients, and the finite ones are estimated from
 # ``found.limiting_rows`` alone, the rows on the line. :class:`prgd.MaxMarginClassifier` warns with the proof
-# and fits a soft margin. Read on: the guide to :doc:`separability </guide/separability>`.
+# and fits a soft margin. Read on: the guide to :doc:`separability </separability>`.

@@ -124,4 +124,4 @@ plt.show()
 # **What to do.** Give ``open_rows`` what you can spare. ``.parquet`` and LIBSVM text open the same way, and
 # several files count as one. On the command line it is ``prgd fit rows.parquet --out-of-core --max-memory
 # 8M``. If one disk is too slow, spread the files over the workers of a :ref:`cluster
-# <sphx_glr_gallery_cluster.py>`. The guide to :doc:`scale </guide/scale>` compares files, GPUs and clusters.
+# <sphx_glr_gallery_cluster.py>`. The guide to :doc:`scale </scale>` compares files, GPUs and clusters.

@@ -119,7 +119,7 @@ plt.show()
 # **What to do.** Take the activations of your model, one matrix for each layer, and a column of labels for
 # each concept; 0 in a column means that the label is not known. ``batch.cosine`` says how close the
 # direction of each probe provably is to the exact one, so that directions of two runs can be compared. The
-# page on :doc:`probes </probes>` says more.
+# page on :doc:`probes </max_margin>` says more.
 
 batch = batches["trained"]
 cosine = batch.cosine[batch.is_status(prgd.Status.CERTIFIED)].min()

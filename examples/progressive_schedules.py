@@ -150,5 +150,5 @@ plt.show()
 # **What to do.** A ``w`` that no longer turns proves nothing; look at the certified gap. If you study the
 # paper's algorithm on data with many columns, take radii that grow slowly, or gated PRGD. If you want the
 # separator, :func:`prgd.max_margin` has no schedule. :doc:`Progressive rescaling beyond Algorithm 1
-# </progressive>` explains gated PRGD, and the guide shows how to :doc:`run the algorithms
-# </guide/algorithms>`.
+# </algorithms>` explains gated PRGD, and the guide shows how to :doc:`run the algorithms
+# </algorithms>`.

@@ -154,5 +154,5 @@ print(f"EH  {limit[2]:.2f}, 95 % profile interval {interval[0]:.2f} to {interval
 #
 # **What to do.** If a logistic regression does not converge, or has huge standard errors, ask
 # :func:`prgd.separability` first. It takes arrays, data frames, formulas and models of statsmodels. The
-# guide to :doc:`separability </guide/separability>` is the place to start; :doc:`separation </separation>`
+# guide to :doc:`separability </separability>` is the place to start; :doc:`separation </separability>`
 # has the same data by formula, other models, and Firth's penalty in ten lines.

@@ -127,4 +127,4 @@ plt.show()
 # **What to do.** If classes overlap, leave ``C`` out: :class:`prgd.MaxMarginClassifier` then proves that
 # there is no separator, warns, and chooses ``C`` on held-out folds. If they separate only because there are
 # many columns, or if labels are noisy, choose a finite ``C`` by cross-validation as above. The guide to
-# :doc:`soft margins </guide/soft_margin>` says more.
+# :doc:`soft margins </soft_margin>` says more.

@@ -125,4 +125,4 @@ print(f"PRGD's test accuracy less GD's: {points:+.2f} points, within {half_point
 #
 # This is one architecture on one data set, with learning rates chosen with one seed. The page on :doc:`deep
 # networks </deep>` lists these limits, and has the runs in the configuration that the paper prints. The
-# :doc:`guide </guide/deep>` says when PRGD helps.
+# :doc:`guide </deep>` says when PRGD helps.

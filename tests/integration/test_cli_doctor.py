@@ -59,7 +59,7 @@ def test_every_extra_brings_a_package(facts):
 
 
 def test_the_documented_keys_are_those_of_the_json():
-    block = (ROOT / "docs/commands.md").read_text().split("<!-- json: begin -->")[1]
+    block = (ROOT / "docs/command_line.md").read_text().split("<!-- json: begin -->")[1]
     documented = re.search(r"^\| `doctor` \| (.*) \|$", block, re.MULTILINE)[1]
     found = json.loads(call("doctor", "--no-devices", "--json", "-").stdout)
     assert re.findall(r"`(\w+)`", documented) == list(found)

@@ -19,7 +19,7 @@ import prgd
 from prgd.cli.outcome import EXIT_CODES
 from prgd.estimators.model import Model
 
-DOCS = Path(__file__).parents[2] / "docs" / "commands.md"
+DOCS = Path(__file__).parents[2] / "docs" / "command_line.md"
 
 
 def write_iris() -> None:

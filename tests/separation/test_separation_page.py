@@ -1,38 +1,13 @@
-"""The page on separation: its examples print what it shows, and its picture shows what it says."""
+"""The page on separation: its times are those of the record, and its picture shows what it says."""
 
 from __future__ import annotations
-
-import math
 
 import pytest
 
 import prgd
 
-pytest.importorskip("formulaic")
-pytest.importorskip("statsmodels")
 page = pytest.importorskip("write_separation")  # docs/write_separation.py
 picture = pytest.importorskip("separation_cone")  # docs/separation_cone.py, which needs matplotlib
-
-
-def is_same(word: str, other: str) -> bool:
-    """Whether two words are equal, or numbers of which only last digits differ."""
-    if word == other:
-        return True
-    try:
-        return math.isclose(float(word), float(other), rel_tol=0.02)  # where iterations stop depends on BLAS
-    except ValueError:
-        return False
-
-
-@pytest.mark.slow
-def test_examples_print_what_the_page_shows():
-    text, count = page.PAGE.read_text(), 0
-    for block, printed in page.outputs(text):
-        shown, found = (block[3] or "").split(), printed.split()
-        assert len(shown) == len(found), printed
-        assert all(map(is_same, shown, found)), printed
-        count += bool(shown)
-    assert count >= 12
 
 
 def test_times_are_those_of_the_record():
@@ -52,7 +27,7 @@ def test_the_picture_shows_the_verdicts_that_the_page_names():
 
 
 def test_the_guide_cites_this_version():
-    guide = page.PAGE.with_name("guide").joinpath("separability.md").read_text()
+    guide = page.PAGE.read_text()
     citation = (page.PAGE.parents[1] / "CITATION.cff").read_text()
     assert f"version = {{{prgd.__version__}}}" in guide
     (title,) = [line for line in guide.splitlines() if "title   = {prgd" in line]

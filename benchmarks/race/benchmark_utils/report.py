@@ -149,8 +149,7 @@ def docs_part(scores: Scores, about: dict[str, Any]) -> str:
     target = min(scores.targets)
     parts = ["### Against the aims\n\n" + markdown(*aims_table(scores))]
     parts.append(f"### Ratios at {power(target)}\n\n" + markdown(*ratios_table(scores, target)))
-    for each in sorted(scores.targets):
-        parts.append(f"### Seconds to {power(each)}\n\n" + markdown(*times_table(scores, each)))
+    parts.append(f"### Seconds to {power(target)}\n\n" + markdown(*times_table(scores, target)))
     parts.append("\n".join(f"- {note}" for note in notes(about)))
     return "\n\n".join(parts)
 

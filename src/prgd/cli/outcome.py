@@ -19,7 +19,7 @@ from prgd.problem.certificate import shown_lower
 from prgd.running.history import Status
 from prgd.running.result import Result
 
-# One meaning for each code in every command; docs/commands.md shows this table.
+# One meaning for each code in every command; docs/command_line.md shows this table.
 NOT_CERTIFIED, ERROR, NOT_SEPARABLE, INTERRUPTED = 1, 2, 3, 130
 EXIT_CODES = {
     0: "The command did what was asked, whatever the answer is.",

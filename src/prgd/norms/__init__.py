@@ -1,7 +1,7 @@
 """Norms as values: the margin of w is measured in a norm, the upper bound of a certificate in its dual norm.
 
 ``min_i <w, z_i> / ||w|| <= gamma_star <= ||Z^T p||_*``. A new norm is a subclass of `Norm` and its line in
-`NORMS`. What solves each norm and what that costs: docs/maxmargin.md, "Norms".
+`NORMS`. What solves each norm: docs/norms.md.
 
 ========== ==================================== ====================================================
 text       norm                                 margin maximised by, what its w is like
