@@ -17,7 +17,8 @@ import tarfile
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from prgd_paper.reproduce import choose, reproduce
+from prgd_paper.reproduce.experiment import choose
+from prgd_paper.reproduce.make import reproduce
 from prgd_paper.reproduce.store import Store
 
 from prgd.core.threads import cores

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from prgd_paper.report.elements import Table, pretty
-from prgd_paper.reproduce import stored_rows
+from prgd_paper.reproduce.make import stored_rows
 from prgd_paper.reproduce.store import write_whole
-from prgd_paper.studies.every_method_views import reading, tables
+from prgd_paper.studies._every_method_views import reading, tables
 
 BEGIN, END = "<!-- race: begin -->", "<!-- race: end -->"
 FIGURES = ("every-method", "every-method-passes")

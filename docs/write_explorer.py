@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from prgd_paper.reproduce.store import write_whole
-from prgd_paper.theory import favorable_cylinder
+from prgd_paper.theory.cylinder import favorable_cylinder
 
 import prgd
 from prgd import algorithms

@@ -19,12 +19,12 @@ import numpy as np
 from prgd_paper.report import elements as fig
 from prgd_paper.report import static
 from prgd_paper.report.elements import Figure, Line, Style, Table
-from prgd_paper.reproduce import stored_rows
+from prgd_paper.reproduce.make import stored_rows
 from prgd_paper.reproduce.store import write_whole
 from prgd_paper.studies.exponential import EXPERIMENT
-from prgd_paper.theory import max_margin_reference, signed_rows
 from prgd_paper.theory.path import path_points
 from prgd_paper.theory.path_problems import path_problem
+from prgd_paper.theory.support import max_margin_reference, signed_rows
 from write_every_method import as_markdown, cell_text
 
 from prgd.datasets import digits

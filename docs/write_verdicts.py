@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from prgd_paper.claims import Verdict
+from prgd_paper.claims import Judgement
 from prgd_paper.claims.quotes import readable
 from prgd_paper.report.elements import pretty
 from prgd_paper.reproduce.store import write_whole
@@ -47,7 +47,7 @@ def page(claims: list[dict[str, Any]]) -> str:
     """
     papers, ours = ([c for c in claims if c.get("is_ours", False) is is_ours] for is_ours in (False, True))
     lines = [HEAD, *(f"![{words}](images/{name}.png)" for name, words in FIGURES.items()), ""]
-    lines += [*_crosses([c for c in papers if c["verdict"] == Verdict.FAILS]), ""]
+    lines += [*_crosses([c for c in papers if c["verdict"] == Judgement.FAILS]), ""]
     lines += [f"## Statements of the paper: {_counts(papers)}", "", *_verdicts("The paper says", papers)]
     if ours:
         head = f"## Statements of ours, which the paper does not make: {_counts(ours)}"
@@ -62,13 +62,14 @@ def summary(claims: list[dict[str, Any]]) -> str:
 
 
 def _counts(claims: list[dict[str, Any]]) -> str:
-    found = [Verdict(c["verdict"]) for c in claims]
-    return ", ".join(verdict.counted(found.count(verdict)) for verdict in Verdict if verdict in found)
+    found = [Judgement(c["verdict"]) for c in claims]
+    return ", ".join(verdict.counted(found.count(verdict)) for verdict in Judgement if verdict in found)
 
 
 def _verdicts(head: str, claims: list[dict[str, Any]]) -> list[str]:
     rows = [
-        f"| {_said(c)} | {_cell(c['where'])} | `{c['name']}` | {Verdict(c['verdict']).sign} {c['verdict']} |"
+        f"| {_said(c)} | {_cell(c['where'])} | `{c['name']}` "
+        f"| {Judgement(c['verdict']).sign} {c['verdict']} |"
         for c in claims
     ]
     return [f"| {head} | where | name | verdict |", "|---|---|---|---|", *rows]
@@ -106,7 +107,7 @@ def main(report: Path = Path("report"), claims: Path = Path("claims.json"), root
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise ValueError(f"{readme} must hold {BEGIN} and {END}, each once.")
     found = json.loads(claims.read_text(encoding="utf-8"))
-    if missing := [c["name"] for c in found if c["verdict"] == Verdict.NOT_RUN]:
+    if missing := [c["name"] for c in found if c["verdict"] == Judgement.NOT_RUN]:
         raise ValueError(f"{claims} lacks verdicts ({', '.join(missing)}): run prgd reproduce first.")
     images = root / "docs" / "images"
     images.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,9 @@ The data are the toy set of Section 4: three points of norm 1 in the plane, best
 
 import matplotlib.pyplot as plt
 import numpy as np
-from prgd_paper import theory
+from prgd_paper.theory.cylinder import favorable_cylinder
+from prgd_paper.theory.samples import random_nondegenerate
+from prgd_paper.theory.velocity import centripetal_velocity, direction_error, toy_attractor, velocity_field
 
 import prgd
 
@@ -42,12 +44,12 @@ paths = {"NGD": path(problem, prgd.NGD(), start, STEPS), "PRGD": path(problem, p
 # %%
 # The field
 # ---------
-# ``prgd_paper.theory.velocity_field`` gives the direction of descent (arrows) and the centripetal velocity
-# (shades) on a grid, and :func:`prgd_paper.theory.toy_attractor` the strip that traps NGD.
+# ``velocity_field`` gives the direction of descent (arrows) and the centripetal velocity (shades) on a grid,
+# and :func:`prgd_paper.theory.velocity.toy_attractor` the strip that traps NGD.
 
-strip = theory.toy_attractor(0.3)
-arrows = theory.velocity_field(data, data.w_star, np.linspace(0, 13.5, 25), np.linspace(-0.35, 1.3, 9))
-shades = theory.velocity_field(data, data.w_star, np.linspace(-0.4, 14, 60), np.linspace(-0.5, 1.45, 201))
+strip = toy_attractor(0.3)
+arrows = velocity_field(data, data.w_star, np.linspace(0, 13.5, 25), np.linspace(-0.35, 1.3, 9))
+shades = velocity_field(data, data.w_star, np.linspace(-0.4, 14, 60), np.linspace(-0.5, 1.45, 201))
 
 figure, axes = plt.subplots(figsize=(6.2, 4.8), layout="constrained")
 image = axes.pcolormesh(
@@ -84,7 +86,7 @@ plt.show()
 
 figure, axes = plt.subplots(figsize=(6.2, 3.6), layout="constrained")
 for name, algorithm, colour, dashes in (("NGD", prgd.NGD(), ORANGE, "--"), ("PRGD", progressive, BLUE, "-")):
-    error = theory.direction_error(path(problem, algorithm, start, 60), data.w_star)
+    error = direction_error(path(problem, algorithm, start, 60), data.w_star)
     axes.semilogy(error, color=colour, linestyle=dashes, linewidth=2)
     print(f"{name:4} direction error after {STEPS} steps {error[STEPS]:.2g}, after 60 steps {error[60]:.1e}")
 axes.text(35, 0.1, "NGD, like 1/t", color=ORANGE, weight="bold")
@@ -99,19 +101,18 @@ plt.show()
 # In more dimensions the region beside the ray is a hollow cylinder around it, between the distances D and
 # 2D. Theorem 5.5 of the paper says, under its Assumption 5.4: if D is large enough, then the velocity has a
 # positive lower bound everywhere in the cylinder. Here is a random set in space. We measure the velocity on
-# rings around the ray, all of them 8 units along it, and take D from ``theory.favorable_cylinder``,
+# rings around the ray, all of them 8 units along it, and take D from ``favorable_cylinder``,
 # whose bound is proven.
 
-space = theory.random_nondegenerate(16, rank=3, support=4, others=6, dimension=3)
-bound = theory.favorable_cylinder(space).convexity  # D and the lower bound mu, from convexity
+space = random_nondegenerate(16, rank=3, support=4, others=6, dimension=3)
+bound = favorable_cylinder(space).convexity  # D and the lower bound mu, from convexity
 frame, _ = np.linalg.qr(np.column_stack([space.w_star, np.eye(3)]))
 in_space = prgd.Problem(space.X, space.y)
 turns = np.linspace(0, 2 * np.pi, 90, endpoint=False)
 ring = np.cos(turns)[:, None] * frame[:, 1] + np.sin(turns)[:, None] * frame[:, 2]
 distances = np.geomspace(0.1, 100, 60)
 velocity = [
-    [theory.centripetal_velocity(in_space, 8 * space.w_star + r * v, space.w_star) for v in ring]
-    for r in distances
+    [centripetal_velocity(in_space, 8 * space.w_star + r * v, space.w_star) for v in ring] for r in distances
 ]
 low, high = np.min(velocity, axis=1), np.max(velocity, axis=1)
 

@@ -1,1 +1,3 @@
-"""The paper re-run: its figures, tables, theorems and claims, the training of VGG-16, and our own studies."""
+"""What serves the paper: its figures, statements, methods and training, run again and judged."""
+
+__version__ = "0.1.0"

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from prgd_paper.theory import steps_bound
 from prgd_paper.theory.entropies import entropy_excess, log_sum_exp, renyi_entropy, softmax_weights
 from prgd_paper.theory.path_point import PathPoint
+from prgd_paper.theory.schedule_bound import steps_bound
 from scipy.sparse import csr_array
 
 import prgd

@@ -6,9 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
-
-import prgd
 
 
 class Copy:
@@ -19,15 +18,17 @@ class Copy:
 
     def __init__(self, folder: Path, like: Path | None = None) -> None:
         self.folder = folder
-        # with the compiled kernels in its __pycache__
         if like is None:
-            shutil.copytree(Path(prgd.__file__).parent, folder / "prgd")
+            for package in ("prgd", "prgd_paper"):  # with the compiled kernels in __pycache__
+                found = find_spec(package)
+                if found is not None and found.origin is not None:
+                    shutil.copytree(Path(found.origin).parent, folder / package)
         else:
             shutil.copytree(like, folder, dirs_exist_ok=True)
 
     def add(self, path: str, text: str) -> None:
-        """Write one new file of the package."""
-        file = self.folder / "prgd" / path
+        """Write one new file of prgd, or of the package that the path begins with."""
+        file = self.folder / (path if path.startswith("prgd_paper/") else f"prgd/{path}")
         assert not file.exists()
         file.write_text(text)
 

@@ -57,7 +57,7 @@ def test_phases_end_within_log_n_of_the_minimum(intercept, weighted, rho):
     weights = np.arange(len(y)) % 3 if weighted else np.ones(len(y), int)  # some are 0
     problem = prgd.Problem(X, y, sample_weight=weights, fit_intercept=intercept)
     Z, k = pairs(X, y, weights, intercept)
-    gamma_star = prgd_paper.theory.max_margin_reference(Z).gamma_star / k
+    gamma_star = prgd_paper.theory.support.max_margin_reference(Z).gamma_star / k
 
     algorithm = AcceleratedPRGD(rho)
     s = algorithm.init(problem, np.zeros(problem.d))

@@ -1,18 +1,7 @@
 """The paper's claims: their types and their registry; `theory.claims`, `figures` and `studies` fill it."""
 
-from prgd_paper.claims.groups import apart, crosses, summary
-from prgd_paper.claims.registry import Claim, Finding, choose, claim, discover, registered
-from prgd_paper.claims.verdict import Verdict
-
-__all__ = [
-    "Claim",
-    "Finding",
-    "Verdict",
-    "apart",
-    "choose",
-    "claim",
-    "crosses",
-    "discover",
-    "registered",
-    "summary",
-]
+from prgd_paper.claims.finding import Finding as Finding
+from prgd_paper.claims.finding import Judgement as Judgement
+from prgd_paper.claims.registry import Claim as Claim
+from prgd_paper.claims.registry import claim as claim
+from prgd_paper.claims.registry import registered as registered

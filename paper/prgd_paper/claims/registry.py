@@ -1,4 +1,4 @@
-"""Claim and Finding, and the one registry that `prgd_paper.theory.claims` and `prgd_paper.reproduce` fill.
+"""Claim, and the one registry that `prgd_paper.theory.claims`, `figures` and `studies` fill.
 
 A claim is one function with the decorator `claim`. Its file is found because it is there: `discover`
 imports every module of a package, and no list of claims or of modules is kept.
@@ -9,25 +9,21 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
-import operator
 import pkgutil
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import ModuleType
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any
 
 from prgd.core.checks import unknown
 from prgd.core.values import plain
+from prgd_paper.claims.finding import Finding, Judgement
 from prgd_paper.claims.quotes import readable
-from prgd_paper.claims.verdict import Verdict
 
-Relation = Literal["<=", ">=", "==", "<", ">"]
-Interval = tuple[float, float]  # the ends of an interval that holds the true figure
-Comparison = tuple[float | Interval, Relation, float]  # (measured, relation, expected)
 TOO_FEW = "too few draws for an interval"
+NOT_YET_RUN = Finding(Judgement.NOT_RUN, "Not yet run.")
+OURS_HEAD = "Statements of ours, which the paper does not make:"
 WORDS = {"<=": "at most ", ">=": "at least ", "==": "", "<": "less than ", ">": "more than "}
 
 # Words of Claim.where in the order of the paper. A claim takes the first place that its words name;
@@ -53,115 +49,6 @@ PLACES = (
     "Appendix C",
     "Appendix D",
 )
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a claim's function returns: the figures that decide, and a sentence.
-
-    Attributes
-    ----------
-    decided_by : (measured, relation, expected), or Verdict
-        The comparison that must be true for the claim to hold; ``"=="`` means within ``tolerance``. What was
-        measured is a number, or the two ends of an interval if chance has a part in it. NOT_DECIDED or
-        NOT_RUN if there is nothing to compare.
-    sentence : str
-        What was measured, and what it means, in words.
-    caveat : str
-        Empty, or why a claim whose figures agree holds only with a caveat.
-    tolerance : float
-        Relative to the expected figure (absolute if that is 0), for ``"=="`` only.
-    figures : mapping of str to numbers or words
-        Whatever else was measured.
-    setting : str
-        What was run: data, settings, seeds, horizon.
-    not_given : str
-        Empty, or what the paper does not give (a preprocessing, a horizon, a seed), in words that end the
-        sentence "The paper does not give ...". Figures that disagree decide nothing then, since another
-        reading may agree.
-    given_in : str
-        Where the paper gives the setting, if that is not the place of the statement; or the readings of the
-        paper that were tried, and all agree.
-    would_change : str
-        What would change the verdict.
-    what : str
-        What the measured number is, e.g. ``"share of draws"``.
-    is_partial : bool
-        Whether there are fewer rows than in the full run (--quick, fewer seeds). Such rows refute nothing.
-    changed : str
-        Empty, or the settings that a user changed, in words: rows of other settings decide nothing.
-
-    Examples
-    --------
-    >>> print(Finding((0.1, "<=", 0.2), "The error is below the bound.").verdict)
-    holds
-    >>> print(Finding(((-0.01, 0.02), ">", 0.0), "The difference in accuracy, 95 % interval.").verdict)
-    not decided
-    >>> print(Finding((0.3, "<=", 0.2), "The error is above the bound.", not_given="the horizon").verdict)
-    not decided
-    """
-
-    decided_by: Comparison | Verdict
-    sentence: str
-    caveat: str = ""
-    tolerance: float = 1e-9
-    figures: Mapping[str, Any] = field(default_factory=dict)
-    setting: str = ""
-    not_given: str = ""
-    would_change: str = ""
-    given_in: str = ""
-    what: str = ""
-    is_partial: bool = False
-    changed: str = ""
-
-    @property
-    def verdict(self) -> Verdict:
-        """The rule: the whole interval must agree, or all of it must disagree in the paper's setting.
-
-        - HOLDS, or CAVEAT if a caveat is given: the comparison is true for both ends;
-        - FAILS: it is false for both ends, and the paper gives the setting;
-        - NOT_DECIDED: it is true for one end only, or false in a setting that the paper does not give, or
-          false on fewer rows than those of the full run; or a figure is NaN; or settings were changed.
-        """
-        if isinstance(self.decided_by, Verdict):
-            return self.decided_by
-        if self.changed:
-            return Verdict.NOT_DECIDED
-        agrees = self._agreement()
-        if all(agrees):
-            return Verdict.CAVEAT if self.caveat else Verdict.HOLDS
-        open_question = any(agrees) or self.not_given or self.is_partial or self._is_nan()
-        return Verdict.NOT_DECIDED if open_question else Verdict.FAILS
-
-    def _is_nan(self) -> bool:
-        return not isinstance(self.decided_by, Verdict) and bool(np.isnan(self.decided_by[0]).any())
-
-    def _agreement(self) -> list[bool]:
-        """Return whether the comparison is true for each end of the interval; NaN agrees with nothing."""
-        if isinstance(self.decided_by, Verdict):
-            return []
-        measured, relation, b = self.decided_by
-        low, high = measured if isinstance(measured, tuple) else (measured, measured)
-        if relation == "==":  # an interval agrees with a figure that it contains
-            slack = self.tolerance * (abs(b) or 1.0)
-            return [bool(low - slack <= b <= high + slack)]
-        compare = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}[relation]
-        return [bool(compare(low, b)), bool(compare(high, b))]
-
-    @property
-    def reason(self) -> str:
-        """Why the figures do not decide, in words; empty if they do."""
-        if self.verdict is not Verdict.NOT_DECIDED or isinstance(self.decided_by, Verdict):
-            return ""
-        if self.changed:
-            return f"These rows have other settings, and decide nothing: {self.changed}."
-        if self._is_nan():
-            return "A figure is not a number: nothing can be compared."
-        both = "The interval contains both answers." if any(self._agreement()) else ""
-        missing = f"The paper does not give {self.not_given}." if self.not_given else ""
-        if both or missing:
-            return f"{both} {missing}".strip()
-        return "Too few draws or steps to refute anything: the full run decides."
 
 
 Measure = Callable[..., Finding]  # from no arguments, or from (rows, settings) of an experiment
@@ -203,7 +90,7 @@ class Claim:
     quote: str = ""
     needs_rows: bool = False
     method: str = ""
-    finding: Finding = Finding(Verdict.NOT_RUN, "Not yet run.")
+    finding: Finding = NOT_YET_RUN
     seconds: float = field(default=0.0, compare=False)
 
     def __call__(
@@ -217,7 +104,7 @@ class Claim:
         return replace(self, finding=finding, seconds=time.perf_counter() - start)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Judgement:
         """What the figures say."""
         return self.finding.verdict
 
@@ -254,7 +141,7 @@ class Claim:
         Without a name of the figure, how it is measured stands in its place. Empty if there are no figures.
         """
         by = self.finding.decided_by
-        if isinstance(by, Verdict):
+        if isinstance(by, Judgement):
             return ""
         measured, relation, expected = by
         ends = measured if isinstance(measured, tuple) else (measured,)
@@ -265,7 +152,7 @@ class Claim:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold; infinite numbers become text."""
-        by = () if isinstance(self.finding.decided_by, Verdict) else self.finding.decided_by
+        by = () if isinstance(self.finding.decided_by, Judgement) else self.finding.decided_by
         values = {
             "name": self.name,
             "where": self.where,
@@ -332,7 +219,7 @@ def discover(package: str) -> list[ModuleType]:
     Examples
     --------
     >>> [module.__name__.rpartition(".")[2] for module in discover("prgd_paper.claims")]
-    ['groups', 'quotes', 'registry', 'verdict']
+    ['finding', 'quotes', 'registry']
     """
     folder = importlib.import_module(package).__path__
     names = [found.name for found in pkgutil.iter_modules(folder) if not found.ispkg]
@@ -372,3 +259,34 @@ def choose(known: Mapping[str, Claim], names: Iterable[str] = ()) -> list[Claim]
         if not any(key.startswith(name) for key in known):
             raise unknown("claim", name, known)
     return [c for key, c in known.items() if not wanted or key.startswith(tuple(wanted))]
+
+
+def apart(claims: Iterable[Claim]) -> tuple[list[Claim], list[Claim]]:
+    """Return the statements of the paper, and the statements of ours."""
+    claims = list(claims)
+    return [c for c in claims if not c.is_ours], [c for c in claims if c.is_ours]
+
+
+def summary(claims: Iterable[Claim]) -> str:
+    """Return how many of the paper's claims have each verdict, in words, and then how many of ours.
+
+    Examples
+    --------
+    >>> summary([Claim("vgg", "Section 7.2", "...", lambda: Finding(Judgement.NOT_RUN, "No rows."))])
+    '1 claim: 0 hold, 0 hold with a caveat, 0 do not hold, 1 not yet run'
+    """
+    papers, ours = apart(claims)
+    always = (Judgement.HOLDS, Judgement.CAVEAT, Judgement.FAILS)
+    parts = []
+    for noun, more, group in (("claim", "", papers), ("statement", " of ours", ours)):
+        found = [c.verdict for c in group]
+        shown = [verdict for verdict in Judgement if verdict in always or verdict in found]
+        counts = ", ".join(verdict.counted(found.count(verdict)) for verdict in shown)
+        if found or not (ours or more):
+            parts.append(f"{len(found)} {noun}{'s' if len(found) != 1 else ''}{more}: {counts}")
+    return "; ".join(parts)
+
+
+def crosses(claims: Iterable[Claim]) -> list[Claim]:
+    """Return the statements of the paper that do not hold: those that need every word of their evidence."""
+    return [c for c in claims if c.verdict is Judgement.FAILS and not c.is_ours]

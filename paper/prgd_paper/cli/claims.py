@@ -13,8 +13,8 @@ import typer
 
 from prgd.cli import outcome
 from prgd.cli.common import Debug, one_line_errors, option
-from prgd_paper.claims import Claim, Finding, Verdict, apart, choose, crosses, discover, registered, summary
-from prgd_paper.claims.groups import OURS_HEAD
+from prgd_paper.claims import Claim, Finding, Judgement, registered
+from prgd_paper.claims.registry import OURS_HEAD, apart, choose, crosses, discover, summary
 
 
 def complete_claim(incomplete: str) -> list[str]:
@@ -65,8 +65,10 @@ def claims_command(
 
 def all_claims() -> dict[str, Claim]:
     """Return every claim of the theory and of the experiments, in the order of the paper."""
-    for package in ("theory.claims", "figures", "studies"):
-        discover(f"prgd_paper.{package}")
+    from prgd_paper.reproduce import experiment
+
+    discover("prgd_paper.theory.claims")
+    experiment.choose()
     return registered()
 
 
@@ -74,14 +76,14 @@ def measured(claim: Claim, report: Path) -> Claim:
     """Return the claim with its finding; NOT_RUN if the report lacks the rows that it needs."""
     if not claim.needs_rows:
         return claim()
-    from prgd_paper.reproduce import stored_rows
+    from prgd_paper.reproduce.make import stored_rows
 
     found = stored_rows(claim.experiment, report)
     if found is None:
         missing = (
             f"{report} has not all rows that decide: prgd reproduce --only {claim.experiment} computes them."
         )
-        return replace(claim, finding=Finding(Verdict.NOT_RUN, missing))
+        return replace(claim, finding=Finding(Judgement.NOT_RUN, missing))
     return claim(*found)
 
 
@@ -117,7 +119,7 @@ def print_claims(claims: Iterable[Claim], file: TextIO | None = None) -> list[Cl
         print("What does not hold, and why we say so:\n", file=out)
         print("\n".join(map(_cross, failing)), file=out)
     print(f"{summary(found)}; {sum(c.seconds for c in found):.0f} s.", file=out)
-    if missing := sorted({c.experiment for c in found if c.verdict is Verdict.NOT_RUN}):
+    if missing := sorted({c.experiment for c in found if c.verdict is Judgement.NOT_RUN}):
         only = f" --only {missing[0]}" if len(missing) == 1 else ""
         print(f"prgd reproduce{only} computes the rows of those not yet run.", file=out)
     return found

@@ -173,8 +173,7 @@ def _write(
     """Write rows, record and figures, and return their paths; without matplotlib the figures are missing."""
     from prgd_paper.race import figure
     from prgd_paper.report import static
-    from prgd_paper.reproduce.provenance import facts
-    from prgd_paper.reproduce.store import to_csv, write_whole
+    from prgd_paper.reproduce.store import facts, to_csv, write_whole
 
     write_whole(out / FILES[0], to_csv(row for finish in found for row in finish.rows))
     record = facts() | {

@@ -78,7 +78,8 @@ def reproduce_command(
     """
     with one_line_errors(debug):
         from prgd_paper.report.terminal import print_list, print_settings
-        from prgd_paper.reproduce import choose, reproduce
+        from prgd_paper.reproduce.experiment import choose
+        from prgd_paper.reproduce.make import reproduce
         from prgd_paper.reproduce.settings import split_changes
 
         # An option takes one value, so further names after --only arrive as arguments.

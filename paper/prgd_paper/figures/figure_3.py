@@ -1,6 +1,6 @@
 """Figure 3: margin errors on one synthetic set, at small and large time scales; computed in `synthetic`."""
 
-from prgd_paper.figures.synthetic import experiment
+from prgd_paper.figures._synthetic import experiment
 
 EXPERIMENT = experiment(
     "figure-3",

@@ -11,13 +11,13 @@ from prgd.algorithms import NGD
 from prgd.datasets import digits
 from prgd.problem import Problem
 from prgd_paper.claims import Finding, claim
-from prgd_paper.figures.digit_rank import NGD_STEPS, TOLERANCES, rank_rows, rank_table
+from prgd_paper.figures._digit_rank import NGD_STEPS, TOLERANCES, rank_rows, rank_table
 from prgd_paper.report import elements as fig
 from prgd_paper.report.elements import Figure, Panel, Table, log_log
 from prgd_paper.reproduce import curves as shared
 from prgd_paper.reproduce.curves import Method, error_lines, leads_until, span, where
 from prgd_paper.reproduce.experiment import Experiment, Row
-from prgd_paper.theory import assumptions
+from prgd_paper.theory.nondegeneracy import assumptions
 
 COLUMNS = ("kind", "set", "rows", "method", "t", "margin", "lower", "upper", "name", "value")
 PAPER = ("GD", "NGD", "PRGD(exp)", "PRGD(poly)")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from prgd_paper.claims import Finding, Verdict, claim
+from prgd_paper.claims import Finding, Judgement, claim
 from prgd_paper.report.elements import Band, Figure, Line, Panel, Points, Table
 from prgd_paper.reproduce.curves import Interval, mean_interval, points, span, where
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
@@ -298,10 +298,10 @@ def prgd_generalizes_better(rows: Any, settings: Settings) -> Finding:
     Compare test accuracies at the last epoch of each run, paired by seed; NOT_RUN if rows are missing.
     """
     if not _is_run(rows):
-        return Finding(Verdict.NOT_RUN, NOT_RUN)
+        return Finding(Judgement.NOT_RUN, NOT_RUN)
     found = _at_the_end(rows)
     if not found or any(len(differences) < len(OTHERS) for differences in found.values()):
-        return Finding(Verdict.NOT_RUN, "The stored rows lack a method: GD, NGD and PRGD are needed.")
+        return Finding(Judgement.NOT_RUN, "The stored rows lack a method: GD, NGD and PRGD are needed.")
     # The settings are two readings of the paper: the answers of both count.
     _, lows, highs = zip(*(_lead(differences) for differences in found.values()), strict=True)
     leads = {setting: list(_leads(rows, setting)) for setting in found}
@@ -346,7 +346,7 @@ def prgd_ends_with_a_larger_margin(rows: Any, settings: Settings) -> Finding:
     """
     last = where(_last(_with_roots(rows)), setting="tuned")
     if not _is_run(rows) or "PRGD" not in set(last.method):
-        return Finding(Verdict.NOT_RUN, NOT_RUN)
+        return Finding(Judgement.NOT_RUN, NOT_RUN)
     found = {other: _ratio(last, other) for other in OTHERS}
     words = [
         f"{ratio[0]:.3f} of {other}'s [{ratio[1]:.3f}, {ratio[2]:.3f}] in {n} pairs"

@@ -1,6 +1,6 @@
 """Figure 6: margin errors on both synthetic sets, at small and large time scales; computed in `synthetic`."""
 
-from prgd_paper.figures.synthetic import experiment
+from prgd_paper.figures._synthetic import experiment
 
 EXPERIMENT = experiment(
     "figure-6",

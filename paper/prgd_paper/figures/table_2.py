@@ -20,7 +20,7 @@ from prgd.running.history import Status
 from prgd.running.loop import run
 from prgd.running.stopping import MarginError, any_of
 from prgd_paper.claims import Finding, claim
-from prgd_paper.figures.synthetic import GAMMA_STAR, SETS
+from prgd_paper.figures._synthetic import GAMMA_STAR, SETS
 from prgd_paper.report.elements import Figure, Line, Panel, Table
 from prgd_paper.reproduce.curves import (
     Method,

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from prgd.core.errors import missing_package
-from prgd_paper.claims import Claim, Verdict, apart, crosses, summary
-from prgd_paper.claims.registry import place
+from prgd_paper.claims import Claim, Judgement
+from prgd_paper.claims.registry import apart, crosses, place, summary
 from prgd_paper.report.elements import Figure, Table, pretty
 from prgd_paper.report.introduction import introduction
 from prgd_paper.report.vector import SHAPES, drawing
@@ -119,7 +119,9 @@ def render(sections: Sequence[Section], **head: Any) -> str:
         our_claims=ours,
         crosses=crosses(papers),
         summary=summary,
-        legend=[v for v in Verdict if v is not Verdict.NOT_RUN or v in {c.verdict for c in papers + ours}],
+        legend=[
+            v for v in Judgement if v is not Judgement.NOT_RUN or v in {c.verdict for c in papers + ours}
+        ],
         commits=", ".join(sorted({c for s in sections for c in s.commits})) or "unknown",
         css=asset("page.css"),
         js=asset("page.js"),

@@ -8,8 +8,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from prgd_paper.claims import Claim, Verdict, apart, summary
-from prgd_paper.claims.groups import OURS_HEAD
+from prgd_paper.claims import Claim, Judgement
+from prgd_paper.claims.registry import OURS_HEAD, apart, summary
 from prgd_paper.report.elements import Table
 from prgd_paper.reproduce.experiment import Experiment
 from prgd_paper.reproduce.settings import as_option, settings_of
@@ -57,7 +57,7 @@ def print_verdicts(claims: Sequence[Claim], page: Path, *, is_quick: bool = Fals
     for reason in dict.fromkeys(c.finding.reason for c in claims):  # those of several claims once
         if reason:
             console.print(f"Not decided: {reason}", highlight=False, soft_wrap=not sys.stdout.isatty())
-    for missing in dict.fromkeys(c.finding.sentence for c in claims if c.verdict is Verdict.NOT_RUN):
+    for missing in dict.fromkeys(c.finding.sentence for c in claims if c.verdict is Judgement.NOT_RUN):
         console.print(f"Not yet run: {missing}", highlight=False, soft_wrap=not sys.stdout.isatty())
     if is_quick:
         console.print(

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
-from prgd_paper.claims import Claim, Finding, Verdict, discover, registered
+import prgd
+import prgd_paper
+from prgd.core.checks import unknown
+from prgd_paper.claims import Claim, Finding, Judgement, registered
 from prgd_paper.report.elements import Figure, Table
-from prgd_paper.reproduce.code import code_of
 from prgd_paper.reproduce.settings import SEEDS, as_option, differing, plain_settings, to_text, with_changes
 
 # A row maps a column to text, an integer or a float; every row of an experiment has the same columns.
@@ -33,9 +40,8 @@ def no_tables(rows: Any, settings: Any) -> list[Table]:
 class Experiment:
     """One figure or table: its settings, its tasks, and functions that compute and draw.
 
-    A file of ``prgd_paper.figures`` or ``studies`` that has an ``EXPERIMENT`` is found because it is there.
-    The claims about an experiment are the functions that are registered under its name; see
-    `prgd_paper.claims.claim`.
+    A file of ``prgd_paper.figures`` or ``studies`` with an ``EXPERIMENT`` is found because it is there. The
+    claims about an experiment are the functions registered under its name; see `prgd_paper.claims.claim`.
 
     Attributes
     ----------
@@ -118,7 +124,7 @@ class Experiment:
             "the others."
         )
         shared = registered((self.rows_of,)).values() if self.rows_of else ()
-        return own + [replace(c, finding=Finding(Verdict.NOT_RUN, missing)) for c in shared]
+        return own + [replace(c, finding=Finding(Judgement.NOT_RUN, missing)) for c in shared]
 
     def is_partial(self, settings: Any) -> bool:
         """Whether the settings are smaller than those of the full run: --quick, or fewer seeds."""
@@ -158,8 +164,14 @@ class Experiment:
         return "".join(f" {word}" for word in words)
 
     def code(self) -> dict[str, str]:
-        """Return a hash of the code that computes the rows, module by module."""
-        return code_of(self.compute)
+        """Return what stands for the code of the rows: a hash of the module that computes them, and versions.
+
+        A change elsewhere changes a version when it is released; until then, ``--force`` computes again.
+        """
+        compute = getattr(self.compute, "func", self.compute)  # the function inside a partial one
+        source = inspect.getsource(sys.modules[compute.__module__])
+        own = hashlib.sha256(source.encode()).hexdigest()[:12]
+        return {compute.__module__: own, "prgd": prgd.__version__, "prgd_paper": prgd_paper.__version__}
 
     def key(self, settings: Any) -> str:
         """Return a hash of all that decides the rows of a task: the settings without seeds, and the code."""
@@ -167,14 +179,49 @@ class Experiment:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def experiments() -> dict[str, Experiment]:
-    """Return every experiment by name, in the order of the page.
+def modules() -> dict[str, str]:
+    """Return the module of each experiment by the experiment's name, which is that of its file.
+
+    A file whose name begins with an underscore is a part of an experiment.
 
     Examples
     --------
-    >>> list(experiments())[:2]
-    ['figure-1', 'figure-2']
+    >>> modules()["figure-1"]
+    'prgd_paper.figures.figure_1'
     """
-    modules = [*discover("prgd_paper.figures"), *discover("prgd_paper.studies")]
-    found: list[Experiment] = [module.EXPERIMENT for module in modules if hasattr(module, "EXPERIMENT")]
-    return {e.name: e for e in sorted(found, key=lambda e: e.order)}
+    return {
+        file.name.replace("_", "-"): f"prgd_paper.{folder}.{file.name}"
+        for folder in ("figures", "studies")
+        for file in iter_modules([str(Path(__file__).parents[1] / folder)])
+        if not file.name.startswith("_")
+    }
+
+
+@cache
+def load(name: str) -> Experiment:
+    """Import an experiment and the parts of it whose names begin with its name, such as its claims."""
+    module = import_module(modules()[name])
+    package, _, stem = module.__name__.rpartition(".")
+    for part in iter_modules(import_module(package).__path__, f"{package}."):
+        if part.name.startswith(f"{package}._{stem}_"):
+            import_module(part.name)
+    experiment: Experiment = module.EXPERIMENT
+    return experiment
+
+
+def choose(names: Iterable[str] = ()) -> list[Experiment]:
+    """Return the named experiments (default: all) in the order of the page; others are not imported.
+
+    Examples
+    --------
+    >>> choose(["figure-33"])
+    Traceback (most recent call last):
+    ...
+    ValueError: Unknown experiment 'figure-33'. Did you mean figure-3 or figure-6 or figure-4?
+    """
+    known = modules()
+    wanted = [name.strip().lower().replace("_", "-").replace(" ", "-") for name in names]
+    for name in wanted:
+        if name not in known:
+            raise unknown("experiment", name, known)
+    return sorted((load(name) for name in set(wanted) or known), key=lambda e: e.order)

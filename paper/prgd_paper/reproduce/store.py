@@ -1,28 +1,38 @@
 """Where rows are kept: one CSV for each task, whole or not at all, with a checksum; a second run reads them.
 
-Why not joblib.Memory: the kept rows are what a reader downloads (CSV and a JSON record with versions, machine
-and commit), and a change of a docstring or of the drawing must not cost them; joblib keeps pickles under a
-hash of the whole function.
+Why not joblib.Memory: the kept rows are what a reader downloads, CSV and a JSON record with versions, machine
+and commit; joblib keeps pickles.
 """
 
 from __future__ import annotations
 
 import csv
 import hashlib
+import importlib.metadata
 import io
 import json
 import math
-from collections.abc import Callable, Iterable
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import prgd
 from prgd.core.files import atomic_write
-from prgd_paper.reproduce.code import changed_modules
 from prgd_paper.reproduce.experiment import Experiment, Row
-from prgd_paper.reproduce.provenance import commit, facts
 from prgd_paper.reproduce.settings import SEEDS, plain_settings, settings_of
 
 FORMAT = "prgd-rows-1"
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib")
+
+
+def warn(sentence: str) -> None:
+    """Print a warning on standard error."""
+    print(f"Warning: {sentence}", file=sys.stderr, flush=True)
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -44,22 +54,12 @@ class Store:
         The folder of the report.
     experiment : Experiment
     settings : Any
-    say : callable, optional
-        Called with a sentence for each damaged file.
     keeps_rows : bool
         Take rows of other code for tasks that this code has not computed.
     """
 
-    def __init__(
-        self,
-        out: Path,
-        experiment: Experiment,
-        settings: Any,
-        say: Callable[[str], None] = print,
-        *,
-        keeps_rows: bool = False,
-    ) -> None:
-        self.experiment, self.settings, self.say = experiment, settings, say
+    def __init__(self, out: Path, experiment: Experiment, settings: Any, *, keeps_rows: bool = False) -> None:
+        self.experiment, self.settings = experiment, settings
         self.keeps_rows = keeps_rows
         self.tasks = tuple(experiment.tasks(settings))
         self.rows_folder = out / "rows"
@@ -77,7 +77,7 @@ class Store:
             if found["format"] != FORMAT or not isinstance(found["tasks"], dict):
                 raise ValueError(f"format {found['format']!r}")
         except (ValueError, KeyError, TypeError) as error:
-            self.say(f"{file} is damaged ({error}); its rows are computed again.")
+            warn(f"{file} is damaged ({error}); its rows are computed again.")
             return empty
         return dict(found)
 
@@ -111,7 +111,7 @@ class Store:
                 if hashlib.sha256(file.read_bytes()).hexdigest() == known[task]["sha256"]:
                     found[task] = folder
                 elif says:
-                    self.say(f"{file} does not match its checksum; it is computed again.")
+                    warn(f"{file} does not match its checksum; it is computed again.")
         return found
 
     def missing(self, force: bool = False) -> list[str]:
@@ -143,10 +143,9 @@ class Store:
 
     def _difference(self, record: dict[str, Any]) -> str:
         """Return in words how the code of a record differs from the code of today."""
-        if "code" not in record:
-            return "their record does not say by which code"
-        changed = changed_modules(record["code"], self.experiment.code())
-        return f"the code that computes them changed in {', '.join(changed)}"
+        before, now = record.get("code", {}), self.experiment.code()
+        changed = [name for name in now if before.get(name) != now[name]]
+        return f"the code that computes them changed: {', '.join(changed)}"
 
     def file(self, task: str) -> Path:
         """Return the file of a task's rows."""
@@ -256,3 +255,42 @@ def _column(cells: tuple[str, ...]) -> list[Any]:
         except ValueError:
             continue
     return list(cells)
+
+
+@cache
+def facts() -> dict[str, Any]:
+    """Return versions and machine as JSON can hold them.
+
+    Examples
+    --------
+    >>> sorted(facts())
+    ['machine', 'versions']
+    """
+    versions = {"prgd": prgd.__version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            versions[package] = "missing"
+    machine = {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()}
+    return {"versions": versions, "machine": machine}
+
+
+@cache
+def commit() -> str:
+    """Return the git commit of the source, with a plus sign if files changed since; else ``"unknown"``."""
+    folder = Path(__file__).parent
+
+    def ask(*command: str) -> str:
+        found = subprocess.run(
+            ["git", "-C", str(folder), *command], capture_output=True, text=True, timeout=10, check=True
+        )
+        return found.stdout.strip()
+
+    try:
+        # An installed copy may lie inside some other repository, which does not track it.
+        ask("ls-files", "--error-unmatch", Path(__file__).name)
+        mark = "+" if ask("status", "--porcelain", "--", "../..") else ""
+        return ask("rev-parse", "--short=12", "HEAD") + mark
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"

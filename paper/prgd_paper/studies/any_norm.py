@@ -18,12 +18,12 @@ from prgd.core.types import Array
 from prgd.maxmargin import max_margin
 from prgd.problem import Problem
 from prgd.schedules import Every, Geometric
-from prgd_paper.figures.synthetic import SETS
+from prgd_paper.figures._synthetic import SETS
 from prgd_paper.methods import InsidePRGD
 from prgd_paper.report import elements as fig
 from prgd_paper.reproduce.curves import error_bands, record_times, where
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
-from prgd_paper.studies.gated_inside import GatedInside
+from prgd_paper.studies._gated_inside import GatedInside
 from prgd_paper.studies.growing_dimension import gaussian
 
 CORNERED = ("l1", "linf")  # norms whose ball has corners, and whose margins are linear programs

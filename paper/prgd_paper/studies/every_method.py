@@ -18,10 +18,10 @@ from prgd.maxmargin import max_margin
 from prgd.problem import Problem
 from prgd_paper.reproduce.curves import padded, record_times
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
-from prgd_paper.studies.every_method_views import draw as draw
-from prgd_paper.studies.every_method_views import reading as reading
-from prgd_paper.studies.every_method_views import tables as tables
-from prgd_paper.studies.methods import Method, listed, unlisted
+from prgd_paper.studies._every_method_views import draw as draw
+from prgd_paper.studies._every_method_views import reading as reading
+from prgd_paper.studies._every_method_views import tables as tables
+from prgd_paper.studies._methods import Method, listed, unlisted
 
 FIXED = ("toy", "digits 0 and 1")  # sets that no seed changes
 CURVE = ("t", "passes", "error", "worst", "upper", "log_loss")

@@ -15,13 +15,14 @@ from prgd.problem import Problem
 from prgd_paper.reproduce.curves import Schedules, padded, record_times
 from prgd_paper.reproduce.curves import methods as papers_methods
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
-from prgd_paper.studies.exponential_views import draw as draw
-from prgd_paper.studies.exponential_views import reading as reading
-from prgd_paper.studies.exponential_views import tables as tables
-from prgd_paper.studies.second_direction import BestBounds
-from prgd_paper.theory import assumptions, signed_rows
+from prgd_paper.studies._exponential_views import draw as draw
+from prgd_paper.studies._exponential_views import reading as reading
+from prgd_paper.studies._exponential_views import tables as tables
+from prgd_paper.studies._second_direction import BestBounds
 from prgd_paper.theory.dual_vector import divergence, linear_rate
+from prgd_paper.theory.nondegeneracy import assumptions
 from prgd_paper.theory.path_problems import path_problem
+from prgd_paper.theory.support import signed_rows
 
 COLUMNS = ("kind", "set", "seed", "method", "t", "passes", "w", "second", "now", "upper", "name", "value")
 CURVE = ("t", "passes", "w", "second", "now", "upper")

@@ -28,7 +28,7 @@ from prgd_paper.reproduce.curves import (
 )
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
 from prgd_paper.studies.growing_dimension import gaussian
-from prgd_paper.theory import max_margin_reference
+from prgd_paper.theory.support import max_margin_reference
 
 GATED = (Method("gated PRGD", GatedPRGD()), Method("progressive-rescaling Newton", ProgressiveNewton()))
 

@@ -12,7 +12,7 @@ from prgd_paper.claims import Finding, claim
 from prgd_paper.report.elements import BLUE, Figure, Line, Panel, Style, log_log
 from prgd_paper.reproduce.curves import Schedules, error_bands, median_interval, methods, warm_start, watch
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
-from prgd_paper.theory import assumptions
+from prgd_paper.theory.nondegeneracy import assumptions
 
 COLUMNS = ("d", "seed", "method", "error", "support_rank", "data_rank", "gamma_star")
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from prgd.losses import LOSSES
 from prgd_paper.claims import Finding, claim
-from prgd_paper.figures import synthetic
-from prgd_paper.figures.synthetic import PAPER, SETS, errors_at
+from prgd_paper.figures import _synthetic as synthetic
+from prgd_paper.figures._synthetic import PAPER, SETS, errors_at
 from prgd_paper.report import elements as fig
 from prgd_paper.reproduce.curves import error_lines, where
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row

@@ -16,7 +16,7 @@ from prgd_paper.claims import Finding, claim
 from prgd_paper.report.elements import FLOOR, Figure, Heat, Panel
 from prgd_paper.reproduce.curves import warm_start, watch, where
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
-from prgd_paper.theory import max_margin_reference
+from prgd_paper.theory.support import max_margin_reference
 
 COLUMNS = ("set", "family", "first", "second", "t", "error")
 

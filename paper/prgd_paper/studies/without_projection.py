@@ -12,11 +12,11 @@ from prgd.problem.certificate import Certificate
 from prgd.running.history import Record
 from prgd.running.loop import run
 from prgd_paper.claims import Finding, claim
-from prgd_paper.figures.synthetic import GAMMA_STAR, SETS
+from prgd_paper.figures._synthetic import GAMMA_STAR, SETS
 from prgd_paper.report import elements as fig
 from prgd_paper.reproduce.curves import Schedules, error_lines, methods, record_times, warm_start, where
 from prgd_paper.reproduce.experiment import OURS, Experiment, Row
-from prgd_paper.theory import max_margin_reference
+from prgd_paper.theory.support import max_margin_reference
 
 WITHOUT = ", not projected"
 ROUNDED = 1e-12  # errors below this are not compared

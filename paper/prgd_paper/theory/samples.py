@@ -47,7 +47,7 @@ def random_nondegenerate(
 
     Examples
     --------
-    >>> from prgd_paper.theory import assumptions
+    >>> from prgd_paper.theory.nondegeneracy import assumptions
     >>> data = random_nondegenerate(0, rank=3, support=4, others=5, dimension=6)
     >>> report = assumptions(data)
     >>> report.is_nondegenerate, report.n_support, report.data_rank

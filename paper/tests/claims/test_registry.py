@@ -9,29 +9,29 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from prgd_paper.claims import Claim, Finding, Verdict, crosses, registered, summary
+from prgd_paper.claims import Claim, Finding, Judgement, registered
 from prgd_paper.claims.quotes import readable
-from prgd_paper.claims.registry import place
+from prgd_paper.claims.registry import crosses, place, summary
 from prgd_paper.cli.claims import all_claims, claims_command, measured, print_claims
-from prgd_paper.reproduce.experiment import experiments
+from prgd_paper.reproduce.experiment import choose
 
 
 def test_every_claim_about_an_experiment_names_one_that_exists():
     names = {claim.experiment for claim in all_claims().values() if claim.experiment}
-    assert names <= set(experiments())
+    assert names <= {e.name for e in choose()}
     assert all(claim.experiment for claim in all_claims().values() if claim.needs_rows)
 
 
 def test_every_experiment_has_a_claim():
     all_claims()
-    for e in experiments().values():
+    for e in choose():
         assert registered((e.name, e.rows_name))
 
 
 def test_a_claim_without_rows_is_not_run(tmp_path, capsys):
     claim = measured(all_claims()["table-2-gd"], tmp_path)
     claims_command(["table-2-gd"], report=tmp_path)
-    assert claim.verdict is Verdict.NOT_RUN
+    assert claim.verdict is Judgement.NOT_RUN
     assert "not yet run          table-2-gd" in capsys.readouterr().out
     assert "prgd reproduce --only table-2" in claim.sentence
     assert "decided" not in summary([claim])
@@ -39,47 +39,47 @@ def test_a_claim_without_rows_is_not_run(tmp_path, capsys):
 
 
 def test_a_verdict_is_found_by_its_words():
-    assert all(Verdict(str(verdict)) is verdict for verdict in Verdict)
-    assert len({verdict.sign for verdict in Verdict}) == len(Verdict)
+    assert all(Judgement(str(verdict)) is verdict for verdict in Judgement)
+    assert len({verdict.sign for verdict in Judgement}) == len(Judgement)
 
 
 @pytest.mark.parametrize(
     ("measured", "relation", "not_given", "expected"),
     [
-        (0.1, "<", "", Verdict.HOLDS),
-        (0.3, "<", "", Verdict.FAILS),
-        (0.3, "<", "the horizon", Verdict.NOT_DECIDED),
-        (0.1, "<", "the horizon", Verdict.HOLDS),
-        ((0.05, 0.1), "<", "", Verdict.HOLDS),
-        ((0.25, 0.3), "<", "", Verdict.FAILS),
-        ((0.25, 0.3), "<", "the preprocessing", Verdict.NOT_DECIDED),
-        ((0.1, 0.3), "<", "", Verdict.NOT_DECIDED),
-        ((0.1, 0.3), ">=", "", Verdict.NOT_DECIDED),
-        ((0.1, 0.3), "==", "", Verdict.HOLDS),
-        ((0.3, 0.4), "==", "", Verdict.FAILS),
-        (math.nan, "<", "", Verdict.NOT_DECIDED),
-        ((math.nan, 0.3), ">", "", Verdict.NOT_DECIDED),
+        (0.1, "<", "", Judgement.HOLDS),
+        (0.3, "<", "", Judgement.FAILS),
+        (0.3, "<", "the horizon", Judgement.NOT_DECIDED),
+        (0.1, "<", "the horizon", Judgement.HOLDS),
+        ((0.05, 0.1), "<", "", Judgement.HOLDS),
+        ((0.25, 0.3), "<", "", Judgement.FAILS),
+        ((0.25, 0.3), "<", "the preprocessing", Judgement.NOT_DECIDED),
+        ((0.1, 0.3), "<", "", Judgement.NOT_DECIDED),
+        ((0.1, 0.3), ">=", "", Judgement.NOT_DECIDED),
+        ((0.1, 0.3), "==", "", Judgement.HOLDS),
+        ((0.3, 0.4), "==", "", Judgement.FAILS),
+        (math.nan, "<", "", Judgement.NOT_DECIDED),
+        ((math.nan, 0.3), ">", "", Judgement.NOT_DECIDED),
     ],
 )
 def test_the_rule_of_verdicts(measured, relation, not_given, expected):
     finding = Finding((measured, relation, 0.2), "s.", not_given=not_given)
     assert finding.verdict is expected
-    assert bool(finding.reason) == (expected is Verdict.NOT_DECIDED)
+    assert bool(finding.reason) == (expected is Judgement.NOT_DECIDED)
     caveat = Finding((measured, relation, 0.2), "s.", "But.", not_given=not_given)
-    assert caveat.verdict is (Verdict.CAVEAT if expected is Verdict.HOLDS else expected)
+    assert caveat.verdict is (Judgement.CAVEAT if expected is Judgement.HOLDS else expected)
 
 
 def test_an_interval_of_all_numbers_is_said_in_words():
     claim = Claim("c", "w", "s", lambda: Finding(((-math.inf, math.inf), ">", 1.0), "s.", what="ratio"))()
-    assert claim.verdict is Verdict.NOT_DECIDED
+    assert claim.verdict is Judgement.NOT_DECIDED
     assert claim.comparison == "ratio: too few draws for an interval; holds if more than 1"
 
 
 def test_fewer_rows_than_the_full_run_refute_nothing():
     wrong = Finding((0.3, "<", 0.2), "s.", is_partial=True)
-    assert wrong.verdict is Verdict.NOT_DECIDED
+    assert wrong.verdict is Judgement.NOT_DECIDED
     assert "full run" in wrong.reason
-    assert Finding((0.1, "<", 0.2), "s.", is_partial=True).verdict is Verdict.HOLDS
+    assert Finding((0.1, "<", 0.2), "s.", is_partial=True).verdict is Judgement.HOLDS
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_quotations_have_no_tex():
 
 def test_the_guide_has_the_meaning_of_each_verdict():
     text = (Path(__file__).parents[3] / "docs" / "reproduce.md").read_text(encoding="utf-8")
-    for verdict in Verdict:
+    for verdict in Judgement:
         assert f"| {verdict.sign} {verdict} | {verdict.meaning} |" in text
 
 

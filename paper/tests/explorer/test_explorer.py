@@ -158,13 +158,13 @@ def test_the_answer_and_the_cylinder_are_the_librarys(computed, name):
 
 def test_velocity_and_attractor_are_the_librarys(explorer):
     page = explorer("set=toy")
-    zone = prgd_paper.theory.toy_attractor(0.3)
+    zone = prgd_paper.theory.velocity.toy_attractor(0.3)
     zero = page.evaluate("() => zero_velocity(frame_geometry, 7.0)")
     assert abs(zero) == pytest.approx(zone.line, rel=TOLERANCE)
     assert (0.5 * abs(zero), 1.5 * abs(zero)) == pytest.approx((zone.lower, zone.upper), rel=TOLERANCE)
     problem = prgd.Problem(*prgd.datasets.toy(0.3))
     for h, D in ((5.0, 2.0), (3.0, -0.2), (8.0, 0.1)):
-        expected = prgd_paper.theory.centripetal_velocity(problem, np.array([h, D]), [1.0, 0.0])
+        expected = prgd_paper.theory.velocity.centripetal_velocity(problem, np.array([h, D]), [1.0, 0.0])
         found = page.evaluate("([h, D]) => centripetal_velocity(frame_geometry, h, D)", [h, D])
         assert found == pytest.approx(expected, rel=TOLERANCE)
 

@@ -60,7 +60,7 @@ def sum_of_odds():
 @pytest.mark.slow
 def test_a_figure_is_one_file(tmp_path):
     copy = Copy(tmp_path)
-    copy.add("reproduce/figure_99.py", FIGURE)
+    copy.add("prgd_paper/figures/figure_99.py", FIGURE)
     assert "figure-99" in copy.prgd("reproduce", "--list")[0]
     shown = copy.prgd("reproduce", "--only", "figure-99")[0]
     assert "holds               squares-grow: Squares grow." in shown
@@ -77,6 +77,6 @@ def test_a_figure_is_one_file(tmp_path):
 @pytest.mark.slow
 def test_a_claim_is_one_function(tmp_path):
     copy = Copy(tmp_path)
-    copy.add("theory/claims/sums.py", CLAIM)
+    copy.add("prgd_paper/theory/claims/sums.py", CLAIM)
     assert "sum-of-odds" in copy.prgd("claims", "--list")[0]
     assert copy.prgd("claims", "sum-of-odds")[0].startswith("holds                sum-of-odds (Section 99)")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from browser import needs_chromium
 from prgd_paper.report.page import ROOM
-from prgd_paper.reproduce import reproduce
+from prgd_paper.reproduce.make import reproduce
 from reproduce.tiny import tiny
 from shared import made_once
 

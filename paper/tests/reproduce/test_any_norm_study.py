@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import prgd_paper.studies
 import pytest
-from prgd_paper.claims import Verdict
+from prgd_paper.claims import Judgement
 from prgd_paper.methods.inside_prgd import InsidePRGD, inside
-from prgd_paper.studies import any_norm, any_norm_claims
+from prgd_paper.studies import _any_norm_claims as any_norm_claims
+from prgd_paper.studies import any_norm
+from prgd_paper.studies._gated_inside import GatedInside
 from prgd_paper.studies.any_norm import (
     FREE,
     GATED,
@@ -23,7 +25,6 @@ from prgd_paper.studies.any_norm import (
     compute,
     follow,
 )
-from prgd_paper.studies.gated_inside import GatedInside
 from reproduce.tiny import rows_of, tiny
 
 import prgd
@@ -104,7 +105,7 @@ def made_up(**errors: float) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(eta=3.0).fillna({"growth": 0.0})
 
 
-def verdict_of(claim, rows: pd.DataFrame) -> Verdict:
+def verdict_of(claim, rows: pd.DataFrame) -> Judgement:
     found = claim(rows, SETTINGS)
     assert found.is_ours
     assert found.finding.would_change
@@ -116,17 +117,17 @@ def test_claims_follow_the_rows():
     names = "planes_are_exponential corners_freeze_radial_steps fast_growth_freezes gate_does_not_freeze"
     claims = {name: getattr(any_norm_claims, name) for name in names.split()}
     others = [claim for name, claim in claims.items() if name != "corners_freeze_radial_steps"]
-    assert {verdict_of(claim, rows) for claim in others} == {Verdict.HOLDS}
+    assert {verdict_of(claim, rows) for claim in others} == {Judgement.HOLDS}
     worse = made_up(**{INSIDE: 1e-4})
-    assert verdict_of(claims["planes_are_exponential"], worse) is Verdict.FAILS
-    assert verdict_of(claims["gate_does_not_freeze"], made_up(**{GATED: 1e-2})) is Verdict.FAILS
+    assert verdict_of(claims["planes_are_exponential"], worse) is Judgement.FAILS
+    assert verdict_of(claims["gate_does_not_freeze"], made_up(**{GATED: 1e-2})) is Judgement.FAILS
     corner = made_up(**{RADIAL: 1e-4}).assign(corner=1, active=1)
-    assert verdict_of(claims["corners_freeze_radial_steps"], corner) is Verdict.HOLDS
-    assert verdict_of(claims["corners_freeze_radial_steps"], rows) is Verdict.NOT_DECIDED
+    assert verdict_of(claims["corners_freeze_radial_steps"], corner) is Judgement.HOLDS
+    assert verdict_of(claims["corners_freeze_radial_steps"], rows) is Judgement.NOT_DECIDED
     reached = rows.assign(corner=1, active=1)
-    assert verdict_of(claims["corners_freeze_radial_steps"], reached) is Verdict.FAILS
+    assert verdict_of(claims["corners_freeze_radial_steps"], reached) is Judgement.FAILS
     never = rows.assign(error=rows.error.where(rows.part != "sweep", 1e-9))
-    assert verdict_of(claims["fast_growth_freezes"], never) is Verdict.FAILS
+    assert verdict_of(claims["fast_growth_freezes"], never) is Judgement.FAILS
 
 
 def test_an_error_that_falls_by_a_thousandth_of_the_radius_is_frozen():

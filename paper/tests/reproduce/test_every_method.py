@@ -9,14 +9,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from prgd_paper.claims import Finding, Verdict, registered
+from prgd_paper.claims import Finding, Judgement, registered
 from prgd_paper.report import static
 from prgd_paper.report.direct_labels import HEIGHT, direct_labels
 from prgd_paper.report.elements import Line
-from prgd_paper.studies import every_method, every_method_views
-from prgd_paper.studies.every_method_rates import Run, answer, fall, races, tail, verdict_on
-from prgd_paper.studies.methods import Method, listed, unlisted
-from prgd_paper.studies.published_rates import KNOWN, MARGIN, RATES, RISK, SEPARATOR, Rate
+from prgd_paper.studies import _every_method_views as every_method_views
+from prgd_paper.studies import every_method
+from prgd_paper.studies._every_method_rates import Run, answer, fall, races, tail, verdict_on
+from prgd_paper.studies._methods import Method, listed, unlisted
+from prgd_paper.studies._published_rates import KNOWN, MARGIN, RATES, RISK, SEPARATOR, Rate
 from reproduce.tiny import rows_of, tiny
 
 from prgd.algorithms import NGD, all_algorithms
@@ -131,11 +132,15 @@ def test_slopes_and_falls():
 @pytest.mark.parametrize(
     ("errors", "rate", "expected"),
     [
-        ([1.0, 1.0, 1.0], Rate("", MARGIN, "", power=1.0), Verdict.HOLDS),
-        ([1.0, 1.0, 0.5], Rate("", MARGIN, "", power=1.0), Verdict.CAVEAT),
-        ([0.5, 0.5, 0.5], Rate("", MARGIN, "", power=1.0), Verdict.NOT_DECIDED),  # asymptotic: never refuted
-        ([0.5, 0.4, 0.1], Rate("", MARGIN, "", power=0.3, constant=0.01), Verdict.FAILS),  # for every step
-        ([1.0, 1.0, 1.0], Rate("", MARGIN, "", power=1.0, not_ours="Other radii."), Verdict.NOT_DECIDED),
+        ([1.0, 1.0, 1.0], Rate("", MARGIN, "", power=1.0), Judgement.HOLDS),
+        ([1.0, 1.0, 0.5], Rate("", MARGIN, "", power=1.0), Judgement.CAVEAT),
+        (
+            [0.5, 0.5, 0.5],
+            Rate("", MARGIN, "", power=1.0),
+            Judgement.NOT_DECIDED,
+        ),  # asymptotic: never refuted
+        ([0.5, 0.4, 0.1], Rate("", MARGIN, "", power=0.3, constant=0.01), Judgement.FAILS),  # for every step
+        ([1.0, 1.0, 1.0], Rate("", MARGIN, "", power=1.0, not_ours="Other radii."), Judgement.NOT_DECIDED),
     ],
 )
 def test_verdicts_on_a_rate(errors, rate, expected):
@@ -149,7 +154,7 @@ def test_verdicts_on_a_rate(errors, rate, expected):
 def test_a_run_that_ends_at_once_shows_no_rate():
     brief = replace_run(made(lambda t: 1e-13, t=np.array([1.0, 2.0])), ended="resolution")
     found = verdict_on([brief], every_method.Settings(), RATES["MDM"])
-    assert found.verdict is Verdict.NOT_DECIDED
+    assert found.verdict is Judgement.NOT_DECIDED
     assert "1 end at once" in found.sentence
 
 
@@ -162,7 +167,7 @@ def replace_run(run: Run, **changes) -> Run:
 def test_linear_rates_of_dual_methods_speak_against_all_existing_algorithms():
     rows = rows_of("every-method")
     claims = {c.name: c for c in tiny()["every-method"].claims(rows, tiny()["every-method"].settings)}
-    assert claims["introduction-polynomial"].verdict is Verdict.NOT_DECIDED  # short runs speak for nothing
+    assert claims["introduction-polynomial"].verdict is Judgement.NOT_DECIDED  # short runs speak for nothing
     assert len(claims) == len(RATES) + 1
     fast = rows[(rows.method == "MDM") & (rows["set"] == "digits 0 and 1")].copy()
     is_curve = fast.kind == "curve"
@@ -170,7 +175,7 @@ def test_linear_rates_of_dual_methods_speak_against_all_existing_algorithms():
     fast.loc[~is_curve, "ended"] = "steps"
     measure = every_method_views.existing_algorithms_are_polynomial.measure
     found: Finding = measure(fast, tiny()["every-method"].settings)
-    assert found.verdict is Verdict.NOT_DECIDED
+    assert found.verdict is Judgement.NOT_DECIDED
     assert found.decided_by[0] == (1.0, 1.0)
     assert races(fast)["MDM"]
 

@@ -9,14 +9,15 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from prgd_paper.claims import Verdict, registered
-from prgd_paper.figures import figure_5a, figure_5b, synthetic, table_2
+from prgd_paper.claims import Judgement, registered
+from prgd_paper.figures import _synthetic as synthetic
+from prgd_paper.figures import figure_5a, figure_5b, table_2
 from prgd_paper.figures.figure_4 import crossings
 from prgd_paper.report import static
 from prgd_paper.report.elements import Arrows, Line
 from prgd_paper.report.vector import drawing
-from prgd_paper.reproduce import choose
 from prgd_paper.reproduce.curves import leads_until, mean_interval
+from prgd_paper.reproduce.experiment import choose
 from prgd_paper.reproduce.store import frame, to_csv
 from reproduce.tiny import rows_of, tiny
 
@@ -33,7 +34,7 @@ def test_claims_tables_and_reading_come_from_rows(name):
     claims = e.claims(rows, e.settings)
     assert claims
     for claim in claims:
-        assert isinstance(claim.verdict, Verdict)
+        assert isinstance(claim.verdict, Judgement)
         assert "nan" not in claim.sentence
         assert claim.sentence.endswith(".")
     for table in e.tables(rows, e.settings):
@@ -105,23 +106,23 @@ def test_every_statement_of_section_7_has_a_claim():
 def test_projection_that_does_not_help_everywhere_is_not_decided():
     e, rows = tiny()["without-projection"], rows_of("without-projection")
     (claim,) = e.claims(rows, e.settings)
-    assert claim.verdict is Verdict.NOT_DECIDED
+    assert claim.verdict is Judgement.NOT_DECIDED
     assert 0.0 < claim.finding.figures["smallest ratio"] < 1.0 < claim.finding.figures["largest ratio"]
     assert claim.finding.figures["longest w over R_k"] > 1.0
     is_without = rows.method.str.endswith("not projected")
     worse = rows.assign(error=rows.error * (1.0 + 99.0 * is_without))
-    assert e.claims(worse, e.settings)[0].verdict is Verdict.HOLDS
+    assert e.claims(worse, e.settings)[0].verdict is Judgement.HOLDS
     assert (rows.length[~is_without] <= 1.0 + 1e-12).all()
 
 
 def test_losses_that_differ_by_more_than_a_decade_are_another_picture():
     e, rows = tiny()["logistic-loss"], rows_of("logistic-loss")
     (claim,) = e.claims(rows, e.settings)
-    assert claim.verdict is Verdict.HOLDS
+    assert claim.verdict is Judgement.HOLDS
     assert claim.finding.decided_by[0] > 1.0  # the logistic runs are other runs
     is_changed = (rows.loss == "logistic") & (rows.method == "NGD")
     other = rows.assign(margin=rows.margin - 5.0 * is_changed)
-    assert e.claims(other, e.settings)[0].verdict is Verdict.FAILS
+    assert e.claims(other, e.settings)[0].verdict is Judgement.FAILS
 
 
 @pytest.mark.no_cover  # test_every_panel_is_drawn_for_the_page_in_few_bytes runs the same lines.
@@ -180,7 +181,7 @@ def test_cancer_is_separable_or_not_by_its_preprocessing():
         "centred": "not separable",
     }
     claim = figure_5a.cancer_is_not_separable(rows, tiny()["figure-5a"].settings)
-    assert claim.verdict is Verdict.NOT_DECIDED
+    assert claim.verdict is Judgement.NOT_DECIDED
     assert (
         "The paper's model has no intercept and gives no preprocessing. Without intercept the 569 rows "
         "are not separable when standardised, min-max scaled or centred, and separable when raw, divided by "
@@ -213,7 +214,7 @@ def test_synthetic_rows_hold_the_points_and_the_excluded_case():
     alone = rows[rows["set"] == "I"]  # what figure-3 has
     claims = registered(["figure-6"]).values()
     settings = synthetic.Settings(small_scale=100, steps=400)
-    assert [c(alone, settings).verdict is not Verdict.NOT_RUN for c in claims] == [True] * 3
+    assert [c(alone, settings).verdict is not Judgement.NOT_RUN for c in claims] == [True] * 3
 
 
 @pytest.mark.parametrize(
@@ -254,7 +255,7 @@ def test_figure_5b_without_rows_is_not_yet_run(monkeypatch):
     assert figure_5b.draw(rows, settings) == []
     assert figure_5b.tables(rows, settings) == []
     claim = figure_5b.prgd_generalizes_better(rows, settings)
-    assert claim.verdict is Verdict.NOT_RUN
+    assert claim.verdict is Judgement.NOT_RUN
     assert "Not yet run" in figure_5b.reading(rows, settings)
 
 
@@ -295,7 +296,7 @@ def test_margins_of_networks_are_compared_where_both_runs_separate(monkeypatch):
 def test_figure_5b_with_a_method_missing_is_not_judged(monkeypatch):
     rows, settings = _five_b(monkeypatch, HEAD + "tuned,GD,0,0.01,,0,0.5,0.5,-1,-1,9\n")
     for claim in (figure_5b.prgd_generalizes_better, figure_5b.prgd_ends_with_a_larger_margin):
-        assert claim(rows, settings).verdict is Verdict.NOT_RUN
+        assert claim(rows, settings).verdict is Judgement.NOT_RUN
 
 
 def test_figure_5b_names_missing_columns(monkeypatch):

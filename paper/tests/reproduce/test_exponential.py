@@ -7,9 +7,9 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from prgd_paper.studies.exponential_claims import dual_vector_is_linear, restarted_ngd_certifies_digits
-from prgd_paper.studies.exponential_views import certificates, sets_of
-from prgd_paper.studies.second_direction import BestBounds
+from prgd_paper.studies._exponential_claims import dual_vector_is_linear, restarted_ngd_certifies_digits
+from prgd_paper.studies._exponential_views import certificates, sets_of
+from prgd_paper.studies._second_direction import BestBounds
 from reproduce.tiny import rows_of, tiny
 
 import prgd

@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from prgd_paper.claims import Claim, Finding, Verdict, registered, registry
+from prgd_paper.claims import Claim, Finding, Judgement, registered, registry
 from prgd_paper.cli.claims import measured, print_claims
 from prgd_paper.report import static
-from prgd_paper.reproduce import reproduce
+from prgd_paper.reproduce.make import reproduce
 from reproduce.tiny import tiny
 
 BADGE = r'class="verdict [a-z-]+"><span aria-hidden="true">.</span> ([a-z ]+)<'
 ROW = re.compile(rf'<tr id="([^"]+)">.*?{BADGE}', re.S)
 ITEM = re.compile(rf'<li><a href="#([^"]+)">[^<]*</a> <span {BADGE}')
-LINE = re.compile(rf"^({'|'.join(map(str, Verdict))}) +([a-z][^ ]+)(?: \(|:)", re.M)
+LINE = re.compile(rf"^({'|'.join(map(str, Judgement))}) +([a-z][^ ]+)(?: \(|:)", re.M)
 
 
 def written(experiments, out: Path, monkeypatch, *, settings_are_full: bool = True) -> str:
@@ -39,7 +39,8 @@ def pairs(pattern: re.Pattern, text: str) -> set[tuple[str, str]]:
 @pytest.mark.slow
 def test_the_report_and_prgd_claims_agree_on_every_claim_with_rows(tmp_path, monkeypatch, capsys):
     e = tiny()
-    monkeypatch.setattr("prgd_paper.reproduce.experiments", lambda: e)
+    monkeypatch.setattr("prgd_paper.reproduce.experiment.load", e.get)
+    monkeypatch.setattr("prgd_paper.reproduce.make.load", e.get)
     page = written(list(e.values()), tmp_path, monkeypatch)
     printed = capsys.readouterr().out
     on_the_page = pairs(ROW, page)
@@ -64,7 +65,8 @@ def test_sections_that_share_rows_show_one_verdict(tmp_path, monkeypatch, capsys
     both = Claim("both", "Section 7.1", "s", count, "figure-6")
     monkeypatch.setattr(registry, "_CLAIMS", {"both": replace(both, needs_rows=True)})
     e = tiny()
-    monkeypatch.setattr("prgd_paper.reproduce.experiments", lambda: e)
+    monkeypatch.setattr("prgd_paper.reproduce.experiment.load", e.get)
+    monkeypatch.setattr("prgd_paper.reproduce.make.load", e.get)
     page = written([e["figure-3"], e["figure-6"]], tmp_path / "two", monkeypatch)
     assert pairs(ROW, page) | pairs(ITEM, page) == {("both", "holds")}
     capsys.readouterr()
@@ -80,7 +82,8 @@ def test_a_part_of_the_rows_has_the_verdict_of_prgd_claims(tmp_path, monkeypatch
     agrees = replace(agrees, needs_rows=True)
     monkeypatch.setattr(registry, "_CLAIMS", {"both": agrees})
     e = tiny()
-    monkeypatch.setattr("prgd_paper.reproduce.experiments", lambda: e)
+    monkeypatch.setattr("prgd_paper.reproduce.experiment.load", e.get)
+    monkeypatch.setattr("prgd_paper.reproduce.make.load", e.get)
     page = written([e["figure-3"]], tmp_path, monkeypatch)
     printed = capsys.readouterr().out
     assert pairs(ROW, page) | pairs(ITEM, page) == {("both", "not yet run")}
@@ -88,7 +91,7 @@ def test_a_part_of_the_rows_has_the_verdict_of_prgd_claims(tmp_path, monkeypatch
     assert (
         "Not yet run: figure-3 has a part of the rows that decide: prgd reproduce --only figure-6" in printed
     )
-    assert measured(agrees, tmp_path).verdict is Verdict.NOT_RUN
+    assert measured(agrees, tmp_path).verdict is Judgement.NOT_RUN
 
 
 @pytest.mark.slow
@@ -152,7 +155,7 @@ def test_the_page_says_all_of_each_claim(four):
     assert "Why The interval contains both answers." in claims
     assert "Why The paper does not give the horizon." in claims
     assert "Caveat Not everywhere." in claims
-    assert all(verdict.meaning in claims for verdict in Verdict if verdict is not Verdict.NOT_RUN)
+    assert all(verdict.meaning in claims for verdict in Judgement if verdict is not Judgement.NOT_RUN)
 
 
 def test_the_crosses_have_their_evidence(four):

@@ -32,7 +32,8 @@ from prgd_paper.report.introduction import introduction
 from prgd_paper.report.page import Section, judged
 from prgd_paper.report.terminal import print_list
 from prgd_paper.report.vector import drawing
-from prgd_paper.reproduce import choose, reproduce
+from prgd_paper.reproduce.experiment import choose
+from prgd_paper.reproduce.make import reproduce
 from reproduce.tiny import tiny
 
 NASTY = "<script>alert('x')</script> & \"quotes\""

@@ -7,10 +7,10 @@ import shlex
 from dataclasses import fields, replace
 
 import pytest
-from prgd_paper.reproduce.experiment import experiments
+from prgd_paper.reproduce.experiment import choose, load
 from prgd_paper.reproduce.settings import from_record, settings_of, split_changes, with_changes
 
-FIGURE_4 = experiments()["figure-4"]
+FIGURE_4 = load("figure-4")
 
 
 def changed(**texts: str):
@@ -24,7 +24,7 @@ def test_values_have_the_types_of_their_fields():
     assert (found.alpha, found.phase, found.rows) == (1.0, 7, (300,))
     assert (found.pairs, found.loss, found.rank_tolerances) == (((0, 1),), "logistic", (1e-3, 1.0))
     assert type(found.alpha) is float
-    gated = experiments()["gated-schedule"].settings
+    gated = load("gated-schedule").settings
     assert with_changes("gated-schedule", gated, {"sets": "digit-01"}).sets == ("digit-01",)
     with pytest.raises(ValueError, match="3 values with commas"):
         with_changes("gated-schedule", gated, {"gaussian": "100,50"})
@@ -50,7 +50,7 @@ def test_the_form_of_a_change_is_said(text):
         split_changes([text])
 
 
-@pytest.mark.parametrize("e", experiments().values(), ids=lambda e: e.name)
+@pytest.mark.parametrize("e", choose(), ids=lambda e: e.name)
 def test_records_and_options_give_the_settings_back(e):
     for settings in (e.settings, e.quick):
         record = json.loads(json.dumps(settings_of(settings), default=repr))
@@ -68,7 +68,7 @@ def test_records_and_options_give_the_settings_back(e):
 
 
 def test_a_changed_setting_decides_nothing():
-    e = experiments()["figure-2"]
+    e = load("figure-2")
     from reproduce.tiny import rows_of, tiny
 
     here = tiny()["figure-2"].settings

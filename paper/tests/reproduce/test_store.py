@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from prgd_paper.reproduce import reproduce
+from prgd_paper.reproduce.make import reproduce
 from prgd_paper.reproduce.pool import ONE_THREAD, Job, TaskError, jobs_of, run_jobs
 from prgd_paper.reproduce.store import Store, to_csv, write_whole
 from reproduce.tiny import tiny
@@ -20,9 +20,9 @@ from reproduce.tiny import tiny
 ROWS = [{"method": "NGD", "t": 1, "margin": 0.1 + 0.2}, {"method": "GD", "t": 2, "margin": float("inf")}]
 
 
-def stored(out: Path, said: list[str] | None = None) -> Store:
+def stored(out: Path) -> Store:
     e = tiny()["table-2"]
-    return Store(out, e, e.settings, (said if said is not None else []).append)
+    return Store(out, e, e.settings)
 
 
 def filled(out: Path) -> Store:
@@ -63,35 +63,28 @@ def test_other_settings_have_other_rows(tmp_path):
     assert len(Store(tmp_path, e, replace(e.settings, limit=301)).missing()) == 2
 
 
-def test_a_corrupt_file_is_found_and_said(tmp_path):
-    said: list[str] = []
-    filled(tmp_path)
-    store = stored(tmp_path, said)
+def test_a_corrupt_file_is_found_and_said(tmp_path, capsys):
+    store = filled(tmp_path)
     file = store.file("seed-1")
     file.write_bytes(file.read_bytes().replace(b"0.3", b"0.4"))
     assert store.missing() == ["seed-1"]
-    assert len(said) == 1
-    assert "seed-1.csv does not match its checksum" in said[0]
+    assert "seed-1.csv does not match its checksum" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["{", '{"format": "other", "tasks": {}}', "[]"])
-def test_a_corrupt_manifest_is_found_and_said(tmp_path, content):
-    said: list[str] = []
-    filled(tmp_path)
-    store = stored(tmp_path, said)
+def test_a_corrupt_manifest_is_found_and_said(tmp_path, content, capsys):
+    store = filled(tmp_path)
     store.manifest_file.write_text(content)
     assert store.missing() == ["seed-0", "seed-1"]
-    assert "is damaged" in said[0]
+    assert "is damaged" in capsys.readouterr().err
 
 
-def test_a_file_that_was_never_finished_is_silently_missing(tmp_path):
-    said: list[str] = []
-    filled(tmp_path)
-    store = stored(tmp_path, said)
+def test_a_file_that_was_never_finished_is_silently_missing(tmp_path, capsys):
+    store = filled(tmp_path)
     store.file("seed-0").unlink()
     (store.folder / ".seed-0.csv.1.tmp").write_text("method,t\nNG")
     assert store.missing() == ["seed-0"]
-    assert said == []
+    assert capsys.readouterr().err == ""
 
 
 def test_record_has_what_another_person_needs(tmp_path):

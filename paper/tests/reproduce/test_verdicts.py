@@ -7,26 +7,18 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from prgd_paper.claims import Verdict, registered
-from prgd_paper.figures import (
-    digit_rank,
-    figure_1,
-    figure_2,
-    figure_4,
-    figure_5a,
-    figure_5b,
-    synthetic,
-    table_1,
-    table_2,
-)
+from prgd_paper.claims import Judgement, registered
+from prgd_paper.figures import _digit_rank as digit_rank
+from prgd_paper.figures import _synthetic as synthetic
+from prgd_paper.figures import figure_1, figure_2, figure_4, figure_5a, figure_5b, table_1, table_2
 from prgd_paper.studies import gated_schedule, growing_dimension, schedule_sweep
 from reproduce.tiny import tiny
 
-HOLDS, CAVEAT, FAILS, OPEN = Verdict.HOLDS, Verdict.CAVEAT, Verdict.FAILS, Verdict.NOT_DECIDED
+HOLDS, CAVEAT, FAILS, OPEN = Judgement.HOLDS, Judgement.CAVEAT, Judgement.FAILS, Judgement.NOT_DECIDED
 SEEDS = range(20)
 
 
-def verdict(name: str, rows: pd.DataFrame, settings: object = None) -> Verdict:
+def verdict(name: str, rows: pd.DataFrame, settings: object = None) -> Judgement:
     """Return what a claim finds in made-up rows; with the settings of its experiment by default."""
     tiny()  # imports every experiment, which registers its claims
     claim = registered()[name]
@@ -407,7 +399,7 @@ def test_vgg(lead, early, expected):
 
 def test_vgg_without_rows_is_not_yet_run():
     rows = pd.DataFrame(figure_5b.compute(figure_5b.Settings("missing.csv", "missing.csv"), "all"))
-    assert registered()["section-7.2-vgg"](rows, figure_5b.Settings()).verdict is Verdict.NOT_RUN
+    assert registered()["section-7.2-vgg"](rows, figure_5b.Settings()).verdict is Judgement.NOT_RUN
 
 
 # Sweeps

@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import cache
 
 import pandas as pd
-from prgd_paper.figures import figure_1, figure_2, figure_4, figure_5a, synthetic, table_1, table_2
-from prgd_paper.reproduce.experiment import Experiment, experiments
+from prgd_paper.figures import _synthetic as synthetic
+from prgd_paper.figures import figure_1, figure_2, figure_4, figure_5a, table_1, table_2
+from prgd_paper.reproduce.experiment import Experiment, choose
 from prgd_paper.reproduce.store import frame, to_csv
 from prgd_paper.studies import (
     any_norm,
@@ -91,10 +92,9 @@ SETTINGS = {
 
 def tiny() -> dict[str, Experiment]:
     """Return the experiments with tiny settings for both the full and the quick run."""
-    found = experiments()
     return {
-        name: replace(e, settings=SETTINGS.get(name, e.settings), quick=SETTINGS.get(name, e.quick))
-        for name, e in found.items()
+        e.name: replace(e, settings=SETTINGS.get(e.name, e.settings), quick=SETTINGS.get(e.name, e.quick))
+        for e in choose()
     }
 
 

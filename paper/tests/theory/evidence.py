@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prgd_paper.claims import Claim, Verdict
+from prgd_paper.claims import Claim, Judgement
 
 
 def assert_evidence(found: Claim) -> None:
@@ -11,7 +11,7 @@ def assert_evidence(found: Claim) -> None:
     assert found.is_ours != bool(found.quote), found.name
     assert finding.setting, found.name
     assert finding.would_change, found.name
-    if found.verdict is Verdict.FAILS:
+    if found.verdict is Judgement.FAILS:
         assert finding.given_in, found.name
         assert finding.what, found.name
         assert not finding.not_given, found.name

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from prgd_paper.theory import assumptions, interior_dual_weights, max_margin_reference
+from prgd_paper.theory.nondegeneracy import assumptions, interior_dual_weights
 from prgd_paper.theory.samples import random_nondegenerate
+from prgd_paper.theory.support import max_margin_reference
 
 from prgd import datasets
 

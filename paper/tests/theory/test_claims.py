@@ -9,7 +9,8 @@ import sys
 
 import numpy as np
 import pytest
-from prgd_paper.claims import Claim, Finding, Verdict, choose, claim
+from prgd_paper.claims import Claim, Finding, Judgement, claim
+from prgd_paper.claims.registry import choose
 from prgd_paper.cli.claims import all_claims, claims_command, print_claims
 from prgd_paper.theory.claims import remarks
 from prgd_paper.theory.claims.toy import shrinking_factor
@@ -17,7 +18,7 @@ from theory.evidence import assert_evidence
 
 import prgd
 
-HOLDS, CAVEAT, FAILS = Verdict.HOLDS, Verdict.CAVEAT, Verdict.FAILS
+HOLDS, CAVEAT, FAILS = Judgement.HOLDS, Judgement.CAVEAT, Judgement.FAILS
 # What a theorem says can be pinned; each failure here has its entry in docs/errata.md.
 VERDICTS = {
     "proposition-4.1-ngd": HOLDS,

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from prgd_paper.theory import gd_limit, max_margin_reference, orthogonal
 from prgd_paper.theory.claims.toy import shrinking_factor
+from prgd_paper.theory.orthogonal_dynamics import gd_limit, orthogonal
 from prgd_paper.theory.ray_geometry import geometry, inradius, margin_errors
 from prgd_paper.theory.samples import random_nondegenerate
+from prgd_paper.theory.support import max_margin_reference
 from prgd_paper.theory.theorem import theorem_run
 from prgd_paper.theory.velocity import direction_error
 

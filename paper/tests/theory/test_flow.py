@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from prgd_paper.theory import orthogonal, random_nondegenerate, signed_rows
 from prgd_paper.theory.flow import gradient_flow
+from prgd_paper.theory.orthogonal_dynamics import orthogonal
 from prgd_paper.theory.sampled_runs import iterates
+from prgd_paper.theory.samples import random_nondegenerate
+from prgd_paper.theory.support import signed_rows
 
 from prgd.algorithms import GD
 from prgd.problem import Problem

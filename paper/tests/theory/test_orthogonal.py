@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from prgd_paper.theory import follow, gd_limit, orthogonal
+from prgd_paper.theory.orthogonal_dynamics import follow, gd_limit, orthogonal
 from prgd_paper.theory.path import regularization_path
 from prgd_paper.theory.samples import random_nondegenerate
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from prgd_paper.theory import fit_rate
+from prgd_paper.theory.rates import fit_rate
 
 import prgd
 

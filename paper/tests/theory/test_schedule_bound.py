@@ -7,9 +7,8 @@ import math
 import numpy as np
 import prgd_paper.theory
 import pytest
-from prgd_paper.theory import steps_bound
 from prgd_paper.theory.claims.schedule import KINDS, measured, schedule_problem
-from prgd_paper.theory.schedule_bound import margin_error_bound, target_penalty
+from prgd_paper.theory.schedule_bound import margin_error_bound, steps_bound, target_penalty
 
 from prgd.algorithms import AcceleratedPRGD
 
@@ -31,7 +30,7 @@ def test_the_margin_is_bounded_at_random_w():
     rng, tightest = np.random.default_rng(0), math.inf
     Z = rng.standard_normal((20, 3)) + 2.0 * np.eye(3)[0]
     Z *= np.sign(Z[:, :1])
-    reference, log_n = prgd_paper.theory.max_margin_reference(Z), math.log(20.0)
+    reference, log_n = prgd_paper.theory.support.max_margin_reference(Z), math.log(20.0)
     for _ in range(3000):
         lam = reference.gamma_star**2 / log_n * 10.0 ** rng.uniform(-4.0, 0.0)
         w = reference.w_star * reference.gamma_star / lam * rng.uniform(0.2, 2.0)
@@ -77,7 +76,7 @@ def test_every_kind_of_set_is_separable():
         assert kind == KINDS[seed % 5]
         assert (
             0.05
-            < prgd_paper.theory.max_margin_reference(Z).gamma_star / np.linalg.norm(Z, axis=1).max()
+            < prgd_paper.theory.support.max_margin_reference(Z).gamma_star / np.linalg.norm(Z, axis=1).max()
             < 0.9
         )
 

@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from prgd_paper.theory import max_margin_reference
 from prgd_paper.theory.minimum_norm import least_norm_in_hull, refined
-from prgd_paper.theory.support import signed_rows
+from prgd_paper.theory.support import max_margin_reference, signed_rows
 from scipy.optimize import nnls
 
 from prgd import NotSeparableError, datasets

@@ -72,7 +72,7 @@ class Measured:
 def schedule_problem(seed: int) -> tuple[str, Array]:
     """Draw separable rows; five consecutive seeds give each of `KINDS` once.
 
-    Steps grow like 1 / gamma_star: margins are not as thin as those of `prgd_paper.theory.path_problem`.
+    Steps grow like 1 / gamma_star: margins are not as thin as those of `path_problem`.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from prgd.core.types import Array
-from prgd_paper.claims import Finding, Verdict, claim
+from prgd_paper.claims import Finding, Judgement, claim
 from prgd_paper.report.direct_labels import direct_labels
 from prgd_paper.report.elements import (
     BLACK,
@@ -30,7 +30,7 @@ from prgd_paper.report.elements import (
 )
 from prgd_paper.reproduce.curves import where
 from prgd_paper.reproduce.experiment import OURS
-from prgd_paper.studies.every_method_rates import (
+from prgd_paper.studies._every_method_rates import (
     BRIEF,
     LEVELS,
     Run,
@@ -42,8 +42,8 @@ from prgd_paper.studies.every_method_rates import (
     tally,
     verdict_on,
 )
-from prgd_paper.studies.methods import FAST, HULL, OTHER, PLAIN, RESCALED, SCALED, listed
-from prgd_paper.studies.published_rates import KNOWN, MARGIN, NO_RATE, RATES, RISK, SEPARATOR
+from prgd_paper.studies._methods import FAST, HULL, OTHER, PLAIN, RESCALED, SCALED, listed
+from prgd_paper.studies._published_rates import KNOWN, MARGIN, NO_RATE, RATES, RISK, SEPARATOR
 
 NAME = "every-method"
 FAMILIES = {
@@ -262,7 +262,7 @@ def reading(rows: Any, settings: Any) -> str:
     in_l2 = set(where(rows, norm="l2").method)
     ended = [m for m, runs in raced.items() if m in in_l2 and all(r.ended == "resolution" for r in runs)]
     verdicts = [verdict_on(runs, settings, RATES[m]).verdict for m, runs in raced.items() if m in RATES]
-    counts = ", ".join(v.counted(verdicts.count(v)) for v in Verdict if v in verdicts)
+    counts = ", ".join(v.counted(verdicts.count(v)) for v in Judgement if v in verdicts)
     fast = [method for method, runs in raced.items() if is_fast(runs)]
     return (
         f"Of {len(verdicts)} published rates {counts}. On at least half of the runs that could show it, the "

@@ -25,7 +25,7 @@ from prgd_paper.reproduce.curves import (
     where,
 )
 from prgd_paper.reproduce.experiment import Experiment, Row
-from prgd_paper.theory import assumptions
+from prgd_paper.theory.nondegeneracy import assumptions
 
 GAMMA_STAR = datasets.paper.PAPER_GAMMA_STAR  # the margin of both sets
 SETS = {"I": datasets.synthetic_one, "II": datasets.synthetic_two}

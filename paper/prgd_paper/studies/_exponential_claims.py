@@ -11,7 +11,7 @@ import numpy as np
 from prgd_paper.claims import Finding, claim
 from prgd_paper.reproduce.curves import span
 from prgd_paper.reproduce.experiment import OURS
-from prgd_paper.studies.exponential_views import (
+from prgd_paper.studies._exponential_views import (
     CERTIFIED,
     NAME,
     Facts,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from prgd_paper.claims import Finding, Verdict, claim
+from prgd_paper.claims import Finding, Judgement, claim
 from prgd_paper.reproduce.curves import where
 from prgd_paper.reproduce.experiment import OURS
 from prgd_paper.studies.any_norm import (
@@ -69,7 +69,7 @@ def corners_freeze_radial_steps(rows: Any, settings: Settings) -> Finding:
     would_change = "Draws on corners in which radial steps reach 1e-12, or steps inside do not."
     if some.empty:
         words = "There is no such draw among these rows."
-        return Finding(Verdict.NOT_DECIDED, words, setting=setting, would_change=would_change)
+        return Finding(Judgement.NOT_DECIDED, words, setting=setting, would_change=would_change)
     frozen, reached = (some[RADIAL] > TINY).sum(), (some[INSIDE] <= TINY).sum()
     others = cornered[(cornered.corner == 0) | (cornered.active > 1)]
     return Finding(

@@ -15,7 +15,7 @@ from prgd_paper.claims import Finding, claim
 from prgd_paper.report.elements import Table
 from prgd_paper.reproduce.curves import where
 from prgd_paper.reproduce.experiment import Row
-from prgd_paper.theory import assumptions
+from prgd_paper.theory.nondegeneracy import assumptions
 
 NGD_STEPS = 20_000  # ours: the paper says "sufficiently"
 TOLERANCES = (1e-6, 1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)  # ours too; relative to the smallest margin

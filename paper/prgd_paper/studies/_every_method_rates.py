@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prgd.core.types import Array
-from prgd_paper.claims import Finding, Verdict
+from prgd_paper.claims import Finding, Judgement
 from prgd_paper.reproduce.curves import lasting_passage, span, where
-from prgd_paper.studies.published_rates import DUAL, MARGIN, RISK, SEPARATOR, Rate
+from prgd_paper.studies._published_rates import DUAL, MARGIN, RISK, SEPARATOR, Rate
 
 CLOSE = 0.1  # a slope agrees with that of a published rate if it is smaller by no more than this
 DECADE, HALF = 10.0, 2.0  # the tail of a run is its last decade of t, its end the last factor of 2
@@ -214,7 +214,7 @@ def verdict_on(runs: list[Run], settings: Any, rate: Rate) -> Finding:
     }
     if rate.not_ours or not said.n:
         reason = rate.not_ours or "No run is long enough to show a rate."
-        return Finding(Verdict.NOT_DECIDED, f"{measured} {reason}", **common)
+        return Finding(Judgement.NOT_DECIDED, f"{measured} {reason}", **common)
     slower = "; ".join(said.disagree[:4]) + (" and others" if len(said.disagree) > 4 else "")
     return Finding(
         ((len(said.agree) / said.n, (said.n - len(said.disagree)) / said.n), ">=", rate.share),
