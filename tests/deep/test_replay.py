@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import threading
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="prgd.deep needs PyTorch")
 
-from prgd.core import replay as replay_module  # noqa: E402
-from prgd.core.replay import PLAIN_CALLS, Replay, recordings_within  # noqa: E402
+from prgd.core.replay import PLAIN_CALLS, Replay  # noqa: E402
 
 
 class Recorder:
@@ -82,10 +80,3 @@ def test_on_a_cpu_the_work_is_called():
     for _ in range(PLAIN_CALLS + 2):
         replay(lambda: done.append(1), [w])
     assert (len(done), recorder.recordings) == (PLAIN_CALLS + 2, 0)
-
-
-def test_a_guard_holds_for_its_block_alone():
-    lock, before = threading.Lock(), replay_module._guard
-    with recordings_within(lambda: lock):
-        assert replay_module._guard() is lock
-    assert replay_module._guard is before

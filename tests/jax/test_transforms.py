@@ -368,7 +368,7 @@ def test_bad_input_is_named(call, error, message):
 @pytest.mark.parametrize("package", ["jax", "optax"])
 def test_a_missing_package_is_named(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
-    for module in ("rescaling", "formulas", "blocks"):
+    for module in ("rescaling", "formulas", "arrays"):
         monkeypatch.delitem(sys.modules, f"prgd.jax.{module}", raising=False)
     with pytest.raises(ModuleNotFoundError, match=rf"prgd.jax needs {package}: pip install '.\[jax\]'"):
         prgd.jax.progressive_rescale(1.2, 5)

@@ -15,9 +15,8 @@ from torch.nn.parallel import DistributedDataParallel
 from prgd.core.files import SaveTimer
 from prgd.deep.homogeneity import check_homogeneous
 from prgd.deep.margins import normalize, parameter_norm
-from prgd.deep.optim.gd import GD
 from prgd.deep.optim.loss_scaled_lr import LossScaledLR
-from prgd.deep.optim.ngd import NGD
+from prgd.deep.optim.ngd import GD, NGD
 from prgd.deep.optim.prgd import PRGD
 from prgd.deep.optim.tensors import gathered, processes
 from prgd.deep.optim.wrapper import Wrapper
@@ -284,8 +283,9 @@ class Run:
 
         Until then both take the same steps; their settings must agree in all but algorithm and schedule.
         """
-        own = {"k": 0, "R_0": math.inf, "R_k": math.inf, "warm_up": self.optimizer.warm_up}
-        optimizer = {**state["optimizer"], "prgd": {**state["optimizer"]["prgd"], **own}}
+        fresh, theirs = self.optimizer.progress(), state["optimizer"]["prgd"]
+        own = {**fresh, **theirs, "warm_up": self.optimizer.warm_up}
+        optimizer = {**state["optimizer"], "prgd": own}
         settings = {**state["settings"], **{name: getattr(self.settings, name) for name in ONLY_PRGD}}
         self.log.rows[:] = self._restore({**state, "settings": settings, "optimizer": optimizer})
 

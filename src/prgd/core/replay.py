@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 Work = Callable[[], None]
-Guard = Callable[[], AbstractContextManager[None]]
 PLAIN_CALLS = 3  # calls at the same addresses before a recording: allocations are stable, kernels are loaded
-_guard: Guard = nullcontext
-
-
-@contextmanager
-def recordings_within(guard: Guard) -> Iterator[None]:
-    """Let every recording of the process happen inside ``guard()`` while the block runs.
-
-    Threads that share a device pass a lock: an allocation by one thread would spoil the recording of another.
-    """
-    global _guard
-    before, _guard = _guard, guard
-    try:
-        yield
-    finally:
-        _guard = before
 
 
 def record(work: Work, *, stream: Any = None, generator: Any = None) -> Work:  # pragma: cuda only
     """Return a function that replays the kernels of ``work``, with new draws of ``generator`` each time."""
-    with _guard():
-        graph = torch.cuda.CUDAGraph()
-        if generator is not None:
-            graph.register_generator_state(generator)
-        # Other threads (NCCL's watchdog, loaders) may go on while this thread captures.
-        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-            work()
+    graph = torch.cuda.CUDAGraph()
+    if generator is not None:
+        graph.register_generator_state(generator)
+    # Other threads (NCCL's watchdog, loaders) may go on while this thread captures.
+    with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+        work()
     replay: Work = graph.replay
     return replay
 

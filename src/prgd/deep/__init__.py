@@ -16,28 +16,27 @@ if TYPE_CHECKING:
     from prgd.deep.kkt import kkt_residual as kkt_residual
     from prgd.deep.margins import Margins as Margins
     from prgd.deep.margins import normalized_margin as normalized_margin
-    from prgd.deep.optim.flat import PRGDSGD as PRGDSGD
-    from prgd.deep.optim.flat import PRGDAdamW as PRGDAdamW
-    from prgd.deep.optim.gd import GD as GD
-    from prgd.deep.optim.guards import TrainingWarning as TrainingWarning
+    from prgd.deep.optim.hyperball import PRGDSGD as PRGDSGD
+    from prgd.deep.optim.hyperball import PRGDAdamW as PRGDAdamW
     from prgd.deep.optim.loss import log_cross_entropy as log_cross_entropy
     from prgd.deep.optim.loss import log_exponential_loss as log_exponential_loss
     from prgd.deep.optim.loss import log_logistic_loss as log_logistic_loss
     from prgd.deep.optim.loss_scaled_lr import LossScaledLR as LossScaledLR
+    from prgd.deep.optim.ngd import GD as GD
     from prgd.deep.optim.ngd import NGD as NGD
     from prgd.deep.optim.prgd import PRGD as PRGD
+    from prgd.deep.optim.running_loss import TrainingWarning as TrainingWarning
 
 _MODULES = {
     "homogeneity": ("Homogeneity", "NotHomogeneousWarning", "check_homogeneous", "homogeneity_degree"),
     "kkt": ("KKTResidual", "kkt_residual"),
     "margins": ("Margins", "normalized_margin"),
-    "optim.flat": ("PRGDAdamW", "PRGDSGD"),
-    "optim.gd": ("GD",),
-    "optim.guards": ("TrainingWarning",),
+    "optim.hyperball": ("PRGDAdamW", "PRGDSGD"),
     "optim.loss": ("log_cross_entropy", "log_exponential_loss", "log_logistic_loss"),
     "optim.loss_scaled_lr": ("LossScaledLR",),
-    "optim.ngd": ("NGD",),
+    "optim.ngd": ("GD", "NGD"),
     "optim.prgd": ("PRGD",),
+    "optim.running_loss": ("TrainingWarning",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = sorted(_HOMES)

@@ -228,3 +228,43 @@ def _describe(name: str, module: nn.Module) -> str:
     kind = type(module).__name__
     plain = isinstance(module, (nn.Linear, nn.modules.conv._ConvNd))
     return f"{name or 'model'} ({kind}{' with a bias' if plain else ''})"
+
+
+class FirstInputs:
+    """Remembers the last inputs of a network for the first rescaling, which measures the network on them."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._inputs: Tensor | None = None
+        self._handle: Any = model.register_forward_pre_hook(self._remember)
+
+    def _remember(self, model: nn.Module, inputs: tuple[Any, ...]) -> None:
+        is_one_tensor = len(inputs) == 1 and isinstance(inputs[0], Tensor)
+        self._inputs = inputs[0].detach()[:4] if is_one_tensor else None
+
+    def check(self) -> None:
+        """Warn if the network is not homogeneous, and forget it; inputs or outputs of other kinds pass."""
+        self._handle.remove()
+        if self._inputs is not None:
+            try:
+                check_homogeneous(self._model, self._inputs)
+            except NotHomogeneousWarning:  # a user who turns warnings into errors
+                raise
+            except Exception:  # Training goes on without the check, if a network cannot run in float64.
+                return
+
+
+def warn_of_vectors(parameters: list[Tensor]) -> None:
+    """Warn if several parameters are vectors: biases of inner layers, or gains of normalisation layers."""
+    vectors = [p for p in parameters if p.ndim == 1]
+    if 1 < len(vectors) < len(parameters):
+        warnings.warn(
+            f"{len(vectors)} of the {len(parameters)} parameters that PRGD rescales are vectors, such as one "
+            f"of {len(vectors[-1])} numbers: biases after the first layer or gains of normalisation layers. "
+            "A network with them is seldom homogeneous, and rescaling changes what it predicts. "
+            "prgd.deep.homogeneity_degree(model, x).broken_by names the modules; layers without them, "
+            "bias=False, are the remedy. scope='matrix', or a group with 'homogeneous': False, leaves "
+            "vectors out of the rescaling; with biases, predictions change still.",
+            NotHomogeneousWarning,
+            stacklevel=2,
+        )

@@ -123,12 +123,9 @@ def class_numbers(target: Tensor, logits: Tensor) -> Tensor:
         raise ValueError(f"Expected one logit per class, shape (n, classes); got {tuple(logits.shape)}.")
     n, classes = logits.shape
     if target.numel() != n:
-        one_hot = (
-            " One-hot labels become class numbers by argmax(dim=1)." if target.shape == (n, classes) else ""
-        )
         raise ValueError(
             f"Expected {n} labels, class numbers with one per row of logits; got shape "
-            f"{tuple(target.shape)}.{one_hot}"
+            f"{tuple(target.shape)}. One-hot labels become class numbers by argmax(dim=1)."
         )
     target = target.reshape(-1)
     numbers = torch.where(target == -1, 0, target).long() if classes == 2 else target.long()
@@ -144,18 +141,13 @@ def class_numbers(target: Tensor, logits: Tensor) -> Tensor:
 def pairs(loader: Iterable[Any]) -> Iterator[tuple[Tensor, Tensor]]:
     """Return the batches of a loader, each a pair of inputs and labels."""
     for batch in loader:
-        if not isinstance(batch, (tuple, list)):
-            got = type(batch).__name__
-        elif len(batch) != 2:
-            got = f"{len(batch)} entries"
-        elif not all(isinstance(part, Tensor) for part in batch):
-            got = " and ".join(type(part).__name__ for part in batch)
-        else:
-            yield batch[0], batch[1]
-            continue
-        raise TypeError(
-            f"The loader must give pairs (inputs, labels) of tensors; got {got}. A batch alone is [(X, y)]."
-        )
+        parts = batch if isinstance(batch, (tuple, list)) else [batch]
+        if len(parts) != 2 or not all(isinstance(part, Tensor) for part in parts):
+            raise TypeError(
+                "The loader must give pairs (inputs, labels) of tensors; got "
+                f"{' and '.join(type(part).__name__ for part in parts)}. A batch alone is [(X, y)]."
+            )
+        yield parts[0], parts[1]
 
 
 def parameter_norm(parameters: Iterable[Tensor]) -> float:

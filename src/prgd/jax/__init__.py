@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from prgd.core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from prgd.jax.algorithm import normalize_by_loss as normalize_by_loss
     from prgd.jax.algorithm import prgd as prgd
-    from prgd.jax.normalization import normalize_by_loss as normalize_by_loss
     from prgd.jax.rescaling import RescaleState as RescaleState
     from prgd.jax.rescaling import check as check
     from prgd.jax.rescaling import progressive_rescale as progressive_rescale
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "RescaleState": "rescaling",
     "check": "rescaling",
-    "normalize_by_loss": "normalization",
+    "normalize_by_loss": "algorithm",
     "prgd": "algorithm",
     "progressive_rescale": "rescaling",
 }

@@ -1,13 +1,14 @@
-"""Algorithm 1 as an optax optimizer: progressive rescaling around SGD, with the gradient over the loss."""
+"""Algorithm 1 as an optax optimizer: progressive rescaling around SGD, and the division by the loss."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import optax
 
-from prgd.jax.blocks import Scope
-from prgd.jax.normalization import normalize_by_loss
+from prgd.jax.arrays import Scope, check_loss, scaled, widened
 from prgd.jax.rescaling import OnRescale, progressive_rescale
 
 
@@ -42,8 +43,6 @@ def prgd(
 
     Examples
     --------
-    >>> import jax
-    >>> import jax.numpy as jnp
     >>> Z = jnp.array([[1.0, 0.2], [0.3, 1.0]])
     >>> loss = lambda w: jnp.exp(-Z @ w).mean()
     >>> optimizer, w = prgd(0.5, "geometric:1.2", 5), jnp.array([1.0, 0.0])
@@ -66,3 +65,42 @@ def prgd(
         project=project,
         max_steps=max_steps,
     )
+
+
+def normalize_by_loss() -> optax.GradientTransformationExtraArgs:
+    r"""Divide the gradient by the loss, :math:`\nabla L / L`; ``update`` takes the loss as ``value``.
+
+    A loss that cannot be divided by (negative, 0, not finite, or with an infinite inverse) makes the updates
+    NaN: `progressive_rescale`, or `optax.apply_if_finite`, around this transformation skips the step.
+
+    Examples
+    --------
+    >>> transformation = normalize_by_loss()
+    >>> state = transformation.init(jnp.ones(2))
+    >>> transformation.update(jnp.array([1.0, 3.0]), state, value=0.5)[0].tolist()
+    [2.0, 6.0]
+    """
+
+    def update(
+        updates: Any,
+        state: optax.EmptyState,
+        params: Any = None,
+        *,
+        value: Any = None,
+        warming_up: Any = False,
+        L_0: Any = 1.0,
+        **extra_args: Any,
+    ) -> tuple[Any, optax.EmptyState]:
+        if value is None:
+            raise ValueError(
+                "normalize_by_loss divides the gradient by the loss, and got none: call "
+                "update(updates, state, params, value=loss)."
+            )
+        check_loss(value)
+        loss = widened(value)
+        quotient = widened(L_0) / loss
+        is_usable = (loss > 0.0) & (quotient > 0.0) & (quotient < jnp.inf)
+        factor = jnp.where(warming_up, 1.0, jnp.where(is_usable, quotient, jnp.nan))
+        return jax.tree.map(lambda g: scaled(g, factor), updates), state
+
+    return optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), update)

@@ -11,10 +11,11 @@ import numpy as np
 import optax
 
 from prgd.core.checks import check_integer, unknown
-from prgd.jax.blocks import (
+from prgd.jax.arrays import (
     Leaves,
     Scope,
     all_finite,
+    check_loss,
     find_blocks,
     is_inexact,
     norm_dtype,
@@ -24,7 +25,6 @@ from prgd.jax.blocks import (
     widened,
 )
 from prgd.jax.formulas import RadiusFormula, TimeFormula, radius_formula, time_formula
-from prgd.jax.normalization import check_loss
 
 OnRescale = Literal["reset", "scale", "keep"]
 _MOMENTUM = ("trace", "mu")  # fields in which the states of optax hold a momentum
@@ -131,15 +131,9 @@ def progressive_rescale(
         raise TypeError(
             f"base must be a transformation of optax, such as optax.sgd(0.1); got {type(base).__name__}."
         )
-    rescaling = _Rescaling(
-        radius_formula(radius),
-        time_formula(times, max_steps),
-        optax.with_extra_args_support(optax.identity() if base is None else base),
-        scope,
-        warm_up,
-        on_rescale,
-        project,
-    )
+    R, T = radius_formula(radius), time_formula(times, max_steps)
+    inner = optax.with_extra_args_support(optax.identity() if base is None else base)
+    rescaling = _Rescaling(R, T, inner, scope, warm_up, on_rescale, project)
     return optax.GradientTransformationExtraArgs(rescaling.init, rescaling.update)
 
 

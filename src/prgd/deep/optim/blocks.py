@@ -12,12 +12,13 @@ from torch import Tensor
 
 from prgd.core.checks import unknown
 from prgd.core.replay import Replay
-from prgd.deep.optim.tensors import Grouping, is_sharded, local, norm, scale_
+from prgd.deep.optim.tensors import grouped, is_sharded, local, norm, scale_
 
 Scope = Literal["global", "group", "matrix"]
+TensorBlocks = list[list[Tensor]]
 
 
-def blocks_of(groups: list[dict[str, Any]], scope: Scope) -> tuple[list[list[Tensor]], list[int]]:
+def blocks_of(groups: list[dict[str, Any]], scope: Scope) -> tuple[TensorBlocks, list[int]]:
     """Return the parameters of each block, and the number of the group from which each block is.
 
     Groups with ``"homogeneous": False``, frozen and empty parameters are left out, and with
@@ -62,50 +63,43 @@ class Blocks:
     tensor([ 5., 10.])
     """
 
-    def __init__(self, blocks: list[list[Tensor]], dtype: torch.dtype) -> None:
+    def __init__(self, blocks: TensorBlocks, dtype: torch.dtype) -> None:
         self.blocks, self.dtype = blocks, dtype
         self.tensors = [tensor for block in blocks for tensor in block]
         self.device = self.tensors[0].device
-        self._groupings = [Grouping() for _ in blocks]
-        self._starts: list[Tensor] = []
-        self._projection, self._leaving = Replay(), Replay()
-        # Recordings of the two ways to move hold other kernels, and a run may change from one to the other.
-        self._moving, self._walking = Replay(), Replay()
+        self._updates: TensorBlocks = []  # where a base optimizer leaves its updates, made on first use
+        self._projection, self._move = Replay(), Replay()
         self._are_plain = all(t.device == self.device and not is_sharded(t) for t in self.tensors)
-        # Kernels for many blocks need Triton; loops over the blocks do the same with more launches.
-        self._has_kernels = (
-            self._are_plain and len(self.tensors) == len(blocks) and _suit_kernels(self.tensors)
-        )
-        # Recordings point to the tables of their kernels, so each use keeps kernels of its own.
-        self._made_kernels: dict[str, Any] = {}
-        self._stand_ins: dict[Tensor, Tensor] | None = None
+        # A kernel for many blocks needs Triton; loops over the blocks do the same with more launches.
+        self._has_kernels = self._are_plain and _suit_kernels(blocks)
+        self._made_kernels: dict[int, Any] = {}
 
     def __len__(self) -> int:
         return len(self.blocks)
 
-    def is_made_of(self, blocks: list[list[Tensor]]) -> bool:
+    def is_made_of(self, blocks: TensorBlocks) -> bool:
         """Tell whether these are the same tensors in the same blocks."""
-        return len(blocks) == len(self.blocks) and all(
-            len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
-            for a, b in zip(blocks, self.blocks, strict=True)
-        )
+        return [[*map(id, block)] for block in blocks] == [[*map(id, block)] for block in self.blocks]
 
     def norms(self) -> Tensor:
         """Return the Euclidean norm of each block, over all processes that share its tensors."""
+        return self._norms(self.blocks)
+
+    def _norms(self, blocks: TensorBlocks) -> Tensor:
         if self._has_kernels:  # one launch for all blocks
-            return torch.stack(torch._foreach_norm(self.tensors, 2, dtype=self.dtype))
-        found = [norm(grouping(block)) for grouping, block in zip(self._groupings, self.blocks, strict=True)]
-        if len(found) == 1:
-            return found[0].reshape(1).to(self.dtype)
-        return torch.stack([length.to(self.device, self.dtype) for length in found])
+            return torch.stack(torch._foreach_norm([block[0] for block in blocks], 2, dtype=self.dtype))
+        return torch.stack([norm(grouped(block)).to(self.device, self.dtype) for block in blocks])
+
+    def _scale_(self, blocks: TensorBlocks, factors: Tensor) -> None:
+        for block, factor in zip(blocks, factors.unbind(), strict=True):
+            scale_(grouped(block), factor)
 
     def scale_(self, factors: Tensor) -> None:
         """Multiply each block in place by its factor."""
         if self._has_kernels:
-            self._kernels(self.tensors).scale_(factors)
-            return
-        for grouping, block, factor in zip(self._groupings, self.blocks, factors.unbind(), strict=True):
-            scale_(grouping(block), factor)
+            self._kernels(self.tensors).combine_(factors)
+        else:
+            self._scale_(self.blocks, factors)
 
     def rescale_(self, radii: Tensor, *, grows_only: bool = False) -> Tensor:
         """Multiply each block by its radius over its norm, and return these factors.
@@ -120,117 +114,99 @@ class Blocks:
 
     def project_(self, radii: Tensor, hold: Tensor) -> None:
         """Project each block to the ball of its radius, unless ``hold`` is 1 and not 0."""
-        self._replayed(self._projection, lambda: self._scale_into_balls(radii, hold))
 
-    def _scale_into_balls(self, radii: Tensor, hold: Tensor) -> None:
-        if self._has_kernels:
-            self._kernels(self.tensors).project_(radii, hold)
-            return
-        # A norm that overflows must not send a block to zero: R_k / 0 is cut to a factor of 1.
-        lengths = self.norms().nan_to_num_(nan=0.0, posinf=0.0)
-        self.scale_(torch.addcdiv(hold, radii, lengths).clamp_(max=1.0))
+        def scale_into_balls() -> None:
+            # A norm that overflows must not send a block to zero: R_k / 0 is cut to a factor of 1.
+            lengths = self.norms().nan_to_num_(nan=0.0, posinf=0.0)
+            self.scale_(torch.addcdiv(hold, radii, lengths).clamp_(max=1.0))
 
-    def stand_ins(self) -> dict[Tensor, Tensor] | None:
-        """Return tensors of zeros, by parameter, that a base optimizer may step in place of the parameters.
-
-        None without kernels, which set them to 0 again in the same pass that moves the parameters.
-        """
-        if not self._has_kernels:
-            return None
-        if self._stand_ins is None:
-            self._stand_ins = {tensor: torch.zeros_like(tensor) for tensor in self.tensors}
-        return self._stand_ins
+        self._replayed(self._projection, scale_into_balls, self.tensors)
 
     @contextmanager
-    def left(self) -> Iterator[None]:
-        """Keep the tensors aside and set them to 0, where a step of a base optimizer is its update.
+    def collecting_updates(self) -> Iterator[None]:
+        """Let a base optimizer step from 0 within the block: its steps, the updates, are collected.
 
-        If the block fails, the tensors are what they were.
+        The tensors hold other memory meanwhile, and are what they were after the block, also if it fails.
         """
-        if not self._starts:
-            self._starts = [torch.empty_like(local(tensor)) for tensor in self.tensors]
-        self._replayed(self._leaving, self._copy_and_zero)
+        if not self._updates:
+            self._updates = [[torch.zeros_like(t).detach() for t in block] for block in self.blocks]
+        torch._foreach_zero_([local(update) for block in self._updates for update in block])
+        self._swap_updates()
         try:
             yield
-        except BaseException:
-            torch._foreach_copy_(self._local(), self._starts)
-            raise
+        finally:
+            self._swap_updates()
 
-    def _copy_and_zero(self) -> None:
-        torch._foreach_copy_(self._starts, self._local())
-        torch._foreach_zero_(self._local())
+    def _swap_updates(self) -> None:
+        """Exchange the memory of the tensors and that of the updates."""
+        updates = [update for block in self._updates for update in block]
+        for tensor, update in zip(self.tensors, updates, strict=True):
+            memory = "_local_tensor" if is_sharded(tensor) else "data"
+            own, other = getattr(tensor, memory), getattr(update, memory)
+            setattr(tensor, memory, other)
+            setattr(update, memory, own)
 
-    def _local(self) -> list[Tensor]:
-        return [local(tensor) for tensor in self.tensors]
-
-    def move_on_spheres_(
-        self, radii: Tensor, rates: Tensor, hold: Tensor, *, along: dict[Tensor, Tensor] | None
-    ) -> None:
-        r"""Step on the spheres of the radii, from W along a base optimizer's step d.
+    def move_on_spheres_(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
+        r"""Step on the spheres of the radii, from W along the collected updates d.
 
         .. math:: W \leftarrow R\, \mathrm{norm}(W + \eta R\, \mathrm{norm}(d))
 
-        Here norm(x) = x / ||x||. The step d is in the `stand_ins`, if ``along`` has them; else the tensors
-        hold d, and W is where `left` found them. A block stays at W if d or the sum is 0 or not finite, or if
-        ``hold`` is 1.
+        Here norm(x) = x / ||x||. A block stays at W if d or the sum is 0 or not finite, or if ``hold`` is 1.
         """
-        if along is not None:
-            steps = list(along.values())
-            self._replayed(self._moving, lambda: self._move_by_kernels(steps, radii, rates, hold))
-        else:
-            self._replayed(self._walking, lambda: self._walk(radii, rates, hold))
+        updates = [update for block in self._updates for update in block]
 
-    def _move_by_kernels(self, steps: list[Tensor], radii: Tensor, rates: Tensor, hold: Tensor) -> None:
-        kernels = self._kernels(steps, self.tensors)
-        kernels.move_on_spheres_(radii, rates, hold, into_starts=True)
+        def move() -> None:
+            usable = _are_usable(lengths := self._norms(self._updates)) & (hold < 0.5)
+            self._add_tensors(updates, torch.where(usable, rates * radii / lengths, 0.0))
+            usable &= _are_usable(lengths := self._norms(self._updates))
+            self._take_over(updates, usable, radii / lengths)
 
-    def _walk(self, radii: Tensor, rates: Tensor, hold: Tensor) -> None:
+        self._replayed(self._move, move, [*self.tensors, *updates])
+
+    def _add_tensors(self, updates: list[Tensor], factors: Tensor) -> None:
+        """Multiply the updates by the factors of their blocks, and add the tensors."""
         if self._has_kernels:
-            self._kernels(self.tensors, self._starts).move_on_spheres_(radii, rates, hold)
+            self._kernels(self.tensors, updates).combine_(factors, torch.ones_like(factors), into=1)
+        else:
+            self._scale_(self._updates, factors)
+            torch._foreach_add_([*map(local, updates)], [*map(local, self.tensors)])
+
+    def _take_over(self, updates: list[Tensor], flags: Tensor, factors: Tensor) -> None:
+        """Set the blocks whose flag is true to their updates times their factors; others stay."""
+        if self._has_kernels:
+            factors = torch.where(flags, factors, 0.0)
+            self._kernels(self.tensors, updates).combine_((~flags).to(factors), factors)
             return
-        usable = _are_usable(lengths := self.norms()) & (hold < 0.5)
-        self.scale_(torch.where(usable, rates * radii / lengths, 0.0))
-        torch._foreach_add_(self._local(), self._starts)
-        usable &= _are_usable(lengths := self.norms())
-        self.scale_(torch.where(usable, radii / lengths, 1.0))
-        self._return_to_starts(~usable)
+        self._scale_(self._updates, factors)
+        for block, others, flag in zip(self.blocks, self._updates, flags.unbind(), strict=True):
+            for tensor, update in zip(map(local, block), map(local, others), strict=True):
+                tensor.copy_(torch.where(flag.to(tensor.device), update, tensor))
 
-    def _return_to_starts(self, flags: Tensor) -> None:
-        """Set the blocks whose flag is true to where they began; nothing there need be finite."""
-        starts = iter(self._starts)
-        for block, flag in zip(self.blocks, flags.unbind(), strict=True):
-            for tensor in map(local, block):
-                tensor.copy_(torch.where(flag.to(tensor.device), next(starts), tensor))
-
-    def _kernels(self, tensors: list[Tensor], starts: list[Tensor] | None = None) -> Any:
+    def _kernels(self, *lists: list[Tensor]) -> Any:
         """Return the kernels that treat every tensor as a block, made for the tensors' addresses."""
         from prgd.deep.optim._triton_blocks import BlockKernels  # pragma: cuda only
 
-        addresses = [tensor.data_ptr() for tensor in (*tensors, *(starts or []))]
-        use = "alone" if starts is None else "stand-ins" if starts is self.tensors else "starts"
-        made = self._made_kernels.get(use)
+        addresses = [tensor.data_ptr() for some in lists for tensor in some]
+        made = self._made_kernels.get(len(lists))  # Recordings point to the tables of their kernels.
         if made is None or made.addresses != addresses:
-            made = self._made_kernels[use] = BlockKernels(tensors, starts)
+            made = self._made_kernels[len(lists)] = BlockKernels(*lists)
         return made
 
-    def _replayed(self, replay: Replay, work: Any) -> None:
+    def _replayed(self, replay: Replay, work: Any, tensors: list[Tensor]) -> None:
         # A fast device would wait for the launches of one call after the other, so they are replayed as one.
-        if not self._are_plain or _is_capturing(self.device):
+        if not self._are_plain or (self.device.type == "cuda" and torch.cuda.is_current_stream_capturing()):
             work()
         else:
-            replay(work, self.tensors)
+            replay(work, tensors)
 
 
-def _suit_kernels(tensors: list[Tensor]) -> bool:
-    """Tell whether tensors are on a CUDA device with Triton, of one dtype, and dense in memory."""
-    if len(tensors) == 1 or not tensors[0].is_cuda or find_spec("triton") is None:
+def _suit_kernels(blocks: TensorBlocks) -> bool:
+    """Tell whether blocks are several single tensors on a CUDA device with Triton, of one dtype and dense."""
+    first = blocks[0][0]
+    if len(blocks) == 1 or not first.is_cuda or find_spec("triton") is None:
         return False
     is_dense = torch.ops.aten.is_non_overlapping_and_dense
-    return all(tensor.dtype == tensors[0].dtype and is_dense(tensor) for tensor in tensors)
-
-
-def _is_capturing(device: torch.device) -> bool:
-    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+    return all(len(block) == 1 and block[0].dtype == first.dtype and is_dense(block[0]) for block in blocks)
 
 
 def _are_usable(lengths: Tensor) -> Tensor:

@@ -8,7 +8,6 @@ graph and nothing that changes from step to step, so a step is compiled once, an
 from __future__ import annotations
 
 import inspect
-from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -18,7 +17,6 @@ from torch import Tensor
 from prgd.deep.optim.tensors import is_sharded
 
 _OPTIMIZERS: WeakValueDictionary[int, torch.optim.Optimizer] = WeakValueDictionary()
-_NUMBERS = count()
 # Inductor must not record the operator as part of a CUDA graph; older versions of torch have no such tag.
 _TAGS: dict[str, Any] = (
     {"tags": [torch.Tag.cudagraph_unsafe]} if hasattr(torch.Tag, "cudagraph_unsafe") else {}
@@ -27,9 +25,8 @@ _TAGS: dict[str, Any] = (
 
 def registered(optimizer: torch.optim.Optimizer) -> int:
     """Return a number by which the operator finds ``optimizer``, which must be kept alive elsewhere."""
-    number = next(_NUMBERS)
-    _OPTIMIZERS[number] = optimizer
-    return number
+    _OPTIMIZERS[id(optimizer)] = optimizer
+    return id(optimizer)
 
 
 def compiled_step(optimizer: Any, number: int, loss: Any) -> None:
@@ -52,7 +49,7 @@ def _step(optimizer: Any, loss: Any) -> None:
         inspect.unwrap(type(optimizer).step)(optimizer, loss=loss)
 
 
-_step_outside = torch._disable_dynamo(_step)  # type: ignore[attr-defined]
+_step_outside = torch.compiler.disable(_step)  # type: ignore[no-untyped-call]
 
 
 @torch.library.custom_op(

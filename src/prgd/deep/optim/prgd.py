@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from contextlib import nullcontext
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import torch
 from torch import Tensor
 
 from prgd.core.checks import check_fraction, check_integer, check_positive, unknown
+from prgd.deep.homogeneity import FirstInputs, warn_of_vectors
 from prgd.deep.optim.blocks import Scope
-from prgd.deep.optim.guards import FirstInputs, warn_of_vectors
 from prgd.deep.optim.radii import Radii
 from prgd.deep.optim.tensors import grouped, local, scale_
 from prgd.deep.optim.wrapper import Closure, Loss, Params, WarmUp, Wrapper
@@ -102,6 +100,8 @@ class PRGD(Wrapper):
     (5.0, 5.0, False)
     """
 
+    _defaults: ClassVar[dict[str, Any]] = {}  # options with other defaults, of subclasses
+
     def __init__(
         self,
         params: Params,
@@ -140,7 +140,7 @@ class PRGD(Wrapper):
             raise ValueError("cautious=True adapts steps to the loss, and needs loss_scaled=True.")
         super().__init__(params, loss_scaled=loss_scaled, warm_up=warm_up, cautious=cautious, **sgd)
         self.on_rescale, self.project = on_rescale, not cautious if project is None else project
-        self.relative_steps, self.k, self.paused = relative_steps, 0, 0
+        self.scope, self.relative_steps, self.k, self.paused = scope, relative_steps, 0, 0
         self._grows = False  # whether a cautious PRGD has entered a phase and not rescaled yet
         self._radii = Radii(self.param_groups, scope, self._dtype)
         # The outputs of a network with so many layers grow as (1 + k/8)^0.25, whatever its depth.
@@ -183,19 +183,17 @@ class PRGD(Wrapper):
         check_positive("growth", growth)
         if "R" in options or "T" in options:
             raise TypeError("for_steps chooses R and T itself: give growth, or give R and T to the class.")
-        defaults = inspect.signature(cls).parameters  # Subclasses have defaults of their own.
-        relative, divides = (options.get(n, defaults[n].default) for n in ("relative_steps", "loss_scaled"))
-        divides = not relative if divides is None else divides
-        first: WarmUp = "auto"
-        if warm_up is None:
-            first = "auto" if divides else 0
-        elif warm_up != "auto":
+        rest, first = total_steps, warm_up
+        if warm_up is not None and warm_up != "auto":
             check_fraction("warm_up", warm_up)
             first = int(warm_up * total_steps)
-        cautious = divides if cautious is None else cautious
-        rest = total_steps if first == "auto" else max(total_steps - first, 2)
+            rest = max(total_steps - first, 2)
+        options = cls._defaults | options
+        if cautious is None:
+            cautious = options.get("loss_scaled", not options.get("relative_steps", False))
         steps = max(2, rest // _PHASES)
-        made = cls(params, R=Constant(), T=Every(steps), warm_up=first, cautious=cautious, **options)
+        options |= {"R": Constant(), "T": Every(steps), "warm_up": first, "cautious": cautious}
+        made = cls(params, **options)
         made.R = Geometric(growth ** (steps / (rest * made._radii.depth)))
         return made
 
@@ -212,9 +210,7 @@ class PRGD(Wrapper):
         """
         if torch.compiler.is_compiling():
             return self._compiled_step(closure, loss)
-        loss = self._evaluated(closure, loss)
-        if loss is None and not self.rescale_due:
-            self._need_loss()
+        loss = self._evaluated(closure, loss, needs_loss=not self.rescale_due)
         # A captured CUDA graph holds the projected step alone: `prepare` does the rest before each replay.
         capturing = self._capturing()
         if not capturing and self._starts_phase():  # t = T_k
@@ -238,16 +234,6 @@ class PRGD(Wrapper):
         return self.t - self.warm_up - self.paused == self.T(self.k)
 
     @property
-    def _must_wait(self) -> bool:
-        """Whether the schedule stands still: a cautious PRGD rescales only while the loss falls."""
-        return self._caution is not None and self.k > 0 and not self._caution.loss_falls
-
-    @property
-    def scope(self) -> Scope:
-        """What has a norm of its own: ``"global"``, ``"group"`` or ``"matrix"``."""
-        return self._radii.scope
-
-    @property
     def R_0(self) -> float | list[float]:
         """The norm at the end of the warm-up, infinite until then; a list unless scope is global.
 
@@ -266,8 +252,7 @@ class PRGD(Wrapper):
     def prepare(self) -> bool:
         """Do the host's part of the next step; return True if that was all of it, a rescaling at t = T_k."""
         self._grow(capturing=False)
-        starts = self._starts_phase()
-        if starts:
+        if starts := self._starts_phase():
             self._rescale()
         return starts
 
@@ -279,10 +264,10 @@ class PRGD(Wrapper):
 
     def _starts_phase(self) -> bool:
         """Advance t by one; at t = T_k enter phase k with its radii R_k, and return whether to rescale."""
-        starts = False
-        if self._is_phase_due and self._must_wait:
-            self.paused += 1
-        elif self._is_phase_due:
+        starts, is_due = False, self._is_phase_due
+        if is_due and self._caution is not None and self.k > 0 and not self._caution.loss_falls:
+            self.paused += 1  # The schedule of a cautious PRGD stands still unless the loss falls.
+        elif is_due:
             self._check_time(self.k + 1)
             self._radii.find_blocks(self.param_groups, self.k, self.R)
             self._radii.enter(self.k, self.R)
@@ -338,17 +323,16 @@ class PRGD(Wrapper):
             self._rescale()
 
     def _step_on_spheres(self, loss: Loss | None, capturing: bool) -> None:
-        """Take a step of the base optimizer from 0, which is its update, and move each block along it."""
+        """Let the base optimizer step from 0, which is its update, and move each block along the update."""
         if not self._radii.are_known:
             if capturing:
                 raise RuntimeError("A CUDA graph can hold a relative step only after the warm-up.")
             self._step_base(loss, capturing)
             return
         blocks, rates = self._radii.blocks, self._radii.rates(self.param_groups)
-        stand_ins = blocks.stand_ins() if self._steps_directly else None
-        with blocks.left() if stand_ins is None else nullcontext():
-            self._step_base(loss, capturing, stand_ins)
-        blocks.move_on_spheres_(self._radii.on_device, rates, self._non_finite, along=stand_ins)
+        with blocks.collecting_updates():
+            self._step_base(loss, capturing)
+        blocks.move_on_spheres_(self._radii.on_device, rates, self._non_finite)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group to the base optimizer; the radii of its blocks grow from the norms they have now."""
@@ -386,8 +370,7 @@ class PRGD(Wrapper):
 
     def restore_progress(self, progress: dict[str, Any]) -> None:
         """Set the numbers that `progress` returned, for the same schedule of times."""
-        warm_up = progress.get("warm_up", None if self._waits else self.warm_up)
-        k, paused = progress["k"], progress.get("paused", 0)
+        warm_up, k, paused = (progress[name] for name in ("warm_up", "k", "paused"))
         t = progress["t"] - (NEVER if warm_up is None else warm_up) - paused
         if t > self.T(k) or (k > 0 and t <= self.T(k - 1)):
             raise ValueError(
@@ -396,5 +379,5 @@ class PRGD(Wrapper):
                 "the run that saved the state."
             )
         super().restore_progress(progress)
-        self.k, self.paused, self._grows = k, paused, progress.get("grows", False)
+        self.k, self.paused, self._grows = k, paused, progress["grows"]
         self._radii.restore(progress["R_0"], progress["R_k"])

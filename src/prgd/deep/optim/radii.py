@@ -68,7 +68,9 @@ class Radii:
         norms = [math.inf] * len(places)
         if self.are_known and None in places:
             norms = Blocks(blocks, self.dtype).norms().tolist()
-            self._check_norms(blocks, [norms[i] if n is None else 1.0 for i, n in enumerate(places)])
+            for i, known_at in enumerate(places):
+                if known_at is None:
+                    self._check_norm(i, blocks[i], norms[i])
         R_0, R_k = self.R_0, self.R_k
         self._set_blocks(blocks, numbers)
         self.R_0 = [_before(R, k, norms[i]) if n is None else R_0[n] for i, n in enumerate(places)]
@@ -81,7 +83,8 @@ class Radii:
         """Enter phase k with the radii R_k = R(k, R_0); at k = 0 the norms are read and become R_0."""
         if k == 0:
             self.R_0 = self.blocks.norms().tolist()  # the only wait for the device: once in a run
-            self._check_norms(self.blocks.blocks, self.R_0)
+            for i, block in enumerate(self.blocks.blocks):
+                self._check_norm(i, block, self.R_0[i])
             self.are_known = True
         self.R_k = [float(R(k, R_0)) for R_0 in self.R_0]
         # The square of a norm must stay in the range of the parameters' dtype, and so must each entry.
@@ -97,22 +100,14 @@ class Radii:
                 )
         self._upload()
 
-    def _check_norms(self, blocks: list[list[Tensor]], norms: list[float]) -> None:
-        for i, norm in enumerate(norms):
-            if not (math.isfinite(norm) and norm > 0.0):
-                raise ValueError(self._without_direction(i, blocks[i], norm))
-
-    def _without_direction(self, i: int, block: list[Tensor], norm: float) -> str:
-        if self.scope == "global":
-            return (
-                f"PRGD rescales the parameters, and at the first rescaling their norm is {norm:g}. "
-                "Initialise them, or train with a warm-up that stays finite."
+    def _check_norm(self, i: int, block: list[Tensor], norm: float) -> None:
+        if not (math.isfinite(norm) and norm > 0.0):
+            rescaled = "all parameters together" if self.scope == "global" else f"each {self.scope}"
+            raise ValueError(
+                f"PRGD rescales {rescaled}, and at the first rescaling the norm of number {i}, which begins "
+                f"with a parameter of shape {tuple(block[0].shape)}, is {norm:g}. Initialise it, train with "
+                "a warm-up that stays finite, or put it in a group with 'homogeneous': False."
             )
-        return (
-            f"PRGD rescales each {self.scope}, and at its first rescaling the norm of number {i}, which "
-            f"begins with a parameter of shape {tuple(block[0].shape)}, is {norm:g}. Initialise it, or put "
-            "it in a group with 'homogeneous': False."
-        )
 
     def follow(self, groups: list[dict[str, Any]]) -> None:
         """Take over ``"radius"`` of the groups, if something has changed it."""
@@ -131,17 +126,17 @@ class Radii:
     def rates(self, groups: list[dict[str, Any]]) -> Tensor:
         """Return the rate of every block, on the device."""
         found = [group.get("lr") for group in groups]
+        for rate in found:
+            if not isinstance(rate, (Real, Tensor)):
+                raise TypeError(
+                    "Relative steps read their rate from 'lr' of the parameter groups, a number; got "
+                    f"{rate!r}. Set it in each group."
+                )
         if any(isinstance(rate, Tensor) for rate in found):
-            device, dtype = self.blocks.device, self.dtype
-            tensors = [torch.as_tensor(rate, dtype=dtype, device=device).reshape(()) for rate in found]
-            self._rates_on_device.copy_(torch.stack(self._by_block(tensors)))
+            like = self._rates_on_device
+            tensors = [torch.as_tensor(rate).to(like).reshape(()) for rate in found]
+            like.copy_(torch.stack(self._by_block(tensors)))
         elif found != self._rates:
-            for rate in found:
-                if not isinstance(rate, Real):
-                    raise TypeError(
-                        "Relative steps read their rate from 'lr' of the parameter groups, a number; got "
-                        f"{rate!r}. Set it in each group."
-                    )
             self._rates = found
             rates = torch.tensor(self._by_block(found), dtype=self.dtype)
             self._rates_on_device.copy_(rates, non_blocking=True)
@@ -154,10 +149,7 @@ class Radii:
     def _upload(self) -> None:
         multipliers = self._by_block(self._multipliers)
         radii = [R_k * factor for R_k, factor in zip(self.R_k, multipliers, strict=True)]
-        if len(radii) == 1:
-            self.on_device.fill_(radii[0])
-        else:
-            self.on_device.copy_(torch.tensor(radii, dtype=self.dtype), non_blocking=True)
+        self.on_device.copy_(torch.tensor(radii, dtype=self.dtype), non_blocking=True)
 
     def shown(self, values: Sequence[float]) -> float | list[float]:
         """Return the one number of the whole vector, or a list with a number for each block."""

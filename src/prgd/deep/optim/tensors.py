@@ -8,7 +8,6 @@ On a fast device a step of an optimizer costs as much as its launches: count the
 
 from __future__ import annotations
 
-from operator import is_
 from typing import Any, NamedTuple
 
 import torch
@@ -67,25 +66,6 @@ def grouped(tensors: list[Tensor]) -> list[Group]:
         group = groups.setdefault((layout, tensor.device, tensor.dtype), Group(layout, []))
         group.tensors.append(local(tensor))
     return list(groups.values())
-
-
-class Grouping:
-    """Does what `grouped` does, and remembers the groups while it is called with the same tensors.
-
-    Meanwhile the data of the tensors may be swapped, but not the dtype or device of some of them. Groups of
-    sharded tensors are not remembered, since local shards are new objects each time.
-    """
-
-    def __init__(self) -> None:
-        self._tensors: list[Tensor] = []
-        self._groups: list[Group] = []
-
-    def __call__(self, tensors: list[Tensor]) -> list[Group]:
-        """Return the groups of ``tensors``."""
-        if len(tensors) != len(self._tensors) or not all(map(is_, tensors, self._tensors)):
-            self._groups = grouped(tensors)
-            self._tensors = [] if any(group.layout for group in self._groups) else tensors
-        return self._groups
 
 
 def norm(groups: list[Group]) -> Tensor:

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import zip_longest
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from prgd.core.checks import check_integer
-from prgd.deep.optim.caution import SEPARATED, Caution
+from prgd.deep.optim.base import (
+    begin_late_momentum,
+    check_options,
+    checked_base,
+    checked_parameters,
+    default_sgd,
+    dense_entries,
+    described,
+    described_rate,
+)
 from prgd.deep.optim.compiled import compiled_step, registered
-from prgd.deep.optim.doors import check_options, checked_base, checked_loss, checked_parameters, missing_loss
-from prgd.deep.optim.fused import begin_late, default_sgd, dense_entries, is_plain_fused, step_fused
-from prgd.deep.optim.guards import LOOK_EVERY, Lookout, described, rate_shown
-from prgd.deep.optim.running_loss import RunningLoss
-from prgd.deep.optim.tensors import Grouping, grouped, processes, scale_and_check_
-from prgd.deep.optim.watched import Accumulate, Criterion, LossNotes, accumulated_batches, watch
+from prgd.deep.optim.criterion import (
+    Accumulate,
+    Criterion,
+    RecordedLosses,
+    accumulated_batches,
+    checked_loss,
+    recording,
+)
+from prgd.deep.optim.running_loss import ADAPT_EVERY, SEPARATED, WARN_EVERY, Caution, Monitor, RunningLoss
+from prgd.deep.optim.tensors import grouped, processes, scale_and_check_
 from prgd.schedules import NEVER
 
 Loss = Tensor | float
@@ -24,8 +38,6 @@ Closure = Callable[[], Loss]  # evaluates the model again and returns the loss
 # Parameters or their groups, a network, or a base optimizer.
 Params = Iterable[Any] | torch.nn.Module | torch.optim.Optimizer
 WarmUp = int | Literal["auto"]
-
-CHECK_EVERY = 16  # steps after which the host reads the running loss, if warm-up or steps depend on it
 
 
 class Wrapper(torch.optim.Optimizer):
@@ -43,16 +55,13 @@ class Wrapper(torch.optim.Optimizer):
     ) -> None:
         if warm_up != "auto":
             check_integer('warm_up, if it is not "auto",', warm_up, minimum=0)
-        if isinstance(params, torch.nn.Module):
-            params = params.parameters()
         if isinstance(params, Wrapper):
             raise TypeError(f"The base optimizer is itself a {type(params).__name__}; pass its .base.")
         given = isinstance(params, torch.optim.Optimizer)
         check_options(type(self), sgd, type(params) if given else None)
-        self.base = checked_base(params) if given else default_sgd(params, sgd)  # type: ignore[arg-type]
+        self.base = checked_base(params) if given else default_sgd(params, sgd)
         super().__init__(self.base.param_groups, self.base.defaults)
         self._share()
-        self._grouping = Grouping()
         self.loss_scaled, self.t = loss_scaled, 0
         self._waits = warm_up == "auto"  # whether the end of the warm-up is not known yet
         self.warm_up: int = NEVER if warm_up == "auto" else warm_up
@@ -68,11 +77,11 @@ class Wrapper(torch.optim.Optimizer):
         self._L_0 = torch.ones_like(self._one)
         self._set_first_loss(1.0)
         self._caution = Caution(self._one, self._L_0) if cautious else None
-        self._lookout = Lookout()
+        self._monitor = Monitor()
         self._non_finite = torch.zeros((), dtype=torch.float32, device=device)
         self._skipped = torch.zeros_like(self._non_finite)  # float32 counts exactly up to 2^24
         self._has_stepped = False
-        self._notes = LossNotes()
+        self._losses = RecordedLosses()
         self._number = registered(self)
 
     @property
@@ -98,15 +107,13 @@ class Wrapper(torch.optim.Optimizer):
         ----------
         closure : callable that evaluates the model again and returns the loss; optional.
         loss : the mean loss whose gradient the parameters hold, a 0-dim tensor or a number. A loss-scaled
-            step needs it, unless a criterion that is watched noted it or a closure returns it. With
+            step needs it, unless a criterion of `watch` recorded it or a closure returns it. With
             `GradScaler`, pass the loss before scaling; with several processes, the optimizer takes the
             mean over them.
         """
         if torch.compiler.is_compiling():
             return self._compiled_step(closure, loss)
-        loss = self._evaluated(closure, loss)
-        if loss is None:
-            self._need_loss()
+        loss = self._evaluated(closure, loss, needs_loss=True)
         capturing = self._capturing()
         if not capturing:
             self.prepare()
@@ -116,7 +123,7 @@ class Wrapper(torch.optim.Optimizer):
     def _compiled_step(self, closure: Closure | None, loss: Loss | None) -> Loss | None:
         """Take a step as one operator of the graph that is being compiled."""
         if closure is not None:
-            loss = self._evaluated(closure, loss)
+            loss = self._evaluated(closure, loss, needs_loss=False)
         compiled_step(self, self._number, loss)
         return loss
 
@@ -137,29 +144,29 @@ class Wrapper(torch.optim.Optimizer):
                 if self._caution is not None:
                     self._caution.begin(self.L_0)
         self.t += 1
-        if self.t % (CHECK_EVERY if self._waits or self._caution is not None else LOOK_EVERY) == 0:
-            self._look()
+        if self.t % (ADAPT_EVERY if self._waits or self._caution is not None else WARN_EVERY) == 0:
+            self._read_running_loss()
 
     def _set_first_loss(self, L_0: float) -> None:
         """Set L_0, by which steps over the loss begin with the length of plain steps."""
         self.L_0 = L_0 if L_0 > 0.0 else 1.0  # A quotient of two negative losses is no factor.
         self._L_0.fill_(self.L_0)
 
-    def _look(self) -> None:
+    def _read_running_loss(self) -> None:
         """Read the running loss: the warm-up may end, and a run that goes wrong gets its warning."""
         loss = self.running_loss.read()
         if self._waits and loss is not None and 0.0 <= loss < SEPARATED:
             self._waits, self.warm_up = False, self.t
         elif self._caution is not None and loss is not None and self.t > self.warm_up:
-            self._caution.look(loss, self.L_0)
-        if self.t % LOOK_EVERY == 0:
+            self._caution.adapt(loss, self.L_0)
+        if self.t % WARN_EVERY == 0:
             # Without loss scaling the numbers that are given may be logarithms of losses.
             risen = loss if self.loss_scaled and not self.warming_up else None
-            self._lookout.look(LOOK_EVERY, self.skipped, risen, self._adjustable())
+            self._monitor.check(self.skipped, risen, self._adjustable())
 
     def _adjustable(self) -> str:
         """Return the options that make steps smaller, with their values, as part of a sentence."""
-        return rate_shown(self.param_groups[0])
+        return described_rate(self.param_groups[0])
 
     def _set_plain(self, plain: bool) -> None:
         """Choose between plain steps and steps divided by the loss, on the host and on the device."""
@@ -167,11 +174,11 @@ class Wrapper(torch.optim.Optimizer):
         self._plain_on_device.fill_(plain)
 
     def watch(self, criterion: Criterion, *, accumulate: Accumulate = "mean") -> Criterion:
-        """Return a criterion like ``criterion`` that notes its loss, so that ``step()`` needs none.
+        """Return a criterion like ``criterion`` that records its loss, so that ``step()`` needs none.
 
-        The loss is noted when the backward pass goes through it. ``step(loss=loss)`` takes precedence over
-        the notes, and the notes over the value that a closure returns; ``step`` and ``zero_grad`` forget
-        the notes. Validation passes and losses without a backward pass are not noted.
+        The loss is recorded when the backward pass goes through it. ``step(loss=loss)`` takes precedence
+        over recorded losses, and these over the value that a closure returns; ``step`` and ``zero_grad``
+        forget them. Validation passes and losses without a backward pass are not recorded.
 
         Parameters
         ----------
@@ -189,15 +196,18 @@ class Wrapper(torch.optim.Optimizer):
         >>> optimizer.step().item(), w.item()  # 2 - 0.25 * 4 / 4
         (4.0, 1.75)
         """
-        return watch(criterion, self._notes, accumulate)
+        return recording(criterion, self._losses, accumulate)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Delete the gradients and the notes of their losses, as ``torch.optim.Optimizer.zero_grad``."""
-        self._notes.clear()
+        """Delete the gradients and forget their losses, as ``torch.optim.Optimizer.zero_grad``."""
+        self._losses.clear()
         super().zero_grad(set_to_none)
 
-    def _evaluated(self, closure: Closure | None, loss: Loss | None) -> Loss | None:
-        """Return the loss given, or the loss that watched criteria noted, or the loss of the closure."""
+    def _evaluated(self, closure: Closure | None, loss: Loss | None, *, needs_loss: bool) -> Loss | None:
+        """Return the loss given, or the loss that criteria recorded, or the loss of the closure.
+
+        Raise if a step that ``needs_loss`` got none, and steps are divided by it or it ends the warm-up.
+        """
         returned = None
         if closure is not None:
             if not callable(closure):
@@ -206,36 +216,34 @@ class Wrapper(torch.optim.Optimizer):
                 )
             with torch.enable_grad():
                 returned = closure()
-        noted = self._notes.take()
-        if loss is not None or noted is not None:
-            return checked_loss(noted if loss is None else loss)
-        if returned is not None and self.loss_scaled and (n := accumulated_batches(closure)) > 1:
-            raise ValueError(
-                f"Gradients are those of {n} batches, and the closure returns the loss of the last batch "
-                f"divided by {n}. Watch the criterion: self.criterion = optimizer.watch(self.criterion)."
-            )
-        return None if returned is None else checked_loss(returned)
-
-    def _need_loss(self) -> None:
-        """Raise for a step that got no loss, if steps are divided by it or if it ends the warm-up."""
-        if self.loss_scaled or self._waits:
+        recorded = self._losses.take()
+        loss = recorded if loss is None else loss
+        if loss is None and returned is not None:
+            if self.loss_scaled and (n := accumulated_batches(closure)) > 1:
+                raise ValueError(
+                    f"Gradients are those of {n} batches, and the closure returns the loss of the last batch "
+                    f"divided by {n}. Watch the criterion: self.criterion = optimizer.watch(self.criterion)."
+                )
+            loss = returned
+        if loss is None and needs_loss and (self.loss_scaled or self._waits):
             why = "divides the gradient" if self.loss_scaled else "ends a warm-up 'auto'"
-            raise missing_loss(f"{type(self).__name__} {why} by the loss")
+            raise ValueError(
+                f"{type(self).__name__} {why} by the loss, and got none. Call step(loss=loss), or "
+                "step(closure) with a closure that returns the loss, or criterion = "
+                "optimizer.watch(criterion) once and then step(), or train on prgd.deep.log_cross_entropy "
+                "with loss_scaled=False and a warm_up that is a number."
+            )
+        return None if loss is None else checked_loss(loss)
 
-    def _step_base(
-        self, loss: Loss | None, capturing: bool, stand_ins: dict[Tensor, Tensor] | None = None
-    ) -> None:
-        """Divide the gradients by the loss, then take a step of the base optimizer or skip the step.
-
-        A fused base steps the ``stand_ins`` of parameters in their place.
-        """
+    def _step_base(self, loss: Loss | None, capturing: bool) -> None:
+        """Divide the gradients by the loss, then take a step of the base optimizer or skip the step."""
         gradients = [p.grad for p in self._parameters() if p.grad is not None]
         if not self._skips_on_device and any(gradient.is_sparse for gradient in gradients):
             gradients = dense_entries(gradients, self.base)
         factor, witness = self._gradient_factor(loss, capturing)
         self._non_finite.zero_()
         scale_and_check_(grouped([*gradients, *witness]), factor, self._non_finite)
-        self._step_unless_non_finite(capturing, stand_ins)
+        self._step_unless_non_finite(capturing)
         self._skipped.add_(self._non_finite)
 
     def _gradient_factor(self, loss: Loss | None, capturing: bool) -> tuple[Tensor, list[Tensor]]:
@@ -275,36 +283,26 @@ class Wrapper(torch.optim.Optimizer):
         """Whether the base is fused and has its state, so that it reads on the device whether to skip."""
         return self._has_stepped and getattr(self.base, "_step_supports_amp_scaling", False)
 
-    @property
-    def _steps_directly(self) -> bool:
-        """Whether the base is stepped by its fused kernel, without its own step function."""
-        is_ready = self._has_stepped and is_plain_fused(self.base)
-        return is_ready and len(self._grouping(self._parameters())) == 1
-
-    def _step_unless_non_finite(self, capturing: bool, stand_ins: dict[Tensor, Tensor] | None) -> None:
+    def _step_unless_non_finite(self, capturing: bool) -> None:
         """Take a step of the base optimizer, unless ``_non_finite`` is set.
 
         Fused optimizers read the flag on the device. Other optimizers wait for the flag, and so does the
         first step: a fused SGD leaves its momentum uninitialised if it skips its first step.
         """
         if self._skips_on_device:
-            if stand_ins is not None or self._steps_directly:
-                step_fused(self.base, self._non_finite, stand_ins)
-                return
-            begin_late(self.base, has_stepped=True)
+            begin_late_momentum(self.base, has_stepped=True)
             self.base.found_inf = self._non_finite  # type: ignore[attr-defined]
             try:
                 self.base.step()
             finally:
                 del self.base.found_inf  # type: ignore[attr-defined]
-            return
-        if capturing:
+        elif capturing:
             raise RuntimeError(
                 "A CUDA graph can hold a step only after one step outside of it, and with a base optimizer "
                 f"that skips on the device, such as torch.optim.SGD(..., fused=True); got {self.base!r}."
             )
-        if not bool(self._non_finite):
-            begin_late(self.base, has_stepped=False)
+        elif not bool(self._non_finite):
+            begin_late_momentum(self.base, has_stepped=False)
             self.base.step()
             self._has_stepped = True
 
@@ -342,11 +340,10 @@ class Wrapper(torch.optim.Optimizer):
         saved = [tuple(shape) for shape in own.pop("shapes")]
         shapes = [tuple(p.shape) for p in self._parameters()]
         if saved != shapes:
-            pairs = zip(saved, shapes, strict=False)
-            at = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(saved), len(shapes)))
+            there, here = next(pair for pair in zip_longest(saved, shapes) if pair[0] != pair[1])
             raise ValueError(
                 f"The state is of another model: it has {len(saved)} parameters, this model {len(shapes)}; "
-                f"the first to differ is number {at}: {saved[at : at + 1]} against {shapes[at : at + 1]}."
+                f"the first to differ has the shape {there} there and {here} here."
             )
         self.restore_progress(own)
         self.base.load_state_dict({k: v for k, v in state_dict.items() if k != "prgd"})
@@ -369,14 +366,13 @@ class Wrapper(torch.optim.Optimizer):
         """Set the numbers that `progress` returned."""
         self.t = progress["t"]
         self._skipped.fill_(progress["skipped"])
-        if "warm_up" in progress:  # Earlier versions had neither this entry nor the next two.
-            self._waits = progress["warm_up"] is None
-            self.warm_up = NEVER if progress["warm_up"] is None else progress["warm_up"]
-            self._set_first_loss(progress["L_0"])
-            self.running_loss.restore(progress)
-            if self._caution is not None and progress["caution"] is not None:
-                self._caution.restore(progress["caution"])
-        self._lookout = Lookout(progress["skipped"])
+        self._waits = progress["warm_up"] is None
+        self.warm_up = NEVER if self._waits else progress["warm_up"]
+        self._set_first_loss(progress["L_0"])
+        self.running_loss.restore(progress)
+        if self._caution is not None and progress["caution"] is not None:
+            self._caution.restore(progress["caution"])
+        self._monitor = Monitor(progress["skipped"])
         self._set_plain(not self.loss_scaled or self.t < self.warm_up)
 
     def __repr__(self) -> str:
@@ -386,7 +382,7 @@ class Wrapper(torch.optim.Optimizer):
         """Return the parts of the repr: the base optimizer, and how far the run is."""
         warm_up = ["warm_up='auto'"] if self._waits else [f"warm_up={self.warm_up}"] if self.warm_up else []
         warm_up += [f"warming_up={self.warming_up}"] if warm_up else []
-        # The loss is that of the last look, so that a repr never waits for the device.
+        # The loss is the last that was read, so that a repr never waits for the device.
         loss = [] if self.running_loss.last is None else [f"running_loss={self.running_loss.last:.3g}"]
         return [described(self.base), *warm_up, *loss, f"t={self.t}"]
 

@@ -1,11 +1,13 @@
-"""Blocks of a parameter tree, each with one norm, and what JAX's arrays need to be measured and scaled."""
+"""What JAX's arrays need to be checked, measured and scaled: blocks of a tree with norms, dtypes, losses."""
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 Scope = Literal["global", "matrix"]
 Leaves = list[Any]
@@ -83,3 +85,11 @@ def all_finite(*trees: Any) -> jax.Array:
     """Tell whether all numbers of some trees are finite, in a 0-dim array."""
     leaves = [leaf for leaf in jax.tree.leaves(trees) if is_inexact(leaf)]
     return jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]).all() if leaves else jnp.array(True)
+
+
+def check_loss(value: Any) -> None:
+    """Raise unless the loss is one number."""
+    is_array = isinstance(value, (jax.Array, np.ndarray))
+    if not (is_array or isinstance(value, Real)) or jnp.shape(value) != () or jnp.iscomplexobj(value):
+        got = f"shape {value.shape} of {value.dtype}" if is_array else repr(value)
+        raise ValueError(f"The loss (value) must be one real number; got {got}. Pass the mean of the batch.")
